@@ -1,0 +1,52 @@
+# One verb per line; `make help` lists them.
+PYTHON ?= python3
+JOBS ?= auto
+VENV := .venv
+CORE := .venv-core
+BIN := $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-core lint format bench fuzz clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
+
+# The stamps name what each environment was made from, so a changed pyproject.toml remakes it.
+$(VENV)/.stamp: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,torch]'
+	@touch $@
+
+$(CORE)/.stamp: pyproject.toml
+	$(PYTHON) -m venv $(CORE)
+	$(CORE)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+demo: $(VENV)/.stamp ## install into .venv and run the main job on real files
+	@$(BIN)/python examples/demo.py
+
+test: $(VENV)/.stamp ## run the whole test suite (with torch)
+	$(BIN)/python -m pytest -n $(JOBS) -q
+
+test-core: $(CORE)/.stamp ## run everything but tests/bridge in an environment without torch
+	@! $(CORE)/bin/python -c 'import torch' 2>/dev/null || { echo 'torch is importable in $(CORE)'; exit 1; }
+	$(CORE)/bin/python -m pytest -n $(JOBS) -q --ignore=tests/bridge
+
+lint: $(VENV)/.stamp ## ruff (lint and format) and mypy --strict
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.stamp ## let ruff rewrite what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.stamp ## run every benchmark and print the table of ratios
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,torch,bench]'
+	$(BIN)/python -m benchmarks
+
+fuzz: $(VENV)/.stamp ## a long fuzzing campaign over every parser (MINUTES=10)
+	$(BIN)/python tools/fuzz.py --minutes $${MINUTES:-10}
+
+clean: ## remove the environments and caches
+	rm -rf $(VENV) $(CORE) .pytest_cache .mypy_cache .ruff_cache .hypothesis
