@@ -1,0 +1,53 @@
+"""`python -m benchmarks [NAME…] [--quick] [--json FILE]`: run benchmarks and print one table.
+
+Exit status: 0 when everything ran, 1 when something did not (or, with --strict, missed its bar), 2 for a wrong call.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from benchmarks import harness, report
+
+
+def parse(argv: list[str] | None) -> argparse.Namespace:
+    """The command line as options."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Run benchmarks and print one table.")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="a benchmark or a subject; everything if none is given"
+    )
+    parser.add_argument("--quick", action="store_true", help="few rounds and small files")
+    parser.add_argument("--json", metavar="FILE", type=Path, help="write the outcomes here as well")
+    parser.add_argument("--list", action="store_true", help="list the benchmarks and run nothing")
+    parser.add_argument("--strict", action="store_true", help="exit 1 also when a bar is missed")
+    return parser.parse_args(argv)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run what the command line asks for; returns the exit status."""
+    options = parse(argv)
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    try:
+        benches = harness.select(options.names)
+    except KeyError as unknown:
+        known = ", ".join(f"{subject} ({len(group)})" for subject, group in harness.subjects().items())
+        print(f"no benchmark or subject is called {unknown}; subjects: {known}; see --list", file=sys.stderr)
+        return 2
+    if options.list:
+        for bench in benches:
+            print(f"{bench.name:24} {bench.bar or '-'!s:16} {bench.subject}")
+        return 0
+    settings = harness.Settings(quick=options.quick)
+    outcomes = harness.run(benches, settings)
+    report.show(outcomes, sys.stdout)
+    if options.json:
+        options.json.write_text(report.as_json(outcomes, settings), encoding="utf-8")
+    failed = any(outcome.error or (options.strict and outcome.reached is False) for outcome in outcomes)
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,184 @@
+"""What a benchmark is, and running some: benchmarks -> outcomes -> one table, or JSON.
+
+A subject is a file `bench_<subject>.py` with a tuple BENCHES. Each `Bench` names what it compares and the bar it must
+reach; its `run` measures and returns numbers; whether the bar is reached is decided here.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+import pkgutil
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import benchmarks
+
+Unit = Literal["s", "B", "%"]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How thorough to be; `quick` takes few rounds and small files, to see that everything runs."""
+
+    quick: bool = False
+
+    def rounds(self, full: int) -> int:
+        """Rounds to take where a full run takes `full`."""
+        return min(full, 2) if self.quick else full
+
+
+@dataclass(frozen=True, slots=True)
+class AtMost:
+    """A bar on ours / reference: at most `times`."""
+
+    times: float
+
+    def __str__(self) -> str:
+        return f"≤ {self.times:g}x"
+
+    def value(self, measured: Measured) -> float:
+        """The number that is compared with the bar."""
+        return measured.ours / measured.reference if measured.reference else math.nan
+
+    def reached(self, measured: Measured) -> bool:
+        """Whether the ratio is small enough."""
+        return self.value(measured) <= self.times
+
+
+@dataclass(frozen=True, slots=True)
+class TimesBetter:
+    """A bar on reference / ours: faster or smaller than the reference by at least `times`."""
+
+    times: float
+
+    def __str__(self) -> str:
+        return f"≥ {self.times:g}x better"
+
+    def value(self, measured: Measured) -> float:
+        """The number that is compared with the bar."""
+        return measured.reference / measured.ours if measured.reference and measured.ours else math.nan
+
+    def reached(self, measured: Measured) -> bool:
+        """Whether the ratio is large enough."""
+        return self.value(measured) >= self.times
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A bar on ours alone, in the unit that it is measured in (s, B or %)."""
+
+    limit: float
+    unit: Unit
+
+    def __str__(self) -> str:
+        return f"≤ {quantity(self.limit, self.unit)}"
+
+    def value(self, measured: Measured) -> float:
+        """The number that is compared with the bar."""
+        return measured.ours
+
+    def reached(self, measured: Measured) -> bool:
+        """Whether ours is small enough."""
+        return measured.ours <= self.limit
+
+
+Bar = AtMost | TimesBetter | Limit
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Ours, and the reference in the same unit where there is one; `note` says what else is worth knowing."""
+
+    ours: float
+    reference: float | None = None
+    unit: Unit = "s"
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """One row of the table. A bench without a bar is for orientation."""
+
+    name: str
+    subject: str
+    bar: Bar | None
+    run: Callable[[Settings], Measured]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a bench: `measured`, or else the `error` that kept it from running."""
+
+    bench: Bench
+    measured: Measured | None
+    error: str
+    took_s: float
+
+    @property
+    def reached(self) -> bool | None:
+        """Whether the bar is reached; None where there is no bar or no measurement."""
+        if self.bench.bar is None or self.measured is None:
+            return None
+        return self.bench.bar.reached(self.measured)
+
+
+def subjects() -> dict[str, tuple[Bench, ...]]:
+    """Every subject and its benchmarks, in the order of their file names."""
+    names = sorted(m.name for m in pkgutil.iter_modules(benchmarks.__path__) if m.name.startswith("bench_"))
+    return {name.removeprefix("bench_"): importlib.import_module(f"benchmarks.{name}").BENCHES for name in names}
+
+
+def select(names: Sequence[str]) -> list[Bench]:
+    """The benchmarks with these names; a subject's name stands for all of its benchmarks, no names for everything.
+
+    Raises: KeyError for a name that is neither; ValueError when two benchmarks have one name.
+    """
+    known = subjects()
+    every = [bench for group in known.values() for bench in group]
+    by_name = {bench.name: bench for bench in every}
+    if len(by_name) != len(every):
+        raise ValueError(f"benchmarks: expected different names, got {sorted(bench.name for bench in every)}")
+    if not names:
+        return every
+    chosen: dict[str, Bench] = {}
+    for name in names:
+        for bench in known.get(name) or (by_name[name],):
+            chosen[bench.name] = bench
+    return list(chosen.values())
+
+
+def run(benches: Iterable[Bench], settings: Settings, *, quiet: bool = False) -> list[Outcome]:
+    """Run the benchmarks one after the other; what one raises becomes its outcome. Says on stderr which one runs."""
+    outcomes = []
+    for bench in benches:
+        if not quiet:
+            print(f"running {bench.name} …", file=sys.stderr, flush=True)
+        outcomes.append(_run_one(bench, settings))
+    return outcomes
+
+
+def _run_one(bench: Bench, settings: Settings) -> Outcome:
+    started = time.perf_counter()
+    measured, error = None, ""
+    try:
+        measured = bench.run(settings)
+    except Exception as exc:  # noqa: BLE001 - one benchmark that fails must not cost the others their row
+        error = traceback.format_exception_only(exc)[-1].strip()
+    return Outcome(bench, measured, error, time.perf_counter() - started)
+
+
+def quantity(value: float, unit: Unit) -> str:
+    """A number with a unit that fits its size: seconds, bytes (decimal multiples) or per cent."""
+    if unit == "%":
+        return f"{value:.3g} %"
+    if unit == "s":
+        return f"{value:.3g} s" if value >= 0.1 else f"{value * 1e3:.3g} ms"
+    for factor, name in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if value >= factor:
+            return f"{value / factor:.3g} {name}"
+    return f"{value:.0f} B"

@@ -1,0 +1,97 @@
+"""Measuring: a callable -> seconds, two callables -> their ratio, a command -> its CPU seconds and peak memory.
+
+Both sides of a comparison run in the same process, in turn, so that a slow moment of the machine meets both. The best
+of several rounds counts: noise only ever adds time. Before each round garbage is collected and what is left is frozen,
+so a collection inside the timing walks only what the measured call made, as it would in a fresh process.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+LAUNCHER = Path(__file__).with_name("launcher.py")
+COMMAND_TIMEOUT_S = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a command took: user and system CPU seconds together, and peak resident bytes; and what it printed."""
+
+    cpu_s: float
+    peak_bytes: int
+    stdout: str
+
+
+def timed(call: Callable[[], object]) -> float:
+    """Wall seconds of one call; letting go of the result is not part of it."""
+    gc.collect()
+    gc.freeze()
+    try:
+        started = time.perf_counter()
+        result = call()
+        seconds = time.perf_counter() - started
+        del result
+    finally:
+        gc.unfreeze()
+    return seconds
+
+
+def best(call: Callable[[], object], *, rounds: int, warmup: int = 1) -> float:
+    """The smallest of `rounds` timings in seconds, after `warmup` untimed calls."""
+    for _ in range(warmup):
+        call()
+    return min(timed(call) for _ in range(rounds))
+
+
+def alternate(
+    ours: Callable[[], object],
+    reference: Callable[[], object],
+    *,
+    rounds: int,
+    reference_rounds: int | None = None,
+    warmup: int = 1,
+) -> tuple[float, float]:
+    """The best timings in seconds of ours and of the reference, timed in turn.
+
+    `reference_rounds` (at most `rounds`) spares a reference that takes seconds; such a reference is not warmed up.
+    """
+    for _ in range(warmup):
+        ours()
+        if reference_rounds is None:
+            reference()
+    mine: list[float] = []
+    theirs: list[float] = []
+    for index in range(rounds):
+        mine.append(timed(ours))
+        if reference_rounds is None or index < reference_rounds:
+            theirs.append(timed(reference))
+    return min(mine), min(theirs)
+
+
+def command(argv: Sequence[str], *, rounds: int = 1) -> Spent:
+    """The best CPU time and the largest peak memory of a command run `rounds` times, each in a fresh process.
+
+    Raises: RuntimeError when the command fails, with the last line of what it said.
+    """
+    _spawn(argv)  # fills the caches of bytecode and pages
+    runs = [_spawn(argv) for _ in range(rounds)]
+    return Spent(min(run.cpu_s for run in runs), max(run.peak_bytes for run in runs), runs[-1].stdout)
+
+
+def _spawn(argv: Sequence[str]) -> Spent:
+    launched = [sys.executable, "-I", "-S", str(LAUNCHER), *argv]
+    done = subprocess.run(launched, capture_output=True, text=True, timeout=COMMAND_TIMEOUT_S, check=False)
+    *said, numbers = done.stderr.strip().splitlines() or [""]
+    if done.returncode:
+        shown = f"{Path(argv[0]).name} {' '.join(argv[1:4])}".split("\n")[0]
+        reason = next((line for line in reversed(said) if line.strip()), "it said nothing")
+        raise RuntimeError(f"{shown} …: exit status {done.returncode}: {reason}")
+    spent = json.loads(numbers)
+    return Spent(spent["cpu_s"], spent["peak_bytes"], done.stdout)

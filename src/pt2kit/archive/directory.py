@@ -1,0 +1,227 @@
+"""The directory of a zip file -> `Record`s, checked against each other (rules A5 to A12).
+
+Nothing outside the directory is read here, so a remote file costs no more than its end. What stands in front of each
+record's data is compared in `local_header.py`.
+"""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ..errors import ArchiveError, LimitError
+from . import headers as h
+from .end_record import read_end
+from .limits import Limits
+from .record_name import collision_key, decode_name, show_name
+from .source import Source
+
+_MAX_DEFLATE: Final = 1032
+"""Bytes that one byte of deflated data can make at most: 258 bytes for each match of 2 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One entry of the directory.
+
+    Args:
+        name: full name, root folder included; a folder's ends with "/".
+        size: bytes of its content.
+        compressed_size: bytes it takes in the file; equal to `size` when stored.
+        method: 0 stored, 8 deflated.
+        crc32: of the content.
+        flags: general purpose flags as written.
+        header_offset: offset in the file of its local header.
+        end_offset: offset in the file where the next record, or the directory, begins.
+    """
+
+    name: str
+    size: int
+    compressed_size: int
+    method: int
+    crc32: int
+    flags: int
+    header_offset: int
+    end_offset: int
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether the content stands in the file as it is."""
+        return self.method == h.STORED
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether this is the empty entry that packing tools write for a folder."""
+        return self.name.endswith("/")
+
+
+def read_directory(source: Source, limits: Limits) -> tuple[Record, ...]:
+    """Read and check the directory.
+
+    Returns:
+        the records in directory order, entries for folders included. Linear in their number.
+
+    Raises:
+        ArchiveError: A2 to A12.
+        LimitError: A18.
+    """
+    span = read_end(source, limits)
+    data = bytes(source.read(span.offset, span.size))
+    entries: list[Record] = []
+    pos = 0
+    for index in range(span.count):
+        entry, pos = _read_entry(source, data, pos, index)
+        entries.append(entry)
+    if pos != span.size:
+        raise ArchiveError(
+            f"{source.name}: expected {span.count} entries to fill the directory of {span.size} bytes, got {pos} bytes",
+            rule="A4",
+        )
+    _check_names(source, entries)
+    _check_inflated(source, entries, limits)
+    return _place(source, entries, span.offset)
+
+
+def _read_entry(source: Source, data: bytes, pos: int, index: int) -> tuple[Record, int]:
+    """Read the entry at `pos`; `end_offset` is the least it can be until `_place` knows the next record."""
+    where = f"{source.name}: directory entry {index}"
+    if len(data) - pos < h.ENTRY.size or data[pos : pos + 4] != h.ENTRY_SIGNATURE:
+        raise ArchiveError(
+            f"{where}: expected signature {h.ENTRY_SIGNATURE!r} at {pos} of the directory's {len(data)} bytes, "
+            f"got {data[pos : pos + 4]!r}",
+            rule="A5",
+        )
+    fields = h.ENTRY.unpack_from(data, pos)
+    flags, method, crc32 = fields[3], fields[4], fields[7]
+    name_end = pos + h.ENTRY.size + fields[10]
+    extra_end = name_end + fields[11]
+    end = extra_end + fields[12]
+    if end > len(data):
+        raise ArchiveError(f"{where}: expected it to end by {len(data)} of the directory, got {end}", rule="A5")
+    raw_name = data[pos + h.ENTRY.size : name_end]
+    name = decode_name(raw_name, where)
+    where = f"{source.name}: {show_name(name)}"
+    compressed_size, size, offset = _resolve_sizes(where, fields, data[name_end:extra_end], raw_name)
+    _check_kind(where, name, fields[15], size, compressed_size)
+    _check_method(where, flags, method, size, compressed_size)
+    end_offset = offset + h.LOCAL.size + len(raw_name) + compressed_size
+    return Record(name, size, compressed_size, method, crc32, flags, offset, end_offset), end
+
+
+def _resolve_sizes(where: str, fields: tuple[Any, ...], extra: bytes, raw_name: bytes) -> tuple[int, int, int]:
+    """(compressed size, size, header offset) with ZIP64 values in place of the sentinels."""
+    compressed_size, size, disk, offset = fields[8], fields[9], fields[13], fields[16]
+    short = (size, compressed_size, offset)
+    if not extra and h.MAX32 not in short and disk == 0:
+        return compressed_size, size, offset
+    parts = h.split_extra(extra)
+    values = None if parts is None else h.zip64_values(parts)
+    if parts is None or values is None:
+        raise ArchiveError(f"{where}: expected well-formed extra fields, got {extra[:64].hex()}", rule="A5")
+    check_unicode_path(where, parts, raw_name)
+    wanted = sum(value == h.MAX32 for value in short) + (disk == h.MAX16)
+    if values and wanted != len(values):
+        raise ArchiveError(f"{where}: expected {wanted} ZIP64 values, got {len(values)}", rule="A5")
+    # Without a ZIP64 field a sentinel is taken at its word; such a size does not fit any real file and is refused there.
+    long = iter(values or [value for value in (*short, disk) if value in (h.MAX32, h.MAX16)])
+    size, compressed_size, offset = (next(long) if value == h.MAX32 else value for value in short)
+    disk = next(long, disk) if disk == h.MAX16 else disk
+    if disk:
+        raise ArchiveError(f"{where}: expected a record on disk 0, got disk {disk}", rule="A12")
+    return compressed_size, size, offset
+
+
+def check_unicode_path(where: str, parts: list[tuple[int, bytes]], raw_name: bytes) -> None:
+    """Refuse the extra field that gives some readers a name other than the one in the header (A5)."""
+    for tag, value in parts:
+        if tag == h.EXTRA_UNICODE_PATH and value[5:] != raw_name:
+            raise ArchiveError(f"{where}: expected one name, got a second one, {value[5:]!r}, as extra field", rule="A5")
+
+
+def _check_kind(where: str, name: str, attributes: int, size: int, compressed_size: int) -> None:
+    """Refuse what is neither a plain file nor an empty folder (A8)."""
+    mode = attributes >> 16
+    folder = name.endswith("/")
+    if stat.S_IFMT(mode) not in (0, stat.S_IFDIR if folder else stat.S_IFREG):
+        kind = "a symbolic link" if stat.S_ISLNK(mode) else f"file mode {mode:#o}"
+        raise ArchiveError(f"{where}: expected a plain {'folder' if folder else 'file'}, got {kind}", rule="A8")
+    if folder and size:
+        raise ArchiveError(f"{where}: expected an empty folder entry, got {size} bytes", rule="A8")
+
+
+def _check_method(where: str, flags: int, method: int, size: int, compressed_size: int) -> None:
+    if flags & h.FLAGS_ENCRYPTED:
+        raise ArchiveError(f"{where}: expected a record that is not encrypted, got flags {flags:#06x}", rule="A9")
+    if flags & ~h.FLAGS_KNOWN:
+        raise ArchiveError(f"{where}: expected no flags beyond {h.FLAGS_KNOWN:#06x}, got {flags:#06x}", rule="A9")
+    if method == h.STORED:
+        if size != compressed_size:
+            raise ArchiveError(
+                f"{where}: expected a stored record of one size, got {size} bytes in {compressed_size}", rule="A11"
+            )
+    elif method == h.DEFLATED:
+        if size > _MAX_DEFLATE * (compressed_size + 1):
+            raise ArchiveError(
+                f"{where}: expected at most {_MAX_DEFLATE * (compressed_size + 1)} bytes from {compressed_size} "
+                f"deflated ones, got a stated size of {size}",
+                rule="A11",
+            )
+    else:
+        raise ArchiveError(
+            f"{where}: expected method {h.STORED} (stored) or {h.DEFLATED} (deflated), got {method}", rule="A10"
+        )
+
+
+def _check_names(source: Source, entries: Iterable[Record]) -> None:
+    seen: dict[str, str] = {}
+    for entry in entries:
+        first = seen.setdefault(collision_key(entry.name), entry.name)
+        if first is not entry.name:
+            raise ArchiveError(
+                f"{source.name}: expected record names that differ by more than case, got "
+                f"{show_name(first)} and {show_name(entry.name)}",
+                rule="A7",
+            )
+
+
+def _check_inflated(source: Source, entries: Iterable[Record], limits: Limits) -> None:
+    total = sum(entry.size for entry in entries if entry.method == h.DEFLATED)
+    allowed = max(limits.free_inflated_bytes, limits.max_ratio * source.size)
+    if total > allowed:
+        raise LimitError(
+            f"{source.name}: expected at most {allowed} bytes from all deflated records of a file of {source.size}, "
+            f"got {total}; raise Limits.max_ratio if you trust the file",
+            rule="A18",
+        )
+
+
+def _place(source: Source, entries: list[Record], directory_offset: int) -> tuple[Record, ...]:
+    """Give each record the bytes up to its successor, and check that they can be right (A12)."""
+    ends: dict[str, int] = {}
+    expected, previous = 0, "the file's first byte"
+    slack = 0
+    ordered = sorted(entries, key=lambda entry: entry.header_offset)
+    for entry in ordered:
+        _check_follows(source, entry.name, entry.header_offset, expected, slack, previous)
+        expected, previous = entry.end_offset, show_name(entry.name)
+        slack = h.MAX_EXTRA + (h.DESCRIPTOR_LENGTHS[-1] if entry.flags & h.FLAG_DESCRIPTOR else 0)
+    _check_follows(source, "the directory", directory_offset, expected, slack, previous)
+    offsets = [entry.header_offset for entry in ordered[1:]] + [directory_offset]
+    for entry, end in zip(ordered, offsets, strict=False):
+        ends[entry.name] = end
+    return tuple(
+        Record(e.name, e.size, e.compressed_size, e.method, e.crc32, e.flags, e.header_offset, ends[e.name])
+        for e in entries
+    )
+
+
+def _check_follows(source: Source, name: str, offset: int, expected: int, slack: int, previous: str) -> None:
+    if not expected <= offset <= expected + slack:
+        kind = "overlaps it" if offset < expected else "leaves a gap"
+        raise ArchiveError(
+            f"{source.name}: {show_name(name)}: expected it to begin after {previous}, at {expected} to "
+            f"{expected + slack}, got {offset}, which {kind}",
+            rule="A12",
+        )

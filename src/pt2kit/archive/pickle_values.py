@@ -1,0 +1,323 @@
+"""What a torch.save payload is read into: frozen descriptions, data only.
+
+Scalars and containers of a payload come back as Python's own (None, bool, int, float, complex, str, bytes, bytearray, list,
+tuple, dict, set, frozenset, deque, defaultdict, slice, range, Ellipsis). Everything that torch or numpy would rebuild by
+calling a function comes back as one of the types here. None of them holds an array, imports torch or numpy, or runs code;
+turning a `PickledTensor` into numbers is the work of `pt2kit.tensors`.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal, TypeAlias
+
+TensorKind: TypeAlias = Literal["tensor", "parameter", "buffer"]
+
+NO_ATTRIBUTES: Mapping[str, Any] = MappingProxyType({})
+"""The attributes of a tensor that carries none; one object shared by all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Global:
+    """A class or function that a pickle refers to by name; never imported.
+
+    Args:
+        module: the module's dotted name, Python 2 spellings (`__builtin__`, `copy_reg`) raised to today's.
+        name: the name inside the module; dotted for a nested class.
+    """
+
+    module: str
+    name: str
+
+    @property
+    def path(self) -> str:
+        """`module.name`, the spelling of the allow-list and of `trust`."""
+        return f"{self.module}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class DType:
+    """A torch dtype, by its name without the `torch.` ("float32", "float8_e4m3fn")."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A torch layout, by its name without the `torch.` ("strided", "sparse_coo")."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryFormat:
+    """A torch memory format, by its name without the `torch.` ("channels_last")."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class QScheme:
+    """A torch quantization scheme, by its name without the `torch.` ("per_channel_affine")."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A torch device: `cuda:1` is type "cuda", index 1; index None where the payload gives none."""
+
+    type: str
+    index: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """A `torch.Size`: elements per dimension, outermost first."""
+
+    sizes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NamedTuple:
+    """A named tuple of a class that was not imported; its field names are not in the payload.
+
+    Args:
+        class_name: `module.Name` of the class.
+        values: the fields' values in order. A class with the same pickled shape (a `str` subclass, say) looks the same.
+    """
+
+    class_name: str
+    values: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """What a trusted class or function would have been called with; nothing was called.
+
+    Args:
+        cls: the class or function.
+        args: positional arguments.
+        kwargs: keyword arguments.
+        items: what would have been appended to the object or added to it, in order.
+        pairs: (key, value) pairs that would have been set as items of the object, in order.
+        state: what the object's state would have been set to; `built` says whether there was any.
+        built: True where the payload sets a state.
+    """
+
+    cls: Global
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = NO_ATTRIBUTES
+    items: list[Any] = field(default_factory=list)
+    pairs: list[tuple[Any, Any]] = field(default_factory=list)
+    state: Any = None
+    built: bool = False
+
+
+class PickledDict(OrderedDict[Any, Any]):
+    """An `OrderedDict` of a payload; equal to any OrderedDict with the same items.
+
+    `attributes` holds what was pickled beside the items. State dicts carry `_metadata` there: module versions by path.
+    They stay data: none becomes an attribute of this object, so no name from a file can hide a method.
+    """
+
+    attributes: Mapping[str, Any] = NO_ATTRIBUTES
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PickledStorage:
+    """One storage: a record of the payload's zip. Compares by identity: tensors that share a storage share this object.
+
+    Args:
+        key: the storage's name in the payload; its bytes are the record `data/<key>`.
+        dtype_name: the element type it was saved with; "uint8" for an untyped storage.
+        nbytes: its length in bytes, known from the directory without reading the record.
+        device: where it lived when it was saved, as torch spells it ("cpu", "cuda:0").
+        read: gives the record's bytes; called by `data`.
+    """
+
+    key: str
+    dtype_name: str
+    nbytes: int
+    device: str
+    read: Callable[[], memoryview] = field(repr=False)
+
+    @property
+    def data(self) -> memoryview:
+        """The storage's bytes, read-only, little-endian: a view into the payload where the record is stored.
+
+        Cost: the record's checksum is computed over all of its bytes on every access; a deflated record is inflated.
+
+        Raises:
+            ArchiveError: the record's bytes do not match the directory.
+        """
+        return self.read()[: self.nbytes].toreadonly()
+
+
+@dataclass(frozen=True, slots=True)
+class PickledTensor:
+    """A dense tensor over a storage, its extent checked to lie inside the storage.
+
+    Args:
+        storage: the bytes; shared with every other tensor over the same storage.
+        dtype_name: element type ("float32"); may differ from the storage's where the payload gives it on its own.
+        sizes: elements per dimension, outermost first.
+        strides: elements to step per dimension, each 0 or more.
+        storage_offset: elements of `dtype_name` before the first one.
+        requires_grad: whether autograd follows it.
+        kind: "parameter" or "buffer" where it was saved as one.
+        conj: the values are the complex conjugates of the stored ones.
+        neg: the values are the negatives of the stored ones.
+        attributes: Python attributes pickled with the tensor (dynamic-shape marks, say); data only.
+    """
+
+    storage: PickledStorage
+    dtype_name: str
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    storage_offset: int
+    requires_grad: bool = False
+    kind: TensorKind = "tensor"
+    conj: bool = False
+    neg: bool = False
+    attributes: Mapping[str, Any] = NO_ATTRIBUTES
+
+
+@dataclass(frozen=True, slots=True)
+class SparseTensor:
+    """A sparse tensor, by its parts. Shapes of the parts are checked; the index values are not.
+
+    Args:
+        layout: "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr" or "sparse_bsc".
+        indices: for COO one int64 tensor [sparse dimensions, nonzeros]; for the others (compressed, plain) indices.
+        values: the nonzero values (blocks for BSR and BSC), outermost dimension nonzeros for COO.
+        sizes: elements per dimension of the whole tensor.
+        is_coalesced: for COO whether indices are sorted and unique, None where the payload does not say.
+        requires_grad, kind, attributes: as in `PickledTensor`.
+    """
+
+    layout: str
+    indices: tuple[PickledTensor, ...]
+    values: PickledTensor
+    sizes: tuple[int, ...]
+    is_coalesced: bool | None = None
+    requires_grad: bool = False
+    kind: TensorKind = "tensor"
+    attributes: Mapping[str, Any] = NO_ATTRIBUTES
+
+
+@dataclass(frozen=True, slots=True)
+class QuantizedTensor:
+    """A quantized tensor: the integers and what they mean.
+
+    Args:
+        values: the integers; `dtype_name` is "quint8", "qint8", "qint32", "quint4x2" or "quint2x4".
+        qscheme: "per_tensor_affine", "per_channel_affine" or "per_channel_affine_float_qparams".
+        scale: a float per tensor; per channel a tensor or tuple of one number per element of dimension `axis`.
+        zero_point: an int per tensor; per channel as `scale`.
+        axis: the channel dimension; None per tensor.
+        requires_grad, kind, attributes: as in `PickledTensor`.
+    """
+
+    values: PickledTensor
+    qscheme: str
+    scale: float | PickledTensor | tuple[float, ...]
+    zero_point: int | PickledTensor | tuple[float, ...]
+    axis: int | None = None
+    requires_grad: bool = False
+    kind: TensorKind = "tensor"
+    attributes: Mapping[str, Any] = NO_ATTRIBUTES
+
+
+@dataclass(frozen=True, slots=True)
+class NestedTensor:
+    """A nested (strided) tensor: `n` tensors of different sizes in one buffer.
+
+    Args:
+        buffer: all elements, one dimension.
+        sizes: int64 tensor [n, dimensions].
+        strides: int64 tensor [n, dimensions].
+        storage_offsets: int64 tensor [n], or the same as a tuple of ints. The values in these three are not checked here.
+        requires_grad, kind, attributes: as in `PickledTensor`.
+    """
+
+    buffer: PickledTensor
+    sizes: PickledTensor
+    strides: PickledTensor
+    storage_offsets: PickledTensor | tuple[int, ...]
+    requires_grad: bool = False
+    kind: TensorKind = "tensor"
+    attributes: Mapping[str, Any] = NO_ATTRIBUTES
+
+
+@dataclass(frozen=True, slots=True)
+class MetaTensor:
+    """A tensor of the meta device: shape and dtype, no bytes. Fields as in `PickledTensor`."""
+
+    dtype_name: str
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    requires_grad: bool = False
+    kind: TensorKind = "tensor"
+    attributes: Mapping[str, Any] = NO_ATTRIBUTES
+
+
+@dataclass(frozen=True, slots=True)
+class NumpyDType:
+    """A numpy dtype by its array-interface string: byte order, kind, size ("<f4", "|u1", "<U3")."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class NumpyArray:
+    """A numpy array of plain elements.
+
+    Args:
+        dtype: array-interface string of the element type.
+        shape: elements per dimension.
+        fortran_order: True where the first dimension is the fastest.
+        data: the elements' bytes, in the byte order of `dtype`; as many as shape and dtype say.
+    """
+
+    dtype: str
+    shape: tuple[int, ...]
+    fortran_order: bool
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class NumpyScalar:
+    """One numpy number: array-interface string of its type, and its bytes."""
+
+    dtype: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceTensor:
+    """A tensor of a device without storages, saved as an array or a CPU tensor to be copied there.
+
+    Args:
+        data: the elements.
+        dtype_name: the element type on the device, to which `data` is converted.
+        device: the device ("xla:0").
+        requires_grad, kind, attributes: as in `PickledTensor`.
+    """
+
+    data: NumpyArray | PickledTensor
+    dtype_name: str
+    device: str
+    requires_grad: bool = False
+    kind: TensorKind = "tensor"
+    attributes: Mapping[str, Any] = NO_ATTRIBUTES
+
+
+TensorLike: TypeAlias = PickledTensor | SparseTensor | QuantizedTensor | NestedTensor | MetaTensor | DeviceTensor
+"""Every description of a tensor; all have `requires_grad`, `kind` and `attributes`."""
+
+TENSOR_TYPES: tuple[type, ...] = (PickledTensor, SparseTensor, QuantizedTensor, NestedTensor, MetaTensor, DeviceTensor)
+"""The members of `TensorLike`, for `isinstance`."""

@@ -1,0 +1,73 @@
+"""Which names a record may have: text -> accepted, or what is wrong with it.
+
+Names become paths when somebody unpacks an archive, and keys when somebody looks a record up; both must mean one thing
+to every reader. What the names mean in a `.pt2` is in `names.py`.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+from ..errors import ArchiveError
+
+
+def name_problem(name: str) -> str | None:
+    """Say what makes `name` unfit for a record, or None if nothing does (rule A6)."""
+    if not name:
+        return "is empty"
+    if "\0" in name:
+        return "holds a NUL character"
+    if "\\" in name:
+        return "holds a backslash"
+    if name[0] == "/":
+        return "is absolute"
+    for part in name.split("/"):
+        if part in ("", ".", ".."):
+            return f"has the component {part!r}"
+        if len(part) > 1 and part[1] == ":" and part[0].isascii() and part[0].isalpha():
+            return f"has the drive letter {part[:2]!r}"
+    return None
+
+
+def decode_name(raw: bytes, where: str) -> str:
+    """Decode a record's name from the bytes of a header and check it; a folder's name keeps its closing slash.
+
+    Raises:
+        ArchiveError: the bytes are not UTF-8, or the name is unfit (A6).
+    """
+    try:
+        name = raw.decode("utf-8")
+    except UnicodeDecodeError as exc:
+        raise ArchiveError(f"{where}: expected a record name in UTF-8, got {raw!r}", rule="A6") from exc
+    problem = name_problem(name[:-1] if len(name) > 1 and name.endswith("/") else name)
+    if problem:
+        raise ArchiveError(f"{where}: expected a relative record name, got {name!r}, which {problem}", rule="A6")
+    return name
+
+
+def encode_name(name: str, where: str) -> bytes:
+    """Encode a record's name for a header, checked as a reader would check it.
+
+    Raises:
+        ArchiveError: the name is unfit or cannot be written as UTF-8 (A6).
+    """
+    problem = name_problem(name)
+    if problem:
+        raise ArchiveError(f"{where}: expected a relative record name, got {name!r}, which {problem}", rule="A6")
+    try:
+        return name.encode("utf-8")
+    except UnicodeEncodeError as exc:
+        raise ArchiveError(f"{where}: expected a record name that UTF-8 can hold, got {name!r}", rule="A6") from exc
+
+
+def collision_key(name: str) -> str:
+    """The same text for all names that some file system would take for one: case and composition are ignored."""
+    name = name.rstrip("/")
+    if name.isascii():
+        return name.lower()
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
+
+
+def show_name(name: str) -> str:
+    """A record's name as messages print it: as it is, or quoted and escaped where it has unprintable characters."""
+    return name if name.isprintable() else repr(name)

@@ -1,0 +1,257 @@
+"""Where the bytes of an archive come from: a path, bytes, a file object or a URL -> `Source`, which reads byte ranges.
+
+A `Source` knows nothing of zip. Local ones hand out views of one mapping or buffer and copy nothing; the others fetch
+exactly the range that is asked for.
+"""
+
+from __future__ import annotations
+
+import io
+import mmap
+import os
+import re
+import stat
+import threading
+from collections.abc import Mapping
+from typing import IO, Any, Final, Protocol, TypeAlias, runtime_checkable
+
+from ..errors import ArchiveError, LimitError
+from .limits import DEFAULT_LIMITS, MIB
+
+FileLike: TypeAlias = "str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes]"
+
+_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+(?:://|::)")
+_CHUNK: Final = MIB
+
+
+@runtime_checkable
+class Source(Protocol):
+    """Bytes that can be read by ranges, from several threads at once."""
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+
+    @property
+    def size(self) -> int:
+        """Its length in bytes."""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether reading a range costs no transfer and no copy."""
+
+    def read(self, offset: int, length: int) -> memoryview:
+        """Give exactly `length` bytes from `offset` on, read-only.
+
+        Views stay valid after `close`.
+
+        Raises:
+            ArchiveError: the range lies outside the source, or could not be fetched (A1).
+        """
+
+    def close(self) -> None:
+        """Let go of what is held; may be called twice."""
+
+
+class MemorySource:
+    """Bytes in memory, or a file mapped into memory: reading hands out views of it."""
+
+    is_local = True
+
+    def __init__(self, data: memoryview, name: str, mapping: mmap.mmap | None = None) -> None:
+        self.name = name
+        self.size = data.nbytes
+        self._data: memoryview | None = data
+        self._mapping = mapping
+
+    def read(self, offset: int, length: int) -> memoryview:
+        """Give a view of `length` bytes from `offset` on; O(1)."""
+        check_range(self, offset, length)
+        data = self._data
+        if data is None:
+            raise ArchiveError(f"{self.name}: expected an open archive, got one that is closed", rule="A27")
+        return data[offset : offset + length]
+
+    def close(self) -> None:
+        """Drop the mapping; the views that are out keep it alive until they are gone."""
+        self._data = None
+        mapping, self._mapping = self._mapping, None
+        if mapping is not None:
+            try:
+                mapping.close()
+            except BufferError:
+                pass  # Views are out; the mapping goes with the last of them.
+
+
+class FileSource:
+    """A file object that can seek: each read seeks, reads, and puts the position back."""
+
+    is_local = False  # Nothing is known of what a read costs: it may be a remote file.
+
+    def __init__(self, file: IO[bytes], name: str) -> None:
+        self.name = name
+        self._file = file
+        self._lock = threading.Lock()
+        self._closed = False
+        with self._lock:
+            before = file.tell()
+            self.size = file.seek(0, io.SEEK_END)
+            file.seek(before)
+
+    def read(self, offset: int, length: int) -> memoryview:
+        """Copy `length` bytes from `offset` on out of the file."""
+        check_range(self, offset, length)
+        if self._closed:
+            raise ArchiveError(f"{self.name}: expected an open archive, got one that is closed", rule="A27")
+        with self._lock:
+            before = self._file.tell()
+            try:
+                self._file.seek(offset)
+                return memoryview(_read_exactly(self._file, length, offset, self.name)).toreadonly()
+            finally:
+                self._file.seek(before)
+
+    def close(self) -> None:
+        """Stop reading; the file object belongs to the caller and stays open."""
+        self._closed = True
+
+
+def open_source(
+    file: FileLike | Source,
+    *,
+    name: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    max_stream_bytes: int = DEFAULT_LIMITS.max_stream_bytes,
+) -> Source:
+    """Open anything that holds an archive's bytes.
+
+    Args:
+        file: a path (mapped into memory); any fsspec URL ("https://…", "s3://…", "memory://…"; read by byte ranges);
+            bytes, bytearray or memoryview (shared, must not change); a binary file object, of which the whole file
+            counts, wherever its position is: it is mapped if it is a plain file on disk, read by seeking otherwise
+            (the position is put back after each read; nobody else may use it meanwhile), and read to its end if it
+            cannot seek. A `Source` is returned as it is.
+        name: what messages call it; derived from `file` if not given.
+        storage_options: passed to fsspec for a URL (credentials, headers, …).
+        max_stream_bytes: the most bytes taken from a file object that cannot seek.
+
+    Returns:
+        the source; closing it does not close a file object that was passed in. A mapped file that is replaced by
+        renaming stays readable; one that is truncated in place does not (the operating system then ends the process).
+
+    Raises:
+        OSError: the path cannot be opened; `FileNotFoundError` and `PermissionError` come through as they are.
+        ArchiveError: the path is a folder, the URL cannot be read, or the file object gives no bytes (A1).
+        LimitError: a stream is longer than `max_stream_bytes` (A18).
+        TypeError: `file` is none of these.
+    """
+    if isinstance(file, (str, os.PathLike)):
+        path = os.fspath(file)
+        if isinstance(path, str) and _URL.match(path):
+            from .remote import open_url
+
+            return open_url(path, name=name, storage_options=storage_options)
+        return open_path(path, name=name, max_stream_bytes=max_stream_bytes)
+    if isinstance(file, (bytes, bytearray, memoryview)):
+        view = memoryview(file)
+        return MemorySource(view.cast("B").toreadonly() if view.nbytes else memoryview(b""), name or "<bytes>")
+    if isinstance(file, Source):
+        return file
+    if hasattr(file, "read"):
+        return _open_file_object(file, name or _file_name(file), max_stream_bytes)
+    raise TypeError(f"expected a path, a URL, bytes or a binary file object, got {type(file).__name__}")
+
+
+def open_path(
+    path: str | os.PathLike[str], *, name: str | None = None, max_stream_bytes: int = DEFAULT_LIMITS.max_stream_bytes
+) -> Source:
+    """Map a file into memory; what cannot be mapped (a pipe, a terminal) is read to its end."""
+    shown = name or str(path)
+    if os.path.isdir(path):
+        raise ArchiveError(f"{shown}: expected a file, got a folder", rule="A1")
+    with open(path, "rb") as file:
+        return _map(file, shown) or MemorySource(_read_stream(file, shown, max_stream_bytes), shown)
+
+
+def check_range(source: Source, offset: int, length: int) -> None:
+    """Refuse a range that is not inside the source (A1)."""
+    if offset < 0 or length < 0 or offset + length > source.size:
+        raise ArchiveError(
+            f"{source.name}: expected a range inside the {source.size} bytes of the file, "
+            f"got {length} bytes at offset {offset}",
+            rule="A1",
+        )
+
+
+def _open_file_object(file: IO[bytes], name: str, max_stream_bytes: int) -> Source:
+    if type(file) is io.BytesIO:
+        # A snapshot that shares memory: a view of the live buffer would keep its owner from writing to it.
+        return MemorySource(memoryview(file.getvalue()), name)
+    try:
+        if isinstance(file, (io.FileIO, io.BufferedReader, io.BufferedRandom)):
+            raw = getattr(file, "raw", file)
+            mapped = _map(file, name) if isinstance(raw, io.FileIO) else None
+            if mapped is not None:
+                return mapped
+        if hasattr(file, "seekable") and file.seekable():
+            if not isinstance(file.read(0), bytes):
+                raise _not_binary(name)
+            return FileSource(file, name)
+        return MemorySource(_read_stream(file, name, max_stream_bytes), name)
+    except (OSError, ValueError) as exc:
+        # ValueError: the file object is closed, or does not support reading.
+        raise ArchiveError(f"{name}: expected a file object open for reading bytes: {exc}", rule="A1") from exc
+
+
+def _map(file: io.FileIO | io.BufferedReader | io.BufferedRandom, name: str) -> MemorySource | None:
+    """Map a plain file; None for anything else."""
+    if file.writable():
+        file.flush()
+    info = os.fstat(file.fileno())
+    if not stat.S_ISREG(info.st_mode):
+        return None
+    if info.st_size == 0:
+        return MemorySource(memoryview(b""), name)
+    try:
+        mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except (OSError, ValueError):
+        return None  # Some file systems cannot map; reading still works.
+    return MemorySource(memoryview(mapping), name, mapping)
+
+
+def _read_stream(file: IO[bytes], name: str, limit: int) -> memoryview:
+    parts: list[bytes] = []
+    total = 0
+    while part := file.read(_CHUNK):
+        if not isinstance(part, bytes):
+            raise _not_binary(name)
+        total += len(part)
+        if total > limit:
+            raise LimitError(
+                f"{name}: expected at most {limit} bytes from a stream that cannot seek, got {total} and more; "
+                "save it to a file first, or raise Limits.max_stream_bytes",
+                rule="A18",
+            )
+        parts.append(part)
+    return memoryview(b"".join(parts))
+
+
+def _read_exactly(file: IO[bytes], length: int, offset: int, name: str) -> bytes | bytearray:
+    data: bytes | bytearray = file.read(length)
+    if len(data) < length:  # Raw files may give less than was asked for; a truncated file gives nothing.
+        rest = bytearray(data)
+        while len(rest) < length and (part := file.read(length - len(rest))):
+            rest += part
+        data = rest
+    if len(data) != length:
+        raise ArchiveError(f"{name}: expected {length} bytes at offset {offset}, got {len(data)}", rule="A1")
+    return data
+
+
+def _not_binary(name: str) -> ArchiveError:
+    return ArchiveError(f"{name}: expected a file object open in binary mode, got one that gives text", rule="A1")
+
+
+def _file_name(file: IO[bytes]) -> str:
+    name = getattr(file, "name", None)
+    return name if isinstance(name, str) else f"<{type(file).__name__}>"

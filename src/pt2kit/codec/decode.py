@@ -1,0 +1,127 @@
+"""JSON bytes -> objects of the schema in one typed pass; what the schema does not know is kept beside them.
+
+The typed decoder is fast but keeps the last of two equal keys and does not say whether a key was left out. So its
+result is written again: if that gives the text it came from, but for blanks, nothing was lost. Any difference, be it
+only another order of keys, takes the slow road: a plain tree first, which refuses what is wrong with it, then a
+conversion that explains itself.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from json.encoder import encode_basestring_ascii
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from pt2kit.codec.encode import encode
+from pt2kit.codec.shape import DictShape, ListShape, StructShape, shape
+from pt2kit.codec.text import Path, parse, path_text
+from pt2kit.codec.unknown import Unknown, take_out
+from pt2kit.errors import LimitError, SchemaError
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded(Generic[T]):
+    """A decoded object, and the keys of its JSON that the schema does not know."""
+
+    value: T
+    unknown: tuple[Unknown, ...] = ()
+
+
+def decode(data: bytes | memoryview, cls: type[T], where: str) -> Decoded[T]:
+    """Decode JSON bytes as a type of the schema.
+
+    Args:
+        data: UTF-8 text; copied where it is not `bytes`.
+        cls: the type, such as `schema.ExportedProgram`.
+        where: the record's name, for messages.
+
+    Raises:
+        JsonError: not one JSON document, or a key twice in one object.
+        SchemaError: JSON of another shape, with the path of the first misfit.
+        LimitError: nested too deep.
+    """
+    raw = bytes(data)
+    try:
+        value = msgspec.json.decode(raw, type=cls)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return convert(parse(raw, where), cls, where)
+    return Decoded(value) if _says_the_same(raw, value) else convert(parse(raw, where), cls, where)
+
+
+def convert(tree: Any, cls: type[T], where: str) -> Decoded[T]:
+    """Turn a plain tree into a type of the schema.
+
+    Args:
+        tree: as `parse` gives it; unknown keys are removed from it in place.
+        cls: the type.
+        where: the record's name, for messages.
+
+    Raises:
+        SchemaError: the tree has another shape, with the path of the first misfit.
+    """
+    unknown = take_out(tree, cls)
+    try:
+        return Decoded(msgspec.convert(tree, cls), unknown)
+    except msgspec.ValidationError as error:
+        message, path = _explain(error, tree, cls)
+        rule = "J4" if message.startswith("expected exactly one key") else "J5"
+        raise SchemaError(f"{where}: {path_text(path)}: {message}", rule=rule) from None
+    except RecursionError:
+        raise LimitError(f"{where}: nested deeper than this interpreter's recursion limit", rule="J3") from None
+
+
+def _says_the_same(raw: bytes, value: Any) -> bool:
+    """Whether a decoded object, written again, gives the text it came from, but for blanks between the tokens."""
+    again = encode(value)
+    if raw == again:
+        return True
+    compact = msgspec.json.format(raw, indent=-1)
+    return compact == again or (not again.isascii() and compact == _with_ascii_escapes(again))
+
+
+def _with_ascii_escapes(text: bytes) -> bytes:
+    r"""Write non-ASCII characters of JSON text as \uXXXX, as torch does, leaving the rest."""
+    escaped = encode_basestring_ascii(text.decode())[1:-1]
+    return escaped.replace('\\"', '"').replace("\\\\", "\\").encode()
+
+
+def _explain(error: msgspec.ValidationError, tree: Any, cls: Any) -> tuple[str, Path]:
+    """The message of a failed conversion in the project's words, and the full path of its place."""
+    message, _, place = str(error).partition(" - at `$")
+    steps = re.findall(r"\.(\w+)|\[(\d+)\]|(\[\.\.\.\])", place)
+    path: list[str | int] = []
+    for name, index, any_key in steps:
+        step: str | int = _failing_key(tree, cls) if any_key else name or int(index)
+        path.append(step)
+        tree, cls = _descend(tree, cls, step)
+    unknown = re.fullmatch(r"Object contains unknown field `(.*)`", message, re.DOTALL)
+    if unknown and isinstance(found := shape(cls), StructShape):
+        return f"expected exactly one key of {', '.join(found.keys)}, got {unknown[1]!r}", tuple(path)
+    message = re.sub(r"^Invalid enum value (.*)$", r"expected a number of the enum, got \1", message)
+    message = re.sub(r"^Object missing required field `(.*)`$", r"expected the key \1, got none", message)
+    return message[:1].lower() + message[1:].replace("`", ""), tuple(path)
+
+
+def _descend(tree: Any, cls: Any, step: str | int) -> tuple[Any, Any]:
+    match shape(cls):
+        case StructShape(_, keys, _):
+            return tree[step], keys[str(step)]
+        case ListShape(inner) | DictShape(inner):
+            return tree[step], inner
+    return None, None
+
+
+def _failing_key(tree: dict[str, Any], cls: Any) -> str:
+    """The first key of a free-keyed object whose value does not convert."""
+    found = shape(cls)
+    for key, child in tree.items():
+        try:
+            msgspec.convert(child, found.inner if isinstance(found, DictShape) else Any)
+        except msgspec.ValidationError:
+            return key
+    return "..."

@@ -1,0 +1,157 @@
+"""JSON bytes -> a plain tree, strictly: one document, UTF-8, no key twice, bounded depth."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from pt2kit.errors import JsonError, LimitError
+
+MAX_DEPTH = 512
+"""Levels of JSON nesting. A program needs about 12, and 9 more for each level of nested subgraphs."""
+
+_STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
+
+Path = tuple[str | int, ...]
+
+
+def parse(data: bytes | memoryview, where: str, *, bare_literals: bool = False) -> Any:
+    """Turn JSON bytes into a plain tree.
+
+    Args:
+        data: UTF-8 text; copied.
+        where: the record's name, for messages.
+        bare_literals: accept `Infinity`, `-Infinity` and `NaN` without quotes, as torch up to 2.6 wrote them.
+
+    Raises:
+        JsonError: not one JSON document, a key twice in one object, a number out of range, bad Unicode.
+        LimitError: nested deeper than `MAX_DEPTH`.
+    """
+    raw = bytes(data)
+    text = _decode_utf8(raw, where)
+    check_depth(raw, where)
+    duplicates: list[tuple[dict[str, Any], str]] = []
+    try:
+        tree = json.loads(
+            text,
+            object_pairs_hook=_pairs_hook(duplicates),
+            parse_constant=float if bare_literals else _refuse_literal,
+            parse_float=_finite,
+        )
+    except json.JSONDecodeError as error:
+        raise JsonError(f"{where}: byte {len(text[: error.pos].encode())}: not JSON: {error.msg}", rule="J1") from None
+    except ValueError as error:
+        raise JsonError(f"{where}: {error}", rule="J1") from None
+    if duplicates:
+        holder, key = duplicates[0]
+        raise JsonError(
+            f"{where}: {path_text(_find(tree, holder))}: expected each key once, got {key!r} twice", rule="J2"
+        )
+    if b"\\ud" in raw.lower():
+        _refuse_lone_surrogates(tree, where)
+    return tree
+
+
+def path_text(path: Path) -> str:
+    """Write a path as `$.graph.nodes[3].name`; keys that are not plain names are quoted."""
+    parts = ["$"]
+    for step in path:
+        if isinstance(step, int):
+            parts.append(f"[{step}]")
+        elif re.fullmatch(r"[A-Za-z_]\w*", step):
+            parts.append(f".{step}")
+        else:
+            parts.append(f"[{json.dumps(step)}]")
+    return "".join(parts)
+
+
+def depth(raw: bytes) -> int:
+    """Count the levels of nesting of JSON text; brackets inside strings do not count. Linear."""
+    level = deepest = 0
+    for match in _STRING_OR_BRACKET.finditer(raw):
+        first = raw[match.start()]
+        if first in b"[{":
+            level += 1
+            deepest = max(deepest, level)
+        elif first in b"]}":
+            level -= 1
+    return deepest
+
+
+def check_depth(raw: bytes, where: str) -> None:
+    """Refuse text that is nested deeper than `MAX_DEPTH`.
+
+    Raises:
+        LimitError: it is; both numbers are in the message.
+    """
+    if (levels := depth(raw)) > MAX_DEPTH:
+        raise LimitError(f"{where}: expected at most {MAX_DEPTH} levels of nesting, got {levels}", rule="J3")
+
+
+def _decode_utf8(raw: bytes, where: str) -> str:
+    if not raw.strip():
+        raise JsonError(f"{where}: expected a JSON document, got {len(raw)} bytes of nothing", rule="J1")
+    if raw.startswith(b"\xef\xbb\xbf"):
+        raise JsonError(f"{where}: byte 0: expected JSON, got a byte-order mark", rule="J1")
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        got = raw[error.start : error.start + 1].hex()
+        raise JsonError(
+            f"{where}: byte {error.start}: expected UTF-8, got 0x{got} ({error.reason})", rule="J1"
+        ) from None
+
+
+def _pairs_hook(
+    duplicates: list[tuple[dict[str, Any], str]],
+) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
+    def build(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        built = dict(pairs)
+        if len(built) != len(pairs):
+            seen: set[str] = set()
+            duplicates.append((built, next(key for key, _ in pairs if key in seen or seen.add(key))))  # type: ignore[func-returns-value]
+        return built
+
+    return build
+
+
+def _refuse_literal(text: str) -> NoReturn:
+    raise ValueError(f'expected a JSON number, got the bare word {text}; write "{text}"')
+
+
+def _finite(text: str) -> float:
+    if math.isinf(value := float(text)):
+        raise ValueError(f"expected a number within 64-bit floats, got {text[:40]}")
+    return value
+
+
+def _find(tree: Any, wanted: Any) -> Path:
+    """The path of an object inside a tree, by identity."""
+    stack: list[tuple[Any, Path]] = [(tree, ())]
+    while stack:
+        node, path = stack.pop()
+        if node is wanted:
+            return path
+        stack += [(child, (*path, key)) for key, child in children(node)]
+    return ()
+
+
+def children(node: Any) -> list[tuple[str | int, Any]]:
+    """The (key or index, child) pairs of a tree's node; none for a leaf."""
+    if isinstance(node, dict):
+        return list(node.items())
+    return list(enumerate(node)) if isinstance(node, list) else []
+
+
+def _refuse_lone_surrogates(tree: Any, where: str) -> None:
+    stack: list[tuple[Any, Path]] = [(tree, ())]
+    while stack:
+        node, path = stack.pop()
+        texts = [node] if isinstance(node, str) else list(node) if isinstance(node, dict) else []
+        for text in texts:
+            if not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
+                raise JsonError(f"{where}: {path_text(path)}: expected Unicode text, got a lone surrogate", rule="J1")
+        stack += [(child, (*path, key)) for key, child in children(node)]

@@ -1,0 +1,59 @@
+"""The versions of the schema: one line each, oldest first. CURRENT and MINIMUM follow from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pt2kit.errors import VersionError
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One version of the schema.
+
+    Args:
+        number: as files carry it ("8.20"; "1" before there were minors).
+        releases: the torch releases that write it ("2.12"); empty for a development state.
+        note: what it brought, in a line.
+    """
+
+    number: str
+    releases: tuple[str, ...]
+    note: str
+
+    @property
+    def pair(self) -> tuple[int, int]:
+        """(major, minor)."""
+        return parse_version(self.number)
+
+
+def parse_version(number: str) -> tuple[int, int]:
+    """Turn "8.20" or "2" into (major, minor).
+
+    Raises:
+        VersionError: the text is not one or two decimal numbers.
+    """
+    major, _, minor = number.partition(".")
+    if not (major.isascii() and major.isdigit() and (minor or "0").isascii() and (minor or "0").isdigit()):
+        raise VersionError(f"schema version: expected major.minor like 8.20, got {number!r}")
+    return int(major), int(minor or 0)
+
+
+LOG: tuple[Version, ...] = (
+    Version("1", ("2.1",), "first release; flat signature tables, constants inside the graph"),
+    Version("2", ("2.2",), "input and output specs, call specs in the module call graph, hints as a union"),
+    Version("5.1", ("2.3",), "versions are pairs, unions have one key, custom objects, persistent flag of buffers"),
+    Version("5.3", ("2.4",), "effect tokens and constant inputs"),
+    Version("7.3", ("2.5",), "verifiers and torch_version replace dialect; metadata on the graph module"),
+    Version("8.2", ("2.6",), "wire ids, symbolic floats, uint16; None is true, expressions are srepr"),
+    Version("8.6", (), "development state with Program and Model; float8"),
+    Version("8.7", ("2.7",), "kinds of arguments, single-tensor returns of higher-order ops, named-tuple fields"),
+    Version("8.8", ("2.8",), "optional tensors as outputs"),
+    Version("8.14", ("2.9",), "guards, complex values, payload configs, parameter mutation"),
+    Version("8.15", ("2.10",), "lists of int lists, dicts of arguments"),
+    Version("8.17", ("2.11",), "names of nodes, nested tensor lists"),
+    Version("8.20", ("2.12", "2.13", "2.14", "2.15"), "lists of float lists, unsigned 32 and 64 bit, float8 e8m0"),
+)
+
+CURRENT: Version = LOG[-1]
+MINIMUM: Version = LOG[0]

@@ -1,0 +1,108 @@
+"""What the types of the schema are made of: objects, unions, floats, and the wire id of each field.
+
+`types.py` declares the format with these four. Nothing here knows any type of the format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal, NoReturn
+
+from msgspec import UNSET, Struct
+from msgspec.structs import astuple
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """The identity of a field across releases.
+
+    Args:
+        id: the number the field keeps for good, as in the generated definitions for other languages.
+        since: the schema version that brought the field ("8.2"); "1" for the oldest.
+    """
+
+    id: int
+    since: str
+
+
+def wire(id: int, *, since: str) -> Wire:
+    """Name the wire id and the first version of a field, for use inside `Annotated`."""
+    return Wire(id, since)
+
+
+Float = float | Literal["Infinity", "-Infinity", "NaN"]
+"""A float as JSON carries it: the three values that JSON has no number for are strings there. In memory: a `float`."""
+
+
+class SpelledFloat(float):
+    """A float that the JSON encoder must not spell itself.
+
+    Infinities and nan, which JSON has no number for, and numbers that Python, so torch, writes with an exponent: what
+    is read is written back letter for letter.
+    """
+
+    __slots__ = ()
+
+    def __reduce__(self) -> tuple[type, tuple[str]]:
+        return SpelledFloat, (float.__repr__(self),)
+
+
+def as_float(value: Float) -> float:
+    """Turn what a file or a caller gives for a float into the one form that the schema's objects hold."""
+    text = repr(number := float(value))
+    return SpelledFloat(number) if "e" in text or "n" in text else number
+
+
+def as_floats(values: Iterable[Float]) -> list[float]:
+    """`as_float` for each entry of a list; a new list."""
+    return [as_float(value) for value in values]
+
+
+class Object(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
+    """A record of the schema: named fields, all of them present in a file of the current version."""
+
+
+class Union(Struct, frozen=True, forbid_unknown_fields=True, gc=False, kw_only=True):
+    """Exactly one of several fields; the others are `UNSET`.
+
+    Reads well in a `match`: `case Argument(as_tensor=TensorArgument(name))`.
+
+    Raises:
+        ValueError: none or more than one field is set (the decoder turns this into a `SchemaError` with its place).
+    """
+
+    def __post_init__(self) -> None:
+        if astuple(self).count(UNSET) + 1 != len(self.__struct_fields__):
+            self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        names = [name for name in self.__struct_fields__ if getattr(self, name) is not UNSET]
+        found = f"{len(names)} ({', '.join(names)})" if names else "none"
+        raise ValueError(f"expected exactly one key, got {found}")
+
+    def __repr__(self) -> str:
+        return f"{self.__class__.__name__}({self.type}={self.value!r})"
+
+    @property
+    def type(self) -> str:
+        """The name of the field that is set ("as_tensor")."""
+        for name in self.__struct_fields__:
+            if getattr(self, name) is not UNSET:
+                return name
+        raise AssertionError("a union is never empty")
+
+    @property
+    def value(self) -> Any:
+        """What the field that is set holds."""
+        return getattr(self, self.type)
+
+    @classmethod
+    def create(cls, **one: Any) -> Any:
+        """Make a union from its one field, by name: `Argument.create(as_int=3)`.
+
+        Raises:
+            TypeError: the field does not belong to this union.
+            ValueError: none or more than one field was given.
+        """
+        return cls(**one)

@@ -1,0 +1,215 @@
+"""Sums, products and powers as infix text writes them -> the calls that sympy makes of them.
+
+`s0/2 - s1` is `Add(Mul(Rational(1, 2), s0), Mul(-1, s1))`: a difference is a sum with a factor -1, a quotient a product
+with a power -1, and the number in front of a product is one exact number. Sums and products that are being read are kept
+open here, so that long ones are read in linear time.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+
+from pt2kit.errors import LimitError
+from pt2kit.symbols.expr import (
+    MINUS_ONE,
+    ONE,
+    Call,
+    Expr,
+    Float,
+    Infinity,
+    Integer,
+    Limits,
+    Rational,
+    fail,
+)
+from pt2kit.symbols.order import by_key
+
+
+class OpenSum:
+    """A sum whose end has not been read; only the reader that made it holds it."""
+
+    __slots__ = ("terms",)
+
+    def __init__(self, first: Expr) -> None:
+        self.terms = [first]
+
+
+class OpenProduct:
+    """A product whose end has not been read: an exact number p/q in front, and factors; only its reader holds it."""
+
+    __slots__ = ("divided", "factors", "p", "q")
+
+    def __init__(self) -> None:
+        self.p = 1
+        self.q = 1
+        self.factors: list[Expr] = []
+        self.divided = False
+
+
+class OpenChain:
+    """`a & b & c` whose end has not been read; only its reader holds it."""
+
+    __slots__ = ("args", "function")
+
+    def __init__(self, function: str, first: Expr) -> None:
+        self.function = function
+        self.args = [first]
+
+
+Operand = Expr | OpenSum | OpenProduct | OpenChain
+
+
+def close(operand: Operand) -> Expr:
+    """The finished expression of an operand."""
+    if isinstance(operand, OpenProduct):
+        return _close_product(operand)
+    if isinstance(operand, OpenSum):
+        return Call("Add", tuple(operand.terms))
+    if isinstance(operand, OpenChain):
+        return Call(operand.function, tuple(operand.args))
+    return operand
+
+
+def add(left: Operand, right: Operand) -> Operand:
+    """left + right; extends `left` in place where it is an open sum."""
+    if not isinstance(left, OpenSum):
+        left = OpenSum(close(left))
+    left.terms.append(close(right))
+    return left
+
+
+def subtract(left: Operand, right: Operand) -> Operand:
+    """left - right; extends `left` in place where it is an open sum."""
+    return add(left, negate(close(right)))
+
+
+def chain(function: str, left: Operand, right: Operand) -> Operand:
+    """function(left, right); extends `left` in place where it is an open chain of the same function."""
+    if not (isinstance(left, OpenChain) and left.function == function):
+        left = OpenChain(function, close(left))
+    left.args.append(close(right))
+    return left
+
+
+def multiply(left: Operand, right: Operand, where: str, limits: Limits) -> Operand:
+    """left * right; extends `left` in place where it is an open product.
+
+    Raises:
+        LimitError: the numbers together need more than `limits.bits`.
+    """
+    product = _open(left, where, limits)
+    for factor in _factors(right):
+        _times(product, factor, where, limits)
+    return product
+
+
+def divide(left: Operand, right: Operand, where: str, limits: Limits) -> Operand:
+    """left / right as an exact quotient; extends `left` in place where it is an open product.
+
+    Raises:
+        ExpressionError: right is a literal zero.
+        LimitError: the numbers together need more than `limits.bits`.
+    """
+    product = _open(left, where, limits)
+    for factor in _factors(right):
+        _times(product, invert(factor, where), where, limits)
+    product.divided = True
+    return product
+
+
+def minus(operand: Operand, where: str, limits: Limits) -> Operand:
+    """-operand, open for further factors as in `-2*s0`."""
+    product = _open(operand, where, limits)
+    product.p = -product.p
+    return product
+
+
+def negate(expr: Expr) -> Expr:
+    """-expr, with the sign in the number in front."""
+    match expr:
+        case Integer(value):
+            return Integer(-value)
+        case Rational(p, q):
+            return Rational(-p, q)
+        case Float(text, precision):
+            return Float(text[1:] if text.startswith("-") else f"-{text}", precision)
+        case Infinity(negative, integer):
+            return Infinity(not negative, integer)
+        case Call("Mul", (Integer() | Rational() | Float() as number, *rest)) if rest:
+            if number == MINUS_ONE:
+                return rest[0] if len(rest) == 1 else Call("Mul", tuple(rest))
+            return Call("Mul", (negate(number), *rest))
+        case Call("Mul", args):
+            return Call("Mul", (MINUS_ONE, *args))
+        case _:
+            return Call("Mul", (MINUS_ONE, expr))
+
+
+def invert(expr: Expr, where: str) -> Expr:
+    """1/expr as an exact number or a power.
+
+    Raises:
+        ExpressionError: expr is a literal zero.
+    """
+    match expr:
+        case Integer(0):
+            fail(where, "expected a divisor other than 0, got 0")
+        case Integer(1) | Integer(-1):
+            return expr
+        case Integer(value):
+            return Rational(1, value) if value > 0 else Rational(-1, -value)
+        case Rational(p, q):
+            return exact(q, p) if p > 0 else exact(-q, -p)
+        case Call("Pow", (base, exponent)):
+            turned = negate(exponent)
+            return base if turned == ONE else Call("Pow", (base, turned))
+        case _:
+            return Call("Pow", (expr, MINUS_ONE))
+
+
+def exact(p: int, q: int) -> Integer | Rational:
+    """The exact number p/q, q > 0, in lowest terms."""
+    common = gcd(p, q)
+    return Integer(p // common) if q == common else Rational(p // common, q // common)
+
+
+def _open(operand: Operand, where: str, limits: Limits) -> OpenProduct:
+    if isinstance(operand, OpenProduct):
+        return operand
+    product = OpenProduct()
+    for factor in _factors(operand):
+        _times(product, factor, where, limits)
+    return product
+
+
+def _factors(operand: Operand) -> tuple[Expr, ...]:
+    expr = close(operand)
+    return expr.args if isinstance(expr, Call) and expr.function == "Mul" else (expr,)
+
+
+def _times(product: OpenProduct, factor: Expr, where: str, limits: Limits) -> None:
+    match factor:
+        case Integer(value):
+            product.p *= value
+        case Rational(p, q):
+            product.p *= p
+            product.q *= q
+        case _:
+            product.factors.append(factor)
+            return
+    bits = max(product.p.bit_length(), product.q.bit_length())
+    if bits > limits.bits:
+        fail(where, f"expected numbers of at most {limits.bits} bits, got one of {bits}", LimitError)
+
+
+def _close_product(product: OpenProduct) -> Expr:
+    factors = product.factors
+    if not factors:
+        return exact(product.p, product.q)
+    if product.divided:
+        factors = list(by_key(factors))
+    if product.p == -product.q and isinstance(factors[0], Float | Infinity):
+        factors = [negate(factors[0]), *factors[1:]]
+    elif product.p != product.q:
+        factors = [exact(product.p, product.q), *factors]
+    return factors[0] if len(factors) == 1 else Call("Mul", tuple(factors))

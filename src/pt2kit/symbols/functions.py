@@ -1,0 +1,123 @@
+"""The functions an expression may call: a closed table, names of both dialects -> what a function takes and gives.
+
+The names are those of the classes in sympy and in torch/utils/_sympy/functions.py, 2.1 to 2.13, which is what both
+dialects print. A name that is not in the table is refused; nothing is ever looked up by a name from a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+from pt2kit.symbols.expr import Call, Expr, fail, quote
+
+Takes = Literal["number", "int", "bool", "same", "any", "pairs", "pair", "where", "ite"]
+Gives = Literal["number", "int", "float", "bool", "power", "first", "joined", "bits", "pair"]
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """What a function takes and gives.
+
+    Args:
+        least, most: how many arguments; `most` None is any number.
+        takes: "number", "int" or "bool" each argument; "same" two numbers or two truth values; "any" no rule;
+            "pairs" of value and condition; "pair" one such; "where" condition, value, value; "ite" three truth values.
+        gives: the kind of the result; "number" is the widest kind of the arguments, "first" that of the first one,
+            "power" depends on the exponent, "joined" is the widest kind of the values, "bits" is a truth value if all
+            arguments are, else an int.
+    """
+
+    least: int
+    most: int | None
+    takes: Takes
+    gives: Gives
+
+
+OPAQUE = "sqrt cos cosh sin sinh tan tanh asin acos atan exp log asinh log2".split()
+PLAIN = "cos cosh sin sinh tan tanh asin acos atan exp asinh acosh atanh".split()
+
+
+def _table() -> Mapping[str, Function]:
+    rows: list[tuple[str, int, int | None, Takes, Gives]] = [
+        ("Add Mul Max Min", 1, None, "number", "number"),
+        ("Abs Identity", 1, 1, "number", "number"),
+        ("Pow", 2, 2, "number", "power"),
+        ("FloorDiv CleanDiv CeilDiv", 2, 2, "number", "int"),
+        ("Mod PythonMod", 2, 2, "number", "number"),
+        ("ModularIndexing", 3, 3, "int", "int"),
+        ("LShift RShift PowByNatural", 2, 2, "int", "int"),
+        ("floor ceiling FloorToInt CeilToInt TruncToInt RoundToInt Round", 1, 1, "number", "int"),
+        ("RoundDecimal", 2, 2, "number", "first"),
+        ("ToFloat TruncToFloat", 1, 1, "number", "float"),
+        ("IntTrueDiv FloatTrueDiv TrueDiv FloatPow", 2, 2, "number", "float"),
+        ("IsNonOverlappingAndDenseIndicator", 0, None, "int", "int"),
+        (" ".join(f"OpaqueUnaryFn_{name}" for name in OPAQUE), 1, 1, "number", "float"),
+        (" ".join(PLAIN), 1, 1, "number", "float"),
+        ("log", 1, 2, "number", "float"),
+        ("BitwiseFn_bitwise_and BitwiseFn_bitwise_or BitwiseFn_bitwise_xor", 2, 2, "any", "bits"),
+        ("Equality Unequality", 2, 2, "same", "bool"),
+        ("GreaterThan LessThan StrictGreaterThan StrictLessThan", 2, 2, "number", "bool"),
+        ("And Or Xor", 1, None, "bool", "bool"),
+        ("Not", 1, 1, "bool", "bool"),
+        ("ITE", 3, 3, "ite", "bool"),
+        ("Where", 3, 3, "where", "joined"),
+        ("Piecewise", 1, None, "pairs", "joined"),
+        ("ExprCondPair", 2, 2, "pair", "pair"),
+    ]
+    table = {}
+    for names, least, most, takes, gives in rows:
+        function = Function(least, most, takes, gives)
+        table.update(dict.fromkeys(names.split(), function))
+    return MappingProxyType(table)
+
+
+FUNCTIONS: Mapping[str, Function] = _table()
+
+ALIASES: Mapping[str, str] = MappingProxyType(
+    {
+        "Eq": "Equality",
+        "Ne": "Unequality",
+        "Ge": "GreaterThan",
+        "Le": "LessThan",
+        "Gt": "StrictGreaterThan",
+        "Lt": "StrictLessThan",
+    }
+)
+
+
+def make_call(name: str, args: Sequence[Expr], where: str = "") -> Call:
+    """The call of a function by its written name.
+
+    Args:
+        name: the name in either dialect; `Eq`, `Ne`, `Ge`, `Le`, `Gt` and `Lt` become their class names.
+        args: the arguments in order; shared, not copied.
+        where: the place to name in errors.
+
+    Raises:
+        ExpressionError: an unknown function, a wrong number of arguments, or a Piecewise of something else than pairs.
+    """
+    function = FUNCTIONS.get(name)
+    if function is None:
+        name = ALIASES.get(name, name)
+        function = FUNCTIONS.get(name)
+        if function is None:
+            fail(where, f"expected a function that torch writes, got {quote(name)}")
+    count = len(args)
+    if count < function.least or (function.most is not None and count > function.most):
+        fail(where, f"expected {_arity(function)} of {name}, got {count}")
+    if function.takes == "pairs":
+        for arg in args:
+            if not (isinstance(arg, Call) and arg.function == "ExprCondPair"):
+                fail(where, f"expected pairs of a value and a condition in {name}, got something else")
+    return Call(name, tuple(args))
+
+
+def _arity(function: Function) -> str:
+    if function.most is None:
+        return f"at least {function.least} argument(s)"
+    if function.least == function.most:
+        return f"{function.least} argument(s)"
+    return f"{function.least} to {function.most} arguments"

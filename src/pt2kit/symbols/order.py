@@ -1,0 +1,121 @@
+"""The order in which sympy writes arguments that have none of their own.
+
+str and srepr agree on the order of terms and factors, so a tree keeps the written one. They differ for `Max` and `Min`
+(str sorts by `sort_key`, srepr by size first), and a factor under a fraction bar has lost its place in str text; for
+these two the order is computed here.
+
+Source: sympy/core/expr.py, sorting.py and function.py, 1.12 to 1.14 (sort keys and class keys).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pt2kit.symbols.expr import Boolean, Call, Expr, Float, Infinity, Integer, Leaf, Rational, Symbol, fold
+
+# Sorting costs keys that are linear in the nodes; larger arguments keep the order in which they are written.
+MAX_SORTED_NODES = 1000
+
+# A flat sequence in which a difference always falls on two values of one type: class, argument count, arguments,
+# exponent, coefficient. Flat, because comparing nested tuples recurses.
+Key = list[Any]
+
+_NUMBER: Key = [1, 0, "Number"]
+_ONE: Key = [*_NUMBER, 0, 1]
+
+_CLASSES = {"Mul": (3, 0), "Add": (3, 1), "Pow": (3, 2)}
+_BASIC = frozenset(
+    "Max Min Equality Unequality GreaterThan LessThan StrictGreaterThan StrictLessThan And Or Xor Not ITE "
+    "ExprCondPair".split()
+)
+_RANKS = {"exp": 10, "log": 11, "sin": 20, "cos": 21, "tan": 22, "sinh": 30, "cosh": 31, "tanh": 32}
+_ANY_ARITY = frozenset({"Piecewise", "IsNonOverlappingAndDenseIndicator"})
+
+
+def sort_key(expr: Expr) -> Key:
+    """The key by which sympy sorts factors: comparable with every other key."""
+    return fold(expr, _leaf_key, _call_key)[0]
+
+
+def by_key(args: Sequence[Expr]) -> tuple[Expr, ...]:
+    """Arguments in the order of `sort_key`: factors of a product, and `Max` and `Min` in str."""
+    return tuple(sorted(args, key=sort_key)) if _are_small(args) else tuple(args)
+
+
+def by_size(args: Sequence[Expr]) -> tuple[Expr, ...]:
+    """Arguments in the order of `Max` and `Min` in srepr: fewest nodes first, then by `sort_key`."""
+    return tuple(sorted(args, key=lambda arg: (_size(arg), sort_key(arg)))) if _are_small(args) else tuple(args)
+
+
+def _are_small(args: Sequence[Expr]) -> bool:
+    nodes = 0
+    todo = list(args)
+    while todo:
+        node = todo.pop()
+        nodes += 1
+        if isinstance(node, Call):
+            todo.extend(node.args)
+        if nodes + len(todo) > MAX_SORTED_NODES:
+            return False
+    return True
+
+
+def _size(expr: Expr) -> float:
+    return fold(expr, lambda leaf: 0.5 if isinstance(leaf, Float) else 1.0, lambda _, sizes: 1.0 + sum(sizes))
+
+
+# Each node has two keys: its own, and that of itself as the base of a power (class and arguments alone).
+Keys = tuple[Key, Key]
+
+
+def _leaf_key(leaf: Leaf) -> Keys:
+    match leaf:
+        case Symbol(name, _):
+            base: Key = [2, 0, "Symbol", 1, name]
+            return [*base, *_ONE, 1], base
+        case Boolean(value):
+            base = [5, 0, "BooleanTrue" if value else "BooleanFalse", 0]
+            return [*base, *_ONE, 1], base
+        case _:
+            value = _value(leaf)
+            return [*_NUMBER, 0, value], [*_NUMBER, 1, str(value)]
+
+
+def _value(leaf: Integer | Rational | Float | Infinity) -> Any:
+    match leaf:
+        case Integer(value):
+            return value
+        case Rational(p, q):
+            from fractions import Fraction  # costs 2 ms to import, and few expressions hold a fraction
+
+            return Fraction(p, q)
+        case Float(text, _):
+            return float(text)
+        case Infinity(negative, _):
+            return float("-inf") if negative else float("inf")
+
+
+def _call_key(node: Call, keys: list[Keys]) -> Keys:
+    own = [key for key, _ in keys]
+    base = _base_key(node.function, own)
+    if node.function == "Pow":
+        return [*keys[0][1], *own[1], 1], base
+    if node.function == "Mul" and len(own) > 1 and isinstance(node.args[0], Integer | Rational | Float | Infinity):
+        coefficient = own[0][-1]
+        if len(own) == 2:
+            return [*own[1][:-1], coefficient], base
+        return [*_base_key("Mul", own[1:]), *_ONE, coefficient], base
+    return [*base, *_ONE, 1], base
+
+
+def _base_key(name: str, keys: Sequence[Key]) -> Key:
+    if name in _CLASSES:
+        key: Key = [*_CLASSES[name], name, len(keys)]
+    elif name in _BASIC:
+        key = [5, 0, name, len(keys)]
+    else:
+        key = [4, _RANKS.get(name, 0 if name in _ANY_ARITY else 10000), name, len(keys)]
+    for part in keys:
+        key += part
+    return key

@@ -1,0 +1,180 @@
+"""The srepr dialect of `expr_str`, which torch writes since 2.6: text <-> tree.
+
+    Add(Mul(Integer(2), Symbol('s0', positive=True, integer=True)), Integer(1))
+
+Nested calls of class names; the leaves are `Symbol`, `Integer`, `Rational`, `Float`, `true`, `false`, `oo`, `-oo`,
+`int_oo` and `-int_oo`. The tree keeps the written order, so printing it gives the same text byte for byte.
+"""
+
+from __future__ import annotations
+
+import re
+from math import gcd
+
+from pt2kit.errors import LimitError
+from pt2kit.symbols.expr import (
+    DEFAULT_LIMITS,
+    Boolean,
+    Call,
+    Expr,
+    Float,
+    Infinity,
+    Integer,
+    Leaf,
+    Limits,
+    Rational,
+    Symbol,
+    check_size,
+    fail,
+    fold,
+    quote,
+)
+from pt2kit.symbols.floats import float_of
+from pt2kit.symbols.functions import make_call
+
+# One match is one leaf or one opened call; the groups say which (`lastindex` is the last group that took part).
+_TOKEN = re.compile(
+    r"""\s*(?:
+    Symbol\(\s*'([A-Za-z_]\w*)'((?:\s*,\s*\w+\s*=\s*(?:True|False))*)\s*\)   # 1 name, 2 assumptions
+    |Integer\(\s*(-?\d+)\s*\)                                                # 3 value
+    |Rational\(\s*(-?\d+)\s*,\s*(\d+)\s*\)                                   # 4 p, 5 q
+    |Float\(\s*'([^']*)'\s*,\s*precision=(\d{1,5})\s*\)                      # 6 text, 7 precision
+    |([A-Za-z_]\w*)\(                                                        # 8 function
+    |(true|false|-?oo|-?int_oo)\b                                            # 9 constant
+    )""",
+    re.VERBOSE | re.ASCII,
+)
+_ASSUMPTION = re.compile(r"(\w+)\s*=\s*(True|False)", re.ASCII)
+_SPACE = re.compile(r"\s*", re.ASCII)
+
+_CONSTANTS: tuple[tuple[str, Leaf], ...] = (
+    ("true", Boolean(True)),
+    ("false", Boolean(False)),
+    ("oo", Infinity()),
+    ("-oo", Infinity(negative=True)),
+    ("int_oo", Infinity(integer=True)),
+    ("-int_oo", Infinity(negative=True, integer=True)),
+)
+
+
+def parse_srepr(text: str, *, where: str = "", limits: Limits = DEFAULT_LIMITS) -> Expr:
+    """Reads an expression in the srepr dialect.
+
+    Args:
+        text: what srepr wrote; spaces around commas and brackets do not matter.
+        where: the place to name in errors.
+        limits: what the expression may cost.
+
+    Returns:
+        The tree; equal symbols in it are one object. Cost: linear in the text.
+
+    Raises:
+        ExpressionError: not srepr, an unknown function, a wrong number of arguments.
+        LimitError: longer, larger or deeper than `limits` allow.
+    """
+    if len(text) > limits.text:
+        fail(where, f"expected at most {limits.text} characters, got {len(text)}", LimitError)
+    leaves: dict[str, Leaf] = {}
+    opened: list[tuple[str, list[Expr]]] = []
+    args: list[Expr] = []
+    at = nodes = 0
+    while True:
+        token = _TOKEN.match(text, at)
+        if token is None:
+            fail(where, f"expected a value at character {at}, got {quote(text[at:])} in {quote(text)}")
+        at = token.end()
+        nodes += 1
+        if token.lastindex == 8:
+            opened.append((token[8], args))
+            args = []
+            if nodes > limits.nodes or len(opened) > limits.depth:
+                check_size(nodes, len(opened), where, limits)
+            if not text.startswith(")", at):
+                continue
+        else:
+            written = token[0]
+            leaf = leaves.get(written)
+            if leaf is None:
+                leaf = leaves[written] = _leaf(token, where, limits)
+            args.append(leaf)
+        at = _skip(text, at)
+        while text.startswith(")", at) and opened:
+            name, outer = opened.pop()
+            if name == "ExprCondPair" and not (opened and opened[-1][0] == "Piecewise"):
+                fail(where, "expected ExprCondPair inside Piecewise, got it elsewhere")
+            outer.append(make_call(name, args, where))
+            args = outer
+            at = _skip(text, at + 1)
+        if not opened:
+            break
+        if not text.startswith(",", at):
+            fail(where, f"expected ',' or ')' at character {at}, got {quote(text[at:])} in {quote(text)}")
+        at += 1
+    if at != len(text):
+        fail(where, f"expected the end at character {at}, got {quote(text[at:])} in {quote(text)}")
+    check_size(nodes, 0, where, limits)
+    return args[0]
+
+
+def to_srepr(expr: Expr) -> str:
+    """Writes a tree in the srepr dialect; `parse_srepr` gives the same tree back."""
+
+    def call(node: Call, args: list[str]) -> str:
+        return f"{node.function}({', '.join(args)})"
+
+    return fold(expr, _leaf_text, call)
+
+
+def whole_number(digits: str, where: str, limits: Limits) -> int:
+    """The int of a run of decimal digits.
+
+    Raises:
+        LimitError: more digits than `limits.bits` can fill.
+    """
+    most = min(limits.digits, 4000)  # int() itself refuses more than 4,300
+    if len(digits) > most:
+        fail(where, f"expected at most {most} digits, got {len(digits)}", LimitError)
+    return int(digits)
+
+
+def _skip(text: str, at: int) -> int:
+    if at < len(text) and text[at] in " \t\n\r\f\v":
+        space = _SPACE.match(text, at)
+        return space.end() if space else at
+    return at
+
+
+def _leaf(token: re.Match[str], where: str, limits: Limits) -> Leaf:
+    name, assumptions, value, p, q, decimal, precision, _, constant = token.groups()
+    if name is not None:
+        pairs = tuple((key, truth == "True") for key, truth in _ASSUMPTION.findall(assumptions))
+        return Symbol(name, pairs)
+    if value is not None:
+        return Integer(whole_number(value, where, limits))
+    if p is not None:
+        return _rational(whole_number(p, where, limits), whole_number(q, where, limits), where)
+    if decimal is not None:
+        return float_of(decimal, int(precision), where)
+    return dict(_CONSTANTS)[constant]
+
+
+def _rational(p: int, q: int, where: str) -> Leaf:
+    if q < 2 or gcd(p, q) != 1:
+        fail(where, f"expected a fraction in lowest terms that is not whole, got Rational({p}, {q})")
+    return Rational(p, q)
+
+
+def _leaf_text(leaf: Leaf) -> str:
+    match leaf:
+        case Symbol(name, assumptions):
+            return f"Symbol('{name}'{''.join(f', {key}={value}' for key, value in assumptions)})"
+        case Integer(value):
+            return f"Integer({value})"
+        case Rational(p, q):
+            return f"Rational({p}, {q})"
+        case Float(text, precision):
+            return f"Float('{text}', precision={precision})"
+        case Boolean(value):
+            return "true" if value else "false"
+        case Infinity(negative, integer):
+            return f"{'-' if negative else ''}{'int_oo' if integer else 'oo'}"

@@ -1,0 +1,235 @@
+"""Tree specs, argument names and leaf descriptions -> the call signature of a program as people write it.
+
+    forward(x: f32[s77, 8], d: dict{"p": f32[2], "q": list[f32[2]]}, *, scale: int = 3) -> (f32[s77, 4], NT(a=f32[],
+    b=f32[]))
+
+What a leaf is called is the caller's business; this module only arranges the texts. Names from the file are shown,
+never used: what does not print is escaped, what is no identifier is quoted.
+"""
+
+from __future__ import annotations
+
+import keyword
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pt2kit.errors import GraphError, Problem, SchemaError
+from pt2kit.treespec.jsontext import printable
+from pt2kit.treespec.kinds import FieldTable, Key, child_keys, namedtuple_name
+from pt2kit.treespec.spec import TreeSpec, fold, leaf_count
+
+_SHORT = {
+    "builtins.tuple": "tuple",
+    "builtins.list": "list",
+    "builtins.dict": "dict",
+    "torch.Size": "Size",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of the call.
+
+    Args:
+        name: as stored, unescaped; `arg_<i>` where the file has no name.
+        kind: "positional" or "keyword".
+        annotation: its structure with the leaf descriptions in it, ready to print.
+        spec: the spec of this argument.
+        leaves: the descriptions of its leaves, as given.
+    """
+
+    name: str
+    kind: Literal["positional", "keyword"]
+    annotation: str
+    spec: TreeSpec
+    leaves: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CallSignature:
+    """The parameters of a call, positional ones first, and what it returns: a tuple as `(a, b)`."""
+
+    parameters: tuple[Parameter, ...]
+    returns: str
+
+
+def split_call(in_spec: TreeSpec, where: str = "in_spec") -> tuple[tuple[TreeSpec, ...], dict[str, TreeSpec]]:
+    """The specs of the positional arguments, and those of the keyword arguments by name.
+
+    From torch 2.2 on an in_spec is a tuple of the tuple of positional arguments and the dict of keyword arguments.
+    torch 2.1 writes that only for calls with keywords, else just the tuple of arguments; a 2.1 call of exactly one
+    tuple and one non-empty dict with string keys can't be told apart from it and is read as arguments and keywords.
+
+    Raises:
+        SchemaError: the root is no tuple.
+    """
+    if in_spec.type != "builtins.tuple":
+        raise SchemaError(f"{where}: expected a tuple of arguments at the root, got {printable(str(in_spec.type))}")
+    if len(in_spec.children) == 2 and [child.type for child in in_spec.children] == ["builtins.tuple", "builtins.dict"]:
+        args, kwargs = in_spec.children
+        keys = [key.value for key in child_keys(kwargs, f"{where}: $[1].children_spec[1]")]
+        if all(isinstance(key, str) for key in keys):
+            return args.children, dict(zip(map(str, keys), kwargs.children, strict=True))
+    return in_spec.children, {}
+
+
+def call_signature(
+    in_spec: TreeSpec,
+    out_spec: TreeSpec,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    arg_names: Sequence[str] | None = None,
+    *,
+    where: str = "signature",
+    fields: FieldTable | None = None,
+) -> CallSignature:
+    """Arrange leaf descriptions into a call signature.
+
+    Args:
+        in_spec, out_spec: the specs of the root entry of the module call graph (or of schema 1's call_spec).
+        inputs, outputs: a description for each leaf: "f32[s77, 8]", "int = 3".
+        arg_names: `forward_arg_names`; names are taken as far as they go, keywords always from the spec.
+        where: place, for messages.
+        fields: field names of named tuples, where the file has the table.
+
+    Raises:
+        GraphError: not as many descriptions as leaves.
+        SchemaError, JsonError: a spec that contradicts itself.
+    """
+    args, kwargs = split_call(in_spec, f"{where}: in_spec")
+    _check_leaves(in_spec, inputs, f"{where}: in_spec")
+    names = list(arg_names or ())[: len(args)]
+    names += [f"arg_{i}" for i in range(len(names), len(args))]
+    specs = [*args, *kwargs.values()]
+    parameters = []
+    for i, (name, spec, leaves) in enumerate(zip([*names, *kwargs], specs, _deal(specs, inputs), strict=True)):
+        kind: Literal["positional", "keyword"] = "positional" if i < len(args) else "keyword"
+        parameters.append(Parameter(name, kind, annotation(spec, leaves, where, fields), spec, leaves))
+    _check_leaves(out_spec, outputs, f"{where}: out_spec")
+    return CallSignature(tuple(parameters), _returns(out_spec, outputs, where, fields))
+
+
+def _returns(spec: TreeSpec, leaves: Sequence[str], where: str, fields: FieldTable | None) -> str:
+    if spec.type != "builtins.tuple":
+        return annotation(spec, leaves, where, fields)
+    dealt = zip(spec.children, _deal(spec.children, leaves), strict=True)
+    texts = [annotation(child, own, where, fields) for child, own in dealt]
+    return f"({texts[0]},)" if len(texts) == 1 else f"({', '.join(texts)})"
+
+
+def _deal(specs: Sequence[TreeSpec], leaves: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """The leaves of each spec in turn."""
+    start = 0
+    for spec in specs:
+        stop = start + leaf_count(spec)
+        yield tuple(leaves[start:stop])
+        start = stop
+
+
+def annotation(spec: TreeSpec, leaves: Sequence[str], where: str = "spec", fields: FieldTable | None = None) -> str:
+    """One structure with a description per leaf, in one line: `tuple[f32[2], dict{"k": i64[]}]`.
+
+    Raises:
+        GraphError: not as many descriptions as leaves.
+    """
+    _check_leaves(spec, leaves, where)
+
+    def write(node: TreeSpec, children: list[str]) -> str:
+        return _container_text(node, children, child_keys(node, where, fields))
+
+    return fold(spec, lambda i: printable(leaves[i], 400), write)
+
+
+def render(signature: CallSignature, name: str = "forward", width: int | None = None) -> str:
+    """The signature as text.
+
+    Args:
+        signature: what `call_signature` made.
+        name: the function's name, escaped if it is no identifier.
+        width: characters per line; None for one line. A longer signature gets one line per parameter.
+    """
+    parts: list[str] = []
+    for i, parameter in enumerate(signature.parameters):
+        if parameter.kind == "keyword" and (i == 0 or signature.parameters[i - 1].kind == "positional"):
+            parts.append("*")
+        parts.append(f"{show_name(parameter.name)}: {parameter.annotation}")
+    line = f"{show_name(name)}({', '.join(parts)}) -> {signature.returns}"
+    if width is None or len(line) <= width or not parts:
+        return line
+    body = "".join(f"    {part},\n" for part in parts)
+    return f"{show_name(name)}(\n{body}) -> {signature.returns}"
+
+
+def show_name(name: str) -> str:
+    """A name as it may be printed: itself if it is an identifier, else in quotes with everything odd escaped."""
+    if name.isidentifier() and not keyword.iskeyword(name) and len(name) <= 200:
+        return name
+    return _quoted(name)
+
+
+def find_name_problems(names: Sequence[str], in_spec: TreeSpec, where: str = "forward_arg_names") -> Iterator[Problem]:
+    """What is wrong with `forward_arg_names`, which torch pastes into generated source: they must be identifiers.
+
+    The caller names the rule. An empty list means no names and is fine.
+    """
+    args, kwargs = split_call(in_spec, where)
+    seen: dict[str, int] = {}
+    for i, name in enumerate(names):
+        place = f"{where}[{i}]"
+        plain = unicodedata.normalize("NFKC", name)  # Python's parser compares identifiers in this form
+        if not name.isidentifier() or keyword.iskeyword(plain):
+            yield Problem(place, "", f"expected an identifier that is no keyword, got {_quoted(name)}")
+        elif plain == "self":
+            yield Problem(place, "", "expected a name other than self, which the module itself has, got self")
+        elif plain in seen:
+            yield Problem(place, "", f"expected distinct names, got {plain} also at [{seen[plain]}]")
+        seen.setdefault(plain, i)
+    count = len(args) + len(kwargs)
+    if names and len(names) != count:
+        text = f"expected {count} names ({len(args)} positional, {len(kwargs)} keyword), got {len(names)}"
+        yield Problem(where, "", text)
+    elif names and list(names[len(args) :]) != list(kwargs):
+        got, want = (", ".join(map(show_name, part)) for part in (names[len(args) :], kwargs))
+        yield Problem(where, "", f"expected the keyword arguments of in_spec at the end ({want}), got {got}")
+
+
+def check_arg_names(names: Sequence[str], in_spec: TreeSpec, where: str = "forward_arg_names") -> None:
+    """Raise for the first problem that `find_name_problems` reports.
+
+    Raises:
+        GraphError: a name that is no plain identifier, a double one, or as many as the call has no arguments.
+    """
+    for problem in find_name_problems(names, in_spec, where):
+        raise GraphError(f"{problem.loc}: {problem.message}")
+
+
+def _container_text(spec: TreeSpec, children: Sequence[str], keys: Sequence[Key]) -> str:
+    full = namedtuple_name(spec) or str(spec.type)
+    last = full.rpartition(".")[2]
+    name = _SHORT.get(full) or (last if last.isidentifier() else _quoted(full))
+    kind = keys[0].kind if keys else ("item" if name in ("dict", "OrderedDict", "defaultdict") else "index")
+    if kind == "field":
+        pairs = zip(keys, children, strict=True)
+        return f"{name}({', '.join(f'{show_name(str(key.value))}={child}' for key, child in pairs)})"
+    if kind == "item":
+        pairs = zip(keys, children, strict=True)
+        return f"{name}{{{', '.join(f'{_key_text(key.value)}: {child}' for key, child in pairs)}}}"
+    return f"{name}[{', '.join(children)}]"
+
+
+def _key_text(key: object) -> str:
+    return _quoted(key) if isinstance(key, str) else printable(repr(key))
+
+
+def _quoted(text: str) -> str:
+    shown = text if len(text) <= 200 else f"{text[:200]}..."
+    escaped = shown.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{printable(escaped, len(escaped))}"'
+
+
+def _check_leaves(spec: TreeSpec, leaves: Sequence[str], where: str) -> None:
+    count = leaf_count(spec)
+    if len(leaves) != count:
+        raise GraphError(f"{where}: expected {count} leaves, got {len(leaves)} descriptions")

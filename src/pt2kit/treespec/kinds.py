@@ -1,0 +1,271 @@
+"""What each container type of a spec says about its children: how many there are and by which key each is reached.
+
+Covers the types that torch registers with a serialized name: tuple, list, dict, OrderedDict, defaultdict, deque,
+named tuples (both context styles), torch.Size and the two immutable collections of fx. Other types are the user's;
+their context is data, and two shapes of it are understood because libraries register with them: `[[field, ...],
+[fields that are None]]` (torch's dataclasses) and a list of as many strings as there are children (output classes).
+Enum members in contexts stay descriptions; nothing is imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeGuard
+
+from pt2kit.errors import Problem, Pt2Error, SchemaError
+from pt2kit.treespec.jsontext import brief, printable
+from pt2kit.treespec.spec import TreeSpec, context_value, inner_context
+
+NAMEDTUPLE = "collections.namedtuple"
+DEQUE = "collections.deque"
+DEFAULTDICT = "collections.defaultdict"
+SEQUENCES = (
+    "builtins.tuple",
+    "builtins.list",
+    "torch.Size",
+    "torch.fx.immutable_collections.immutable_list",
+    DEQUE,
+)
+MAPPINGS = (
+    "builtins.dict",
+    "collections.OrderedDict",
+    "torch.fx.immutable_collections.immutable_dict",
+    DEFAULTDICT,
+)
+
+FieldTable = Mapping[str, Sequence[str]]
+"""Registered type name of a named tuple -> its field names: `treespec_namedtuple_fields` of schema 8.7 and later."""
+
+
+@dataclass(frozen=True, slots=True)
+class EnumKey:
+    """An enum member in a context: its class as "module:Qualified.Name", and its name in it. Never looked up."""
+
+    fqn: str
+    name: str
+
+    def __repr__(self) -> str:
+        return f"<{printable(self.fqn.partition(':')[2] or self.fqn)}.{printable(self.name)}>"
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """How a child is reached from its container.
+
+    Args:
+        kind: "index" of a sequence, "item" of a mapping, "field" of a named tuple or dataclass.
+        value: the index (int), the mapping's key (a scalar, a tuple of them, or an EnumKey), or the field name (str).
+    """
+
+    kind: Literal["index", "item", "field"]
+    value: object
+
+    def __str__(self) -> str:
+        text = printable(str(self.value) if self.kind == "field" else repr(self.value))
+        return f".{text}" if self.kind == "field" else f"[{text}]"
+
+
+def child_keys(spec: TreeSpec, where: str = "treespec", fields: FieldTable | None = None) -> tuple[Key, ...]:
+    """The key of every child of one container, in order.
+
+    Args:
+        spec: a container; its children are not looked into.
+        where: place of the node, for messages.
+        fields: field names of named tuples, where the file has the table.
+
+    Raises:
+        SchemaError: the context does not fit the type or the number of children.
+        JsonError: a context string that is not JSON.
+    """
+    if spec.is_leaf:
+        return ()
+    if spec.type in SEQUENCES:
+        return _sequence_keys(spec, where)
+    if spec.type in MAPPINGS:
+        keys = mapping_keys(spec, where)
+        _check_count(spec, where, len(keys), "one child per key of the context")
+        return tuple(Key("item", key) for key in keys)
+    if spec.type == NAMEDTUPLE:
+        names = namedtuple_fields(spec, where, fields)
+        if names is None:
+            return _indices(spec)
+        _check_count(spec, where, len(names), f"one child per field ({', '.join(map(printable, names))})")
+        return tuple(Key("field", name) for name in names)
+    return _unknown_keys(spec)
+
+
+def validate(spec: TreeSpec, where: str = "treespec", fields: FieldTable | None = None) -> None:
+    """Check that every container of a spec agrees with its context.
+
+    Types that are not built in are not checked: `node_types` lists them.
+
+    Raises:
+        SchemaError, JsonError: the first node that does not.
+    """
+    for place, node in walk_places(spec, where):
+        child_keys(node, place, fields)
+
+
+def find_problems(spec: TreeSpec, where: str = "treespec", fields: FieldTable | None = None) -> Iterator[Problem]:
+    """The findings of `validate`, all of them and as data; the caller names the rule."""
+    for place, node in walk_places(spec, where):
+        try:
+            child_keys(node, place, fields)
+        except Pt2Error as error:
+            yield Problem(place, "", str(error).removeprefix(f"{place}: "))
+
+
+def walk_places(spec: TreeSpec, where: str) -> Iterator[tuple[str, TreeSpec]]:
+    """Every node with its place in the JSON of the spec, parents first."""
+    stack = [(spec, f"{where}: $[1]", -1)]
+    while stack:
+        node, place, index = stack.pop()
+        if index >= 0:  # the place is made here and not when pushed: a wide node would hold a long text per child
+            place = f"{place}.children_spec[{index}]"
+        yield place, node
+        stack.extend((node.children[i], place, i) for i in reversed(range(len(node.children))))
+
+
+def key_paths(spec: TreeSpec, where: str = "treespec", fields: FieldTable | None = None) -> tuple[str, ...]:
+    """The path of every leaf, like "[0]['mask'].values", left to right; non-printing characters are escaped.
+
+    Raises:
+        SchemaError, JsonError: as `child_keys`.
+
+    Source: `keystr` in torch/utils/_pytree.py (2.13) writes the same for its builtin containers.
+    """
+    paths: list[str] = []
+    stack: list[tuple[TreeSpec, str, Key | None]] = [(spec, "", None)]
+    while stack:
+        node, path, key = stack.pop()
+        if key is not None:
+            path = f"{path}{key}"
+        if node.is_leaf:
+            paths.append(path)
+            continue
+        keys = child_keys(node, f"{where}: tree{path}", fields)
+        stack.extend((child, path, k) for child, k in zip(reversed(node.children), reversed(keys), strict=True))
+    return tuple(paths)
+
+
+def mapping_keys(spec: TreeSpec, where: str = "treespec") -> tuple[object, ...]:
+    """The keys of a dict-like container, hashable: lists became tuples, enum members `EnumKey`s.
+
+    Raises:
+        SchemaError: the context is not a list of distinct keys.
+    """
+    keys = defaultdict_parts(spec, where)[1] if spec.type == DEFAULTDICT else inner_context(spec, where)
+    if not isinstance(keys, list):
+        raise SchemaError(f"{where}: expected a list of keys as the context of {spec.type}, got {brief(keys)}")
+    frozen = tuple(_freeze(key, where) for key in keys)
+    if len(set(frozen)) < len(frozen):
+        raise SchemaError(f"{where}: expected distinct keys, got {len(set(frozen))} distinct ones among {len(frozen)}")
+    return frozen
+
+
+def defaultdict_parts(spec: TreeSpec, where: str = "treespec") -> tuple[str, list[object]]:
+    """The name of a defaultdict's factory as "module.name", and its keys as JSON values. The factory is not imported.
+
+    Raises:
+        SchemaError: the context is not the object that torch writes.
+    """
+    context = context_value(spec, where)
+    expected = ("default_factory_module", "default_factory_name", "dict_context")
+    if not isinstance(context, dict) or set(context) != set(expected):
+        raise SchemaError(f"{where}: expected a context with the keys {', '.join(expected)}, got {brief(context)}")
+    module, name, keys = (context[key] for key in expected)
+    if not isinstance(module, str) or not isinstance(name, str) or not isinstance(keys, list):
+        raise SchemaError(f"{where}: expected two names and a list of keys in the context, got {brief(context)}")
+    return f"{module}.{name}", keys
+
+
+def namedtuple_name(spec: TreeSpec, where: str = "treespec") -> str | None:
+    """The type name of a named tuple: registered name (torch 2.4 on) or bare class name; None for other nodes."""
+    if spec.type != NAMEDTUPLE:
+        return None
+    context = context_value(spec, where)
+    if isinstance(context, dict):
+        context = context.get("class_name")
+    if not isinstance(context, str):
+        raise SchemaError(f"{where}: expected a type name as the context of a named tuple, got {brief(context)}")
+    return context
+
+
+def namedtuple_fields(
+    spec: TreeSpec, where: str = "treespec", fields: FieldTable | None = None
+) -> tuple[str, ...] | None:
+    """The field names of a named tuple, from its own context (up to torch 2.3) or the table; None if neither has them.
+
+    Raises:
+        SchemaError: names that are no names, or the same name twice.
+    """
+    name = namedtuple_name(spec, where)
+    context = context_value(spec, where)
+    if isinstance(context, dict):
+        if set(context) != {"class_name", "fields"}:
+            raise SchemaError(f"{where}: expected a context with the keys class_name, fields, got {brief(context)}")
+        names: object = context["fields"]
+    else:
+        names = (fields or {}).get(name or "")
+    if names is None:
+        return None
+    if not isinstance(names, Sequence) or isinstance(names, str) or not _all_strings(names):
+        raise SchemaError(f"{where}: expected a list of field names for {brief(name)}, got {brief(names)}")
+    if len(set(names)) < len(names):
+        raise SchemaError(f"{where}: expected distinct field names for {brief(name)}, got {brief(list(names))}")
+    return tuple(names)
+
+
+def _sequence_keys(spec: TreeSpec, where: str) -> tuple[Key, ...]:
+    value = inner_context(spec, where)
+    if spec.type != DEQUE:
+        if value is not None:
+            raise SchemaError(f"{where}: expected the context null for {spec.type}, got {brief(value)}")
+        return _indices(spec)
+    if value is not None and (type(value) is not int or value < 0):
+        raise SchemaError(f"{where}: expected a maxlen or null as the context of a deque, got {brief(value)}")
+    if isinstance(value, int) and len(spec.children) > value:
+        raise SchemaError(f"{where}: expected at most maxlen = {value} children of a deque, got {len(spec.children)}")
+    return _indices(spec)
+
+
+def _unknown_keys(spec: TreeSpec) -> tuple[Key, ...]:
+    """Keys of a type this build does not know, guessed from the two usual contexts; indices otherwise."""
+    try:
+        value = inner_context(spec)
+    except Pt2Error:  # any context is allowed for a user's type
+        return _indices(spec)
+    if not isinstance(value, list):
+        return _indices(spec)
+    if _all_strings(value) and len(set(value)) == len(value) == len(spec.children):
+        return tuple(Key("item", name) for name in value)
+    if len(value) == 2 and all(isinstance(part, list) and _all_strings(part) for part in value):
+        names = value[0]
+        if len(names) == len(set(names)) == len(spec.children):
+            return tuple(Key("field", name) for name in names)
+    return _indices(spec)
+
+
+def _indices(spec: TreeSpec) -> tuple[Key, ...]:
+    return tuple(Key("index", i) for i in range(len(spec.children)))
+
+
+def _check_count(spec: TreeSpec, where: str, expected: int, meaning: str) -> None:
+    if len(spec.children) != expected:
+        raise SchemaError(f"{where}: expected {expected} children of {spec.type}, {meaning}, got {len(spec.children)}")
+
+
+def _freeze(key: object, where: str) -> object:
+    if isinstance(key, list):
+        return tuple(_freeze(part, where) for part in key)
+    if not isinstance(key, dict):
+        return key
+    fqn, name = key.get("fqn"), key.get("name")
+    if set(key) != {"__enum__", "fqn", "name"} or not isinstance(fqn, str) or not isinstance(name, str):
+        raise SchemaError(f"{where}: expected a scalar, a list or an enum member as a key, got {brief(key)}")
+    return EnumKey(fqn, name)
+
+
+def _all_strings(values: Sequence[object]) -> TypeGuard[Sequence[str]]:
+    return all(isinstance(value, str) for value in values)

@@ -1,0 +1,204 @@
+"""Pytree specs: the JSON text of `in_spec` and `out_spec` <-> `TreeSpec`, a tree of types, contexts and children.
+
+The text (protocol 1) is a list of the protocol number and the root node. A node is an object of three keys:
+
+    {"type": null, "context": null, "children_spec": []}                           a leaf
+    {"type": "builtins.tuple", "context": "null", "children_spec": [...]}          a container
+
+`context` is any JSON value. Builtin containers write a *string* that holds JSON again (the keys of a dict, the maxlen
+of a deque, "null" where there is nothing to say); named tuples up to torch 2.3 write an object `{class_name,
+fields}`, later the registered type name; a defaultdict writes an object. Types are names: nothing here imports or
+resolves them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+from pt2kit.errors import LimitError, SchemaError, VersionError
+from pt2kit.treespec.jsontext import brief, load_json
+
+PROTOCOL = 1
+MAX_DEPTH = 200  # containers inside containers; torch's own recursive writer gives up at about this depth
+_MAX_CONTEXT_DEPTH = 32  # JSON levels a context may have of its own; torch's contexts have at most two
+_NODE_KEYS = ("type", "context", "children_spec")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class TreeSpec:
+    """One node of a pytree spec.
+
+    Args:
+        type: the serialized name of the container type ("builtins.dict"), None for a leaf.
+        context: the context as JSON text, in the style torch writes (`'"null"'`, `'"[\\"a\\"]"'`).
+        children: the specs of the children, in flattening order; empty for a leaf.
+    """
+
+    type: str | None
+    context: str = "null"
+    children: tuple[TreeSpec, ...] = ()
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether this node stands for a value and not for a container."""
+        return self.type is None
+
+
+LEAF = TreeSpec(None)
+
+
+def parse(text: str, where: str = "treespec") -> TreeSpec:
+    """Read the text of a tree spec.
+
+    Args:
+        text: what stands in `in_spec` or `out_spec`.
+        where: place of the text, for messages.
+
+    Returns:
+        The root. Contexts are kept as data; `validate` says whether they fit their type.
+
+    Raises:
+        JsonError: the text is not JSON.
+        VersionError: another protocol than 1.
+        SchemaError: JSON of another shape.
+        LimitError: more than `MAX_DEPTH` containers inside each other.
+
+    Source: `treespec_loads` in torch/utils/_pytree.py (2.13), which accepts the same texts for registered types.
+    """
+    value = load_json(text, where, 2 * MAX_DEPTH + 1 + _MAX_CONTEXT_DEPTH)
+    if not isinstance(value, list) or len(value) != 2:
+        raise SchemaError(f"{where}: expected a list [protocol, node], got {brief(value)}")
+    protocol, root = value
+    if type(protocol) is not int or protocol != PROTOCOL:
+        raise VersionError(f"{where}: expected tree spec protocol {PROTOCOL}, got {brief(protocol)}")
+    return _node(root, f"{where}: $[1]", 1)
+
+
+def _node(value: object, place: str, depth: int) -> TreeSpec:
+    if not isinstance(value, dict) or set(value) != set(_NODE_KEYS):
+        raise SchemaError(f"{place}: expected an object with the keys {', '.join(_NODE_KEYS)}, got {brief(value)}")
+    name, context, children = (value[key] for key in _NODE_KEYS)
+    if not isinstance(children, list):
+        raise SchemaError(f"{place}.children_spec: expected a list, got {brief(children)}")
+    if name is None:
+        if context is not None or children:
+            raise SchemaError(
+                f"{place}: expected a leaf (type null) without context and children, "
+                f"got context {brief(context)} and {len(children)} children"
+            )
+        return LEAF
+    if not isinstance(name, str):
+        raise SchemaError(f"{place}.type: expected a type name or null, got {brief(name)}")
+    if depth > MAX_DEPTH:
+        raise LimitError(f"{place}: expected at most {MAX_DEPTH} containers inside each other, got more")
+    specs = tuple(_node(child, f"{place}.children_spec[{i}]", depth + 1) for i, child in enumerate(children))
+    return TreeSpec(name, json.dumps(context), specs)
+
+
+def dump(spec: TreeSpec) -> str:
+    """Write a tree spec as torch does: `dump(parse(text)) == text` for every text that torch wrote.
+
+    Raises:
+        LimitError: deeper than `parse` reads back.
+
+    Source: `treespec_dumps` in torch/utils/_pytree.py (2.13).
+    """
+    deepest = depth(spec)
+    if deepest > MAX_DEPTH:
+        raise LimitError(f"treespec: expected at most {MAX_DEPTH} containers inside each other, got {deepest}")
+
+    def write(node: TreeSpec, children: list[str]) -> str:
+        head = f'{{"type": {json.dumps(node.type)}, "context": {node.context}'
+        return f'{head}, "children_spec": [{", ".join(children)}]}}'
+
+    leaf = write(LEAF, [])
+    return f"[{PROTOCOL}, {fold(spec, lambda _: leaf, write)}]"
+
+
+def fold(spec: TreeSpec, on_leaf: Callable[[int], T], on_node: Callable[[TreeSpec, list[T]], T]) -> T:
+    """Compute a value bottom-up over a spec, without recursion.
+
+    Args:
+        spec: the tree.
+        on_leaf: called with the index of each leaf, left to right.
+        on_node: called with each container and the results of its children, after them.
+    """
+    results: list[T] = []
+    stack = [(spec, False)]
+    leaves = 0
+    while stack:
+        node, children_done = stack.pop()
+        if node.is_leaf:
+            results.append(on_leaf(leaves))
+            leaves += 1
+        elif children_done:
+            first = len(results) - len(node.children)
+            results[first:] = [on_node(node, results[first:])]
+        else:
+            stack.append((node, True))
+            stack.extend((child, False) for child in reversed(node.children))
+    return results[0]
+
+
+def walk(spec: TreeSpec) -> Iterator[TreeSpec]:
+    """Every node, parents before children, left to right."""
+    stack = [spec]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack.extend(reversed(node.children))
+
+
+def map_nodes(spec: TreeSpec, change: Callable[[TreeSpec], TreeSpec]) -> TreeSpec:
+    """A spec in which every container was replaced by `change(container)`, children first; leaves stay.
+
+    This is how a converter rewrites contexts, for example named tuples between torch 2.3 and 2.4.
+    """
+    return fold(spec, lambda _: LEAF, lambda node, children: change(TreeSpec(node.type, node.context, tuple(children))))
+
+
+def depth(spec: TreeSpec) -> int:
+    """Containers inside each other: 0 for a leaf."""
+    return fold(spec, lambda _: 0, lambda _, children: 1 + max(children, default=0))
+
+
+def leaf_count(spec: TreeSpec) -> int:
+    """How many values a tree of this shape flattens to."""
+    return sum(1 for node in walk(spec) if node.is_leaf)
+
+
+def node_types(spec: TreeSpec) -> tuple[str, ...]:
+    """The distinct container types, in first-seen order (parents first)."""
+    return tuple(dict.fromkeys(node.type for node in walk(spec) if node.type is not None))
+
+
+def context_value(spec: TreeSpec, where: str = "treespec") -> object:
+    """The context as a JSON value; a string that holds JSON stays a string.
+
+    Raises:
+        JsonError: a context that was put in by hand and is not JSON.
+    """
+    return load_json(spec.context, where, _MAX_CONTEXT_DEPTH)
+
+
+def inner_context(spec: TreeSpec, where: str = "treespec") -> object:
+    """The value that a context string holds (the keys of a dict, the maxlen of a deque).
+
+    Raises:
+        SchemaError: the context is not a string.
+        JsonError: the string does not hold JSON.
+    """
+    text = context_value(spec, where)
+    if not isinstance(text, str):
+        raise SchemaError(f"{where}: expected a context string that holds JSON, got {brief(text)}")
+    return load_json(text, f"{where}: context", _MAX_CONTEXT_DEPTH)
+
+
+def context_text(value: object) -> str:
+    """The context text of a builtin container whose inner value is `value`: JSON inside a JSON string."""
+    return json.dumps(json.dumps(value))
