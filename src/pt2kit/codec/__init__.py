@@ -10,8 +10,8 @@ Rules (the ids that errors carry):
     J5  every value has the type that the schema gives it, and every required key is there
 """
 
-from pt2kit.codec.decode import Decoded, convert, decode
-from pt2kit.codec.encode import encode, to_tree
+from pt2kit.codec.decoder import Decoded, convert, decode
+from pt2kit.codec.encoder import encode, to_tree
 from pt2kit.codec.text import MAX_DEPTH, parse, path_text
 from pt2kit.codec.unknown import Unknown
 

@@ -13,6 +13,9 @@ from pt2kit.errors import JsonError, LimitError
 MAX_DEPTH = 512
 """Levels of JSON nesting. A program needs about 12, and 9 more for each level of nested subgraphs."""
 
+MAX_DIGITS = 4300
+"""Digits of an integer: what the interpreter itself converts without being asked twice."""
+
 _STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
 
 Path = tuple[str | int, ...]
@@ -40,6 +43,7 @@ def parse(data: bytes | memoryview, where: str, *, bare_literals: bool = False) 
             object_pairs_hook=_pairs_hook(duplicates),
             parse_constant=float if bare_literals else _refuse_literal,
             parse_float=_finite,
+            parse_int=_integer,
         )
     except json.JSONDecodeError as error:
         raise JsonError(f"{where}: byte {len(text[: error.pos].encode())}: not JSON: {error.msg}", rule="J1") from None
@@ -126,6 +130,12 @@ def _finite(text: str) -> float:
     if math.isinf(value := float(text)):
         raise ValueError(f"expected a number within 64-bit floats, got {text[:40]}")
     return value
+
+
+def _integer(text: str) -> int:
+    if len(text) > MAX_DIGITS:
+        raise ValueError(f"expected an integer of at most {MAX_DIGITS} digits, got one of {len(text)}")
+    return int(text)
 
 
 def _find(tree: Any, wanted: Any) -> Path:

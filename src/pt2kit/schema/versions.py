@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from pt2kit.errors import VersionError
@@ -33,10 +34,9 @@ def parse_version(number: str) -> tuple[int, int]:
     Raises:
         VersionError: the text is not one or two decimal numbers.
     """
-    major, _, minor = number.partition(".")
-    if not (major.isascii() and major.isdigit() and (minor or "0").isascii() and (minor or "0").isdigit()):
+    if not (match := re.fullmatch(r"([0-9]+)(?:\.([0-9]+))?", number)):
         raise VersionError(f"schema version: expected major.minor like 8.20, got {number!r}")
-    return int(major), int(minor or 0)
+    return int(match[1]), int(match[2] or 0)
 
 
 LOG: tuple[Version, ...] = (

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from pt2kit.codec.encode import encode
+from pt2kit.codec.encoder import encode
 from pt2kit.codec.shape import DictShape, ListShape, StructShape, shape
 from pt2kit.codec.text import Path, parse, path_text
 from pt2kit.codec.unknown import Unknown, take_out
