@@ -1,3 +1,77 @@
-"""pt2kit: read, write, check, convert and compare PyTorch `.pt2` files, with and without PyTorch."""
+"""pt2kit: read, write, check, convert and compare PyTorch `.pt2` files, with and without PyTorch.
+
+    pkg = pt2kit.open("model.pt2")          # no torch, no weights read
+    pkg.programs["model"]                   # schema.ExportedProgram
+    pkg.weights("model")["lin.weight"].numpy()
+
+Names load when they are used: importing pt2kit imports neither torch nor numpy.
+"""
+
+from __future__ import annotations
+
+import importlib
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pt2kit.bridge.load import deserialize as deserialize
+    from pt2kit.bridge.load import load as load
+    from pt2kit.bridge.save import save as save
+    from pt2kit.bridge.save import serialize as serialize
+    from pt2kit.errors import Problem as Problem
+    from pt2kit.errors import Pt2Error as Pt2Error
+    from pt2kit.package import Package as Package
+    from pt2kit.package import open_package as open
+    from pt2kit.package import write_package as write
+    from pt2kit.signature import ExportGraphSignature as ExportGraphSignature
+    from pt2kit.tensors.view import TensorView as TensorView
 
 __version__ = "0.1.0.dev0"
+
+_PUBLIC = MappingProxyType(
+    {
+        "open": ("package", "open_package"),
+        "write": ("package", "write_package"),
+        "Package": ("package", "Package"),
+        "TensorView": ("tensors.view", "TensorView"),
+        "ExportGraphSignature": ("signature", "ExportGraphSignature"),
+        "Problem": ("errors", "Problem"),
+        "Pt2Error": ("errors", "Pt2Error"),
+        "save": ("bridge.save", "save"),
+        "load": ("bridge.load", "load"),
+        "serialize": ("bridge.save", "serialize"),
+        "deserialize": ("bridge.load", "deserialize"),
+    }
+)
+_ROOMS = frozenset(
+    ("archive", "bridge", "check", "codec", "errors", "graph", "package", "schema", "signature", "symbols")
+    + ("tensors", "text", "traces", "treespec")
+)
+
+__all__ = [
+    "ExportGraphSignature",
+    "Package",
+    "Problem",
+    "Pt2Error",
+    "TensorView",
+    "__version__",
+    "deserialize",
+    "load",
+    "open",
+    "save",
+    "serialize",
+    "write",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PUBLIC:
+        module, attribute = _PUBLIC[name]
+        return getattr(importlib.import_module(f"pt2kit.{module}"), attribute)
+    if name in _ROOMS:
+        return importlib.import_module(f"pt2kit.{name}")
+    raise AttributeError(f"module 'pt2kit' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *_ROOMS})

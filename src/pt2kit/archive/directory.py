@@ -8,22 +8,20 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from ..errors import ArchiveError, LimitError
-from . import headers as h
-from .end_record import read_end
-from .limits import Limits
-from .record_name import collision_key, decode_name, show_name
-from .source import Source
+from pt2kit.archive import headers as h
+from pt2kit.archive.end_record import read_end
+from pt2kit.archive.limits import Limits
+from pt2kit.archive.record_name import collision_key, decode_name, show_name, show_value
+from pt2kit.archive.source import Source
+from pt2kit.errors import ArchiveError, LimitError
 
 _MAX_DEFLATE: Final = 1032
 """Bytes that one byte of deflated data can make at most: 258 bytes for each match of 2 bits."""
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """One entry of the directory.
 
     Args:
@@ -86,11 +84,10 @@ def read_directory(source: Source, limits: Limits) -> tuple[Record, ...]:
 
 def _read_entry(source: Source, data: bytes, pos: int, index: int) -> tuple[Record, int]:
     """Read the entry at `pos`; `end_offset` is the least it can be until `_place` knows the next record."""
-    where = f"{source.name}: directory entry {index}"
     if len(data) - pos < h.ENTRY.size or data[pos : pos + 4] != h.ENTRY_SIGNATURE:
         raise ArchiveError(
-            f"{where}: expected signature {h.ENTRY_SIGNATURE!r} at {pos} of the directory's {len(data)} bytes, "
-            f"got {data[pos : pos + 4]!r}",
+            f"{source.name}: directory entry {index}: expected signature {h.ENTRY_SIGNATURE!r} at {pos} of the "
+            f"directory's {len(data)} bytes, got {data[pos : pos + 4]!r}",
             rule="A5",
         )
     fields = h.ENTRY.unpack_from(data, pos)
@@ -99,13 +96,21 @@ def _read_entry(source: Source, data: bytes, pos: int, index: int) -> tuple[Reco
     extra_end = name_end + fields[11]
     end = extra_end + fields[12]
     if end > len(data):
-        raise ArchiveError(f"{where}: expected it to end by {len(data)} of the directory, got {end}", rule="A5")
+        raise ArchiveError(
+            f"{source.name}: directory entry {index}: expected it to end by {len(data)} of the directory, got {end}",
+            rule="A5",
+        )
     raw_name = data[pos + h.ENTRY.size : name_end]
-    name = decode_name(raw_name, where)
-    where = f"{source.name}: {show_name(name)}"
-    compressed_size, size, offset = _resolve_sizes(where, fields, data[name_end:extra_end], raw_name)
-    _check_kind(where, name, fields[15], size, compressed_size)
-    _check_method(where, flags, method, size, compressed_size)
+    name = decode_name(raw_name, source.name)
+    compressed_size, size, offset = fields[8], fields[9], fields[16]
+    # Archives have hundreds of records, nearly all of them neither large nor packed nor odd.
+    if extra_end > name_end or h.MAX32 in (compressed_size, size, offset) or fields[13]:
+        where = f"{source.name}: {show_name(name)}"
+        compressed_size, size, offset = _resolve_sizes(where, fields, data[name_end:extra_end], raw_name)
+    if fields[15] or name.endswith("/"):
+        _check_kind(f"{source.name}: {show_name(name)}", name, fields[15], size)
+    if method != h.STORED or size != compressed_size or flags & ~(h.FLAG_DESCRIPTOR | h.FLAG_UTF8):
+        _check_method(f"{source.name}: {show_name(name)}", flags, method, size, compressed_size)
     end_offset = offset + h.LOCAL.size + len(raw_name) + compressed_size
     return Record(name, size, compressed_size, method, crc32, flags, offset, end_offset), end
 
@@ -114,18 +119,15 @@ def _resolve_sizes(where: str, fields: tuple[Any, ...], extra: bytes, raw_name: 
     """(compressed size, size, header offset) with ZIP64 values in place of the sentinels."""
     compressed_size, size, disk, offset = fields[8], fields[9], fields[13], fields[16]
     short = (size, compressed_size, offset)
-    if not extra and h.MAX32 not in short and disk == 0:
-        return compressed_size, size, offset
     parts = h.split_extra(extra)
     values = None if parts is None else h.zip64_values(parts)
     if parts is None or values is None:
         raise ArchiveError(f"{where}: expected well-formed extra fields, got {extra[:64].hex()}", rule="A5")
     check_unicode_path(where, parts, raw_name)
     wanted = sum(value == h.MAX32 for value in short) + (disk == h.MAX16)
-    if values and wanted != len(values):
+    if wanted != len(values):
         raise ArchiveError(f"{where}: expected {wanted} ZIP64 values, got {len(values)}", rule="A5")
-    # Without a ZIP64 field a sentinel is taken at its word; such a size does not fit any real file and is refused there.
-    long = iter(values or [value for value in (*short, disk) if value in (h.MAX32, h.MAX16)])
+    long = iter(values)
     size, compressed_size, offset = (next(long) if value == h.MAX32 else value for value in short)
     disk = next(long, disk) if disk == h.MAX16 else disk
     if disk:
@@ -137,10 +139,12 @@ def check_unicode_path(where: str, parts: list[tuple[int, bytes]], raw_name: byt
     """Refuse the extra field that gives some readers a name other than the one in the header (A5)."""
     for tag, value in parts:
         if tag == h.EXTRA_UNICODE_PATH and value[5:] != raw_name:
-            raise ArchiveError(f"{where}: expected one name, got a second one, {value[5:]!r}, as extra field", rule="A5")
+            raise ArchiveError(
+                f"{where}: expected one name, got a second one, {show_value(value[5:])}, as extra field", rule="A5"
+            )
 
 
-def _check_kind(where: str, name: str, attributes: int, size: int, compressed_size: int) -> None:
+def _check_kind(where: str, name: str, attributes: int, size: int) -> None:
     """Refuse what is neither a plain file nor an empty folder (A8)."""
     mode = attributes >> 16
     folder = name.endswith("/")
@@ -177,13 +181,14 @@ def _check_method(where: str, flags: int, method: int, size: int, compressed_siz
 def _check_names(source: Source, entries: Iterable[Record]) -> None:
     seen: dict[str, str] = {}
     for entry in entries:
-        first = seen.setdefault(collision_key(entry.name), entry.name)
-        if first is not entry.name:
+        key = collision_key(entry.name)
+        if key in seen:
             raise ArchiveError(
                 f"{source.name}: expected record names that differ by more than case, got "
-                f"{show_name(first)} and {show_name(entry.name)}",
+                f"{show_name(seen[key])} and {show_name(entry.name)}",
                 rule="A7",
             )
+        seen[key] = entry.name
 
 
 def _check_inflated(source: Source, entries: Iterable[Record], limits: Limits) -> None:
@@ -199,29 +204,23 @@ def _check_inflated(source: Source, entries: Iterable[Record], limits: Limits) -
 
 def _place(source: Source, entries: list[Record], directory_offset: int) -> tuple[Record, ...]:
     """Give each record the bytes up to its successor, and check that they can be right (A12)."""
-    ends: dict[str, int] = {}
-    expected, previous = 0, "the file's first byte"
-    slack = 0
+    expected, previous, slack = 0, "the file's first byte", 0
     ordered = sorted(entries, key=lambda entry: entry.header_offset)
     for entry in ordered:
         _check_follows(source, entry.name, entry.header_offset, expected, slack, previous)
-        expected, previous = entry.end_offset, show_name(entry.name)
+        expected, previous = entry.end_offset, entry.name
         slack = h.MAX_EXTRA + (h.DESCRIPTOR_LENGTHS[-1] if entry.flags & h.FLAG_DESCRIPTOR else 0)
     _check_follows(source, "the directory", directory_offset, expected, slack, previous)
-    offsets = [entry.header_offset for entry in ordered[1:]] + [directory_offset]
-    for entry, end in zip(ordered, offsets, strict=False):
-        ends[entry.name] = end
-    return tuple(
-        Record(e.name, e.size, e.compressed_size, e.method, e.crc32, e.flags, e.header_offset, ends[e.name])
-        for e in entries
-    )
+    successors = [*(entry.header_offset for entry in ordered[1:]), directory_offset]
+    ends = {entry.name: end for entry, end in zip(ordered, successors, strict=False)}
+    return tuple(entry._replace(end_offset=ends[entry.name]) for entry in entries)
 
 
 def _check_follows(source: Source, name: str, offset: int, expected: int, slack: int, previous: str) -> None:
     if not expected <= offset <= expected + slack:
         kind = "overlaps it" if offset < expected else "leaves a gap"
         raise ArchiveError(
-            f"{source.name}: {show_name(name)}: expected it to begin after {previous}, at {expected} to "
+            f"{source.name}: {show_name(name)}: expected it to begin after {show_name(previous)}, at {expected} to "
             f"{expected + slack}, got {offset}, which {kind}",
             rule="A12",
         )

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from ..errors import ArchiveError, LimitError
-from . import headers as h
-from .limits import Limits
-from .source import Source
+from pt2kit.archive import headers as h
+from pt2kit.archive.limits import Limits
+from pt2kit.archive.source import Source
+from pt2kit.errors import ArchiveError, LimitError
 
 _TAIL: Final = h.END.size + h.MAX16
 """Where the end record can be: it, and the longest comment after it."""
@@ -64,7 +64,7 @@ def _find_end(source: Source) -> int:
     """The offset of the end record."""
     plain = source.size - h.END.size
     if plain >= 0:
-        last = source.read(plain, h.END.size)
+        last = bytes(source.read(plain, h.END.size))
         if last[:4] == h.END_SIGNATURE and last[-2:] == b"\0\0":
             return plain
     tail = bytes(source.read(max(0, source.size - _TAIL), min(source.size, _TAIL)))
@@ -86,10 +86,10 @@ def _find_end(source: Source) -> int:
         )
     end = pos + h.END.size + h.END.unpack_from(tail, found)[7]
     if end != source.size:
-        what = "is cut off" if end > source.size else "goes on after its end record"
+        what = "is cut off" if end > source.size else "is cut off, or other data follows the archive"
         raise ArchiveError(
             f"{source.name}: expected the file to end at {end}, as its last end record says, got {source.size} bytes: "
-            f"the file {what}",
+            f"it {what}",
             rule="A2",
         )
     return pos
@@ -99,7 +99,7 @@ def _resolve(source: Source, pos: int, fields: tuple[int, ...]) -> tuple[Directo
     """The directory's place by the end record at `pos`, or by the ZIP64 ones before it; and where it must end."""
     _, disk, start_disk, here, count, size, offset, _ = fields
     locator_pos = pos - h.LOCATOR.size
-    locator = source.read(locator_pos, h.LOCATOR.size) if locator_pos >= 0 else memoryview(b"")
+    locator = bytes(source.read(locator_pos, h.LOCATOR.size)) if locator_pos >= 0 else b""
     if locator[:4] != h.LOCATOR_SIGNATURE:
         _check_disks(source, disk, start_disk, here, count)
         return DirectorySpan(offset, size, count), pos

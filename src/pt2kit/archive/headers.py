@@ -29,6 +29,9 @@ directory offset."""
 LOCATOR: Final = struct.Struct("<4sIQI")
 """signature, disk of the ZIP64 end record, its offset, number of disks."""
 
+DESCRIPTOR: Final = struct.Struct("<4s3I")
+"""signature, crc32, compressed size, size: the usual form; `descriptor_forms` knows the others."""
+
 MAX16: Final = 0xFFFF
 MAX32: Final = 0xFFFFFFFF
 """In a 16-bit or 32-bit field: the value stands in the ZIP64 field instead."""

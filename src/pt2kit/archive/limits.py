@@ -20,10 +20,10 @@ class Limits:
         max_stream_bytes: bytes taken from a file object that cannot seek (a pipe), which must be held in memory.
         max_inflated_bytes: size of one deflated record once inflated, in bytes. torch stores weights; what is deflated
             is JSON (a program of 100,000 nodes has about 300 MiB of it) or an archive that was packed again.
-        free_inflated_bytes: inflated size in bytes up to which the ratio does not matter, as a record of that size
-            does no harm (weights that are all zero deflate 1000 times).
-        max_ratio: inflated bytes per deflated byte, beyond `free_inflated_bytes`; also for all deflated records
-            together against the size of the file. A program's JSON deflates about 40 times.
+        free_inflated_bytes: what all deflated records together may inflate to, in bytes, however small the file is:
+            so much does no harm.
+        max_ratio: what they may inflate to beyond that, per byte of the whole file. A program's JSON deflates about 40
+            times; buffers that are all zero 1000 times, but they do not come without a program.
     """
 
     max_entries: int = 250_000

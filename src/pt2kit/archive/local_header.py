@@ -5,10 +5,10 @@ Readers differ in which of the two they believe; an archive where they disagree 
 
 from __future__ import annotations
 
-from ..errors import ArchiveError
-from . import headers as h
-from .directory import Record, check_unicode_path
-from .record_name import show_name
+from pt2kit.archive import headers as h
+from pt2kit.archive.directory import Record, check_unicode_path
+from pt2kit.archive.record_name import show_name, show_value
+from pt2kit.errors import ArchiveError
 
 
 def check_local_header(where: str, record: Record, view: memoryview, base: int) -> int:
@@ -39,12 +39,13 @@ def check_local_header(where: str, record: Record, view: memoryview, base: int) 
         or name != record.name.encode("utf-8")
     ):
         _refuse(where, record, signature, flags, method, bytes(name))
-    data_offset = base + extra_pos + extra_length
+    data_offset = int(base + extra_pos + extra_length)
     _check_extent(where, record, data_offset)
     extra = bytes(view[extra_pos : extra_pos + extra_length])
     stated = (crc32, compressed_size, size)
     exact = stated == (record.crc32, record.compressed_size, record.size)
-    if not exact or (extra and extra[:2] != b"FB"):
+    left_out = stated == (0, 0, 0) and flags & h.FLAG_DESCRIPTOR
+    if not ((exact or left_out) and _is_padding(extra)):
         _check_sizes(where, record, stated, extra)
     return data_offset
 
@@ -63,6 +64,12 @@ def check_descriptor(where: str, record: Record, tail: memoryview) -> None:
     """
     if not record.flags & h.FLAG_DESCRIPTOR:
         return
+    # What torch writes for everything below 4 GiB; the other forms take five times as long.
+    usual = h.DESCRIPTOR.pack(
+        h.DESCRIPTOR_SIGNATURE, record.crc32, record.compressed_size & h.MAX32, record.size & h.MAX32
+    )
+    if tail == usual and record.size <= h.MAX32 and record.compressed_size <= h.MAX32:
+        return
     if bytes(tail) not in h.descriptor_forms(record.crc32, record.compressed_size, record.size):
         raise ArchiveError(
             f"{where}: {show_name(record.name)}: expected a data descriptor with CRC-32 {record.crc32:#010x}, "
@@ -71,17 +78,22 @@ def check_descriptor(where: str, record: Record, tail: memoryview) -> None:
         )
 
 
+def _is_padding(extra: bytes) -> bool:
+    """Whether there is nothing but the one field with which torch aligns data: the usual case, made quick."""
+    return not extra or (extra[:2] == b"FB" and int.from_bytes(extra[2:4], "little") == len(extra) - 4)
+
+
 def _refuse(where: str, record: Record, signature: bytes, flags: int, method: int, name: bytes) -> None:
     where = f"{where}: {show_name(record.name)}: local header at {record.header_offset}"
     pairs = (
-        ("signature", h.LOCAL_SIGNATURE, signature),
+        ("signature", repr(h.LOCAL_SIGNATURE), repr(signature)),
         ("flags", f"{record.flags:#06x}", f"{flags:#06x}"),
-        ("method", record.method, method),
-        ("name", record.name.encode("utf-8"), name),
+        ("method", str(record.method), str(method)),
     )
     for what, expected, got in pairs:
         if expected != got:
-            raise ArchiveError(f"{where}: expected {what} {expected!r}, got {got!r}", rule="A13")
+            raise ArchiveError(f"{where}: expected {what} {expected}, got {got}", rule="A13")
+    raise ArchiveError(f"{where}: expected name {show_value(record.name.encode())}, got {show_value(name)}", rule="A13")
 
 
 def _check_extent(where: str, record: Record, data_offset: int) -> None:
@@ -123,7 +135,9 @@ def _check_zip64(
     where: str, record: Record, stated: tuple[int, int, int], values: tuple[int, ...], later: bool
 ) -> None:
     """The ZIP64 values must be the sizes; torch also writes its header's offset there, and sizes not known yet as 0."""
-    moved = [truth for truth, short in ((record.size, stated[2]), (record.compressed_size, stated[1])) if short == h.MAX32]
+    moved = [
+        truth for truth, short in ((record.size, stated[2]), (record.compressed_size, stated[1])) if short == h.MAX32
+    ]
     if moved and not later:
         fits = list(values[: len(moved)]) == moved
     else:

@@ -1,32 +1,33 @@
-"""Limits on pickled payloads, and the running account of one reading: who asks, what was spent, how errors are worded."""
+"""Limits on pickled payloads, and the account of one reading: what it spent, and how its errors are worded."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
-from pt2kit.archive.pickle_values import Device, DType, Global, Layout, MemoryFormat, NamedTuple, QScheme, Size
+from pt2kit.archive.pickle_values import Device, DType, Global, Layout, MemoryFormat, NamedTuple, Opaque, QScheme, Size
 from pt2kit.errors import LimitError, PayloadError
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """What one payload may cost. The defaults let a state dict of 60,000 tensors pass and keep a hostile one under 1 GB and seconds.
+class PickleLimits:
+    """What one payload may cost: a state dict of 60,000 tensors passes, a hostile stream ends in seconds below 1 GB.
 
     Args:
         stream_bytes: length of the pickle stream. Tensor bytes are not in it; numpy arrays and byte strings are.
         opcodes: steps of the stream; a tensor takes about 30.
         memo_entries: entries of the pickle's memo; a tensor takes about 8.
         string_bytes: length of one string or byte string.
-        integer_bytes: length of one integer. 128 bytes are 309 digits, which Python prints without its own limit biting.
-        depth: containers inside containers in the result. Readers of it may recurse; Python allows them about 1,000 frames.
-        total_items: leaves of the result counted as a tree, shared parts once per use (a "billion laughs" payload is small until
-            somebody walks it).
-        built_bytes: memory taken by copies that calls in the stream make (a byte string made from a text, a set from a list).
-            Without it a short stream could copy one long string many times.
+        integer_bytes: length of one integer. 128 bytes are 309 digits, which Python still prints without complaint.
+        depth: containers inside containers in the result. Its readers may recurse; Python allows about 1,000 frames.
+        total_items: values in the result counted as a tree, shared parts once per use: a payload of lists that repeat
+            lists is small until somebody walks it.
+        built_bytes: memory taken by copies that calls in the stream make (a byte string made from a text, a set from
+            a list). Without it a short stream could copy one long string many times.
         unusual_keys: dict keys and set elements, in all, whose hashes a file could make collide (floats, tuples, long
             integers); collisions cost the square of their number.
-        key_items: parts of one key; a key's hash is computed over all of them again and again.
+        key_items: parts of one key; its hash is computed over all of them again and again, and comparing two equal
+            keys recurses as deep as they are nested.
     """
 
     stream_bytes: int = 256 << 20
@@ -38,10 +39,11 @@ class Limits:
     total_items: int = 10_000_000
     built_bytes: int = 256 << 20
     unusual_keys: int = 10_000
-    key_items: int = 1_000
+    key_items: int = 100
 
 
-DEFAULT_LIMITS = Limits()
+DEFAULT_PICKLE_LIMITS = PickleLimits()
+"""The limits used where none are given."""
 
 MAX_NAME = 1_024
 """Characters of a module or of a global's name; the longest real ones have about 100."""
@@ -49,7 +51,7 @@ MAX_NAME = 1_024
 SAFE_INT = 1 << 60
 """Integers smaller than this (in magnitude) hash to themselves, so no two of them collide."""
 
-_KEY_LEAVES = (bool, int, float, complex, str, bytes, DType, Layout, MemoryFormat, QScheme, Device, Global)
+_KEY_LEAVES = (bool, int, float, complex, str, bytes, DType, Layout, MemoryFormat, QScheme, Device, Global, Opaque)
 
 
 def printable(text: str, limit: int = 200) -> str:
@@ -83,15 +85,15 @@ class Account:
 
     __slots__ = ("_built", "_unusual", "limits", "where")
 
-    def __init__(self, where: str, limits: Limits) -> None:
+    def __init__(self, where: str, limits: PickleLimits) -> None:
         self.where = where
         self.limits = limits
         self._built = 0
         self._unusual = 0
 
-    def error(self, subject: str, expected: str, got: Any) -> PayloadError:
-        """The error *where: subject: expected X, got Y*; `got` is described, or taken as it is if it is a `Worded`."""
-        return PayloadError(f"{self.where}: {subject}: expected {expected}, got {describe(got)}")
+    def error(self, subject: str, expected: str, got: str) -> PayloadError:
+        """The error *where: subject: expected X, got Y*."""
+        return PayloadError(f"{self.where}: {subject}: expected {expected}, got {got}")
 
     def charge(self, nbytes: int) -> None:
         """Spend `nbytes` of memory on a copy.
@@ -101,12 +103,13 @@ class Account:
         """
         self._built += nbytes
         if self._built > self.limits.built_bytes:
+            allowed = self.limits.built_bytes
             raise LimitError(
-                f"{self.where}: expected a pickle that builds at most {self.limits.built_bytes} bytes, got {self._built} so far"
+                f"{self.where}: expected calls that copy at most {allowed} bytes, got {self._built} so far"
             )
 
     def check_key(self, key: Any) -> None:
-        """Check that `key` may go into a dict or set: hashable, with a hash that is cheap and that few others can share.
+        """Check that `key` may go into a dict or set: its hash is cheap, and few others can be made to share it.
 
         Raises:
             PayloadError: a key of an unhashable type or of one that has no business being a key.
@@ -118,8 +121,9 @@ class Account:
             return
         self._unusual += 1
         if self._unusual > self.limits.unusual_keys:
+            allowed = self.limits.unusual_keys
             raise LimitError(
-                f"{self.where}: expected at most {self.limits.unusual_keys} keys that are not strings or small integers, got more"
+                f"{self.where}: expected at most {allowed} keys besides strings and small integers, got more"
             )
         self._check_parts(key)
 
@@ -137,10 +141,8 @@ class Account:
             elif part is None or part is Ellipsis or isinstance(part, _KEY_LEAVES):
                 continue
             else:
-                raise self.error("key", "a plain hashable value", part)
+                raise self.error("key", "a plain hashable value", describe(part))
             # Checked before the parts are queued, so that a shared part cannot grow the queue past the limit.
             if seen + len(waiting) + len(inner) > self.limits.key_items:
-                raise LimitError(
-                    f"{self.where}: expected keys of at most {self.limits.key_items} parts, got a longer one"
-                )
+                raise LimitError(f"{self.where}: expected keys of at most {self.limits.key_items} parts, got more")
             waiting.extend(inner)

@@ -1,9 +1,9 @@
 """What a torch.save payload is read into: frozen descriptions, data only.
 
-Scalars and containers of a payload come back as Python's own (None, bool, int, float, complex, str, bytes, bytearray, list,
-tuple, dict, set, frozenset, deque, defaultdict, slice, range, Ellipsis). Everything that torch or numpy would rebuild by
-calling a function comes back as one of the types here. None of them holds an array, imports torch or numpy, or runs code;
-turning a `PickledTensor` into numbers is the work of `pt2kit.tensors`.
+Scalars and containers of a payload come back as Python's own (None, bool, int, float, complex, str, bytes, bytearray,
+list, tuple, dict, set, frozenset, deque, defaultdict, Counter, slice, range, Ellipsis). Everything that torch or numpy
+would rebuild by calling a function comes back as one of the types here. None of them holds an array, imports torch or
+numpy, or runs code; turning a `PickledTensor` into numbers is the work of `pt2kit.tensors`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,10 @@ TensorKind: TypeAlias = Literal["tensor", "parameter", "buffer"]
 
 NO_ATTRIBUTES: Mapping[str, Any] = MappingProxyType({})
 """The attributes of a tensor that carries none; one object shared by all of them."""
+
+
+def _no_attributes() -> Mapping[str, Any]:
+    return NO_ATTRIBUTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +98,9 @@ class NamedTuple:
     values: tuple[Any, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Opaque:
-    """What a trusted class or function would have been called with; nothing was called.
+    """What a trusted class or function would have been called with; nothing was called. Compares by identity.
 
     Args:
         cls: the class or function.
@@ -110,7 +114,7 @@ class Opaque:
 
     cls: Global
     args: tuple[Any, ...] = ()
-    kwargs: Mapping[str, Any] = NO_ATTRIBUTES
+    kwargs: Mapping[str, Any] = field(default_factory=_no_attributes)
     items: list[Any] = field(default_factory=list)
     pairs: list[tuple[Any, Any]] = field(default_factory=list)
     state: Any = None
@@ -183,7 +187,7 @@ class PickledTensor:
     kind: TensorKind = "tensor"
     conj: bool = False
     neg: bool = False
-    attributes: Mapping[str, Any] = NO_ATTRIBUTES
+    attributes: Mapping[str, Any] = field(default_factory=_no_attributes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +210,7 @@ class SparseTensor:
     is_coalesced: bool | None = None
     requires_grad: bool = False
     kind: TensorKind = "tensor"
-    attributes: Mapping[str, Any] = NO_ATTRIBUTES
+    attributes: Mapping[str, Any] = field(default_factory=_no_attributes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +233,7 @@ class QuantizedTensor:
     axis: int | None = None
     requires_grad: bool = False
     kind: TensorKind = "tensor"
-    attributes: Mapping[str, Any] = NO_ATTRIBUTES
+    attributes: Mapping[str, Any] = field(default_factory=_no_attributes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +244,7 @@ class NestedTensor:
         buffer: all elements, one dimension.
         sizes: int64 tensor [n, dimensions].
         strides: int64 tensor [n, dimensions].
-        storage_offsets: int64 tensor [n], or the same as a tuple of ints. The values in these three are not checked here.
+        storage_offsets: int64 tensor [n], or the same as a tuple of ints. The values in these three are not checked.
         requires_grad, kind, attributes: as in `PickledTensor`.
     """
 
@@ -250,7 +254,7 @@ class NestedTensor:
     storage_offsets: PickledTensor | tuple[int, ...]
     requires_grad: bool = False
     kind: TensorKind = "tensor"
-    attributes: Mapping[str, Any] = NO_ATTRIBUTES
+    attributes: Mapping[str, Any] = field(default_factory=_no_attributes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +266,7 @@ class MetaTensor:
     strides: tuple[int, ...]
     requires_grad: bool = False
     kind: TensorKind = "tensor"
-    attributes: Mapping[str, Any] = NO_ATTRIBUTES
+    attributes: Mapping[str, Any] = field(default_factory=_no_attributes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,11 +317,8 @@ class DeviceTensor:
     device: str
     requires_grad: bool = False
     kind: TensorKind = "tensor"
-    attributes: Mapping[str, Any] = NO_ATTRIBUTES
+    attributes: Mapping[str, Any] = field(default_factory=_no_attributes)
 
 
 TensorLike: TypeAlias = PickledTensor | SparseTensor | QuantizedTensor | NestedTensor | MetaTensor | DeviceTensor
-"""Every description of a tensor; all have `requires_grad`, `kind` and `attributes`."""
-
-TENSOR_TYPES: tuple[type, ...] = (PickledTensor, SparseTensor, QuantizedTensor, NestedTensor, MetaTensor, DeviceTensor)
-"""The members of `TensorLike`, for `isinstance`."""
+"""Every description of a tensor; all have `requires_grad`, `kind` and `attributes`. Works with `isinstance`."""

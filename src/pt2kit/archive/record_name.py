@@ -7,8 +7,12 @@ to every reader. What the names mean in a `.pt2` is in `names.py`.
 from __future__ import annotations
 
 import unicodedata
+from typing import Final
 
-from ..errors import ArchiveError
+from pt2kit.errors import ArchiveError
+
+_SHOWN: Final = 200
+"""Characters of a name, or bytes, that a message shows; names may have 65,535."""
 
 
 def name_problem(name: str) -> str | None:
@@ -38,10 +42,12 @@ def decode_name(raw: bytes, where: str) -> str:
     try:
         name = raw.decode("utf-8")
     except UnicodeDecodeError as exc:
-        raise ArchiveError(f"{where}: expected a record name in UTF-8, got {raw!r}", rule="A6") from exc
+        raise ArchiveError(f"{where}: expected a record name in UTF-8, got {show_value(raw)}", rule="A6") from exc
     problem = name_problem(name[:-1] if len(name) > 1 and name.endswith("/") else name)
     if problem:
-        raise ArchiveError(f"{where}: expected a relative record name, got {name!r}, which {problem}", rule="A6")
+        raise ArchiveError(
+            f"{where}: expected a relative record name, got {show_value(name)}, which {problem}", rule="A6"
+        )
     return name
 
 
@@ -53,11 +59,15 @@ def encode_name(name: str, where: str) -> bytes:
     """
     problem = name_problem(name)
     if problem:
-        raise ArchiveError(f"{where}: expected a relative record name, got {name!r}, which {problem}", rule="A6")
+        raise ArchiveError(
+            f"{where}: expected a relative record name, got {show_value(name)}, which {problem}", rule="A6"
+        )
     try:
         return name.encode("utf-8")
     except UnicodeEncodeError as exc:
-        raise ArchiveError(f"{where}: expected a record name that UTF-8 can hold, got {name!r}", rule="A6") from exc
+        raise ArchiveError(
+            f"{where}: expected a record name that UTF-8 can hold, got {show_value(name)}", rule="A6"
+        ) from exc
 
 
 def collision_key(name: str) -> str:
@@ -69,5 +79,10 @@ def collision_key(name: str) -> str:
 
 
 def show_name(name: str) -> str:
-    """A record's name as messages print it: as it is, or quoted and escaped where it has unprintable characters."""
-    return name if name.isprintable() else repr(name)
+    """A record's name as messages print it: quoted and escaped if it has unprintable characters, cut if it is long."""
+    return name if len(name) <= _SHOWN and name.isprintable() else show_value(name)
+
+
+def show_value(value: str | bytes) -> str:
+    """Text or bytes from a file as messages quote them, cut if long."""
+    return repr(value) if len(value) <= _SHOWN else f"{value[:_SHOWN]!r}… ({len(value)} in all)"

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit, urlunsplit
 
-from ..errors import ArchiveError
-from .limits import KIB
-from .source import Source, check_range, open_path
+from pt2kit.archive.limits import KIB
+from pt2kit.archive.source import Source, check_range, open_path
+from pt2kit.errors import ArchiveError
 
 TAIL_BYTES: Final = 66 * KIB
 """What is fetched of the end at once: room for the longest comment and, in most files, the whole directory."""
@@ -35,7 +35,7 @@ class RemoteSource:
         self._tail = self._request(self._tail_offset, size - self._tail_offset)
 
     def read(self, offset: int, length: int) -> memoryview:
-        """Fetch `length` bytes from `offset` on in one request, or none if the end of the file that is kept has them."""
+        """Fetch `length` bytes from `offset` on in one request; in none if the end that is kept has them."""
         check_range(self, offset, length)
         if self._closed:
             raise ArchiveError(f"{self.name}: expected an open archive, got one that is closed", rule="A27")
@@ -134,7 +134,7 @@ def _guarded(name: str, call: Callable[[], Any]) -> Any:
     except FileNotFoundError as exc:
         # fsspec reports every failure over HTTP as "not found"; only a status of 404, or no cause at all, is that.
         if exc.__cause__ is None or getattr(exc.__cause__, "status", None) == 404:
-            raise
+            raise FileNotFoundError(f"{name}: no such file") from None  # fsspec's own text has the query in it.
         raise ArchiveError(f"{name}: expected to read it, got: {exc.__cause__}", rule="A1") from exc
     except Exception as exc:
         hint = "; install pt2kit[http]" if isinstance(exc, ImportError) and "aiohttp" in str(exc) else ""

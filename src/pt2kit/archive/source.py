@@ -1,26 +1,22 @@
-"""Where the bytes of an archive come from: a path, bytes, a file object or a URL -> `Source`, which reads byte ranges.
+"""Where the bytes of an archive come from: a path, bytes or a file object -> `Source`, which reads byte ranges.
 
-A `Source` knows nothing of zip. Local ones hand out views of one mapping or buffer and copy nothing; the others fetch
-exactly the range that is asked for.
+A `Source` knows nothing of zip. Local ones hand out views of one mapping or buffer and copy nothing. URLs are in
+`remote.py`; which of them a caller means is found out in `opening.py`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import io
 import mmap
 import os
-import re
 import stat
 import threading
-from collections.abc import Mapping
-from typing import IO, Any, Final, Protocol, TypeAlias, runtime_checkable
+from typing import IO, Final, Protocol, runtime_checkable
 
-from ..errors import ArchiveError, LimitError
-from .limits import DEFAULT_LIMITS, MIB
+from pt2kit.archive.limits import DEFAULT_LIMITS, MIB
+from pt2kit.errors import ArchiveError, LimitError
 
-FileLike: TypeAlias = "str | os.PathLike[str] | bytes | bytearray | memoryview | IO[bytes]"
-
-_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+(?:://|::)")
 _CHUNK: Final = MIB
 
 
@@ -77,10 +73,9 @@ class MemorySource:
         self._data = None
         mapping, self._mapping = self._mapping, None
         if mapping is not None:
-            try:
+            # Where views are out, the mapping goes with the last of them.
+            with contextlib.suppress(BufferError):
                 mapping.close()
-            except BufferError:
-                pass  # Views are out; the mapping goes with the last of them.
 
 
 class FileSource:
@@ -103,63 +98,22 @@ class FileSource:
         check_range(self, offset, length)
         if self._closed:
             raise ArchiveError(f"{self.name}: expected an open archive, got one that is closed", rule="A27")
-        with self._lock:
-            before = self._file.tell()
-            try:
-                self._file.seek(offset)
-                return memoryview(_read_exactly(self._file, length, offset, self.name)).toreadonly()
-            finally:
-                self._file.seek(before)
+        try:
+            with self._lock:
+                before = self._file.tell()
+                try:
+                    self._file.seek(offset)
+                    return memoryview(_read_exactly(self._file, length, offset, self.name)).toreadonly()
+                finally:
+                    self._file.seek(before)
+        except (OSError, ValueError) as exc:
+            raise ArchiveError(
+                f"{self.name}: expected {length} bytes at offset {offset}, got: {exc}", rule="A1"
+            ) from exc
 
     def close(self) -> None:
         """Stop reading; the file object belongs to the caller and stays open."""
         self._closed = True
-
-
-def open_source(
-    file: FileLike | Source,
-    *,
-    name: str | None = None,
-    storage_options: Mapping[str, Any] | None = None,
-    max_stream_bytes: int = DEFAULT_LIMITS.max_stream_bytes,
-) -> Source:
-    """Open anything that holds an archive's bytes.
-
-    Args:
-        file: a path (mapped into memory); any fsspec URL ("https://…", "s3://…", "memory://…"; read by byte ranges);
-            bytes, bytearray or memoryview (shared, must not change); a binary file object, of which the whole file
-            counts, wherever its position is: it is mapped if it is a plain file on disk, read by seeking otherwise
-            (the position is put back after each read; nobody else may use it meanwhile), and read to its end if it
-            cannot seek. A `Source` is returned as it is.
-        name: what messages call it; derived from `file` if not given.
-        storage_options: passed to fsspec for a URL (credentials, headers, …).
-        max_stream_bytes: the most bytes taken from a file object that cannot seek.
-
-    Returns:
-        the source; closing it does not close a file object that was passed in. A mapped file that is replaced by
-        renaming stays readable; one that is truncated in place does not (the operating system then ends the process).
-
-    Raises:
-        OSError: the path cannot be opened; `FileNotFoundError` and `PermissionError` come through as they are.
-        ArchiveError: the path is a folder, the URL cannot be read, or the file object gives no bytes (A1).
-        LimitError: a stream is longer than `max_stream_bytes` (A18).
-        TypeError: `file` is none of these.
-    """
-    if isinstance(file, (str, os.PathLike)):
-        path = os.fspath(file)
-        if isinstance(path, str) and _URL.match(path):
-            from .remote import open_url
-
-            return open_url(path, name=name, storage_options=storage_options)
-        return open_path(path, name=name, max_stream_bytes=max_stream_bytes)
-    if isinstance(file, (bytes, bytearray, memoryview)):
-        view = memoryview(file)
-        return MemorySource(view.cast("B").toreadonly() if view.nbytes else memoryview(b""), name or "<bytes>")
-    if isinstance(file, Source):
-        return file
-    if hasattr(file, "read"):
-        return _open_file_object(file, name or _file_name(file), max_stream_bytes)
-    raise TypeError(f"expected a path, a URL, bytes or a binary file object, got {type(file).__name__}")
 
 
 def open_path(
@@ -169,8 +123,11 @@ def open_path(
     shown = name or str(path)
     if os.path.isdir(path):
         raise ArchiveError(f"{shown}: expected a file, got a folder", rule="A1")
-    with open(path, "rb") as file:
-        return _map(file, shown) or MemorySource(_read_stream(file, shown, max_stream_bytes), shown)
+    try:
+        with open(path, "rb") as file:
+            return _map(file, shown) or MemorySource(_read_stream(file, shown, max_stream_bytes), shown)
+    except ValueError as exc:
+        raise ArchiveError(f"{shown!r}: expected a path, got text that cannot be one: {exc}", rule="A1") from exc
 
 
 def check_range(source: Source, offset: int, length: int) -> None:
@@ -183,17 +140,27 @@ def check_range(source: Source, offset: int, length: int) -> None:
         )
 
 
-def _open_file_object(file: IO[bytes], name: str, max_stream_bytes: int) -> Source:
-    if type(file) is io.BytesIO:
-        # A snapshot that shares memory: a view of the live buffer would keep its owner from writing to it.
-        return MemorySource(memoryview(file.getvalue()), name)
+def open_bytes(data: bytes | bytearray | memoryview, *, name: str = "<bytes>") -> Source:
+    """Share bytes that are in memory; they must not change while they are read."""
+    view = memoryview(data)
+    return MemorySource(view.cast("B").toreadonly() if view.nbytes else memoryview(b""), name)
+
+
+def open_file_object(
+    file: IO[bytes], *, name: str | None = None, max_stream_bytes: int = DEFAULT_LIMITS.max_stream_bytes
+) -> Source:
+    """Read the whole of a binary file object, wherever its position is: mapped, by seeking, or to its end at once."""
+    name = name or _file_name(file)
     try:
+        if type(file) is io.BytesIO:
+            # A snapshot that shares memory: a view of the live buffer would keep its owner from writing to it.
+            return MemorySource(memoryview(file.getvalue()), name)
         if isinstance(file, (io.FileIO, io.BufferedReader, io.BufferedRandom)):
             raw = getattr(file, "raw", file)
             mapped = _map(file, name) if isinstance(raw, io.FileIO) else None
             if mapped is not None:
                 return mapped
-        if hasattr(file, "seekable") and file.seekable():
+        if file.seekable() if hasattr(file, "seekable") else hasattr(file, "seek"):
             if not isinstance(file.read(0), bytes):
                 raise _not_binary(name)
             return FileSource(file, name)

@@ -1,21 +1,20 @@
 """JSON bytes -> objects of the schema in one typed pass; what the schema does not know is kept beside them.
 
 The typed decoder is fast but keeps the last of two equal keys and does not say whether a key was left out. So its
-result is written again: if that gives the text it came from, but for blanks, nothing was lost. Any difference, be it
-only another order of keys, takes the slow road: a plain tree first, which refuses what is wrong with it, then a
-conversion that explains itself.
+result is written again: if that gives the text it came from, nothing was lost. Any difference, be it only another order
+of keys, takes the slow road: a plain tree first, which refuses what is wrong with it, then a conversion that explains
+itself.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from json.encoder import encode_basestring_ascii
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from pt2kit.codec.encoder import encode
+from pt2kit.codec.rewriting import gives
 from pt2kit.codec.shape import DictShape, ListShape, StructShape, shape
 from pt2kit.codec.text import Path, parse, path_text
 from pt2kit.codec.unknown import Unknown, take_out
@@ -36,7 +35,7 @@ def decode(data: bytes | memoryview, cls: type[T], where: str) -> Decoded[T]:
     """Decode JSON bytes as a type of the schema.
 
     Args:
-        data: UTF-8 text; copied where it is not `bytes`.
+        data: UTF-8 text; not copied.
         cls: the type, such as `schema.ExportedProgram`.
         where: the record's name, for messages.
 
@@ -45,12 +44,11 @@ def decode(data: bytes | memoryview, cls: type[T], where: str) -> Decoded[T]:
         SchemaError: JSON of another shape, with the path of the first misfit.
         LimitError: nested too deep.
     """
-    raw = bytes(data)
     try:
-        value = msgspec.json.decode(raw, type=cls)
+        value = msgspec.json.decode(data, type=cls)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return convert(parse(raw, where), cls, where)
-    return Decoded(value) if _says_the_same(raw, value) else convert(parse(raw, where), cls, where)
+        return convert(parse(data, where), cls, where)
+    return Decoded(value) if gives(value, data) else convert(parse(data, where), cls, where)
 
 
 def convert(tree: Any, cls: type[T], where: str) -> Decoded[T]:
@@ -73,21 +71,6 @@ def convert(tree: Any, cls: type[T], where: str) -> Decoded[T]:
         raise SchemaError(f"{where}: {path_text(path)}: {message}", rule=rule) from None
     except RecursionError:
         raise LimitError(f"{where}: nested deeper than this interpreter's recursion limit", rule="J3") from None
-
-
-def _says_the_same(raw: bytes, value: Any) -> bool:
-    """Whether a decoded object, written again, gives the text it came from, but for blanks between the tokens."""
-    again = encode(value)
-    if raw == again:
-        return True
-    compact = msgspec.json.format(raw, indent=-1)
-    return compact == again or (not again.isascii() and compact == _with_ascii_escapes(again))
-
-
-def _with_ascii_escapes(text: bytes) -> bytes:
-    r"""Write non-ASCII characters of JSON text as \uXXXX, as torch does, leaving the rest."""
-    escaped = encode_basestring_ascii(text.decode())[1:-1]
-    return escaped.replace('\\"', '"').replace("\\\\", "\\").encode()
 
 
 def _explain(error: msgspec.ValidationError, tree: Any, cls: Any) -> tuple[str, Path]:

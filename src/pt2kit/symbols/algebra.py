@@ -1,8 +1,8 @@
 """Sums, products and powers as infix text writes them -> the calls that sympy makes of them.
 
-`s0/2 - s1` is `Add(Mul(Rational(1, 2), s0), Mul(-1, s1))`: a difference is a sum with a factor -1, a quotient a product
-with a power -1, and the number in front of a product is one exact number. Sums and products that are being read are kept
-open here, so that long ones are read in linear time.
+`s0/2 - 4*s1` is `Add(Mul(Rational(1, 2), s0), Mul(-1, 4, s1))`: a difference is a sum with a factor -1, a quotient a
+product with a power -1, and the number in front of a product is one exact number, written after a -1 where it is
+negative, as srepr writes it. Sums and products that are being read are kept open, so long ones take linear time.
 """
 
 from __future__ import annotations
@@ -135,14 +135,27 @@ def negate(expr: Expr) -> Expr:
             return Float(text[1:] if text.startswith("-") else f"-{text}", precision)
         case Infinity(negative, integer):
             return Infinity(not negative, integer)
-        case Call("Mul", (Integer() | Rational() | Float() as number, *rest)) if rest:
-            if number == MINUS_ONE:
-                return rest[0] if len(rest) == 1 else Call("Mul", tuple(rest))
-            return Call("Mul", (negate(number), *rest))
+        case Call("Mul", (number, *rest)) if rest and is_negative(number):
+            if number != MINUS_ONE:
+                return Call("Mul", (negate(number), *rest))
+            return rest[0] if len(rest) == 1 else Call("Mul", tuple(rest))
         case Call("Mul", args):
             return Call("Mul", (MINUS_ONE, *args))
         case _:
             return Call("Mul", (MINUS_ONE, expr))
+
+
+def is_negative(expr: Expr) -> bool:
+    """Whether an expression is a number below 0."""
+    match expr:
+        case Integer(value) | Rational(value, _):
+            return value < 0
+        case Float(text, _):
+            return text.startswith("-")
+        case Infinity(negative, _):
+            return negative
+        case _:
+            return False
 
 
 def invert(expr: Expr, where: str) -> Expr:
@@ -151,9 +164,9 @@ def invert(expr: Expr, where: str) -> Expr:
     Raises:
         ExpressionError: expr is a literal zero.
     """
+    if expr == Integer(0):
+        fail(where, "expected a divisor other than 0, got 0")
     match expr:
-        case Integer(0):
-            fail(where, "expected a divisor other than 0, got 0")
         case Integer(1) | Integer(-1):
             return expr
         case Integer(value):
@@ -194,9 +207,11 @@ def _times(product: OpenProduct, factor: Expr, where: str, limits: Limits) -> No
         case Rational(p, q):
             product.p *= p
             product.q *= q
+        case Float() | Infinity() if is_negative(factor):
+            product.p = -product.p
+            product.factors.append(negate(factor))
         case _:
             product.factors.append(factor)
-            return
     bits = max(product.p.bit_length(), product.q.bit_length())
     if bits > limits.bits:
         fail(where, f"expected numbers of at most {limits.bits} bits, got one of {bits}", LimitError)
@@ -208,8 +223,10 @@ def _close_product(product: OpenProduct) -> Expr:
         return exact(product.p, product.q)
     if product.divided:
         factors = list(by_key(factors))
-    if product.p == -product.q and isinstance(factors[0], Float | Infinity):
-        factors = [negate(factors[0]), *factors[1:]]
-    elif product.p != product.q:
-        factors = [exact(product.p, product.q), *factors]
+    if len(factors) == 1 and product.p == -product.q and isinstance(factors[0], Float | Infinity):
+        return negate(factors[0])
+    if abs(product.p) != product.q:
+        factors = [exact(abs(product.p), product.q), *factors]
+    if product.p < 0:
+        factors = [MINUS_ONE, *factors]
     return factors[0] if len(factors) == 1 else Call("Mul", tuple(factors))

@@ -8,9 +8,9 @@ dialects of `expr_str` give the same tree. Subtrees may be shared.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NoReturn, TypeVar
 
 from pt2kit.errors import ExpressionError, LimitError, Pt2Error
@@ -182,7 +182,8 @@ def substitute(
 
     Args:
         expr: the tree.
-        mapping: symbol name to what takes its place; an int stands for `Integer`. Other symbols stay.
+        mapping: symbol name -> what takes its place; an int stands for `Integer`, a bool for `Boolean`. Other symbols
+            stay.
         where: the place to name in errors.
         limits: what the result may cost.
 
@@ -196,7 +197,7 @@ def substitute(
     def leaf(node: Leaf) -> tuple[Expr, int, int]:
         new = mapping.get(node.name, node) if isinstance(node, Symbol) else node
         if isinstance(new, int):
-            new = Integer(int(new))
+            new = Boolean(new) if isinstance(new, bool) else Integer(new)
         return (new, *measure(new)) if isinstance(new, Call) else (new, 1, 0)
 
     def call(node: Call, args: list[tuple[Expr, int, int]]) -> tuple[Expr, int, int]:
@@ -245,23 +246,24 @@ def quote(text: str) -> str:
     return repr(text if len(text) <= 80 else f"{text[:77]}...")
 
 
-_DEFAULTS: tuple[tuple[re.Pattern[str], tuple[tuple[str, bool], ...]], ...] = (
-    (re.compile(r"(?:s|shape_|evaluate_static_shape_)\d+"), (("positive", True), ("integer", True))),
-    (re.compile(r"zf\d+"), (("real", True),)),
-    (re.compile(r"(?:zuf|f)\d+"), ()),
+_INTEGER = (("integer", True),)
+_DEFAULTS: Mapping[str, tuple[tuple[str, bool], ...]] = MappingProxyType(
+    {
+        **dict.fromkeys(("s", "shape_", "evaluate_static_shape_"), (("positive", True), ("integer", True))),
+        "zf": (("real", True),),
+        **dict.fromkeys(("zuf", "f"), ()),
+    }
 )
 
 
 def default_assumptions(name: str) -> tuple[tuple[str, bool], ...]:
     """The assumptions torch makes on a symbol of that name, for texts that do not say them.
 
-    `s<n>` is a positive integer, `zf<n>` real, `zuf<n>` (and `f<n>` of 2.1 to 2.3) has none; `u<n>`, `i<n>` of 2.1 and 2.2
-    and every other name is an integer. An integer input that may be 0 or negative is called `s<n>` as well, so for those
-    `positive` says too much; only srepr tells them apart.
+    `s<n>` is a positive integer, `zf<n>` real, `zuf<n>` (and `f<n>` of 2.1 to 2.3) has none; `u<n>`, `i<n>` of 2.1 and
+    2.2 and every other name is an integer. An integer input that may be 0 or negative is called `s<n>` as well, so for
+    those `positive` says too much; only srepr tells them apart.
 
     Source: torch/fx/experimental/symbolic_shapes.py and torch/utils/_sympy/symbol.py, 2.1.2, 2.5.1 and 2.13.
     """
-    for pattern, assumptions in _DEFAULTS:
-        if pattern.fullmatch(name):
-            return assumptions
-    return (("integer", True),)
+    prefix = name.rstrip("0123456789")
+    return _DEFAULTS.get(prefix, _INTEGER) if prefix != name else _INTEGER

@@ -13,7 +13,7 @@ from pt2kit.symbols.expr import Float, fail, quote
 SREPR_DIGITS = 17
 STR_DIGITS = 15
 
-_NUMBER = re.compile(r"-?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_NUMBER = r"-?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 
 
 def float_of(text: str, precision: int = 53, where: str = "") -> Float:
@@ -22,7 +22,7 @@ def float_of(text: str, precision: int = 53, where: str = "") -> Float:
     Raises:
         ExpressionError: not a decimal number, or too large for a double.
     """
-    if not _NUMBER.fullmatch(text):
+    if not re.fullmatch(_NUMBER, text, re.ASCII):
         fail(where, f"expected a decimal number in Float, got {quote(text)}")
     if float(text) in (float("inf"), float("-inf")):
         fail(where, f"expected a number that fits a double, got {quote(text)}")
@@ -45,13 +45,12 @@ def decimal_text(value: float, digits: int, *, strip: bool = True) -> str:
     Source: what mpmath 1.3 and sympy 1.12 to 1.14 print; fixed notation from 1e-5 (exclusive) up to 1e<digits>.
     """
     if value == 0:
-        return "0.0" if strip else "0." + "0" * (digits - 1)
+        return "0.0"
     sign = "-" if value < 0 else ""
-    mantissa, _, power = f"{abs(value):.{digits + 2}e}".partition("e")
+    # The digit after the last one decides, whatever follows it: so take many, and round these half up.
+    mantissa, _, power = f"{abs(value):.60e}".partition("e")
     exponent = int(power)
-    # Three digits more than needed, then rounded half up in decimal: the same steps give the same last digit.
-    head = mantissa.replace(".", "")
-    rounded = str((int(head) + 500) // 1000)
+    rounded = str((int(mantissa.replace(".", "")[: digits + 1]) + 5) // 10)
     if len(rounded) > digits:
         rounded = rounded[:digits]
         exponent += 1

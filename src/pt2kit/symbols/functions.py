@@ -7,9 +7,8 @@ dialects print. A name that is not in the table is refused; nothing is ever look
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pt2kit.symbols.expr import Call, Expr, fail, quote
 
@@ -17,8 +16,7 @@ Takes = Literal["number", "int", "bool", "same", "any", "pairs", "pair", "where"
 Gives = Literal["number", "int", "float", "bool", "power", "first", "joined", "bits", "pair"]
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
+class Function(NamedTuple):
     """What a function takes and gives.
 
     Args:
@@ -36,8 +34,9 @@ class Function:
     gives: Gives
 
 
-OPAQUE = "sqrt cos cosh sin sinh tan tanh asin acos atan exp log asinh log2".split()
-PLAIN = "cos cosh sin sinh tan tanh asin acos atan exp asinh acosh atanh".split()
+_SHARED = ("cos", "cosh", "sin", "sinh", "tan", "tanh", "asin", "acos", "atan", "exp", "asinh")
+OPAQUE = (*_SHARED, "sqrt", "log", "log2")
+PLAIN = (*_SHARED, "acosh", "atanh")
 
 
 def _table() -> Mapping[str, Function]:
@@ -105,9 +104,7 @@ def make_call(name: str, args: Sequence[Expr], where: str = "") -> Call:
         function = FUNCTIONS.get(name)
         if function is None:
             fail(where, f"expected a function that torch writes, got {quote(name)}")
-    count = len(args)
-    if count < function.least or (function.most is not None and count > function.most):
-        fail(where, f"expected {_arity(function)} of {name}, got {count}")
+    check_arity(name, function, len(args), where)
     if function.takes == "pairs":
         for arg in args:
             if not (isinstance(arg, Call) and arg.function == "ExprCondPair"):
@@ -115,9 +112,13 @@ def make_call(name: str, args: Sequence[Expr], where: str = "") -> Call:
     return Call(name, tuple(args))
 
 
-def _arity(function: Function) -> str:
-    if function.most is None:
-        return f"at least {function.least} argument(s)"
-    if function.least == function.most:
-        return f"{function.least} argument(s)"
-    return f"{function.least} to {function.most} arguments"
+def check_arity(name: str, function: Function, count: int, where: str) -> None:
+    """Refuses a call with too few or too many arguments.
+
+    Raises:
+        ExpressionError: `function` does not take `count` arguments.
+    """
+    least, most = function.least, function.most
+    if count < least or (most is not None and count > most):
+        expected = f"at least {least}" if most is None else f"{least}" if least == most else f"{least} to {most}"
+        fail(where, f"expected {expected} argument(s) of {name}, got {count}")

@@ -26,11 +26,13 @@ _ONE: Key = [*_NUMBER, 0, 1]
 
 _CLASSES = {"Mul": (3, 0), "Add": (3, 1), "Pow": (3, 2)}
 _BASIC = frozenset(
-    "Max Min Equality Unequality GreaterThan LessThan StrictGreaterThan StrictLessThan And Or Xor Not ITE "
-    "ExprCondPair".split()
+    (
+        *("Max", "Min", "And", "Or", "Xor", "Not", "ITE", "ExprCondPair", "Equality", "Unequality"),
+        *("GreaterThan", "LessThan", "StrictGreaterThan", "StrictLessThan"),
+    )
 )
 _RANKS = {"exp": 10, "log": 11, "sin": 20, "cos": 21, "tan": 22, "sinh": 30, "cosh": 31, "tanh": 32}
-_ANY_ARITY = frozenset({"Piecewise", "IsNonOverlappingAndDenseIndicator"})
+_ANY_ARITY = frozenset(("Piecewise", "IsNonOverlappingAndDenseIndicator", "Identity", "CeilDiv"))
 
 
 def sort_key(expr: Expr) -> Key:
@@ -62,7 +64,12 @@ def _are_small(args: Sequence[Expr]) -> bool:
 
 
 def _size(expr: Expr) -> float:
-    return fold(expr, lambda leaf: 0.5 if isinstance(leaf, Float) else 1.0, lambda _, sizes: 1.0 + sum(sizes))
+    def call(node: Call, sizes: list[float]) -> float:
+        # sympy counts the number in front of a product once, srepr writes a negative one as two factors.
+        written_twice = node.function == "Mul" and len(sizes) > 1 and _is_number(node.args[1])
+        return 1.0 + sum(sizes[1:] if written_twice else sizes)
+
+    return fold(expr, lambda leaf: 0.5 if isinstance(leaf, Float) else 1.0, call)
 
 
 # Each node has two keys: its own, and that of itself as the base of a power (class and arguments alone).
@@ -101,12 +108,18 @@ def _call_key(node: Call, keys: list[Keys]) -> Keys:
     base = _base_key(node.function, own)
     if node.function == "Pow":
         return [*keys[0][1], *own[1], 1], base
-    if node.function == "Mul" and len(own) > 1 and isinstance(node.args[0], Integer | Rational | Float | Infinity):
-        coefficient = own[0][-1]
-        if len(own) == 2:
-            return [*own[1][:-1], coefficient], base
-        return [*_base_key("Mul", own[1:]), *_ONE, coefficient], base
-    return [*base, *_ONE, 1], base
+    if node.function != "Mul":
+        return [*base, *_ONE, 1], base
+    coefficient = 1
+    while len(own) > 1 and _is_number(node.args[-len(own)]):
+        coefficient *= own.pop(0)[-1]
+    if len(own) == 1:
+        return [*own[0][:-1], coefficient], base
+    return [*_base_key("Mul", own), *_ONE, coefficient], base
+
+
+def _is_number(expr: Expr) -> bool:
+    return isinstance(expr, Integer | Rational | Float | Infinity)
 
 
 def _base_key(name: str, keys: Sequence[Key]) -> Key:

@@ -33,19 +33,16 @@ from pt2kit.symbols.floats import float_of
 from pt2kit.symbols.functions import make_call
 
 # One match is one leaf or one opened call; the groups say which (`lastindex` is the last group that took part).
-_TOKEN = re.compile(
-    r"""\s*(?:
+# Patterns are compiled when they are first used, and kept by `re`: importing this room costs little that way.
+_TOKEN = r"""\s*(?:
     Symbol\(\s*'([A-Za-z_]\w*)'((?:\s*,\s*\w+\s*=\s*(?:True|False))*)\s*\)   # 1 name, 2 assumptions
     |Integer\(\s*(-?\d+)\s*\)                                                # 3 value
     |Rational\(\s*(-?\d+)\s*,\s*(\d+)\s*\)                                   # 4 p, 5 q
     |Float\(\s*'([^']*)'\s*,\s*precision=(\d{1,5})\s*\)                      # 6 text, 7 precision
     |([A-Za-z_]\w*)\(                                                        # 8 function
     |(true|false|-?oo|-?int_oo)\b                                            # 9 constant
-    )""",
-    re.VERBOSE | re.ASCII,
-)
-_ASSUMPTION = re.compile(r"(\w+)\s*=\s*(True|False)", re.ASCII)
-_SPACE = re.compile(r"\s*", re.ASCII)
+    )"""
+_ASSUMPTION = r"(\w+)\s*=\s*(True|False)"
 
 _CONSTANTS: tuple[tuple[str, Leaf], ...] = (
     ("true", Boolean(True)),
@@ -74,12 +71,13 @@ def parse_srepr(text: str, *, where: str = "", limits: Limits = DEFAULT_LIMITS) 
     """
     if len(text) > limits.text:
         fail(where, f"expected at most {limits.text} characters, got {len(text)}", LimitError)
+    match = re.compile(_TOKEN, re.VERBOSE | re.ASCII).match
     leaves: dict[str, Leaf] = {}
     opened: list[tuple[str, list[Expr]]] = []
     args: list[Expr] = []
     at = nodes = 0
     while True:
-        token = _TOKEN.match(text, at)
+        token = match(text, at)
         if token is None:
             fail(where, f"expected a value at character {at}, got {quote(text[at:])} in {quote(text)}")
         at = token.end()
@@ -92,7 +90,7 @@ def parse_srepr(text: str, *, where: str = "", limits: Limits = DEFAULT_LIMITS) 
             if not text.startswith(")", at):
                 continue
         else:
-            written = token[0]
+            written = token[0].lstrip()
             leaf = leaves.get(written)
             if leaf is None:
                 leaf = leaves[written] = _leaf(token, where, limits)
@@ -138,16 +136,15 @@ def whole_number(digits: str, where: str, limits: Limits) -> int:
 
 
 def _skip(text: str, at: int) -> int:
-    if at < len(text) and text[at] in " \t\n\r\f\v":
-        space = _SPACE.match(text, at)
-        return space.end() if space else at
+    while at < len(text) and text[at] in " \t\n\r\f\v":
+        at += 1
     return at
 
 
 def _leaf(token: re.Match[str], where: str, limits: Limits) -> Leaf:
     name, assumptions, value, p, q, decimal, precision, _, constant = token.groups()
     if name is not None:
-        pairs = tuple((key, truth == "True") for key, truth in _ASSUMPTION.findall(assumptions))
+        pairs = tuple((key, truth == "True") for key, truth in re.findall(_ASSUMPTION, assumptions, re.ASCII))
         return Symbol(name, pairs)
     if value is not None:
         return Integer(whole_number(value, where, limits))

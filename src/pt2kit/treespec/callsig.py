@@ -1,7 +1,6 @@
 """Tree specs, argument names and leaf descriptions -> the call signature of a program as people write it.
 
-    forward(x: f32[s77, 8], d: dict{"p": f32[2], "q": list[f32[2]]}, *, scale: int = 3) -> (f32[s77, 4], NT(a=f32[],
-    b=f32[]))
+    forward(x: f32[s77, 8], d: dict{"p": f32[2], "q": list[f32[2]]}, *, scale: int = 3) -> (f32[s77, 4], NT(a=f32[]))
 
 What a leaf is called is the caller's business; this module only arranges the texts. Names from the file are shown,
 never used: what does not print is escaped, what is no identifier is quoted.
@@ -17,7 +16,7 @@ from typing import Literal
 
 from pt2kit.errors import GraphError, Problem, SchemaError
 from pt2kit.treespec.jsontext import printable
-from pt2kit.treespec.kinds import FieldTable, Key, child_keys, namedtuple_name
+from pt2kit.treespec.kinds import MAPPINGS, SEQUENCES, FieldTable, Key, child_keys, namedtuple_name
 from pt2kit.treespec.spec import TreeSpec, fold, leaf_count
 
 _SHORT = {
@@ -55,12 +54,16 @@ class CallSignature:
     returns: str
 
 
-def split_call(in_spec: TreeSpec, where: str = "in_spec") -> tuple[tuple[TreeSpec, ...], dict[str, TreeSpec]]:
+def split_call(
+    in_spec: TreeSpec, where: str = "in_spec", *, schema_1: bool = False
+) -> tuple[tuple[TreeSpec, ...], dict[str, TreeSpec]]:
     """The specs of the positional arguments, and those of the keyword arguments by name.
 
-    From torch 2.2 on an in_spec is a tuple of the tuple of positional arguments and the dict of keyword arguments.
-    torch 2.1 writes that only for calls with keywords, else just the tuple of arguments; a 2.1 call of exactly one
-    tuple and one non-empty dict with string keys can't be told apart from it and is read as arguments and keywords.
+    Args:
+        in_spec: a tuple of the tuple of positional arguments and the dict of keyword arguments.
+        where: place, for messages.
+        schema_1: torch 2.1 writes that form only for calls with keywords, else just the tuple of arguments. There a
+            call of one tuple and one non-empty dict cannot be told from one with keywords.
 
     Raises:
         SchemaError: the root is no tuple.
@@ -70,7 +73,7 @@ def split_call(in_spec: TreeSpec, where: str = "in_spec") -> tuple[tuple[TreeSpe
     if len(in_spec.children) == 2 and [child.type for child in in_spec.children] == ["builtins.tuple", "builtins.dict"]:
         args, kwargs = in_spec.children
         keys = [key.value for key in child_keys(kwargs, f"{where}: $[1].children_spec[1]")]
-        if all(isinstance(key, str) for key in keys):
+        if all(isinstance(key, str) for key in keys) and (keys or not schema_1):
             return args.children, dict(zip(map(str, keys), kwargs.children, strict=True))
     return in_spec.children, {}
 
@@ -84,6 +87,7 @@ def call_signature(
     *,
     where: str = "signature",
     fields: FieldTable | None = None,
+    schema_1: bool = False,
 ) -> CallSignature:
     """Arrange leaf descriptions into a call signature.
 
@@ -93,12 +97,13 @@ def call_signature(
         arg_names: `forward_arg_names`; names are taken as far as they go, keywords always from the spec.
         where: place, for messages.
         fields: field names of named tuples, where the file has the table.
+        schema_1: as in `split_call`.
 
     Raises:
         GraphError: not as many descriptions as leaves.
         SchemaError, JsonError: a spec that contradicts itself.
     """
-    args, kwargs = split_call(in_spec, f"{where}: in_spec")
+    args, kwargs = split_call(in_spec, f"{where}: in_spec", schema_1=schema_1)
     _check_leaves(in_spec, inputs, f"{where}: in_spec")
     names = list(arg_names or ())[: len(args)]
     names += [f"arg_{i}" for i in range(len(names), len(args))]
@@ -173,6 +178,9 @@ def find_name_problems(names: Sequence[str], in_spec: TreeSpec, where: str = "fo
     """What is wrong with `forward_arg_names`, which torch pastes into generated source: they must be identifiers.
 
     The caller names the rule. An empty list means no names and is fine.
+
+    Raises:
+        SchemaError: an in_spec that is no call, as in `split_call`.
     """
     args, kwargs = split_call(in_spec, where)
     seen: dict[str, int] = {}
@@ -209,14 +217,14 @@ def _container_text(spec: TreeSpec, children: Sequence[str], keys: Sequence[Key]
     full = namedtuple_name(spec) or str(spec.type)
     last = full.rpartition(".")[2]
     name = _SHORT.get(full) or (last if last.isidentifier() else _quoted(full))
-    kind = keys[0].kind if keys else ("item" if name in ("dict", "OrderedDict", "defaultdict") else "index")
+    kind = keys[0].kind if keys else ("item" if spec.type in MAPPINGS else "index")
     if kind == "field":
         pairs = zip(keys, children, strict=True)
         return f"{name}({', '.join(f'{show_name(str(key.value))}={child}' for key, child in pairs)})"
     if kind == "item":
         pairs = zip(keys, children, strict=True)
         return f"{name}{{{', '.join(f'{_key_text(key.value)}: {child}' for key, child in pairs)}}}"
-    return f"{name}[{', '.join(children)}]"
+    return f"{name}[{', '.join(children)}]" if spec.type in SEQUENCES else f"{name}({', '.join(children)})"
 
 
 def _key_text(key: object) -> str:

@@ -69,9 +69,16 @@ def load_json(text: str, where: str, max_depth: int) -> object:
 
 
 def brief(value: object) -> str:
-    """A value for a message: printable ASCII, cut after 60 characters."""
-    text = ascii(value)
-    return text if len(text) <= 60 else f"{text[:60]}... ({type(value).__name__})"
+    """A JSON value for a message, in printable ASCII: scalars as they are, containers by what they hold."""
+    if isinstance(value, dict):
+        return f"an object with the keys {_cut(', '.join(map(ascii, value)))}" if value else "an empty object"
+    if isinstance(value, list):
+        return f"a list of {len(value)}"
+    return _cut(ascii(value))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:60]}..."
 
 
 def printable(text: str, limit: int = 200) -> str:

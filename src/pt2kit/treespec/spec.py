@@ -76,28 +76,46 @@ def parse(text: str, where: str = "treespec") -> TreeSpec:
     protocol, root = value
     if type(protocol) is not int or protocol != PROTOCOL:
         raise VersionError(f"{where}: expected tree spec protocol {PROTOCOL}, got {brief(protocol)}")
-    return _node(root, f"{where}: $[1]", 1)
+    return _build(root, f"{where}: $[1]")
 
 
-def _node(value: object, place: str, depth: int) -> TreeSpec:
+def _build(root: object, where: str) -> TreeSpec:
+    """The spec of a JSON node, children first; an explicit stack, because the caller's own depth is unknown."""
+    built: list[TreeSpec] = []
+    stack: list[tuple[object, str, int | None, int, bool]] = [(root, where, None, 1, False)]
+    while stack:
+        value, place, index, level, children_done = stack.pop()
+        if index is not None:  # the place is made here and not when pushed: a wide node would hold a text per child
+            place = f"{place}.children_spec[{index}]"
+        name, context, children = _members(value, place)
+        if name is None:
+            built.append(LEAF)
+        elif children_done:
+            first = len(built) - len(children)
+            built[first:] = [TreeSpec(name, json.dumps(context), tuple(built[first:]))]
+        elif level > MAX_DEPTH:
+            raise LimitError(f"{place}: expected at most {MAX_DEPTH} containers inside each other, got more")
+        else:
+            stack.append((value, place, None, level, True))
+            stack.extend((children[i], place, i, level + 1, False) for i in reversed(range(len(children))))
+    return built[0]
+
+
+def _members(value: object, place: str) -> tuple[str | None, object, list[object]]:
+    """The type, context and children of one JSON node, checked."""
     if not isinstance(value, dict) or set(value) != set(_NODE_KEYS):
         raise SchemaError(f"{place}: expected an object with the keys {', '.join(_NODE_KEYS)}, got {brief(value)}")
     name, context, children = (value[key] for key in _NODE_KEYS)
     if not isinstance(children, list):
         raise SchemaError(f"{place}.children_spec: expected a list, got {brief(children)}")
-    if name is None:
-        if context is not None or children:
-            raise SchemaError(
-                f"{place}: expected a leaf (type null) without context and children, "
-                f"got context {brief(context)} and {len(children)} children"
-            )
-        return LEAF
-    if not isinstance(name, str):
+    if name is not None and not isinstance(name, str):
         raise SchemaError(f"{place}.type: expected a type name or null, got {brief(name)}")
-    if depth > MAX_DEPTH:
-        raise LimitError(f"{place}: expected at most {MAX_DEPTH} containers inside each other, got more")
-    specs = tuple(_node(child, f"{place}.children_spec[{i}]", depth + 1) for i, child in enumerate(children))
-    return TreeSpec(name, json.dumps(context), specs)
+    if name is None and (context is not None or children):
+        raise SchemaError(
+            f"{place}: expected a leaf (type null) without context and children, "
+            f"got context {brief(context)} and {len(children)} children"
+        )
+    return name, context, children
 
 
 def dump(spec: TreeSpec) -> str:

@@ -1,0 +1,253 @@
+"""Every path inside a `.pt2`: parts of a name <-> record name. One function each way per kind of record.
+
+All names here are relative to the archive's root folder (`Layout.record` puts it in front). Which set of them makes
+which layout is in `layout.py`; which text may be a record name at all is in `record_name.py`.
+
+Source: torch/csrc/export/pt2_archive_constants.h (2.13); the plain zip of 2.1 to 2.7 as those releases write it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, Literal
+
+ARCHIVE_FORMAT: Final = "archive_format"
+ARCHIVE_VERSION: Final = "archive_version"
+BYTEORDER: Final = "byteorder"
+DATA_VERSION: Final = ".data/version"
+DATA_VERSION_SHORT: Final = "version"
+"""Where torch's zip writer puts `.data/version` when nothing in the archive needs version 6 or later."""
+SERIALIZATION_ID: Final = ".data/serialization_id"
+
+MODELS: Final = "models/"
+WEIGHTS: Final = "data/weights/"
+CONSTANTS: Final = "data/constants/"
+SAMPLE_INPUTS: Final = "data/sample_inputs/"
+AOTINDUCTOR: Final = "data/aotinductor/"
+EXECUTORCH: Final = "data/executorch/"
+EXTRA: Final = "extra/"
+
+WEIGHTS_CONFIG_SUFFIX: Final = "_weights_config.json"
+CONSTANTS_CONFIG_SUFFIX: Final = "_constants_config.json"
+
+PLAIN_PROGRAM: Final = "serialized_exported_program.json"
+PLAIN_STATE_DICT: Final = "serialized_state_dict.pt"
+PLAIN_STATE_DICT_OLD: Final = "serialized_state_dict.json"
+"""torch 2.1 and 2.2: a torch.save payload in spite of its name."""
+PLAIN_CONSTANTS: Final = "serialized_constants.pt"
+PLAIN_CONSTANTS_OLD: Final = "serialized_constants.json"
+"""torch 2.2: likewise."""
+PLAIN_EXAMPLE_INPUTS: Final = "serialized_example_inputs.pt"
+PLAIN_VERSION: Final = "version"
+PLAIN_EXTRA: Final = "extra_files/"
+PLAIN_RECORDS: Final = frozenset(
+    (
+        PLAIN_PROGRAM,
+        PLAIN_STATE_DICT,
+        PLAIN_STATE_DICT_OLD,
+        PLAIN_CONSTANTS,
+        PLAIN_CONSTANTS_OLD,
+        PLAIN_EXAMPLE_INPUTS,
+        PLAIN_VERSION,
+    )
+)
+"""The records at the top of a plain zip (torch 2.1 to 2.7), besides `extra_files/`."""
+
+Kind = Literal[
+    "header",
+    "program",
+    "weights config",
+    "constants config",
+    "weight",
+    "tensor constant",
+    "custom object",
+    "opaque object",
+    "weights payload",
+    "constants payload",
+    "sample inputs",
+    "extra file",
+    "compiled code",
+    "other",
+]
+
+_WEIGHT: Final = re.compile(r"data/weights/weight_([0-9]{1,18})")
+_CONSTANT: Final = re.compile(r"data/constants/(tensor|custom_obj|opaque_obj)_([0-9]{1,18})")
+_CONSTANT_KINDS: Final[dict[str, Kind]] = {
+    "tensor": "tensor constant",
+    "custom_obj": "custom object",
+    "opaque_obj": "opaque object",
+}
+_HEADERS: Final = frozenset(
+    (ARCHIVE_FORMAT, ARCHIVE_VERSION, BYTEORDER, DATA_VERSION, DATA_VERSION_SHORT, SERIALIZATION_ID)
+)
+
+
+def model_json(model: str) -> str:
+    """The record of a program: "model" -> "models/model.json"."""
+    return f"{MODELS}{model}.json"
+
+
+def model_name(record: str) -> str | None:
+    """The program's name, if `record` holds a program: "models/model.json" -> "model"."""
+    return _between(record, MODELS, ".json")
+
+
+def weights_config(model: str) -> str:
+    """The record that says which payload each weight of `model` is."""
+    return f"{WEIGHTS}{model}{WEIGHTS_CONFIG_SUFFIX}"
+
+
+def weights_config_model(record: str) -> str | None:
+    """The program's name, if `record` is a weights config."""
+    return _between(record, WEIGHTS, WEIGHTS_CONFIG_SUFFIX)
+
+
+def constants_config(model: str) -> str:
+    """The record that says which payload each constant of `model` is."""
+    return f"{CONSTANTS}{model}{CONSTANTS_CONFIG_SUFFIX}"
+
+
+def constants_config_model(record: str) -> str | None:
+    """The program's name, if `record` is a constants config."""
+    return _between(record, CONSTANTS, CONSTANTS_CONFIG_SUFFIX)
+
+
+def weight(index: int) -> str:
+    """The record of weight storage number `index`."""
+    return f"{WEIGHTS}weight_{index}"
+
+
+def weight_index(record: str) -> int | None:
+    """The number of a weight storage's record."""
+    found = _WEIGHT.fullmatch(record)
+    return int(found[1]) if found else None
+
+
+def tensor_constant(index: int) -> str:
+    """The record of constant tensor number `index`."""
+    return f"{CONSTANTS}tensor_{index}"
+
+
+def custom_object(index: int) -> str:
+    """The record of script object number `index` (a torchbind pickle)."""
+    return f"{CONSTANTS}custom_obj_{index}"
+
+
+def opaque_object(index: int) -> str:
+    """The record of opaque object number `index` (a pickle)."""
+    return f"{CONSTANTS}opaque_obj_{index}"
+
+
+def constant_index(record: str) -> tuple[Kind, int] | None:
+    """What kind of constant a record holds, and its number."""
+    found = _CONSTANT.fullmatch(record)
+    return (_CONSTANT_KINDS[found[1]], int(found[2])) if found else None
+
+
+def weights_payload(model: str) -> str:
+    """The torch.save file with all weights of `model` (torch 2.8)."""
+    return f"{WEIGHTS}{model}.pt"
+
+
+def weights_payload_model(record: str) -> str | None:
+    """The program's name, if `record` is such a file of weights."""
+    return _between(record, WEIGHTS, ".pt")
+
+
+def constants_payload(model: str) -> str:
+    """The torch.save file with all constants of `model` (torch 2.8)."""
+    return f"{CONSTANTS}{model}.pt"
+
+
+def constants_payload_model(record: str) -> str | None:
+    """The program's name, if `record` is such a file of constants."""
+    return _between(record, CONSTANTS, ".pt")
+
+
+def sample_inputs(model: str) -> str:
+    """The torch.save file with the `(args, kwargs)` that `model` was exported with."""
+    return f"{SAMPLE_INPUTS}{model}.pt"
+
+
+def sample_inputs_model(record: str) -> str | None:
+    """The program's name, if `record` holds sample inputs."""
+    return _between(record, SAMPLE_INPUTS, ".pt")
+
+
+def extra(file: str) -> str:
+    """The record of an extra file: "note.txt" -> "extra/note.txt"."""
+    return f"{EXTRA}{file}"
+
+
+def extra_name(record: str) -> str | None:
+    """The name of an extra file as its user gave it."""
+    return _between(record, EXTRA, "")
+
+
+def plain_extra(file: str) -> str:
+    """The record of an extra file in a plain zip (torch 2.1 to 2.7)."""
+    return f"{PLAIN_EXTRA}{file}"
+
+
+def plain_extra_name(record: str) -> str | None:
+    """The name of an extra file in a plain zip."""
+    return _between(record, PLAIN_EXTRA, "")
+
+
+def aotinductor(model: str, file: str) -> str:
+    """The record of a file of compiled code of `model`."""
+    return f"{AOTINDUCTOR}{model}/{file}"
+
+
+def aotinductor_model(record: str) -> str | None:
+    """The model's name, if `record` belongs to compiled code."""
+    rest = _between(record, AOTINDUCTOR, "")
+    return rest.partition("/")[0] if rest and "/" in rest else None
+
+
+def is_plain(record: str) -> bool:
+    """Whether a record at the top of a zip belongs to the plain layout of torch 2.1 to 2.7."""
+    return record in PLAIN_RECORDS or record.startswith(PLAIN_EXTRA)
+
+
+def kind(record: str) -> Kind:
+    """What a record of an archive is, by its name alone."""
+    if record in _HEADERS:
+        return "header"
+    if model_name(record):
+        return "program"
+    if extra_name(record):
+        return "extra file"
+    if record.startswith(AOTINDUCTOR):
+        return "compiled code"
+    if sample_inputs_model(record):
+        return "sample inputs"
+    if record.startswith(WEIGHTS):
+        return _weight_kind(record)
+    if record.startswith(CONSTANTS):
+        return _constant_kind(record)
+    return "other"
+
+
+def _weight_kind(record: str) -> Kind:
+    if weights_config_model(record):
+        return "weights config"
+    if weight_index(record) is not None:
+        return "weight"
+    return "weights payload" if weights_payload_model(record) else "other"
+
+
+def _constant_kind(record: str) -> Kind:
+    if constants_config_model(record):
+        return "constants config"
+    found = constant_index(record)
+    if found:
+        return found[0]
+    return "constants payload" if constants_payload_model(record) else "other"
+
+
+def _between(record: str, prefix: str, suffix: str) -> str | None:
+    """What stands between `prefix` and `suffix`, if that is anything."""
+    if len(record) > len(prefix) + len(suffix) and record.startswith(prefix) and record.endswith(suffix):
+        return record[len(prefix) : len(record) - len(suffix)]
+    return None

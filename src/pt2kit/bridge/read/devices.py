@@ -1,0 +1,62 @@
+"""Devices of a program -> live devices, moved as the caller asked: `device="cpu"`, or `device={"cuda:0": "cpu"}`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+
+from pt2kit import schema
+from pt2kit.bridge.scalars import to_device
+from pt2kit.errors import UnsupportedError
+
+Moves = torch.device | str | int | Mapping[str, torch.device | str | int] | None
+"""What a caller may say: one device for everything, a table, or None to leave everything where it was."""
+
+
+class Devices:
+    """Where the tensors of one program go.
+
+    Args:
+        moves: one device, or stored device ("cuda:0"; "cuda" for one without index) -> device; None changes nothing.
+
+    Raises:
+        UnsupportedError: a device that torch does not know.
+    """
+
+    def __init__(self, moves: Moves) -> None:
+        self._table: dict[str, torch.device] = {}
+        self._all: torch.device | None = None
+        if isinstance(moves, Mapping):
+            self._table = {str(_device(source)): _device(target) for source, target in moves.items()}
+        elif moves is not None:
+            self._all = _device(moves)
+        self._known: dict[tuple[str, int | None], torch.device] = {}
+
+    def find(self, device: schema.Device, where: str) -> torch.device:
+        """The live device for a stored one.
+
+        Raises:
+            UnsupportedError: the stored device is one that torch does not know.
+        """
+        key = (device.type, device.index)
+        if key not in self._known:
+            try:
+                stored = to_device(device)
+            except UnsupportedError as error:
+                raise UnsupportedError(f"{where}: {error}") from error
+            self._known[key] = self.move(stored)
+        return self._known[key]
+
+    def move(self, stored: torch.device) -> torch.device:
+        """Where what lay on a device goes; tensors without data (meta) stay so."""
+        if self._all is not None:
+            return stored if stored.type == "meta" else self._all
+        return self._table.get(str(stored), stored)
+
+
+def _device(given: torch.device | str | int) -> torch.device:
+    try:
+        return torch.device(given)
+    except (RuntimeError, TypeError) as error:
+        raise UnsupportedError(f"device: expected a device that torch knows, got {given!r}") from error

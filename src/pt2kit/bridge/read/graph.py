@@ -1,0 +1,142 @@
+"""`schema.Graph` -> `torch.fx.GraphModule`: placeholders, nodes, the output node, and which node binds which symbol."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import torch
+from msgspec import UNSET
+from torch import fx
+from torch.fx.experimental import symbolic_shapes
+
+from pt2kit import schema
+from pt2kit.bridge.read.arguments import READERS
+from pt2kit.bridge.read.names import check_variable
+from pt2kit.bridge.read.nodes import read_node
+from pt2kit.bridge.read.scope import Scope, Shared
+from pt2kit.errors import GraphError, LimitError
+from pt2kit.graph.walk import MAX_SUBGRAPH_DEPTH
+
+CONSTANTS: Final = frozenset(("as_int", "as_float", "as_bool", "as_none", "as_string"))
+"""Arms of inputs and outputs that are constants of the calling convention."""
+
+
+def read_subgraph(graph: schema.Graph, shared: Shared, where: str, depth: int) -> fx.GraphModule:
+    """Build a subgraph as a module.
+
+    Raises:
+        GraphError, OperatorError, UnsupportedError: as `read_graph`.
+        LimitError: it stands deeper than `MAX_SUBGRAPH_DEPTH`.
+    """
+    if depth > MAX_SUBGRAPH_DEPTH:
+        raise LimitError(f"{where}: expected subgraphs nested at most {MAX_SUBGRAPH_DEPTH} levels deep, got more")
+    scope = read_graph(graph, shared, where, depth, ())
+    return fx.GraphModule(scope.module, scope.graph)
+
+
+def read_graph(graph: schema.Graph, shared: Shared, where: str, depth: int, constant_names: Sequence[str]) -> Scope:
+    """Build a graph.
+
+    Args:
+        graph: the graph to build.
+        shared: what the program's graphs share.
+        where: its place, for messages.
+        depth: 0 for the root.
+        constant_names: for each input, its name if it is a constant; the signature has them. Short for subgraphs.
+
+    Returns:
+        The scope with the finished graph and the module that owns its subgraphs.
+
+    Raises:
+        GraphError: it contradicts itself.
+        OperatorError: a node calls its operator wrongly.
+        UnsupportedError: something that torch has no live form of.
+        LimitError: subgraphs nest too deep.
+    """
+    shapes = shared.shapes
+    outer, shapes.pending = shapes.pending, set()
+    scope = Scope(graph, shared, where, depth)
+    _check_names(graph, where)
+    for index, argument in enumerate(graph.inputs):
+        scope.place = f"{where}.inputs[{index}]"
+        _placeholder(argument, index, constant_names, scope)
+    for number, node in enumerate(graph.nodes):
+        read_node(node, number, scope)
+    _output(graph, scope)
+    _bind_symbols(scope)
+    shapes.pending = outer
+    return scope
+
+
+def _check_names(graph: schema.Graph, where: str) -> None:
+    """Every value becomes a variable in generated source."""
+    for table in (
+        graph.tensor_values,
+        graph.sym_int_values,
+        graph.sym_float_values,
+        graph.sym_bool_values,
+        graph.custom_obj_values,
+    ):
+        for name in table:
+            check_variable(name, f"{where}: name of a value")
+
+
+def _placeholder(argument: schema.Argument, index: int, constant_names: Sequence[str], scope: Scope) -> None:
+    arm = argument.type
+    value = getattr(argument, arm)
+    if arm in CONSTANTS:
+        name = (constant_names[index] if index < len(constant_names) else "") or f"arg{index}"
+        check_variable(name, f"{scope.place}: name of a constant input")
+        scope.graph.placeholder(name).meta["val"] = READERS[arm](value, scope)
+        return
+    if arm in ("as_tensor", "as_custom_obj"):
+        name = value.name
+    elif arm in ("as_sym_int", "as_sym_float", "as_sym_bool") and value.as_name is not UNSET:
+        name = value.as_name
+    else:
+        raise GraphError(f"{scope.place}: expected a named value or a constant, got {arm}")
+    scope.define(name, scope.graph.placeholder(name))
+
+
+def _output(graph: schema.Graph, scope: Scope) -> None:
+    results = []
+    for index, argument in enumerate(graph.outputs):
+        scope.place = f"{scope.where}.outputs[{index}]"
+        results.append(_result(argument, scope))
+    if not graph.is_single_tensor_return:
+        node = scope.graph.output(tuple(results))
+        node.meta["val"] = tuple(result.meta["val"] if isinstance(result, fx.Node) else result for result in results)
+        return
+    if len(results) != 1 or not isinstance(results[0], fx.Node):
+        raise GraphError(f"{scope.where}.outputs: expected one value, as is_single_tensor_return says")
+    scope.graph.output(results[0]).meta["val"] = results[0].meta["val"]
+
+
+def _result(argument: schema.Argument, scope: Scope) -> Any:
+    arm = argument.type
+    if arm in ("as_graph", "as_operator", "as_string_to_argument"):
+        raise GraphError(f"{scope.place}: expected a value or a constant, got {arm}")
+    return READERS[arm](getattr(argument, arm), scope)
+
+
+def _bind_symbols(scope: Scope) -> None:
+    """Note at each node which unbacked symbols its value brings, and refuse symbols that no value brings.
+
+    Raises:
+        GraphError: a symbol that stands in some value but is no value of its own.
+    """
+    shapes = scope.shared.shapes
+    if not shapes.pending:
+        return
+    for node in scope.graph.nodes:
+        value = node.meta.get("val")
+        if value is not None and shapes.pending:
+            found = symbolic_shapes._free_unbacked_symbols_with_path(
+                value, (), shape_env=shapes.env, pending=shapes.pending, simplify=True
+            )
+            if found:
+                node.meta["unbacked_bindings"] = found
+    if shapes.pending:
+        names = ", ".join(sorted(map(str, shapes.pending)))
+        raise GraphError(f"{scope.where}: expected a value that is the symbol {names} itself, got none")

@@ -1,0 +1,128 @@
+"""Node metadata texts -> the values that torch keeps in `node.meta`. What cannot be read is left out.
+
+Metadata is for people and for passes that match on it; no text in it is worth refusing a program for, and none is ever
+run. Functions named in a `source_fn_stack` become live objects only where a closed list of torch's namespaces has them.
+"""
+
+from __future__ import annotations
+
+import operator
+import types
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import torch
+from torch.fx.traceback import NodeSource
+
+from pt2kit import traces
+from pt2kit.bridge.operators import resolve
+from pt2kit.bridge.read.operator_tables import SYMBOLIC
+from pt2kit.errors import OperatorError
+from pt2kit.traces import lenient
+
+_NAMESPACES: Final[Mapping[str, Mapping[str, Any]]] = types.MappingProxyType(
+    {
+        "_operator": vars(operator),
+        **{
+            module.__name__: vars(module)
+            for module in (
+                torch,
+                torch.functional,
+                torch.nn.functional,
+                torch._C._nn,
+                torch.special,
+                torch.linalg,
+                torch.fft,
+                *(value for value in vars(torch.nn.modules).values() if isinstance(value, types.ModuleType)),
+            )
+        },
+    }
+)
+_FUNCTIONS: Final = (type, types.FunctionType, types.BuiltinFunctionType)
+
+
+class Metadata:
+    """Reads the metadata of one program's nodes; texts that repeat are taken apart once."""
+
+    def __init__(self) -> None:
+        self._stacks: dict[str, dict[str, tuple[str, str]]] = {}
+        self._functions: dict[str, Any] = {}
+        self._readers: Mapping[str, Callable[[str], Any]] = {
+            "stack_trace": str,
+            "nn_module_stack": self._modules,
+            "source_fn_stack": self._source_functions,
+            "torch_fn": _torch_function,
+            "custom": _custom,
+            "from_node": _origins,
+        }
+
+    def read(self, texts: Mapping[str, str]) -> dict[str, Any]:
+        """The entries for `node.meta`: new containers, so that a pass may change them for one node."""
+        found = {}
+        for key, read in self._readers.items():
+            text = texts.get(key)
+            if text:
+                value = read(text)
+                if value is not None:
+                    found[key] = value
+        return found
+
+    def _modules(self, text: str) -> dict[str, tuple[str, str]] | None:
+        known = self._stacks.get(text)
+        if known is None:
+            entries = lenient(traces.parse_module_stack, text)
+            if entries is None:
+                return None
+            known = self._stacks[text] = {entry.key: (entry.path, entry.type) for entry in entries}
+        return dict(known)
+
+    def _source_functions(self, text: str) -> list[tuple[str, Any]] | None:
+        entries = lenient(traces.parse_source_fn_stack, text)
+        if entries is None:
+            return None
+        return [(entry.name, self._function(entry.target)) for entry in entries]
+
+    def _function(self, text: str) -> Any:
+        if text not in self._functions:
+            self._functions[text] = _find_function(text)
+        return self._functions[text]
+
+
+def _find_function(text: str) -> Any:
+    """The function or class of torch that a text names; else the text."""
+    if text in SYMBOLIC:
+        return SYMBOLIC[text]
+    if text.startswith("torch.ops."):
+        try:
+            found = resolve(text)
+        except OperatorError:
+            return text
+        return text if found is None else found.target
+    namespace, _, name = text.rpartition(".")
+    value = _NAMESPACES.get(namespace, {}).get(name)
+    return value if isinstance(value, _FUNCTIONS) and not name.startswith("_") else text
+
+
+def _torch_function(text: str) -> tuple[str, ...]:
+    return traces.parse_torch_fn(text)
+
+
+def _custom(text: str) -> Any:
+    return lenient(traces.parse_custom, text)
+
+
+def _origins(text: str) -> list[NodeSource] | None:
+    sources = lenient(traces.parse_from_node, text)
+    return None if sources is None else [NodeSource._from_dict(_plain(source)) for source in sources]
+
+
+def _plain(source: traces.NodeSource) -> dict[str, Any]:
+    """An origin as the dict that torch makes one from; the parser has bounded how deep they go."""
+    return {
+        "name": source.name,
+        "target": source.target,
+        "graph_id": source.graph_id,
+        "pass_name": source.pass_name,
+        "action": source.action,
+        "from_node": [_plain(older) for older in source.from_node],
+    }

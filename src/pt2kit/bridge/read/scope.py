@@ -1,0 +1,114 @@
+"""What is known while a graph is built: its nodes by the names of their values, and what the whole program shares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import fx
+
+from pt2kit import schema
+from pt2kit.bridge.operators import Operator
+from pt2kit.bridge.read.devices import Devices
+from pt2kit.bridge.read.metadata import Metadata
+from pt2kit.bridge.read.shapes import Shapes
+from pt2kit.bridge.read.values import Values
+from pt2kit.errors import GraphError
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What the graphs of one program share.
+
+    Args:
+        operators: target -> operator, for every target in the program.
+        shapes, values, metadata, devices: readers with their caches.
+        constants: name -> live object, for custom objects that stand in the graph itself.
+        read_graph: builds a subgraph: graph, its place, its depth -> module.
+    """
+
+    operators: Mapping[str, Operator]
+    shapes: Shapes
+    values: Values
+    metadata: Metadata
+    devices: Devices
+    constants: Mapping[str, Any]
+    read_graph: Callable[[schema.Graph, Shared, str, int], fx.GraphModule]
+
+
+@dataclass(slots=True)
+class Scope:
+    """One graph while it is built; only its builder holds it.
+
+    Args:
+        source: the graph to build.
+        shared: what the program's graphs share.
+        where: the place of the graph, for messages.
+        depth: 0 for the root.
+        graph: the live graph, growing.
+        module: owns the subgraphs.
+        nodes: name of a value -> the node that it is.
+        place: where the builder is, for messages; set before each step.
+    """
+
+    source: schema.Graph
+    shared: Shared
+    where: str
+    depth: int
+    graph: fx.Graph = field(default_factory=fx.Graph)
+    module: torch.nn.Module = field(default_factory=torch.nn.Module)
+    nodes: dict[str, fx.Node] = field(default_factory=dict)
+    subgraphs: dict[str, schema.Graph] = field(default_factory=dict)
+    place: str = ""
+
+    def use(self, name: str) -> fx.Node:
+        """The node of a value.
+
+        Raises:
+            GraphError: no graph input and no earlier node defines it.
+        """
+        node = self.nodes.get(name)
+        if node is None:
+            raise GraphError(f"{self.place}: expected a value that is defined before, got {ascii(name[:80])}")
+        return node
+
+    def define(self, name: str, node: fx.Node) -> Any:
+        """Let a node be a value: gives it the name and the value's description, which is returned.
+
+        Raises:
+            GraphError: the name is taken, or the graph says nothing of the value.
+        """
+        if name in self.nodes:
+            raise GraphError(f"{self.place}: expected a value that is defined once, got {ascii(name[:80])} again")
+        if node.name != name:
+            node.name = name
+        self.nodes[name] = node
+        value = node.meta["val"] = self.describe(name)
+        return value
+
+    def describe(self, name: str) -> Any:
+        """What the graph says of a value: a new fake tensor, a symbolic or plain number, or a custom object's class.
+
+        Raises:
+            GraphError: the graph says nothing of it, or what it says is no value.
+        """
+        source = self.source
+        tensor = source.tensor_values.get(name)
+        if tensor is not None:
+            return self.shared.values.tensor(tensor, f"{self.where}.tensor_values.{name}")
+        shapes = self.shared.shapes
+        integer = source.sym_int_values.get(name)
+        if integer is not None:
+            return shapes.integer(integer, f"{self.where}.sym_int_values.{name}")
+        truth = source.sym_bool_values.get(name)
+        if truth is not None:
+            return shapes.truth(truth, f"{self.where}.sym_bool_values.{name}")
+        number = source.sym_float_values.get(name)
+        if number is not None:
+            return shapes.number(number, f"{self.where}.sym_float_values.{name}")
+        custom = source.custom_obj_values.get(name)
+        if custom is not None:
+            return torch.export.graph_signature.CustomObjArgument(name=custom.name, class_fqn=custom.class_fqn)
+        raise GraphError(f"{self.place}: expected a value that the graph describes, got {ascii(name[:80])}")

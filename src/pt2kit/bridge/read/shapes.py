@@ -1,0 +1,178 @@
+"""Symbolic numbers of a program -> live SymInt, SymFloat and SymBool over one ShapeEnv.
+
+Each distinct expression is read, built and wrapped once; values that hold it share the object. The ShapeEnv ends up in
+the state that it has after `torch.export.load`: a range for each symbol that occurs, a hint for each expression that has
+one, and counters above every unbacked symbol.
+
+Source: torch/_export/serde/serialize.py and torch/fx/experimental/symbolic_shapes.py, 2.13, for what that state is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import sympy
+import torch
+from msgspec import UNSET
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
+from torch.utils._sympy.numbers import int_oo
+from torch.utils._sympy.value_ranges import ValueRanges
+from torch.utils._traceback import CapturedTraceback
+
+from pt2kit import schema
+from pt2kit.bridge.symbols import to_sympy
+from pt2kit.errors import ExpressionError, GraphError
+from pt2kit.symbols import Expr, free_symbols, parse_number, parse_size, parse_truth
+
+Integer = int | torch.SymInt
+Number = float | torch.SymFloat
+Truth = bool | torch.SymBool
+
+_UNBACKED: Final = re.compile(r"(u|zuf)(\d{1,9})", re.ASCII)
+_PARSERS: Final[Mapping[str, Callable[..., Expr]]] = {"int": parse_size, "float": parse_number, "bool": parse_truth}
+
+
+class Shapes:
+    """The symbols of one program, and the ShapeEnv and FakeTensorMode that all its values belong to.
+
+    Args:
+        ranges: symbol name -> range, as in the program.
+        where: the place of the ranges, for messages.
+
+    Raises:
+        GraphError: a range without values.
+    """
+
+    def __init__(self, ranges: Mapping[str, schema.RangeConstraint], where: str = "$.range_constraints") -> None:
+        self.env = ShapeEnv(assume_static_by_default=True)
+        self.mode = FakeTensorMode(allow_fallback_kernels=False, allow_non_fake_inputs=True, shape_env=self.env)
+        self.pending: set[sympy.Symbol] = set()
+        """Unbacked symbols that occurred in the graph at hand and that no value in it has been found to define."""
+        self._ranges = {name: _range(name, given, where) for name, given in ranges.items()}
+        self._symbols: dict[str, sympy.Symbol] = {}
+        self._built: dict[tuple[str, str], sympy.Basic] = {}
+        self._made: dict[tuple[str, str, Any], Any] = {}
+        self._count_unbacked()
+
+    def integer(self, value: schema.SymInt, where: str) -> Integer:
+        """A size, stride or other integer.
+
+        Raises:
+            ExpressionError: an expression that cannot be read, or yields no int.
+            GraphError: a hint that is no int, or contradicts the range of the symbol.
+        """
+        if value.as_int is not UNSET:
+            return value.as_int
+        made: Integer = self._symbolic("int", value.as_expr, where)  # type: ignore[arg-type]
+        return made
+
+    def number(self, value: schema.SymFloat, where: str) -> Number:
+        """A float.
+
+        Raises:
+            ExpressionError, GraphError: as `integer`.
+        """
+        if value.as_float is not UNSET:
+            return float(value.as_float)
+        made: Number = self._symbolic("float", value.as_expr, where)  # type: ignore[arg-type]
+        return made
+
+    def truth(self, value: schema.SymBool, where: str) -> Truth:
+        """A truth value.
+
+        Raises:
+            ExpressionError: an expression that cannot be read, or yields a number.
+        """
+        if value.as_bool is not UNSET:
+            return value.as_bool
+        made: Truth = self._symbolic("bool", value.as_expr, where)  # type: ignore[arg-type]
+        return made
+
+    def constraints(self) -> dict[sympy.Symbol, ValueRanges]:
+        """Symbol -> range for the symbols that occurred, in the order of the program's table."""
+        return {self._symbols[name]: given for name, given in self._ranges.items() if name in self._symbols}
+
+    def _symbolic(self, kind: str, expr: schema.SymExpr, where: str) -> Any:
+        hint = None if expr.hint is None else expr.hint.value
+        key = (kind, expr.expr_str, hint)
+        if key not in self._made:
+            self._made[key] = self._make(kind, expr.expr_str, hint, where)
+        return self._made[key]
+
+    def _make(self, kind: str, text: str, hint: Any, where: str) -> Any:
+        built = self._build(kind, text, where)
+        if kind == "bool":
+            return bool(built) if built in (sympy.true, sympy.false) else self.env.create_symboolnode(built)
+        hint = self._note_hint(kind, built, hint, where)
+        if kind == "int":
+            return self.env.create_symintnode(built, hint=hint)
+        if built.is_Integer or built.is_Rational:
+            return float(built)
+        return self.env.create_symfloatnode(built, hint=hint)
+
+    def _build(self, kind: str, text: str, where: str) -> sympy.Basic:
+        """The sympy expression of a text, its symbols known to the ShapeEnv."""
+        key = (kind, text)
+        if key not in self._built:
+            tree = _PARSERS[kind](text, where=where)
+            built = to_sympy(tree, where)
+            for symbol in free_symbols(tree):
+                self._note_symbol(symbol.name, sympy.Symbol(symbol.name, **dict(symbol.assumptions)), where)
+            self._built[key] = built
+        return self._built[key]
+
+    def _note_symbol(self, name: str, symbol: sympy.Symbol, where: str) -> None:
+        known = self._symbols.get(name)
+        if known is not None:
+            if known != symbol:
+                raise ExpressionError(
+                    f"{where}: expected one meaning of the symbol {name}, got {known.assumptions0} "
+                    f"and {symbol.assumptions0}"
+                )
+            return
+        self._symbols[name] = symbol
+        if _UNBACKED.fullmatch(name):
+            self.pending.add(symbol)
+        given = self._ranges.get(name)
+        if given is not None:
+            self.env.constrain_symbol_range(symbol, compiler_min=given.lower, compiler_max=given.upper)
+        self.env.var_to_stack[symbol] = CapturedTraceback.extract(skip=1)
+
+    def _note_hint(self, kind: str, built: sympy.Basic, hint: Any, where: str) -> Any:
+        """Tell the ShapeEnv the value an expression had in the example; gives the hint that a new node may carry."""
+        if hint is None:
+            return None
+        fits = type(hint) is int if kind == "int" else type(hint) in (int, float)
+        if not fits:
+            raise GraphError(f"{where}: expected a hint that is {kind}, got {hint!r}")
+        if isinstance(built, sympy.Integer | sympy.Float) and built != hint:
+            raise GraphError(f"{where}: expected the hint {built} of a constant, got {hint}")
+        if built.is_number or any(_UNBACKED.fullmatch(symbol.name) for symbol in built.free_symbols):
+            return hint if built.is_number else None
+        if built not in self.env.backed_var_to_val:
+            value = sympy.Integer(hint) if kind == "int" else sympy.Float(hint)
+            given = self._ranges.get(getattr(built, "name", ""))
+            if given is not None and value not in given:
+                raise GraphError(f"{where}: expected a hint of {built} in its range {given}, got {hint}")
+            self.env.backed_var_to_val[built] = value
+        return hint
+
+    def _count_unbacked(self) -> None:
+        """Have new unbacked symbols start above those of the program."""
+        for name in self._ranges:
+            match = _UNBACKED.fullmatch(name)
+            if match is None:
+                continue
+            counter = "unbacked_symint_counter" if match[1] == "u" else "unbacked_symfloat_counter"
+            setattr(self.env, counter, max(getattr(self.env, counter), int(match[2]) + 1))
+
+
+def _range(name: str, given: schema.RangeConstraint, where: str) -> ValueRanges:
+    lower = -int_oo if given.min_val is None else sympy.Integer(given.min_val)
+    upper = int_oo if given.max_val is None else sympy.Integer(given.max_val)
+    if lower > upper:
+        raise GraphError(f"{where}.{name}: expected a range with values, got {lower} to {upper}")
+    return ValueRanges(lower, upper)

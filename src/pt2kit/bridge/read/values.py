@@ -1,0 +1,175 @@
+"""TensorMeta -> fake tensors: what a node's `meta["val"]` says of a tensor without its data.
+
+Every value gets a fake tensor and a storage of its own, as if each had been made anew. What they are made from is shared:
+one template for each distinct (dtype, sizes, strides, offset, device, requires_grad). Going through the dispatcher for
+each would cost 350 microseconds with symbolic sizes; from a template it is ten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import torch
+from msgspec import UNSET
+from torch._subclasses.fake_tensor import FakeTensor
+
+from pt2kit import schema
+from pt2kit.bridge.read.devices import Devices
+from pt2kit.bridge.read.shapes import Shapes
+from pt2kit.bridge.scalars import DTYPES
+from pt2kit.errors import GraphError, UnsupportedError
+
+MAX_NUMBER: Final = (1 << 63) - 1
+"""The largest size, stride or offset that torch counts."""
+
+_META: Final = torch.device("meta")
+
+
+@dataclass(frozen=True, slots=True)
+class _Template:
+    """What the fake tensors of one kind are made from.
+
+    Args:
+        elem: the meta tensor under them.
+        device: where they say they are.
+        requires_grad: whether autograd follows them.
+        attributes: the Python attributes of a fake tensor that its own constructor made.
+        nbytes: the size of their storage where it is symbolic, else None.
+        static_nbytes: the size of their storage otherwise.
+    """
+
+    elem: torch.Tensor
+    device: torch.device
+    requires_grad: bool
+    attributes: dict[str, Any]
+    nbytes: torch.SymInt | None
+    static_nbytes: int
+
+
+class Values:
+    """Makes the fake tensors of one program.
+
+    Args:
+        shapes: its symbols.
+        devices: where its tensors go.
+    """
+
+    def __init__(self, shapes: Shapes, devices: Devices) -> None:
+        self._shapes = shapes
+        self._devices = devices
+        self._templates: dict[tuple[Any, ...], _Template] = {}
+
+    def tensor(self, meta: schema.TensorMeta, where: str) -> torch.Tensor:
+        """A new fake tensor.
+
+        Args:
+            meta: what the graph says of the value.
+            where: the place to name in errors.
+
+        Raises:
+            GraphError: numbers that no tensor has.
+            UnsupportedError: a layout or device that cannot be faked.
+            ExpressionError: a size that cannot be read.
+        """
+        device = meta.device
+        key = (
+            meta.dtype,
+            meta.requires_grad,
+            meta.layout,
+            device.type,
+            device.index,
+            _key(meta.storage_offset),
+            *map(_key, meta.sizes),
+            None,
+            *map(_key, meta.strides),
+        )
+        template = self._templates.get(key)
+        if template is None:
+            template = self._templates[key] = self._template(meta, where)
+        return _from_template(template)
+
+    def _template(self, meta: schema.TensorMeta, where: str) -> _Template:
+        if meta.layout != schema.Layout.Strided:
+            raise UnsupportedError(f"{where}: layout: expected Strided, got {meta.layout.name}, which has no fake form")
+        if meta.dtype not in DTYPES:
+            raise UnsupportedError(f"{where}: dtype: expected an element type of torch, got {meta.dtype.name}")
+        if len(meta.sizes) != len(meta.strides):
+            raise GraphError(
+                f"{where}: expected one stride per size, got {len(meta.sizes)} sizes and {len(meta.strides)} strides"
+            )
+        dtype = DTYPES[meta.dtype]
+        if meta.requires_grad and not (dtype.is_floating_point or dtype.is_complex):
+            raise GraphError(f"{where}: requires_grad: expected false for {dtype}, got true")
+        sizes = self._numbers(meta.sizes, f"{where}: sizes")
+        strides = self._numbers(meta.strides, f"{where}: strides")
+        (offset,) = self._numbers([meta.storage_offset], f"{where}: storage_offset")
+        device = self._devices.find(meta.device, where)
+        try:
+            elem = torch.empty_strided(sizes, strides, dtype=dtype, device=_META)
+            nbytes = elem.untyped_storage().nbytes()
+            if type(offset) is not int or offset:
+                nbytes = nbytes + offset * dtype.itemsize
+                elem = _with_offset(sizes, strides, offset, dtype, nbytes)
+            with torch._C._DisableTorchDispatch():
+                made = FakeTensor(self._shapes.mode, elem, device, requires_grad=meta.requires_grad)
+        except (RuntimeError, AssertionError, TypeError, OverflowError) as error:
+            raise GraphError(f"{where}: expected a tensor that torch can describe, got: {error}") from error
+        static = type(nbytes) is int
+        return _Template(
+            elem, device, meta.requires_grad, dict(made.__dict__), None if static else nbytes, nbytes if static else 0
+        )
+
+    def _numbers(self, values: Sequence[schema.SymInt], where: str) -> list[Any]:
+        numbers = [self._shapes.integer(value, where) for value in values]
+        for number in numbers:
+            if type(number) is int and not 0 <= number <= MAX_NUMBER:
+                raise GraphError(f"{where}: expected 0 to 2**63 - 1, got {number}")
+        return numbers
+
+
+def _key(value: schema.SymInt) -> Any:
+    if value.as_int is not UNSET:
+        return value.as_int
+    expr = value.as_expr
+    return (expr.expr_str, None if expr.hint is None else expr.hint.value)  # type: ignore[union-attr]
+
+
+def _from_template(template: _Template) -> torch.Tensor:
+    """A fake tensor like the template's, over a storage of its own.
+
+    The subclass is made over the template's meta tensor, so it begins with the same storage; then it gets a new one of
+    the same size. Its Python attributes are those that the constructor of FakeTensor gave the first of its kind.
+    """
+    with torch._C._DisableTorchDispatch():
+        made: torch.Tensor = torch.Tensor._make_subclass(
+            FakeTensor,
+            template.elem,
+            template.requires_grad,
+            dispatch_device=True,
+            device_for_backend_keys=template.device,
+        )
+    torch._C._set_throw_on_mutable_data_ptr(made)
+    made.__dict__.update(template.attributes)
+    fresh = torch.empty(template.static_nbytes, dtype=torch.uint8, device=_META)
+    if template.nbytes is not None:
+        torch.ops.inductor.resize_storage_bytes_(fresh, template.nbytes)
+    torch._functionalize_unsafe_set(made, fresh)
+    return made
+
+
+class _Bare(torch.Tensor):
+    """A tensor whose storage size is given and not computed; it exists only under a template."""
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        raise NotImplementedError("a template is never computed with")
+
+
+def _with_offset(sizes: list[Any], strides: list[Any], offset: Any, dtype: torch.dtype, nbytes: Any) -> torch.Tensor:
+    """A meta tensor that begins inside its storage; torch's own operators would add guards for symbolic sizes."""
+    made: torch.Tensor = torch.Tensor._make_wrapper_subclass(
+        _Bare, sizes, strides, offset, dtype=dtype, device=_META, storage_size=nbytes
+    )
+    return made

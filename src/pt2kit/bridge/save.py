@@ -1,0 +1,189 @@
+"""Live programs -> a `.pt2` file, or the same in memory: `save` and `serialize`, the counterparts of torch's own."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import IO, Any
+
+from torch.export import ExportedProgram
+
+from pt2kit import codec, schema
+from pt2kit.archive import ArchiveWriter, names
+from pt2kit.archive.layout import FORMAT, VERSION
+from pt2kit.bridge.write.payloads import Payloads, Record
+from pt2kit.bridge.write.places import at
+from pt2kit.bridge.write.program import write_program
+from pt2kit.bridge.write.sample_inputs import write_sample_inputs
+from pt2kit.errors import Pt2Error
+
+DEFAULT_PICKLE_PROTOCOL = 2
+_DATA_VERSION = b"6\n"  # of torch's zip conventions; what it writes for every `.pt2`
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """A program in memory, ready to be written or read back.
+
+    Args:
+        exported_program: everything but the tensors.
+        weights: what each name of the state dict is; `records` hold the bytes.
+        constants: likewise, for constants.
+        records: tensors and objects; they view the live program's storages and copy nothing before they are read.
+        sample_inputs: a torch.save file; empty where the program has none.
+    """
+
+    exported_program: schema.ExportedProgram
+    weights: schema.PayloadConfig
+    constants: schema.PayloadConfig
+    records: tuple[Record, ...]
+    sample_inputs: memoryview
+
+    def write(self, f: str | os.PathLike[str] | IO[bytes]) -> None:
+        """Write it as a `.pt2` file with one program, "model"."""
+        with ArchiveWriter(f) as writer:
+            _write_model(writer, "model", _encode(self))
+            _write_header(writer)
+
+    def to_bytes(self) -> bytes:
+        """The `.pt2` file as bytes."""
+        buffer = io.BytesIO()
+        self.write(buffer)
+        return buffer.getvalue()
+
+
+def serialize(
+    ep: ExportedProgram,
+    opset_version: Mapping[str, int] | None = None,
+    pickle_protocol: int = DEFAULT_PICKLE_PROTOCOL,
+) -> Artifact:
+    """Turn a live program into data, in memory.
+
+    Args:
+        ep: the program; it is not changed.
+        opset_version: operator namespace -> version, in addition to that of aten.
+        pickle_protocol: for the parts of the format that are pickles.
+
+    Returns:
+        An artifact that shares the program's tensors.
+
+    Raises:
+        TypeError: `ep` is no ExportedProgram.
+        Pt2Error: what the format cannot hold, with its node, operator and argument.
+    """
+    _check_program(ep, "ep")
+    return _serialize(ep, opset_version, Payloads(pickle_protocol), pickle_protocol)
+
+
+def save(
+    ep: ExportedProgram | Mapping[str, ExportedProgram],
+    f: str | os.PathLike[str] | IO[bytes],
+    *,
+    extra_files: Mapping[str, str | bytes] | None = None,
+    opset_version: Mapping[str, int] | None = None,
+    pickle_protocol: int = DEFAULT_PICKLE_PROTOCOL,
+) -> None:
+    """Save a program, or several in one archive, as a `.pt2` file that torch.export.load and pt2kit.load read.
+
+    Args:
+        ep: the program, which gets the name "model", or name -> program.
+        f: a path, replaced whole or not at all, or a binary file object, which is rewound afterwards if it can be.
+        extra_files: name -> content of files that go along; text is stored as UTF-8.
+        opset_version: operator namespace -> version, in addition to that of aten.
+        pickle_protocol: for the parts that are pickles: sample inputs, tensor subclasses, opaque objects.
+
+    Raises:
+        TypeError: an argument of another type.
+        Pt2Error: what the format cannot hold, with its node, operator and argument; the target was not touched.
+        OSError: the target cannot be written.
+
+    Cost: linear in the number of nodes; the tensors' bytes are written from where they are.
+
+    Source: `save` in torch/export/__init__.py and `package_pt2` in torch/export/pt2_archive/_package.py, 2.13.
+    """
+    programs = ep if isinstance(ep, Mapping) else {"model": ep}
+    for name, program in programs.items():
+        _check_program(program, f"ep[{name!r}]" if isinstance(ep, Mapping) else "ep")
+    extra = {name: _content(name, content) for name, content in (extra_files or {}).items()}
+    payloads = Payloads(pickle_protocol)
+    models = {}
+    for name, program in programs.items():
+        try:
+            models[name] = _encode(_serialize(program, opset_version, payloads, pickle_protocol))
+        except Pt2Error as error:
+            if len(programs) == 1:
+                raise
+            raise at(f"program {name!r}", error) from error
+    with ArchiveWriter(f) as writer:
+        for name, model in models.items():
+            _write_model(writer, name, model)
+        for name, content in extra.items():
+            writer.write(names.extra(name), content)
+        _write_header(writer)
+    if isinstance(f, (io.IOBase, IO)) and f.seekable():
+        f.seek(0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Encoded:
+    """The records of one program, each ready to be written."""
+
+    records: tuple[Record, ...]
+    weights: bytes
+    constants: bytes
+    program: bytes
+    sample_inputs: memoryview
+
+
+def _serialize(ep: Any, opsets: Mapping[str, int] | None, payloads: Payloads, protocol: int) -> Artifact:
+    """Everything that can fail; `payloads` may hold other programs' records already."""
+    written = write_program(ep, opsets)
+    known = len(payloads.records)
+    weights = payloads.weights(ep.state_dict, written.values)
+    constants = payloads.constants(ep.constants, written.objects, written.values)
+    inputs = write_sample_inputs(ep.example_inputs, written.values, protocol)
+    return Artifact(written.program, weights, constants, tuple(payloads.records[known:]), inputs)
+
+
+def _encode(artifact: Artifact) -> _Encoded:
+    return _Encoded(
+        artifact.records,
+        codec.encode(artifact.weights),
+        codec.encode(artifact.constants),
+        codec.encode(artifact.exported_program),
+        artifact.sample_inputs,
+    )
+
+
+def _write_model(writer: ArchiveWriter, name: str, model: _Encoded) -> None:
+    for record in model.records:
+        chunks = record.chunks()
+        writer.write(record.name, chunks, size=record.size)
+    writer.write(names.weights_config(name), model.weights, deflate=True)
+    writer.write(names.constants_config(name), model.constants, deflate=True)
+    writer.write(names.model_json(name), model.program, deflate=True)
+    writer.write(names.sample_inputs(name), model.sample_inputs)
+
+
+def _write_header(writer: ArchiveWriter) -> None:
+    """The records by which readers know the archive."""
+    writer.write(names.ARCHIVE_FORMAT, FORMAT)
+    writer.write(names.ARCHIVE_VERSION, VERSION)
+    writer.write(names.BYTEORDER, b"little")
+    writer.write(names.DATA_VERSION, _DATA_VERSION)
+
+
+def _check_program(value: Any, name: str) -> None:
+    if not isinstance(value, ExportedProgram):
+        raise TypeError(f"{name}: expected an instance of ExportedProgram, got {type(value).__name__}")
+
+
+def _content(name: Any, content: Any) -> bytes:
+    if not isinstance(name, str) or not isinstance(content, (str, bytes)):
+        raise TypeError(
+            f"extra_files: expected names and contents as text or bytes, got {type(name).__name__}: "
+            f"{type(content).__name__}"
+        )
+    return content.encode() if isinstance(content, str) else content

@@ -1,0 +1,78 @@
+"""Callables that stand in a graph -> the text the format names them by; the plain functions a program may call."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import operator
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import torch
+
+from pt2kit.errors import UnsupportedError
+
+SYMBOLIC_FUNCTIONS: frozenset[Callable[..., Any]] = frozenset(
+    (
+        operator.eq, operator.ne, operator.le, operator.ge, operator.lt, operator.gt,
+        operator.neg, operator.pos, operator.abs,
+        operator.add, operator.sub, operator.mul, operator.floordiv, operator.truediv, operator.mod, operator.pow,
+        operator.and_, operator.or_, operator.not_, operator.lshift, operator.rshift,
+        math.trunc, math.ceil, math.floor, round,
+        torch.sym_not, torch.sym_int, torch.sym_float, torch.sym_ite, torch.sym_max, torch.sym_min, torch.sym_sqrt,
+        torch.sym_sum,
+    )
+)  # fmt: skip
+"""Functions over symbolic numbers that export puts into a graph.
+
+Source: `Verifier.allowed_builtin_ops` in torch/_export/verifier.py, 2.13, and the functions that follow it there.
+"""
+
+
+def target_text(target: Any) -> str:
+    """The name of a callable in the format: "torch.ops.aten.add.Tensor", "_operator.mul", "torch.sym_max".
+
+    Args:
+        target: an operator, a function, or a text, which is its own name.
+
+    Raises:
+        UnsupportedError: an object without a module and a name of its own.
+
+    Source: `serialize_operator` in torch/_export/serde/serialize.py, 2.13.
+    """
+    if isinstance(target, str):
+        return target
+    module, name = getattr(target, "__module__", None), getattr(target, "__name__", None)
+    if not isinstance(module, str) or not isinstance(name, str):
+        raise UnsupportedError(f"expected a callable with a module and a name, got {type(target).__name__}")
+    return f"{_public(module)}.{name}"
+
+
+def describe(target: Any) -> str:
+    """The name of any callable, for metadata and messages; never fails."""
+    try:
+        return target_text(target)
+    except UnsupportedError:
+        owner = getattr(target, "__objclass__", None) or type(target)
+        name = getattr(target, "__name__", None) if hasattr(target, "__objclass__") else None
+        return ".".join(part for part in (owner.__module__, owner.__qualname__, name) if isinstance(part, str))
+
+
+def parameter_names(function: Callable[..., Any]) -> tuple[str, ...]:
+    """The names of a plain function's parameters, in order; empty where Python does not know them."""
+    try:
+        return tuple(inspect.signature(function).parameters)
+    except (TypeError, ValueError):  # builtins without a text signature
+        return ()
+
+
+def _public(module: str) -> str:
+    """Operators live in generated modules `torch._ops.<namespace>`; the format names the public attribute."""
+    return f"torch.ops{module[len('torch._ops') :]}" if module.startswith("torch._ops") else module
+
+
+PLAIN_FUNCTIONS: Mapping[str, Callable[..., Any]] = MappingProxyType(
+    {target_text(function): function for function in SYMBOLIC_FUNCTIONS}
+)
+"""Text -> function for each of `SYMBOLIC_FUNCTIONS`: the only plain functions over numbers that a file may name."""

@@ -1,0 +1,106 @@
+"""What fx knows of a node's origin (`node.meta`) -> the metadata texts of the format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from json.encoder import encode_basestring_ascii as quote
+from typing import Any
+
+from torch.fx import Node
+from torch.fx.traceback import NodeSource
+
+from pt2kit.bridge.targets import describe
+from pt2kit.errors import SchemaError
+from pt2kit.traces import (
+    ModuleEntry,
+    SourceFn,
+    dump_custom,
+    dump_module_stack,
+    dump_source_fn_stack,
+    dump_torch_fn,
+)
+
+
+class Metadata:
+    """Writes the metadata of nodes, and each distinct stack once: many nodes come from the same module."""
+
+    def __init__(self) -> None:
+        self._stacks: dict[Any, str] = {}
+
+    def of_node(self, node: Node) -> dict[str, str]:
+        """The texts of one node, in the order torch writes them; what the node does not have is left out.
+
+        Raises:
+            SchemaError: custom metadata that JSON cannot hold, or an entry that is not what its key says.
+
+        Source: `serialize_metadata` in torch/_export/serde/serialize.py, 2.13.
+        """
+        meta = node.meta
+        texts: dict[str, str] = {}
+        if trace := meta.get("stack_trace"):
+            texts["stack_trace"] = _text(trace, "stack_trace")
+        if modules := meta.get("nn_module_stack"):
+            texts["nn_module_stack"] = self._once(tuple(modules.items()), _module_stack)
+        if sources := meta.get("source_fn_stack"):
+            texts["source_fn_stack"] = self._once(tuple(map(tuple, sources)), _source_stack)
+        if function := meta.get("torch_fn"):
+            texts["torch_fn"] = dump_torch_fn([_text(part, "torch_fn") for part in function])
+        if custom := meta.get("custom"):
+            texts["custom"] = dump_custom(custom, "metadata 'custom'")
+        if "from_node" in meta:
+            texts["from_node"] = _sources(meta["from_node"])
+        return texts
+
+    def _once(self, key: Any, write: Callable[[Any], str]) -> str:
+        try:
+            found = self._stacks.get(key)
+        except TypeError:  # a function without a hash
+            return write(key)
+        if found is None:
+            found = self._stacks[key] = write(key)
+        return found
+
+
+def of_graph_module(meta: Mapping[str, Any]) -> dict[str, str]:
+    """The metadata of a whole graph module: what the user put under "custom"."""
+    custom = meta.get("custom")
+    return {"custom": dump_custom(custom, "graph metadata 'custom'")} if custom else {}
+
+
+def _module_stack(items: Iterable[tuple[Any, Any]]) -> str:
+    entries = []
+    for key, value in items:
+        if not isinstance(value, tuple) or len(value) != 2:
+            raise SchemaError(f"metadata 'nn_module_stack': expected a path and a type for {key!r}, got {value!r}")
+        path, kind = value
+        name = kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
+        entries.append(ModuleEntry(str(key), _text(path, "nn_module_stack"), name))
+    return dump_module_stack(entries)
+
+
+def _source_stack(items: Iterable[tuple[Any, ...]]) -> str:
+    return dump_source_fn_stack([SourceFn(str(item[0]), describe(item[1])) for item in items])
+
+
+def _sources(sources: Iterable[Any] | None) -> str:
+    """The text of from_node.
+
+    Made by hand: programs hold tens of thousands of these, and `json.dumps` takes four times as long.
+    """
+    if sources is None:
+        return "null"
+    return f"[{', '.join([_source(source) for source in sources if isinstance(source, NodeSource)])}]"
+
+
+def _source(source: NodeSource) -> str:
+    return (
+        f'{{"name": {quote(source.name)}, "target": {quote(source.target)}, "graph_id": {source.graph_id}, '
+        f'"pass_name": {quote(source.pass_name)}, "action": {quote(source._get_action_string())}, '
+        f'"from_node": {_sources(source.from_node)}}}'
+    )
+
+
+def _text(value: Any, key: str) -> str:
+    if not isinstance(value, str):
+        raise SchemaError(f"metadata {key!r}: expected text, got {type(value).__name__}")
+    return value

@@ -1,0 +1,181 @@
+"""Weights and constants of live programs -> records of the archive, and the configs that say what each name is.
+
+A storage is written once, however many names share it or view it: within a program, as torch does, and also between
+programs of one archive. Names are grouped by storage and dtype: a reader takes a record as elements of one type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from msgspec.structs import replace
+from torch._library.opaque_object import is_opaque_value
+from torch._subclasses.fake_tensor import FakeTensor
+
+from pt2kit.archive import names
+from pt2kit.bridge.write.objects import pickle_opaque, pickle_script, pickle_tensor
+from pt2kit.bridge.write.places import placed
+from pt2kit.bridge.write.storages import storage_bytes, storage_chunks
+from pt2kit.bridge.write.values import Values
+from pt2kit.errors import GraphError, PayloadError, UnsupportedError
+from pt2kit.schema import PayloadConfig, PayloadMeta
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Content of one record.
+
+    Args:
+        name: below the archive's root folder.
+        size: in bytes.
+        chunks: gives the content, in order, each time it is called.
+    """
+
+    name: str
+    size: int
+    chunks: Callable[[], Iterable[Any]]
+
+
+class Payloads:
+    """The records of one archive that hold tensors and objects; grows program by program.
+
+    Attributes:
+        records: in the order in which they are to be written.
+    """
+
+    def __init__(self, pickle_protocol: int) -> None:
+        self.records: list[Record] = []
+        self._protocol = pickle_protocol
+        self._counts: dict[str, int] = {}
+        self._storages: dict[Any, str] = {}
+
+    def weights(self, tensors: Mapping[str, Any], values: Values) -> PayloadConfig:
+        """Add the state dict of a program.
+
+        Raises:
+            UnsupportedError: an entry that is no tensor, or a tensor that cannot be stored.
+            PayloadError: a tensor whose storage was freed.
+
+        Source: `_package_state_dict` in torch/export/pt2_archive/_package.py, 2.13.
+        """
+        for name, value in tensors.items():
+            if not isinstance(value, torch.Tensor):
+                raise UnsupportedError(f"weight {name!r}: expected a tensor, got {type(value).__name__}")
+        return PayloadConfig(self._tensors(tensors, values, "weight", names.WEIGHTS, names.weight))
+
+    def constants(self, constants: Mapping[str, Any], inner: Mapping[str, Any], values: Values) -> PayloadConfig:
+        """Add the constants of a program: tensors, script objects and opaque objects.
+
+        Args:
+            constants: of the program.
+            inner: objects that stand in the graph itself, by the name the graph gives them.
+            values: makes tensor metas.
+
+        Raises: as `weights`; GraphError where a name is taken.
+
+        Source: `_package_constants` in torch/export/pt2_archive/_package.py, 2.13.
+        """
+        tensors = {name: value for name, value in constants.items() if isinstance(value, torch.Tensor)}
+        objects = {name: value for name, value in constants.items() if name not in tensors}
+        if taken := sorted(inner.keys() & constants.keys()):
+            raise GraphError(f"constants: expected names that no object of the graph has, got {taken[0]!r}")
+        config = self._tensors(tensors, values, "constant", names.CONSTANTS, names.tensor_constant)
+        for name, value in {**objects, **inner}.items():
+            with placed(f"constant {name!r}"):
+                config[name] = self._object(value)
+        return PayloadConfig(config)
+
+    def _tensors(
+        self,
+        tensors: Mapping[str, torch.Tensor],
+        values: Values,
+        what: str,
+        folder: str,
+        record: Callable[[int], str],
+    ) -> dict[str, PayloadMeta]:
+        """Add tensors: first the pickled ones, then storage by storage."""
+        plain: dict[Any, list[tuple[str, torch.Tensor]]] = {}
+        config: dict[str, PayloadMeta] = {}
+        for name, tensor in tensors.items():
+            with placed(f"{what} {name!r}"):
+                if _is_plain(tensor):
+                    plain.setdefault((folder, *_storage_key(tensor)), []).append((name, tensor))
+                else:
+                    path = self._bytes(record, pickle_tensor(tensor, self._protocol))
+                    config[name] = _meta(path, tensor, True, values)
+        for key, group in plain.items():
+            group.sort(key=lambda item: 0 if _has_bytes(item[1]) else -item[1].numel())
+            path = self._storage(key, group[0][1], record)
+            for name, tensor in group:
+                with placed(f"{what} {name!r}"):
+                    config[name] = _meta(path, tensor, False, values)
+        return config
+
+    def _storage(self, key: Any, tensor: torch.Tensor, record: Callable[[int], str]) -> str:
+        """The record of a storage, which may be there already."""
+        if key not in self._storages:
+            solid = _solid(tensor)
+            size = storage_bytes(solid) if _has_bytes(solid) else 0
+            self._storages[key] = self._add(record, size, lambda: storage_chunks(solid) if size else ())
+        return self._storages[key]
+
+    def _object(self, value: Any) -> PayloadMeta:
+        if isinstance(value, torch._C.ScriptObject):
+            data, record = pickle_script(value), names.custom_object
+        elif is_opaque_value(value):
+            data, record = pickle_opaque(value, self._protocol), names.opaque_object
+        else:
+            raise UnsupportedError(f"expected a tensor, a script object or an opaque one, got {type(value).__name__}")
+        return PayloadMeta(self._bytes(record, data), False, True, None)
+
+    def _bytes(self, record: Callable[[int], str], data: bytes) -> str:
+        return self._add(record, len(data), lambda: (data,))
+
+    def _add(self, record: Callable[[int], str], size: int, chunks: Callable[[], Iterable[Any]]) -> str:
+        """Add a record under the next free number of its kind; returns the last part of its name."""
+        prefix = record(0)
+        number = self._counts.get(prefix, 0)
+        self._counts[prefix] = number + 1
+        self.records.append(Record(record(number), size, chunks))
+        return record(number).rpartition("/")[2]
+
+
+def _is_plain(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is elements in a storage and nothing else; others are pickled."""
+    if isinstance(tensor, FakeTensor):
+        return True
+    return type(tensor.data) is torch.Tensor and tensor.layout is torch.strided
+
+
+def _has_bytes(tensor: torch.Tensor) -> bool:
+    """Whether there are bytes to write: fake and meta tensors are written without."""
+    return not isinstance(tensor, FakeTensor) and not tensor.is_meta
+
+
+def _storage_key(tensor: torch.Tensor) -> tuple[Any, ...]:
+    """What tensors have in common that share a record."""
+    storage = tensor.untyped_storage()
+    if not _has_bytes(tensor):  # their storages have no address
+        return "none", storage._cdata, tensor.dtype
+    if tensor.is_conj() or tensor.is_neg():  # values that are not the bytes of the storage
+        return "solid", id(tensor), tensor.dtype
+    if storage.nbytes() == 0 and tensor.numel():
+        raise PayloadError(f"expected the bytes of shape {list(tensor.shape)}, got a storage of 0 bytes; was it freed?")
+    return tensor.device, storage.data_ptr(), tensor.dtype
+
+
+def _solid(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor itself, or with its values computed where conjugating or negating them was put off."""
+    if not _has_bytes(tensor) or not (tensor.is_conj() or tensor.is_neg()):
+        return tensor
+    return tensor.detach().resolve_conj().resolve_neg()
+
+
+def _meta(path: str, tensor: torch.Tensor, pickled: bool, values: Values) -> PayloadMeta:
+    meta = values.tensor_meta(tensor if pickled else _solid(tensor))
+    if meta.requires_grad != tensor.requires_grad:
+        meta = replace(meta, requires_grad=tensor.requires_grad)
+    return PayloadMeta(path, isinstance(tensor, torch.nn.Parameter), pickled, meta)

@@ -1,0 +1,64 @@
+"""The value tables of a graph -> what is known of each value, and what the tables get wrong by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pt2kit import codec, schema
+from pt2kit.errors import Problem
+from pt2kit.graph.arguments import ValueKind
+from pt2kit.graph.rules import cut, show
+
+Meta = schema.TensorMeta | schema.SymInt | schema.SymFloat | schema.SymBool | schema.CustomObjArgument
+"""What a value table holds for one name."""
+
+
+def tables(graph: schema.Graph) -> dict[ValueKind, Mapping[str, Any]]:
+    """The value tables of a graph by the kind of value they describe; shared, not copied."""
+    return {
+        "tensor": graph.tensor_values,
+        "sym_int": graph.sym_int_values,
+        "sym_float": graph.sym_float_values,
+        "sym_bool": graph.sym_bool_values,
+        "custom_obj": graph.custom_obj_values,
+    }
+
+
+def kinds(graph: schema.Graph) -> dict[str, ValueKind]:
+    """Name -> the kind of the table that describes it; the last table wins where two do (G4)."""
+    found: dict[str, ValueKind] = {}
+    for kind, table in tables(graph).items():
+        found |= dict.fromkeys(table, kind)
+    return found
+
+
+def table_problems(graph: schema.Graph, where: str) -> Iterator[Problem]:
+    """Iterate names with two entries (G4), and tensors whose numbers do not fit one another (G6)."""
+    seen: dict[str, ValueKind] = {}
+    for kind, table in tables(graph).items():
+        for name in table.keys() & seen.keys():
+            message = f"expected one entry for {show(name)}, got a second one, after that in {seen[name]}_values"
+            yield Problem(entry_place(where, kind, name), "G4", message)
+        seen |= dict.fromkeys(table, kind)
+    for name, meta in graph.tensor_values.items():
+        if len(meta.sizes) != len(meta.strides):
+            message = f"expected as many sizes as strides, got {len(meta.sizes)} sizes and {len(meta.strides)} strides"
+            yield Problem(entry_place(where, "tensor", name), "G6", message)
+        if (negative := _negative(meta)) is not None:
+            message = f"expected sizes, strides and storage_offset of at least 0, got {negative}"
+            yield Problem(entry_place(where, "tensor", name), "G6", message)
+
+
+def entry_place(where: str, kind: ValueKind, name: str) -> str:
+    """The place of an entry of a value table, for messages."""
+    return f"{where}.{kind}_values{codec.path_text((cut(name),))[1:]}"
+
+
+def _negative(meta: schema.TensorMeta) -> int | None:
+    """The first of a tensor's known numbers that is negative."""
+    for number in (*meta.sizes, *meta.strides, meta.storage_offset):
+        known = number.as_int
+        if isinstance(known, int) and known < 0:
+            return known
+    return None

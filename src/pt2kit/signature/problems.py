@@ -1,0 +1,221 @@
+"""A graph module -> everything that is wrong with its signature, as data; `from_schema` raises the first error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import TypeVar
+
+from pt2kit import schema
+from pt2kit.errors import GraphError, Problem
+from pt2kit.signature.convert import argument_spec, input_spec, output_spec
+from pt2kit.signature.order import order_problems
+from pt2kit.signature.rules import show
+from pt2kit.signature.specs import (
+    ArgumentSpec,
+    ConstantArgument,
+    CustomObjArgument,
+    InputKind,
+    InputSpec,
+    OutputKind,
+    OutputSpec,
+    SymBoolArgument,
+    SymFloatArgument,
+    SymIntArgument,
+    TensorArgument,
+    TokenArgument,
+)
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+DEFAULT_WHERE = "$.graph_module"
+
+
+def problems(graph_module: schema.GraphModule, where: str = DEFAULT_WHERE) -> Iterator[Problem]:
+    """Iterate everything that is wrong with the signature of a graph module (rules S1 to S14). Raises nothing.
+
+    Args:
+        graph_module: the graph and its signature.
+        where: the place of the graph module, for messages ("models/model.json: $.graph_module").
+
+    Cost: linear in the specs.
+    """
+    graph, signature = graph_module.graph, graph_module.signature
+    place = f"{where}.signature"
+    yield from _count_problems(graph, signature, place)
+    inputs: dict[int, InputSpec] = {}
+    outputs: dict[int, OutputSpec] = {}
+    yield from _read(signature.input_specs, input_spec, f"{place}.input_specs", inputs)
+    yield from _read(signature.output_specs, output_spec, f"{place}.output_specs", outputs)
+    for position, spec in inputs.items():
+        if position < len(graph.inputs):
+            place_of_spec = f"{place}.input_specs[{position}]"
+            yield from _compare(spec.arg, graph.inputs[position], place_of_spec, "S3")
+    for position, output in outputs.items():
+        if position < len(graph.outputs):
+            place_of_spec = f"{place}.output_specs[{position}]"
+            yield from _compare(output.arg, graph.outputs[position], place_of_spec, "S4")
+    yield from order_problems(inputs, outputs, place)
+    yield from _owner_problems(inputs, outputs, place)
+    yield from _target_problems(inputs, graph, place)
+    yield from _placeholder_problems(inputs, place)
+
+
+def _count_problems(graph: schema.Graph, signature: schema.GraphSignature, place: str) -> Iterator[Problem]:
+    sides = (
+        ("S1", "input", len(graph.inputs), len(signature.input_specs)),
+        ("S2", "output", len(graph.outputs), len(signature.output_specs)),
+    )
+    for rule, side, expected, got in sides:
+        if expected != got:
+            message = f"expected {expected} {side}_specs, one for each {side} of the graph, got {got}"
+            yield Problem(f"{place}.{side}_specs", rule, message)
+    tokens_in = sum(spec.type == "token" for spec in signature.input_specs)
+    tokens_out = sum(spec.type == "token" for spec in signature.output_specs)
+    if tokens_in != tokens_out:
+        message = f"expected {tokens_in} output tokens, as many as input tokens, got {tokens_out}"
+        yield Problem(f"{place}.output_specs", "S13", message)
+
+
+def _read(specs: Sequence[A], reader: Callable[[A], B], place: str, into: dict[int, B]) -> Iterator[Problem]:
+    """Convert specs into `into`, by position; what cannot be converted is a problem (S12)."""
+    for position, spec in enumerate(specs):
+        try:
+            into[position] = reader(spec)
+        except GraphError as error:
+            yield Problem(f"{place}[{position}]", error.rule, _bare(error))
+
+
+def _bare(error: GraphError) -> str:
+    """The message of an error without the rule at its end."""
+    return str(error).removesuffix(f" [{error.rule}]")
+
+
+def _compare(spec: ArgumentSpec, argument: schema.Argument, place: str, rule: str) -> Iterator[Problem]:
+    """Hold a spec against the input or output of the graph at its position."""
+    try:
+        found = argument_spec(argument)
+    except GraphError:
+        yield Problem(place, rule, f"expected what the graph has there, {argument.type}, got {_describe(spec)}")
+        return
+    if not _same(spec, found):
+        yield Problem(place, rule, f"expected what the graph has there, {_describe(found)}, got {_describe(spec)}")
+
+
+def _same(spec: ArgumentSpec, found: ArgumentSpec) -> bool:
+    if isinstance(spec, ConstantArgument) and isinstance(found, ConstantArgument):
+        both_nan = spec.value != spec.value and found.value != found.value
+        return spec.value == found.value or both_nan
+    # The schema has no arm for tokens: among the inputs and outputs of the graph they are tensors.
+    return found == (TensorArgument(spec.name) if isinstance(spec, TokenArgument) else spec)
+
+
+def _describe(arg: ArgumentSpec) -> str:
+    if isinstance(arg, ConstantArgument):
+        return f"the constant {show(arg.value)}"
+    of = f" of the class {show(arg.class_fqn)}" if isinstance(arg, CustomObjArgument) else ""
+    return f"the {_NOUNS[type(arg)]} {show(arg.name)}{of}"
+
+
+_NOUNS: Mapping[type, str] = MappingProxyType(
+    {
+        TensorArgument: "tensor",
+        TokenArgument: "token",
+        SymIntArgument: "symbolic int",
+        SymFloatArgument: "symbolic float",
+        SymBoolArgument: "symbolic bool",
+        CustomObjArgument: "custom object",
+    }
+)
+
+
+def _owner_problems(
+    inputs: Mapping[int, InputSpec], outputs: Mapping[int, OutputSpec], place: str
+) -> Iterator[Problem]:
+    """Mutations and gradients of what is not there (S7)."""
+    parameters = {spec.target for spec in inputs.values() if spec.kind is InputKind.PARAMETER}
+    buffers = {spec.target for spec in inputs.values() if spec.kind is InputKind.BUFFER}
+    user_inputs = {
+        spec.arg.name
+        for spec in inputs.values()
+        if spec.kind is InputKind.USER_INPUT and isinstance(spec.arg, TensorArgument)
+    }
+    owners: dict[OutputKind, tuple[set[str | None] | set[str], str]] = {
+        OutputKind.PARAMETER_MUTATION: (parameters, "parameter"),
+        OutputKind.GRADIENT_TO_PARAMETER: (parameters, "parameter"),
+        OutputKind.BUFFER_MUTATION: (buffers, "buffer"),
+        OutputKind.USER_INPUT_MUTATION: (user_inputs, "user input that is a tensor"),
+        OutputKind.GRADIENT_TO_USER_INPUT: (user_inputs, "user input that is a tensor"),
+    }
+    for position, spec in outputs.items():
+        if spec.kind not in owners:
+            continue
+        known, noun = owners[spec.kind]
+        if spec.target not in known:
+            message = f"expected the name of a {noun}, got {show(spec.target)}; the signature has {len(known)} of them"
+            yield Problem(f"{place}.output_specs[{position}]", "S7", message)
+
+
+def _target_problems(inputs: Mapping[int, InputSpec], graph: schema.Graph, place: str) -> Iterator[Problem]:
+    """Targets that are no names (S10), and inputs that share a target but not what it is (S8).
+
+    Two inputs for one parameter are legal: torch writes them for tied weights.
+    """
+    first: dict[str, tuple[int, InputSpec]] = {}
+    for position, spec in inputs.items():
+        if spec.target is None:
+            continue
+        place_of_spec = f"{place}.input_specs[{position}]"
+        if not _is_target(spec.target):
+            message = (
+                "expected names with dots between them, without quotes, backslashes and control characters, "
+                f"got {show(spec.target)}"
+            )
+            yield Problem(place_of_spec, "S10", message)
+        other_position, other = first.setdefault(spec.target, (position, spec))
+        if other.kind is not spec.kind:
+            message = (
+                f"expected {show(spec.target)} to be a {other.kind.name}, as input_specs[{other_position}] says, "
+                f"got {spec.kind.name}"
+            )
+            yield Problem(place_of_spec, "S8", message)
+        elif _meta(graph, spec) != _meta(graph, other):
+            message = (
+                f"expected the same tensor or object as input_specs[{other_position}], which has the same target "
+                f"{show(spec.target)}, got one that differs from it"
+            )
+            yield Problem(place_of_spec, "S8", message)
+
+
+def _meta(graph: schema.Graph, spec: InputSpec) -> object:
+    """What the graph says of the value behind a parameter, buffer, constant or custom object."""
+    if isinstance(spec.arg, CustomObjArgument):
+        return spec.arg.class_fqn
+    return graph.tensor_values.get(spec.arg.name)
+
+
+def _is_target(target: str) -> bool:
+    """Whether a target can be the path of an attribute: module names may hold blanks and dashes, but nothing that
+    would end the quoted text which torch pastes them into.
+    """
+    return all(target.split(".")) and not any(char in "\"'\\\x7f" or char < " " for char in target)
+
+
+def _placeholder_problems(inputs: Mapping[int, InputSpec], place: str) -> Iterator[Problem]:
+    """Constant inputs whose placeholder torch could not declare (S14)."""
+    taken: dict[str, int] = {
+        spec.arg.name: position for position, spec in inputs.items() if not isinstance(spec.arg, ConstantArgument)
+    }
+    for position, spec in inputs.items():
+        name = spec.arg.name
+        if not isinstance(spec.arg, ConstantArgument) or not name:
+            continue
+        place_of_spec = f"{place}.input_specs[{position}]"
+        if not name.isidentifier():
+            message = f"expected an identifier as the name of a placeholder, got {show(name)}"
+            yield Problem(place_of_spec, "S14", message)
+        if name in taken:
+            message = f"expected a name of its own, got {show(name)}, which input_specs[{taken[name]}] has"
+            yield Problem(place_of_spec, "S14", message)
+        taken.setdefault(name, position)

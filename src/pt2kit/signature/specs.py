@@ -1,0 +1,234 @@
+"""What one input or output of a graph is: argument descriptions, kinds, `InputSpec`, `OutputSpec`.
+
+The torch-free twins of the classes of the same names in torch; frozen. A spec is checked when it is made: it has the
+argument and the target that its kind needs (S11).
+
+Source: torch/export/graph_signature.py, torch 2.13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+from types import MappingProxyType
+from typing import Final
+
+from pt2kit.errors import GraphError
+
+Constant = int | float | bool | str | complex | None
+
+
+@dataclass(frozen=True, slots=True)
+class TensorArgument:
+    """A tensor, by the name of its value in the graph."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class TokenArgument:
+    """An effect token, by the name of its value in the graph."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class SymIntArgument:
+    """A symbolic integer, by the name of its value in the graph."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class SymFloatArgument:
+    """A symbolic float, by the name of its value in the graph."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class SymBoolArgument:
+    """A symbolic truth value, by the name of its value in the graph."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class CustomObjArgument:
+    """A custom object, by the name of its value in the graph.
+
+    Args:
+        name: the name of the value.
+        class_fqn: the qualified name of its class.
+    """
+
+    name: str
+    class_fqn: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantArgument:
+    """A constant of the calling convention.
+
+    Args:
+        name: the placeholder's name; "" for constant outputs, and for inputs of files before schema 5.3.
+        value: the constant itself.
+    """
+
+    name: str
+    value: Constant
+
+
+ArgumentSpec = (
+    TensorArgument
+    | SymIntArgument
+    | SymFloatArgument
+    | SymBoolArgument
+    | ConstantArgument
+    | CustomObjArgument
+    | TokenArgument
+)
+
+NAMED: Final = (
+    TensorArgument,
+    SymIntArgument,
+    SymFloatArgument,
+    SymBoolArgument,
+    CustomObjArgument,
+    TokenArgument,
+)
+"""The arguments that stand for a value of the graph."""
+
+_USER = (TensorArgument, SymIntArgument, SymFloatArgument, SymBoolArgument, CustomObjArgument, ConstantArgument)
+
+
+class InputKind(Enum):
+    """What a graph input is."""
+
+    USER_INPUT = auto()
+    PARAMETER = auto()
+    BUFFER = auto()
+    CONSTANT_TENSOR = auto()
+    CUSTOM_OBJ = auto()
+    TOKEN = auto()
+
+
+class OutputKind(Enum):
+    """What a graph output is."""
+
+    USER_OUTPUT = auto()
+    LOSS_OUTPUT = auto()
+    BUFFER_MUTATION = auto()
+    PARAMETER_MUTATION = auto()
+    GRADIENT_TO_PARAMETER = auto()
+    GRADIENT_TO_USER_INPUT = auto()
+    USER_INPUT_MUTATION = auto()
+    TOKEN = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class InputSpec:
+    """What one graph input is.
+
+    Args:
+        kind: the kind.
+        arg: the input itself.
+        target: the name in the module of a parameter, buffer, constant or custom object; None for the other kinds.
+        persistent: whether a buffer is in the state dict. It says nothing of the other kinds: torch leaves it behind
+            where a buffer became a constant, and no file has it.
+
+    Raises:
+        GraphError: the fields do not fit the kind (S11).
+    """
+
+    kind: InputKind
+    arg: ArgumentSpec
+    target: str | None
+    persistent: bool | None = None
+
+    def __post_init__(self) -> None:
+        _check_fit(self.kind, _INPUTS[self.kind], self.arg, self.target)
+        if self.kind is InputKind.BUFFER and not isinstance(self.persistent, bool):
+            message = f"InputSpec of kind BUFFER: expected persistent to be True or False, got {self.persistent!r}"
+            raise GraphError(message, rule="S11")
+
+    def __str__(self) -> str:
+        """The spec on one line, as torch prints it: "p_w: PARAMETER target='w'"."""
+        flag = "" if self.persistent is None else f" persistent={self.persistent}"
+        return _line(self.kind, self.arg, self.target) + flag
+
+
+@dataclass(frozen=True, slots=True)
+class OutputSpec:
+    """What one graph output is.
+
+    Args:
+        kind: the kind.
+        arg: the output itself.
+        target: for a mutation or gradient the parameter or buffer in the module, or the user input in the graph, that
+            it belongs to; None for the other kinds.
+
+    Raises:
+        GraphError: the fields do not fit the kind (S11).
+    """
+
+    kind: OutputKind
+    arg: ArgumentSpec
+    target: str | None
+
+    def __post_init__(self) -> None:
+        _check_fit(self.kind, _OUTPUTS[self.kind], self.arg, self.target)
+
+    def __str__(self) -> str:
+        """The spec on one line, as torch prints it: "add: BUFFER_MUTATION target='b'"."""
+        return _line(self.kind, self.arg, self.target)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    """What a kind needs: one of some arguments, and a target or none."""
+
+    arguments: tuple[type, ...]
+    target: bool
+
+
+_STATE = _Fit((TensorArgument,), target=True)
+
+_INPUTS: Final[Mapping[InputKind, _Fit]] = MappingProxyType(
+    {
+        InputKind.USER_INPUT: _Fit(_USER, target=False),
+        InputKind.PARAMETER: _STATE,
+        InputKind.BUFFER: _STATE,
+        InputKind.CONSTANT_TENSOR: _STATE,
+        InputKind.CUSTOM_OBJ: _Fit((CustomObjArgument,), target=True),
+        InputKind.TOKEN: _Fit((TokenArgument,), target=False),
+    }
+)
+
+_OUTPUTS: Final[Mapping[OutputKind, _Fit]] = MappingProxyType(
+    {
+        OutputKind.USER_OUTPUT: _Fit(_USER, target=False),
+        OutputKind.LOSS_OUTPUT: _Fit((TensorArgument,), target=False),
+        OutputKind.BUFFER_MUTATION: _STATE,
+        OutputKind.PARAMETER_MUTATION: _STATE,
+        OutputKind.GRADIENT_TO_PARAMETER: _STATE,
+        OutputKind.GRADIENT_TO_USER_INPUT: _STATE,
+        OutputKind.USER_INPUT_MUTATION: _STATE,
+        OutputKind.TOKEN: _Fit((TokenArgument,), target=False),
+    }
+)
+
+
+def _check_fit(kind: InputKind | OutputKind, fit: _Fit, arg: ArgumentSpec, target: str | None) -> None:
+    owner = f"{'InputSpec' if isinstance(kind, InputKind) else 'OutputSpec'} of kind {kind.name}"
+    if not isinstance(arg, fit.arguments):
+        expected = " or ".join(cls.__name__ for cls in fit.arguments)
+        raise GraphError(f"{owner}: expected an arg of {expected}, got {type(arg).__name__}", rule="S11")
+    if isinstance(target, str) is not fit.target or not isinstance(target, str | None):
+        expected = "a name" if fit.target else "None"
+        raise GraphError(f"{owner}: expected {expected} as target, got {target!r}", rule="S11")
+
+
+def _line(kind: InputKind | OutputKind, arg: ArgumentSpec, target: str | None) -> str:
+    return f"{arg.name}: {kind.name}" + ("" if target is None else f" target='{target}'")

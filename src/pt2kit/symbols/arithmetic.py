@@ -1,0 +1,221 @@
+"""Arithmetic on the values of expressions: exact where the numbers are exact, and never larger than a limit.
+
+Values are bool, int, Fraction and float. Integers and fractions stay exact, a float makes the result a float. Division
+and modulo round as in Python (down, the sign of the divisor), which is what torch does when it runs a program. Infinity
+is a float here, also torch's `int_oo`; a result that is not a number is an error. The bits a result needs are checked
+before it is computed where it can be far larger than what it is made of (powers, shifts).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Union
+
+from pt2kit.errors import ExpressionError, LimitError
+from pt2kit.symbols.expr import DEFAULT_LIMITS
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+Number = Union[int, float, "Fraction"]
+
+MAX_BITS = DEFAULT_LIMITS.bits
+
+
+def fraction(p: int, q: int) -> Number:
+    """p/q exactly: an int where it is whole, else a Fraction.
+
+    Raises:
+        ExpressionError: q is 0.
+        LimitError: p or q is too large.
+    """
+    if q == 0:
+        raise ExpressionError("division by zero")
+    if p % q == 0:
+        return checked(p // q)
+    from fractions import Fraction  # costs 2 ms to import, and few expressions hold a fraction
+
+    return checked(Fraction(p, q))
+
+
+def checked(value: Number) -> Number:
+    """The same value, a whole Fraction as an int.
+
+    Raises:
+        ExpressionError: it is not a number (nan).
+        LimitError: it needs more than `MAX_BITS` bits.
+    """
+    if isinstance(value, float):
+        if value != value:
+            raise ExpressionError("the result is not a number")
+        return value
+    bits = max(value.numerator.bit_length(), value.denominator.bit_length())
+    if bits > MAX_BITS:
+        raise LimitError(f"expected numbers of at most {MAX_BITS} bits, got one of {bits}")
+    return value.numerator if value.denominator == 1 else value
+
+
+def to_float(value: Number) -> float:
+    """The nearest double.
+
+    Raises:
+        ExpressionError: the number is too large for one.
+    """
+    try:
+        return float(value)
+    except OverflowError:
+        raise ExpressionError("the number is too large for a float") from None
+
+
+def add(args: Sequence[Number]) -> Number:
+    """The sum, from left to right."""
+    total: Number = 0
+    for arg in args:
+        total = checked(mixed(total, arg, lambda a, b: a + b))
+    return total
+
+
+def multiply(args: Sequence[Number]) -> Number:
+    """The product, from left to right."""
+    total: Number = 1
+    for arg in args:
+        total = checked(mixed(total, arg, lambda a, b: a * b))
+    return total
+
+
+def power(args: Sequence[Number]) -> Number:
+    """base ** exponent: exact for whole exponents of exact numbers, else a float."""
+    base, exponent = args
+    if isinstance(exponent, int) and not isinstance(base, float):
+        return _exact_power(base, exponent)
+    b, e = to_float(base), to_float(exponent)
+    if b == 0 and e < 0:
+        raise ExpressionError("division by zero")
+    if b < 0 and not (e.is_integer() or math.isinf(e)):
+        raise ExpressionError("a power of a negative number with a broken exponent is not real")
+    return checked(real(lambda: math.sqrt(b) if e == 0.5 else b**e))
+
+
+def _exact_power(base: int | Fraction, exponent: int) -> Number:
+    if exponent < 0 and base == 0:
+        raise ExpressionError("division by zero")
+    bits = max(base.numerator.bit_length(), base.denominator.bit_length())
+    if base not in (-1, 0, 1) and abs(exponent) * (bits - 1) > MAX_BITS:
+        raise LimitError(f"expected numbers of at most {MAX_BITS} bits, got a power that has more")
+    raised = base ** abs(exponent)
+    return checked(raised) if exponent >= 0 else fraction(raised.denominator, raised.numerator)
+
+
+def floor_divide(args: Sequence[Number]) -> Number:
+    """a // b rounded down, as an int where it is finite."""
+    a, b = args
+    if b == 0:
+        raise ExpressionError("division by zero")
+    return whole(math.floor, checked(mixed(a, b, _floor_quotient)))
+
+
+def _floor_quotient(a: Number, b: Number) -> Number:
+    # inf // 2 is nan in Python; torch floors the quotient instead.
+    return a / b if isinstance(a, float) and math.isinf(a) else a // b
+
+
+def modulo(args: Sequence[Number]) -> Number:
+    """a % b with the sign of b."""
+    a, b = args
+    if b == 0:
+        raise ExpressionError("modulo by zero")
+    return checked(real(lambda: mixed(a, b, lambda x, y: x % y)))
+
+
+def true_divide(args: Sequence[Number]) -> Number:
+    """a / b as the nearest double, also for integers that no double holds."""
+    a, b = args
+    if b == 0:
+        raise ExpressionError("division by zero")
+    try:
+        return checked(float(mixed(a, b, lambda x, y: x / y)))
+    except OverflowError:
+        raise ExpressionError("the number is too large for a float") from None
+
+
+def shift_left(args: Sequence[Number]) -> Number:
+    """a * 2**b for whole numbers, b not negative."""
+    a, b = integers(args)
+    if b < 0:
+        raise ExpressionError(f"expected a shift of at least 0, got {b}")
+    if a and b + a.bit_length() > MAX_BITS:
+        raise LimitError(f"expected numbers of at most {MAX_BITS} bits, got one of {b + a.bit_length()}")
+    return a << b if a else 0
+
+
+def shift_right(args: Sequence[Number]) -> Number:
+    """a // 2**b for whole numbers, b not negative."""
+    a, b = integers(args)
+    if b < 0:
+        raise ExpressionError(f"expected a shift of at least 0, got {b}")
+    return a >> min(b, MAX_BITS + 1)
+
+
+def natural_power(args: Sequence[Number]) -> Number:
+    """a ** b for whole numbers, b not negative."""
+    a, b = integers(args)
+    if b < 0:
+        raise ExpressionError(f"expected an exponent of at least 0, got {b}")
+    return power((a, b))
+
+
+def modular_indexing(args: Sequence[Number]) -> Number:
+    """(a // b) % c for whole numbers."""
+    a, b, c = integers(args)
+    return modulo((floor_divide((a, b)), c))
+
+
+def ceil_divide(args: Sequence[Number]) -> Number:
+    """a / b rounded up."""
+    a, b = args
+    return multiply((-1, floor_divide((multiply((-1, a)), b))))
+
+
+def whole(rounding: Callable[[Number], int], value: Number) -> Number:
+    """A number rounded to an int; infinity stays what it is."""
+    if isinstance(value, float) and math.isinf(value):
+        return value
+    return checked(rounding(value))
+
+
+def real(compute: Callable[[], Number]) -> Number:
+    """What `compute` yields, with Python's errors turned into ours.
+
+    Raises:
+        ExpressionError: it divides by zero, leaves the domain of a function, or is too large for a float.
+    """
+    try:
+        return compute()
+    except ZeroDivisionError:
+        raise ExpressionError("division by zero") from None
+    except ValueError:
+        raise ExpressionError("the function has no value there") from None
+    except OverflowError:
+        raise ExpressionError("the number is too large for a float") from None
+
+
+def mixed(a: Number, b: Number, operate: Callable[[Number, Number], Number]) -> Number:
+    """operate(a, b), with both as floats as soon as one is."""
+    if isinstance(a, float) != isinstance(b, float):
+        return operate(to_float(a), to_float(b))
+    return operate(a, b)
+
+
+def integers(args: Sequence[Number]) -> list[int]:
+    """The same numbers, if all of them are whole.
+
+    Raises:
+        ExpressionError: one is not.
+    """
+    numbers = []
+    for arg in args:
+        if not isinstance(arg, int):
+            raise ExpressionError(f"expected whole numbers, got {arg}")
+        numbers.append(arg)
+    return numbers

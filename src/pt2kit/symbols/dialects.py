@@ -1,0 +1,87 @@
+"""Text of either dialect -> tree, and the checks that go with a use: a size, a number, a truth value.
+
+Nothing is kept between calls. A program repeats few texts thousands of times: `parse_all` reads each distinct one once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pt2kit.symbols.evaluation import check_constants
+from pt2kit.symbols.expr import DEFAULT_LIMITS, Expr, Limits, fail
+from pt2kit.symbols.kinds import kind, require_int
+from pt2kit.symbols.plain import parse_str
+from pt2kit.symbols.srepr import parse_srepr
+
+_SREPR_PARTS = ("Symbol('", "Integer(", "Float('", "Rational(", "ExprCondPair(")
+
+
+def parse(text: str, *, where: str = "", limits: Limits = DEFAULT_LIMITS) -> Expr:
+    """Reads an expression of either dialect; srepr is known by what only it writes (`Integer(`, ...).
+
+    Args:
+        text: `expr_str` as it stands in a file.
+        where: the place to name in errors.
+        limits: what the expression may cost.
+
+    Returns:
+        The tree; both dialects of one expression give equal trees where its symbols have torch's usual assumptions.
+        Cost: linear in the text, about 15 microseconds for 100 characters.
+
+    Raises:
+        ExpressionError: no expression of either dialect.
+        LimitError: longer, larger or deeper than `limits` allow.
+    """
+    if not text or text.isspace():
+        fail(where, "expected an expression, got an empty text")
+    if any(part in text for part in _SREPR_PARTS):
+        return parse_srepr(text, where=where, limits=limits)
+    return parse_str(text, where=where, limits=limits)
+
+
+def parse_size(text: str, *, where: str = "", limits: Limits = DEFAULT_LIMITS) -> Expr:
+    """Reads an expression that must be usable as a size, stride or other int.
+
+    Raises:
+        ExpressionError: no expression, or one that yields no int or has no value whatever its symbols are.
+        LimitError: too large, or a part of it without symbols is.
+    """
+    expr = require_int(parse(text, where=where, limits=limits), where=where)
+    return check_constants(expr, where=where)
+
+
+def parse_number(text: str, *, where: str = "", limits: Limits = DEFAULT_LIMITS) -> Expr:
+    """Reads an expression that must yield an int or a float, as a SymFloat may.
+
+    Raises:
+        ExpressionError: no expression, or one that yields a truth value or has no value whatever its symbols are.
+        LimitError: too large, or a part of it without symbols is.
+    """
+    expr = parse(text, where=where, limits=limits)
+    if kind(expr, where=where) == "bool":
+        fail(where, "expected an expression that yields a number, got one that yields a bool")
+    return check_constants(expr, where=where)
+
+
+def parse_truth(text: str, *, where: str = "", limits: Limits = DEFAULT_LIMITS) -> Expr:
+    """Reads an expression that must yield a truth value, as a SymBool does.
+
+    Raises:
+        ExpressionError: no expression, or one that yields a number or has no value whatever its symbols are.
+        LimitError: too large, or a part of it without symbols is.
+    """
+    expr = parse(text, where=where, limits=limits)
+    found = kind(expr, where=where)
+    if found != "bool":
+        fail(where, f"expected an expression that yields a bool, got one that yields a {found}")
+    return check_constants(expr, where=where)
+
+
+def parse_all(texts: Iterable[str], *, where: str = "", limits: Limits = DEFAULT_LIMITS) -> dict[str, Expr]:
+    """Reads every distinct text once: text -> tree, in the order of first appearance.
+
+    Raises:
+        ExpressionError: one of them is no expression.
+        LimitError: one of them is longer, larger or deeper than `limits` allow.
+    """
+    return {text: parse(text, where=where, limits=limits) for text in dict.fromkeys(texts)}

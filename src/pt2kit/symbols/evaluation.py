@@ -1,0 +1,220 @@
+"""Tree + values of its symbols -> an int, a float or a truth value.
+
+Only what the result needs is required to have a value: the branch of a `Piecewise` or `Where` that is not taken may
+divide by zero or name a symbol without a value, as in the Python text that torch makes of an expression.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Union
+
+from pt2kit.errors import ExpressionError, LimitError
+from pt2kit.symbols.arithmetic import Number, checked, fraction, to_float
+from pt2kit.symbols.expr import Boolean, Call, Expr, Float, Infinity, Integer, Leaf, Rational, Symbol, fold, quote
+from pt2kit.symbols.kinds import Kind, kind, symbol_kind
+from pt2kit.symbols.numeric import NUMERIC, Numeric
+from pt2kit.symbols.printer import to_str
+
+_Error = ExpressionError | LimitError
+# A part without a value is carried as the error that says why, and raised if the result needs it. A pair is the value
+# and the condition inside a Piecewise.
+_Result = Union[Number, _Error, tuple["_Result", "_Result"]]  # noqa: UP007 - names itself, so | has no left side yet
+
+
+def evaluate(expr: Expr, values: Mapping[str, int | float | bool], *, where: str = "") -> int | float | bool:
+    """Computes an expression.
+
+    Args:
+        expr: the tree.
+        values: symbol name -> value; others are ignored.
+        where: the place to name in errors.
+
+    Returns:
+        An int, float or bool, as `kind` says; `inf` may stand for an unbounded int. Exact quotients (`s0/2`) become
+        floats at the very end, so `floor(s0/2)` is exact.
+
+    Raises:
+        ExpressionError: a symbol has no value, a function is called with what it does not take (0 as divisor, -1 to
+            sqrt), or the result is not a number or too large for a float.
+        LimitError: an integer needs more than 4096 bits; powers and shifts are refused before they are computed.
+    """
+    found = kind(expr, where=where)
+
+    def leaf(node: Leaf) -> _Result:
+        if not isinstance(node, Symbol):
+            return _constant(node)
+        try:
+            return _given(node, values[node.name])
+        except KeyError:
+            return ExpressionError(f"expected a value for the symbol {node.name}, got none")
+
+    result = fold(expr, leaf, _call)
+    try:
+        return _as_kind(result, found)
+    except (ExpressionError, LimitError) as error:
+        raise type(error)(f"{where or 'expression'}: {error}, in {quote(to_str(expr))}") from None
+
+
+def check_constants(expr: Expr, *, where: str = "") -> Expr:
+    """The same expression, if every part of it without symbols has a value.
+
+    Raises:
+        ExpressionError: some part divides by zero or the like, whatever its symbols are.
+        LimitError: some part needs a number of more than 4096 bits.
+    """
+
+    def call(node: Call, args: list[_Result | None]) -> _Result | None:
+        for place in _DIVISORS.get(node.function, ()):
+            if args[place] == 0:
+                raise ExpressionError(f"{where or 'expression'}: division by zero (in {quote(to_str(node))})")
+        known = [arg for arg in args if arg is not None]
+        if len(known) < len(args):
+            return None
+        result = _call(node, known)
+        if isinstance(result, _Error):
+            raise type(result)(f"{where or 'expression'}: {result}")
+        return result
+
+    fold(expr, lambda leaf: None if isinstance(leaf, Symbol) else _constant(leaf), call)
+    return expr
+
+
+def _constant(leaf: Integer | Rational | Float | Boolean | Infinity) -> _Result:
+    match leaf:
+        case Rational(p, q):
+            return fraction(p, q)
+        case Float(text, _):
+            return float(text)
+        case Infinity(negative, _):
+            return float("-inf") if negative else float("inf")
+        case Integer(value) | Boolean(value):
+            return value
+
+
+def _given(symbol: Symbol, value: object) -> _Result:
+    expected = symbol_kind(symbol)
+    if not isinstance(value, int | float) or (isinstance(value, bool) and expected != "any"):
+        return ExpressionError(f"expected a number as {symbol.name}, got {type(value).__name__}")
+    if isinstance(value, float) and expected == "int":
+        return ExpressionError(f"expected an int as {symbol.name}, got {value}")
+    try:
+        return checked(value)
+    except (ExpressionError, LimitError) as error:
+        return error
+
+
+def _call(node: Call, args: Sequence[_Result]) -> _Result:
+    chosen = _LAZY.get(node.function)
+    if chosen is not None:
+        return chosen(args)
+    values: list[Number] = []
+    for arg in args:
+        if isinstance(arg, _Error):
+            return arg
+        if isinstance(arg, tuple):
+            return ExpressionError("expected a value, got a pair that belongs in a Piecewise")
+        values.append(arg)
+    try:
+        return _STRICT[node.function](values)
+    except (ExpressionError, LimitError) as error:
+        return type(error)(f"{error} (in {quote(to_str(node))})")
+
+
+def _as_kind(result: _Result, found: Kind) -> int | float | bool:
+    if isinstance(result, _Error):
+        raise result
+    if isinstance(result, tuple):
+        raise ExpressionError("expected a value, got a pair that belongs in a Piecewise")
+    if found == "bool":
+        return bool(result)
+    if found == "float" or (found == "any" and not isinstance(result, int)):
+        return to_float(result)
+    if isinstance(result, int | float):
+        return result
+    raise ExpressionError(f"expected a whole number, got {result}")
+
+
+def _pair(args: Sequence[_Result]) -> _Result:
+    return args[0], args[1]
+
+
+def _piecewise(args: Sequence[_Result]) -> _Result:
+    for arg in args:
+        value, condition = arg if isinstance(arg, tuple) else (arg, True)
+        if isinstance(condition, _Error):
+            return condition
+        if condition:
+            return value
+    return ExpressionError("expected one of the conditions of Piecewise to hold, got none that does")
+
+
+def _where(args: Sequence[_Result]) -> _Result:
+    condition, then, otherwise = args
+    if isinstance(condition, _Error):
+        return condition
+    return then if condition else otherwise
+
+
+def _until(stop: bool) -> Callable[[Sequence[_Result]], _Result]:
+    """The rule of And (stops at the first false) and Or (stops at the first true)."""
+
+    def rule(args: Sequence[_Result]) -> _Result:
+        for arg in args:
+            if isinstance(arg, _Error):
+                return arg
+            if bool(arg) is stop:
+                return stop
+        return not stop
+
+    return rule
+
+
+def _bitwise(operate: Callable[[int, int], int]) -> Numeric:
+    def rule(args: Sequence[Number]) -> Number:
+        a, b = args
+        if not (isinstance(a, int) and isinstance(b, int)):
+            raise ExpressionError(f"expected whole numbers or truth values, got {a} and {b}")
+        return operate(a, b)
+
+    return rule
+
+
+# Which arguments must not be 0, whatever the others are.
+_DIVISORS: Mapping[str, tuple[int, ...]] = MappingProxyType(
+    {
+        "ModularIndexing": (1, 2),
+        **dict.fromkeys(("FloorDiv", "CleanDiv", "CeilDiv", "Mod", "PythonMod"), (1,)),
+        **dict.fromkeys(("IntTrueDiv", "FloatTrueDiv", "TrueDiv"), (1,)),
+    }
+)
+
+_LAZY: Mapping[str, Callable[[Sequence[_Result]], _Result]] = MappingProxyType(
+    {
+        "ExprCondPair": _pair,
+        "Piecewise": _piecewise,
+        "Where": _where,
+        "ITE": _where,
+        "And": _until(stop=False),
+        "Or": _until(stop=True),
+    }
+)
+
+_STRICT: Mapping[str, Numeric] = MappingProxyType(
+    {
+        **NUMERIC,
+        "Equality": lambda args: args[0] == args[1],
+        "Unequality": lambda args: args[0] != args[1],
+        "GreaterThan": lambda args: args[0] >= args[1],
+        "LessThan": lambda args: args[0] <= args[1],
+        "StrictGreaterThan": lambda args: args[0] > args[1],
+        "StrictLessThan": lambda args: args[0] < args[1],
+        "Not": lambda args: not args[0],
+        "Xor": lambda args: sum(map(bool, args)) % 2 == 1,
+        "BitwiseFn_bitwise_and": _bitwise(operator.and_),
+        "BitwiseFn_bitwise_or": _bitwise(operator.or_),
+        "BitwiseFn_bitwise_xor": _bitwise(operator.xor),
+    }
+)

@@ -1,0 +1,201 @@
+"""An entry of `guards_code` (schema 8.14 and later) -> an expression over the inputs it names.
+
+    (L['x'].size()[0] // 2) + L['y'].size()[1] >= 2
+
+An entry is a Python condition that torch pastes into a function and runs. Here it is read by a grammar of its own,
+smaller than Python's: every text it accepts is a Python expression with that meaning, made of numbers, operators, the
+functions in `_CALLS`, references to inputs, and nothing else. Nothing is run.
+
+A reference is a path into the arguments (`L['d']['k']`, `L['args'][0]`, `L['nt'].field`), alone or followed by
+`.size()[i]`, `.stride()[i]`, `.storage_offset()` or `.item()`. In the expression it is a symbol named by its text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+from pt2kit.symbols.algebra import Operand, minus, multiply
+from pt2kit.symbols.evaluation import check_constants
+from pt2kit.symbols.expr import (
+    DEFAULT_LIMITS,
+    ONE,
+    TRUE,
+    Boolean,
+    Call,
+    Expr,
+    Infinity,
+    Integer,
+    Leaf,
+    Limits,
+    Symbol,
+    fail,
+    free_symbols,
+    quote,
+)
+from pt2kit.symbols.functions import OPAQUE, make_call
+from pt2kit.symbols.infix import Binary, Grammar, Unary, parse_infix
+from pt2kit.symbols.kinds import kind
+from pt2kit.symbols.plain import (
+    NUMBER,
+    add_operator,
+    call_operator,
+    chain_operator,
+    not_operator,
+    plus_operator,
+    subtract_operator,
+)
+from pt2kit.symbols.srepr import whole_number
+
+Property = Literal["value", "size", "stride", "storage_offset", "item"]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A number or truth value that a guard takes from an input.
+
+    Args:
+        text: the reference as written, which is also the name of its symbol.
+        path: the steps from the arguments to the input: a str or int for `[key]`, `(name,)` for `.name`.
+        what: the input itself ("value"), or what is asked of the tensor there.
+        index: the dimension of a size or stride, else None.
+    """
+
+    text: str
+    path: tuple[str | int | tuple[str], ...]
+    what: Property
+    index: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """One condition on the inputs: its text, the expression that must be true, and what it takes from the inputs."""
+
+    text: str
+    expr: Expr
+    sources: tuple[Source, ...]
+
+
+_KEY = r"\[(?:'[^'\"\\\x00-\x1f\x7f]*'|\"[^'\"\\\x00-\x1f\x7f]*\"|-?\d+)\]"
+_FIELD = r"\.[A-Za-z]\w*(?![\w(])"
+_PROPERTY = r"\.(?:(?:size|stride)\(\)\[\d+\]|storage_offset\(\)|item\(\))"
+_SOURCE = rf"L(?=\[['\"])(?:{_KEY}|{_FIELD})+(?:{_PROPERTY})?"
+_OPERATOR = r"(?:and|or|not)\b|\*\*|//|<=|>=|==|!=|[-+*/%<>&|^(),]"
+_NAME = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"
+_TOKEN = rf"{NUMBER}|(?P<op>{_OPERATOR})|(?P<source>{_SOURCE})|(?P<name>{_NAME})"
+_STEP = rf"({_KEY})|({_FIELD})|\.(\w+)\(\)(?:\[(\d+)\])?"
+
+
+def parse_guard(text: str, *, where: str = "", limits: Limits = DEFAULT_LIMITS) -> Guard:
+    """Reads one entry of `guards_code`.
+
+    Args:
+        text: the entry.
+        where: the place to name in errors.
+        limits: what it may cost.
+
+    Returns:
+        The condition. `evaluate(guard.expr, values)` computes it from values named by `source.text`.
+
+    Raises:
+        ExpressionError: not a condition of this grammar.
+        LimitError: longer, larger or deeper than `limits` allow.
+
+    Source: torch/export/exported_program.py and torch/utils/_sympy/printers.py (PythonPrinter), 2.10 to 2.13.
+    """
+    if not text or text.isspace():
+        fail(where, "expected a condition, got an empty text")
+    expr = parse_infix(text, _GRAMMAR, where, limits)
+    if kind(expr, where=where) not in ("bool", "any"):
+        fail(where, f"expected a condition, got a number in {quote(text)}")
+    check_constants(expr, where=where)
+    return Guard(text, expr, tuple(_source(symbol.name, where, limits) for symbol in free_symbols(expr)))
+
+
+def _source(text: str, where: str, limits: Limits) -> Source:
+    path: list[str | int | tuple[str]] = []
+    what: Property = "value"
+    index = None
+    for step in re.finditer(_STEP, text[1:], re.ASCII):
+        key, field, method, number = step.groups()
+        if key is not None:
+            inside = key[1:-1]
+            path.append(inside[1:-1] if inside[0] in "'\"" else whole_number(inside, where, limits))
+        elif field is not None:
+            path.append((field[1:],))
+        else:
+            what = _PROPERTIES[method]
+            index = None if number is None else whole_number(number, where, limits)
+    return Source(text, tuple(path), what, index)
+
+
+def _name(written: str, where: str) -> Expr:
+    leaf = _NAMES.get(written)
+    if leaf is not None:
+        return leaf
+    if not written.startswith("L["):
+        fail(where, f"expected a number or a reference to an input like L['x'].size()[0], got {quote(written)}")
+    return Symbol(written, (("integer", True),) if written.endswith("]") and "()[" in written else ())
+
+
+def _call(name: str, args: Sequence[Expr], where: str, limits: Limits) -> Operand:
+    if name == "cast_symbool_to_symint_guardless" and len(args) == 1:
+        pairs = (Call("ExprCondPair", (ONE, args[0])), Call("ExprCondPair", (Integer(0), TRUE)))
+        return Call("Piecewise", pairs)
+    if name == "round":
+        return make_call("RoundToInt" if len(args) == 1 else "RoundDecimal", args, where)
+    function = _CALLS.get(name)
+    if function is None:
+        fail(where, f"expected a function that torch writes into guards, got {quote(name)}")
+    return make_call(function, args, where)
+
+
+_PROPERTIES: Mapping[str, Property] = MappingProxyType(
+    {"size": "size", "stride": "stride", "storage_offset": "storage_offset", "item": "item"}
+)
+_NAMES: Mapping[str, Leaf] = MappingProxyType(
+    {"True": TRUE, "False": Boolean(False), "math.inf": Infinity(), "inf": Infinity()}
+)
+_CALLS: Mapping[str, str] = MappingProxyType(
+    {
+        "abs": "Abs",
+        "max": "Max",
+        "min": "Min",
+        "math.floor": "FloorToInt",
+        "math.ceil": "CeilToInt",
+        "math.trunc": "TruncToInt",
+        "torch.sym_float": "ToFloat",
+        "torch._sym_sqrt": "OpaqueUnaryFn_sqrt",
+        "IsNonOverlappingAndDenseIndicator": "IsNonOverlappingAndDenseIndicator",
+        **{f"math.{name}": f"OpaqueUnaryFn_{name}" for name in OPAQUE},
+    }
+)
+_BINARY: Mapping[str, tuple[int, int, Binary]] = MappingProxyType(
+    {
+        "or": (2, 2, chain_operator("Or")),
+        "and": (4, 4, chain_operator("And")),
+        "<": (10, 11, call_operator("StrictLessThan")),
+        "<=": (10, 11, call_operator("LessThan")),
+        ">": (10, 11, call_operator("StrictGreaterThan")),
+        ">=": (10, 11, call_operator("GreaterThan")),
+        "==": (10, 11, call_operator("Equality")),
+        "!=": (10, 11, call_operator("Unequality")),
+        "|": (20, 20, call_operator("BitwiseFn_bitwise_or")),
+        "^": (22, 22, call_operator("BitwiseFn_bitwise_xor")),
+        "&": (24, 24, call_operator("BitwiseFn_bitwise_and")),
+        "+": (40, 40, add_operator),
+        "-": (40, 40, subtract_operator),
+        "*": (50, 50, multiply),
+        "/": (50, 50, call_operator("TrueDiv")),
+        "//": (50, 50, call_operator("FloorDiv")),
+        "%": (50, 50, call_operator("PythonMod")),
+        "**": (70, 71, call_operator("Pow")),
+    }
+)
+_UNARY: Mapping[str, tuple[int, Unary]] = MappingProxyType(
+    {"not": (6, not_operator), "-": (60, minus), "+": (60, plus_operator)}
+)
+_GRAMMAR = Grammar(_TOKEN, _BINARY, _UNARY, _name, _call, "", conditional=True)

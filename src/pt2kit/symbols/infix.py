@@ -1,0 +1,233 @@
+"""Infix text -> tree, by a grammar given as data: the engine under the str dialect and under guards.
+
+Operator precedence with two explicit stacks, one pass, no recursion. It knows operators, brackets, calls and
+`a if c else b`; which tokens, operators, names and functions exist, and what they build, the grammar says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, NoReturn
+
+from pt2kit.errors import LimitError
+from pt2kit.symbols.algebra import Operand, close
+from pt2kit.symbols.expr import TRUE, Call, Expr, Integer, Limits, check_size, fail, measure, quote
+from pt2kit.symbols.floats import float_from, float_of
+from pt2kit.symbols.srepr import whole_number
+
+Binary = Callable[[Operand, Operand, str, Limits], Operand]
+Unary = Callable[[Operand, str, Limits], Operand]
+
+
+class Grammar(NamedTuple):
+    """What an infix text may hold.
+
+    Args:
+        token: a pattern (ASCII) with the groups `float`, `int`, `name` and `op`, tried at every position after spaces.
+        binary: operator -> (precedence, how tight it must be to stand to its left unbracketed, what it builds). The
+            second number is above the first for operators that group from the right or do not chain.
+        unary: operator -> (precedence, what it builds).
+        name: what a name that no bracket follows stands for.
+        call: what a name and its bracketed arguments build.
+        pairs_in: the function whose arguments are bracketed pairs, or "".
+        conditional: whether `a if c else b` exists.
+    """
+
+    token: str
+    binary: Mapping[str, tuple[int, int, Binary]]
+    unary: Mapping[str, tuple[int, Unary]]
+    name: Callable[[str, str], Expr]
+    call: Callable[[str, Sequence[Expr], str, Limits], Operand]
+    pairs_in: str
+    conditional: bool
+
+
+class _Frame:
+    """An operator or an opening bracket that waits for what is right of it; only its reader holds it.
+
+    Args:
+        kind: "binary", "unary", "bracket", "call", "if" or "else".
+        text: the operator, or the function before the bracket.
+        precedence: how tightly it binds; -1 for brackets and conditionals.
+        first: for brackets, the number of operands before the first argument.
+    """
+
+    __slots__ = ("first", "kind", "precedence", "text")
+
+    def __init__(self, kind: str, text: str, precedence: int, first: int) -> None:
+        self.kind = kind
+        self.text = text
+        self.precedence = precedence
+        self.first = first
+
+
+def parse_infix(text: str, grammar: Grammar, where: str, limits: Limits) -> Expr:
+    """Reads one expression.
+
+    Raises:
+        ExpressionError: the text does not follow the grammar.
+        LimitError: longer, larger or deeper than `limits` allow.
+    """
+    if len(text) > limits.text:
+        fail(where, f"expected at most {limits.text} characters, got {len(text)}", LimitError)
+    expr = _Reader(text, grammar, where, limits).read()
+    if 3 * len(text) > min(limits.depth, limits.nodes):  # a shorter text cannot make a larger tree
+        check_size(*measure(expr), where, limits)
+    return expr
+
+
+class _Reader:
+    """The two stacks of one reading."""
+
+    __slots__ = ("at", "frames", "grammar", "limits", "match", "operands", "text", "where")
+
+    def __init__(self, text: str, grammar: Grammar, where: str, limits: Limits) -> None:
+        self.text = text
+        self.grammar = grammar
+        self.where = where
+        self.limits = limits
+        self.match = re.compile(grammar.token, re.ASCII).match
+        self.at = 0
+        self.frames: list[_Frame] = []
+        self.operands: list[Operand] = []
+
+    def read(self) -> Expr:
+        wants_operand = True
+        token = self._next()
+        while token is not None:
+            if len(self.operands) + len(self.frames) > self.limits.nodes:
+                fail(self.where, f"expected at most {self.limits.nodes} parts, got more", LimitError)
+            wants_operand = self._operand(token) if wants_operand else self._operator(token)
+            token = self._next()
+        if wants_operand:
+            self._refuse("a value", self.at)
+        self._reduce(-1)
+        if self.frames:
+            self._refuse("'else'" if self.frames[-1].kind == "if" else "')'", self.at)
+        return close(self.operands[0])
+
+    def _next(self) -> re.Match[str] | None:
+        text = self.text
+        while self.at < len(text) and text[self.at] == " ":
+            self.at += 1
+        if self.at == len(text):
+            return None
+        token = self.match(text, self.at)
+        if token is None:
+            self._refuse("a number, a name or an operator", self.at)
+        self.at = token.end()
+        return token
+
+    def _operand(self, token: re.Match[str]) -> bool:
+        """Takes a token where a value must stand; tells whether a value must still follow."""
+        written = token[0]
+        match token.lastgroup:
+            case "float":
+                self.operands.append(float_from(float(float_of(written, where=self.where).text)))
+            case "int":
+                self.operands.append(Integer(whole_number(written, self.where, self.limits)))
+            case "op" if written in self.grammar.unary:
+                precedence = self.grammar.unary[written][0]
+                if written == "not" and self.frames and self.frames[-1].precedence > precedence:
+                    self._refuse("brackets around 'not'", token.start())
+                self.frames.append(_Frame("unary", written, precedence, 0))
+                return True
+            case "op" if written == "(":
+                self.frames.append(_Frame("bracket", "", -1, len(self.operands)))
+                return True
+            case "op" if written == ")" and self._is_open_call():
+                self._close_bracket(())
+            case "op":
+                self._refuse("a value", token.start())
+            case _ if self.text.startswith("(", self.at):
+                self.at += 1
+                self.frames.append(_Frame("call", written, -1, len(self.operands)))
+                return True
+            case _:
+                self.operands.append(self.grammar.name(written, self.where))
+        return False
+
+    def _is_open_call(self) -> bool:
+        return bool(self.frames) and self.frames[-1].kind == "call" and self.frames[-1].first == len(self.operands)
+
+    def _operator(self, token: re.Match[str]) -> bool:
+        """Takes a token after a value; tells whether a value must follow."""
+        written = token[0]
+        binary = self.grammar.binary.get(written)
+        if binary is not None:
+            precedence, left, _ = binary
+            self._reduce(left)
+            if self.frames and self.frames[-1].precedence == precedence < left and written != "**":
+                self._refuse(f"brackets around one of two comparisons, not {written!r}", token.start())
+            self.frames.append(_Frame("binary", written, precedence, 0))
+            return True
+        if written == ",":
+            self._reduce(-1)
+            if not (self.frames and self.frames[-1].kind in ("call", "bracket")):
+                self._refuse("the end", token.start())
+            self.operands[-1] = close(self.operands[-1])
+            return True
+        if written == ")":
+            self._reduce(-1)
+            if not (self.frames and self.frames[-1].kind in ("call", "bracket")):
+                self._refuse("the end", token.start())
+            first = self.frames[-1].first
+            args = tuple(close(operand) for operand in self.operands[first:])
+            del self.operands[first:]
+            self._close_bracket(args)
+            return False
+        if not (self.grammar.conditional and written in ("if", "else")):
+            self._refuse("an operator", token.start())
+        return self._conditional(written, token.start())
+
+    def _close_bracket(self, args: tuple[Expr, ...]) -> None:
+        frame = self.frames.pop()
+        outer = self.frames[-1] if self.frames else None
+        if frame.kind == "call":
+            self.operands.append(self.grammar.call(frame.text, args, self.where, self.limits))
+        elif len(args) == 1:
+            self.operands.append(args[0])
+        elif len(args) == 2 and outer is not None and outer.kind == "call" and outer.text == self.grammar.pairs_in:
+            self.operands.append(Call("ExprCondPair", args))
+        else:
+            self._refuse("one value in brackets", self.at - 1)
+
+    def _conditional(self, written: str, at: int) -> bool:
+        self._reduce(0)
+        if written == "else":
+            if not (self.frames and self.frames[-1].kind == "if"):
+                self._refuse("'if' before 'else'", at)
+            self.frames[-1].kind = "else"
+        else:
+            self.frames.append(_Frame("if", "", -1, 0))
+        return True
+
+    def _reduce(self, precedence: int) -> None:
+        """Builds every waiting operator that binds at least that tightly; -1 also finishes conditionals."""
+        frames, operands, grammar = self.frames, self.operands, self.grammar
+        while frames:
+            frame = frames[-1]
+            if frame.kind == "binary" and frame.precedence >= precedence:
+                right = operands.pop()
+                left = operands.pop()
+                operands.append(grammar.binary[frame.text][2](left, right, self.where, self.limits))
+            elif frame.kind == "unary" and frame.precedence >= precedence:
+                operands.append(grammar.unary[frame.text][1](operands.pop(), self.where, self.limits))
+            elif frame.kind == "else" and precedence < 0:
+                otherwise, condition, value = (close(operands.pop()) for _ in range(3))
+                operands.append(_choice(value, condition, otherwise))
+            else:
+                return
+            frames.pop()
+
+    def _refuse(self, expected: str, at: int) -> NoReturn:
+        got = quote(self.text[at:]) if at < len(self.text) else "the end"
+        fail(self.where, f"expected {expected} at character {at}, got {got} in {quote(self.text)}")
+
+
+def _choice(value: Expr, condition: Expr, otherwise: Expr) -> Expr:
+    first = Call("ExprCondPair", (value, condition))
+    if isinstance(otherwise, Call) and otherwise.function == "Piecewise":
+        return Call("Piecewise", (first, *otherwise.args))
+    return Call("Piecewise", (first, Call("ExprCondPair", (otherwise, TRUE))))

@@ -1,0 +1,178 @@
+"""Sizes, strides, offsets and devices as a file states them -> accepted, or the error that says what is wrong.
+
+Everything is decided in Python integers, which do not wrap, before any byte of the tensor is touched.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+from pt2kit.archive.record_name import show_name
+from pt2kit.errors import LimitError, PayloadError, UnsupportedError
+from pt2kit.schema import Device
+
+INT64_MAX: Final = (1 << 63) - 1
+"""The largest size, stride or offset: torch and numpy count in 64 bits with a sign."""
+
+MAX_NDIM: Final = 64
+"""Dimensions of a tensor: numpy's limit since 2.0, and torch's for every operator that iterates."""
+
+MAX_EXPANDED_BYTES: Final = 1 << 30
+"""What a copy may take if its tensor's storage is smaller than it (stride 0, overlapping windows, sparse zeros)."""
+
+MAX_DEVICE_INDEX: Final = 127
+"""torch keeps the index of a device in 8 bits with a sign."""
+
+DEVICE_TYPES: Final = frozenset(
+    (
+        *("cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga", "maia", "xla"),
+        *("lazy", "vulkan", "mps", "meta", "hpu", "mtia", "privateuseone"),
+        # What others rename `privateuseone` to: Ascend, Cambricon, Moore Threads, Spyre, torch's own example.
+        *("npu", "mlu", "musa", "spyre", "openreg"),
+    )
+)
+"""Source: c10/core/DeviceType.cpp (2.13)."""
+
+
+def numel(sizes: Sequence[int]) -> int:
+    """The number of elements; 1 for no dimensions."""
+    return math.prod(sizes)
+
+
+def contiguous_strides(sizes: Sequence[int]) -> tuple[int, ...]:
+    """The strides, in elements, that torch gives a row-major tensor; a size of 0 counts as 1."""
+    strides, step = [], 1
+    for size in reversed(sizes):
+        strides.append(step)
+        step *= max(size, 1)
+    return tuple(reversed(strides))
+
+
+def is_contiguous(sizes: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether elements lie one after another in row-major order; strides of dimensions of size 1 do not count."""
+    if 0 in sizes:
+        return True
+    step = 1
+    for size, stride in zip(reversed(sizes), reversed(strides), strict=True):
+        if size != 1:
+            if stride != step:
+                return False
+            step *= size
+    return True
+
+
+def extent(sizes: Sequence[int], strides: Sequence[int], storage_offset: int, itemsize: int) -> int:
+    """The bytes that a storage must have for a tensor: up to the end of its last element; 0 if it has no element.
+
+    Args:
+        sizes, strides, storage_offset: in elements, none negative, as many sizes as strides.
+        itemsize: bytes per element.
+    """
+    if 0 in sizes:
+        return 0
+    last = storage_offset + sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
+    return (last + 1) * itemsize
+
+
+def check_geometry(
+    where: str,
+    sizes: Sequence[int],
+    strides: Sequence[int],
+    storage_offset: int,
+    dtype_name: str,
+    itemsize: int,
+    nbytes: int,
+) -> None:
+    """Check that a tensor is well formed and lies inside its storage.
+
+    Args:
+        where: what messages call the tensor.
+        sizes, strides, storage_offset: in elements, any integers.
+        dtype_name, itemsize: its element type, and bytes per element.
+        nbytes: length of the storage in bytes.
+
+    Raises:
+        PayloadError: a number out of range (P7), too many elements (P8), or an extent beyond the storage (P9).
+        LimitError: more than 64 dimensions (P7).
+    """
+    check_shape(where, sizes, strides, storage_offset, itemsize)
+    needed = extent(sizes, strides, storage_offset, itemsize)
+    if needed > nbytes:
+        hint = "; it was saved without its data (a fake tensor)" if nbytes == 0 else ""
+        raise PayloadError(
+            f"{where}: expected at least {needed} bytes (sizes {list(sizes)}, strides {list(strides)}, "
+            f"storage_offset {storage_offset}, {dtype_name}), got {nbytes}{hint}",
+            rule="P9",
+        )
+
+
+def check_shape(
+    where: str, sizes: Sequence[int], strides: Sequence[int], storage_offset: int = 0, itemsize: int = 1
+) -> None:
+    """Check the numbers of a tensor that may have no storage; see `check_geometry`.
+
+    Raises:
+        PayloadError: a number out of range (P7), too many elements (P8).
+        LimitError: more than 64 dimensions (P7).
+    """
+    if len(sizes) > MAX_NDIM:
+        raise LimitError(f"{where}: sizes: expected at most {MAX_NDIM} dimensions, got {len(sizes)}", rule="P7")
+    if len(sizes) != len(strides):
+        raise PayloadError(
+            f"{where}: expected one stride per size, got {len(sizes)} sizes and {len(strides)} strides", rule="P7"
+        )
+    for field, values in (("sizes", sizes), ("strides", strides), ("storage_offset", (storage_offset,))):
+        for value in values:
+            if not 0 <= value <= INT64_MAX:
+                raise PayloadError(f"{where}: {field}: expected 0 to 2**63 - 1, got {show_integer(value)}", rule="P7")
+    # A size of 0 does not excuse the others: numpy and torch multiply all of them.
+    if (total := math.prod(size or 1 for size in sizes) * itemsize) > INT64_MAX:
+        raise PayloadError(
+            f"{where}: sizes: expected at most 2**63 - 1 bytes, got {total} for {list(sizes)} of {itemsize} bytes each",
+            rule="P8",
+        )
+
+
+def check_device(where: str, device: Device) -> None:
+    """Check that a device is one that torch could have; it says where the bytes lay, and changes nothing in them.
+
+    Raises:
+        UnsupportedError: an unknown type, or an index out of range (P6).
+    """
+    if device.type not in DEVICE_TYPES:
+        raise UnsupportedError(
+            f"{where}: device: expected a device type of torch (cpu, cuda, mps, xpu, …), "
+            f"got {show_name(device.type[:40])!s}",
+            rule="P6",
+        )
+    if device.index is not None and not 0 <= device.index <= MAX_DEVICE_INDEX:
+        raise UnsupportedError(
+            f"{where}: device: expected an index from 0 to {MAX_DEVICE_INDEX}, got {show_integer(device.index)}",
+            rule="P6",
+        )
+
+
+def check_copy(where: str, needed: int, held: int) -> None:
+    """Check that a copy is not much larger than what it is made from, as expanded and sparse tensors can make it.
+
+    Args:
+        where: what messages call the tensor.
+        needed: bytes of the copy.
+        held: bytes that hold the elements in the file.
+
+    Raises:
+        LimitError: `needed` is more than both `held` and `MAX_EXPANDED_BYTES` (P16).
+    """
+    if needed > max(held, MAX_EXPANDED_BYTES):
+        raise LimitError(
+            f"{where}: expected a copy of at most {max(held, MAX_EXPANDED_BYTES)} bytes, "
+            f"got {needed} from {held} stored; read the parts, or index the array that numpy() gives",
+            rule="P16",
+        )
+
+
+def show_integer(value: int) -> str:
+    """An integer as messages print it: its digits, or its length where those are too many to print."""
+    return str(value) if value.bit_length() <= 256 else f"an integer of {value.bit_length()} bits"

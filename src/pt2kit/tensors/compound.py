@@ -1,0 +1,365 @@
+"""Tensors that are more than one buffer, or none: sparse, quantized, nested and meta tensors of torch.save payloads.
+
+Each is a frozen description whose parts are `TensorView`s. What the numbers in index tensors claim is checked when they
+are read, before anything is addressed by them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from pt2kit.errors import LimitError, PayloadError
+from pt2kit.schema import Layout, ScalarType
+from pt2kit.tensors import arrays, dense
+from pt2kit.tensors.bounds import MAX_NDIM, check_copy, check_shape, contiguous_strides, numel
+from pt2kit.tensors.dtypes import DTYPES, dtype_of, numpy_dtype, short_name
+from pt2kit.tensors.storage import Storage
+from pt2kit.tensors.view import TensorView
+
+if TYPE_CHECKING:
+    from pt2kit.tensors.arrays import Array
+
+MAX_NESTED: Final = 100_000
+"""Tensors inside one nested tensor; each becomes a `TensorView`."""
+
+
+def computed(
+    name: str,
+    record: str,
+    dtype: ScalarType,
+    sizes: tuple[int, ...],
+    held: int,
+    make: Callable[[], Array],
+    **flags: Any,
+) -> TensorView:
+    """A view of an array that is worked out when its bytes are first asked for.
+
+    Args:
+        name, dtype, sizes: of the tensor.
+        record: what messages call its storage.
+        held: bytes that it is worked out from, which bound what it may take.
+        make: gives the array, of that dtype and those sizes.
+        flags: other fields of the view.
+
+    Raises:
+        LimitError: far more bytes than `held` (P16).
+    """
+    row = dtype_of(dtype, record)
+    check_shape(record, sizes, sizes, 0, row.itemsize)
+    nbytes = numel(sizes) * row.itemsize
+    check_copy(f"{record}: {name!r}", nbytes, held)
+    storage = Storage(record, nbytes, lambda: arrays.raw_bytes(make()))
+    return TensorView(name, dtype, sizes, contiguous_strides(sizes), 0, storage, **flags)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SparseView:
+    """A sparse tensor by its parts.
+
+    Args:
+        name: the name it has in its state dict.
+        layout: SparseCoo, SparseCsr, SparseCsc, SparseBsr or SparseBsc.
+        indices: for COO one view [sparse dimensions, nonzeros]; for the others (compressed, plain) indices.
+        values: the nonzero values; see `dense.py` for their sizes.
+        sizes: elements per dimension of the whole tensor.
+        is_coalesced: for COO, whether indices are sorted and unique; None where the file does not say.
+        requires_grad, is_param: as in `TensorView`.
+    """
+
+    name: str
+    layout: Layout
+    indices: tuple[TensorView, ...]
+    values: TensorView
+    sizes: tuple[int, ...]
+    is_coalesced: bool | None = None
+    requires_grad: bool = False
+    is_param: bool = False
+
+    @property
+    def dtype(self) -> ScalarType:
+        """Element type of the values."""
+        return self.values.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The same as `sizes`."""
+        return self.sizes
+
+    @property
+    def record(self) -> str:
+        """The storage of the values."""
+        return self.values.record
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all parts, as they are stored."""
+        return self.values.nbytes + sum(part.nbytes for part in self.indices)
+
+    def describe(self) -> str:
+        """Type, shape and layout: `f32[3, 4] SparseCoo, 5 nonzeros`."""
+        batch = len(self.indices[0].sizes) - 1
+        count = self.indices[-1].sizes[1 if self.layout == Layout.SparseCoo else batch]
+        return f"{short_name(self.dtype)}{list(self.sizes)} {self.layout.name}, {count} nonzeros"
+
+    def __repr__(self) -> str:
+        return f"SparseView({self.name!r}, {self.describe()}, {self.record!r})"
+
+    def dense(self) -> TensorView:
+        """The same tensor with its zeros, worked out when it is read.
+
+        Raises:
+            LimitError: it would be far larger than its parts (P16).
+            PayloadError: while reading, indices that point outside the tensor (P17).
+        """
+        return computed(
+            self.name,
+            f"{self.record} (dense)",
+            self.dtype,
+            self.sizes,
+            sum(part.storage.nbytes for part in (*self.indices, self.values)),
+            self._fill,
+            requires_grad=self.requires_grad,
+            is_param=self.is_param,
+        )
+
+    def numpy(self, *, upcast: bool = False) -> Array:
+        """The dense array; see `dense`."""
+        return self.dense().numpy(upcast=upcast)
+
+    def _fill(self) -> Array:
+        for part in (*self.indices, self.values):
+            check_copy(part.where, part.nbytes, part.storage.nbytes)
+        where = self.values.where
+        indices = [part.numpy() for part in self.indices]
+        out_dtype = numpy_dtype(self.dtype, where)
+        return dense.fill(self.layout, indices, self.values.numpy(), self.sizes, out_dtype, where)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class QuantizedView:
+    """A quantized tensor: integers, and what they mean.
+
+    Args:
+        name: the name it has in its state dict.
+        dtype_name: torch's type: "quint8", "qint8", "qint32", "quint4x2" or "quint2x4".
+        values: the integers, of `sizes`; of the packed types the bytes that hold them, one dimension.
+        sizes: elements per dimension.
+        qscheme: per_tensor_affine, per_channel_affine or per_channel_affine_float_qparams.
+        scale, zero_point: per tensor a number; per channel a view or a tuple with one number per element of
+            dimension `axis`.
+        axis: the channel dimension; None per tensor.
+        bits: bits per element where several share a byte, lowest bits first; None otherwise.
+        requires_grad, is_param: as in `TensorView`.
+    """
+
+    name: str
+    dtype_name: str
+    values: TensorView
+    sizes: tuple[int, ...]
+    qscheme: str
+    scale: float | TensorView | tuple[float, ...]
+    zero_point: int | TensorView | tuple[float, ...]
+    axis: int | None = None
+    bits: int | None = None
+    requires_grad: bool = False
+    is_param: bool = False
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The same as `sizes`."""
+        return self.sizes
+
+    @property
+    def record(self) -> str:
+        """The storage of the integers."""
+        return self.values.record
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the integers, as they are stored."""
+        return self.values.nbytes
+
+    def describe(self) -> str:
+        """Type, shape and scheme: `quint8[3, 4] per_tensor_affine`."""
+        return f"{self.dtype_name}{list(self.sizes)} {self.qscheme}"
+
+    def __repr__(self) -> str:
+        return f"QuantizedView({self.name!r}, {self.describe()}, {self.record!r})"
+
+    def integers(self) -> Array:
+        """The stored integers, read-only; packed ones unpacked into bytes."""
+        array = self.values.numpy()
+        if self.bits is None:
+            return array
+        return dense.unpack(array, self.bits, self.sizes)
+
+    def dense(self) -> TensorView:
+        """The float32 tensor that it stands for, worked out when it is read.
+
+        Raises:
+            LimitError: it would be far larger than its storage (P16).
+        """
+        return computed(
+            self.name,
+            f"{self.record} (dequantized)",
+            ScalarType.FLOAT,
+            self.sizes,
+            16 * self.values.storage.nbytes,
+            self._dequantize,
+            requires_grad=self.requires_grad,
+            is_param=self.is_param,
+        )
+
+    def numpy(self, *, upcast: bool = False) -> Array:
+        """The float32 array that it stands for: `(integer - zero_point) * scale`."""
+        return self.dense().numpy(upcast=upcast)
+
+    def _dequantize(self) -> Array:
+        scale = self.scale.numpy() if isinstance(self.scale, TensorView) else self.scale
+        zero = self.zero_point.numpy() if isinstance(self.zero_point, TensorView) else self.zero_point
+        return dense.dequantize(self.integers(), scale, zero, self.axis, len(self.sizes))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class NestedView:
+    """A nested tensor: tensors of different sizes in one buffer.
+
+    Args:
+        name: the name it has in its state dict.
+        buffer: all elements, one dimension.
+        sizes, strides: int64 views [tensors, dimensions].
+        storage_offsets: int64 view [tensors], or the numbers themselves.
+        requires_grad, is_param: as in `TensorView`.
+    """
+
+    name: str
+    buffer: TensorView
+    sizes: TensorView
+    strides: TensorView
+    storage_offsets: TensorView | tuple[int, ...]
+    requires_grad: bool = False
+    is_param: bool = False
+
+    @property
+    def dtype(self) -> ScalarType:
+        """Element type of the buffer."""
+        return self.buffer.dtype
+
+    @property
+    def record(self) -> str:
+        """The storage of the buffer."""
+        return self.buffer.record
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the buffer."""
+        return self.buffer.nbytes
+
+    def describe(self) -> str:
+        """Type and number of tensors: `f32 nested, 3 tensors of 2 dimensions`."""
+        count, ndim = self.sizes.sizes if len(self.sizes.sizes) == 2 else (0, 0)
+        return f"{short_name(self.dtype)} nested, {count} tensors of {ndim} dimensions"
+
+    def __repr__(self) -> str:
+        return f"NestedView({self.name!r}, {self.describe()}, {self.record!r})"
+
+    def tensors(self) -> tuple[TensorView, ...]:
+        """The tensors inside, over the storage of the buffer. Reads sizes, strides and offsets, not the buffer.
+
+        Raises:
+            PayloadError: one of them lies outside the buffer (P9), or their numbers do not fit together (P17).
+            LimitError: more than 100,000 of them (P17).
+        """
+        sizes, strides = self._rows(self.sizes), self._rows(self.strides)
+        offsets = self._offsets()
+        if not len(sizes) == len(strides) == len(offsets):
+            raise PayloadError(
+                f"{self.buffer.where}: expected as many sizes as strides and offsets, "
+                f"got {len(sizes)}, {len(strides)} and {len(offsets)}",
+                rule="P17",
+            )
+        base = self.buffer.storage_offset
+        return tuple(
+            TensorView(
+                f"{self.name}[{index}]",
+                self.dtype,
+                size,
+                stride,
+                base + offset,
+                self.buffer.storage,
+                requires_grad=self.requires_grad,
+                device=self.buffer.device,
+            )
+            for index, (size, stride, offset) in enumerate(zip(sizes, strides, offsets, strict=True))
+        )
+
+    def _rows(self, part: TensorView) -> list[tuple[int, ...]]:
+        """The rows of a [tensors, dimensions] view of integers."""
+        if not part.numel:
+            return [()] * (part.sizes[0] if self._fits(part, 2) else 0)
+        if not self._fits(part, 2):
+            raise PayloadError(f"{part.where}: expected i64[tensors, dimensions], got {part.describe()}", rule="P17")
+        return [tuple(map(int, row)) for row in part.numpy()]
+
+    def _offsets(self) -> tuple[int, ...]:
+        given = self.storage_offsets
+        if isinstance(given, tuple):
+            return given
+        if not self._fits(given, 1):
+            raise PayloadError(f"{given.where}: expected i64[tensors], got {given.describe()}", rule="P17")
+        return tuple(map(int, given.numpy()))
+
+    def _fits(self, part: TensorView, ndim: int) -> bool:
+        """Whether a view of integers has `ndim` dimensions, and few enough numbers to be read one by one."""
+        if part.numel > MAX_NESTED * MAX_NDIM or (part.sizes and part.sizes[0] > MAX_NESTED):
+            raise LimitError(
+                f"{part.where}: expected at most {MAX_NESTED} tensors of {MAX_NDIM} dimensions, got {part.describe()}",
+                rule="P17",
+            )
+        return part.dtype == ScalarType.LONG and len(part.sizes) == ndim
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class MetaView:
+    """A tensor without data: a type and a shape.
+
+    Args:
+        name: the name it has in its state dict.
+        dtype: element type.
+        sizes, strides: in elements.
+        requires_grad, is_param: as in `TensorView`.
+    """
+
+    name: str
+    dtype: ScalarType
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    requires_grad: bool = False
+    is_param: bool = False
+
+    def __post_init__(self) -> None:
+        row = dtype_of(self.dtype, repr(self.name))
+        check_shape(repr(self.name), self.sizes, self.strides, 0, row.itemsize)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The same as `sizes`."""
+        return self.sizes
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements, if there were any."""
+        return numel(self.sizes) * DTYPES[self.dtype].itemsize
+
+    def describe(self) -> str:
+        """Type and shape: `f32[3, 4] meta`."""
+        return f"{short_name(self.dtype)}{list(self.sizes)} meta"
+
+    def __repr__(self) -> str:
+        return f"MetaView({self.name!r}, {self.describe()})"
+
+
+View: TypeAlias = TensorView | SparseView | QuantizedView | NestedView | MetaView
+"""Every description of a tensor."""

@@ -1,0 +1,100 @@
+"""Views -> `.npy` and `.npz` files, in pieces; the file appears when it is complete.
+
+Neither format has a name for bfloat16, 8-bit floats or complex half: those become float32 and complex64, which hold
+the same values exactly. An `.npz` is a zip of stored `.npy` files, one per tensor, named after it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import IO, Final
+
+from pt2kit.archive.record_name import encode_name
+from pt2kit.tensors import arrays
+from pt2kit.tensors.bounds import check_copy, numel
+from pt2kit.tensors.dtypes import DTYPES
+from pt2kit.tensors.output import AnyView, Progress, Reader, beside, dense_view, no_progress
+from pt2kit.tensors.view import TensorView
+
+_DATE: Final = (1980, 1, 1, 0, 0, 0)
+_MODE: Final = 0o644 << 16
+
+
+def to_npy(view: AnyView, path: str | os.PathLike[str], *, progress: Progress = no_progress) -> None:
+    """Write one tensor as a `.npy` file.
+
+    Args:
+        view: the tensor; its storage is read once and not kept.
+        path: the file, replaced when everything is written.
+        progress: called after each piece of at most 16 MiB.
+
+    Raises:
+        OSError: the file cannot be written.
+        UnsupportedError: something that is not one array of numbers (P15, P18).
+        Pt2Error: the tensor cannot be read.
+    """
+    tensor = dense_view(view)
+    total = _bytes(tensor)
+    with beside(path) as temporary, open(temporary, "wb") as file:
+        _header(file, tensor)
+        done = 0
+        for piece in _pieces(tensor, tensor.storage.read(keep=False)):
+            file.write(piece)
+            done += piece.nbytes
+            progress(done, total)
+    if not total:
+        progress(0, 0)
+
+
+def to_npz(views: Mapping[str, AnyView], path: str | os.PathLike[str], *, progress: Progress = no_progress) -> None:
+    """Write tensors as an `.npz` file; tied ones each in full.
+
+    Args:
+        views: name -> tensor; storages are read once and held no longer than needed.
+        path: the file, replaced when everything is written.
+        progress: called after each piece of at most 16 MiB.
+
+    Raises:
+        OSError: the file cannot be written.
+        ArchiveError: a name that cannot be that of a file in a zip (A6).
+        UnsupportedError, Pt2Error: as `to_npy`.
+    """
+    import zipfile
+
+    where = os.fspath(path)
+    tensors = {name: dense_view(view) for name, view in views.items()}
+    for name in tensors:
+        encode_name(f"{name}.npy", where)
+    reader = Reader(tensors.values())
+    total, done = sum(map(_bytes, tensors.values())), 0
+    with beside(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
+        for name, tensor in tensors.items():
+            entry = zipfile.ZipInfo(f"{name}.npy", _DATE)
+            entry.external_attr = _MODE
+            with archive.open(entry, "w", force_zip64=_bytes(tensor) >= zipfile.ZIP64_LIMIT >> 1) as file:
+                _header(file, tensor)
+                for piece in _pieces(tensor, reader.take(tensor)):
+                    file.write(piece)
+                    done += piece.nbytes
+                    progress(done, total)
+    if not total:
+        progress(0, 0)
+
+
+def _bytes(tensor: TensorView) -> int:
+    return numel(tensor.sizes) * int(DTYPES[tensor.dtype].wide[2:])
+
+
+def _header(file: IO[bytes], tensor: TensorView) -> None:
+    from numpy.lib import format as npy
+
+    form = {"descr": DTYPES[tensor.dtype].wide, "fortran_order": False, "shape": tensor.sizes}
+    npy.write_array_header_1_0(file, form)
+
+
+def _pieces(tensor: TensorView, data: memoryview) -> Iterator[memoryview]:
+    check_copy(tensor.where, tensor.nbytes, tensor.storage.nbytes)
+    array = arrays.strided(data, tensor.dtype, tensor.sizes, tensor.strides, tensor.storage_offset, tensor.where)
+    for block in arrays.blocks(array):
+        yield arrays.raw_bytes(arrays.values(block, tensor.dtype, conj=tensor.conj, neg=tensor.neg, wide=True))

@@ -1,0 +1,109 @@
+"""Payloads that are not raw tensor bytes: pickled tensors, script objects, Python objects. Listed, never rebuilt.
+
+torch 2.9 and later pickle tensors of classes of their own (`use_pickle` in a config), script objects
+(`custom_obj_<i>`) and opaque Python objects (`opaque_obj_<i>`). Loading any of them in torch runs what the pickle says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from pt2kit.archive.record_name import show_name
+from pt2kit.errors import Pt2Error, UnsupportedError
+from pt2kit.schema import TensorMeta
+from pt2kit.tensors.storage import Storage
+
+if TYPE_CHECKING:
+    from pt2kit.tensors.compound import View
+
+OpaqueKind = Literal["pickle", "torchbind", "opaque"]
+
+_WHAT: Final = {"pickle": "a pickled tensor", "torchbind": "a script object", "opaque": "a Python object"}
+_SHOWN: Final = 20
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class OpaquePayload:
+    """A constant or weight that only code could rebuild.
+
+    Args:
+        name: the name it has in its state dict or constants.
+        storage: the record's bytes.
+        kind: "pickle" for a tensor that torch.save wrote, "torchbind" for a script object, "opaque" for a Python
+            object.
+        tensor_meta: what the config says of a pickled tensor; its bytes are not compared with it.
+        is_param: whether it is a parameter.
+    """
+
+    name: str
+    storage: Storage
+    kind: OpaqueKind
+    tensor_meta: TensorMeta | None = None
+    is_param: bool = False
+
+    @property
+    def record(self) -> str:
+        """The archive record that holds it."""
+        return self.storage.record
+
+    @property
+    def nbytes(self) -> int:
+        """Length of the record in bytes."""
+        return self.storage.nbytes
+
+    @property
+    def where(self) -> str:
+        """What messages call this payload: its record and its name."""
+        return f"{show_name(self.storage.record)}: {self.name!r}"
+
+    def __repr__(self) -> str:
+        return f"OpaquePayload({self.name!r}, {self.kind}, {self.record!r}, {self.nbytes} bytes)"
+
+    def describe(self) -> str:
+        """What it is, in words: `a script object, 512 bytes`."""
+        return f"{_WHAT[self.kind]}, {self.nbytes} bytes"
+
+    def globals(self) -> tuple[str, ...]:
+        """List what unpickling it would import, sorted ("builtins.open"). Reads the record and makes nothing of it.
+
+        Raises:
+            UnsupportedError: a TorchScript archive, as real script objects are.
+            Pt2Error: the record cannot be read, or is no pickle.
+        """
+        from pt2kit.archive.pickled import globals_in
+
+        return globals_in(self.storage.read(), self.where)
+
+    def buffer(self) -> memoryview:
+        """The record as it is, for those who know what to do with it."""
+        return self.storage.read()
+
+    def view(self) -> View:
+        """Give the tensor, where the payload is one and holds plain data only.
+
+        Raises:
+            UnsupportedError: it would take code to rebuild it; what it refers to is named (P15).
+            Pt2Error: the record cannot be read.
+        """
+        from pt2kit.archive.pickled import is_plain, read_payload
+        from pt2kit.tensors.pickled import from_pickled
+
+        refused: tuple[str, ...] = ()
+        reason = ""
+        try:
+            refused = tuple(path for path in self.globals() if not is_plain(path))
+        except Pt2Error as error:
+            if self.kind == "pickle":
+                raise
+            reason = f" ({error})"
+        if self.kind == "pickle" and not refused:
+            value = read_payload(self.storage.read(), self.where)
+            return from_pickled(value, name=self.name, where=show_name(self.record), storages={})
+        if refused:
+            more = f" and {len(refused) - _SHOWN} more" if len(refused) > _SHOWN else ""
+            reason = f" that refers to {', '.join(map(show_name, refused[:_SHOWN]))}{more}"
+        raise UnsupportedError(
+            f"{self.where}: expected plain tensor data, got {_WHAT[self.kind]}{reason}; rebuilding it would run code",
+            rule="P15",
+        )

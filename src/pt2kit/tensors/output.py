@@ -1,0 +1,94 @@
+"""What exports share: a file that appears whole or not at all, a pass over tensors that reads each storage once."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeAlias
+
+from pt2kit.errors import UnsupportedError
+from pt2kit.tensors.compound import MetaView, NestedView, QuantizedView, SparseView
+from pt2kit.tensors.opaque import OpaquePayload
+from pt2kit.tensors.storage import Storage
+from pt2kit.tensors.view import TensorView
+
+AnyView: TypeAlias = TensorView | SparseView | QuantizedView | NestedView | MetaView | OpaquePayload
+"""Whatever a weight or constant may be."""
+
+Progress: TypeAlias = Callable[[int, int], object]
+"""Called with the bytes done and the bytes in all; the last call has them equal."""
+
+
+def no_progress(done: int, total: int) -> None:
+    """Tell nobody."""
+
+
+@contextlib.contextmanager
+def beside(path: str | os.PathLike[str]) -> Iterator[str]:
+    """Give the path of an empty file beside `path` that takes its place at the end, unless an error comes.
+
+    The new file has the permissions of the one it replaces, or those of any new file. A link is followed.
+
+    Raises:
+        OSError: the folder does not exist or cannot be written to.
+        UnsupportedError: `path` is there and no file (P18).
+    """
+    final = os.path.realpath(path)
+    mode: int | None = None
+    with contextlib.suppress(FileNotFoundError):
+        mode = os.stat(final).st_mode
+    if mode is not None and not stat.S_ISREG(mode):
+        raise UnsupportedError(f"{os.fspath(path)}: expected a file to write, got a folder or a device", rule="P18")
+    temporary = os.path.join(os.path.dirname(final), f".pt2kit-{os.urandom(8).hex()}.tmp")
+    with open(temporary, "xb") as file:
+        new_mode = os.fstat(file.fileno()).st_mode
+    try:
+        yield temporary
+        # Set at the end: a library that writes the file may have made it anew.
+        os.chmod(temporary, stat.S_IMODE(new_mode if mode is None else mode))
+        os.replace(temporary, final)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+
+
+def dense_view(view: AnyView) -> TensorView:
+    """Give a tensor as one array of numbers: sparse ones with their zeros, quantized ones as the floats they stand for.
+
+    Raises:
+        UnsupportedError: a nested tensor, one without data, or a payload that would take code to rebuild (P15, P18).
+    """
+    if isinstance(view, OpaquePayload):
+        return dense_view(view.view())
+    if isinstance(view, TensorView):
+        return view
+    if isinstance(view, SparseView | QuantizedView):
+        return view.dense()
+    raise UnsupportedError(f"{view.name!r}: expected a tensor that is one array, got {view.describe()}", rule="P18")
+
+
+class Reader:
+    """Reads the storages of some views: each once, and no longer held than until the last view of it was taken.
+
+    Args:
+        views: those that will be taken, in any order.
+    """
+
+    def __init__(self, views: Iterable[TensorView]) -> None:
+        self._left = Counter(view.storage for view in views)
+        self._held: dict[Storage, memoryview] = {}
+
+    def take(self, view: TensorView) -> memoryview:
+        """The bytes of a view's storage."""
+        storage = view.storage
+        data = self._held.pop(storage, None)
+        if data is None:
+            data = storage.read(keep=False)
+        self._left[storage] -= 1
+        if self._left[storage] > 0:
+            self._held[storage] = data
+        return data

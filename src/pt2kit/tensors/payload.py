@@ -1,0 +1,168 @@
+"""A payload config (`data/weights/<model>_weights_config.json` and its like) and an archive -> views by name.
+
+Reads no payload: names, numbers and the lengths of records are compared, all of them before any byte is touched.
+
+Source: torch/export/pt2_archive/_package.py (2.13). torch groups what it writes by (storage, element type), so that
+a record never holds tensors of two types; empty storages, of which there may be any number, share one empty record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from pt2kit.archive import Archive
+from pt2kit.archive.record_name import name_problem, show_name
+from pt2kit.codec import path_text
+from pt2kit.errors import PayloadError
+from pt2kit.schema import PayloadConfig, PayloadMeta, ScalarType, SymInt, TensorMeta
+from pt2kit.tensors.bounds import show_integer
+from pt2kit.tensors.dtypes import DTYPES, dtype_of
+from pt2kit.tensors.opaque import OpaqueKind, OpaquePayload
+from pt2kit.tensors.storage import Storage
+from pt2kit.tensors.view import TensorView
+
+if TYPE_CHECKING:
+    from pt2kit.tensors.compound import MetaView, SparseView
+
+Storages = MutableMapping[str, Storage]
+"""Full record name -> its storage: one per record, so that tied weights are tied."""
+
+_OBJECTS: Final[tuple[tuple[str, OpaqueKind], ...]] = (("custom_obj_", "torchbind"), ("opaque_obj_", "opaque"))
+_CONFIG_SUFFIX: Final = "_config.json"
+
+
+def views_from_config(
+    config: PayloadConfig, archive: Archive, *, folder: str, where: str, storages: Storages | None = None
+) -> dict[str, TensorView | OpaquePayload]:
+    """Describe every payload of one config, in the config's order; nothing is read.
+
+    Args:
+        config: name -> where the payload lies and how to read it.
+        archive: what holds the records.
+        folder: what stands before a `path_name`, with the archive's root: "mlp/data/weights/".
+        where: the config's record, for messages.
+        storages: those of other configs of the same archive; this one's are added. Each call has its own if None.
+
+    Raises:
+        PayloadError: a `path_name` that names no payload (P1, P2), metadata that is missing (P3), not plain numbers
+            (P7), beyond the record (P9, P10), or contradicts itself (P8, P11, P12).
+        SchemaError: an unknown element type (P4).
+        UnsupportedError: a layout (P5) or device (P6) that a record of raw bytes cannot have.
+        LimitError: more than 64 dimensions (P7).
+    """
+    known: Storages = {} if storages is None else storages
+    types: dict[str, tuple[ScalarType, str]] = {}
+    views: dict[str, TensorView | OpaquePayload] = {}
+    for name, meta in config.config.items():
+        record = folder + meta.path_name
+        storage = known.get(record)
+        if storage is None:
+            storage = known[record] = _storage(archive, record, meta.path_name, _place(where, name, "path_name"))
+        view = _view(name, meta, storage, where)
+        if isinstance(view, TensorView):
+            _check_one_type(view, types, where)
+        views[name] = view
+    return views
+
+
+def check_against(view: TensorView | SparseView | MetaView, meta: TensorMeta, where: str) -> None:
+    """Compare a payload with what the graph says of the value that it becomes.
+
+    Element type and sizes must agree; symbolic sizes are left to the range constraints. Strides and `requires_grad` may
+    differ without a change of values; whether they do is not looked at.
+
+    Args:
+        view: the payload.
+        meta: the graph's entry in `tensor_values`.
+        where: the record and path of that entry, for messages.
+
+    Raises:
+        PayloadError: they disagree (P14).
+    """
+    at = f"{where}: payload {view.name!r}"
+    if view.dtype != meta.dtype:
+        wanted = DTYPES[meta.dtype].name if meta.dtype in DTYPES else f"dtype {int(meta.dtype)}"
+        got = DTYPES[view.dtype].name
+        raise PayloadError(f"{at}: dtype: expected {wanted} as in the graph, got {got}", rule="P14")
+    sizes = [size.as_int if isinstance(size.as_int, int) else None for size in meta.sizes]
+    if len(sizes) != len(view.sizes) or any(
+        wanted not in (None, got) for wanted, got in zip(sizes, view.sizes, strict=True)
+    ):
+        shown = ", ".join("?" if size is None else show_integer(size) for size in sizes)
+        raise PayloadError(f"{at}: sizes: expected [{shown}] as in the graph, got {list(view.sizes)}", rule="P14")
+
+
+def _place(where: str, name: str, *fields: str | int) -> str:
+    return f"{where}: {path_text(('config', name, *fields))}"
+
+
+def _storage(archive: Archive, record: str, path_name: str, place: str) -> Storage:
+    """The storage of a record, for a `path_name` that is fit to name one."""
+    problem = "holds a slash" if "/" in path_name else name_problem(path_name)
+    if path_name.endswith(_CONFIG_SUFFIX):
+        problem = "is the name of a config"
+    if problem:
+        raise PayloadError(
+            f"{place}: expected the name of a payload such as 'weight_0', got {path_name[:200]!r}, which {problem}",
+            rule="P1",
+        )
+    found = archive.records.get(record)
+    if found is None:
+        raise PayloadError(f"{place}: expected a record {show_name(record)}, got none of that name", rule="P2")
+    in_place = found.is_stored and archive.source.is_local
+    return Storage(record, found.size, partial(archive.read, record), in_place=in_place)
+
+
+def _view(name: str, meta: PayloadMeta, storage: Storage, where: str) -> TensorView | OpaquePayload:
+    for prefix, kind in _OBJECTS:
+        if meta.path_name.startswith(prefix):
+            return OpaquePayload(name, storage, kind)
+    if meta.use_pickle:
+        return OpaquePayload(name, storage, "pickle", meta.tensor_meta, meta.is_param)
+    tensor = meta.tensor_meta
+    if tensor is None:
+        place = _place(where, name, "tensor_meta")
+        raise PayloadError(f"{place}: expected a description of raw bytes, got null", rule="P3")
+    view = TensorView(
+        name=name,
+        dtype=tensor.dtype,
+        sizes=_known(tensor.sizes, where, name, "sizes"),
+        strides=_known(tensor.strides, where, name, "strides"),
+        storage_offset=_known([tensor.storage_offset], where, name, "storage_offset")[0],
+        storage=storage,
+        requires_grad=tensor.requires_grad,
+        device=tensor.device,
+        layout=tensor.layout,
+        is_param=meta.is_param,
+    )
+    if storage.nbytes % view.itemsize:
+        row = dtype_of(view.dtype, view.where)
+        raise PayloadError(
+            f"{view.where}: expected a multiple of {row.itemsize} bytes for {row.name}, got {storage.nbytes}",
+            rule="P10",
+        )
+    return view
+
+
+def _known(values: list[SymInt], where: str, name: str, field: str) -> tuple[int, ...]:
+    known = []
+    for index, value in enumerate(values):
+        if not isinstance(value.as_int, int):
+            place = _place(where, name, "tensor_meta", field, index)
+            raise PayloadError(f"{place}: expected a number, got an expression", rule="P7")
+        known.append(value.as_int)
+    return tuple(known)
+
+
+def _check_one_type(view: TensorView, types: dict[str, tuple[ScalarType, str]], where: str) -> None:
+    if view.storage.nbytes == 0:
+        return
+    dtype, first = types.setdefault(view.record, (view.dtype, view.name))
+    if dtype != view.dtype:
+        raise PayloadError(
+            f"{_place(where, view.name, 'tensor_meta', 'dtype')}: expected {DTYPES[dtype].name}, which "
+            f"{first!r} says {show_name(view.record)} holds, got {DTYPES[view.dtype].name}",
+            rule="P11",
+        )

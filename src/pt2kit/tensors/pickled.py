@@ -1,0 +1,258 @@
+"""Tensors of a torch.save payload, as `archive.pickled` describes them -> views.
+
+The payloads are the weights, constants and sample inputs of torch 2.1 to 2.8, and the sample inputs of later releases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, MutableMapping
+from typing import Any, Final
+
+from pt2kit.archive.pickle_values import (
+    DeviceTensor,
+    MetaTensor,
+    NestedTensor,
+    NumpyArray,
+    PickledStorage,
+    PickledTensor,
+    QuantizedTensor,
+    SparseTensor,
+    TensorLike,
+)
+from pt2kit.archive.record_name import show_name
+from pt2kit.errors import PayloadError, UnsupportedError
+from pt2kit.schema import Device, Layout, ScalarType
+from pt2kit.tensors import arrays
+from pt2kit.tensors.bounds import contiguous_strides, numel
+from pt2kit.tensors.compound import MetaView, NestedView, QuantizedView, SparseView, View, computed
+from pt2kit.tensors.dtypes import DTYPES, numpy_dtype, scalar_type_named
+from pt2kit.tensors.storage import Storage
+from pt2kit.tensors.view import TensorView
+
+Storages = MutableMapping[PickledStorage, Storage]
+"""The storages of one payload that have become ours already; what keeps tied tensors tied."""
+
+_LAYOUTS: Final = {
+    "sparse_coo": Layout.SparseCoo,
+    "sparse_csr": Layout.SparseCsr,
+    "sparse_csc": Layout.SparseCsc,
+    "sparse_bsr": Layout.SparseBsr,
+    "sparse_bsc": Layout.SparseBsc,
+}
+_INTEGERS: Final = {
+    "quint8": ScalarType.BYTE,
+    "qint8": ScalarType.CHAR,
+    "qint32": ScalarType.INT,
+    "quint4x2": ScalarType.BYTE,
+    "quint2x4": ScalarType.BYTE,
+}
+_BITS: Final = {"quint4x2": 4, "quint2x4": 2}
+
+
+def views_from_pickled(state: Mapping[Any, Any], *, where: str) -> dict[str, View]:
+    """Turn a pickled state dict, or dict of constants, into views; nothing is read.
+
+    Args:
+        state: name -> tensor, as the reader of pickles gives it.
+        where: the record of the payload, for messages.
+
+    Raises:
+        PayloadError: a name that is no text, or metadata that contradicts itself (P7 to P12).
+        UnsupportedError: a value that is no tensor (P15), or a type, device or layout that is not read (P4 to P6).
+    """
+    storages: dict[PickledStorage, Storage] = {}
+    views: dict[str, View] = {}
+    for name, value in state.items():
+        if not isinstance(name, str):
+            raise PayloadError(f"{where}: expected names that are text, got a {type(name).__name__}", rule="P15")
+        views[name] = from_pickled(value, name=name, where=where, storages=storages)
+    return views
+
+
+def from_pickled(tensor: TensorLike, *, name: str, where: str, storages: Storages) -> View:
+    """Turn one pickled tensor into a view; nothing is read.
+
+    Args:
+        tensor: the description that the reader of pickles gives.
+        name: what to call it.
+        where: the record of the payload, for messages.
+        storages: those that tensors of the same payload brought before; this one's are added. An empty dict at first.
+
+    Raises:
+        PayloadError, UnsupportedError: as `views_from_pickled`.
+    """
+    at = _Place(where, storages)
+    match tensor:
+        case PickledTensor():
+            return at.dense(tensor, name)
+        case SparseTensor():
+            return at.sparse(tensor, name)
+        case QuantizedTensor():
+            return at.quantized(tensor, name)
+        case NestedTensor():
+            return at.nested(tensor, name)
+        case MetaTensor():
+            scalar_type = scalar_type_named(tensor.dtype_name, f"{where}: {name!r}")
+            is_param = tensor.kind == "parameter"
+            return MetaView(name, scalar_type, tensor.sizes, tensor.strides, tensor.requires_grad, is_param)
+        case DeviceTensor():
+            return at.moved(tensor, name)
+    raise UnsupportedError(f"{where}: {name!r}: expected a tensor, got a {type(tensor).__name__}", rule="P15")
+
+
+def parse_device(text: str, where: str) -> Device:
+    """Read a device as torch prints it: "cpu", "cuda:1".
+
+    Raises:
+        UnsupportedError: an index that is no number (P6).
+    """
+    kind, colon, index = text.partition(":")
+    if not colon:
+        return Device(kind)
+    if not (index.isascii() and index.isdecimal() and len(index) <= 5):
+        raise UnsupportedError(f"{where}: device: expected a type and an index, got {text[:40]!r}", rule="P6")
+    return Device(kind, int(index))
+
+
+class _Place:
+    """Where the tensors of one payload come from: its record, and the storages that they share."""
+
+    def __init__(self, where: str, storages: Storages) -> None:
+        self.where = where
+        self.storages = storages
+
+    def storage(self, found: PickledStorage) -> Storage:
+        known = self.storages.get(found)
+        if known is None:
+            record = f"{self.where}: storage {show_name(found.key)}"
+            known = self.storages[found] = Storage(record, found.nbytes, lambda: found.data)
+        return known
+
+    def dense(self, tensor: PickledTensor, name: str) -> TensorView:
+        where = f"{self.where}: {name!r}"
+        return TensorView(
+            name,
+            scalar_type_named(tensor.dtype_name, where),
+            tensor.sizes,
+            tensor.strides,
+            tensor.storage_offset,
+            self.storage(tensor.storage),
+            requires_grad=tensor.requires_grad,
+            device=parse_device(tensor.storage.device, where),
+            is_param=tensor.kind == "parameter",
+            conj=tensor.conj,
+            neg=tensor.neg,
+        )
+
+    def sparse(self, tensor: SparseTensor, name: str) -> SparseView:
+        layout = _LAYOUTS.get(tensor.layout)
+        if layout is None:
+            raise UnsupportedError(
+                f"{self.where}: {name!r}: layout: expected one of {', '.join(_LAYOUTS)}, got {tensor.layout!r}",
+                rule="P5",
+            )
+        return SparseView(
+            name,
+            layout,
+            tuple(self.dense(part, f"{name}.indices[{i}]") for i, part in enumerate(tensor.indices)),
+            self.dense(tensor.values, f"{name}.values"),
+            tensor.sizes,
+            tensor.is_coalesced,
+            tensor.requires_grad,
+            tensor.kind == "parameter",
+        )
+
+    def quantized(self, tensor: QuantizedTensor, name: str) -> QuantizedView:
+        scale, zero = tensor.scale, tensor.zero_point
+        return QuantizedView(
+            name,
+            tensor.values.dtype_name,
+            self.integers(tensor.values, f"{name}.integers"),
+            tensor.values.sizes,
+            tensor.qscheme,
+            self.dense(scale, f"{name}.scale") if isinstance(scale, PickledTensor) else scale,
+            self.dense(zero, f"{name}.zero_point") if isinstance(zero, PickledTensor) else zero,
+            tensor.axis,
+            _BITS.get(tensor.values.dtype_name),
+            tensor.requires_grad,
+            tensor.kind == "parameter",
+        )
+
+    def integers(self, tensor: PickledTensor, name: str) -> TensorView:
+        """The integers of a quantized tensor under the type that they are stored in."""
+        where = f"{self.where}: {name!r}"
+        if tensor.dtype_name not in _INTEGERS:
+            raise UnsupportedError(
+                f"{where}: dtype: expected one of {', '.join(_INTEGERS)}, got {tensor.dtype_name!r}", rule="P4"
+            )
+        sizes, strides, offset = tensor.sizes, tensor.strides, tensor.storage_offset
+        if bits := _BITS.get(tensor.dtype_name):
+            sizes, strides, offset = (-(-numel(sizes) * bits // 8),), (1,), 0
+        return TensorView(
+            name,
+            _INTEGERS[tensor.dtype_name],
+            sizes,
+            strides,
+            offset,
+            self.storage(tensor.storage),
+            device=parse_device(tensor.storage.device, where),
+        )
+
+    def nested(self, tensor: NestedTensor, name: str) -> NestedView:
+        offsets = tensor.storage_offsets
+        return NestedView(
+            name,
+            self.dense(tensor.buffer, f"{name}.buffer"),
+            self.dense(tensor.sizes, f"{name}.sizes"),
+            self.dense(tensor.strides, f"{name}.strides"),
+            self.dense(offsets, f"{name}.storage_offsets") if isinstance(offsets, PickledTensor) else offsets,
+            tensor.requires_grad,
+            tensor.kind == "parameter",
+        )
+
+    def moved(self, tensor: DeviceTensor, name: str) -> TensorView:
+        """A tensor of a device without storages: converted to its type there when it is read."""
+        where = f"{self.where}: {name!r}"
+        scalar_type = scalar_type_named(tensor.dtype_name, where)
+        source = self.array(tensor.data, name) if isinstance(tensor.data, NumpyArray) else self.dense(tensor.data, name)
+
+        def convert() -> arrays.Array:
+            array = source.numpy(upcast=source.dtype != scalar_type)
+            return array if source.dtype == scalar_type else array.astype(numpy_dtype(scalar_type, where))
+
+        if ScalarType.COMPLEXHALF in (scalar_type, source.dtype) and source.dtype != scalar_type:
+            raise UnsupportedError(
+                f"{where}: expected elements of {tensor.dtype_name}, got {DTYPES[source.dtype].name}", rule="P4"
+            )
+        return computed(
+            name,
+            f"{self.where}: array of {show_name(name)}",
+            scalar_type,
+            source.sizes,
+            16 * source.storage.nbytes,
+            convert,
+            requires_grad=tensor.requires_grad,
+            device=parse_device(tensor.device, where),
+            is_param=tensor.kind == "parameter",
+        )
+
+    def array(self, data: NumpyArray, name: str) -> TensorView:
+        """A pickled numpy array as a view over its bytes."""
+        order, code = data.dtype[:1], data.dtype[1:]
+        scalar_type = next(
+            (row.scalar_type for row in DTYPES.values() if row.is_native and row.array[1:] == code), None
+        )
+        if scalar_type is None or order not in ("<", ">", "|"):
+            raise UnsupportedError(
+                f"{self.where}: {name!r}: dtype: expected a type of numbers, got {data.dtype[:40]!r}", rule="P4"
+            )
+
+        def load() -> memoryview:
+            import numpy as np
+
+            elements = np.frombuffer(data.data, order + code)
+            return arrays.raw_bytes(elements.astype("<" + code) if order == ">" else elements)
+
+        storage = Storage(f"{self.where}: array of {show_name(name)}", len(data.data), load)
+        strides = contiguous_strides(data.shape[::-1])[::-1] if data.fortran_order else contiguous_strides(data.shape)
+        return TensorView(name, scalar_type, data.shape, strides, 0, storage)

@@ -1,0 +1,1 @@
+"""Programs, packages and problems -> readable text. Plain text: colour is the command line's business."""

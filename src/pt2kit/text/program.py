@@ -1,0 +1,159 @@
+"""A whole program -> readable lines: inputs, every node with what it defines, outputs, subgraphs below their owner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pt2kit.graph.arguments import arguments, graph_arguments
+from pt2kit.graph.walk import MAX_SUBGRAPH_DEPTH
+from pt2kit.schema import (
+    Argument,
+    ExportedProgram,
+    Graph,
+    GraphArgument,
+    InputSpec,
+    Node,
+    OutputSpec,
+)
+from pt2kit.text.arguments import argument_text, named_text
+from pt2kit.text.names import dotted, printable, show_name, value_name
+from pt2kit.text.values import ValueTexts
+from pt2kit.traces import lenient, module_fqn, parse_module_stack
+
+_INDENT = "  "
+_KINDS = {
+    "parameter": "parameter",
+    "buffer": "buffer",
+    "tensor_constant": "constant",
+    "custom_obj": "object",
+    "token": "token",
+    "user_input": "input",
+    "constant_input": "constant input",
+    "user_output": "output",
+    "loss_output": "loss",
+    "buffer_mutation": "new value of buffer",
+    "parameter_mutation": "new value of parameter",
+    "gradient_to_parameter": "gradient of parameter",
+    "gradient_to_user_input": "gradient of input",
+    "user_input_mutation": "new value of input",
+}
+
+
+def program_lines(program: ExportedProgram) -> Iterator[str]:
+    """The program as text, a line at a time. Linear; nothing is held but the current line."""
+    texts = ValueTexts(program)
+    graph, signature = program.graph_module.graph, program.graph_module.signature
+    yield "inputs"
+    for argument, input_spec in _together(graph.inputs, signature.input_specs):
+        yield _INDENT + _edge_line(graph, argument, input_spec, texts)
+    yield "nodes"
+    yield from _node_lines(graph, texts, 1)
+    yield "outputs"
+    for argument, output_spec in _together(graph.outputs, signature.output_specs):
+        yield _INDENT + _edge_line(graph, argument, output_spec, texts)
+    if ranges := texts.ranges():
+        yield "where"
+        yield from (f"{_INDENT}{symbol}: {limits}" for symbol, limits in ranges)
+
+
+def node_lines(graph: Graph, node: Node, texts: ValueTexts) -> Iterator[str]:
+    """One node with everything the file says of it: arguments, results, metadata."""
+    yield f"{value_name(node.name) if node.name else _results(node)}: {printable(node.target)}"
+    yield "inputs"
+    for named in node.inputs:
+        types = ", ".join(text for name in arguments(named.arg) if (text := texts.named(graph, name)))
+        yield f"{_INDENT}{named_text(named)}{f'  : {types}' if types else ''}"
+    yield "outputs"
+    for output in node.outputs:
+        types = ", ".join(text for name in arguments(output) if (text := texts.named(graph, name)))
+        yield f"{_INDENT}{argument_text(output)}{f'  : {types}' if types else ''}"
+    for key, text in node.metadata.items():
+        yield f"metadata {show_name(key)}"
+        yield from (f"{_INDENT}{printable(line, 2000)}" for line in _metadata_lines(key, text))
+
+
+def node_line(graph: Graph, node: Node, texts: ValueTexts) -> str:
+    """One node in a line: `%y: f32[4] = aten.relu.default(self=%x)  # block.act`."""
+    types = [texts.named(graph, name) for output in node.outputs for name in arguments(output)]
+    declared = f": {', '.join(filter(None, types))}" if any(types) else ""
+    results = _results(node)
+    call = f"{target_text(node.target)}({', '.join(map(named_text, node.inputs))})"
+    place = module_of(node)
+    comment = f"  # {dotted(place)}" if place else ""
+    return f"{results}{declared} = {call}{comment}" if results else f"{call}{comment}"
+
+
+def target_text(target: str) -> str:
+    """The operator's name without what all of them share: `aten.add.Tensor`, `higher_order.cond`."""
+    return printable(target.removeprefix("torch.ops."))
+
+
+def module_of(node: Node) -> str:
+    """The dotted name of the innermost module a node was traced in; "" for the root or where the file does not say."""
+    text = node.metadata.get("nn_module_stack", "")
+    entries = lenient(parse_module_stack, text) if text else None
+    return module_fqn(entries[-1].path) if entries else ""
+
+
+def _node_lines(graph: Graph, texts: ValueTexts, depth: int) -> Iterator[str]:
+    indent = _INDENT * depth
+    for node in graph.nodes:
+        yield indent + node_line(graph, node, texts)
+        for subgraph in _subgraphs(node):
+            yield from _subgraph_lines(subgraph, texts, depth + 1)
+
+
+def _subgraph_lines(subgraph: GraphArgument, texts: ValueTexts, depth: int) -> Iterator[str]:
+    indent, graph = _INDENT * depth, subgraph.graph
+    if depth > MAX_SUBGRAPH_DEPTH:
+        yield f"{indent}@{show_name(subgraph.name)}: …"
+        return
+    inputs = ", ".join(_typed(graph, argument, texts) for argument in graph.inputs)
+    yield f"{indent}@{show_name(subgraph.name)}({inputs}):"
+    yield from _node_lines(graph, texts, depth + 1)
+    yield f"{indent}{_INDENT}return {', '.join(map(argument_text, graph.outputs)) or '()'}"
+
+
+def _typed(graph: Graph, argument: Argument, texts: ValueTexts) -> str:
+    types = ", ".join(text for name in arguments(argument) if (text := texts.named(graph, name)))
+    return f"{argument_text(argument)}: {types}" if types else argument_text(argument)
+
+
+def _subgraphs(node: Node) -> Iterator[GraphArgument]:
+    for named in node.inputs:
+        yield from (subgraph for _, subgraph in graph_arguments(named.arg))
+
+
+def _edge_line(graph: Graph, argument: Argument, spec: InputSpec | OutputSpec | None, texts: ValueTexts) -> str:
+    return f"{_typed(graph, argument, texts)}  {_role(spec)}".rstrip()
+
+
+def _role(spec: InputSpec | OutputSpec | None) -> str:
+    """What an input or output is: "parameter fc1.weight"."""
+    if spec is None:
+        return "(no spec)"
+    value = spec.value
+    targets = ("parameter_name", "buffer_name", "tensor_constant_name", "custom_obj_name", "user_input_name")
+    target = next((dotted(getattr(value, name)) for name in targets if hasattr(value, name)), "")
+    if spec.type == "constant_input":
+        target = printable(f"= {value.value.value!r}")
+    if spec.type == "buffer" and not value.persistent:
+        target += " (not persistent)"
+    return f"{_KINDS[spec.type]} {target}".rstrip()
+
+
+def _results(node: Node) -> str:
+    return ", ".join(map(argument_text, node.outputs))
+
+
+def _metadata_lines(key: str, text: str) -> list[str]:
+    if key == "nn_module_stack" and (entries := lenient(parse_module_stack, text)):
+        return [f"{entry.path}  {entry.type or ''}".rstrip() for entry in entries]
+    return text.splitlines() or [""]
+
+
+def _together(
+    arguments: list[Argument], specs: list[InputSpec] | list[OutputSpec]
+) -> Iterator[tuple[Argument, InputSpec | OutputSpec | None]]:
+    for position, argument in enumerate(arguments):
+        yield argument, specs[position] if position < len(specs) else None

@@ -1,0 +1,109 @@
+"""Values of a graph -> short text: `f32[s77, 8]`, `SymInt = 2*s77`, `bool = True`."""
+
+from __future__ import annotations
+
+from pt2kit import symbols
+from pt2kit.errors import Pt2Error
+from pt2kit.schema import (
+    CustomObjArgument,
+    Device,
+    ExportedProgram,
+    Graph,
+    Layout,
+    RangeConstraint,
+    ScalarType,
+    SymBool,
+    SymFloat,
+    SymInt,
+    TensorMeta,
+)
+from pt2kit.tensors.dtypes import DTYPES
+from pt2kit.text.names import printable, show_name
+
+
+class ValueTexts:
+    """Describes the values of one program; each distinct expression is parsed once.
+
+    Args:
+        program: whose values are described.
+    """
+
+    def __init__(self, program: ExportedProgram) -> None:
+        self.program = program
+        self._expressions: dict[str, str] = {}
+
+    def expression(self, text: str) -> str:
+        """A symbolic expression, in whichever dialect it is stored, as people write it; as stored if it won't parse."""
+        known = self._expressions.get(text)
+        if known is None:
+            try:
+                known = symbols.to_str(symbols.parse(text))
+            except Pt2Error:
+                known = f"<{printable(text)}>"
+            self._expressions[text] = known
+        return known
+
+    def size(self, value: SymInt) -> str:
+        """One size, stride or offset."""
+        match value:
+            case SymInt(as_int=int(number)):
+                return str(number)
+            case _:
+                return self.expression(value.value.expr_str)
+
+    def meta(self, meta: TensorMeta) -> str:
+        """A tensor: dtype and sizes, and what is out of the ordinary (device, layout)."""
+        text = f"{dtype_text(meta.dtype)}[{', '.join(map(self.size, meta.sizes))}]"
+        if meta.layout is not Layout.Strided:
+            text += f" {meta.layout.name}"
+        return text if meta.device.type == "cpu" else f"{text} on {device_text(meta.device)}"
+
+    def symbolic(self, value: SymInt | SymFloat | SymBool) -> str:
+        """A symbolic number and what it is equal to: `SymInt = 2*s77`."""
+        inner = value.value
+        known = str(inner) if isinstance(inner, int | float) else self.expression(inner.expr_str)
+        return f"{type(value).__name__} = {known}"
+
+    def named(self, graph: Graph, name: str) -> str:
+        """The type of a value of a graph, by its name; "" where the graph says nothing of it."""
+        if (meta := graph.tensor_values.get(name)) is not None:
+            return self.meta(meta)
+        for values in (graph.sym_int_values, graph.sym_float_values, graph.sym_bool_values):
+            if (value := values.get(name)) is not None:
+                return self.symbolic(value)
+        custom = graph.custom_obj_values.get(name)
+        return custom_object_text(custom) if custom is not None else ""
+
+    def ranges(self) -> tuple[tuple[str, str], ...]:
+        """(symbol, range) for each dynamic symbol, in the file's order: ("s77", "2 … 1024")."""
+        found = self.program.range_constraints
+        return tuple((self.expression(symbol), range_text(limits)) for symbol, limits in found.items())
+
+
+def dtype_text(dtype: ScalarType) -> str:
+    """The short name of an element type: `f32`."""
+    return DTYPES[dtype].short if dtype in DTYPES else dtype.name.lower()
+
+
+def range_text(limits: RangeConstraint) -> str:
+    """An inclusive range; what is unbounded is said so."""
+    match limits.min_val, limits.max_val:
+        case None, None:
+            return "any"
+        case low, None:
+            return f"at least {low}"
+        case None, high:
+            return f"at most {high}"
+        case low, high:
+            return f"{low} … {high}" if low != high else str(low)
+
+
+def device_text(device: Device) -> str:
+    """A device as torch writes it: `cuda:0`."""
+    name = show_name(device.type)
+    return name if device.index is None else f"{name}:{device.index}"
+
+
+def custom_object_text(custom: CustomObjArgument) -> str:
+    """The class of a custom object."""
+    return f"object {printable(custom.class_fqn)}"

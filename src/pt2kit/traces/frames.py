@@ -1,0 +1,97 @@
+"""The metadata text `stack_trace` <-> frames, outermost first.
+
+      File "/home/me/model.py", line 12, in forward
+        return self.fc(x)
+               ^^^^^^^^^^
+
+That is Python's own traceback text. torch stores it *full* (as above: every frame indented by two spaces, a newline
+at the end; torch 2.1 to 2.3, and strict export later) or *stripped* (no white space at either end; torch 2.4 on).
+Other texts occur ("NoneType: None") and are not frames: `parse_stack_trace` refuses them, and a caller keeps them as
+they are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pt2kit.errors import SchemaError
+
+_HEADER = re.compile(r'File "(.*)", line (0|[1-9]\d{0,8}), in (.*)', re.ASCII)
+_INDENT = "  "
+_SOURCE_INDENT = "    "
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One frame of a stack trace.
+
+    Args:
+        file: as Python names it: a path, or "<eval_with_key>.12" for generated code.
+        line: the line number.
+        function: name of the function.
+        source: the source line without indentation; None if the text has none.
+        rest: any further lines up to the next frame, as they are (carets, continued lines, "[Previous line repeated
+        ...]").
+    """
+
+    file: str
+    line: int
+    function: str
+    source: str | None = None
+    rest: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StackTrace:
+    """Frames, outermost first, and whether the text is full (indented, newline at the end) or stripped."""
+
+    frames: tuple[Frame, ...]
+    full: bool
+
+
+def parse_stack_trace(text: str, where: str = "stack_trace") -> StackTrace:
+    """Divide a stack trace into frames; `dump_stack_trace` gives back the identical text.
+
+    Raises:
+        SchemaError: the text does not begin with a frame.
+    """
+    full = text.startswith(f'{_INDENT}File "') and text.endswith("\n")
+    body = text[len(_INDENT) : -1] if full else text
+    lines = body.split("\n")
+    header = _HEADER.fullmatch(lines[0])
+    if header is None:
+        raise SchemaError(f"{where}: expected a frame 'File \"...\", line N, in NAME' first, got {lines[0][:80]!a}")
+    frames: list[Frame] = []
+    own: list[str] = []
+    for line in lines[1:]:
+        following = _HEADER.fullmatch(line[len(_INDENT) :]) if line.startswith(f"{_INDENT}File ") else None
+        if following is None:
+            own.append(line)
+        else:
+            frames.append(_frame(header, own))
+            header, own = following, []
+    frames.append(_frame(header, own))
+    return StackTrace(tuple(frames), full)
+
+
+def dump_stack_trace(trace: StackTrace) -> str:
+    """The text of a stack trace, in its form."""
+    body = f"\n{_INDENT}".join(frame_text(frame) for frame in trace.frames)
+    return f"{_INDENT}{body}\n" if trace.full else body
+
+
+def frame_text(frame: Frame) -> str:
+    """The lines of one frame; the first without its indentation."""
+    lines = [f'File "{frame.file}", line {frame.line}, in {frame.function}']
+    if frame.source is not None:
+        lines.append(f"{_SOURCE_INDENT}{frame.source}")
+    return "\n".join((*lines, *frame.rest))
+
+
+def _frame(header: re.Match[str], own: Sequence[str]) -> Frame:
+    file, line, function = header.groups()
+    if own and own[0].startswith(_SOURCE_INDENT):
+        return Frame(file, int(line), function, own[0][len(_SOURCE_INDENT) :], tuple(own[1:]))
+    return Frame(file, int(line), function, None, tuple(own))

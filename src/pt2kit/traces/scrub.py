@@ -1,0 +1,90 @@
+"""Node metadata -> less of it, or the same without the paths of the machine it was made on.
+
+Paths become neutral by fixed rules, so that two machines give the same text:
+
+    .../site-packages/torch/nn/modules/linear.py    site-packages/torch/nn/modules/linear.py   (dist-packages too)
+    .../lib/python3.11/asyncio/base_events.py       python/asyncio/base_events.py
+    /home/NAME/x.py  /Users/NAME/x.py  /root/x.py   ~/x.py                                     (C:\\Users\\NAME too)
+    /srv/job/x.py                                   .../x.py                                   (other absolute paths)
+
+The last rule applies to the file of a frame only; elsewhere in a text an absolute path may be an argument of the
+program.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+
+STACK_TRACE_KEYS = frozenset({"stack_trace"})
+PROVENANCE_KEYS = frozenset({"stack_trace", "from_node", "torch_fn", "source_fn_stack", "source_fn"})
+METADATA_KEYS = PROVENANCE_KEYS | {"nn_module_stack", "custom"}
+"""Every key of node metadata that a torch release wrote."""
+
+_FRAME_FILE = re.compile(r'(?<=File ")[^"\n]*(?=", line )')
+# A piece of text that may be a path: a colon ends it (lists of paths, "file.py:12"), except after a drive letter.
+_TOKEN = re.compile(r"(?:\b[A-Za-z]:(?=[\\/]))?[^\s\"'`,;:=<>|()\[\]{}]+")
+_FILE_PART = re.compile(r"(?:\b[A-Za-z]:(?=[\\/]))?[^:]+")
+_WORD_PART = re.compile(r"(?:\b[A-Za-z]:(?=[\\/]))?[^\s:]+")
+_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
+_PACKAGES = re.compile(r"/(?:site|dist)-packages/")
+_STDLIB = re.compile(r"/lib/python\d+(?:\.\d+)?/")
+_HOME = re.compile(r"(//|[A-Za-z]:)?(?:/home/[^/]+|/[Uu]sers/[^/]+|/root)(?:/|$)")
+
+
+def strip_metadata(metadata: Mapping[str, str], keys: Collection[str] = STACK_TRACE_KEYS) -> dict[str, str]:
+    """A copy of a node's metadata without some keys; the order of the others stays."""
+    return {key: value for key, value in metadata.items() if key not in keys}
+
+
+def scrub_paths(text: str, replace: Mapping[str, str] | None = None) -> str:
+    """A text without machine paths; meant for stack traces. Without `replace`, scrubbing twice changes nothing more.
+
+    Args:
+        text: what to rewrite.
+        replace: literal pieces of text to replace before the rules apply, longest first: `{"/srv/build/": "src/"}`.
+
+    Cost: linear in the text.
+    """
+    for piece in sorted(replace or {}, key=lambda key: (-len(key), key)):
+        if piece:
+            text = text.replace(piece, (replace or {})[piece])
+    text = _FRAME_FILE.sub(lambda match: _scrub_file(match.group()), text)
+    if "/" not in text and "\\" not in text:
+        return text
+    return _TOKEN.sub(lambda match: _known(match.group()) or match.group(), text)
+
+
+def _scrub_file(file: str) -> str:
+    """The file of a frame; generated code names its maker: "<eval_with_key>.12 from /a/b.py:150 in wrapped"."""
+    part = _WORD_PART if file.startswith("<") else _FILE_PART
+    return part.sub(lambda match: _scrub_path(match.group()), file)
+
+
+def _scrub_path(path: str) -> str:
+    known = _known(path)
+    if known is not None:
+        return known
+    if path.startswith("/") or _DRIVE.match(path):
+        plain = path.replace("\\", "/").rstrip("/")
+        return f".../{plain.rpartition('/')[2]}"
+    return path
+
+
+def _known(path: str) -> str | None:
+    """The neutral form of a path inside an installation or a home folder, None for another path."""
+    if "/" not in path and "\\" not in path:
+        return None
+    plain = path.replace("\\", "/")
+    last = ("", 0, 0)
+    for name, pattern in (("site-packages/", _PACKAGES), ("python/", _STDLIB)):
+        for match in pattern.finditer(plain):
+            if match.end() > last[2]:
+                last = (name, match.start(), match.end())
+    if last[0]:
+        return f"{last[0]}{plain[last[2] :]}"
+    home = _HOME.match(plain)
+    if home is None:
+        return None
+    slashes = "//" if home.group(1) == "//" else ""  # of "file:///home/..."
+    return f"{slashes}~/{plain[home.end() :]}"

@@ -1,0 +1,27 @@
+"""The zoo: every program that saving and loading are tried on, by subject in the files beside this one."""
+
+from __future__ import annotations
+
+from tests.bridge.zoo import (
+    programs_architectures,
+    programs_control,
+    programs_shapes,
+)
+from tests.bridge.zoo.program import Program, exported
+
+__all__ = ["Program", "exported", "programs"]
+
+_FILES = (
+    programs_architectures,
+    programs_control,
+    programs_shapes,
+)
+
+
+def programs(*, slow: bool = True) -> list[Program]:
+    """All programs, by subject; without the slow ones if asked."""
+    found = [program for file in _FILES for program in file.programs() if slow or not program.slow]
+    names = [program.name for program in found]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise ValueError(f"expected distinct names, got {sorted(twice)} more than once")
+    return found

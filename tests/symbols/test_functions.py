@@ -1,0 +1,60 @@
+"""The table of functions, and the front door."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.symbols.cases import EXPRESSIONS
+
+import pt2kit.symbols
+from pt2kit.errors import ExpressionError
+from pt2kit.symbols import FUNCTIONS, Integer
+from pt2kit.symbols.evaluation import _LAZY, _STRICT
+from pt2kit.symbols.functions import ALIASES, make_call
+
+
+def test_every_function_is_computed():
+    """The table of functions and the table of what computes them hold the same names."""
+    assert set(FUNCTIONS) == set(_LAZY) | set(_STRICT)
+    assert set(ALIASES.values()) <= set(FUNCTIONS)
+
+
+def test_every_function_is_in_a_case():
+    """Each function of the table stands in some case with values, but for those that only hand-written text holds."""
+    text = " ".join(case["text"] + case.get("srepr", "") for case in EXPRESSIONS)
+    missing = {name for name in FUNCTIONS if f"{name}(" not in text}
+    rest = {"Xor", "ITE", "acosh", "atanh"}
+    unary = {name for name in missing if FUNCTIONS[name].gives == "float" and FUNCTIONS[name].most == 1}
+    assert missing <= rest | unary
+
+
+def test_make_call():
+    """A call is checked for its name and the number of its arguments."""
+    assert make_call("Eq", [Integer(1), Integer(2)]).function == "Equality"
+    with pytest.raises(ExpressionError, match=r"^x: expected a function that torch writes, got '__import__'$"):
+        make_call("__import__", [], "x")
+    with pytest.raises(ExpressionError, match=r"^x: expected 3 argument\(s\) of Where, got 0$"):
+        make_call("Where", [], "x")
+
+
+def test_front_door():
+    """The room gives the names it lists, each from the file that makes it, and nothing else."""
+    listed = [name for _, names in pt2kit.symbols._HOMES for name in names]
+    assert sorted(listed) == sorted(pt2kit.symbols.__all__)
+    assert all(getattr(pt2kit.symbols, name) is not None for name in listed)
+    tree = ast.parse(Path(pt2kit.symbols.__file__).read_text(encoding="utf-8"))
+    typed = {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert set(listed) <= typed
+    with pytest.raises(AttributeError, match="has no attribute 'nope'"):
+        pt2kit.symbols.nope  # noqa: B018
+
+
+def test_importing_it_loads_little():
+    """Neither torch nor sympy nor numpy, and none of the room's own files before they are needed."""
+    script = "import sys, pt2kit.symbols; print(*sorted(sys.modules))"
+    modules = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"torch", "sympy", "numpy", "fractions", "decimal", "pt2kit.symbols.expr"} & set(modules)

@@ -1,0 +1,44 @@
+"""Tree -> the str dialect."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import assume, given
+from tests.symbols.cases import EXPRESSIONS, INFIX, TREES
+
+from pt2kit.errors import Pt2Error
+from pt2kit.symbols import parse, parse_str, to_srepr, to_str
+
+CASES = sorted({(case["srepr"], case["str"]) for case in EXPRESSIONS if "str" in case})
+
+
+@pytest.mark.parametrize(("srepr", "text"), CASES)
+def test_prints_what_sympy_prints(srepr, text):
+    """The text of a tree is that of torch 2.5, from whichever dialect the tree was read."""
+    assert to_str(parse(srepr)) == text
+    assert to_str(parse_str(text)) == text
+
+
+@given(INFIX)
+def test_reads_what_it_printed(text):
+    """Reading the text of a tree that came from text gives the tree again."""
+    try:
+        tree = parse_str(text)
+    except Pt2Error:
+        assume(False)
+    assert parse_str(to_str(tree)) == tree
+    assert parse(to_srepr(tree)) == tree
+
+
+@given(TREES)
+def test_any_tree_has_a_text(tree):
+    """Printing never fails, whatever the tree is."""
+    assert to_str(tree)
+
+
+def test_nested_fractions_are_linear():
+    """A hundred fractions inside each other print at once."""
+    text = "s0"
+    for _ in range(90):
+        text = f"1/(s1 + {text})"
+    assert to_str(parse_str(text)).startswith("1/(s1 + 1/(s1 + ")
