@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 import io
 import zipfile
 from collections.abc import Callable
@@ -34,6 +35,12 @@ STORABLE = [
 
 class Pair(collections.namedtuple("Pair", ["left", "right"])):
     __slots__ = ()
+
+
+@dataclasses.dataclass
+class Point:
+    x: torch.Tensor
+    y: int
 
 
 def save(value: Any, protocol: int = 2, **options: Any) -> bytes:
@@ -245,6 +252,16 @@ def test_named_tuples() -> None:
     assert ours.values[1] == pv.NamedTuple(ours.class_name, (1, 2))
     packed = torch.nn.utils.rnn.pack_padded_sequence(torch.ones(2, 2, 2), [2, 1])
     assert read(packed).class_name == "torch.nn.utils.rnn.PackedSequence"
+
+
+def test_data_classes_are_read_only_if_trusted() -> None:
+    """An instance of a user's class is refused by name; a trusted one is described, its fields being its state."""
+    name = f"{Point.__module__}.Point"
+    with pytest.raises(UnsupportedError, match=name):
+        read([Point(torch.ones(2), 3)])
+    (ours,) = read_payload(save([Point(torch.ones(2), 3)]), "x.pt", trust={name})
+    assert (ours.cls.path, ours.state["y"]) == (name, 3)
+    check_dense(ours.state["x"], torch.ones(2))
 
 
 def test_quantized_per_tensor() -> None:

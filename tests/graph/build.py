@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -84,10 +85,7 @@ def graph(
 
 def chain(*names: str) -> schema.Graph:
     """A graph in which the first name is the input, each other one a node of the one before, the last the output."""
-    nodes = [
-        node([arg(as_tensor=name)], arg(as_tensor=before), name=name)
-        for before, name in zip(names, names[1:], strict=False)
-    ]
+    nodes = [node([arg(as_tensor=name)], arg(as_tensor=before), name=name) for before, name in pairwise(names)]
     values = {name: meta(2, 3) for name in names}
     return graph([arg(as_tensor=names[0])], nodes, [arg(as_tensor=names[-1])], tensor_values=values)
 

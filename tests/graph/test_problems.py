@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from tests.graph.build import PLACE, arg, chain, meta, node, program, programs, subgraph
+from tests.samples import DATA, hostile
 
 from pt2kit import graph, schema
 from pt2kit.errors import Pt2Error
-from tests.graph.build import PLACE, arg, chain, meta, node, program, programs, subgraph
-from tests.samples import DATA, hostile
 
 X, Y, Z = (arg(as_tensor=name) for name in "xyz")
 GOOD = chain("x", "y", "z")
@@ -124,12 +124,16 @@ CONTRADICTORY = {
 EXECUTABLE_NAMES = {"fx_hop_kwarg_name": "nodes[1].inputs[2].name", "fx_subgraph_name": "nodes[1].inputs[0]"}
 
 
-@pytest.mark.parametrize("case", hostile(), ids=lambda case: case["name"])
+# Broken archives are not for this room: it gets programs.
+PROGRAMS = [case for case in hostile() if not case["name"].startswith(("zip_", "flip_"))]
+
+
+@pytest.mark.parametrize("case", PROGRAMS, ids=lambda case: case["name"])
 def test_hostile_files(case: dict[str, Any]) -> None:
     """Contradictory graphs are refused as the manifest says, with rule and place; nothing else is refused."""
     try:
         read = list(programs(case["path"]))
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, Pt2Error):
+    except (zipfile.BadZipFile, Pt2Error):
         assert case["name"] not in CONTRADICTORY
         return
     errors = [error for record, found in read if (error := outcome(found, record))]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-
-from pt2kit import graph
 from tests.graph.build import arg, node, program
 from tests.samples import sample
+
+from pt2kit import graph
 
 # target: namespace, short name, whether somebody else than torch has to register it
 TARGETS = {

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
+from tests.graph.build import arg, chain, dicts, nested, node, program, subgraph
+from tests.samples import sample
 
 from pt2kit import graph, schema
 from pt2kit.errors import LimitError
-from tests.graph.build import arg, chain, dicts, nested, node, program, subgraph
-from tests.samples import sample
 
 COND = "$.graph_module.graph.nodes[{}].inputs[{}].arg.as_graph.graph"
 

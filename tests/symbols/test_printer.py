@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from tests.symbols.cases import EXPRESSIONS, INFIX, TREES
 
 from pt2kit.errors import Pt2Error
-from pt2kit.symbols import parse, parse_str, to_srepr, to_str
+from pt2kit.symbols import kind, parse, parse_str, to_srepr, to_str
 
 CASES = sorted({(case["srepr"], case["str"]) for case in EXPRESSIONS if "str" in case})
 
@@ -21,9 +21,10 @@ def test_prints_what_sympy_prints(srepr, text):
 
 @given(INFIX)
 def test_reads_what_it_printed(text):
-    """Reading the text of a tree that came from text gives the tree again."""
+    """Reading the text of a tree that came from text and makes sense gives the tree again."""
     try:
         tree = parse_str(text)
+        kind(tree)
     except Pt2Error:
         assume(False)
     assert parse_str(to_str(tree)) == tree

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.tensors.helpers import storage, view
 
 from pt2kit.errors import LimitError, PayloadError, Pt2Error, UnsupportedError
 from pt2kit.schema import Device, Layout, ScalarType
@@ -20,7 +21,6 @@ from pt2kit.tensors.bounds import (
     is_contiguous,
     show_integer,
 )
-from tests.tensors.helpers import storage, view
 
 BIG = 1 << 63
 

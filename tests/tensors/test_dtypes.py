@@ -5,12 +5,12 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
+from tests.tensors.helpers import every_pattern, view
 
 from pt2kit.errors import SchemaError, UnsupportedError
 from pt2kit.schema import ScalarType
 from pt2kit.tensors import DTYPES, numpy_dtype, scalar_type_of, short_name
 from pt2kit.tensors.dtypes import dtype_of, scalar_type_named
-from tests.tensors.helpers import every_pattern, view
 
 FOREIGN = [number for number, row in DTYPES.items() if not row.is_native]
 

@@ -6,11 +6,11 @@ import pickle
 from typing import Any
 
 import pytest
+from tests.tensors.helpers import meta, storage
 
 from pt2kit.errors import PayloadError, Pt2Error, UnsupportedError
 from pt2kit.tensors import OpaquePayload
 from pt2kit.tensors.opaque import OpaqueKind
-from tests.tensors.helpers import meta, storage
 
 
 class Calls:

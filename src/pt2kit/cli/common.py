@@ -45,9 +45,7 @@ def choose_model(package: Package, model: str | None) -> str:
 
 def print_json(value: Any) -> None:
     """Print a value as indented JSON."""
-    import msgspec
-
-    sys.stdout.buffer.write(msgspec.json.format(codec.encode(value), indent=2) + b"\n")
+    sys.stdout.buffer.write(codec.encode_indented(value) + b"\n")
 
 
 def print_lines(lines: Iterable[str]) -> None:

@@ -11,8 +11,19 @@ Rules (the ids that errors carry):
 """
 
 from pt2kit.codec.decoder import Decoded, convert, decode
-from pt2kit.codec.encoder import encode, to_tree
+from pt2kit.codec.encoder import encode, encode_indented, to_tree
 from pt2kit.codec.text import MAX_DEPTH, parse, path_text
 from pt2kit.codec.unknown import Unknown
 
-__all__ = ["MAX_DEPTH", "Decoded", "Unknown", "convert", "decode", "encode", "parse", "path_text", "to_tree"]
+__all__ = [
+    "MAX_DEPTH",
+    "Decoded",
+    "Unknown",
+    "convert",
+    "decode",
+    "encode",
+    "encode_indented",
+    "parse",
+    "path_text",
+    "to_tree",
+]

@@ -33,6 +33,11 @@ def encode(value: Any, unknown: Iterable[Unknown] = ()) -> bytes:
         raise SchemaError(f"expected Unicode text, got a lone surrogate in {error.object[:60]!r}") from None
 
 
+def encode_indented(value: Any) -> bytes:
+    """Write an object of the schema, a dataclass or a tree as JSON for people: two blanks per level."""
+    return msgspec.json.format(encode(value), indent=2)
+
+
 def to_tree(value: Any) -> Any:
     """Turn an object of the schema into the plain tree that its JSON would parse to; nothing is shared with it."""
     return msgspec.to_builtins(value, enc_hook=_plain)

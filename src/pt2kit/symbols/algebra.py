@@ -37,13 +37,13 @@ class OpenSum:
 class OpenProduct:
     """A product whose end has not been read: an exact number p/q in front, and factors; only its reader holds it."""
 
-    __slots__ = ("divided", "factors", "p", "q")
+    __slots__ = ("factors", "is_fraction", "p", "q")
 
     def __init__(self) -> None:
         self.p = 1
         self.q = 1
         self.factors: list[Expr] = []
-        self.divided = False
+        self.is_fraction = False
 
 
 class OpenChain:
@@ -112,8 +112,10 @@ def divide(left: Operand, right: Operand, where: str, limits: Limits) -> Operand
     """
     product = _open(left, where, limits)
     for factor in _factors(right):
+        if isinstance(factor, Float | Infinity) and is_negative(factor):
+            product.p = -product.p
+            factor = negate(factor)
         _times(product, invert(factor, where), where, limits)
-    product.divided = True
     return product
 
 
@@ -156,6 +158,14 @@ def is_negative(expr: Expr) -> bool:
             return negative
         case _:
             return False
+
+
+def is_below(expr: Expr) -> bool:
+    """Whether an expression stands under the fraction bar of a product: a power with a negative exponent."""
+    if not (isinstance(expr, Call) and expr.function == "Pow"):
+        return False
+    exponent = expr.args[1]
+    return is_negative(exponent.args[0] if isinstance(exponent, Call) and exponent.function == "Mul" else exponent)
 
 
 def invert(expr: Expr, where: str) -> Expr:
@@ -212,6 +222,7 @@ def _times(product: OpenProduct, factor: Expr, where: str, limits: Limits) -> No
             product.factors.append(negate(factor))
         case _:
             product.factors.append(factor)
+            product.is_fraction = product.is_fraction or is_below(factor)
     bits = max(product.p.bit_length(), product.q.bit_length())
     if bits > limits.bits:
         fail(where, f"expected numbers of at most {limits.bits} bits, got one of {bits}", LimitError)
@@ -221,7 +232,7 @@ def _close_product(product: OpenProduct) -> Expr:
     factors = product.factors
     if not factors:
         return exact(product.p, product.q)
-    if product.divided:
+    if product.is_fraction:  # the places of factors under the bar are not in the text
         factors = list(by_key(factors))
     if len(factors) == 1 and product.p == -product.q and isinstance(factors[0], Float | Infinity):
         return negate(factors[0])

@@ -132,6 +132,8 @@ def _as_kind(result: _Result, found: Kind) -> int | float | bool:
         return bool(result)
     if found == "float" or (found == "any" and not isinstance(result, int)):
         return to_float(result)
+    if isinstance(result, float) and result.is_integer():
+        return int(result)  # 0 % int_oo: a whole number that met an infinity, which is a float here
     if isinstance(result, int | float):
         return result
     raise ExpressionError(f"expected a whole number, got {result}")

@@ -1,8 +1,9 @@
 """Tree -> the str dialect, with the brackets that torch up to 2.5 wrote.
 
 `parse_str` reads back what is written here. For a tree that came from srepr the text is the one that str() of the sympy
-expression gave in torch 2.1 to 2.5, with these differences: `Identity(x)` is written out (2.5 printed it as `I`),
-and a product that sympy would have simplified away (`Mul(Integer(2), Integer(3))`) is printed as it stands.
+expression gave in torch 2.1 to 2.5, with these differences: `Identity(x)` is written out (2.5 printed it as `I`), a
+divisor of the form `1/b` is bracketed (2.5 left that out, which changed the value), and a product that sympy would have
+simplified away (`Mul(Integer(2), Integer(3))`) is printed as it stands.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pt2kit.symbols.algebra import is_negative, negate
+from pt2kit.symbols.algebra import is_below, is_negative, negate
 from pt2kit.symbols.expr import (
     MINUS_ONE,
     ONE,
@@ -86,7 +87,9 @@ def _call(node: Call, args: list[_Text]) -> _Text:
     if name == "Pow":
         return _Text(_power(args[0], args[1]), _POW, node, args)
     if name in ("FloorDiv", "CleanDiv"):
-        return _Text(f"({_bracket(args[0], _MUL)}//{_bracket(args[1], _MUL)})", _MUL, node)
+        # sympy leaves out the brackets of a//(1/b); then the text means another number.
+        divisor = _bracket(args[1], _POW if is_below(args[1].expr) else _MUL)
+        return _Text(f"({_bracket(args[0], _MUL)}//{divisor})", _MUL, node)
     if name in _RELATIONS:
         left, right = (_bracket(arg, _RELATION) for arg in args)
         return _Text(f"{left} {_RELATIONS[name]} {right}", _RELATION, node)
@@ -162,12 +165,9 @@ def _product(node: Call, factors: Sequence[_Text]) -> _Text:
 
 def _turned(factor: _Text) -> _Text | None:
     """What stands under the fraction bar for a power with a negative exponent; None for everything else."""
-    if not (isinstance(factor.expr, Call) and factor.expr.function == "Pow"):
+    if not is_below(factor.expr):
         return None
     base, exponent = factor.args
-    is_product = isinstance(exponent.expr, Call) and exponent.expr.function == "Mul"
-    if not is_negative(exponent.args[0].expr if is_product else exponent.expr):
-        return None
     turned = _negated(exponent)
     if turned.expr == ONE:
         return base

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from tests.bridge.zoo import (
     programs_architectures,
+    programs_calling,
     programs_control,
+    programs_custom,
     programs_shapes,
+    programs_state,
 )
 from tests.bridge.zoo.program import Program, exported
 
@@ -13,8 +16,11 @@ __all__ = ["Program", "exported", "programs"]
 
 _FILES = (
     programs_architectures,
+    programs_calling,
     programs_control,
+    programs_custom,
     programs_shapes,
+    programs_state,
 )
 
 

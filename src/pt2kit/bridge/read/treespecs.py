@@ -1,0 +1,174 @@
+"""Tree specs as data -> live `pytree.TreeSpec`s, of classes that are registered already. Nothing is imported.
+
+A named tuple whose class is not registered gets a stand-in class with the stored fields. Any other container that is not
+registered is missing; `TreeSpecs.check` lists all that are, for a whole program.
+"""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from types import MappingProxyType
+from typing import Any, Final
+
+from torch.utils import _pytree as pytree
+
+from pt2kit import treespec
+from pt2kit.errors import SchemaError, UnsupportedError
+from pt2kit.treespec import FieldTable, TreeSpec
+from pt2kit.treespec.kinds import DEFAULTDICT, MAPPINGS, NAMEDTUPLE, defaultdict_parts
+
+STAND_IN_NAME: Final = "__pt2kit_type_name__"
+"""The attribute of a stand-in class that holds the type name it stands in for, so that it can be saved again."""
+
+_FACTORIES: Final[Mapping[str, Any]] = MappingProxyType(
+    {
+        f"builtins.{kind.__name__}": kind
+        for kind in (bool, bytes, complex, dict, float, frozenset, int, list, set, str, tuple)
+    }
+    | {
+        f"collections.{kind.__name__}": kind
+        for kind in (collections.Counter, collections.OrderedDict, collections.deque)
+    }
+    | {"collections.defaultdict": collections.defaultdict}
+)
+
+
+class TreeSpecs:
+    """Builds the live specs of one program; one stand-in class per named tuple.
+
+    Args:
+        fields: the file's table of named-tuple fields.
+    """
+
+    def __init__(self, fields: FieldTable) -> None:
+        self.fields = fields
+        self._stand_ins: dict[str, Any] = {}
+
+    def read(self, spec: TreeSpec, where: str) -> pytree.TreeSpec:
+        """The live spec.
+
+        Raises:
+            SchemaError: a context that contradicts its type.
+            UnsupportedError: a container that is not registered.
+        """
+        treespec.validate(spec, where, self.fields)
+        leaf = pytree.treespec_leaf()
+
+        def build(node: TreeSpec, children: list[pytree.TreeSpec]) -> pytree.TreeSpec:
+            return pytree.TreeSpec(*self._type(node, where), children)
+
+        return treespec.fold(spec, lambda _: leaf, build)
+
+    def missing(self, spec: TreeSpec, where: str) -> Iterator[str]:
+        """What a spec needs and this process does not have: type names, factories, enum classes."""
+        for node in treespec.walk(spec):
+            if node.is_leaf or node.type == NAMEDTUPLE:
+                continue
+            if str(node.type) not in pytree.SERIALIZED_TYPE_TO_PYTHON_TYPE:
+                yield f"the container type {node.type}"
+            elif node.type == DEFAULTDICT:
+                factory = defaultdict_parts(node, where)[0]
+                if factory not in _FACTORIES:
+                    yield f"the factory {factory} of a defaultdict"
+            if node.type in MAPPINGS:
+                for key in treespec.mapping_keys(node, where):
+                    if isinstance(key, treespec.EnumKey) and _find_enum(key.fqn) is None:
+                        yield f"the enum class {key.fqn}"
+
+    def named_tuple(self, name: str, where: str) -> Any:
+        """The class of a named tuple: the registered one, or a stand-in with the stored fields.
+
+        Raises:
+            UnsupportedError: it is not registered, and the file does not say what its fields were.
+        """
+        known = pytree.SERIALIZED_TYPE_TO_PYTHON_TYPE.get(name)
+        if known is not None and pytree.is_namedtuple_class(known):
+            return known
+        if name not in self._stand_ins:
+            names = self.fields.get(name)
+            if names is None:
+                raise UnsupportedError(
+                    f"{where}: expected the named tuple {name[:80]!a} to be registered, got none of that name: "
+                    "import the module that defines and registers it before loading"
+                )
+            made: Any = treespec.stand_in(name, names, where)
+            setattr(made, STAND_IN_NAME, name)
+            self._stand_ins[name] = made
+        return self._stand_ins[name]
+
+    def _type(self, node: TreeSpec, where: str) -> tuple[Any, Any]:
+        """The Python type of a container, and its context."""
+        if node.type == NAMEDTUPLE:
+            return collections.namedtuple, self.named_tuple(treespec.namedtuple_name(node, where) or "", where)
+        found = pytree.SERIALIZED_TYPE_TO_PYTHON_TYPE.get(str(node.type))
+        if found is None:
+            raise UnsupportedError(
+                f"{where}: expected a registered container type, got {str(node.type)[:80]!a}: "
+                "import the module that registers it before loading"
+            )
+        return found, _context(node, found, where)
+
+
+def missing_text(missing: list[str], where: str) -> str:
+    """One message for everything that is missing."""
+    listed = ", ".join(dict.fromkeys(missing))
+    return (
+        f"{where}: expected {listed} to be known here; import the modules that define and register them before loading"
+    )
+
+
+def _context(node: TreeSpec, kind: Any, where: str) -> Any:
+    if node.type == DEFAULTDICT:
+        name, _ = defaultdict_parts(node, where)
+        if name not in _FACTORIES:
+            raise UnsupportedError(
+                f"{where}: expected a factory that is a plain container or number, got {name[:80]!a}"
+            )
+        return [_FACTORIES[name], [_live_key(key, where) for key in treespec.mapping_keys(node, where)]]
+    if node.type in MAPPINGS:
+        return [_live_key(key, where) for key in treespec.mapping_keys(node, where)]
+    definition = pytree.SUPPORTED_SERIALIZED_TYPES[kind]
+    dumpable = treespec.context_value(node, where)
+    if definition.from_dumpable_context is None:
+        if not isinstance(dumpable, str):
+            raise SchemaError(f"{where}: expected a context string that holds JSON, got {type(dumpable).__name__}")
+        return _live_context(treespec.inner_context(node, where), where)
+    try:
+        return definition.from_dumpable_context(dumpable)
+    except (LookupError, TypeError, ValueError, AssertionError, NotImplementedError) as error:
+        raise SchemaError(f"{where}: expected a context that {node.type} can read, got: {error}") from error
+
+
+def _live_context(value: Any, where: str) -> Any:
+    """A JSON value with the enum members in it made live; what they may hold is bounded by the parser."""
+    if isinstance(value, list):
+        return [_live_context(item, where) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if value.keys() == {"__enum__", "fqn", "name"}:
+        return _live_key(treespec.EnumKey(str(value["fqn"]), str(value["name"])), where)
+    return {key: _live_context(item, where) for key, item in value.items()}
+
+
+def _live_key(key: object, where: str) -> object:
+    if not isinstance(key, treespec.EnumKey):
+        return key
+    found = _find_enum(key.fqn)
+    if found is None or key.name not in found.__members__:
+        raise UnsupportedError(
+            f"{where}: expected the enum member {key!r} to be known here: import its module before loading"
+        )
+    return found[key.name]
+
+
+def _find_enum(fqn: str) -> type[Enum] | None:
+    """The enum class of that name among those that are defined already."""
+    todo: list[type[Enum]] = [Enum]
+    while todo:
+        kind = todo.pop()
+        if f"{kind.__module__}:{kind.__qualname__}" == fqn:
+            return kind
+        todo.extend(kind.__subclasses__())
+    return None
