@@ -89,6 +89,113 @@ def assignment(expr: sympy.Basic, chance: random.Random) -> dict[str, int | floa
     return values
 
 
+SIZES = [sympy.Symbol(f"s{i}", positive=True, integer=True) for i in (0, 1, 2, 10, 77)]
+OTHERS = [sympy.Symbol("u0", integer=True), sympy.Symbol("u3", integer=True)]
+
+
+def random_int(chance: random.Random, depth: int) -> sympy.Expr:
+    """An int expression as torch makes them; may fail where sympy refuses the combination."""
+    t = torch_functions
+    if depth <= 0 or chance.random() < 0.1:
+        number = sympy.Integer(chance.choice([-4, -3, -1, 0, 1, 2, 3, 7, 64]))
+        return chance.choice([*SIZES, *SIZES, *OTHERS, number])
+
+    def part() -> sympy.Expr:
+        return random_int(chance, depth - 1)
+
+    def size() -> sympy.Expr:
+        return random_size(chance, depth - 1)
+
+    makers = [
+        lambda: part() + part(),
+        lambda: part() - part(),
+        lambda: part() * part(),
+        lambda: part() ** chance.choice([2, 3]),
+        lambda: t.FloorDiv(part(), size()),
+        lambda: t.PythonMod(part(), size()),
+        lambda: t.Mod(size(), size()),
+        lambda: t.ModularIndexing(size(), size(), size()),
+        lambda: t.Max(part(), part(), part()),
+        lambda: t.Min(part(), part()),
+        lambda: t.PowByNatural(size(), chance.choice(SIZES)),
+        lambda: t.Where(random_truth(chance, depth - 1), part(), part()),
+        lambda: t.BitwiseFn_bitwise_and(part(), part()),
+        lambda: sympy.Abs(part()),
+        lambda: sympy.Piecewise((part(), random_truth(chance, depth - 1)), (part(), True)),
+        lambda: chance.choice([t.CeilToInt, t.FloorToInt, t.TruncToInt, t.RoundToInt])(random_float(chance, depth - 1)),
+    ]
+    return chance.choice(makers)()
+
+
+def random_size(chance: random.Random, depth: int) -> sympy.Expr:
+    """A positive int expression."""
+    found = chance.choice([*SIZES, sympy.Integer(chance.randint(2, 9))])
+    return found * chance.choice(SIZES) + chance.randint(1, 3) if depth > 0 and chance.random() < 0.4 else found
+
+
+def random_float(chance: random.Random, depth: int) -> sympy.Expr:
+    """A float expression as torch makes them since 2.4."""
+    t = torch_functions
+    if depth <= 0:
+        number = sympy.Float(chance.choice([0.5, 1.5, -2.25, 0.1, 1e-7, 3e20]))
+        return chance.choice([sympy.Symbol("zf0", real=True), number, t.ToFloat(chance.choice(SIZES))])
+
+    def part() -> sympy.Expr:
+        return random_float(chance, depth - 1)
+
+    makers = [
+        lambda: part() + part(),
+        lambda: part() * part(),
+        lambda: t.IntTrueDiv(random_int(chance, depth - 1), random_size(chance, depth - 1)),
+        lambda: t.FloatTrueDiv(part(), t.ToFloat(random_size(chance, depth - 1))),
+        lambda: t.ToFloat(random_int(chance, depth - 1)),
+        lambda: t.OpaqueUnaryFn_sqrt(t.ToFloat(random_size(chance, depth - 1))),
+        lambda: t.FloatPow(t.ToFloat(random_size(chance, depth - 1)), sympy.Float(chance.choice([0.5, 2.0, -1.5]))),
+        lambda: t.RoundDecimal(part(), sympy.Integer(2)),
+    ]
+    return chance.choice(makers)()
+
+
+def random_quotient(chance: random.Random, depth: int) -> sympy.Expr:
+    """An exact quotient as torch made them up to 2.3."""
+    if depth <= 0:
+        return chance.choice([*SIZES, sympy.Rational(chance.randint(1, 4), 3), sympy.Integer(chance.randint(-5, 5))])
+
+    def part() -> sympy.Expr:
+        return random_quotient(chance, depth - 1)
+
+    makers = [
+        lambda: part() + part(),
+        lambda: part() * part(),
+        lambda: part() / part(),
+        lambda: part() ** chance.choice([2, -1, -2]),
+        lambda: sympy.floor(part()),
+        lambda: sympy.ceiling(part()),
+        lambda: sympy.Float(chance.choice([0.5, 1.5, -2.25])) * part(),
+        lambda: sympy.sqrt(chance.choice(SIZES)) * part(),
+    ]
+    return chance.choice(makers)()
+
+
+def random_truth(chance: random.Random, depth: int) -> sympy.Basic:
+    """A condition."""
+    relation = chance.choice([sympy.Eq, sympy.Ne, sympy.Lt, sympy.Le, sympy.Gt, sympy.Ge])
+    if depth <= 0 or chance.random() < 0.6:
+        return relation(random_int(chance, depth - 1), random_int(chance, depth - 1))
+    join = chance.choice([sympy.And, sympy.Or])
+    return join(random_truth(chance, depth - 1), random_truth(chance, depth - 1))
+
+
+def random_expression(chance: random.Random) -> sympy.Basic | None:
+    """Any expression; None where sympy refuses it or leaves the real numbers."""
+    maker = chance.choice([random_int, random_int, random_float, random_quotient, random_truth])
+    try:
+        expr = maker(chance, chance.randint(1, 4))
+    except (ZeroDivisionError, ValueError, AssertionError, TypeError, OverflowError, sympy.PolynomialError):
+        return None
+    return None if expr.has(sympy.zoo, sympy.nan, sympy.I) else expr
+
+
 @contextlib.contextmanager
 def printing_of_2_5() -> Iterator[None]:
     """Gives torch's functions the brackets that they had up to 2.5, which the str dialect of files has.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.graph.build import arg, meta
+
 from pt2kit import codec, schema
 from pt2kit.signature import (
     ConstantArgument,
@@ -20,7 +22,6 @@ from pt2kit.signature import (
     TokenArgument,
     to_schema,
 )
-from tests.graph.build import arg, meta
 
 INPUTS = [
     InputSpec(InputKind.TOKEN, TokenArgument("token"), None),

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
+from tests.signature.build import INPUTS, OUTPUTS, everything
 
 from pt2kit.errors import GraphError
 from pt2kit.signature import (
@@ -18,7 +19,6 @@ from pt2kit.signature import (
     TensorArgument,
 )
 from pt2kit.signature.order import INPUT_ORDER, OUTPUT_ORDER
-from tests.signature.build import INPUTS, OUTPUTS, everything
 
 VIEWS: dict[str, Any] = {
     "parameters": ("w",),
@@ -102,7 +102,12 @@ INPUTS_EXPECTED = "expected tokens, then parameters, buffers, constants and cust
 OUTPUTS_EXPECTED = "expected tokens, then mutations, then user outputs and the loss, then gradients"
 DISORDER: list[tuple[str, list[Any], list[Any], str]] = [
     ("S5", moved(INPUTS, 0, 1), OUTPUTS, f"input_specs[1]: {INPUTS_EXPECTED}, got TOKEN 'token' after PARAMETER 'p_w'"),
-    ("S5", moved(INPUTS, 6, 1), OUTPUTS, "input_specs[2]: expected tokens, then .*got PARAMETER 'p_w' after USER_INPUT"),
+    (
+        "S5",
+        moved(INPUTS, 6, 1),
+        OUTPUTS,
+        "input_specs[2]: .*, got PARAMETER 'p_w' after USER_INPUT 'x'",
+    ),
     ("S5", moved(INPUTS, 5, 11), OUTPUTS, "input_specs[11]: .*, got CUSTOM_OBJ 'obj_q' after USER_INPUT 'obj'"),
     ("S6", INPUTS, moved(OUTPUTS, 0, 2), f"output_specs[2]: {OUTPUTS_EXPECTED}, got TOKEN 'token_1' after"),
     ("S6", INPUTS, moved(OUTPUTS, 4, 1), "output_specs[2]: .*, got BUFFER_MUTATION 'm_1' after USER_OUTPUT 'y'"),

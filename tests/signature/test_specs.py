@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.signature.build import INPUTS, OUTPUTS
 
 from pt2kit.errors import GraphError
 from pt2kit.signature import (
@@ -20,7 +21,6 @@ from pt2kit.signature import (
     TokenArgument,
 )
 from pt2kit.signature.specs import NAMED
-from tests.signature.build import INPUTS, OUTPUTS
 
 ARGUMENTS: list[ArgumentSpec] = [
     TensorArgument("x"),
@@ -73,7 +73,8 @@ def test_arguments_fit_the_kind(kind: InputKind | OutputKind, arg: ArgumentSpec)
     if type(arg) in fitting:
         assert make(kind, arg, target).arg == arg
         return
-    with pytest.raises(GraphError, match=rf"of kind {kind.name}: expected an arg of .*, got {type(arg).__name__} \[S11"):
+    text = rf"of kind {kind.name}: expected an arg of .*, got {type(arg).__name__} \[S11\]"
+    with pytest.raises(GraphError, match=text):
         make(kind, arg, target)
 
 

@@ -53,7 +53,7 @@ def test_globals_are_named(kind: OpaqueKind, tmp_path: Any) -> None:
 def test_many_globals_are_cut_short() -> None:
     """A list of globals from a file does not fill the screen."""
     stream = b"\x80\x02" + b"".join(b"cevil\nf%d\n0" % i for i in range(50)) + b"N."
-    with pytest.raises(UnsupportedError, match="evil.f0, .* and 30 more; rebuilding"):
+    with pytest.raises(UnsupportedError, match=r"evil\.f0, .* and 30 more; rebuilding"):
         opaque(stream).view()
 
 

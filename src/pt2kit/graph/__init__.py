@@ -22,6 +22,7 @@ from pt2kit.graph.arguments import (
     ValueKind,
     arguments,
     defined,
+    graph_arguments,
     leaves,
     references,
 )
@@ -58,6 +59,7 @@ __all__ = [
     "ValueKind",
     "arguments",
     "defined",
+    "graph_arguments",
     "graphs",
     "index",
     "indexes",

@@ -17,7 +17,8 @@ BUILTIN_NAMESPACES: Final = frozenset(
     | {"quantized", "_quantized", "quantized_decomposed", "quantization", "sparse", "profiler", "debug_mode_ops"}
     | {"inductor", "inductor_prims", "mkldnn", "mkldnn_prepacked", "mkl", "onednn", "prepacked", "xnnpack", "metal"}
     | {"vulkan", "onnx", "symm_mem", "streams", "fsdp", "c10d", "c10d_functional", "_c10d_functional"}
-    | {"_c10d_functional_autograd", "_dtensor", "static_runtime", "tensorexpr", "_native", "_test"}
+    | {"_c10d_functional_autograd", "_dtensor", "static_runtime", "tensorexpr", "_native", "_test", "_inductor_test"}
+    | {"flex_lib", "onnx_symbolic"}
 )
 """The namespaces that torch itself registers; an operator of any other one is a custom operator.
 

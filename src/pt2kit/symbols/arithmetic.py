@@ -158,7 +158,7 @@ def shift_right(args: Sequence[Number]) -> Number:
 
 
 def natural_power(args: Sequence[Number]) -> Number:
-    """a ** b for whole numbers, b not negative."""
+    """a ** b for whole numbers, b not negative; exact also where torch gives up (beyond 64 bits it says `int_oo`)."""
     a, b = integers(args)
     if b < 0:
         raise ExpressionError(f"expected an exponent of at least 0, got {b}")

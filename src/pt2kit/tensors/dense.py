@@ -109,7 +109,8 @@ def _fill_compressed(out: Array, layout: Layout, compressed: Array, plain: Array
 
 
 def _check_range(index: Array, size: int, where: str) -> None:
-    if index.size and not (0 <= (low := int(index.min())) <= (high := int(index.max())) < size):
+    low, high = (int(index.min()), int(index.max())) if index.size else (0, -1)
+    if low < 0 or high >= size:
         raise PayloadError(f"{where}: expected indices from 0 to {size - 1}, got {low} to {high}", rule="P17")
 
 

@@ -7,8 +7,13 @@ from tests.bridge.zoo import (
     programs_calling,
     programs_control,
     programs_custom,
+    programs_examples,
+    programs_handmade,
+    programs_joint,
     programs_shapes,
     programs_state,
+    programs_transformers,
+    programs_values,
 )
 from tests.bridge.zoo.program import Program, exported
 
@@ -19,8 +24,13 @@ _FILES = (
     programs_calling,
     programs_control,
     programs_custom,
+    programs_examples,
+    programs_handmade,
+    programs_joint,
     programs_shapes,
     programs_state,
+    programs_transformers,
+    programs_values,
 )
 
 

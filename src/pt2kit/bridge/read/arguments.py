@@ -17,7 +17,7 @@ from pt2kit.bridge.read.names import check_variable
 from pt2kit.bridge.read.scope import Scope
 from pt2kit.bridge.scalars import DTYPES, LAYOUTS, MEMORY_FORMATS
 from pt2kit.errors import GraphError, LimitError, UnsupportedError
-from pt2kit.graph.arguments import MAX_ARGUMENT_DEPTH
+from pt2kit.graph import MAX_ARGUMENT_DEPTH
 
 Reader = Callable[[Any, Scope], Any]
 

@@ -16,7 +16,7 @@ from pt2kit.bridge.read.names import check_variable
 from pt2kit.bridge.read.nodes import read_node
 from pt2kit.bridge.read.scope import Scope, Shared
 from pt2kit.errors import GraphError, LimitError
-from pt2kit.graph.walk import MAX_SUBGRAPH_DEPTH
+from pt2kit.graph import MAX_SUBGRAPH_DEPTH
 
 CONSTANTS: Final = frozenset(("as_int", "as_float", "as_bool", "as_none", "as_string"))
 """Arms of inputs and outputs that are constants of the calling convention."""

@@ -1,0 +1,159 @@
+"""A `.pt2` file -> a live `torch.export.ExportedProgram`: what `torch.export.load` does, without running the file."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import mmap
+import os
+from collections.abc import Iterator, Mapping, Sequence, Set
+from typing import IO, Any, Final
+
+import torch
+from torch.export import ExportedProgram
+
+from pt2kit import package, treespec
+from pt2kit.archive import names
+from pt2kit.bridge.read.devices import Devices, Moves
+from pt2kit.bridge.read.pickled_values import PickledValues
+from pt2kit.bridge.read.program import Payloads, build_program
+from pt2kit.bridge.read.sample_inputs import read_sample_inputs
+from pt2kit.bridge.read.tensors import Tensors
+from pt2kit.bridge.read.trusted import load_trusted
+from pt2kit.bridge.read.values import Values
+from pt2kit.errors import ArchiveError, Pt2Error, UnsupportedError, VersionError
+from pt2kit.package import FileLike, Package
+from pt2kit.tensors import OpaquePayload, TensorView
+
+_LOG: Final = logging.getLogger(__name__)
+
+
+def load(
+    f: FileLike,
+    *,
+    extra_files: dict[str, Any] | None = None,
+    expected_opset_version: Mapping[str, int] | None = None,
+    device: Moves = None,
+    model: str = "model",
+    trust: Sequence[str] = (),
+) -> ExportedProgram:
+    """Load a program that `torch.export.save` or `pt2kit.save` wrote. Nothing in the file is run.
+
+    Args:
+        f: a path, bytes, a binary file object, or any URL that fsspec knows.
+        extra_files: filled with the user's files, name -> text; bytes for those that are not UTF-8.
+        expected_opset_version: namespace -> number of the operator set that the file must have been written for.
+        device: one device for everything, or stored device -> device (`{"cuda:0": "cpu"}`); applies to weights,
+            constants, sample inputs and the devices in the graph.
+        model: which of the programs to build; the others are not read.
+        trust: globals that pickled payloads may use ("package.Class"); others are refused by name.
+
+    Returns:
+        The program. Weights are mapped copy-on-write from a local file where it has them stored and aligned: changing
+        them changes nothing outside this process. Cost: about 100 microseconds per node; weights cost nothing until
+        they are used.
+
+    Raises:
+        OSError: the path cannot be opened.
+        ArchiveError: no `.pt2` archive, or no such program in it.
+        VersionError: a layout, schema or operator set that this build does not read.
+        Pt2Error: anything else in the file that is wrong or refused; the message says where.
+
+    Source: `load` in torch/export/__init__.py and torch/export/pt2_archive/_package.py, 2.13.
+    """
+    devices = Devices(device)
+    with _opened(f) as (opened, mapping):
+        if model not in opened.programs:
+            raise ArchiveError(
+                f"{opened.name}: expected a program {model!a}, got {', '.join(map(ascii, opened.programs)) or 'none'}"
+            )
+        program = opened.programs[model]
+        _check_opset(program.opset_version, expected_opset_version)
+        if extra_files is not None:
+            extra_files.update(_texts(opened))
+
+        def open_payloads(values: Values, calls: list[Any]) -> Payloads:
+            tensors = Tensors(devices, opened.archive, mapping)
+            return _payloads(opened, model, tensors, values, calls, frozenset(trust))
+
+        return build_program(program, devices, open_payloads)
+
+
+@contextlib.contextmanager
+def _opened(f: FileLike) -> Iterator[tuple[Package, mmap.mmap | None]]:
+    """The package, and its file mapped copy-on-write where there is one; both over one open file.
+
+    A path is opened once: a file that takes its place in between cannot be mixed with it.
+    """
+    with contextlib.ExitStack() as stack:
+        source: Any = f
+        if isinstance(f, (str, os.PathLike)) and os.path.isfile(f):
+            source = stack.enter_context(open(f, "rb"))
+        mapping = _mapped(source)
+        opened = stack.enter_context(package.open_package(source))
+        if mapping is not None and len(mapping) != opened.archive.source.size:
+            mapping = None  # The file grew or shrank while it was opened.
+        yield opened, mapping
+
+
+def _mapped(source: Any) -> mmap.mmap | None:
+    if not isinstance(source, (io.FileIO, io.BufferedReader)):
+        return None
+    try:
+        return mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_COPY)
+    except (OSError, ValueError):
+        return None  # Some file systems cannot map, and an empty file has nothing to map; reading still works.
+
+
+def _check_opset(stored: Mapping[str, int], expected: Mapping[str, int] | None) -> None:
+    for namespace, number in (expected or {}).items():
+        if stored.get(namespace) not in (None, number):
+            raise VersionError(
+                f"$.opset_version: expected {namespace} {number}, got {namespace} {stored[namespace]}: "
+                "convert the file, or load it without expected_opset_version"
+            )
+
+
+def _texts(opened: Package) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, content in opened.extra_files.items():
+        try:
+            found[name] = str(content, "utf-8")
+        except UnicodeDecodeError:
+            found[name] = bytes(content)
+    return found
+
+
+def _payloads(
+    opened: Package, model: str, tensors: Tensors, values: Values, calls: list[Any], trust: Set[str]
+) -> Payloads:
+    state_dict = {name: _payload(view, tensors, values, trust) for name, view in opened.weights(model).items()}
+    constants = {name: _payload(view, tensors, values, trust) for name, view in opened.constants(model).items()}
+    return Payloads(state_dict, constants, _sample_inputs(opened, model, tensors, values, calls))
+
+
+def _payload(view: TensorView | OpaquePayload, tensors: Tensors, values: Values, trust: Set[str]) -> Any:
+    if isinstance(view, TensorView):
+        return tensors.dense(view)
+    return load_trusted(view, trust)
+
+
+def _sample_inputs(
+    opened: Package, model: str, tensors: Tensors, values: Values, calls: list[Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+    record = opened.layout.record(names.sample_inputs(model))
+    if record not in opened.records:
+        return None
+    module = opened.programs[model].graph_module
+    call = module.module_call_graph[0].signature
+    fields = {name: tuple(given.field_names) for name, given in module.treespec_namedtuple_fields.items()}
+    try:
+        payload = opened.archive.read(record)
+    except Pt2Error as error:
+        _LOG.warning("sample inputs are left out: %s", error)
+        return None
+    stored = treespec.parse(call.in_spec)
+    live = calls[0].signature.in_spec
+    made = PickledValues(record, tensors, values)
+    return read_sample_inputs(payload, record, stored, fields, live, made)

@@ -1,0 +1,166 @@
+"""A schema program and its payloads -> a live `torch.export.ExportedProgram`.
+
+Everything that can be refused without torch is refused first, then operators and containers that this process lacks; then
+the payloads are opened, the graph is built over them, and torch checks the whole once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import torch
+from msgspec import UNSET
+from torch._export import verifier
+from torch.export import ExportedProgram
+
+from pt2kit import schema, traces
+from pt2kit import signature as twin
+from pt2kit.bridge.operators import Operator, resolve_all
+from pt2kit.bridge.read.devices import Devices
+from pt2kit.bridge.read.graph import read_graph, read_subgraph
+from pt2kit.bridge.read.guards import check_guards
+from pt2kit.bridge.read.metadata import Metadata
+from pt2kit.bridge.read.module_calls import live_module_calls
+from pt2kit.bridge.read.names import check_path
+from pt2kit.bridge.read.scope import Shared
+from pt2kit.bridge.read.shapes import Shapes
+from pt2kit.bridge.read.signature import live_signature
+from pt2kit.bridge.read.treespecs import TreeSpecs
+from pt2kit.bridge.read.values import Values
+from pt2kit.errors import GraphError, SchemaError
+from pt2kit.graph import graphs, indexes, leaves, node_label
+
+WHERE: Final = "$.graph_module"
+
+
+@dataclass(frozen=True, slots=True)
+class Payloads:
+    """What a program holds beside its graph, live.
+
+    Args:
+        state_dict: parameters and persistent buffers.
+        constants: lifted constants, non-persistent buffers and custom objects.
+        example_inputs: arguments and keyword arguments of the export, or None.
+    """
+
+    state_dict: dict[str, Any]
+    constants: dict[str, Any]
+    example_inputs: tuple[tuple[Any, ...], dict[str, Any]] | None = None
+
+
+OpenPayloads = Callable[[Values, list[Any]], Payloads]
+"""What opens the payloads: given what makes fake tensors, and the live module call graph."""
+
+
+def build_program(program: schema.ExportedProgram, devices: Devices, open_payloads: OpenPayloads) -> ExportedProgram:
+    """Build a live program.
+
+    Args:
+        program: of the current schema version.
+        devices: where its tensors go.
+        open_payloads: called once, after everything that can be checked before it was.
+
+    Returns:
+        A program in the state that `torch.export.load` leaves one in. It shares nothing with `program`.
+
+    Raises:
+        GraphError, SchemaError, ExpressionError: a program that contradicts itself.
+        OperatorError: operators that are unknown, refused or called wrongly.
+        UnsupportedError: containers that are not registered, or something that torch has no live form of.
+        LimitError: a stated limit was passed.
+        Pt2Error: whatever `open_payloads` raises.
+    """
+    module = program.graph_module
+    for _ in indexes(program):
+        pass
+    signature = twin.from_schema(module)
+    verifiers = [_verifier(name) for name in program.verifiers]
+    guards = check_guards(program.guards_code)
+    operators = _operators(program)
+    specs = TreeSpecs({name: tuple(given.field_names) for name, given in module.treespec_namedtuple_fields.items()})
+    calls = live_module_calls(module.module_call_graph, signature, specs)
+    shapes = Shapes(program.range_constraints)
+    values = Values(shapes, devices)
+    payloads = open_payloads(values, calls)
+    _check_payloads(signature, payloads)
+    shared = Shared(operators, shapes, values, Metadata(), devices, payloads.constants, read_subgraph)
+    scope = read_graph(module.graph, shared, f"{WHERE}.graph", 0, [spec.arg.name for spec in signature.input_specs])
+    try:
+        built = ExportedProgram(
+            root=scope.module,
+            graph=scope.graph,
+            graph_signature=live_signature(signature),
+            state_dict=payloads.state_dict,
+            range_constraints=shapes.constraints(),
+            module_call_graph=calls,
+            example_inputs=payloads.example_inputs,
+            constants=payloads.constants,
+            verifiers=verifiers,
+        )
+    except (verifier.SpecViolationError, AssertionError, RuntimeError, ValueError, TypeError, SyntaxError) as error:
+        raise GraphError(f"{WHERE}: expected a program that torch takes, got: {error}") from error
+    built._guards_code = guards
+    built.graph_module.meta.update(_module_metadata(module))
+    return built
+
+
+def _verifier(name: str) -> type[verifier.Verifier]:
+    found = verifier._VerifierMeta._registry.get(name or "ATEN")
+    if found is None:
+        raise SchemaError(f"$.verifiers: expected the dialect of a verifier (ATEN, TRAINING), got {name[:80]!a}")
+    return found
+
+
+def _operators(program: schema.ExportedProgram) -> dict[str, Operator]:
+    """Every operator of the program, also those that stand as arguments."""
+    places: dict[str, str] = {}
+    for graph in graphs(program):
+        for number, node in enumerate(graph.graph.nodes):
+            if node.target in places and node.target.startswith("torch.ops.aten."):
+                continue
+            place = f"{graph.where}.nodes[{number}]: node {node_label(node, number)}"
+            places.setdefault(node.target, place)
+            for named in node.inputs:
+                for _, leaf in leaves(named.arg):
+                    if leaf.as_operator is not UNSET:
+                        places.setdefault(leaf.as_operator, place)
+    return resolve_all(places)
+
+
+def _check_payloads(signature: twin.ExportGraphSignature, payloads: Payloads) -> None:
+    """Refuse a signature whose parameters, buffers and constants are not there, and names that cannot be attributes.
+
+    Raises:
+        GraphError: the first that is missing, in the wrong place, or of the wrong kind.
+    """
+    for index, spec in enumerate(signature.input_specs):
+        name = spec.target
+        if name is None:
+            continue
+        where = f"{WHERE}.signature.input_specs[{index}]"
+        check_path(name, where)
+        stored = name in payloads.state_dict
+        if spec.kind is twin.InputKind.PARAMETER:
+            if not isinstance(payloads.state_dict.get(name), torch.nn.Parameter):
+                raise GraphError(f"{where}: expected a parameter {name!a} among the weights, got none of that name")
+        elif spec.kind is twin.InputKind.BUFFER and spec.persistent:
+            if not stored and name not in payloads.constants:
+                raise GraphError(f"{where}: expected a buffer {name!a} among the weights, got none of that name")
+        elif name not in payloads.constants:
+            raise GraphError(f"{where}: expected {name!a} among the constants, got none of that name")
+        elif stored and spec.kind is twin.InputKind.BUFFER:
+            raise GraphError(f"{where}: expected the buffer {name!a}, which is not persistent, among the constants only")
+    for name in (*payloads.state_dict, *payloads.constants):
+        check_path(name, "payload names")
+
+
+def _module_metadata(module: schema.GraphModule) -> Mapping[str, Any]:
+    """What `graph_module.meta` holds."""
+    found: dict[str, Any] = {}
+    if module.metadata.get("custom"):
+        found["custom"] = traces.parse_custom(module.metadata["custom"], f"{WHERE}.metadata.custom")
+    fields = module.treespec_namedtuple_fields
+    found["treespec_namedtuple_fields"] = {name: list(given.field_names) for name, given in fields.items()}
+    return found

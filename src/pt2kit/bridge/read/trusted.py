@@ -1,0 +1,122 @@
+"""Payloads that take code to rebuild -> live objects, of exactly the globals that the caller named in `trust`.
+
+Without `trust` every such payload is refused, and the message names what is inside. What the caller names is imported by
+that name; nothing else a payload refers to is looked up, except the functions that rebuild plain tensors.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import pickle
+import sys
+import types
+import zipfile
+from collections.abc import Set
+from typing import Any, Final
+
+import torch
+
+from pt2kit.archive.pickled import globals_in, is_plain
+from pt2kit.bridge.read.pickled_values import FAKE_TENSOR
+from pt2kit.errors import PayloadError, Pt2Error, UnsupportedError
+from pt2kit.tensors import OpaquePayload
+
+_SCRIPT_PREFIX: Final = "__torch__."
+_SHOWN: Final = 20
+
+
+def load_trusted(payload: OpaquePayload, trust: Set[str]) -> Any:
+    """The object that a payload stands for.
+
+    Args:
+        payload: a pickled tensor, a script object or a Python object.
+        trust: "package.Class", "package.function", for script objects "__torch__.torch.classes.namespace.Class".
+
+    Raises:
+        UnsupportedError: it refers to globals that are neither plain data nor in `trust`; all are named.
+        PayloadError: it cannot be rebuilt.
+    """
+    names = script_classes(payload) if payload.kind == "torchbind" else _globals(payload)
+    refused = [name for name in names if name not in trust and not (is_plain(name) or name == FAKE_TENSOR)]
+    if refused or not names and payload.kind == "torchbind":
+        shown = ", ".join(refused[:_SHOWN]) or "no class that can be told"
+        more = f" and {len(refused) - _SHOWN} more" if len(refused) > _SHOWN else ""
+        raise UnsupportedError(
+            f"{payload.where}: expected plain tensor data, got {payload.describe()}, that refers to {shown}{more}; "
+            f"rebuilding it would run code: if you trust the file, pass trust={_listed(refused)}",
+            rule="P15",
+        )
+    data = bytes(payload.buffer())
+    try:
+        if payload.kind == "torchbind":
+            return torch._C._pickle_load_obj(data)
+        if payload.kind == "pickle":
+            return torch.load(io.BytesIO(data), weights_only=False, pickle_module=_module(trust))
+        return _unpickler(trust)(io.BytesIO(data)).load()
+    except Pt2Error:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever the caller's own classes raise
+        raise PayloadError(f"{payload.where}: expected an object that can be rebuilt, got: {error}") from error
+
+
+def script_classes(payload: OpaquePayload) -> tuple[str, ...]:
+    """The classes of script objects in a payload: "__torch__.torch.classes.namespace.Class".
+
+    Raises:
+        UnsupportedError: the payload is not what torchbind writes.
+    """
+    try:
+        with zipfile.ZipFile(io.BytesIO(bytes(payload.buffer()))) as archive:
+            streams = [name for name in archive.namelist() if name.endswith(".pkl")]
+            found = {path for name in streams for path in globals_in(archive.read(name), payload.where)}
+    except (zipfile.BadZipFile, OSError, NotImplementedError, RuntimeError, Pt2Error) as error:
+        raise UnsupportedError(
+            f"{payload.where}: expected a script object as torch writes it, got {payload.nbytes} bytes that are none; "
+            f"rebuilding it would run code ({error})",
+            rule="P15",
+        ) from error
+    return tuple(sorted(found))
+
+
+def _globals(payload: OpaquePayload) -> tuple[str, ...]:
+    try:
+        return payload.globals()
+    except Pt2Error as error:
+        raise UnsupportedError(
+            f"{payload.where}: expected plain tensor data, got {payload.describe()}; rebuilding it would run code "
+            f"({error})",
+            rule="P15",
+        ) from error
+
+
+def _listed(names: list[str]) -> str:
+    return f"({', '.join(repr(name) for name in names[:_SHOWN])},)"
+
+
+def _unpickler(trust: Set[str]) -> type[pickle.Unpickler]:
+    """A class of unpicklers that find only what is trusted or plain; a class of its own for each load."""
+
+    class Unpickler(pickle.Unpickler):
+        def find_class(self, module: str, name: str) -> Any:
+            path = f"{module}.{name}"
+            if path not in trust and not is_plain(path):
+                raise UnsupportedError(f"expected plain data or what trust= names, got {path}")
+            found: Any = sys.modules.get(module) or importlib.import_module(module)
+            for part in name.split("."):
+                found = getattr(found, part)
+            return found
+
+    return Unpickler
+
+
+def _module(trust: Set[str]) -> types.ModuleType:
+    """What `torch.load` takes in the place of the module `pickle`."""
+    module = types.ModuleType("pt2kit_trusted_pickle")
+    module.Unpickler = _unpickler(trust)  # type: ignore[attr-defined]
+    module.load = _refuse  # type: ignore[attr-defined]
+    return module
+
+
+def _refuse(*args: Any, **kwargs: Any) -> Any:
+    raise UnsupportedError("expected a payload in torch's zip format, got one of torch before 1.6")
