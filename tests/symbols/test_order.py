@@ -45,5 +45,5 @@ def test_large_arguments_keep_their_order():
     assert by_key([large, parse("s0")])[0] is large
     nested = "s0"
     for _ in range(150):
-        nested = f"Max({nested}, {'s1 + ' * 150}1)"
+        nested = f"Max({nested}, {'s1 + ' * 60}1)"
     assert parse(nested)

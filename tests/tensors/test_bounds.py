@@ -119,6 +119,7 @@ def test_no_elements_lie_nowhere(sizes: tuple[int, ...], strides: tuple[int, ...
     assert w.tobytes() == b""
     assert list(w.iter_bytes()) == []
     assert not w.numpy().flags.writeable
+    assert view(b"", ScalarType.BOOL, (0, *sizes)).numpy().size == 0
 
 
 def test_strides_of_size_one_may_be_anything() -> None:

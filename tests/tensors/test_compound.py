@@ -122,6 +122,21 @@ BAD_SPARSE = {
     "no matrix": (sparse(Layout.SparseCsr, (2,), [1, 1], [0, 1, 2], [0, 1]), "expected SparseCsr parts"),
     "block": (sparse(Layout.SparseBsr, (2, 2), np.ones((1, 3, 1)), [0, 1], [0]), "expected SparseBsr parts"),
     "empty block": (sparse(Layout.SparseBsr, (2, 2), np.ones((1, 0, 1)), [0, 1], [0]), "expected SparseBsr parts"),
+    "wrapping": (
+        SparseView(
+            "s",
+            Layout.SparseCsr,
+            (tensor([0, 2**31 - 1, -2, 1], "<i4"), tensor([0], "<i4")),
+            tensor([1], "<f4"),
+            (3, 2),
+        ),
+        "that rise from 0 to 1, got 0 to 1",
+    ),
+    "one index": (sparse(Layout.SparseCsr, (2, 2), [1], [0, 1, 1]), "expected SparseCsr parts that fit sizes [2, 2]"),
+    "float index": (
+        SparseView("s", Layout.SparseCoo, (tensor([[0.5]], "<f8"),), tensor([1], "<f4"), (2,)),
+        "expected SparseCoo parts",
+    ),
     "no start": (sparse(Layout.SparseCsr, (2, 2), [1], 0, [0]), "expected SparseCsr parts"),
 }
 
@@ -197,6 +212,29 @@ def test_packed_integers() -> None:
     assert two.integers().tolist() == [[0], [1], [2], [3], [3]]
 
 
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"zero_point": 2**100}, f"zero_point: expected an integer of 64 bits, got {2**100} [P17]"),
+        ({"scale": (1.0, 2.0)}, "scale: expected sizes [], got [2] [P17]"),
+        ({"axis": 0}, "scale: expected sizes [3], got [] [P17]"),
+        ({"axis": 0, "scale": (1.0,) * 3, "zero_point": (1.0,)}, "zero_point: expected sizes [3], got [1] [P17]"),
+        ({"scale": tensor(1j, "<c8")}, "scale: expected real numbers, got c64[] [P17]"),
+    ],
+)
+def test_quantizers_are_not_trusted(fields: dict[str, Any], text: str) -> None:
+    """Scales and zero points that do not fit their tensor are refused before they are used."""
+    with pytest.raises(PayloadError) as caught:
+        quantized(tensor([1, 2, 3], "|u1"), **fields).numpy()
+    assert text in str(caught.value)
+
+
+def test_overflow_is_not_an_error() -> None:
+    """Numbers that leave the range of their type become infinite, without a warning."""
+    assert quantized(tensor([9], "|u1"), scale=1e300).numpy().tolist() == [np.inf]
+    assert sparse(Layout.SparseCoo, (1,), [6e4, 6e4], [[0, 0]], dtype="<f2").numpy().tolist() == [np.inf]
+
+
 def nested(sizes: Any, strides: Any, offsets: Any, elements: int = 8) -> NestedView:
     buffer = tensor(np.arange(elements), "<f4")
     given = offsets if isinstance(offsets, tuple) else tensor(offsets)
@@ -248,7 +286,7 @@ def test_nested_bombs() -> None:
     """A few bytes that claim to be millions of tensors are refused before they are counted out."""
     for sizes in ((1 << 30, 1), (1, 1 << 30)):
         many = view(bytes(8), ScalarType.LONG, sizes, (0, 0))
-        with pytest.raises(LimitError, match=r"expected at most 100000 tensors of 64 dimensions, got i64\["):
+        with pytest.raises(LimitError, match=r"expected at most 100000 tensors and 1000000 numbers, got i64\["):
             NestedView("n", tensor([1], "<f4"), many, many, (0,)).tensors()
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.samples import corpus, release_id
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.samples import corpus, release_id, sample
 
-from pt2kit.archive import open_archive, verify_header
+from pt2kit.archive import ArchiveWriter, open_archive, verify_header
 from pt2kit.archive.pickle_values import (
     DeviceTensor,
     MetaTensor,
@@ -107,6 +110,7 @@ def test_storage_of_any_length() -> None:
         (dense(bytes(8), "float32", (2,), conj=True), PayloadError, "[P12]"),
         (SparseTensor("jagged", (), dense(b"", "float32", (0,)), (0,)), UnsupportedError, "got 'jagged' [P5]"),
         (MetaTensor("quint8", (2,), (1,)), UnsupportedError, "got 'quint8' [P4]"),
+        (MetaTensor("float32", (1 << 62,), (1,)), PayloadError, "[P8]"),
         (
             DeviceTensor(NumpyArray("|O8", (1,), False, bytes(8)), "float32", "xla:0"),
             UnsupportedError,
@@ -114,6 +118,7 @@ def test_storage_of_any_length() -> None:
         ),
         (DeviceTensor(NumpyArray("<f4", (3,), False, bytes(8)), "float32", "xla:0"), PayloadError, "[P9]"),
         (DeviceTensor(dense(bytes(8), "float64", (1,)), "complex32", "xla"), UnsupportedError, "got float64 [P4]"),
+        (DeviceTensor(dense(bytes(8), "complex64", (1,)), "float32", "xla"), UnsupportedError, "got complex64 [P4]"),
         ("no tensor", UnsupportedError, "expected a tensor, got a str [P15]"),
     ],
 )
@@ -164,6 +169,7 @@ def test_meta() -> None:
         (NumpyArray("<i8", (), False, bytes(8)), "int32", 0),
         (dense(np.arange(2, dtype="<f8").tobytes(), "float64", (2,)), "float16", [0, 1]),
         (dense(b"\x80\x3f", "bfloat16", (1,)), "float8_e5m2", [1]),
+        (dense(np.array([1e300], "<f8").tobytes(), "float64", (1,)), "float32", [np.inf]),
     ],
 )
 def test_tensors_of_devices_without_storages(data: Any, dtype_name: str, expected: Any) -> None:
@@ -179,3 +185,49 @@ def test_device_tensor_bombs() -> None:
     huge = PickledTensor(storage(bytes(4)), "float32", (1 << 40,), (0,), 0)
     with pytest.raises(LimitError, match="P16"):
         turn(DeviceTensor(huge, "float16", "xla:0"))
+
+
+def _payload(stream: bytes, storages: dict[str, bytes]) -> bytes:
+    """A torch.save payload with this pickle stream."""
+    file = io.BytesIO()
+    with ArchiveWriter(file, root="archive") as writer:
+        writer.write("data.pkl", stream)
+        for key, data in storages.items():
+            writer.write(f"data/{key}", data)
+    return file.getvalue()
+
+
+def _streams() -> list[tuple[bytes, dict[str, bytes]]]:
+    """Pickle streams and storages of real payloads."""
+    found = []
+    for name in ("sparse_buffer", "dtypes", "shared_weights"):
+        with open_archive(sample("2.8.0", name)) as opened:
+            record = next(record for record in opened.records if record.endswith("data/weights/model.pt"))
+            with open_archive(bytes(opened.read(record))) as inner:
+                parts = {part.partition("/")[2]: bytes(inner.read(part)) for part in inner.records}
+        storages = {part[5:]: data for part, data in parts.items() if part.startswith("data/")}
+        found.append((parts["data.pkl"], storages))
+    return found
+
+
+STREAMS = _streams()
+
+
+@settings(max_examples=300)
+@given(st.sampled_from(range(len(STREAMS))), st.data())
+def test_damaged_payloads(which: int, data: st.DataObject) -> None:
+    """A payload with some bytes of its pickle changed gives views that can be read, or an error of ours."""
+    stream, storages = STREAMS[which]
+    damaged = bytearray(stream)
+    for _ in range(data.draw(st.integers(1, 3))):
+        damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        state = read_payload(_payload(bytes(damaged), storages), "p")
+        if not isinstance(state, dict):
+            return
+        for found in views_from_pickled(state, where="p").values():
+            assert repr(found)
+            if isinstance(found, TensorView | SparseView) and found.nbytes < 1 << 20:
+                assert found.numpy().shape == found.sizes
+    except Pt2Error as error:
+        assert "\n" not in str(error)

@@ -56,34 +56,6 @@ def test_tied_views_share_memory() -> None:
     assert a.numpy()[1].tolist() == b.numpy().tolist() == [3, 4, 5]
 
 
-def test_read_once_and_kept() -> None:
-    """The loader is called when bytes are first asked for, and not again; `keep=False` leaves nothing behind."""
-    calls = []
-
-    def load() -> memoryview:
-        calls.append(1)
-        return memoryview(bytearray(8))
-
-    under = Storage("r", 8, load)
-    under.read(keep=False)
-    under.read(keep=False)
-    assert len(calls) == 2
-    w = view(under, ScalarType.FLOAT, (2,))
-    w.numpy()
-    w.tobytes()
-    under.read(keep=False)
-    assert len(calls) == 3
-    assert under.read().readonly
-    assert repr(under) == "Storage('r', 8 bytes)"
-
-
-def test_loader_must_keep_its_word() -> None:
-    """A storage of another length than it was checked with is not looked at."""
-    w = view(Storage("r", 8, lambda: memoryview(b"1234")), ScalarType.FLOAT, (2,))
-    with pytest.raises(PayloadError, match=r"^r: expected 8 bytes, got 4 \[P9\]$"):
-        w.numpy()
-
-
 def test_array_protocol() -> None:
     """`np.asarray` takes a view as it is; other types and copies are made as numpy asks for them."""
     w = view_of(np.array([1.5, 2.5], "<f4"), ScalarType.FLOAT)

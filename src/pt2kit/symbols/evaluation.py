@@ -34,7 +34,7 @@ def evaluate(expr: Expr, values: Mapping[str, int | float | bool], *, where: str
 
     Returns:
         An int, float or bool, as `kind` says; `inf` may stand for an unbounded int. Exact quotients (`s0/2`) become
-        floats at the very end, so `floor(s0/2)` is exact.
+        floats at the very end, so `floor(s0/2)` is exact; roots are floats at once, so `floor(sqrt(3)/sqrt(3))` is 0.
 
     Raises:
         ExpressionError: a symbol has no value, a function is called with what it does not take (0 as divisor, -1 to

@@ -29,8 +29,8 @@ class Limits:
         bits: bits of one integer, literal or computed; sizes have 63, products of sizes a few hundred.
     """
 
-    text: int = 1 << 18
-    nodes: int = 1 << 15
+    text: int = 1 << 17
+    nodes: int = 1 << 14
     depth: int = 200
     bits: int = 4096
 

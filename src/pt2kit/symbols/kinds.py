@@ -6,8 +6,9 @@ is refused too.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Literal, NamedTuple
 
 from pt2kit.symbols.expr import (
     Boolean,
@@ -27,10 +28,37 @@ from pt2kit.symbols.functions import FUNCTIONS, Function, Takes, check_arity
 
 Kind = Literal["int", "float", "bool", "any"]
 
-# Exact fractions are a kind of their own while a kind is computed, and so are the pairs inside a Piecewise (by the kind
-# of their value). "any" is a whole input that a guard names; it fits everywhere.
-_Inner = Literal["int", "rational", "float", "bool", "any", "pair int", "pair rational", "pair float", "pair bool"]
-_WIDTH: dict[str, int] = {"any": 0, "int": 1, "rational": 2, "float": 3}
+
+class Facts(NamedTuple):
+    """What is known about a part while a kind is computed.
+
+    Args:
+        kind: one of `Kind`; or "rational" for an exact quotient, or "pair" and the kind of its value inside a
+            Piecewise. "any" is a whole input that a guard names; it fits everywhere.
+        is_natural: whether it is a number that is surely not negative.
+    """
+
+    kind: str
+    is_natural: bool = False
+
+
+_KINDS: Mapping[str, Kind] = MappingProxyType(
+    {"int": "int", "rational": "float", "float": "float", "bool": "bool", "any": "any"}
+)
+_WIDTH = {"any": 0, "int": 1, "rational": 2, "float": 3}
+_KEEPS_SIGN = frozenset(
+    ("Add", "Mul", "Min", "Pow", "PowByNatural", "FloorDiv", "CleanDiv", "CeilDiv", "Mod", "PythonMod", "Identity")
+)
+_NAMES = {
+    "int": "an int",
+    "rational": "a fraction",
+    "float": "a float",
+    "number": "a number",
+    "bool": "a truth value",
+    "any": "an input",
+    "value": "a value",
+    "pair": "a pair",
+}
 
 
 def kind(expr: Expr, *, where: str = "") -> Kind:
@@ -48,20 +76,13 @@ def kind(expr: Expr, *, where: str = "") -> Kind:
         ExpressionError: a function gets a truth value where it takes a number, or the other way round.
     """
 
-    def call(node: Call, args: list[str]) -> str:
-        function = FUNCTIONS.get(node.function)
-        if function is None:
-            fail(where, f"expected a function that torch writes, got {node.function!r}")
-        check_arity(node.function, function, len(args), where)
-        _check_args(node.function, function, args, where)
-        return _result(node, function, args)
+    def call(node: Call, args: list[Facts]) -> Facts:
+        return facts_of_call(node, args, where)
 
-    found = fold(expr, _leaf_kind, call)
+    found = fold(expr, facts_of_leaf, call).kind
     if found.startswith("pair"):
         fail(where, "expected a value, got a pair that belongs in a Piecewise")
-    if found == "rational":
-        return "float"
-    return found  # type: ignore[return-value]  # what is left are the names of Kind
+    return _KINDS[found]
 
 
 def require_int(expr: Expr, *, where: str = "") -> Expr:
@@ -88,31 +109,57 @@ def symbol_kind(symbol: Symbol) -> Kind:
     return "int" if ("integer", True) in known else "float"
 
 
-def _leaf_kind(leaf: Leaf) -> str:
+def facts_of_leaf(leaf: Leaf) -> Facts:
+    """What is known about a leaf."""
     match leaf:
-        case Integer():
-            return "int"
-        case Rational():
-            return "rational"
+        case Integer(value):
+            return Facts("int", value >= 0)
+        case Rational(p, _):
+            return Facts("rational", p >= 0)
         case Float():
-            return "float"
+            return Facts("float")
         case Boolean():
-            return "bool"
+            return Facts("bool")
         case Infinity(_, integer):
-            return "int" if integer else "float"
-        case Symbol():
-            return symbol_kind(leaf)
+            return Facts("int" if integer else "float")
+        case Symbol(name, assumptions):
+            known = assumptions or default_assumptions(name)
+            return Facts(symbol_kind(leaf), ("positive", True) in known or ("nonnegative", True) in known)
 
 
-def _check_args(name: str, function: Function, args: Sequence[str], where: str) -> None:
+def facts_of_call(node: Call, args: Sequence[Facts], where: str) -> Facts:
+    """What is known about a call, from what is known about its arguments.
+
+    Raises:
+        ExpressionError: an unknown function, or arguments it does not take.
+    """
+    function = FUNCTIONS.get(node.function)
+    if function is None:
+        fail(where, f"expected a function that torch writes, got {node.function!r}")
+    check_arity(node.function, function, len(args), where)
+    kinds = [arg.kind for arg in args]
+    _check_args(node.function, function, kinds, where)
+    if node.function == "Abs":
+        is_natural = True
+    elif node.function == "Max":
+        is_natural = any(arg.is_natural for arg in args)
+    else:
+        is_natural = node.function in _KEEPS_SIGN and all(arg.is_natural for arg in args)
+    if function.gives == "power":
+        return Facts(_power_kind(kinds, exponent_is_natural=args[1].is_natural), is_natural)
+    return Facts(_result(node.function, function, kinds, where), is_natural)
+
+
+def _check_args(name: str, function: Function, kinds: Sequence[str], where: str) -> None:
     takes = function.takes
     if takes == "any":
         return
     if takes == "same":
-        takes = "bool" if "bool" in args else "number"
-    for place, got in enumerate(args):
+        takes = "bool" if "bool" in kinds else "number"
+    for place, got in enumerate(kinds):
         expected = _expected(takes, place)
         if not _fits(got, expected):
+            got = "pair" if got.startswith("pair") else got
             fail(where, f"expected {_NAMES[expected]} as argument {place + 1} of {name}, got {_NAMES[got]}")
 
 
@@ -128,13 +175,6 @@ def _expected(takes: Takes, place: int) -> str:
     return takes
 
 
-_NAMES = {
-    "int": "an int", "rational": "a fraction", "float": "a float", "number": "a number", "bool": "a truth value",
-    "any": "an input", "pair": "a pair", "value": "a value", "pair int": "a pair", "pair rational": "a pair",
-    "pair float": "a pair", "pair bool": "a pair", "pair any": "a pair",
-}  # fmt: skip
-
-
 def _fits(got: str, expected: str) -> bool:
     if expected == "pair" or got.startswith("pair"):
         return expected == "pair" and got.startswith("pair")
@@ -145,53 +185,34 @@ def _fits(got: str, expected: str) -> bool:
     return got == expected
 
 
-def _result(node: Call, function: Function, args: list[str]) -> str:
-    gives = function.gives
-    match gives:
+def _result(name: str, function: Function, kinds: Sequence[str], where: str) -> str:
+    match function.gives:
         case "number":
-            return _widest(args)
-        case "power":
-            return _power_kind(node, args)
+            return _widest(kinds)
         case "first":
-            return args[0]
+            return kinds[0]
         case "joined":
-            values = [arg.removeprefix("pair ") for arg in (args if function.takes == "pairs" else args[1:])]
-            return "bool" if "bool" in values else _widest(values)
+            values = [kind.removeprefix("pair ") for kind in (kinds if function.takes == "pairs" else kinds[1:])]
+            if "bool" not in values:
+                return _widest(values)
+            if not {"bool", "any"}.issuperset(values):
+                fail(where, f"expected only numbers or only truth values as values of {name}, got both")
+            return "bool"
         case "bits":
-            return "bool" if all(arg == "bool" for arg in args) else "int"
+            return "bool" if all(kind == "bool" for kind in kinds) else "int"
         case "pair":
-            return f"pair {args[0]}"
-        case _:
+            return f"pair {kinds[0]}"
+        case gives:
             return gives
 
 
-def _widest(args: Sequence[str]) -> str:
-    widest = max(args, key=_WIDTH.__getitem__)
+def _widest(kinds: Sequence[str]) -> str:
+    widest = max(kinds, key=_WIDTH.__getitem__)
     return "int" if widest == "any" else widest
 
 
-def _power_kind(node: Call, args: Sequence[str]) -> str:
-    base, exponent = (_widest([arg]) for arg in args)
+def _power_kind(kinds: Sequence[str], *, exponent_is_natural: bool) -> str:
+    base, exponent = (_widest([kind]) for kind in kinds)
     if base == "float" or exponent != "int":
         return "float"
-    return base if fold(node.args[1], _leaf_is_natural, _call_is_natural) else "rational"
-
-
-def _leaf_is_natural(leaf: Leaf) -> bool:
-    if isinstance(leaf, Symbol):
-        known = leaf.assumptions or default_assumptions(leaf.name)
-        return ("positive", True) in known or ("nonnegative", True) in known
-    return isinstance(leaf, Integer) and leaf.value >= 0
-
-
-def _call_is_natural(node: Call, args: list[bool]) -> bool:
-    if node.function == "Max":
-        return any(args)
-    if node.function == "Abs":
-        return True
-    return node.function in _KEEPS_SIGN and all(args)
-
-
-_KEEPS_SIGN = frozenset(
-    ("Add", "Mul", "Min", "Pow", "PowByNatural", "FloorDiv", "CleanDiv", "CeilDiv", "Mod", "PythonMod", "Identity")
-)
+    return base if exponent_is_natural else "rational"

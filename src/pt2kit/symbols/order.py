@@ -15,7 +15,7 @@ from typing import Any
 from pt2kit.symbols.expr import Boolean, Call, Expr, Float, Infinity, Integer, Leaf, Rational, Symbol, fold
 
 # Sorting costs keys that are linear in the nodes; larger arguments keep the order in which they are written.
-MAX_SORTED_NODES = 1000
+MAX_SORTED_NODES = 128
 
 # A flat sequence in which a difference always falls on two values of one type: class, argument count, arguments,
 # exponent, coefficient. Flat, because comparing nested tuples recurses.

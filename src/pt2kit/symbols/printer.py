@@ -1,9 +1,10 @@
 """Tree -> the str dialect, with the brackets that torch up to 2.5 wrote.
 
 `parse_str` reads back what is written here. For a tree that came from srepr the text is the one that str() of the sympy
-expression gave in torch 2.1 to 2.5, with these differences: `Identity(x)` is written out (2.5 printed it as `I`), a
-divisor of the form `1/b` is bracketed (2.5 left that out, which changed the value), and a product that sympy would have
-simplified away (`Mul(Integer(2), Integer(3))`) is printed as it stands.
+expression gave in torch 2.1 to 2.5, with these differences: `Identity(x)` is written out (2.5 printed it as `I`); a
+divisor of the form `1/b` is bracketed (2.5 left that out, which changed the value); a product that sympy would have
+simplified away (`Mul(Integer(2), Integer(3))`) is printed as it stands; floats of another precision than a double's,
+which torch does not make, are printed with the digits that srepr has.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from pt2kit.symbols.expr import (
     default_assumptions,
     fold,
 )
-from pt2kit.symbols.kinds import kind
+from pt2kit.symbols.kinds import Facts, facts_of_call, facts_of_leaf
 
 End = int | float
 Interval = tuple[End, End]
@@ -36,13 +36,14 @@ _TRUTH: Interval = (0, 1)
 _LARGEST = 1 << DEFAULT_LIMITS.bits
 
 
-def bounds(expr: Expr, ranges: Mapping[str, tuple[End | None, End | None]]) -> Interval:
+def bounds(expr: Expr, ranges: Mapping[str, tuple[End | None, End | None]], *, where: str = "") -> Interval:
     """The interval that holds every value of an expression.
 
     Args:
         expr: the tree.
         ranges: symbol name -> its least and greatest value, None where there is none. A symbol that is missing has the
             range that its assumptions give: a positive integer is 1 or more.
+        where: the place to name in errors.
 
     Returns:
         `(least, greatest)`, both ends included; ints where they are exact, `-inf` or `inf` where nothing is known.
@@ -51,21 +52,26 @@ def bounds(expr: Expr, ranges: Mapping[str, tuple[End | None, End | None]]) -> I
     Raises:
         ExpressionError: a function gets a truth value where it takes a number, or the other way round.
     """
-    kind(expr)
 
-    def leaf(node: Leaf) -> Interval:
-        return _symbol(node, ranges.get(node.name)) if isinstance(node, Symbol) else _literal(node)
+    def leaf(node: Leaf) -> tuple[Interval, Facts]:
+        given = _symbol(node, ranges.get(node.name)) if isinstance(node, Symbol) else _literal(node)
+        return given, facts_of_leaf(node)
 
-    def call(node: Call, args: list[Interval]) -> Interval:
-        try:
-            if node.function in ("Mod", "PythonMod"):
-                return _modulo(args, whole=kind(node) == "int")
-            rule = _RULES.get(node.function)
-            return _ANY if rule is None else _outward(*rule(args))
-        except OverflowError:
-            return _ANY
+    def call(node: Call, args: list[tuple[Interval, Facts]]) -> tuple[Interval, Facts]:
+        facts = facts_of_call(node, [arg[1] for arg in args], where)
+        return _call(node.function, [arg[0] for arg in args], is_int=facts.kind == "int"), facts
 
-    return fold(expr, leaf, call)
+    return fold(expr, leaf, call)[0]
+
+
+def _call(function: str, args: Sequence[Interval], *, is_int: bool) -> Interval:
+    try:
+        if function in ("Mod", "PythonMod"):
+            return _modulo(args, is_int=is_int)
+        rule = _RULES.get(function)
+        return _ANY if rule is None else _outward(*rule(args))
+    except OverflowError:
+        return _ANY
 
 
 def _outward(low: End, high: End) -> Interval:
@@ -167,16 +173,16 @@ def _true_divide(args: Sequence[Interval]) -> Interval:
     return _quotient(args, lambda a, b: a / b)
 
 
-def _modulo(args: Sequence[Interval], *, whole: bool) -> Interval:
+def _modulo(args: Sequence[Interval], *, is_int: bool) -> Interval:
     (low, high), (least, greatest) = args
     if least <= 0:
         return _ANY
-    top = greatest - 1 if whole else greatest
+    top = greatest - 1 if is_int else greatest
     return (0, min(high, top)) if low >= 0 else (0, top)
 
 
 def _modular_indexing(args: Sequence[Interval]) -> Interval:
-    return _modulo([_outward(*_floor_divide(args[:2])), args[2]], whole=True)
+    return _modulo([_outward(*_floor_divide(args[:2])), args[2]], is_int=True)
 
 
 def _absolute(args: Sequence[Interval]) -> Interval:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from math import gcd
+from typing import NoReturn
 
 from pt2kit.errors import LimitError
 from pt2kit.symbols.expr import (
@@ -79,7 +80,7 @@ def parse_srepr(text: str, *, where: str = "", limits: Limits = DEFAULT_LIMITS) 
     while True:
         token = match(text, at)
         if token is None:
-            fail(where, f"expected a value at character {at}, got {quote(text[at:])} in {quote(text)}")
+            _refuse("a value", text, at, where)
         at = token.end()
         nodes += 1
         if token.lastindex == 8:
@@ -97,19 +98,15 @@ def parse_srepr(text: str, *, where: str = "", limits: Limits = DEFAULT_LIMITS) 
             args.append(leaf)
         at = _skip(text, at)
         while text.startswith(")", at) and opened:
-            name, outer = opened.pop()
-            if name == "ExprCondPair" and not (opened and opened[-1][0] == "Piecewise"):
-                fail(where, "expected ExprCondPair inside Piecewise, got it elsewhere")
-            outer.append(make_call(name, args, where))
-            args = outer
+            args = _close_call(opened, args, where)
             at = _skip(text, at + 1)
         if not opened:
             break
         if not text.startswith(",", at):
-            fail(where, f"expected ',' or ')' at character {at}, got {quote(text[at:])} in {quote(text)}")
+            _refuse("',' or ')'", text, at, where)
         at += 1
     if at != len(text):
-        fail(where, f"expected the end at character {at}, got {quote(text[at:])} in {quote(text)}")
+        _refuse("the end", text, at, where)
     check_size(nodes, 0, where, limits)
     return args[0]
 
@@ -133,6 +130,20 @@ def whole_number(digits: str, where: str, limits: Limits) -> int:
     if len(digits) > most:
         fail(where, f"expected at most {most} digits, got {len(digits)}", LimitError)
     return int(digits)
+
+
+def _close_call(opened: list[tuple[str, list[Expr]]], args: list[Expr], where: str) -> list[Expr]:
+    """Ends the innermost open call and gives the arguments of the one around it."""
+    name, outer = opened.pop()
+    if name == "ExprCondPair" and not (opened and opened[-1][0] == "Piecewise"):
+        fail(where, "expected ExprCondPair inside Piecewise, got it elsewhere")
+    outer.append(make_call(name, args, where))
+    return outer
+
+
+def _refuse(expected: str, text: str, at: int, where: str) -> NoReturn:
+    got = quote(text[at:]) if at < len(text) else "the end"
+    fail(where, f"expected {expected} at character {at}, got {got} in {quote(text)}")
 
 
 def _skip(text: str, at: int) -> int:

@@ -76,6 +76,8 @@ def check_bools(array: Array, where: str) -> None:
     Raises:
         PayloadError: a byte that is neither 0 nor 1 (P13).
     """
+    if array.size == 0:
+        return
     small = without_repeats(array)
     span = sum((size - 1) * step for size, step in zip(small.shape, small.strides, strict=True)) + 1
     if small.size > span:
@@ -133,16 +135,15 @@ def values(
     import numpy as np
 
     row = DTYPES[scalar_type]
-    if conj or neg:
+    if array.dtype.names and (conj or neg):
         array = array.copy()
-        if array.dtype.names:
-            if neg:
-                np.negative(array["real"], out=array["real"])
-            if neg != conj:
-                np.negative(array["imag"], out=array["imag"])
-        else:
-            array = np.conjugate(array) if conj else array
-            array = np.negative(array) if neg else array
+        if neg:
+            np.negative(array["real"], out=array["real"])
+        if neg != conj:
+            np.negative(array["imag"], out=array["imag"])
+    elif conj or neg:
+        array = np.conjugate(array) if conj else array
+        array = np.negative(array) if neg else array
     if wide and not row.is_native:
         if array.dtype.names:
             widened = np.empty(array.shape, row.wide)

@@ -130,7 +130,8 @@ def check_shape(
     # A size of 0 does not excuse the others: numpy and torch multiply all of them.
     if (total := math.prod(size or 1 for size in sizes) * itemsize) > INT64_MAX:
         raise PayloadError(
-            f"{where}: sizes: expected at most 2**63 - 1 bytes, got {total} for {list(sizes)} of {itemsize} bytes each",
+            f"{where}: sizes: expected at most 2**63 - 1 bytes, "
+            f"got {show_integer(total)} for {list(sizes)} of {itemsize} bytes each",
             rule="P8",
         )
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from pt2kit.errors import LimitError, PayloadError
 from pt2kit.schema import Layout, ScalarType
 from pt2kit.tensors import arrays, dense
-from pt2kit.tensors.bounds import MAX_NDIM, check_copy, check_shape, contiguous_strides, numel
+from pt2kit.tensors.bounds import INT64_MAX, check_copy, check_shape, contiguous_strides, numel, show_integer
 from pt2kit.tensors.dtypes import DTYPES, dtype_of, numpy_dtype, short_name
 from pt2kit.tensors.storage import Storage
 from pt2kit.tensors.view import TensorView
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 MAX_NESTED: Final = 100_000
 """Tensors inside one nested tensor; each becomes a `TensorView`."""
+
+MAX_NESTED_NUMBERS: Final = 1_000_000
+"""Sizes of all of them together; a few bytes of a file can repeat into any number of them."""
 
 
 def computed(
@@ -99,8 +102,8 @@ class SparseView:
 
     def describe(self) -> str:
         """Type, shape and layout: `f32[3, 4] SparseCoo, 5 nonzeros`."""
-        batch = len(self.indices[0].sizes) - 1
-        count = self.indices[-1].sizes[1 if self.layout == Layout.SparseCoo else batch]
+        last = self.indices[-1].sizes[-1:] if self.indices else ()
+        count = last[0] if last else 0
         return f"{short_name(self.dtype)}{list(self.sizes)} {self.layout.name}, {count} nonzeros"
 
     def __repr__(self) -> str:
@@ -200,6 +203,7 @@ class QuantizedView:
 
         Raises:
             LimitError: it would be far larger than its storage (P16).
+            PayloadError: while reading, a scale or zero point that does not fit (P17).
         """
         return computed(
             self.name,
@@ -217,9 +221,25 @@ class QuantizedView:
         return self.dense().numpy(upcast=upcast)
 
     def _dequantize(self) -> Array:
-        scale = self.scale.numpy() if isinstance(self.scale, TensorView) else self.scale
-        zero = self.zero_point.numpy() if isinstance(self.zero_point, TensorView) else self.zero_point
+        scale = self._parameter("scale", self.scale)
+        zero = self._parameter("zero_point", self.zero_point)
         return dense.dequantize(self.integers(), scale, zero, self.axis, len(self.sizes))
+
+    def _parameter(self, field: str, given: float | TensorView | tuple[float, ...]) -> Any:
+        """A scale or zero point as numbers, one per channel where there are channels."""
+        where = f"{self.values.where}: {field}"
+        if isinstance(given, TensorView):
+            if DTYPES[given.dtype].kind not in ("float", "int", "uint"):
+                raise PayloadError(f"{where}: expected real numbers, got {given.describe()}", rule="P17")
+            sizes = given.sizes
+        else:
+            sizes = (len(given),) if isinstance(given, tuple) else ()
+        wanted = () if self.axis is None else self.sizes[self.axis : self.axis + 1]
+        if sizes != wanted:
+            raise PayloadError(f"{where}: expected sizes {list(wanted)}, got {list(sizes)}", rule="P17")
+        if isinstance(given, int) and not -INT64_MAX <= given <= INT64_MAX:
+            raise PayloadError(f"{where}: expected an integer of 64 bits, got {show_integer(given)}", rule="P17")
+        return given.numpy() if isinstance(given, TensorView) else given
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -313,9 +333,10 @@ class NestedView:
 
     def _fits(self, part: TensorView, ndim: int) -> bool:
         """Whether a view of integers has `ndim` dimensions, and few enough numbers to be read one by one."""
-        if part.numel > MAX_NESTED * MAX_NDIM or (part.sizes and part.sizes[0] > MAX_NESTED):
+        if part.numel > MAX_NESTED_NUMBERS or (part.sizes and part.sizes[0] > MAX_NESTED):
             raise LimitError(
-                f"{part.where}: expected at most {MAX_NESTED} tensors of {MAX_NDIM} dimensions, got {part.describe()}",
+                f"{part.where}: expected at most {MAX_NESTED} tensors and {MAX_NESTED_NUMBERS} numbers, "
+                f"got {part.describe()}",
                 rule="P17",
             )
         return part.dtype == ScalarType.LONG and len(part.sizes) == ndim

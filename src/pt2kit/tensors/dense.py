@@ -44,6 +44,8 @@ def fill(
     """
     import numpy as np
 
+    if len(indices) != (1 if layout == Layout.SparseCoo else 2) or any(part.dtype.kind != "i" for part in indices):
+        raise _misfit(where, layout, indices, values, sizes)
     out = np.zeros(sizes, dtype)
     if layout == Layout.SparseCoo:
         _fill_coo(out, indices[0], values, where)
@@ -96,15 +98,15 @@ def _fill_compressed(out: Array, layout: Layout, compressed: Array, plain: Array
     outer, inner = target.shape[:2] if by_rows else target.shape[1::-1]
     if compressed.shape != (outer + 1,):
         raise _misfit(where, layout, (compressed, plain), values, out.shape)
-    counts = np.diff(compressed)
-    if compressed[0] != 0 or compressed[-1] != plain.shape[0] or (counts < 0).any():
+    # Compared, not subtracted: a difference could wrap.
+    if compressed[0] != 0 or compressed[-1] != plain.shape[0] or (compressed[1:] < compressed[:-1]).any():
         raise PayloadError(
             f"{where}: expected compressed indices that rise from 0 to {plain.shape[0]}, "
             f"got {int(compressed[0])} to {int(compressed[-1])}",
             rule="P17",
         )
     _check_range(plain, inner, where)
-    rising = np.repeat(np.arange(outer), counts)
+    rising = np.repeat(np.arange(outer), np.diff(compressed))
     _add(target, (rising, plain) if by_rows else (plain, rising), values)
 
 
@@ -124,7 +126,8 @@ def _add(out: Array, index: tuple[Array, ...], values: Array) -> None:
     elif out.dtype == np.bool_:
         np.logical_or.at(out, index, values)
     else:
-        np.add.at(out, index, values)
+        with np.errstate(all="ignore"):  # Sums may overflow, as they do in torch.
+            np.add.at(out, index, values)
 
 
 def _misfit(
@@ -171,8 +174,9 @@ def dequantize(integers: Array, scale: Any, zero_point: Any, axis: int | None, n
         shape = [1] * ndim
         shape[axis] = -1
         scales, zeros = scales.reshape(shape), zeros.reshape(shape)
-    if zeros.dtype.kind == "f":
-        shifted = integers.astype(np.float32) - zeros.astype(np.float32)
-    else:
-        shifted = (integers.astype(np.int64) - zeros).astype(np.float32)
-    return np.asarray(shifted * scales.astype(np.float32))
+    with np.errstate(all="ignore"):
+        if zeros.dtype.kind in "iu":
+            shifted = (integers.astype(np.int64) - zeros.astype(np.int64)).astype(np.float32)
+        else:
+            shifted = integers.astype(np.float32) - zeros.astype(np.float32)
+        return np.asarray(shifted * scales.astype(np.float32))

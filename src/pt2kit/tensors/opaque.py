@@ -6,7 +6,9 @@ torch 2.9 and later pickle tensors of classes of their own (`use_pickle` in a co
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal
 
 from pt2kit.archive.record_name import show_name
@@ -19,7 +21,9 @@ if TYPE_CHECKING:
 
 OpaqueKind = Literal["pickle", "torchbind", "opaque"]
 
-_WHAT: Final = {"pickle": "a pickled tensor", "torchbind": "a script object", "opaque": "a Python object"}
+_WHAT: Final[Mapping[OpaqueKind, str]] = MappingProxyType(
+    {"pickle": "a pickled tensor", "torchbind": "a script object", "opaque": "a Python object"}
+)
 _SHOWN: Final = 20
 
 

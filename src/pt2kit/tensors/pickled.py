@@ -6,6 +6,7 @@ The payloads are the weights, constants and sample inputs of torch 2.1 to 2.8, a
 from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from pt2kit.archive.pickle_values import (
@@ -23,7 +24,7 @@ from pt2kit.archive.record_name import show_name
 from pt2kit.errors import PayloadError, UnsupportedError
 from pt2kit.schema import Device, Layout, ScalarType
 from pt2kit.tensors import arrays
-from pt2kit.tensors.bounds import contiguous_strides, numel
+from pt2kit.tensors.bounds import check_shape, contiguous_strides, numel
 from pt2kit.tensors.compound import MetaView, NestedView, QuantizedView, SparseView, View, computed
 from pt2kit.tensors.dtypes import DTYPES, numpy_dtype, scalar_type_named
 from pt2kit.tensors.storage import Storage
@@ -32,21 +33,25 @@ from pt2kit.tensors.view import TensorView
 Storages = MutableMapping[PickledStorage, Storage]
 """The storages of one payload that have become ours already; what keeps tied tensors tied."""
 
-_LAYOUTS: Final = {
-    "sparse_coo": Layout.SparseCoo,
-    "sparse_csr": Layout.SparseCsr,
-    "sparse_csc": Layout.SparseCsc,
-    "sparse_bsr": Layout.SparseBsr,
-    "sparse_bsc": Layout.SparseBsc,
-}
-_INTEGERS: Final = {
-    "quint8": ScalarType.BYTE,
-    "qint8": ScalarType.CHAR,
-    "qint32": ScalarType.INT,
-    "quint4x2": ScalarType.BYTE,
-    "quint2x4": ScalarType.BYTE,
-}
-_BITS: Final = {"quint4x2": 4, "quint2x4": 2}
+_LAYOUTS: Final[Mapping[str, Layout]] = MappingProxyType(
+    {
+        "sparse_coo": Layout.SparseCoo,
+        "sparse_csr": Layout.SparseCsr,
+        "sparse_csc": Layout.SparseCsc,
+        "sparse_bsr": Layout.SparseBsr,
+        "sparse_bsc": Layout.SparseBsc,
+    }
+)
+_INTEGERS: Final[Mapping[str, tuple[ScalarType, int | None]]] = MappingProxyType(
+    {
+        "quint8": (ScalarType.BYTE, None),
+        "qint8": (ScalarType.CHAR, None),
+        "qint32": (ScalarType.INT, None),
+        "quint4x2": (ScalarType.BYTE, 4),
+        "quint2x4": (ScalarType.BYTE, 2),
+    }
+)
+"""Quantized type -> the type that holds its integers, and the bits of each where several share one."""
 
 
 def views_from_pickled(state: Mapping[Any, Any], *, where: str) -> dict[str, View]:
@@ -92,7 +97,9 @@ def from_pickled(tensor: TensorLike, *, name: str, where: str, storages: Storage
         case NestedTensor():
             return at.nested(tensor, name)
         case MetaTensor():
-            scalar_type = scalar_type_named(tensor.dtype_name, f"{where}: {name!r}")
+            place = f"{where}: {name!r}"
+            scalar_type = scalar_type_named(tensor.dtype_name, place)
+            check_shape(place, tensor.sizes, tensor.strides, 0, DTYPES[scalar_type].itemsize)
             is_param = tensor.kind == "parameter"
             return MetaView(name, scalar_type, tensor.sizes, tensor.strides, tensor.requires_grad, is_param)
         case DeviceTensor():
@@ -173,7 +180,7 @@ class _Place:
             self.dense(scale, f"{name}.scale") if isinstance(scale, PickledTensor) else scale,
             self.dense(zero, f"{name}.zero_point") if isinstance(zero, PickledTensor) else zero,
             tensor.axis,
-            _BITS.get(tensor.values.dtype_name),
+            _INTEGERS[tensor.values.dtype_name][1],
             tensor.requires_grad,
             tensor.kind == "parameter",
         )
@@ -185,12 +192,13 @@ class _Place:
             raise UnsupportedError(
                 f"{where}: dtype: expected one of {', '.join(_INTEGERS)}, got {tensor.dtype_name!r}", rule="P4"
             )
+        scalar_type, bits = _INTEGERS[tensor.dtype_name]
         sizes, strides, offset = tensor.sizes, tensor.strides, tensor.storage_offset
-        if bits := _BITS.get(tensor.dtype_name):
+        if bits:
             sizes, strides, offset = (-(-numel(sizes) * bits // 8),), (1,), 0
         return TensorView(
             name,
-            _INTEGERS[tensor.dtype_name],
+            scalar_type,
             sizes,
             strides,
             offset,
@@ -217,10 +225,16 @@ class _Place:
         source = self.array(tensor.data, name) if isinstance(tensor.data, NumpyArray) else self.dense(tensor.data, name)
 
         def convert() -> arrays.Array:
-            array = source.numpy(upcast=source.dtype != scalar_type)
-            return array if source.dtype == scalar_type else array.astype(numpy_dtype(scalar_type, where))
+            if source.dtype == scalar_type:
+                return source.numpy()
+            import numpy as np
 
-        if ScalarType.COMPLEXHALF in (scalar_type, source.dtype) and source.dtype != scalar_type:
+            with np.errstate(all="ignore"):  # What does not fit becomes what it becomes on the device, nearly.
+                return source.numpy(upcast=True).astype(numpy_dtype(scalar_type, where))
+
+        kinds = DTYPES[source.dtype].kind, DTYPES[scalar_type].kind
+        loses = kinds[0] == "complex" and kinds[1] != "complex"
+        if source.dtype != scalar_type and (loses or scalar_type == ScalarType.COMPLEXHALF):
             raise UnsupportedError(
                 f"{where}: expected elements of {tensor.dtype_name}, got {DTYPES[source.dtype].name}", rule="P4"
             )

@@ -24,8 +24,8 @@ class Program:
         calls: arguments to call it with; () where it cannot be called on this machine.
         random: its outputs differ from call to call.
         slow: takes more than three seconds to build.
-        torch_saves: whether torch 2.13 can save it; the reason why not otherwise.
-        torch_runs: whether torch 2.13 can load and run what it saved; the reason why not otherwise.
+        torch_saves: why torch 2.13 cannot save it; empty where it can.
+        torch_reads: why torch 2.13 cannot load and call a file that says what the program is; empty where it can.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Program:
     random: bool = False
     slow: bool = False
     torch_saves: str = ""
-    torch_runs: str = ""
+    torch_reads: str = ""
 
     def __repr__(self) -> str:
         return self.name
@@ -62,6 +62,7 @@ class Recipe:
         more: further calls, for example with other sizes.
         preserve: modules whose call signature is kept.
         train: whether the module is in training mode.
+        callable: whether the exported program itself can be called.
         flags: passed on to `Program`.
     """
 
@@ -74,6 +75,7 @@ class Recipe:
     more: Callable[[], Sequence[Call]] = tuple
     preserve: tuple[str, ...] = ()
     train: bool = False
+    callable: bool = True
     flags: Mapping[str, Any] = field(default_factory=dict)
 
     def programs(self) -> list[Program]:
@@ -92,7 +94,7 @@ class Recipe:
             module,
             self.args(),
             self.kwargs(),
-            dynamic_shapes=self.dynamic_shapes() if callable(self.dynamic_shapes) else self.dynamic_shapes,
+            dynamic_shapes=self.dynamic_shapes() if isinstance(self.dynamic_shapes, Callable) else self.dynamic_shapes,
             strict=kind == "strict",
             preserve_module_call_signature=self.preserve,
         )
@@ -100,5 +102,7 @@ class Recipe:
 
     def calls(self) -> list[Call]:
         """The example call and the further ones."""
+        if not self.callable:
+            return []
         torch.manual_seed(2)
         return [(self.args(), self.kwargs()), *self.more()]

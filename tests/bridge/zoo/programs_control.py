@@ -6,7 +6,6 @@ import torch
 from tests.bridge.zoo.program import Program, Recipe
 from torch import nn
 from torch._higher_order_ops.associative_scan import associative_scan
-from torch._higher_order_ops.flex_attention import flex_attention as flex_attention_hop
 from torch._higher_order_ops.map import map as map_hop
 from torch._higher_order_ops.out_dtype import out_dtype
 from torch._higher_order_ops.scan import scan
@@ -15,8 +14,6 @@ from torch._higher_order_ops.while_loop import while_loop
 from torch._higher_order_ops.wrap import wrap
 from torch.export import Dim
 from torch.utils.checkpoint import checkpoint
-
-__all__ = ["programs", "flex_attention_hop"]
 
 
 class Cond(nn.Module):
@@ -147,13 +144,6 @@ class StrictMode(nn.Module):
         return strict_mode(lambda x: x.sin() + 1, (x,))
 
 
-class Flex(nn.Module):
-    def forward(self, q, k, v):
-        from torch.nn.attention.flex_attention import flex_attention
-
-        return flex_attention(q, k, v, score_mod=lambda score, b, h, i, j: score + (i - j))
-
-
 class Vmap(nn.Module):
     def forward(self, x, y):
         return torch.vmap(lambda x, y: (x * y).sum() + x)(x, y)
@@ -188,14 +178,13 @@ def recipes() -> list[Recipe]:
         Recipe("while_loop", While, lambda: (torch.tensor(3), torch.randn(2)), variants=all_),
         Recipe("while_int", WhileInt, lambda: (torch.randn(3, 2),), dynamic_shapes=({0: auto},)),
         Recipe("no_grad", NoGrad, lambda: (torch.randn(2, 3),), variants=all_),
-        Recipe("autocast", Autocast, lambda: (torch.randn(2, 3),), variants=("plain", "strict")),
-        Recipe("checkpoint", Checkpoint, lambda: (torch.randn(2, 3),), variants=("plain", "strict"), train=True),
+        Recipe("autocast", Autocast, lambda: (torch.randn(2, 3),)),
+        Recipe("autocast_strict", Autocast, lambda: (torch.randn(2, 3),), variants=("strict",), callable=False),
+        Recipe("checkpoint", Checkpoint, lambda: (torch.randn(2, 3),), train=True),
         Recipe("invoke_subgraph", Regions, pair, variants=("plain", "strict")),
         Recipe("out_dtype", OutDtype, lambda: (torch.randint(-128, 127, (4, 4), dtype=torch.int8),)),
         Recipe("wrap", Wrap, row, variants=("plain", "strict")),
         Recipe("strict_mode", StrictMode, row),
-        Recipe("flex_attention", Flex, lambda: tuple(torch.randn(1, 2, 16, 16) for _ in range(3)),
-               variants=("plain", "strict")),
         Recipe("vmap", Vmap, pair),
         Recipe("print_effect", Print, row, variants=("plain", "decomp")),
     ]  # fmt: skip

@@ -186,8 +186,7 @@ def recipes() -> list[Recipe]:
         calls("custom_op_keyword", lambda x, y: ops.keyword(x, self_=y, lambda_=3), pair),
         calls("custom_op_maybe", lambda x: (ops.maybe(x, True)[1], ops.maybe(x, False)[0])),
         Recipe("opaque_object", Counting, square),
-        calls("opaque_value", lambda x: weigh(x, Weighting(3)),
-              flags={"torch_runs": "objects that stand in the graph are not written"}),
+        calls("opaque_value", lambda x: weigh(x, Weighting(3))),
     ]  # fmt: skip
 
 

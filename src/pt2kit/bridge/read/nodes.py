@@ -11,6 +11,7 @@ from torch import fx
 
 from pt2kit import schema
 from pt2kit.bridge.operators import Operator, Parameter
+from pt2kit.bridge.read.append import append_call
 from pt2kit.bridge.read.arguments import READERS, read_argument
 from pt2kit.bridge.read.names import check_variable
 from pt2kit.bridge.read.outputs import name_outputs, single_name
@@ -50,7 +51,7 @@ def read_node(node: schema.Node, number: int, scope: Scope) -> None:
     meta = scope.shared.metadata.read(node.metadata)
     if operator.kind == "higher_order":
         _lend_metadata(args, kwargs, meta)
-    made = scope.graph.create_node("call_function", operator.target, args, kwargs, name=_name(node, operator))
+    made = append_call(scope.graph, operator.target, args, kwargs, _name(node, operator))
     unpack = operator.kind == "higher_order" and not node.is_hop_single_tensor_return and _is_one_value(node.outputs)
     name_outputs(scope, made, node.outputs, meta, unpack)
     made.meta.update(meta)

@@ -15,6 +15,7 @@ from msgspec import UNSET
 from torch import fx
 
 from pt2kit import schema
+from pt2kit.bridge.read.append import append_call
 from pt2kit.bridge.read.scope import Scope
 from pt2kit.errors import GraphError
 
@@ -82,7 +83,7 @@ def _items(scope: Scope, node: fx.Node, outputs: list[schema.Argument], meta: Ma
 
 
 def _getitem(scope: Scope, node: fx.Node, index: int, name: str | None) -> fx.Node:
-    return scope.graph.create_node("call_function", operator.getitem, (node, index), name=name)
+    return append_call(scope.graph, operator.getitem, (node, index), name=name)
 
 
 def _entries(scope: Scope, output: schema.Argument) -> list[schema.Argument]:

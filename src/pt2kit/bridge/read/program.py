@@ -18,6 +18,7 @@ from torch.export import ExportedProgram
 from pt2kit import schema, traces
 from pt2kit import signature as twin
 from pt2kit.bridge.operators import Operator, resolve_all
+from pt2kit.bridge.read.declared_sizes import check_sizes
 from pt2kit.bridge.read.devices import Devices
 from pt2kit.bridge.read.graph import read_graph, read_subgraph
 from pt2kit.bridge.read.guards import check_guards
@@ -28,6 +29,7 @@ from pt2kit.bridge.read.scope import Shared
 from pt2kit.bridge.read.shapes import Shapes
 from pt2kit.bridge.read.signature import live_signature
 from pt2kit.bridge.read.treespecs import TreeSpecs
+from pt2kit.bridge.read.uninitialised import check_initialised
 from pt2kit.bridge.read.values import Values
 from pt2kit.errors import GraphError, SchemaError
 from pt2kit.graph import graphs, indexes, leaves, node_label
@@ -79,6 +81,9 @@ def build_program(program: schema.ExportedProgram, devices: Devices, open_payloa
     verifiers = [_verifier(name) for name in program.verifiers]
     guards = check_guards(program.guards_code)
     operators = _operators(program)
+    for scope in graphs(program):
+        check_sizes(scope)
+        check_initialised(scope, operators)
     specs = TreeSpecs({name: tuple(given.field_names) for name, given in module.treespec_namedtuple_fields.items()})
     calls = live_module_calls(module.module_call_graph, signature, specs)
     shapes = Shapes(program.range_constraints)
@@ -86,11 +91,12 @@ def build_program(program: schema.ExportedProgram, devices: Devices, open_payloa
     payloads = open_payloads(values, calls)
     _check_payloads(signature, payloads)
     shared = Shared(operators, shapes, values, Metadata(), devices, payloads.constants, read_subgraph)
-    scope = read_graph(module.graph, shared, f"{WHERE}.graph", 0, [spec.arg.name for spec in signature.input_specs])
+    names = [spec.arg.name for spec in signature.input_specs]
+    built = read_graph(module.graph, shared, f"{WHERE}.graph", 0, names)
     try:
-        built = ExportedProgram(
-            root=scope.module,
-            graph=scope.graph,
+        live = ExportedProgram(
+            root=built.module,
+            graph=built.graph,
             graph_signature=live_signature(signature),
             state_dict=payloads.state_dict,
             range_constraints=shapes.constraints(),
@@ -101,9 +107,9 @@ def build_program(program: schema.ExportedProgram, devices: Devices, open_payloa
         )
     except (verifier.SpecViolationError, AssertionError, RuntimeError, ValueError, TypeError, SyntaxError) as error:
         raise GraphError(f"{WHERE}: expected a program that torch takes, got: {error}") from error
-    built._guards_code = guards
-    built.graph_module.meta.update(_module_metadata(module))
-    return built
+    live._guards_code = guards
+    live.graph_module.meta.update(_module_metadata(module))
+    return live
 
 
 def _verifier(name: str) -> type[verifier.Verifier]:

@@ -16,8 +16,9 @@ from typing import Any, Final
 import sympy
 import torch
 from msgspec import UNSET
+from torch._guards import SLoc
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.fx.experimental.symbolic_shapes import ShapeEnv
+from torch.fx.experimental.symbolic_shapes import ShapeEnv, ValueRangesSLoc
 from torch.utils._sympy.numbers import int_oo
 from torch.utils._sympy.value_ranges import ValueRanges
 from torch.utils._traceback import CapturedTraceback
@@ -31,6 +32,8 @@ Integer = int | torch.SymInt
 Number = float | torch.SymFloat
 Truth = bool | torch.SymBool
 
+# Where ranges come from, for torch's messages; it would search the stack, and import half of torch to know its own frames.
+_ORIGIN: Final = SLoc("range_constraints of the file", None)
 _UNBACKED: Final = re.compile(r"(u|zuf)(\d{1,9})", re.ASCII)
 _PARSERS: Final[Mapping[str, Callable[..., Expr]]] = {"int": parse_size, "float": parse_number, "bool": parse_truth}
 
@@ -138,7 +141,7 @@ class Shapes:
             self.pending.add(symbol)
         given = self._ranges.get(name)
         if given is not None:
-            self.env.constrain_symbol_range(symbol, compiler_min=given.lower, compiler_max=given.upper)
+            self.env._update_var_to_range(symbol, given, ValueRangesSLoc(_ORIGIN, _ORIGIN))
         self.env.var_to_stack[symbol] = CapturedTraceback.extract(skip=1)
 
     def _note_hint(self, kind: str, built: sympy.Basic, hint: Any, where: str) -> Any:

@@ -25,6 +25,7 @@ MAX_NUMBER: Final = (1 << 63) - 1
 """The largest size, stride or offset that torch counts."""
 
 _META: Final = torch.device("meta")
+_RESIZE: Final = torch.ops.inductor.resize_storage_bytes_.default
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +155,7 @@ def _from_template(template: _Template) -> torch.Tensor:
     made.__dict__.update(template.attributes)
     fresh = torch.empty(template.static_nbytes, dtype=torch.uint8, device=_META)
     if template.nbytes is not None:
-        torch.ops.inductor.resize_storage_bytes_(fresh, template.nbytes)
+        _RESIZE(fresh, template.nbytes)
     torch._functionalize_unsafe_set(made, fresh)
     return made
 

@@ -38,7 +38,7 @@ class Metadata:
         meta = node.meta
         texts: dict[str, str] = {}
         if trace := meta.get("stack_trace"):
-            texts["stack_trace"] = _text(trace, "stack_trace")
+            texts["stack_trace"] = _unicode(_text(trace, "stack_trace"))
         if modules := meta.get("nn_module_stack"):
             texts["nn_module_stack"] = self._once(tuple(modules.items()), _module_stack)
         if sources := meta.get("source_fn_stack"):
@@ -104,3 +104,10 @@ def _text(value: Any, key: str) -> str:
     if not isinstance(value, str):
         raise SchemaError(f"metadata {key!r}: expected text, got {type(value).__name__}")
     return value
+
+
+def _unicode(text: str) -> str:
+    """Text without lone surrogates, which paths on Linux may hold and JSON in UTF-8 may not: they are spelled out."""
+    if text.isascii():
+        return text
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -53,7 +53,7 @@ def write_program(live: Any, opset_version: Mapping[str, int] | None = None) -> 
     """
     try:
         live.validate()
-    except SpecViolationError as error:
+    except (SpecViolationError, RuntimeError, AssertionError, TypeError) as error:
         raise GraphError(f"expected a valid program, got one that breaks its rules: {error}") from error
     shared, specs = Shared(write_graph), TreeSpecs()
     scope = write_scope(live.graph_module, shared)

@@ -6,9 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
-CHUNK = 16 << 20
-"""Bytes that are fetched from another device at a time."""
+CHUNK = 1 << 20
+"""Bytes that are given at a time: few enough to be in the processor's cache when they are summed and then written."""
+DEVICE_CHUNK = 16 << 20
+"""The same for another device, where each transfer has a price."""
 
 
 def storage_bytes(tensor: torch.Tensor) -> int:
@@ -20,13 +23,26 @@ def storage_bytes(tensor: torch.Tensor) -> int:
 def storage_chunks(tensor: torch.Tensor) -> Iterator[Any]:
     """The bytes of a tensor's whole storage, in order.
 
-    On the CPU that is one view of the storage itself, which must not change meanwhile; from other devices `CHUNK` bytes
-    at a time.
+    On the CPU these are views of the storage itself, which must not change meanwhile.
     """
     size = storage_bytes(tensor)
-    with torch.utils._python_dispatch._disable_current_modes():
+    flat = _flat(tensor, size)
+    if not flat.is_cpu:
+        for start in range(0, size, DEVICE_CHUNK):
+            yield _fetch(flat[start : start + DEVICE_CHUNK])
+        return
+    whole = _fetch(flat)
+    for start in range(0, size, CHUNK):
+        yield whole[start : start + CHUNK]
+
+
+def _flat(tensor: torch.Tensor, size: int) -> torch.Tensor:
+    """A storage as bytes, without a copy, whatever tensor modes the caller is in."""
+    with _disable_current_modes():
         flat = torch.empty(0, dtype=torch.uint8, device=tensor.device)
-        flat = flat.set_(tensor.untyped_storage(), 0, (size,), (1,))
-        for start in range(0, size, size if flat.is_cpu else CHUNK):
-            part = flat if flat.is_cpu else flat[start : start + CHUNK].cpu()
-            yield memoryview(part.numpy())
+        return flat.set_(tensor.untyped_storage(), 0, (size,), (1,))
+
+
+def _fetch(flat: torch.Tensor) -> memoryview:
+    with _disable_current_modes():
+        return memoryview(flat.cpu().numpy())

@@ -1,0 +1,85 @@
+"""The records of a program's weights or constants -> views by name, compared with what the graph says of them.
+
+Reads the config, no tensor bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal, TypeAlias
+
+from pt2kit import codec, schema
+from pt2kit.archive import names
+from pt2kit.archive.layout import Layout, payload_layout
+from pt2kit.archive.reader import Archive
+from pt2kit.errors import VersionError
+from pt2kit.tensors.opaque import OpaquePayload
+from pt2kit.tensors.payload import check_against, views_from_config
+from pt2kit.tensors.view import TensorView
+
+Payload: TypeAlias = TensorView | OpaquePayload
+Kind = Literal["weights", "constants"]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPayloads:
+    """The weights or the constants of one program.
+
+    Args:
+        payloads: name -> view, in the file's order; read-only.
+        config: the record that lists them.
+        unknown: keys of that record that this build's schema does not have.
+    """
+
+    payloads: Mapping[str, Payload]
+    config: str
+    unknown: tuple[codec.Unknown, ...]
+
+
+def read_payloads(
+    archive: Archive, layout: Layout, model: str, kind: Kind, program: Callable[[], schema.ExportedProgram]
+) -> StoredPayloads:
+    """Describe the weights or the constants of one program; no tensor is read.
+
+    Args:
+        archive, layout: where they are.
+        model: whose they are.
+        kind: which of the two.
+        program: gives the program, whose graph states type and sizes of what it takes in.
+
+    Raises:
+        ArchiveError: a record is missing or damaged.
+        JsonError, SchemaError: a config that is none.
+        PayloadError, UnsupportedError, LimitError: metadata that contradicts its record or the graph.
+    """
+    where = archive.source.name
+    if payload_layout(archive.records, layout, model, where) != "archive":
+        raise VersionError(
+            f"{where}: {names.model_json(model)}: expected its weights as records of their own, as torch 2.9 and later "
+            "write them, got torch.save files, which this build does not read beside a program"
+        )
+    weights = kind == "weights"
+    config = names.weights_config(model) if weights else names.constants_config(model)
+    folder = names.WEIGHTS if weights else names.CONSTANTS
+    decoded = codec.decode(archive.read(layout.record(config)), schema.PayloadConfig, config)
+    found = views_from_config(decoded.value, archive, folder=layout.record(folder), where=config)
+    for name, meta, place in _stated_metas(program()):
+        if isinstance(view := found.get(name), TensorView):
+            check_against(view, meta, f"{names.model_json(model)}: {place}")
+    return StoredPayloads(MappingProxyType(found), config, decoded.unknown)
+
+
+def _stated_metas(program: schema.ExportedProgram) -> Iterator[tuple[str, schema.TensorMeta, str]]:
+    """For each input that is taken from the payloads: its name there, what the graph says of the tensor, and where."""
+    values = program.graph_module.graph.tensor_values
+    for spec in program.graph_module.signature.input_specs:
+        match spec.value:
+            case (
+                schema.InputToParameterSpec(arg, target)
+                | schema.InputToBufferSpec(arg, target)
+                | schema.InputToTensorConstantSpec(arg, target)
+            ) if arg.name in values:
+                place = codec.path_text(("graph_module", "graph", "tensor_values", arg.name))
+                yield target, values[arg.name], place

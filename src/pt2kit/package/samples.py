@@ -1,0 +1,152 @@
+"""The stored sample inputs, a torch.save file -> `(args, kwargs)` as plain containers with tensor views in them.
+
+The pickle is read as data. What it does not say, the program's tree spec does: the field names of named tuples.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, TypeAlias
+
+from pt2kit import schema, treespec
+from pt2kit.archive.pickle_values import NamedTuple, PickledStorage, Size, TensorLike
+from pt2kit.archive.pickled import read_payload
+from pt2kit.errors import GraphError, JsonError, LimitError, PayloadError, SchemaError, VersionError
+from pt2kit.tensors.pickled import from_pickled
+from pt2kit.tensors.storage import Storage
+from pt2kit.treespec.kinds import NAMEDTUPLE
+
+
+Call: TypeAlias = "tuple[tuple[Any, ...], dict[str, Any]]"
+"""Arguments and keyword arguments."""
+
+
+def read_sample_inputs(data: memoryview, where: str, program: Callable[[], schema.ExportedProgram]) -> Call:
+    """Read sample inputs; tensors are described, their bytes read when they are asked for.
+
+    Args:
+        data: the record.
+        where: its name, for messages.
+        program: gives the program they belong to.
+
+    Returns:
+        Arguments and keyword arguments. Containers are new; tensors that share a storage share it here. Named tuples
+        are of stand-in classes with the fields that the file states, or `NamedTuple` descriptions where it states none.
+
+    Raises:
+        UnsupportedError: they hold more than data; the message names what.
+        PayloadError: a malformed payload, or something other than arguments and keyword arguments.
+        ArchiveError, LimitError: as `archive.pickled.read_payload`.
+        Pt2Error: the program cannot be read, where it is needed.
+    """
+    value = read_payload(data, where)
+    if not _is_call(value):
+        raise PayloadError(f"{where}: expected (args, kwargs), a tuple and a dict, got a {type(value).__name__}")
+    convert = _Converter(where)
+    if _holds(value, NamedTuple) and (found := _by_tree_spec(value, where, program(), convert)) is not None:
+        return found
+    args, kwargs = convert(value)
+    return args, kwargs
+
+
+def _is_call(value: Any) -> bool:
+    return (
+        isinstance(value, tuple)
+        and len(value) == 2
+        and isinstance(value[0], tuple)
+        and isinstance(value[1], dict)
+        and all(isinstance(key, str) for key in value[1])
+    )
+
+
+def _by_tree_spec(value: Any, where: str, program: schema.ExportedProgram, convert: _Converter) -> Call | None:
+    """The value in the structure that the program states; None where it states another one."""
+    module = program.graph_module
+    fields = {name: row.field_names for name, row in module.treespec_namedtuple_fields.items()}
+    root = next((entry.signature for entry in module.module_call_graph if entry.fqn == ""), None)
+    with suppress(GraphError, SchemaError, JsonError, VersionError, LimitError):
+        spec = treespec.parse(root.in_spec if root else "", f"{where}: in_spec")
+        leaves = treespec.flatten(value, spec, where, fields=fields, expand=_expand)
+        built: Any = treespec.unflatten([convert(leaf) for leaf in leaves], spec, where, fields=fields)
+        return built if _is_call(built) else None
+    return None
+
+
+def _expand(kind: str, value: object) -> Sequence[object] | None:
+    return value.values if kind == NAMEDTUPLE and isinstance(value, NamedTuple) else None
+
+
+def _holds(value: Any, kind: type) -> bool:
+    """Whether a value of some type is anywhere in a tree of containers."""
+    stack = [value]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, kind):
+            return True
+        stack += _children(current)
+    return False
+
+
+def _children(value: Any) -> Sequence[Any]:
+    if isinstance(value, Mapping):
+        return list(value.values())
+    if isinstance(value, NamedTuple):
+        return value.values
+    return list(value) if isinstance(value, list | tuple | deque) else ()
+
+
+@dataclass(slots=True)
+class _Converter:
+    """Replaces the descriptions of tensors in a tree by views. The reader of pickles has bounded depth and size."""
+
+    where: str
+    storages: dict[PickledStorage, Storage] = field(default_factory=dict)
+    tensors: int = 0
+
+    def __call__(self, value: Any) -> Any:
+        results: list[Any] = []
+        stack = [(value, False)]
+        while stack:
+            current, children_done = stack.pop()
+            children = _children(current)
+            if children_done:
+                first = len(results) - len(children)
+                results[first:] = [_rebuilt(current, results[first:])]
+            elif children:
+                stack.append((current, True))
+                stack += ((child, False) for child in reversed(children))
+            else:
+                results.append(self._leaf(current))
+        return results[0]
+
+    def _leaf(self, value: Any) -> Any:
+        if isinstance(value, TensorLike):
+            name = f"sample input {self.tensors}"
+            self.tensors += 1
+            return from_pickled(value, name=name, where=self.where, storages=self.storages)
+        if isinstance(value, Size):
+            return value.sizes
+        # An empty container is a leaf here, and must not be shared with what was read.
+        return _rebuilt(value, []) if isinstance(value, Mapping | list | deque) else value
+
+
+def _rebuilt(value: Any, children: Sequence[Any]) -> Any:
+    """A container of the same kind with other children."""
+    if isinstance(value, NamedTuple):
+        return NamedTuple(value.class_name, tuple(children))
+    if isinstance(value, tuple):
+        return tuple(children)
+    if isinstance(value, deque):
+        return deque(children, value.maxlen)
+    if isinstance(value, list):
+        return list(children)
+    items = zip(islice(value, len(children)), children, strict=True)
+    if isinstance(value, OrderedDict):
+        return OrderedDict(items)
+    if isinstance(value, defaultdict):
+        return defaultdict(value.default_factory, items)
+    return dict(items)

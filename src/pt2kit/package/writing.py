@@ -1,0 +1,67 @@
+"""A package, with some of its programs replaced -> a new `.pt2` file.
+
+Everything else goes over as it is, records that this build does not know among it. Weights are stored, so that the new
+file can be mapped; JSON of the format is deflated.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import IO, Final
+
+from pt2kit import codec, schema
+from pt2kit.archive import names
+from pt2kit.archive.writer import ArchiveWriter
+from pt2kit.errors import SchemaError
+from pt2kit.package.opened import Package
+
+_DEFLATED: Final = frozenset(("program", "weights config", "constants config"))
+
+
+def write_package(
+    package: Package,
+    target: str | os.PathLike[str] | IO[bytes],
+    *,
+    programs: Mapping[str, schema.ExportedProgram] | None = None,
+) -> None:
+    """Write a package as a new file: the same records in the same order, with some programs replaced.
+
+    Args:
+        package: where everything comes from.
+        target: a path, replaced whole or not at all, or a binary file object. It may be the package's own file.
+        programs: model name -> what to write instead. A program that is not the one that was read loses the keys this
+            build does not know, so that is refused where there are any.
+
+    Raises:
+        KeyError: a program for a model that the package does not have.
+        SchemaError: keys that this build does not know would be lost.
+        ArchiveError: a record is damaged.
+        OSError: the target cannot be written.
+
+    Cost: every record is read and written once.
+    """
+    replaced = {
+        package.layout.record(names.model_json(model)): _encode_program(package, model, new)
+        for model, new in (programs or {}).items()
+    }
+    with ArchiveWriter(target, root=package.layout.root.rstrip("/")) as writer:
+        for record in package.records:
+            relative = package.relative(record)
+            if replaced and relative == names.SERIALIZATION_ID:
+                continue  # torch tells files apart by it, and this is another file; it may be missing.
+            data = replaced[record] if record in replaced else package.archive.read(record)
+            writer.write(relative, data, deflate=names.kind(relative) in _DEFLATED)
+
+
+def _encode_program(package: Package, model: str, new: schema.ExportedProgram) -> bytes:
+    stored = package.stored[model]
+    if new is stored.program:
+        return codec.encode(new, stored.unknown)
+    if stored.unknown:
+        shown = ", ".join(map(str, stored.unknown[:3]))
+        raise SchemaError(
+            f"{names.model_json(model)}: expected no keys of a newer schema, got {len(stored.unknown)} that rewriting "
+            f"this program would lose ({shown}{', …' if len(stored.unknown) > 3 else ''}); upgrade pt2kit"
+        )
+    return codec.encode(new)
