@@ -8,9 +8,8 @@ import logging
 import mmap
 import os
 from collections.abc import Iterator, Mapping, Sequence, Set
-from typing import IO, Any, Final
+from typing import Any, Final
 
-import torch
 from torch.export import ExportedProgram
 
 from pt2kit import package, treespec
@@ -22,7 +21,7 @@ from pt2kit.bridge.read.sample_inputs import read_sample_inputs
 from pt2kit.bridge.read.tensors import Tensors
 from pt2kit.bridge.read.trusted import load_trusted
 from pt2kit.bridge.read.values import Values
-from pt2kit.errors import ArchiveError, Pt2Error, UnsupportedError, VersionError
+from pt2kit.errors import ArchiveError, Pt2Error, VersionError
 from pt2kit.package import FileLike, Package
 from pt2kit.tensors import OpaquePayload, TensorView
 

@@ -1,4 +1,4 @@
-"""A target as a file names it -> the live operator and what its schema says; or one error that lists all that is missing.
+"""A target as a file names it -> the live operator and what its schema says.
 
 Operators come from the dispatcher and nowhere else, after it was asked whether it has them: a name that it does not know
 creates nothing. Functions and higher-order operators come from closed tables.
@@ -79,29 +79,28 @@ class Operator:
     schema: Any = None
 
 
-def resolve_all(places: Mapping[str, str]) -> dict[str, Operator]:
+def resolve_all(places: Mapping[str, str]) -> tuple[dict[str, Operator], dict[str, str]]:
     """Find every operator of a program.
 
     Args:
         places: target -> where it is first used, for messages.
 
     Returns:
-        Target -> operator. Cost: about 20 microseconds per distinct target.
+        Target -> operator, and those that this process does not have, with their places. Cost: about 20 microseconds per
+        distinct target.
 
     Raises:
-        OperatorError: one is refused; or some are not known, in which case the message lists all of them.
+        OperatorError: one is refused, or is no name of an operator.
     """
     found: dict[str, Operator] = {}
-    missing: list[str] = []
+    missing: dict[str, str] = {}
     for text, where in places.items():
         operator = resolve(text, where)
         if operator is None:
-            missing.append(text)
+            missing[text] = where
         else:
             found[text] = operator
-    if missing:
-        raise OperatorError(_missing_text(missing, places))
-    return found
+    return found, missing
 
 
 def resolve(text: str, where: str = "") -> Operator | None:
@@ -193,15 +192,3 @@ def _with_schema(text: str, target: Callable[..., Any], schema: Any) -> Operator
     required = frozenset(name for name, parameter in parameters.items() if parameter.required)
     returns = tuple(str(value.real_type) for value in schema.returns)
     return Operator(text, target, "operator", MappingProxyType(parameters), required, returns, schema)
-
-
-def _missing_text(missing: list[str], places: Mapping[str, str]) -> str:
-    custom = sorted({text.split(".")[2] for text in missing} - {"aten", "prims", "higher_order", "quantized"})
-    hint = (
-        f"import the module that registers {' and '.join(f'{name}::…' for name in custom)} before loading"
-        if custom
-        else f"torch {torch.__version__} does not have them"
-    )
-    listed = "; ".join(f"{text} ({places[text]})" for text in missing[:20])
-    more = f" and {len(missing) - 20} more" if len(missing) > 20 else ""
-    return f"{len(missing)} operator(s) are not known here: {listed}{more}; {hint}"

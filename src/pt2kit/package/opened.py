@@ -83,8 +83,13 @@ class Package:
         Raises:
             Pt2Error: the (first) program cannot be read.
         """
-        release = self._stored[self.layout.models[0]].program.torch_version if self.layout.models else ""
-        return f"torch {release}" if release else self.layout.releases
+        if not self.layout.models:
+            return self.layout.releases
+        stored = self._stored[self.layout.models[0]]
+        if release := stored.program.torch_version.removeprefix(_BEFORE_IT_WAS_STORED):
+            return f"torch {release}"
+        releases = next((row.releases for row in schema.LOG if row.number == stored.version), ())
+        return f"torch {releases[0]}" if len(releases) == 1 else self.layout.releases
 
     def weights(self, model: str = "model") -> Mapping[str, Payload]:
         """Parameters and persistent buffers of a model, by name, in the file's order. Reads no tensor bytes.
@@ -202,4 +207,6 @@ def open_package(
         raise
 
 
+_BEFORE_IT_WAS_STORED = "<=2.4"
+"""What `torch_version` says of a program that does not have it."""
 _LAYOUT_TEXT = {"plain-zip": "the plain zip", "archive-2.8": "the archive with payloads as torch.save files"}

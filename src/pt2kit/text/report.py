@@ -1,27 +1,32 @@
 """A summary -> the lines that `pt2 show` prints: one screen for an ordinary file.
 
-Headings stand at the left margin, entries are indented by two spaces and begin with a label of `LABEL` columns.
+Headings stand at the left margin, entries are indented by two blanks and begin with a label of `LABEL` columns.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pt2kit.errors import Problem
+from pt2kit.tensors.dtypes import DTYPES
+from pt2kit.text.amounts import Amount, TensorGroup
+from pt2kit.text.columns import WIDTH, table, wrap
+from pt2kit.text.modules import ModuleSummary
 from pt2kit.text.names import dotted, printable
 from pt2kit.text.quantities import bytes_text, count_text
-from pt2kit.text.summary import Amount, ModelSummary, Summary
-from pt2kit.traces import ModuleNode
+from pt2kit.text.summary import ModelSummary, Summary
+from pt2kit.text.values import bounds_text
 
 LABEL = 13
 MAX_OPERATORS = 8
-MAX_MODULES = 20
+MAX_MODULES = 24
 MAX_LISTED = 6
+MAX_CHARACTERS = 300
 
 
 def summary_lines(summary: Summary) -> Iterator[str]:
     """The summary of a file, line by line."""
-    yield f"{printable(summary.file)}  {bytes_text(summary.bytes)} in {count_text(summary.records, 'record')}"
+    yield f"{summary.file}  {bytes_text(summary.bytes)} in {count_text(summary.records, 'record')}"
     yield from _entry("written by", f"{printable(summary.producer)}, layout of {summary.layout}")
     for model in summary.models:
         yield ""
@@ -33,87 +38,126 @@ def summary_lines(summary: Summary) -> Iterator[str]:
 def model_lines(model: ModelSummary) -> Iterator[str]:
     """The summary of one program, line by line."""
     yield f"{printable(model.name)}  schema {model.schema_version}, {count_text(model.nodes, 'node')}"
-    for line in model.signature.splitlines():
+    for line in model.call.text.splitlines() if model.call else ():
         yield f"  {line}"
-    yield from _entry("where", "; ".join(f"{symbol}: {limits}" for symbol, limits in model.symbols))
-    yield from _entry("guards", str(model.guards) if model.guards else "")
-    opset = ", ".join(f"{printable(name)} {number}" for name, number in model.opset.items())
-    yield from _entry(
-        "dialect", f"{', '.join(map(printable, model.verifiers)) or 'none'}, operator set {opset or 'none'}"
-    )
-    yield from _entry("parameters", _amount(model.parameters))
-    yield from _entry("buffers", _amount(model.buffers))
-    yield from _entry("constants", _amount(model.constants))
-    yield from _entry("types", _types(model.dtypes))
-    yield from _entry("stored", bytes_text(model.stored_bytes) if model.stored_bytes else "")
+    symbols = [f"{symbol.name}: {bounds_text(symbol.min, symbol.max)}" for symbol in model.symbols]
+    yield from _entry("where", "; ".join(_first(symbols, 3 * MAX_LISTED)))
+    yield from _entry("guards", f"{model.guards:,}" if model.guards else "")
+    opset = ", ".join(f"{printable(name)} {number}" for name, number in model.opset_version.items())
+    dialect = ", ".join(map(printable, model.verifiers)) or "none"
+    yield from _entry("dialect", f"{dialect}, operator set {opset or 'none'}")
+    yield from _group("parameters", model.parameters)
+    yield from _group("buffers", model.buffers)
+    yield from _group("constants", model.constants)
+    stated = model.parameters.total + model.buffers.total + model.constants.total
+    if model.stored_bytes != stated.bytes:
+        yield from _entry("stored", f"{bytes_text(model.stored_bytes)}, what tensors share once")
     yield from _operators(model)
     yield from _list("mutates", model.mutations)
-    yield from _list("lifted", model.constant_names)
+    if model.in_place:
+        counts = ", ".join(_first([f"{_short(target)} {count:,}" for target, count in model.in_place.items()]))
+        yield from _entry("in place", f"{counts} (what they change, the signature does not say)")
+    yield from _list("gradients of", model.gradients)
+    yield from _list("lifted", model.lifted)
     yield from _list("unknown keys", model.unknown)
-    yield from _list("problems", tuple(printable(text, 300) for text in model.problems))
-    if model.modules is not None and model.modules.children:
-        yield from _entry("modules", _module_text(model.modules) or "(root)")
-        yield from module_lines(model.modules)
+    yield from _list("problems", model.problems)
+    yield from _modules(model.modules)
 
 
-def module_lines(root: ModuleNode, limit: int = MAX_MODULES) -> Iterator[str]:
-    """The module tree below its root, a line each; what the limit cuts off is counted. Equal neighbours are folded."""
-    lines = list(_tree(root, 1))
-    yield from lines[:limit]
-    if len(lines) > limit:
-        yield f"{' ' * (LABEL + 4)}… {count_text(len(lines) - limit, 'line')} more, see --module"
+def module_lines(root: ModuleSummary, limit: int = MAX_MODULES) -> Iterator[str]:
+    """A module and those below it, a line each with its elements and bytes, as deep as the limit of lines allows.
+
+    Neighbours that look alike are shown once.
+    """
+    depth, rows = 0, _rows(root, 0, 0)
+    while len(deeper := _rows(root, 0, depth + 1)) <= limit and len(deeper) > len(rows):
+        depth, rows = depth + 1, deeper
+    if not depth:
+        rows = _rows(root, 0, 1)[:limit]
+    yield from table(rows, WIDTH, right=(1, 2))
+    if hidden := len(_rows(root, 0, limit)) - len(rows):
+        yield f"… {count_text(hidden, 'line')} more: pt2 show --module NAME"
+
+
+def _modules(root: ModuleSummary | None) -> Iterator[str]:
+    if root is not None and root.children:
+        for number, line in enumerate(module_lines(root)):
+            yield f"  {'modules' if number == 0 else '':<{LABEL}}{line}"
 
 
 def _entry(label: str, text: str) -> Iterator[str]:
     if text:
-        yield f"  {label:<{LABEL}}{text}"
+        for number, line in enumerate(wrap(text, WIDTH - LABEL - 2)):
+            yield f"  {label if number == 0 else '':<{LABEL}}{line}"
 
 
-def _list(label: str, items: tuple[str, ...]) -> Iterator[str]:
-    for number, item in enumerate(items[:MAX_LISTED]):
-        yield f"  {label if number == 0 else '':<{LABEL}}{item}"
-    if len(items) > MAX_LISTED:
-        yield f"  {'':<{LABEL}}… {len(items) - MAX_LISTED} more"
+def _list(label: str, items: Sequence[str]) -> Iterator[str]:
+    for number, item in enumerate(_first(items)):
+        yield f"  {label if number == 0 else '':<{LABEL}}{printable(item, MAX_CHARACTERS)}"
 
 
-def _amount(amount: Amount) -> str:
-    if not amount.tensors:
-        return ""
-    return (
-        f"{count_text(amount.tensors, 'tensor')}, {count_text(amount.elements, 'element')}, {bytes_text(amount.bytes)}"
-    )
+def _first(items: Sequence[str], limit: int = MAX_LISTED) -> list[str]:
+    return [*items[:limit], *([f"… {len(items) - limit:,} more"] if len(items) > limit else [])]
+
+
+def _group(label: str, group: TensorGroup) -> Iterator[str]:
+    if not group.total.tensors:
+        return
+    text = f"{_elements(group.total)} in {count_text(group.total.tensors, 'tensor')}"
+    if group.opaque:
+        text += f", {len(group.opaque)} of them pickled"
+    yield from _entry(label, f"{text}: {_types(group.dtypes) or bytes_text(group.total.bytes)}")
+    if group.opaque:
+        shown = [f"{dotted(name)}: {what}" for name, what in group.opaque.items()]
+        yield from _list("pickled", shown)
+
+
+def _elements(amount: Amount) -> str:
+    return count_text(amount.elements, "element")
 
 
 def _types(dtypes: Mapping[str, Amount]) -> str:
-    return ", ".join(f"{name} {bytes_text(amount.bytes)}" for name, amount in dtypes.items())
+    return ", ".join(f"{_SHORT.get(name, name)} {bytes_text(amount.bytes)}" for name, amount in dtypes.items())
+
+
+_SHORT = {row.name: row.short for row in DTYPES.values()}
 
 
 def _operators(model: ModelSummary) -> Iterator[str]:
     for number, (namespace, counts) in enumerate(model.operators.items()):
-        names = [f"{_short(target)} {count}" for target, count in counts.items()]
-        more = f", … {len(names) - MAX_OPERATORS} more" if len(names) > MAX_OPERATORS else ""
+        names = [f"{_short(target)} {count:,}" for target, count in counts.items()]
         mark = " (custom)" if namespace in model.custom_namespaces else ""
-        total = sum(counts.values())
-        text = f"{printable(namespace)}{mark} {total}: {', '.join(names[:MAX_OPERATORS])}{more}"
-        yield f"  {'operators' if number == 0 else '':<{LABEL}}{text}"
+        text = f"{printable(namespace)}{mark} {sum(counts.values()):,}: {', '.join(_first(names, MAX_OPERATORS))}"
+        yield from _entry("operators" if number == 0 else "", text)
 
 
 def _short(target: str) -> str:
     parts = target.removeprefix("torch.ops.").split(".")
     kept = parts[1:] if len(parts) > 1 else parts
-    return printable(".".join(part for part in kept if part != "default"))
+    return printable(".".join(part for part in kept if part != "default"), 80)
 
 
-def _tree(node: ModuleNode, depth: int) -> Iterator[str]:
-    for first, last, child in _folded(node.children):
-        name = dotted(first) if first == last else f"{dotted(first)} … {dotted(last)}"
-        yield f"{' ' * (LABEL + 2)}{'  ' * depth}{name}  {_module_text(child)}".rstrip()
-        yield from _tree(child, depth + 1)
+def _rows(node: ModuleSummary, indent: int, depth: int) -> list[tuple[str, str, str]]:
+    """The rows of a module and of those at most `depth` below it: name and class, elements, bytes."""
+    rows = [_row(_class_text(node) or "(root)", node, indent)] if not indent else []
+    if depth:
+        for first, last, child in _folded(node.children):
+            name = dotted(first) if first == last else f"{dotted(first)} … {dotted(last)}"
+            each = "" if first == last else ", each"
+            rows.append(_row(f"{name}  {_class_text(child)}{each}".rstrip(), child, indent + 1))
+            rows += _rows(child, indent + 1, depth - 1)
+    return rows
 
 
-def _folded(children: Iterable[ModuleNode]) -> Iterator[tuple[str, str, ModuleNode]]:
+def _row(text: str, node: ModuleSummary, indent: int) -> tuple[str, str, str]:
+    total = node.total
+    sizes = (f"{total.elements:,}", bytes_text(total.bytes)) if total.tensors else ("", "")
+    return f"{'  ' * indent}{text}", *sizes
+
+
+def _folded(children: Iterable[ModuleSummary]) -> Iterator[tuple[str, str, ModuleSummary]]:
     """Runs of numbered children that look alike as one: (first name, last name, the first of them)."""
-    run: list[ModuleNode] = []
+    run: list[ModuleSummary] = []
     for child in children:
         if run and not (child.name.isdigit() and run[-1].name.isdigit() and _shape(child) == _shape(run[0])):
             yield run[0].name, run[-1].name, run[0]
@@ -123,23 +167,25 @@ def _folded(children: Iterable[ModuleNode]) -> Iterator[tuple[str, str, ModuleNo
         yield run[0].name, run[-1].name, run[0]
 
 
-def _shape(node: ModuleNode) -> object:
-    own = tuple(name.rpartition(".")[2] for name in node.parameters)
-    return node.type, own, tuple((child.name, _shape(child)) for child in node.children)
+def _shape(node: ModuleSummary) -> object:
+    own = tuple(name.rpartition(".")[2] for name in node.tensors)
+    return node.type, own, node.total, tuple((child.name, _shape(child)) for child in node.children)
 
 
-def _module_text(node: ModuleNode) -> str:
-    kind = (node.type or "").rpartition(".")[2]
-    own = ", ".join(dotted(name.rpartition(".")[2]) for name in node.parameters)
-    return f"{printable(kind)}{f' ({own})' if own else ''}"
+def _class_text(node: ModuleSummary) -> str:
+    kind = printable((node.type or "").rpartition(".")[2])
+    own = ", ".join(_first([dotted(name.rpartition(".")[2]) for name in node.tensors]))
+    return f"{kind} ({own})".strip() if own else kind
 
 
 def _extra(summary: Summary) -> Iterator[str]:
     if summary.extra_files:
         yield ""
         yield "extra files"
-        for name, size in summary.extra_files.items():
-            yield f"  {printable(name)}  {bytes_text(size)}"
+        rows = [(printable(name), bytes_text(size)) for name, size in summary.extra_files.items()]
+        yield from (f"  {line}" for line in table(rows[: 2 * MAX_LISTED], WIDTH, right=(1,)))
+        if len(rows) > 2 * MAX_LISTED:
+            yield f"  … {len(rows) - 2 * MAX_LISTED:,} more: pt2 show --records"
     if summary.compiled:
         yield ""
         yield f"compiled code for {', '.join(map(printable, summary.compiled))}"
@@ -150,7 +196,7 @@ def _safety(findings: tuple[Problem, ...]) -> Iterator[str]:
         return
     yield ""
     yield "what torch would run on loading this"
-    for finding in findings[:MAX_LISTED]:
-        yield f"  {finding.rule:<4}{printable(finding.loc)}: {printable(finding.message, 300)}"
-    if len(findings) > MAX_LISTED:
-        yield f"  … {len(findings) - MAX_LISTED} more"
+    for finding in findings[: 2 * MAX_LISTED]:
+        yield f"  {finding.rule:<4}{printable(finding.loc)}: {printable(finding.message, MAX_CHARACTERS)}"
+    if len(findings) > 2 * MAX_LISTED:
+        yield f"  … {len(findings) - 2 * MAX_LISTED:,} more: pt2 show --json"

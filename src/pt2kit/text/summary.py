@@ -1,36 +1,36 @@
 """A package -> what a person wants to know of it at a glance, as data; reads no tensor bytes.
 
-Everything here is plain and frozen, so `pt2 show --json` prints it as it is and `report.py` makes text of it.
+Everything here is plain and frozen: `pt2 show --json` prints it as it is, and `report.py` makes text of it. The fields
+are the keys of that JSON; `docs/cli.md` lists them.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from pt2kit import treespec
 from pt2kit.archive import names
 from pt2kit.check import safety_findings
 from pt2kit.errors import Problem, Pt2Error
 from pt2kit.graph import is_custom, operator_namespace, walk
-from pt2kit.package import Package
-from pt2kit.schema import Argument, ExportedProgram, InputSpec, OutputSpec
-from pt2kit.tensors.view import TensorView
-from pt2kit.text.arguments import argument_text
-from pt2kit.text.names import dotted
+from pt2kit.package import Package, Payload
+from pt2kit.schema import ExportedProgram, InputSpec, OutputSpec
+from pt2kit.tensors.opaque import OpaquePayload
+from pt2kit.text.amounts import TensorGroup, group_of, stored_bytes
+from pt2kit.text.call import CallSummary, summarize_call
+from pt2kit.text.modules import ModuleSummary, summarize_modules
+from pt2kit.text.names import dotted, printable
 from pt2kit.text.values import ValueTexts
-from pt2kit.traces import ModuleNode, lenient, module_tree, parse_module_stack
 
 
 @dataclass(frozen=True, slots=True)
-class Amount:
-    """Some tensors taken together: how many, and their elements and bytes; shared bytes count once for each."""
+class Symbol:
+    """A dynamic size: its name and its inclusive range; None is unbounded."""
 
-    tensors: int = 0
-    elements: int = 0
-    bytes: int = 0
+    name: str
+    min: int | None
+    max: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,42 +42,46 @@ class ModelSummary:
         schema_version: the version it was stored in.
         torch_version: the torch that exported it, as it says itself.
         verifiers: the dialects it claims.
-        opset: operator namespace -> version.
-        signature: the call signature, readable.
-        symbols: (symbol, range) of the dynamic sizes.
+        opset_version: operator namespace -> version.
+        call: how it is called; None where that contradicts itself (see `problems`).
+        symbols: the dynamic sizes.
         guards: how many conditions the inputs must meet besides.
         nodes: calls, those in subgraphs included.
-        operators: namespace -> operator -> how often.
+        operators: namespace -> operator -> how often; most frequent first.
         custom_namespaces: those that torch does not bring.
-        parameters, buffers, constants: amounts.
-        dtypes: element type -> amount, over all of these.
-        stored_bytes: bytes of their records; tied tensors count once.
-        mutations: what a call changes ("buffer bn.running_mean").
-        constant_names: the lifted constants and custom objects, with their types.
-        modules: the module tree; None where no node says anything.
+        in_place: operators that change their argument, as their names say, and how often they are called.
+        parameters: the parameters.
+        buffers: the buffers, not persistent ones among them.
+        constants: lifted tensor constants and custom objects.
+        stored_bytes: bytes of the records of all of them; tied tensors count once.
+        mutations: what a call changes, as the signature states it ("buffer bn.running_mean").
+        gradients: what the program gives gradients of ("parameter fc.weight").
+        lifted: constants, custom objects and buffers that are not persistent, with their types.
+        modules: the module tree; None where what the file says of it cannot be read.
         unknown: places of keys that this build does not know.
-        problems: what could not be summarised, and why.
+        problems: what could not be read or contradicts itself.
     """
 
     name: str
     schema_version: str
     torch_version: str
     verifiers: tuple[str, ...]
-    opset: Mapping[str, int]
-    signature: str
-    symbols: tuple[tuple[str, str], ...]
+    opset_version: Mapping[str, int]
+    call: CallSummary | None
+    symbols: tuple[Symbol, ...]
     guards: int
     nodes: int
     operators: Mapping[str, Mapping[str, int]]
     custom_namespaces: tuple[str, ...]
-    parameters: Amount
-    buffers: Amount
-    constants: Amount
-    dtypes: Mapping[str, Amount]
+    in_place: Mapping[str, int]
+    parameters: TensorGroup
+    buffers: TensorGroup
+    constants: TensorGroup
     stored_bytes: int
     mutations: tuple[str, ...]
-    constant_names: tuple[str, ...]
-    modules: ModuleNode | None
+    gradients: tuple[str, ...]
+    lifted: tuple[str, ...]
+    modules: ModuleSummary | None
     unknown: tuple[str, ...]
     problems: tuple[str, ...]
 
@@ -87,7 +91,7 @@ class Summary:
     """What a package is.
 
     Args:
-        file: as it was named.
+        file: as it was named; what does not print is escaped.
         bytes: size of the file.
         producer: the torch that wrote it, as far as the file tells.
         layout: the releases that write its layout.
@@ -96,7 +100,7 @@ class Summary:
         models: its programs.
         extra_files: name -> bytes.
         compiled: compiled models beside the programs.
-        safety: what torch would run or resolve on loading it.
+        safety: what torch would run, or import by a name from the file, on loading it.
     """
 
     file: str
@@ -118,18 +122,19 @@ def summarize(package: Package) -> Summary:
         Pt2Error: a program cannot be read. Lesser trouble (a signature that contradicts itself, payloads that are
             missing) is reported in `ModelSummary.problems`.
     """
-    compiled = {names.aotinductor_model(record.removeprefix(package.layout.root)) for record in package.records}
-    extra = {names.extra_name(record.removeprefix(package.layout.root)): row for record, row in package.records.items()}
+    relative = {package.relative(name): record for name, record in package.records.items()}
+    extra = {name: record.size for path, record in relative.items() if (name := names.extra_name(path))}
+    compiled = {model for path in relative if (model := names.aotinductor_model(path))}
     return Summary(
-        file=package.name,
+        file=printable(package.name, 1000),
         bytes=package.archive.source.size,
         producer=package.producer,
         layout=package.layout.releases,
         root=package.layout.root,
         records=len(package.records),
         models=tuple(summarize_model(package, model) for model in package.layout.models),
-        extra_files={name: row.size for name, row in extra.items() if name},
-        compiled=tuple(sorted(filter(None, compiled))),
+        extra_files=extra,
+        compiled=tuple(sorted(compiled)),
         safety=tuple(safety_findings(package)),
     )
 
@@ -138,100 +143,78 @@ def summarize_model(package: Package, model: str) -> ModelSummary:
     """Look through one program of a package.
 
     Raises:
+        KeyError: no such program.
         Pt2Error: it cannot be read.
     """
     stored = package.stored[model]
     program, texts, problems = stored.program, ValueTexts(stored.program), list[str]()
-    weights, constants = (_payloads(read, model, problems) for read in (package.weights, package.constants))
     operators = _operators(program)
-    parameters = [view for view in weights.values() if view.is_param]
-    buffers = [view for view in weights.values() if not view.is_param]
-    tensors = [*parameters, *buffers, *constants.values()]
-    storages = {view.record: view.storage.nbytes for view in tensors}
+    tensors = _Tensors(package, model, program, problems)
     return ModelSummary(
         name=model,
         schema_version=stored.version,
         torch_version=program.torch_version,
         verifiers=tuple(program.verifiers),
-        opset=program.opset_version,
-        signature=_signature(program, texts, problems),
-        symbols=texts.ranges(),
+        opset_version=program.opset_version,
+        call=_call(program, texts, problems),
+        symbols=tuple(
+            Symbol(texts.expression(name), limits.min_val, limits.max_val)
+            for name, limits in program.range_constraints.items()
+        ),
         guards=len(program.guards_code),
         nodes=sum(count for found in operators.values() for count in found.values()),
         operators=operators,
         custom_namespaces=tuple(name for name, found in operators.items() if is_custom(next(iter(found)))),
-        parameters=_amount(parameters),
-        buffers=_amount(buffers),
-        constants=_amount(constants.values()),
-        dtypes=_by_dtype(tensors),
-        stored_bytes=sum(storages.values()),
-        mutations=tuple(_mutations(program)),
-        constant_names=tuple(_constants(program, texts)),
-        modules=_modules(program, weights),
-        unknown=tuple(map(str, stored.unknown)),
+        in_place=_in_place(operators),
+        parameters=group_of(tensors.parameters),
+        buffers=group_of(tensors.buffers),
+        constants=group_of(tensors.constants),
+        stored_bytes=stored_bytes(tensors.all.values()),
+        mutations=tuple(_targets(program, _MUTATIONS)),
+        gradients=tuple(_targets(program, _GRADIENTS)),
+        lifted=tuple(_lifted(program, texts, tensors.constants)),
+        modules=summarize_modules(program, {**tensors.parameters, **tensors.buffers}),
+        unknown=tensors.unknown,
         problems=tuple(problems),
     )
 
 
-def _payloads(read: Any, model: str, problems: list[str]) -> dict[str, TensorView]:
+_MUTATIONS = {"buffer_mutation": "buffer", "parameter_mutation": "parameter", "user_input_mutation": "input"}
+_GRADIENTS = {"gradient_to_parameter": "parameter", "gradient_to_user_input": "input"}
+_NO_CHANGE = frozenset(("detach_", "requires_grad_"))
+
+
+class _Tensors:
+    """The payloads of a model by what they are to it. What cannot be read is put among `problems`."""
+
+    def __init__(self, package: Package, model: str, program: ExportedProgram, problems: list[str]) -> None:
+        weights: Mapping[str, Payload] = {}
+        constants: Mapping[str, Payload] = {}
+        self.unknown = tuple(map(str, package.stored[model].unknown))
+        try:
+            weights, constants = package.weights(model), package.constants(model)
+            self.unknown = package.unknown(model)
+        except Pt2Error as error:
+            problems.append(str(error))
+        specs = program.graph_module.signature.input_specs
+        fleeting = {spec.value.buffer_name for spec in specs if spec.type == "buffer" and not spec.value.persistent}
+        self.parameters = {name: payload for name, payload in weights.items() if payload.is_param}
+        self.buffers = {name: payload for name, payload in weights.items() if not payload.is_param}
+        self.buffers |= {name: payload for name, payload in constants.items() if name in fleeting}
+        self.constants = {name: payload for name, payload in constants.items() if name not in fleeting}
+
+    @property
+    def all(self) -> dict[str, Payload]:
+        """Every payload. A name stands for one thing in a program."""
+        return {**self.parameters, **self.buffers, **self.constants}
+
+
+def _call(program: ExportedProgram, texts: ValueTexts, problems: list[str]) -> CallSummary | None:
     try:
-        return {name: payload for name, payload in read(model).items() if isinstance(payload, TensorView)}
+        return summarize_call(program, texts)
     except Pt2Error as error:
         problems.append(str(error))
-        return {}
-
-
-def _signature(program: ExportedProgram, texts: ValueTexts, problems: list[str]) -> str:
-    signature = program.graph_module.signature
-    entries = {entry.fqn: entry.signature for entry in program.graph_module.module_call_graph}
-    if (root := entries.get("")) is None:
-        problems.append("the module call graph has no signature for the root module")
-        return ""
-    inputs = [_leaf(spec, program, texts) for spec in signature.input_specs]
-    outputs = [_result(spec, program, texts) for spec in signature.output_specs]
-    try:
-        found = treespec.call_signature(
-            treespec.parse(root.in_spec, "in_spec"),
-            treespec.parse(root.out_spec, "out_spec"),
-            [text for text in inputs if text is not None],
-            [text for text in outputs if text is not None],
-            root.forward_arg_names,
-            fields={key: row.field_names for key, row in program.graph_module.treespec_namedtuple_fields.items()},
-        )
-        return treespec.render(found, width=100)
-    except Pt2Error as error:
-        problems.append(f"call signature: {error}")
-        return ""
-
-
-def _leaf(spec: InputSpec, program: ExportedProgram, texts: ValueTexts) -> str | None:
-    """What a leaf of the call's arguments is; None for inputs that the caller does not pass."""
-    if spec.type == "user_input":
-        return _described(spec.value.arg, program, texts)
-    if spec.type == "constant_input":
-        value = spec.value.value
-        return "None" if value.type == "as_none" else f"{type(value.value).__name__} = {value.value!r}"
-    return None
-
-
-def _result(spec: OutputSpec, program: ExportedProgram, texts: ValueTexts) -> str | None:
-    """What a leaf of the call's result is; None for outputs that the caller does not get."""
-    if spec.type == "user_output":
-        return _described(spec.value.arg, program, texts)
-    if spec.type == "loss_output":
-        return f"loss {texts.named(program.graph_module.graph, spec.value.arg.name)}"
-    return None
-
-
-def _described(argument: Argument, program: ExportedProgram, texts: ValueTexts) -> str:
-    name = getattr(argument.value, "name", None) or getattr(argument.value, "as_name", None)
-    if isinstance(name, str):
-        return texts.named(program.graph_module.graph, name) or "?"
-    text = argument_text(argument)
-    return text if text == "None" else f"{_PLAIN.get(argument.type, argument.type)} = {text}"
-
-
-_PLAIN = {"as_int": "int", "as_float": "float", "as_bool": "bool", "as_string": "str"}
+        return None
 
 
 def _operators(program: ExportedProgram) -> dict[str, dict[str, int]]:
@@ -242,44 +225,35 @@ def _operators(program: ExportedProgram) -> dict[str, dict[str, int]]:
     return dict(sorted(found.items(), key=lambda item: -sum(item[1].values())))
 
 
-def _amount(views: Iterable[TensorView]) -> Amount:
-    views = tuple(views)
-    return Amount(len(views), sum(view.numel for view in views), sum(view.nbytes for view in views))
+def _in_place(operators: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
+    """The calls whose operator's name ends with an underscore, which by torch's custom says that it works in place."""
+    found = {}
+    for counts in operators.values():
+        for target, count in counts.items():
+            name = target.removeprefix("torch.ops.").split(".")[1:2]
+            if name and name[0].endswith("_") and not name[0].endswith("__") and name[0] not in _NO_CHANGE:
+                found[target] = count
+    return found
 
 
-def _by_dtype(views: Iterable[TensorView]) -> dict[str, Amount]:
-    found: dict[str, list[TensorView]] = {}
-    for view in views:
-        found.setdefault(view.describe().partition("[")[0], []).append(view)
-    return {dtype: _amount(group) for dtype, group in sorted(found.items())}
-
-
-def _mutations(program: ExportedProgram) -> Iterable[str]:
-    kinds = {"buffer_mutation": "buffer", "parameter_mutation": "parameter", "user_input_mutation": "input"}
+def _targets(program: ExportedProgram, kinds: Mapping[str, str]) -> Iterator[str]:
     for spec in program.graph_module.signature.output_specs:
         if (kind := kinds.get(spec.type)) is not None:
             yield f"{kind} {dotted(_target(spec))}"
 
 
-def _target(spec: OutputSpec) -> str:
-    keys = ("buffer_name", "parameter_name", "user_input_name")
+def _target(spec: InputSpec | OutputSpec) -> str:
+    keys = ("parameter_name", "buffer_name", "tensor_constant_name", "custom_obj_name", "user_input_name")
     return str(next(getattr(spec.value, key) for key in keys if hasattr(spec.value, key)))
 
 
-def _constants(program: ExportedProgram, texts: ValueTexts) -> Iterable[str]:
+def _lifted(program: ExportedProgram, texts: ValueTexts, constants: Mapping[str, Payload]) -> Iterator[str]:
     graph = program.graph_module.graph
     for spec in program.graph_module.signature.input_specs:
-        if spec.type == "tensor_constant":
-            yield f"{dotted(spec.value.tensor_constant_name)}: {texts.named(graph, spec.value.arg.name)}"
-        elif spec.type == "custom_obj":
-            yield f"{dotted(spec.value.custom_obj_name)}: {texts.named(graph, spec.value.arg.name) or 'object'}"
-        elif spec.type == "buffer" and not spec.value.persistent:
-            text = texts.named(graph, spec.value.arg.name)
-            yield f"{dotted(spec.value.buffer_name)}: {text} (buffer, not persistent)"
-
-
-def _modules(program: ExportedProgram, weights: Mapping[str, TensorView]) -> ModuleNode | None:
-    texts = (step.node.metadata.get("nn_module_stack", "") for step in walk(program))
-    stacks = (lenient(parse_module_stack, text) or () for text in texts)
-    fqns = [entry.fqn for entry in program.graph_module.module_call_graph]
-    return lenient(lambda _: module_tree(stacks, fqns, weights), "")
+        fleeting = spec.type == "buffer" and not spec.value.persistent
+        if not fleeting and spec.type not in ("tensor_constant", "custom_obj"):
+            continue
+        payload = constants.get(_target(spec))
+        known = payload.describe() if isinstance(payload, OpaquePayload) else "object"
+        kind = texts.named(graph, spec.value.arg.name) or known
+        yield f"{dotted(_target(spec))}: {kind}{' (buffer, not persistent)' if fleeting else ''}"

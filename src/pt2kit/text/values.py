@@ -10,7 +10,6 @@ from pt2kit.schema import (
     ExportedProgram,
     Graph,
     Layout,
-    RangeConstraint,
     ScalarType,
     SymBool,
     SymFloat,
@@ -75,9 +74,9 @@ class ValueTexts:
         return custom_object_text(custom) if custom is not None else ""
 
     def ranges(self) -> tuple[tuple[str, str], ...]:
-        """(symbol, range) for each dynamic symbol, in the file's order: ("s77", "2 … 1024")."""
+        """(symbol, range) for each dynamic symbol, in the file's order: ("s77", "2 … 1,024")."""
         found = self.program.range_constraints
-        return tuple((self.expression(symbol), range_text(limits)) for symbol, limits in found.items())
+        return tuple((self.expression(name), bounds_text(row.min_val, row.max_val)) for name, row in found.items())
 
 
 def dtype_text(dtype: ScalarType) -> str:
@@ -85,17 +84,13 @@ def dtype_text(dtype: ScalarType) -> str:
     return DTYPES[dtype].short if dtype in DTYPES else dtype.name.lower()
 
 
-def range_text(limits: RangeConstraint) -> str:
+def bounds_text(low: int | None, high: int | None) -> str:
     """An inclusive range; what is unbounded is said so."""
-    match limits.min_val, limits.max_val:
-        case None, None:
-            return "any"
-        case low, None:
-            return f"at least {low}"
-        case None, high:
-            return f"at most {high}"
-        case low, high:
-            return f"{low} … {high}" if low != high else str(low)
+    if low is None:
+        return "any" if high is None else f"at most {high:,}"
+    if high is None:
+        return f"at least {low:,}"
+    return f"{low:,} … {high:,}" if low != high else f"{low:,}"
 
 
 def device_text(device: Device) -> str:

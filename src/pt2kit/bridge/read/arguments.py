@@ -16,7 +16,7 @@ from pt2kit import schema
 from pt2kit.bridge.read.names import check_variable
 from pt2kit.bridge.read.scope import Scope
 from pt2kit.bridge.scalars import DTYPES, LAYOUTS, MEMORY_FORMATS
-from pt2kit.errors import GraphError, LimitError, UnsupportedError
+from pt2kit.errors import GraphError, LimitError, OperatorError, UnsupportedError
 from pt2kit.graph import MAX_ARGUMENT_DEPTH
 
 Reader = Callable[[Any, Scope], Any]
@@ -69,7 +69,7 @@ def _graph(value: schema.GraphArgument, scope: Scope) -> fx.Node:
     name = value.name
     known = scope.subgraphs.get(name)
     if known is None:
-        check_variable(name, f"{scope.place}: name of a subgraph")
+        check_variable(name, f"{scope.place}: name of a subgraph", OperatorError)
         if hasattr(scope.module, name):
             raise GraphError(f"{scope.place}: expected a free name for a subgraph, got {name}, which modules have")
         where = f"{scope.place}: subgraph {name}"
@@ -79,6 +79,13 @@ def _graph(value: schema.GraphArgument, scope: Scope) -> fx.Node:
     elif known is not value.graph and known != value.graph:
         raise GraphError(f"{scope.place}: expected one subgraph of the name {name}, got two that differ")
     return scope.graph.create_node("get_attr", name, name=name)
+
+
+def _operator(value: str, scope: Scope) -> Any:
+    found = scope.shared.operators.get(value)
+    if found is None:
+        raise OperatorError(f"{scope.place}: expected an operator, got {value[:80]!a}")
+    return found.target
 
 
 def _custom_object(value: schema.CustomObjArgument, scope: Scope) -> Any:
@@ -124,7 +131,7 @@ READERS: Final[Mapping[str, Reader]] = MappingProxyType(
         "as_graph": _graph,
         "as_optional_tensors": lambda value, scope: [_optional_tensor(item, scope) for item in value],
         "as_custom_obj": _custom_object,
-        "as_operator": lambda value, scope: scope.shared.operators[value].target,
+        "as_operator": _operator,
         "as_sym_float": _symbolic,
         "as_sym_floats": lambda value, scope: [_symbolic(item, scope) for item in value],
         "as_optional_tensor": _optional_tensor,

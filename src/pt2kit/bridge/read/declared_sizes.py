@@ -33,7 +33,8 @@ _CREATORS: Final = frozenset(
     empty_permuted zero normal arange eye linspace logspace""".split()  # noqa: SIM905
 )
 _POINTWISE: Final = frozenset(
-    f"torch.ops.aten.{name}.Tensor" for name in "add sub mul div maximum minimum eq ne lt le gt ge".split()  # noqa: SIM905
+    f"torch.ops.aten.{name}.Tensor"
+    for name in "add sub mul div maximum minimum eq ne lt le gt ge".split()  # noqa: SIM905
 )
 
 
@@ -86,9 +87,7 @@ def _sizes(argument: schema.Argument, metas: Mapping[str, schema.TensorMeta]) ->
     """The declared sizes of a tensor argument; None for anything else."""
     if argument.as_tensor is UNSET or argument.as_tensor.name not in metas:
         return None
-    return tuple(
-        None if size.as_int is UNSET else size.as_int for size in metas[argument.as_tensor.name].sizes
-    )
+    return tuple(None if size.as_int is UNSET else size.as_int for size in metas[argument.as_tensor.name].sizes)
 
 
 def _numbers(argument: schema.Argument) -> Sizes | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-import torch
 from msgspec import UNSET
 from torch import fx
 from torch.fx.experimental import symbolic_shapes

@@ -9,43 +9,55 @@ from torch.export import exported_program as live
 from pt2kit import schema, treespec
 from pt2kit import signature as twin
 from pt2kit.bridge.read.signature import live_argument
-from pt2kit.bridge.read.treespecs import TreeSpecs, missing_text
-from pt2kit.errors import GraphError, UnsupportedError
+from pt2kit.bridge.read.treespecs import TreeSpecs
+from pt2kit.errors import GraphError
 
 WHERE = "$.graph_module.module_call_graph"
 
 
+Specs = tuple[treespec.TreeSpec, ...]
+"""in_spec and out_spec of an entry; () for one without signature."""
+
+
+def parse_specs(entries: Sequence[schema.ModuleCallEntry], signature: twin.ExportGraphSignature) -> list[Specs]:
+    """The tree specs of every entry, as data, and proof that they fit.
+
+    Args:
+        entries: the root first.
+        signature: of the program, which the root's specs must fit.
+
+    Raises:
+        GraphError: no root, specs with another number of leaves than inputs or outputs, or names that cannot be.
+        SchemaError, JsonError, LimitError: a tree spec that cannot be read.
+    """
+    if not entries or entries[0].fqn or entries[0].signature is None:
+        raise GraphError(f"{WHERE}: expected the root, with its signature, as the first entry")
+    parsed = [_parse(entry, f"{WHERE}[{index}]") for index, entry in enumerate(entries)]
+    _check_root(parsed[0], signature)
+    return parsed
+
+
 def live_module_calls(
-    entries: Sequence[schema.ModuleCallEntry], signature: twin.ExportGraphSignature, specs: TreeSpecs
+    entries: Sequence[schema.ModuleCallEntry], parsed: Sequence[Specs], specs: TreeSpecs
 ) -> list[live.ModuleCallEntry]:
     """The module call graph as torch has it.
 
     Args:
         entries: the root first.
-        signature: of the program, which the root's specs must fit.
+        parsed: the tree specs of each.
         specs: builds the live tree specs.
 
     Raises:
-        GraphError: no root, specs with another number of leaves than inputs or outputs, or names that cannot be.
-        SchemaError, JsonError, LimitError: a tree spec that cannot be read.
-        UnsupportedError: container types that are not known here; the message lists all of them.
+        SchemaError: a tree spec that contradicts itself.
+        UnsupportedError: a container type that is not known here.
     """
-    if not entries or entries[0].fqn or entries[0].signature is None:
-        raise GraphError(f"{WHERE}: expected the root, with its signature, as the first entry")
-    parsed = [_parse(entry, f"{WHERE}[{index}]") for index, entry in enumerate(entries)]
-    _check_root(entries[0].signature, parsed[0], signature)
-    missing = [
-        text for index, pair in enumerate(parsed) for spec in pair for text in specs.missing(spec, f"{WHERE}[{index}]")
-    ]
-    if missing:
-        raise UnsupportedError(missing_text(missing, WHERE))
     return [
         _entry(entry, pair, specs, f"{WHERE}[{index}]")
         for index, (entry, pair) in enumerate(zip(entries, parsed, strict=True))
     ]
 
 
-def _parse(entry: schema.ModuleCallEntry, where: str) -> tuple[treespec.TreeSpec, ...]:
+def _parse(entry: schema.ModuleCallEntry, where: str) -> Specs:
     if entry.signature is None:
         return ()
     in_spec = treespec.parse(entry.signature.in_spec, f"{where}.signature.in_spec")
@@ -55,9 +67,7 @@ def _parse(entry: schema.ModuleCallEntry, where: str) -> tuple[treespec.TreeSpec
     return in_spec, out_spec
 
 
-def _check_root(
-    call: schema.ModuleCallSignature, specs: tuple[treespec.TreeSpec, ...], signature: twin.ExportGraphSignature
-) -> None:
+def _check_root(specs: Specs, signature: twin.ExportGraphSignature) -> None:
     inputs = sum(spec.kind is twin.InputKind.USER_INPUT for spec in signature.input_specs)
     outputs = sum(
         spec.kind in (twin.OutputKind.USER_OUTPUT, twin.OutputKind.LOSS_OUTPUT) for spec in signature.output_specs
@@ -70,9 +80,7 @@ def _check_root(
             )
 
 
-def _entry(
-    entry: schema.ModuleCallEntry, specs: tuple[treespec.TreeSpec, ...], live_specs: TreeSpecs, where: str
-) -> live.ModuleCallEntry:
+def _entry(entry: schema.ModuleCallEntry, specs: Specs, live_specs: TreeSpecs, where: str) -> live.ModuleCallEntry:
     call = entry.signature
     if call is None:
         return live.ModuleCallEntry(fqn=entry.fqn, signature=None)

@@ -13,7 +13,7 @@ from typing import Final
 
 from torch.fx import GraphModule
 
-from pt2kit.errors import GraphError
+from pt2kit.errors import GraphError, Pt2Error
 
 MAX_NAME: Final = 10_000
 """Characters of one name; torch makes names from module paths, which stay below a few hundred."""
@@ -22,17 +22,17 @@ _QUOTED: Final = re.compile(r'[^"\\\x00-\x1f\x7f\x85\u2028\u2029]+')
 _RESERVED: Final = frozenset({"forward", "_guards_fn"})
 
 
-def check_variable(name: str, where: str) -> None:
+def check_variable(name: str, where: str, error: type[Pt2Error] = GraphError) -> None:
     """Refuse a name that cannot be a variable in generated source.
 
     Raises:
-        GraphError: it is no identifier, a Python keyword, `self`, or another spelling of an identifier.
+        GraphError: (or `error`) it is no identifier, a Python keyword, `self`, or another spelling of an identifier.
     """
     if name.isidentifier() and not keyword.iskeyword(name) and name != "self" and len(name) <= MAX_NAME:
         # Python takes identifiers that differ in spelling for one: only the spelling it keeps itself is a name.
         if name.isascii() or unicodedata.normalize("NFKC", name) == name:
             return
-    raise GraphError(f"{where}: expected an identifier that is no keyword of Python, got {_shown(name)}")
+    raise error(f"{where}: expected an identifier that is no keyword of Python, got {_shown(name)}")
 
 
 def check_path(path: str, where: str) -> None:

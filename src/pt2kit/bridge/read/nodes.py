@@ -16,7 +16,7 @@ from pt2kit.bridge.read.arguments import READERS, read_argument
 from pt2kit.bridge.read.names import check_variable
 from pt2kit.bridge.read.outputs import name_outputs, single_name
 from pt2kit.bridge.read.scope import Scope
-from pt2kit.errors import GraphError, OperatorError
+from pt2kit.errors import OperatorError
 from pt2kit.schema import ArgumentKind
 
 _POSITIONAL: Final = ArgumentKind.POSITIONAL
@@ -147,7 +147,7 @@ def _without_schema(inputs: Sequence[schema.NamedArgument], scope: Scope) -> tup
                 raise OperatorError(f"{scope.place}: expected arguments by place before those by name")
             args.append(value)
             continue
-        check_variable(named.name, f"{scope.place}: name of an argument")
+        check_variable(named.name, f"{scope.place}: name of an argument", OperatorError)
         if named.name in kwargs:
             raise OperatorError(f"{scope.place}: argument {named.name!r}: expected it once, got it twice")
         kwargs[named.name] = value

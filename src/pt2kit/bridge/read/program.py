@@ -17,21 +17,23 @@ from torch.export import ExportedProgram
 
 from pt2kit import schema, traces
 from pt2kit import signature as twin
-from pt2kit.bridge.operators import Operator, resolve_all
+from pt2kit.bridge.operators import resolve_all
 from pt2kit.bridge.read.declared_sizes import check_sizes
 from pt2kit.bridge.read.devices import Devices
 from pt2kit.bridge.read.graph import read_graph, read_subgraph
 from pt2kit.bridge.read.guards import check_guards
 from pt2kit.bridge.read.metadata import Metadata
-from pt2kit.bridge.read.module_calls import live_module_calls
+from pt2kit.bridge.read.module_calls import live_module_calls, parse_specs
+from pt2kit.bridge.read.missing import missing_classes, raise_missing
 from pt2kit.bridge.read.names import check_path
+from pt2kit.bridge.read.printing import check_printing
 from pt2kit.bridge.read.scope import Shared
 from pt2kit.bridge.read.shapes import Shapes
 from pt2kit.bridge.read.signature import live_signature
 from pt2kit.bridge.read.treespecs import TreeSpecs
 from pt2kit.bridge.read.uninitialised import check_initialised
 from pt2kit.bridge.read.values import Values
-from pt2kit.errors import GraphError, SchemaError
+from pt2kit.errors import GraphError, JsonError, SchemaError
 from pt2kit.graph import graphs, indexes, leaves, node_label
 
 WHERE: Final = "$.graph_module"
@@ -80,12 +82,15 @@ def build_program(program: schema.ExportedProgram, devices: Devices, open_payloa
     signature = twin.from_schema(module)
     verifiers = [_verifier(name) for name in program.verifiers]
     guards = check_guards(program.guards_code)
-    operators = _operators(program)
-    for scope in graphs(program):
-        check_sizes(scope)
-        check_initialised(scope, operators)
     specs = TreeSpecs({name: tuple(given.field_names) for name, given in module.treespec_namedtuple_fields.items()})
-    calls = live_module_calls(module.module_call_graph, signature, specs)
+    parsed = parse_specs(module.module_call_graph, signature)
+    operators, missing = resolve_all(_targets(program))
+    raise_missing(missing, specs.missing(parsed), missing_classes(program))
+    for scope in graphs(program):
+        check_printing(scope)
+        check_initialised(scope, operators)
+        check_sizes(scope)
+    calls = live_module_calls(module.module_call_graph, parsed, specs)
     shapes = Shapes(program.range_constraints)
     values = Values(shapes, devices)
     payloads = open_payloads(values, calls)
@@ -119,8 +124,8 @@ def _verifier(name: str) -> type[verifier.Verifier]:
     return found
 
 
-def _operators(program: schema.ExportedProgram) -> dict[str, Operator]:
-    """Every operator of the program, also those that stand as arguments."""
+def _targets(program: schema.ExportedProgram) -> dict[str, str]:
+    """Every operator that the program names, as a call or as an argument -> where it does first."""
     places: dict[str, str] = {}
     for graph in graphs(program):
         for number, node in enumerate(graph.graph.nodes):
@@ -132,7 +137,7 @@ def _operators(program: schema.ExportedProgram) -> dict[str, Operator]:
                 for _, leaf in leaves(named.arg):
                     if leaf.as_operator is not UNSET:
                         places.setdefault(leaf.as_operator, place)
-    return resolve_all(places)
+    return places
 
 
 def _check_payloads(signature: twin.ExportGraphSignature, payloads: Payloads) -> None:
@@ -157,7 +162,9 @@ def _check_payloads(signature: twin.ExportGraphSignature, payloads: Payloads) ->
         elif name not in payloads.constants:
             raise GraphError(f"{where}: expected {name!a} among the constants, got none of that name")
         elif stored and spec.kind is twin.InputKind.BUFFER:
-            raise GraphError(f"{where}: expected the buffer {name!a}, which is not persistent, among the constants only")
+            raise GraphError(
+                f"{where}: expected the buffer {name!a}, which is not persistent, among the constants only"
+            )
     for name in (*payloads.state_dict, *payloads.constants):
         check_path(name, "payload names")
 
@@ -166,7 +173,10 @@ def _module_metadata(module: schema.GraphModule) -> Mapping[str, Any]:
     """What `graph_module.meta` holds."""
     found: dict[str, Any] = {}
     if module.metadata.get("custom"):
-        found["custom"] = traces.parse_custom(module.metadata["custom"], f"{WHERE}.metadata.custom")
+        try:
+            found["custom"] = traces.parse_custom(module.metadata["custom"], f"{WHERE}.metadata.custom")
+        except JsonError as error:
+            raise SchemaError(str(error)) from error
     fields = module.treespec_namedtuple_fields
     found["treespec_namedtuple_fields"] = {name: list(given.field_names) for name, given in fields.items()}
     return found

@@ -7,8 +7,9 @@ registered is missing; `TreeSpecs.check` lists all that are, for a whole program
 from __future__ import annotations
 
 import collections
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -61,8 +62,16 @@ class TreeSpecs:
 
         return treespec.fold(spec, lambda _: leaf, build)
 
-    def missing(self, spec: TreeSpec, where: str) -> Iterator[str]:
-        """What a spec needs and this process does not have: type names, factories, enum classes."""
+    def missing(self, specs: Iterable[Iterable[TreeSpec]]) -> Iterator[str]:
+        """What the specs of a program need and this process does not have: type names, factories, enum classes.
+
+        Raises:
+            SchemaError: a context that contradicts its type.
+        """
+        for spec in chain.from_iterable(specs):
+            yield from self._missing(spec)
+
+    def _missing(self, spec: TreeSpec, where: str = "in_spec or out_spec") -> Iterator[str]:
         for node in treespec.walk(spec):
             if node.is_leaf or node.type == NAMEDTUPLE:
                 continue
@@ -109,14 +118,6 @@ class TreeSpecs:
                 "import the module that registers it before loading"
             )
         return found, _context(node, found, where)
-
-
-def missing_text(missing: list[str], where: str) -> str:
-    """One message for everything that is missing."""
-    listed = ", ".join(dict.fromkeys(missing))
-    return (
-        f"{where}: expected {listed} to be known here; import the modules that define and register them before loading"
-    )
 
 
 def _context(node: TreeSpec, kind: Any, where: str) -> Any:

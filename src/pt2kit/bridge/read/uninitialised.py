@@ -42,7 +42,9 @@ _SHAPES: Final = frozenset(
     _shape_as_tensor sym_is_contiguous is_same_size""".split()  # noqa: SIM905
 )
 """Operators, without overload, that read no elements."""
-_COPIES: Final = frozenset(("clone", "_to_copy", "contiguous", "lift_fresh_copy", "alias_copy", "view_copy", "to", "type_as"))
+_COPIES: Final = frozenset(
+    ("clone", "_to_copy", "contiguous", "lift_fresh_copy", "alias_copy", "view_copy", "to", "type_as")
+)
 """Operators, without overload, whose result has the elements of their first argument."""
 
 

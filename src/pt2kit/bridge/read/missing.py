@@ -1,0 +1,75 @@
+"""What a program needs and this process does not have -> one error that lists all of it and says what to import."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+import torch
+
+from pt2kit import schema
+from pt2kit.errors import OperatorError, SchemaError, UnsupportedError
+from pt2kit.graph import graphs
+
+SHOWN: Final = 20
+_SCRIPT_CLASS: Final = re.compile(r"__torch__\.torch\.classes\.(\w+)\.(\w+)", re.ASCII)
+_OWN: Final = frozenset({"aten", "prims", "higher_order", "quantized"})
+
+
+def raise_missing(operators: Mapping[str, str], types: Iterable[str], classes: Iterable[str]) -> None:
+    """Raise if anything is missing.
+
+    Args:
+        operators: target -> where it is first used.
+        types: containers, factories and enum classes, as messages call them.
+        classes: script classes, by their names in the file.
+
+    Raises:
+        OperatorError: operators are missing, perhaps among other things.
+        SchemaError: containers are, and no operators.
+        UnsupportedError: only script classes are.
+    """
+    types, classes = list(dict.fromkeys(types)), list(dict.fromkeys(classes))
+    texts = [f"the operator {text} ({where})" for text, where in operators.items()]
+    texts += types
+    texts += [f"the script class {name}" for name in classes]
+    if not texts:
+        return
+    error = OperatorError if operators else SchemaError if types else UnsupportedError
+    listed = "; ".join(texts[:SHOWN])
+    more = f" and {len(texts) - SHOWN} more" if len(texts) > SHOWN else ""
+    raise error(
+        f"{len(texts)} thing(s) that the program needs are not known here: {listed}{more}. {_advice(operators, types, classes)}"
+    )
+
+
+def missing_classes(program: schema.ExportedProgram) -> Iterator[str]:
+    """The script classes of the program's custom objects that nothing has registered."""
+    for scope in graphs(program):
+        for custom in scope.graph.custom_obj_values.values():
+            match = _SCRIPT_CLASS.fullmatch(custom.class_fqn)
+            if match and not _is_registered(*match.groups()):
+                yield custom.class_fqn
+
+
+def _is_registered(namespace: str, name: str) -> bool:
+    try:
+        torch._C._get_custom_class_python_wrapper(namespace, name)
+    except RuntimeError:
+        return False
+    return True
+
+
+def _advice(operators: Mapping[str, str], types: list[str], classes: list[str]) -> str:
+    custom = sorted({text.split(".")[2] for text in operators} - _OWN)
+    parts = [f"the module that registers {namespace}::…" for namespace in custom]
+    parts += ["the modules that define and register the containers"] if types else []
+    parts += ["the libraries that register the script classes"] if classes else []
+    own = len(operators) > sum(text.split(".")[2] in custom for text in operators)
+    unknown = f" torch {torch.__version__} does not have the others." if own else ""
+    return (
+        f"Before loading, import {', '.join(parts)}.{unknown}"
+        if parts
+        else f"torch {torch.__version__} has none of that name"
+    )

@@ -1,0 +1,131 @@
+"""The values that an argument names -> their names in order, or the same argument with other names.
+
+Two answers per argument: `slots`, what the order of nodes looks at, and `rename`. Arms that name nothing come back as
+they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Final, TypeVar
+
+from msgspec import UNSET
+
+from pt2kit import schema
+from pt2kit.graph.arguments import leaves, references
+from pt2kit.schema import Argument, GraphArgument, OptionalTensorArgument, TensorArgument
+
+Names = Mapping[str, str]
+"""Old name -> new name; a name that is not a key stays."""
+
+Slots = tuple[str | None, ...]
+
+NOTHING: Final[Slots] = (None,)
+
+S = TypeVar("S", schema.SymIntArgument, schema.SymFloatArgument, schema.SymBoolArgument)
+
+
+def slots(argument: Argument) -> Slots:
+    """List the names of the values that an argument uses, with None where a constant stands in a value's place.
+
+    An argument that has no place for a value is one None. A dict of arguments is read in the order of its keys.
+
+    Raises:
+        LimitError: dicts nest too deep (G11).
+
+    Source: torch/_export/serde/serialize.py, torch 2.13, which puts nodes in order by the ranks of these values.
+    """
+    if (tensor := argument.as_tensor) is not UNSET:
+        return (tensor.name,)
+    read = _SLOTS.get(arm := argument.type)
+    return read(getattr(argument, arm)) if read else NOTHING
+
+
+def _sym_slots(value: Any) -> Slots:
+    return (None if value.as_name is UNSET else value.as_name,)
+
+
+def _optional_slots(values: list[OptionalTensorArgument]) -> Slots:
+    return tuple(None if value.as_tensor is UNSET else value.as_tensor.name for value in values)
+
+
+def _entry_slots(entries: dict[str, Argument]) -> Slots:
+    found = leaves(Argument(as_string_to_argument=entries))
+    inner = [(keys, [reference.name for reference in references(leaf)]) for keys, leaf in found]
+    return tuple(name for _, names in sorted(inner) for name in names) or NOTHING
+
+
+_SLOTS: Final[Mapping[str, Callable[[Any], Slots]]] = MappingProxyType(
+    {
+        "as_tensors": lambda values: tuple(value.name for value in values),
+        "as_nested_tensors": lambda rows: tuple(value.name for row in rows for value in row),
+        "as_optional_tensor": lambda value: _optional_slots([value]),
+        "as_optional_tensors": _optional_slots,
+        **dict.fromkeys(("as_sym_int", "as_sym_float", "as_sym_bool"), _sym_slots),
+        **dict.fromkeys(
+            ("as_sym_ints", "as_sym_floats", "as_sym_bools"),
+            lambda values: tuple(name for value in values for name in _sym_slots(value)),
+        ),
+        "as_custom_obj": lambda value: (value.name,),
+        "as_string_to_argument": _entry_slots,
+    }
+)
+"""Arm -> what reads its slots; the arms that have no place for a value are not here."""
+
+
+def rename(argument: Argument, names: Names, subgraphs: Iterator[GraphArgument] = iter(())) -> Argument:
+    """Give the values that an argument names other names.
+
+    Args:
+        argument: any argument, with dicts of at most `graph.MAX_ARGUMENT_DEPTH` levels, as `slots` has proved.
+        names: old name -> new name.
+        subgraphs: what to put in the place of each subgraph, in the order in which `graph_arguments` lists them.
+
+    Returns:
+        a new argument, or the same one where there is nothing to rename.
+    """
+    if (tensor := argument.as_tensor) is not UNSET:
+        return Argument(as_tensor=_tensor(tensor, names))
+    arm = argument.type
+    if arm == "as_graph":
+        return Argument(as_graph=next(subgraphs))
+    if arm == "as_string_to_argument":
+        entries: dict[str, Argument] = argument.value
+        return Argument(as_string_to_argument={key: rename(held, names, subgraphs) for key, held in entries.items()})
+    change = _RENAMES.get(arm)
+    return argument if change is None else Argument(**{arm: change(getattr(argument, arm), names)})
+
+
+def _tensor(value: TensorArgument, names: Names) -> TensorArgument:
+    return TensorArgument(names.get(value.name, value.name))
+
+
+def _optional(value: OptionalTensorArgument, names: Names) -> OptionalTensorArgument:
+    return value if value.as_tensor is UNSET else OptionalTensorArgument(as_tensor=_tensor(value.as_tensor, names))
+
+
+def _sym(value: S, names: Names) -> S:
+    return value if value.as_name is UNSET else value.__class__(as_name=names.get(value.as_name, value.as_name))
+
+
+def _custom_obj(value: schema.CustomObjArgument, names: Names) -> schema.CustomObjArgument:
+    return schema.CustomObjArgument(names.get(value.name, value.name), value.class_fqn)
+
+
+def _each(change: Callable[[Any, Names], Any]) -> Callable[[list[Any], Names], list[Any]]:
+    return lambda values, names: [change(value, names) for value in values]
+
+
+_RENAMES: Final[Mapping[str, Callable[[Any, Names], Any]]] = MappingProxyType(
+    {
+        "as_tensors": _each(_tensor),
+        "as_nested_tensors": _each(_each(_tensor)),
+        "as_optional_tensor": _optional,
+        "as_optional_tensors": _each(_optional),
+        **dict.fromkeys(("as_sym_int", "as_sym_float", "as_sym_bool"), _sym),
+        **dict.fromkeys(("as_sym_ints", "as_sym_floats", "as_sym_bools"), _each(_sym)),
+        "as_custom_obj": _custom_obj,
+    }
+)
+"""Arm -> what renames the values in it; the arms that name none are not here."""

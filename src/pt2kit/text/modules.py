@@ -1,0 +1,71 @@
+"""A program and its tensors -> the tree of its modules, each with what it holds and how large that is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from pt2kit.errors import Pt2Error
+from pt2kit.graph import walk
+from pt2kit.package import Payload
+from pt2kit.schema import ExportedProgram
+from pt2kit.text.amounts import NOTHING, Amount, amount_of, sum_of
+from pt2kit.traces import ModuleEntry, ModuleNode, lenient, module_tree, parse_module_stack
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleSummary:
+    """One module and those below it.
+
+    Args:
+        name: its name in its parent; "" for the root.
+        fqn: its dotted name from the root.
+        type: qualified name of its class, None where the file does not show it.
+        nodes: how many nodes were traced directly in it.
+        tensors: full names of the parameters and buffers that it holds itself.
+        own: the amount of these.
+        total: the amount of these and of those of all modules below it.
+        children: its submodules.
+    """
+
+    name: str
+    fqn: str
+    type: str | None
+    nodes: int
+    tensors: tuple[str, ...]
+    own: Amount
+    total: Amount
+    children: tuple[ModuleSummary, ...]
+
+
+def summarize_modules(program: ExportedProgram, tensors: Mapping[str, Payload]) -> ModuleSummary | None:
+    """Put the module tree of a program together; None where what the file says of it cannot be read.
+
+    Args:
+        program: its nodes say in which modules they were traced.
+        tensors: parameters and buffers by name.
+    """
+    stacks = _stacks(step.node.metadata.get("nn_module_stack", "") for step in walk(program))
+    fqns = [entry.fqn for entry in program.graph_module.module_call_graph]
+    try:
+        root = module_tree(stacks, fqns, tensors)
+    except Pt2Error:
+        return None
+    return _with_sizes(root, {name: amount_of(payload) for name, payload in tensors.items()})
+
+
+def _stacks(texts: Iterable[str]) -> Iterable[tuple[ModuleEntry, ...]]:
+    """The module stacks of nodes; few differ, so each text is parsed once."""
+    known: dict[str, tuple[ModuleEntry, ...]] = {}
+    for text in texts:
+        if text not in known:
+            known[text] = lenient(parse_module_stack, text) or ()
+        yield known[text]
+
+
+def _with_sizes(node: ModuleNode, amounts: Mapping[str, Amount]) -> ModuleSummary:
+    """Trees are at most `traces.tree.MAX_MODULE_DEPTH` deep."""
+    children = tuple(_with_sizes(child, amounts) for child in node.children)
+    own = sum_of(amounts.get(name, NOTHING) for name in node.parameters)
+    total = own + sum_of(child.total for child in children)
+    return ModuleSummary(node.name, node.fqn, node.type, node.nodes, node.parameters, own, total, children)
