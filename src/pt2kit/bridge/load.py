@@ -10,18 +10,20 @@ import os
 from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any, Final
 
+import torch
 from torch.export import ExportedProgram
 
 from pt2kit import package, treespec
 from pt2kit.archive import names
+from pt2kit.archive.pickled import is_plain, read_payload
 from pt2kit.bridge.read.devices import Devices, Moves
-from pt2kit.bridge.read.pickled_values import PickledValues
-from pt2kit.bridge.read.program import Payloads, build_program
-from pt2kit.bridge.read.sample_inputs import read_sample_inputs
+from pt2kit.bridge.read.pickled_values import FAKE_TENSOR, PickledValues
+from pt2kit.bridge.read.program import Context, Payloads, build_program
+from pt2kit.bridge.read.sample_inputs import StoredInputs, read_sample_inputs
 from pt2kit.bridge.read.tensors import Tensors
-from pt2kit.bridge.read.trusted import load_trusted
+from pt2kit.bridge.read.trusted import globals_of, load_trusted
 from pt2kit.bridge.read.values import Values
-from pt2kit.errors import ArchiveError, Pt2Error, VersionError
+from pt2kit.errors import ArchiveError, PayloadError, Pt2Error, VersionError
 from pt2kit.package import FileLike, Package
 from pt2kit.tensors import OpaquePayload, TensorView
 
@@ -72,9 +74,9 @@ def load(
         if extra_files is not None:
             extra_files.update(_texts(opened))
 
-        def open_payloads(values: Values, calls: list[Any]) -> Payloads:
+        def open_payloads(context: Context) -> Payloads:
             tensors = Tensors(devices, opened.archive, mapping)
-            return _payloads(opened, model, tensors, values, calls, frozenset(trust))
+            return _payloads(opened, model, tensors, context, frozenset(trust))
 
         return build_program(program, devices, open_payloads)
 
@@ -124,35 +126,40 @@ def _texts(opened: Package) -> dict[str, Any]:
     return found
 
 
-def _payloads(
-    opened: Package, model: str, tensors: Tensors, values: Values, calls: list[Any], trust: Set[str]
-) -> Payloads:
+def _payloads(opened: Package, model: str, tensors: Tensors, context: Context, trust: Set[str]) -> Payloads:
+    values = context.values
     state_dict = {name: _payload(view, tensors, values, trust) for name, view in opened.weights(model).items()}
     constants = {name: _payload(view, tensors, values, trust) for name, view in opened.constants(model).items()}
-    return Payloads(state_dict, constants, _sample_inputs(opened, model, tensors, values, calls))
+    return Payloads(state_dict, constants, _sample_inputs(opened, model, tensors, context, trust))
 
 
 def _payload(view: TensorView | OpaquePayload, tensors: Tensors, values: Values, trust: Set[str]) -> Any:
     if isinstance(view, TensorView):
         return tensors.dense(view)
-    return load_trusted(view, trust)
+    if view.kind != "pickle" or not all(is_plain(name) or name == FAKE_TENSOR for name in globals_of(view)):
+        return load_trusted(view, trust, tensors.devices)
+    described = read_payload(view.buffer(), view.where, trust={FAKE_TENSOR})
+    made = PickledValues(view.where, tensors, values).live(described)
+    if not isinstance(made, torch.Tensor):
+        raise PayloadError(f"{view.where}: expected a tensor, got a {type(made).__name__}")
+    if view.is_param and not isinstance(made, torch.nn.Parameter):
+        return torch.nn.Parameter(made, requires_grad=made.requires_grad)
+    return made
 
 
 def _sample_inputs(
-    opened: Package, model: str, tensors: Tensors, values: Values, calls: list[Any]
+    opened: Package, model: str, tensors: Tensors, context: Context, trust: Set[str]
 ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
     record = opened.layout.record(names.sample_inputs(model))
     if record not in opened.records:
         return None
-    module = opened.programs[model].graph_module
-    call = module.module_call_graph[0].signature
-    fields = {name: tuple(given.field_names) for name, given in module.treespec_namedtuple_fields.items()}
     try:
         payload = opened.archive.read(record)
     except Pt2Error as error:
         _LOG.warning("sample inputs are left out: %s", error)
         return None
-    stored = treespec.parse(call.in_spec)
-    live = calls[0].signature.in_spec
-    made = PickledValues(record, tensors, values)
-    return read_sample_inputs(payload, record, stored, fields, live, made)
+    module = opened.programs[model].graph_module
+    fields = {name: tuple(given.field_names) for name, given in module.treespec_namedtuple_fields.items()}
+    call = module.module_call_graph[0].signature
+    stored = StoredInputs(payload, record, treespec.parse(call.in_spec), fields, trust)  # type: ignore[union-attr]
+    return read_sample_inputs(stored, context.in_spec, context.sources, PickledValues(record, tensors, context.values))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from torch.export import ExportedProgram
+from torch.utils._python_dispatch import _disable_current_modes
 
 from pt2kit import codec, schema
 from pt2kit.archive import ArchiveWriter, names
@@ -139,11 +140,12 @@ class _Encoded:
 
 def _serialize(ep: Any, opsets: Mapping[str, int] | None, payloads: Payloads, protocol: int) -> Artifact:
     """Everything that can fail; `payloads` may hold other programs' records already."""
-    written = write_program(ep, opsets)
     known = len(payloads.records)
-    weights = payloads.weights(ep.state_dict, written.values)
-    constants = payloads.constants(ep.constants, written.objects, written.values)
-    inputs = write_sample_inputs(ep.example_inputs, written.values, protocol)
+    with _disable_current_modes():  # the caller may be in a fake tensor mode
+        written = write_program(ep, opsets)
+        weights = payloads.weights(ep.state_dict, written.values)
+        constants = payloads.constants(ep.constants, written.objects, written.values)
+        inputs = write_sample_inputs(ep.example_inputs, written.values, protocol)
     return Artifact(written.program, weights, constants, tuple(payloads.records[known:]), inputs)
 
 

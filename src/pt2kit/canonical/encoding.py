@@ -1,4 +1,4 @@
-"""A value of the schema, or a plain tree -> bytes that are the same wherever they are made. `docs/digest.md` is normative.
+"""A value of the schema, or a plain tree -> bytes, the same wherever they are made. `docs/digest.md` is normative.
 
     null            n
     false, true     f, t
@@ -19,14 +19,17 @@ from __future__ import annotations
 import functools
 import math
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from operator import attrgetter
+from types import MappingProxyType
 from typing import Any
 
-from msgspec import NODEFAULT, UNSET, Struct
+from msgspec import NODEFAULT, Struct
 from msgspec.structs import fields
 
+from pt2kit import codec
 from pt2kit.errors import LimitError, UnsupportedError
+from pt2kit.schema import TensorMeta, Union
 
 MAX_DEPTH = 128
 """Levels of values inside values. Arguments nest in dicts 32 levels deep at most, and subgraphs are hashed apart."""
@@ -35,12 +38,18 @@ _NAN = b"d\x7f\xf8\0\0\0\0\0\0"
 _pack_float = struct.Struct(">d").pack
 
 
-def encode_value(value: Any) -> bytes:
+Replace = Mapping[type, Callable[[Any], Any]]
+Put = Callable[[bytes], None]
+
+
+def encode_value(value: Any, replace: Replace = MappingProxyType({}), memo: dict[bytes, bytes] | None = None) -> bytes:
     """Encode a value.
 
     Args:
         value: structs of the schema, None, bool, int, float, str, bytes, and lists, tuples and dicts (text keys) of
             these.
+        replace: type of struct -> what gives the value to encode in its place.
+        memo: kept by the caller over several calls, for what programs repeat.
 
     Raises:
         LimitError: values nest deeper than `MAX_DEPTH`.
@@ -48,71 +57,104 @@ def encode_value(value: Any) -> bytes:
 
     Cost: linear.
     """
-    out: list[bytes] = []
+    encoder = _Encoder(replace, {} if memo is None else memo)
     try:
-        _put(value, out.append, MAX_DEPTH)
+        encoder.put(value, MAX_DEPTH)
     except UnicodeEncodeError as error:
         raise UnsupportedError(f"expected Unicode text, got a lone surrogate in {error.object[:60]!r}") from None
-    return b"".join(out)
+    return b"".join(encoder.out)
 
 
-Put = Callable[[bytes], None]
+class _Encoder:
+    def __init__(self, replace: Replace, memo: dict[bytes, bytes]) -> None:
+        self.out: list[bytes] = []
+        self._replace = replace
+        self._memo = memo
 
+    def put(self, value: Any, depth: int) -> None:
+        """Put the bytes of any value; `depth` levels may still be below it."""
+        kind = value.__class__
+        if kind is str:
+            self._text(value)
+        elif kind is int:
+            self.out.append(b"i%d;" % value)
+        elif kind is bool:
+            self.out.append(b"t" if value else b"f")
+        elif value is None:
+            self.out.append(b"n")
+        elif isinstance(value, Struct):
+            self._struct(value, _deeper(depth))
+        elif isinstance(value, list | tuple):
+            self.out.append(b"l%d:" % len(value))
+            depth = _deeper(depth)
+            for item in value:
+                self.put(item, depth)
+        else:
+            self._other(value, depth)
 
-def _put(value: Any, put: Put, depth: int) -> None:
-    """Put the bytes of any value; `depth` levels may still be below it."""
-    kind = value.__class__
-    if kind is str:
+    def _text(self, value: str) -> None:
         text = value.encode()
-        put(b"s%d:%b" % (len(text), text))
-    elif kind is int:
-        put(b"i%d;" % value)
-    elif kind is bool:
-        put(b"t" if value else b"f")
-    elif value is None:
-        put(b"n")
-    elif isinstance(value, Struct):
-        _put_struct(value, put, _deeper(depth))
-    elif isinstance(value, list | tuple):
-        put(b"l%d:" % len(value))
-        for item in value:
-            _put(item, put, _deeper(depth))
-    else:
-        _put_other(value, put, depth)
+        self.out.append(b"s%d:%b" % (len(text), text))
 
+    def _other(self, value: Any, depth: int) -> None:
+        """The rarer kinds, and subclasses of the plain ones: enums, spelled floats."""
+        if isinstance(value, dict):
+            self._dict(value, _deeper(depth))
+        elif isinstance(value, float):
+            self.out.append(_NAN if math.isnan(value) else b"d" + _pack_float(value))
+        elif isinstance(value, int):
+            self.out.append(b"i%d;" % int(value))
+        elif isinstance(value, str):
+            self._text(value)
+        elif isinstance(value, bytes | bytearray | memoryview):
+            self.out.append(b"b%d:%b" % (len(value), bytes(value)))
+        else:
+            raise UnsupportedError(f"expected a value of the schema, got {type(value).__name__}")
 
-def _put_other(value: Any, put: Put, depth: int) -> None:
-    """The rarer kinds, and subclasses of the plain ones: enums, spelled floats."""
-    if isinstance(value, dict):
-        put(b"o%d:" % len(value))
-        for key in sorted(value, key=str.encode):
-            _put(key, put, depth)
-            _put(value[key], put, _deeper(depth))
-    elif isinstance(value, float):
-        put(_NAN if math.isnan(value) else b"d" + _pack_float(value))
-    elif isinstance(value, int):
-        put(b"i%d;" % int(value))
-    elif isinstance(value, str):
-        _put(str(value), put, depth)
-    elif isinstance(value, bytes | bytearray | memoryview):
-        put(b"b%d:%b" % (len(value), bytes(value)))
-    else:
-        raise UnsupportedError(f"expected a value of the schema, got {type(value).__name__}")
+    def _dict(self, value: dict[Any, Any], depth: int) -> None:
+        if not all(isinstance(key, str) for key in value):
+            raise UnsupportedError("expected an object whose keys are text, got other keys")
+        self.out.append(b"o%d:" % len(value))
+        for key in sorted(value):  # Code points and their UTF-8 bytes have one order.
+            self._text(key)
+            self.put(value[key], depth)
 
+    def _struct(self, value: Struct, depth: int) -> None:
+        kind = value.__class__
+        if kind in self._replace and (other := self._replace[kind](value)) is not value:
+            self.put(other, depth)
+        elif isinstance(value, Union):
+            self.out.append(b"o1:")
+            self._text(value.type)
+            self.put(value.value, depth)
+        elif isinstance(value, TensorMeta):
+            self._often(value, depth)
+        else:
+            self._members(value, depth)
 
-def _put_struct(value: Struct, put: Put, depth: int) -> None:
-    """A struct as an object of the fields that differ from their default."""
-    names, get, defaults = _plan(value.__class__)
-    found = get(value)
-    members = [
-        (name, item)
-        for name, item, default in zip(names, found, defaults, strict=True)
-        if item is not UNSET and (default is NODEFAULT or item != default)
-    ]
-    put(b"o%d:" % len(members))
-    for name, item in members:
-        put(name)
-        _put(item, put, depth)
+    def _members(self, value: Struct, depth: int) -> None:
+        """A struct as an object of the fields that differ from their default."""
+        names, get, defaults = _plan(value.__class__)
+        members = [
+            (name, item)
+            for name, item, default in zip(names, get(value), defaults, strict=True)
+            if default is NODEFAULT or item != default
+        ]
+        self.out.append(b"o%d:" % len(members))
+        for name, item in members:
+            self.out.append(name)
+            self.put(item, depth)
+
+    def _often(self, value: Struct, depth: int) -> None:
+        """A struct of which a program has few different ones."""
+        key = codec.encode(value)
+        known = self._memo.get(key)
+        if known is None:
+            start = len(self.out)
+            self._members(value, depth)
+            known = self._memo[key] = b"".join(self.out[start:])
+            del self.out[start:]
+        self.out.append(known)
 
 
 def _deeper(depth: int) -> int:
@@ -127,8 +169,6 @@ def _plan(cls: type[Struct]) -> tuple[tuple[bytes, ...], Callable[[Any], tuple[A
     """The encoded names of a struct's fields, sorted, what reads the fields in that order, and their defaults."""
     infos = sorted(fields(cls), key=lambda info: info.encode_name.encode())
     names = tuple(b"s%d:%b" % (len(info.encode_name.encode()), info.encode_name.encode()) for info in infos)
-    defaults = tuple(
-        info.default if info.default_factory is NODEFAULT else info.default_factory() for info in infos
-    )
+    defaults = tuple(info.default if info.default_factory is NODEFAULT else info.default_factory() for info in infos)
     get = attrgetter(*(info.name for info in infos))
     return names, get if len(infos) != 1 else lambda value: (get(value),), defaults

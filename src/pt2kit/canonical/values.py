@@ -74,16 +74,16 @@ _SLOTS: Final[Mapping[str, Callable[[Any], Slots]]] = MappingProxyType(
 """Arm -> what reads its slots; the arms that have no place for a value are not here."""
 
 
-def rename(argument: Argument, names: Names, subgraphs: Iterator[GraphArgument] = iter(())) -> Argument:
+def rename(argument: Argument, names: Names, subgraphs: Iterator[GraphArgument]) -> Argument:
     """Give the values that an argument names other names.
 
     Args:
         argument: any argument, with dicts of at most `graph.MAX_ARGUMENT_DEPTH` levels, as `slots` has proved.
         names: old name -> new name.
-        subgraphs: what to put in the place of each subgraph, in the order in which `graph_arguments` lists them.
+        subgraphs: what to put in the place of each subgraph, dicts read in the order of their keys.
 
     Returns:
-        a new argument, or the same one where there is nothing to rename.
+        a new argument, dicts in the order of their keys; or the same one where there is nothing to rename.
     """
     if (tensor := argument.as_tensor) is not UNSET:
         return Argument(as_tensor=_tensor(tensor, names))
@@ -92,7 +92,8 @@ def rename(argument: Argument, names: Names, subgraphs: Iterator[GraphArgument] 
         return Argument(as_graph=next(subgraphs))
     if arm == "as_string_to_argument":
         entries: dict[str, Argument] = argument.value
-        return Argument(as_string_to_argument={key: rename(held, names, subgraphs) for key, held in entries.items()})
+        renamed = {key: rename(entries[key], names, subgraphs) for key in sorted(entries)}
+        return Argument(as_string_to_argument=renamed)
     change = _RENAMES.get(arm)
     return argument if change is None else Argument(**{arm: change(getattr(argument, arm), names)})
 

@@ -1,17 +1,13 @@
 """Rules that a sound and harmless file keeps. One rule, one small generator of problems, one id.
 
 Safety findings (`safety.py`): what torch would run, or resolve by a name from the file, when it loads the file.
-    X1  sample inputs are a pickle
-    X2  a tensor is stored as a pickle
-    X3  a custom object is stored as a pickle
-    X4  guards are source code
-    X5  an expression is evaluated as Python, and is more than an expression
-    X6  a name that is pasted into generated source is more than a name
-    X7  an operator is looked up outside the dispatcher and the usual functions
-    X8  compiled code is loaded into the process
-    X9  a tree spec names a class that is imported
+
+Rules (`RULES` says what each means):
+    X1 sample inputs · X2 pickled tensors · X3 pickled objects · X4 guards · X5 expressions · X6 names in source
+    X7 operators outside the dispatcher · X8 compiled code · X9 classes that tree specs name
 """
 
+from pt2kit.check.rules import RULES
 from pt2kit.check.safety import safety_findings
 
-__all__ = ["safety_findings"]
+__all__ = ["RULES", "safety_findings"]

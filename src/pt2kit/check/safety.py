@@ -8,39 +8,42 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from pt2kit import symbols, treespec
 from pt2kit.archive import names
 from pt2kit.archive.pickled import globals_in, is_plain
+from pt2kit.check.targets import is_usual
 from pt2kit.errors import Problem, Pt2Error
-from pt2kit.graph.walk import graphs, walk
+from pt2kit.graph import Scope, graphs, walk
 from pt2kit.package import Package
 from pt2kit.schema import ExportedProgram, Graph, InputSpec, OutputSpec, SymExpr
 from pt2kit.tensors.opaque import OpaquePayload
 
-_USUAL_TARGET = re.compile(
-    r"torch\.ops\.\w+\.\w+(\.\w+)?|(_operator|math)\.\w+|torch\.sym_\w+|torch\._sym_sqrt|torch\._higher_order_ops\.[\w.]+"
-)
-_PATH = re.compile(r"[^\"'\\\n\r()=;]*")
-_IMPORTING_CONTEXT = re.compile(r'"(?:__enum__|fqn|default_factory_module)"')
+_PATH: Final = re.compile(r"[^\"'\\\x00-\x1f\x7f]*")
+_IMPORTING_CONTEXT: Final = re.compile(r'\\?"(?:__enum__|fqn|default_factory_module)\\?"')
+_SHOWN: Final = 80
+_SHOWN_GLOBALS: Final = 20
 
 
 def safety_findings(package: Package) -> Iterator[Problem]:
-    """Iterate what torch would run or resolve on loading a package, in the order of the rules; runs nothing.
+    """Iterate what torch would run or resolve on loading a package, rule by rule for each program; runs nothing.
 
     What cannot be read is passed over: reading it raises elsewhere.
     """
     for model in package.layout.models:
         yield from _sample_inputs(package, model)
         yield from _pickled_payloads(package, model)
-    for model in package.layout.models:
         try:
             program = package.programs[model]
+            scopes = list(graphs(program))
         except Pt2Error:
             continue
         where = names.model_json(model)
-        for rule in (_guards, _expressions, _pasted_names, _targets):
-            yield from rule(program, where)
+        yield from _guards(program, where)
+        yield from _expressions(program, scopes, where)
+        yield from _pasted_names(program, scopes, where)
+        yield from _targets(program, where)
         yield from _tree_specs(program, where)
     yield from _compiled_code(package)
 
@@ -48,7 +51,7 @@ def safety_findings(package: Package) -> Iterator[Problem]:
 def _sample_inputs(package: Package, model: str) -> Iterator[Problem]:
     record = names.sample_inputs(model)
     full = package.layout.record(record)
-    if full in package.records:
+    if full in package.records and package.records[full].size:
         yield Problem(record, "X1", f"torch unpickles the sample inputs: {_pickle_text(package, full)}", "safety")
 
 
@@ -58,7 +61,10 @@ def _pickle_text(package: Package, record: str) -> str:
     except Pt2Error as error:
         return f"cannot be read as data ({error})"
     odd = [name for name in found if not is_plain(name)]
-    return f"calls {', '.join(odd)}" if odd else "plain data"
+    if not odd:
+        return "plain data"
+    more = f" and {len(odd) - _SHOWN_GLOBALS:,} more" if len(odd) > _SHOWN_GLOBALS else ""
+    return f"calls {', '.join(map(_shown, odd[:_SHOWN_GLOBALS]))}{more}"
 
 
 def _pickled_payloads(package: Package, model: str) -> Iterator[Problem]:
@@ -70,16 +76,17 @@ def _pickled_payloads(package: Package, model: str) -> Iterator[Problem]:
         for name, payload in found.items():
             if isinstance(payload, OpaquePayload):
                 rule = "X2" if payload.kind == "pickle" else "X3"
-                text = _pickle_text(package, payload.record)
-                yield Problem(payload.record, rule, f"torch unpickles {name!r} ({payload.kind}): {text}", "safety")
+                text = f"torch unpickles {_shown(name)!r} ({payload.kind}): {_pickle_text(package, payload.record)}"
+                yield Problem(package.relative(payload.record), rule, text, "safety")
 
 
 def _guards(program: ExportedProgram, where: str) -> Iterator[Problem]:
     if not program.guards_code:
         return
     odd = [text for text in program.guards_code if not _is_condition(text)]
-    verdict = f"{len(odd)} of them no plain conditions: {odd[0][:80]!r}" if odd else "all of them plain conditions"
-    message = f"torch compiles {len(program.guards_code)} guards, {verdict}"
+    verdict = f"{len(odd)} of them no plain conditions: {_shown(odd[0])!r}" if odd else "plain conditions"
+    count = len(program.guards_code)
+    message = f"torch compiles {count:,} guard{'' if count == 1 else 's'}, {verdict}"
     yield Problem(f"{where}: $.guards_code", "X4", message, "safety")
 
 
@@ -91,20 +98,15 @@ def _is_condition(text: str) -> bool:
     return True
 
 
-def _expressions(program: ExportedProgram, where: str) -> Iterator[Problem]:
-    for text in dict.fromkeys(_expression_texts(program)):
+def _expressions(program: ExportedProgram, scopes: Iterable[Scope], where: str) -> Iterator[Problem]:
+    texts = dict.fromkeys(program.range_constraints)
+    for scope in scopes:
+        texts |= dict.fromkeys(value.expr_str for value in _symbolic_values(scope.graph) if isinstance(value, SymExpr))
+    for text in texts:
         try:
             symbols.parse(text)
         except Pt2Error:
-            yield Problem(where, "X5", f"torch evaluates the expression {text[:80]!r}", "safety")
-
-
-def _expression_texts(program: ExportedProgram) -> Iterator[str]:
-    yield from program.range_constraints
-    for scope in graphs(program):
-        for value in _symbolic_values(scope.graph):
-            if isinstance(value, SymExpr):
-                yield value.expr_str
+            yield Problem(where, "X5", f"torch evaluates the expression {_shown(text)!r}", "safety")
 
 
 def _symbolic_values(graph: Graph) -> Iterator[object]:
@@ -114,31 +116,40 @@ def _symbolic_values(graph: Graph) -> Iterator[object]:
         yield from (value.value for value in values.values())
 
 
-def _pasted_names(program: ExportedProgram, where: str) -> Iterator[Problem]:
-    for place, name in _names(program):
+def _pasted_names(program: ExportedProgram, scopes: Iterable[Scope], where: str) -> Iterator[Problem]:
+    for place, name in _identifiers(program, scopes):
+        if name and not name.isidentifier():
+            yield Problem(f"{where}: {place}", "X6", f"torch pastes the name {_shown(name)!r} into source", "safety")
+    for place, name in _paths(program):
         if not _PATH.fullmatch(name):
-            yield Problem(f"{where}: {place}", "X6", f"torch pastes the name {name[:80]!r} into source", "safety")
+            yield Problem(f"{where}: {place}", "X6", f"torch pastes the path {_shown(name)!r} into source", "safety")
 
 
-def _names(program: ExportedProgram) -> Iterator[tuple[str, str]]:
-    module = program.graph_module
-    for scope in graphs(program):
+def _identifiers(program: ExportedProgram, scopes: Iterable[Scope]) -> Iterator[tuple[str, str]]:
+    """Names of placeholders, of arguments of the call and of keyword arguments of nodes, each with its place."""
+    for scope in scopes:
         for number, argument in enumerate(scope.graph.inputs):
             name = getattr(argument.value, "name", None)
             yield from [(f"{scope.where}.inputs[{number}]", name)] if isinstance(name, str) else []
-    yield from _spec_names("input_specs", module.signature.input_specs)
-    yield from _spec_names("output_specs", module.signature.output_specs)
-    for number, entry in enumerate(module.module_call_graph):
+        for number, node in enumerate(scope.graph.nodes):
+            yield from ((f"{scope.where}.nodes[{number}].inputs", named.name) for named in node.inputs)
+    for number, entry in enumerate(program.graph_module.module_call_graph):
         for name in (entry.signature.forward_arg_names or ()) if entry.signature else ():
             yield f"$.graph_module.module_call_graph[{number}].signature.forward_arg_names", name
+
+
+def _paths(program: ExportedProgram) -> Iterator[tuple[str, str]]:
+    """Dotted names of parameters, buffers, constants and subgraphs, each with its place."""
+    signature = program.graph_module.signature
+    yield from _spec_paths("input_specs", signature.input_specs)
+    yield from _spec_paths("output_specs", signature.output_specs)
     for step in walk(program):
         for named in step.node.inputs:
-            yield f"{step.where}.inputs", named.name
             if named.arg.type == "as_graph":
                 yield f"{step.where}.inputs", named.arg.value.name
 
 
-def _spec_names(field: str, specs: Iterable[InputSpec | OutputSpec]) -> Iterator[tuple[str, str]]:
+def _spec_paths(field: str, specs: Iterable[InputSpec | OutputSpec]) -> Iterator[tuple[str, str]]:
     for number, spec in enumerate(specs):
         for key in ("parameter_name", "buffer_name", "tensor_constant_name", "custom_obj_name"):
             if (name := getattr(spec.value, key, None)) is not None:
@@ -150,8 +161,8 @@ def _targets(program: ExportedProgram, where: str) -> Iterator[Problem]:
         targets = [step.node.target]
         targets += [named.arg.value for named in step.node.inputs if named.arg.type == "as_operator"]
         for target in targets:
-            if not _USUAL_TARGET.fullmatch(target) and not target.startswith("#"):
-                text = f"torch looks up {target[:80]!r} attribute by attribute"
+            if not is_usual(target):
+                text = f"torch looks up {_shown(target)!r} attribute by attribute"
                 yield Problem(f"{where}: {step.where}.target", "X7", text, "safety")
 
 
@@ -165,16 +176,19 @@ def _tree_specs(program: ExportedProgram, where: str) -> Iterator[Problem]:
                 continue
             for node in treespec.walk(spec):
                 if node.context and _IMPORTING_CONTEXT.search(node.context):
-                    message = f"torch imports what the context of {node.type} names: {node.context[:80]!r}"
-                    yield Problem(place, "X9", message, "safety")
+                    named = f"the context of {_shown(str(node.type))} names: {_shown(node.context)!r}"
+                    yield Problem(place, "X9", f"torch imports what {named}", "safety")
 
 
 def _compiled_code(package: Package) -> Iterator[Problem]:
     found: dict[str, int] = {}
     for record in package.records:
-        model = names.aotinductor_model(record.removeprefix(package.layout.root))
-        if model is not None:
+        if (model := names.aotinductor_model(package.relative(record))) is not None:
             found[model] = found.get(model, 0) + 1
     for model, count in found.items():
-        folder = names.aotinductor(model, "")
-        yield Problem(folder, "X8", f"torch loads compiled code ({count} records) into the process", "safety")
+        text = f"torch loads compiled code ({count:,} record{'' if count == 1 else 's'}) into the process"
+        yield Problem(names.aotinductor(model, ""), "X8", text, "safety")
+
+
+def _shown(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

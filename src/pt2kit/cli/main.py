@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 from types import MappingProxyType
 
 import click
 
+from pt2kit.cli.output import OutputClosed
 from pt2kit.errors import Pt2Error
 
 COMMANDS = MappingProxyType(
@@ -17,6 +19,7 @@ COMMANDS = MappingProxyType(
         "weights": "List tensors, or extract them to .safetensors, .npz or .npy.",
     }
 )
+MAX_MESSAGE = 4000
 
 
 class Commands(click.Group):
@@ -47,23 +50,43 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line and exit with its code."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A terminal or a pipe that is not UTF-8 gets escapes, not a traceback.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        code = cli.main(standalone_mode=False)
-        sys.stdout.flush()
+        code = cli.main(standalone_mode=False) or 0
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except click.exceptions.Abort:
         code = _fail("interrupted")
-    except click.ClickException as error:
+    except click.UsageError as error:
         error.show()
         code = 2
-    except BrokenPipeError:
+    except click.ClickException as error:
+        code = _fail(error.format_message())
+    except (BrokenPipeError, OutputClosed):
         # The reader of our output went away (`pt2 show … | head`): not our trouble, and nothing more to say.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         code = 0
     except (Pt2Error, OSError) as error:
         code = _fail(str(error))
+        _drop_output()
+    except MemoryError:
+        code = _fail("expected more memory than there is: the file, or what was asked of it, is too large")
     sys.exit(code)
 
 
 def _fail(message: str) -> int:
-    click.echo(f"{click.style('error:', fg='red', bold=True)} {message}", err=True)
+    from pt2kit.text.names import printable
+
+    click.echo(f"{click.style('error:', fg='red', bold=True)} {printable(message, MAX_MESSAGE)}", err=True)
     return 2
+
+
+def _drop_output() -> None:
+    """Send what is still buffered for standard output nowhere: where it was to go, it cannot."""
+    try:
+        sys.stdout.flush()
+    except (OSError, AttributeError):
+        if sys.stdout is not None:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

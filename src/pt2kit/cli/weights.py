@@ -3,31 +3,40 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from pt2kit.cli.common import (
+    Refusal,
     choose_model,
     file_argument,
     json_option,
     model_option,
     open_file,
-    print_json,
-    print_lines,
     progress,
+    suggestion,
 )
-from pt2kit.package import Package, Payload
+from pt2kit.cli.output import print_json, print_lines
+from pt2kit.package import Package
+from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.view import TensorView
+from pt2kit.text.names import printable
+from pt2kit.text.payloads import Entry, entries_of, payload_lines, payload_row, statistics_lines
 
+if TYPE_CHECKING:
+    from pt2kit.tensors import Statistics
+
+SUFFIXES = (".safetensors", ".npz", ".npy")
 EPILOG = """\b
 Examples:
   pt2 weights model.pt2 'layers.0.*'              list some
   pt2 weights model.pt2 head.weight --stats       read one, print its numbers' statistics
   pt2 weights model.pt2 --to model.safetensors    extract all
+
+\b
+Exit codes: 0 fine, 2 could not be read or written.
 """
 
 
@@ -39,7 +48,7 @@ Examples:
 @click.option(
     "--to",
     "target",
-    type=click.Path(dir_okay=False),
+    type=click.Path(dir_okay=False, path_type=Path),
     help="Extract to a .safetensors, .npz or (one tensor) .npy file.",
 )
 @model_option
@@ -49,99 +58,80 @@ def command(
     patterns: tuple[str, ...],
     constants: bool,
     stats: bool,
-    target: str | None,
+    target: Path | None,
     model: str | None,
     as_json: bool,
 ) -> None:
-    """List the parameters and buffers of a program, or extract them. NAME may hold * and ?; without one, all are taken."""
+    """List the parameters and buffers of a model or extract them. NAME may hold * and ?; without one, all are meant."""
+    if target is not None and (stats or as_json):
+        raise click.UsageError("expected --to alone, got it with --stats or --json")
+    if target is not None and target.suffix not in SUFFIXES:
+        raise click.UsageError(f"--to: expected a file named {', '.join(SUFFIXES)}, got {printable(target.name)}")
     with open_file(file) as package:
         chosen = choose_model(package, model)
-        found = _select(package, chosen, patterns, constants)
+        entries = _select(package, chosen, patterns, constants)
         if target is not None:
-            _extract(package, found, Path(target))
-        elif as_json:
-            print_json([_row(name, payload, stats) for name, payload in found.items()])
+            _extract(package, entries, target)
+            return
+        found = _statistics(entries) if stats else {}
+        if as_json:
+            print_json([payload_row(entry, found.get(number)) for number, entry in enumerate(entries)])
         else:
-            print_lines(_lines(found, stats))
+            print_lines(statistics_lines(entries, found) if stats else payload_lines(entries))
 
 
-def _select(package: Package, model: str, patterns: tuple[str, ...], constants: bool) -> dict[str, Payload]:
-    payloads = {**package.weights(model), **(package.constants(model) if constants else {})}
-    if not patterns:
-        return payloads
+def _select(package: Package, model: str, patterns: tuple[str, ...], constants: bool) -> list[Entry]:
+    entries = entries_of(package, model, constants=constants)
+    names = [entry.name for entry in entries]
     for pattern in patterns:
-        if not fnmatch.filter(payloads, pattern):
-            raise click.ClickException(f"{package.name}: {model}: expected a tensor {pattern!r}, got none of that name")
-    return {
-        name: payload
-        for name, payload in payloads.items()
-        if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
-    }
+        if not any(_matches(name, pattern) for name in names):
+            raise Refusal(
+                f"{package.name}: {model}: expected a tensor {pattern!r}, got none of that name"
+                f"{suggestion(pattern, names) or ('' if constants else '; constants are listed with --constants')}"
+            )
+    chosen = [name for name in names if not patterns or any(_matches(name, pattern) for pattern in patterns)]
+    wanted = frozenset(chosen)
+    return [entry for entry in entries if entry.name in wanted]
 
 
-def _row(name: str, payload: Payload, stats: bool) -> dict[str, Any]:
-    row: dict[str, Any] = {"name": name, "record": payload.record, "bytes": payload.nbytes}
-    if not isinstance(payload, TensorView):
-        return {**row, "kind": payload.kind}
-    row |= {
-        "dtype": payload.dtype.name,
-        "sizes": payload.sizes,
-        "strides": payload.strides,
-        "storage_offset": payload.storage_offset,
-        "is_param": payload.is_param,
-        "requires_grad": payload.requires_grad,
-    }
-    return {**row, "statistics": asdict(_statistics(payload))} if stats else row
+def _matches(name: str, pattern: str) -> bool:
+    """Whether a name is meant: it may hold the characters of a pattern itself."""
+    return name == pattern or fnmatch.fnmatchcase(name, pattern)
 
 
-def _statistics(view: TensorView) -> Any:
-    from pt2kit.tensors.statistics import statistics
+def _statistics(entries: list[Entry]) -> dict[int, Statistics]:
+    from pt2kit.tensors import QuantizedView, SparseView, statistics
 
-    return statistics(view)
-
-
-def _lines(found: dict[str, Payload], stats: bool) -> Iterator[str]:
-    from pt2kit.text.names import dotted, printable
-    from pt2kit.text.quantities import bytes_text, count_text
-
-    width = min(max((len(dotted(name)) for name in found), default=0), 60)
-    first: dict[str, str] = {}
-    yield f"{count_text(len(found), 'tensor')}, {bytes_text(sum(payload.nbytes for payload in found.values()))}"
-    for name, payload in found.items():
-        kind = "parameter" if payload.is_param else "buffer"
-        owner = first.setdefault(payload.record, name)
-        shared = "" if owner == name else f", shares bytes with {dotted(owner)}"
-        described = f"{payload.describe():<16}  {bytes_text(payload.nbytes):>8}"
-        yield f"  {dotted(name):<{width}}  {described}  {kind}, {printable(payload.record)}{shared}"
-        if stats and isinstance(payload, TensorView):
-            yield f"  {'':<{width}}  {_statistics_text(_statistics(payload))}"
+    total = sum(entry.payload.nbytes for entry in entries)
+    found, done = {}, 0
+    with progress("reading") as report:
+        for number, entry in enumerate(entries):
+            if isinstance(entry.payload, TensorView | SparseView | QuantizedView):
+                found[number] = statistics(entry.payload)
+            done += entry.payload.nbytes
+            report(done, total)
+    return found
 
 
-def _statistics_text(found: Any) -> str:
-    numbers = (("min", found.min), ("max", found.max), ("mean", found.mean), ("std", found.std))
-    shown = [f"{label} {value:.6g}" for label, value in numbers if value is not None]
-    counted = [
-        f"{count:,} {label}" for label, count in (("zeros", found.zeros), ("not finite", found.non_finite)) if count
-    ]
-    return ", ".join(shown + counted) or "no elements"
+def _extract(package: Package, entries: list[Entry], target: Path) -> None:
+    from pt2kit.tensors import to_npy, to_npz, to_safetensors
 
-
-def _extract(package: Package, found: dict[str, Payload], target: Path) -> None:
-    from pt2kit.tensors import export
-
-    views = {name: payload for name, payload in found.items() if isinstance(payload, TensorView)}
-    if left := [name for name in found if name not in views]:
-        raise click.ClickException(
-            f"{package.name}: expected tensors, got objects: {', '.join(left[:5])}; name the tensors"
+    pickled = [entry.name for entry in entries if isinstance(entry.payload, OpaquePayload)]
+    if pickled:
+        raise Refusal(
+            f"{package.name}: expected tensors, got pickles, which take code to rebuild: "
+            f"{', '.join(map(printable, pickled[:5]))}{', …' if len(pickled) > 5 else ''}; name the tensors"
         )
-    writers = {".safetensors": export.to_safetensors, ".npz": export.to_npz}
+    views = {entry.name: entry.payload for entry in entries}
+    if len(views) != len(entries):
+        raise Refusal(f"{package.name}: expected each name once, got weights and constants of one name")
     with progress(f"writing {target.name}") as report:
-        if target.suffix == ".npy":
-            if len(views) != 1:
-                raise click.ClickException(f"{target}: expected one tensor for a .npy file, got {len(views)}; name it")
-            export.to_npy(next(iter(views.values())), target, progress=report)
-        elif target.suffix in writers:
-            writers[target.suffix](views, target, progress=report)
+        if target.suffix == ".npz":
+            to_npz(views, target, progress=report)
+        elif target.suffix == ".safetensors":
+            to_safetensors(views, target, progress=report)
+        elif len(views) == 1:
+            to_npy(entries[0].payload, target, progress=report)
         else:
-            raise click.ClickException(f"{target}: expected a .safetensors, .npz or .npy file, got {target.suffix!r}")
-    click.echo(f"{target}: {len(views)} tensors", err=True)
+            raise Refusal(f"{target}: expected one tensor for a .npy file, got {len(views)}; name it")
+    click.echo(f"{printable(str(target))}: {len(views):,} tensor{'' if len(views) == 1 else 's'}", err=True)

@@ -141,7 +141,9 @@ def _walk_type(value: Any, name: str, version: str, path: Path, key: str) -> Ite
             shape = shape_of(name, row.fields[field])
             yield from _walk(value[field], shape, version, (*path, field), field)
         else:
-            yield Misfit((*path, field), "arm" if row.kind == "union" else "unknown key", name, str(field), value[field])
+            yield Misfit(
+                (*path, field), "arm" if row.kind == "union" else "unknown key", name, str(field), value[field]
+            )
     if row.kind == "struct":
         for field, described in row.fields.items():
             if field not in value and not described.has_default:

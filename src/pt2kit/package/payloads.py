@@ -14,7 +14,7 @@ from pt2kit import codec, schema
 from pt2kit.archive import names
 from pt2kit.archive.layout import Layout, payload_layout
 from pt2kit.archive.reader import Archive
-from pt2kit.errors import VersionError
+from pt2kit.errors import UnsupportedError, VersionError
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.payload import check_against, views_from_config
 from pt2kit.tensors.view import TensorView
@@ -67,8 +67,17 @@ def read_payloads(
     found = views_from_config(decoded.value, archive, folder=layout.record(folder), where=config)
     for name, meta, place in _stated_metas(program()):
         if isinstance(view := found.get(name), TensorView):
-            check_against(view, meta, f"{names.model_json(model)}: {place}")
+            _check_stated(view, meta, f"{names.model_json(model)}: {place}")
     return StoredPayloads(MappingProxyType(found), config, decoded.unknown)
+
+
+def _check_stated(view: TensorView, meta: schema.TensorMeta, where: str) -> None:
+    if meta.layout is not view.layout:
+        raise UnsupportedError(
+            f"{where}: layout: expected {view.layout.name}, as payload {view.name!r} is stored, got {meta.layout.name}",
+            rule="P5",
+        )
+    check_against(view, meta, where)
 
 
 def _stated_metas(program: schema.ExportedProgram) -> Iterator[tuple[str, schema.TensorMeta, str]]:

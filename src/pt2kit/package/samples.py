@@ -20,7 +20,6 @@ from pt2kit.tensors.pickled import from_pickled
 from pt2kit.tensors.storage import Storage
 from pt2kit.treespec.kinds import NAMEDTUPLE
 
-
 Call: TypeAlias = "tuple[tuple[Any, ...], dict[str, Any]]"
 """Arguments and keyword arguments."""
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pt2kit.package import Payload
+from pt2kit.schema import ScalarType
+from pt2kit.tensors.bounds import numel
 from pt2kit.tensors.dtypes import DTYPES
-from pt2kit.tensors.view import TensorView
+from pt2kit.tensors.opaque import OpaquePayload
+
+if TYPE_CHECKING:
+    from pt2kit.tensors.output import AnyView
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,21 +52,37 @@ class TensorGroup:
     opaque: Mapping[str, str] = field(default_factory=dict)
 
 
-def amount_of(payload: Payload) -> Amount:
+def amount_of(payload: AnyView) -> Amount:
     """One payload; a pickle has no elements that are known, only bytes."""
-    return Amount(1, payload.numel if isinstance(payload, TensorView) else 0, payload.nbytes)
+    return Amount(1, elements_of(payload), payload.nbytes)
 
 
-def group_of(payloads: Mapping[str, Payload]) -> TensorGroup:
+def elements_of(payload: AnyView) -> int:
+    """The number of elements of a payload; 0 for a pickle."""
+    if isinstance(payload, OpaquePayload):
+        return 0
+    sizes: Any = payload.sizes
+    if isinstance(sizes, tuple):
+        return numel(sizes)
+    return payload.nbytes // DTYPES[getattr(payload, "dtype", ScalarType.BYTE)].itemsize  # a nested tensor
+
+
+def dtype_of(payload: AnyView) -> str:
+    """Torch's name of the element type of a payload ("float32"); "" for a pickle."""
+    dtype = getattr(payload, "dtype", None)
+    return DTYPES[dtype].name if dtype is not None else getattr(payload, "dtype_name", "")
+
+
+def group_of(payloads: Mapping[str, AnyView]) -> TensorGroup:
     """Payloads by name as a group."""
     dtypes: dict[str, Amount] = {}
     opaque: dict[str, str] = {}
     for name, payload in payloads.items():
-        if isinstance(payload, TensorView):
-            dtype = DTYPES[payload.dtype].name
-            dtypes[dtype] = dtypes.get(dtype, NOTHING) + amount_of(payload)
-        else:
+        if isinstance(payload, OpaquePayload):
             opaque[name] = payload.describe()
+        else:
+            dtype = dtype_of(payload)
+            dtypes[dtype] = dtypes.get(dtype, NOTHING) + amount_of(payload)
     return TensorGroup(sum_of(map(amount_of, payloads.values())), dict(sorted(dtypes.items())), opaque)
 
 
@@ -71,6 +91,10 @@ def sum_of(amounts: Iterable[Amount]) -> Amount:
     return sum(amounts, NOTHING)
 
 
-def stored_bytes(payloads: Iterable[Payload]) -> int:
+def stored_bytes(payloads: Iterable[AnyView]) -> int:
     """Bytes of the records that hold some payloads; a record that several share counts once."""
-    return sum({payload.record: payload.storage.nbytes for payload in payloads}.values())
+    found: dict[str, int] = {}
+    for number, payload in enumerate(payloads):
+        storage = getattr(payload, "storage", None)
+        found[getattr(payload, "record", str(number))] = storage.nbytes if storage is not None else payload.nbytes
+    return sum(found.values())

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 
 WIDTH = 100
 """Columns that a line of text should fit in."""
+_BREAK = re.compile(r"(?<=[,;]) ")
 
 
 def display_width(text: str) -> int:
@@ -25,15 +27,15 @@ def pad(text: str, width: int, *, right: bool = False) -> str:
 
 
 def wrap(text: str, width: int) -> Iterator[str]:
-    """The lines of a text that is broken at blanks; a longer word stands alone on a line that is too long."""
+    """The lines of a text that is broken after commas and semicolons; a longer part stands alone on too long a line."""
     line, used = "", 0
-    for word in text.split(" "):
-        columns = display_width(word)
+    for part in _BREAK.split(text):
+        columns = display_width(part)
         if line and used + 1 + columns > width:
             yield line
-            line, used = word, columns
+            line, used = part, columns
         else:
-            line, used = (f"{line} {word}", used + 1 + columns) if line else (word, columns)
+            line, used = (f"{line} {part}", used + 1 + columns) if line else (part, columns)
     yield line
 
 

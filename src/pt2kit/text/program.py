@@ -16,7 +16,7 @@ from pt2kit.schema import (
     OutputSpec,
 )
 from pt2kit.text.arguments import argument_text, named_text
-from pt2kit.text.names import dotted, printable, show_name, value_name
+from pt2kit.text.names import dotted, printable, show_name
 from pt2kit.text.values import ValueTexts
 from pt2kit.traces import lenient, module_fqn, parse_module_stack
 
@@ -56,27 +56,11 @@ def program_lines(program: ExportedProgram) -> Iterator[str]:
         yield from (f"{_INDENT}{symbol}: {limits}" for symbol, limits in ranges)
 
 
-def node_lines(graph: Graph, node: Node, texts: ValueTexts) -> Iterator[str]:
-    """One node with everything the file says of it: arguments, results, metadata."""
-    yield f"{value_name(node.name) if node.name else _results(node)}: {printable(node.target)}"
-    yield "inputs"
-    for named in node.inputs:
-        types = ", ".join(text for name in arguments(named.arg) if (text := texts.named(graph, name)))
-        yield f"{_INDENT}{named_text(named)}{f'  : {types}' if types else ''}"
-    yield "outputs"
-    for output in node.outputs:
-        types = ", ".join(text for name in arguments(output) if (text := texts.named(graph, name)))
-        yield f"{_INDENT}{argument_text(output)}{f'  : {types}' if types else ''}"
-    for key, text in node.metadata.items():
-        yield f"metadata {show_name(key)}"
-        yield from (f"{_INDENT}{printable(line, 2000)}" for line in _metadata_lines(key, text))
-
-
 def node_line(graph: Graph, node: Node, texts: ValueTexts) -> str:
     """One node in a line: `%y: f32[4] = aten.relu.default(self=%x)  # block.act`."""
     types = [texts.named(graph, name) for output in node.outputs for name in arguments(output)]
     declared = f": {', '.join(filter(None, types))}" if any(types) else ""
-    results = _results(node)
+    results = results_text(node)
     call = f"{target_text(node.target)}({', '.join(map(named_text, node.inputs))})"
     place = module_of(node)
     comment = f"  # {dotted(place)}" if place else ""
@@ -142,14 +126,9 @@ def _role(spec: InputSpec | OutputSpec | None) -> str:
     return f"{_KINDS[spec.type]} {target}".rstrip()
 
 
-def _results(node: Node) -> str:
+def results_text(node: Node) -> str:
+    """What a node defines: `%a, %b`; "" where it defines nothing."""
     return ", ".join(map(argument_text, node.outputs))
-
-
-def _metadata_lines(key: str, text: str) -> list[str]:
-    if key == "nn_module_stack" and (entries := lenient(parse_module_stack, text)):
-        return [f"{entry.path}  {entry.type or ''}".rstrip() for entry in entries]
-    return text.splitlines() or [""]
 
 
 def _together(

@@ -20,6 +20,7 @@ from pt2kit.text.values import bounds_text
 LABEL = 13
 MAX_OPERATORS = 8
 MAX_MODULES = 24
+MAX_PARAMETERS = 30
 MAX_LISTED = 6
 MAX_CHARACTERS = 300
 
@@ -38,8 +39,7 @@ def summary_lines(summary: Summary) -> Iterator[str]:
 def model_lines(model: ModelSummary) -> Iterator[str]:
     """The summary of one program, line by line."""
     yield f"{printable(model.name)}  schema {model.schema_version}, {count_text(model.nodes, 'node')}"
-    for line in model.call.text.splitlines() if model.call else ():
-        yield f"  {line}"
+    yield from _call(model)
     symbols = [f"{symbol.name}: {bounds_text(symbol.min, symbol.max)}" for symbol in model.symbols]
     yield from _entry("where", "; ".join(_first(symbols, 3 * MAX_LISTED)))
     yield from _entry("guards", f"{model.guards:,}" if model.guards else "")
@@ -77,6 +77,15 @@ def module_lines(root: ModuleSummary, limit: int = MAX_MODULES) -> Iterator[str]
     yield from table(rows, WIDTH, right=(1, 2))
     if hidden := len(_rows(root, 0, limit)) - len(rows):
         yield f"… {count_text(hidden, 'line')} more: pt2 show --module NAME"
+
+
+def _call(model: ModelSummary) -> Iterator[str]:
+    lines = model.call.text.splitlines() if model.call else []
+    if len(lines) > MAX_PARAMETERS + 2:
+        hidden = len(lines) - 2 - MAX_PARAMETERS
+        lines = [*lines[: MAX_PARAMETERS + 1], f"    … {count_text(hidden, 'parameter')} more", lines[-1]]
+    for line in lines:
+        yield f"  {printable(line, 20 * WIDTH)}"
 
 
 def _modules(root: ModuleSummary | None) -> Iterator[str]:

@@ -11,6 +11,7 @@ from torch import fx
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.export import ExportedProgram
 from torch.export.exported_program import _get_shape_env
+from torch.utils import _pytree as pytree
 
 SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
@@ -27,7 +28,7 @@ def differences(got: ExportedProgram, want: ExportedProgram) -> list[str]:
         *_plain(got._guards_code, want._guards_code, "guards_code"),
         *_tensors(got.state_dict, want.state_dict, "state_dict"),
         *_tensors(got.constants, want.constants, "constants"),
-        *_value(got.example_inputs, want.example_inputs, "example_inputs"),
+        *_trees(got.example_inputs, want.example_inputs, "example_inputs"),
         *_shape_env(_get_shape_env(got.graph_module), _get_shape_env(want.graph_module)),
     ]
 
@@ -83,6 +84,14 @@ def _value(got: Any, want: Any, where: str) -> Iterator[str]:
         yield from _plain(got, want, where)
 
 
+def _trees(got: Any, want: Any, where: str) -> Iterator[str]:
+    """Compare values of any registered container, structure and leaves."""
+    leaves, spec = pytree.tree_flatten(got)
+    wanted, wanted_spec = pytree.tree_flatten(want)
+    yield from _plain(spec, wanted_spec, f"{where}: structure")
+    yield from _value(leaves, wanted, where)
+
+
 def _symbolic(value: Any) -> Any:
     """A symbolic number as what tells it apart: its expression, with assumptions, and its hint."""
     return (sympy.srepr(value.node.expr), value.node.expr, value.node.hint, value.node.pytype)
@@ -96,14 +105,14 @@ def _tensor(got: torch.Tensor, want: torch.Tensor, where: str) -> Iterator[str]:
     for name in ("dtype", "device", "layout", "requires_grad", "is_leaf"):
         yield from _plain(getattr(got, name), getattr(want, name), f"{where}: {name}")
     yield from _plain([_number(n) for n in got.shape], [_number(n) for n in want.shape], f"{where}: shape")
-    if want.layout is torch.strided:
+    if got.layout is want.layout is torch.strided:
         yield from _plain([_number(n) for n in got.stride()], [_number(n) for n in want.stride()], f"{where}: stride")
     if isinstance(want, FakeTensor):
         yield from _plain(torch._C._dispatch_keys(got).raw_repr(), torch._C._dispatch_keys(want).raw_repr(), f"{where}: keys")
         names = ("_fake_device", "constant", "pytype", "dispatch_keys", "real_tensor", "_is_param")
         for name in names:
             yield from _plain(getattr(got, name, None), getattr(want, name, None), f"{where}: {name}")
-        if not _is_zero(got.storage_offset()):
+        if got.layout is not torch.strided or not _is_zero(got.storage_offset()):
             return  # torch's reader leaves the offset out
         nbytes = [_number(tensor.untyped_storage().nbytes()) for tensor in (got, want)]
         yield from _plain(nbytes[0], nbytes[1], f"{where}: storage")

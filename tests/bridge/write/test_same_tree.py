@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import torch
 import torch.utils._pytree as pytree
-from tests.bridge.write.trees import RECORDS, find_differences, names, our_file, torch_file, content, tree
+from tests.bridge.write.trees import RECORDS, content, find_differences, names, our_file, torch_file, tree
 from tests.bridge.zoo import zoo
 from tests.bridge.zoo.program import Program
 
@@ -75,14 +75,16 @@ def test_same_tree(program: Program) -> None:
     ours = our_file(live)
     if program.torch_saves:
         assert program.name in REFUSED_BY_TORCH
-        with pytest.raises(Exception):  # noqa: B017, PT011 (torch has no error family)
+        with pytest.raises(Exception):  # noqa: B017 (torch has no error family)
             torch_file(live)
         return
     theirs = torch_file(live)
-    found = [d for record in RECORDS for d in find_differences(tree(theirs, record), tree(ours, record), f"{record}: $")]
+    found = [
+        d for record in RECORDS for d in find_differences(tree(theirs, record), tree(ours, record), f"{record}: $")
+    ]
     expected = EXPECTED.get(program.name, {})
     unexpected = [d for d in found if not any(re.match(pattern, d.place) for pattern in expected.values())]
-    assert not unexpected, "first of {}: {}".format(len(unexpected), unexpected[0])
+    assert not unexpected, f"first of {len(unexpected)}: {unexpected[0]}"
     missing = [key for key, pattern in expected.items() if not any(re.match(pattern, d.place) for d in found)]
     assert not missing, f"listed in docs/differences.md and not found: {missing}"
     if not expected.keys() & {"T2", "T3", "T4"}:

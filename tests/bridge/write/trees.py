@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from pt2kit.bridge.save import save
 from torch.export import ExportedProgram
+
+from pt2kit.bridge.save import save
 
 RECORDS = (
     "models/model.json",

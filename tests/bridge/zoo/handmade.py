@@ -81,7 +81,9 @@ class Sketch:
         self.root.add_module(name, module)
         return self.graph.get_attr(name)
 
-    def program(self, results: Sequence[Node], tokens: int = 0) -> ExportedProgram:
+    def program(
+        self, results: Sequence[Node], tokens: int = 0, verifiers: Sequence[Any] = (TrainingIRVerifier,)
+    ) -> ExportedProgram:
         """The program; the first `tokens` results are effect tokens."""
         self.graph.output(tuple(results))
         outputs = [
@@ -104,7 +106,7 @@ class Sketch:
             module_call_graph=[entry],
             example_inputs=(args, {}),
             constants=self.constants,
-            verifiers=[TrainingIRVerifier],
+            verifiers=list(verifiers),
         )
 
     def _placeholder(self, name: str, value: Any) -> Node:

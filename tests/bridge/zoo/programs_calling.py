@@ -11,7 +11,7 @@ import torch.utils._pytree as pytree
 from tests.bridge.zoo.program import Program, Recipe
 from torch import nn
 
-Point = collections.namedtuple("Point", ["x", "y"])  # noqa: PYI024
+Point = collections.namedtuple("Point", ["x", "y"])
 
 
 @dataclasses.dataclass

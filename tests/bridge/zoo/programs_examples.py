@@ -32,6 +32,8 @@ def programs() -> list[Program]:
             continue
         for kind, strict in (("", False), ("__strict", True)):
             found.append(
-                Program(f"example_{name}{kind}", functools.partial(_export, case, strict), functools.partial(_calls, case))
+                Program(
+                    f"example_{name}{kind}", functools.partial(_export, case, strict), functools.partial(_calls, case)
+                )
             )
     return found

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from tests.bridge.zoo.handmade import Sketch, subgraph_of
 from tests.bridge.zoo.program import Program
+from torch._higher_order_ops.associative_scan import associative_scan_op
 from torch._higher_order_ops.auto_functionalize import auto_functionalized
 from torch._higher_order_ops.effects import with_effects
 from torch._higher_order_ops.hints_wrap import hints_wrapper
@@ -56,10 +57,21 @@ def regions() -> ExportedProgram:
     body = s.subgraph("wrap_body_0", subgraph_of(s, lambda x: (x.sin(),), [(2,)]))
     kept = s.call(tag_activation_checkpoint, (body, x), (s.fake(2),), use_reentrant=False, preserve_rng_state=True)
     hinted = s.subgraph("hints_body_0", subgraph_of(s, lambda x: (x.cos(),), [(2,)]))
-    hints = s.call(hints_wrapper, (hinted, (s.take(kept, 0),), {}), (s.fake(2),), hints={"level": 3, "name": "a", "f": 0.5})
+    hints = s.call(
+        hints_wrapper, (hinted, (s.take(kept, 0),), {}), (s.fake(2),), hints={"level": 3, "name": "a", "f": 0.5}
+    )
     single = s.subgraph("single_0", subgraph_of(s, lambda x: x.tan(), [(2,)]))
     last = s.call(wrap_with_set_grad_enabled, (False, single, s.take(hints, 0)), s.fake(2))
     return s.program([last])
+
+
+def scanned() -> ExportedProgram:
+    """The associative scan that a GPU would run."""
+    s = Sketch()
+    x = s.input("x", torch.randn(3, 2))
+    body = s.subgraph("associative_scan_combine_graph_0", subgraph_of(s, lambda a, b: [a * b], [(3, 2), (3, 2)]))
+    call = s.call(associative_scan_op, (body, [x], ()), (s.fake(3, 2),))
+    return s.program([s.take(call, 0)])
 
 
 def script_object() -> ExportedProgram:
@@ -125,10 +137,9 @@ def programs() -> list[Program]:
         Program("auto_functionalized_v1", functionalized),
         Program("run_const_graph", const_graph, calls(torch.ones(2), torch.ones(2))),
         Program("regions", regions),
+        Program("associative_scan_op", scanned),
         Program("script_object", script_object, calls(torch.ones(2, 4))),
         Program("repeated_results", repeated, calls(torch.arange(4.0)), torch_saves=twice),
         Program("unused_results", unused, calls(torch.arange(4.0)), torch_saves="a result that is None is used"),
         Program("shared_subgraph", shared_subgraph, calls(torch.arange(4.0))),
     ]
-
-

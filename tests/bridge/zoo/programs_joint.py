@@ -57,5 +57,7 @@ def programs() -> list[Program]:
     return [
         Program("joint", joint),
         Program("joint_dynamic", joint_dynamic),
-        Program("joint_second", joint_second, torch_saves="its check of a canonical form does not know the input's name"),
+        Program(
+            "joint_second", joint_second, torch_saves="its check of a canonical form does not know the input's name"
+        ),
     ]

@@ -102,6 +102,11 @@ class Asserts(nn.Module):
         return x.reshape(-1, 2, x.shape[1])
 
 
+class IntInput(nn.Module):
+    def forward(self, x, n):
+        return x[:n] * n
+
+
 class Windows(nn.Module):
     def forward(self, x):
         return x.unfold(0, 3, 2), x[::2], x[-2:], x.split(2, 1), torch.nn.functional.pad(x, (1, 1, 0, 0))
@@ -156,6 +161,8 @@ def recipes() -> list[Recipe]:
                dynamic_shapes=({0: auto}, None)),
         Recipe("sym_assert", Asserts, lambda: (torch.randn(6, 4),), dynamic_shapes=({0: auto, 1: auto},),
                variants=("plain", "decomp")),
+        Recipe("int_input", IntInput, lambda: (torch.randn(6, 2), 3), dynamic_shapes=({0: auto}, Dim.DYNAMIC),
+               more=lambda: [((torch.randn(6, 2), 4), {})]),
         Recipe("windows", Windows, matrix, dynamic_shapes=({0: auto},), variants=("plain", "decomp")),
         Recipe("interpolate", Interpolate, lambda: (torch.randn(1, 2, 6, 8),), dynamic_shapes=({2: auto, 3: auto},),
                variants=("plain", "decomp")),

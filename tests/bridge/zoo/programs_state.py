@@ -59,8 +59,7 @@ class Shared(nn.Module):
         self.register_buffer("row", self.a.weight.detach()[1])
 
     def forward(self, x):
-        y = self.b(self.a(x)) + self.first[0] + self.second[:3] + self.whole[:3] + self.bits[:3] + self.row
-        return y
+        return self.b(self.a(x)) + self.first[0] + self.second[:3] + self.whole[:3] + self.bits[:3] + self.row
 
 
 class Slices(nn.Module):
@@ -101,7 +100,9 @@ class Empty(nn.Module):
         self.weight = nn.Parameter(torch.zeros(0, 5))
 
     def forward(self, x):
-        return x + self.none.sum() + self.wide.sum() + self.part.sum() + self.whole.sum() + self.scalar + self.weight.sum()
+        return (
+            x + self.none.sum() + self.wide.sum() + self.part.sum() + self.whole.sum() + self.scalar + self.weight.sum()
+        )
 
 
 class Constants(nn.Module):
@@ -202,12 +203,15 @@ def recipes() -> list[Recipe]:
         Recipe("shared_weights", Shared, three, variants=ALL),
         Recipe("slices", Slices, lambda: (torch.randn(6),)),
         Recipe("strided_weights", Strided, lambda: (torch.randn(2, 3),), variants=("plain", "decomp")),
-        Recipe("empty_weights", Empty, three, flags={"torch_saves": "an empty view of a storage that no other name has whole"}),
+        Recipe("empty_weights", Empty, three,
+               flags={"torch_saves": "an empty view of a storage that no other name has whole"}),
         Recipe("constants", Constants, three, variants=ALL, flags={"torch_reads": "it knows no output that is a text"}),
         Recipe("frozen", Frozen, three),
         Recipe("unused", Unused, lambda: (torch.randn(2), torch.randn(2)), variants=("plain", "strict")),
-        Recipe("sparse_coo", functools.partial(Sparse, torch.Tensor.to_sparse), lambda: (torch.randn(3, 2),), flags=sparse),
-        Recipe("sparse_csr", functools.partial(Sparse, torch.Tensor.to_sparse_csr), lambda: (torch.randn(3, 2),), flags=sparse),
+        Recipe("sparse_coo", functools.partial(Sparse, torch.Tensor.to_sparse), lambda: (torch.randn(3, 2),),
+               flags=sparse),
+        Recipe("sparse_csr", functools.partial(Sparse, torch.Tensor.to_sparse_csr), lambda: (torch.randn(3, 2),),
+               flags=sparse),
         Recipe("conjugate", Conjugate, lambda: (torch.tensor([1j, 2 + 0j]),)),
     ]  # fmt: skip
 

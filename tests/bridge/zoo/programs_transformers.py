@@ -90,9 +90,7 @@ def vit() -> ExportedProgram:
 def t5() -> ExportedProgram:
     """An encoder and a decoder with cross attention and a tied embedding."""
     t = _transformers()
-    config = t.T5Config(
-        vocab_size=64, d_model=16, d_kv=8, d_ff=32, num_layers=2, num_heads=2, decoder_start_token_id=0
-    )
+    config = t.T5Config(vocab_size=64, d_model=16, d_kv=8, d_ff=32, num_layers=2, num_heads=2, decoder_start_token_id=0)
     model = Outputs(t.T5ForConditionalGeneration(config), ("logits",), use_cache=False)
     ids = _ids()["input_ids"]
     return torch.export.export(model, (), {"input_ids": ids, "decoder_input_ids": ids[:, :4]})

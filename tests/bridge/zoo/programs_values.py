@@ -35,7 +35,9 @@ class Dtypes(nn.Module):
 
 class Casts(nn.Module):
     def forward(self, x):
-        return x.to(torch.float8_e4m3fn).to(torch.float32) + x.to(torch.bfloat16).to(torch.float8_e5m2).to(torch.float32)
+        return x.to(torch.float8_e4m3fn).to(torch.float32) + x.to(torch.bfloat16).to(torch.float8_e5m2).to(
+            torch.float32
+        )
 
 
 class Infinities(nn.Module):
@@ -58,8 +60,9 @@ class Integers(nn.Module):
 class OptionalArguments(nn.Module):
     def forward(self, x):
         return (
-            x.sum(), x.sum(None), x.sum((0, 1), keepdim=True), x.mean(dim=[], dtype=torch.float64), x.roll([1, -1], [0, 1]),
-            x.permute(1, 0), x.expand(2, -1, -1), x.clamp(None, 1), x[:, None, 1:], x[[0, 1], :], x[..., torch.tensor([0, 2])],
+            x.sum(), x.sum(None), x.sum((0, 1), keepdim=True), x.mean(dim=[], dtype=torch.float64),
+            x.roll([1, -1], [0, 1]), x.permute(1, 0), x.expand(2, -1, -1), x.clamp(None, 1), x[:, None, 1:],
+            x[[0, 1], :], x[..., torch.tensor([0, 2])],
             torch.nn.functional.pad(x, [1, 2], value=None), x.squeeze(), x.std(0, correction=0), x.var((0,)),
         )  # fmt: skip
 
@@ -77,7 +80,12 @@ class Layouts(nn.Module):
         y = x.contiguous(memory_format=torch.channels_last)
         z = torch.empty_like(y, memory_format=torch.preserve_format).fill_(1)
         w = torch.zeros(2, dtype=torch.float64, layout=torch.strided, device="cpu", pin_memory=False)
-        return y, z.to(memory_format=torch.contiguous_format), w.to("cpu"), y.clone(memory_format=torch.contiguous_format)
+        return (
+            y,
+            z.to(memory_format=torch.contiguous_format),
+            w.to("cpu"),
+            y.clone(memory_format=torch.contiguous_format),
+        )
 
 
 class Foreach(nn.Module):
@@ -134,7 +142,8 @@ def recipes() -> list[Recipe]:
         Recipe("complex", Complex, lambda: (torch.tensor([1j, 2 + 0j]),), variants=("plain", "decomp")),
         Recipe("integers", Integers, lambda: (torch.tensor([1, -2]),)),
         Recipe("optional_arguments", OptionalArguments, matrix, variants=("plain", "strict", "decomp")),
-        Recipe("indexing", Indexing, lambda: (torch.randn(3, 3), torch.tensor([0, 2, 1])), variants=("plain", "decomp")),
+        Recipe("indexing", Indexing, lambda: (torch.randn(3, 3), torch.tensor([0, 2, 1])),
+               variants=("plain", "decomp")),
         Recipe("layouts", Layouts, lambda: (torch.randn(1, 2, 3, 4),), variants=("plain", "decomp")),
         Recipe("foreach", Foreach, two),
         Recipe("einsum", Einsum, two, variants=("plain", "decomp")),

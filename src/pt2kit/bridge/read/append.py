@@ -9,17 +9,14 @@ Source: `Graph.create_node` in torch/fx/graph.py, 2.13.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Any, Final
+from typing import Any
 
 from torch import fx
-
-NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+from torch.fx.immutable_collections import immutable_dict
 
 
 def append_call(
-    graph: fx.Graph, target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] = NOTHING, name: str | None = None
+    graph: fx.Graph, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None, name: str | None = None
 ) -> fx.Node:
     """Append a `call_function` node.
 
@@ -31,7 +28,7 @@ def append_call(
     """
     space = graph._graph_namespace
     own = space.create_name(graph._target_to_str(target) if name is None else name, None)
-    node = fx.Node(graph, own, "call_function", target, args, kwargs)  # type: ignore[arg-type]
+    node = fx.Node(graph, own, "call_function", target, args, kwargs or immutable_dict())  # type: ignore[arg-type]
     space.associate_name_with_obj(own, node)
     graph._insert(node)
     graph._find_nodes_lookup_table.insert(node)

@@ -7,6 +7,7 @@ run. Functions named in a `source_fn_stack` become live objects only where a clo
 from __future__ import annotations
 
 import operator
+import re
 import types
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -16,7 +17,7 @@ from torch.fx.traceback import NodeSource
 
 from pt2kit import traces
 from pt2kit.bridge.operators import resolve
-from pt2kit.bridge.read.operator_tables import SYMBOLIC
+from pt2kit.bridge.read.operator_tables import FUNCTIONS, SYMBOLIC
 from pt2kit.errors import OperatorError
 from pt2kit.traces import lenient
 
@@ -30,6 +31,11 @@ _NAMESPACES: Final[Mapping[str, Mapping[str, Any]]] = types.MappingProxyType(
                 torch.functional,
                 torch.nn.functional,
                 torch._C._nn,
+                torch._C._fft,
+                torch._C._linalg,
+                torch._C._nested,
+                torch._C._sparse,
+                torch._C._special,
                 torch.special,
                 torch.linalg,
                 torch.fft,
@@ -38,6 +44,7 @@ _NAMESPACES: Final[Mapping[str, Mapping[str, Any]]] = types.MappingProxyType(
         },
     }
 )
+_PACKET: Final = re.compile(r"torch\.ops\.([A-Za-z_]\w*)\.([A-Za-z_]\w*)", re.ASCII)
 _FUNCTIONS: Final = (type, types.FunctionType, types.BuiltinFunctionType)
 
 
@@ -63,7 +70,7 @@ class Metadata:
             text = texts.get(key)
             if text:
                 value = read(text)
-                if value is not None:
+                if value is not None or text == "null":
                     found[key] = value
         return found
 
@@ -90,17 +97,24 @@ class Metadata:
 
 def _find_function(text: str) -> Any:
     """The function or class of torch that a text names; else the text."""
-    if text in SYMBOLIC:
-        return SYMBOLIC[text]
+    if text in SYMBOLIC or text in FUNCTIONS:
+        return SYMBOLIC.get(text) or FUNCTIONS[text]
     if text.startswith("torch.ops."):
-        try:
-            found = resolve(text)
-        except OperatorError:
-            return text
-        return text if found is None else found.target
+        return _find_operator(text)
     namespace, _, name = text.rpartition(".")
     value = _NAMESPACES.get(namespace, {}).get(name)
     return value if isinstance(value, _FUNCTIONS) and not name.startswith("_") else text
+
+
+def _find_operator(text: str) -> Any:
+    packet = _PACKET.fullmatch(text)
+    if packet and torch._C._jit_get_operation(f"{packet[1]}::{packet[2]}")[0] is not None:
+        return getattr(getattr(torch.ops, packet[1]), packet[2])
+    try:
+        found = resolve(text)
+    except OperatorError:
+        return text
+    return text if found is None else found.target
 
 
 def _torch_function(text: str) -> tuple[str, ...]:

@@ -48,6 +48,7 @@ class PickledValues:
     """
 
     def __init__(self, where: str, tensors: Tensors, values: Values) -> None:
+        self.devices = tensors.devices
         self._where = where
         self._tensors = tensors
         self._values = values

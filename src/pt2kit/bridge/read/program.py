@@ -18,13 +18,14 @@ from torch.export import ExportedProgram
 from pt2kit import schema, traces
 from pt2kit import signature as twin
 from pt2kit.bridge.operators import resolve_all
+from pt2kit.bridge.read.adapt import adapt_named_tuples
 from pt2kit.bridge.read.declared_sizes import check_sizes
 from pt2kit.bridge.read.devices import Devices
 from pt2kit.bridge.read.graph import read_graph, read_subgraph
 from pt2kit.bridge.read.guards import check_guards
 from pt2kit.bridge.read.metadata import Metadata
-from pt2kit.bridge.read.module_calls import live_module_calls, parse_specs
 from pt2kit.bridge.read.missing import missing_classes, raise_missing
+from pt2kit.bridge.read.module_calls import live_module_calls, parse_specs
 from pt2kit.bridge.read.names import check_path
 from pt2kit.bridge.read.printing import check_printing
 from pt2kit.bridge.read.scope import Shared
@@ -33,7 +34,8 @@ from pt2kit.bridge.read.signature import live_signature
 from pt2kit.bridge.read.treespecs import TreeSpecs
 from pt2kit.bridge.read.uninitialised import check_initialised
 from pt2kit.bridge.read.values import Values
-from pt2kit.errors import GraphError, JsonError, SchemaError
+from pt2kit.bridge.scalars import LAYOUTS
+from pt2kit.errors import GraphError, JsonError, SchemaError, UnsupportedError
 from pt2kit.graph import graphs, indexes, leaves, node_label
 
 WHERE: Final = "$.graph_module"
@@ -54,8 +56,23 @@ class Payloads:
     example_inputs: tuple[tuple[Any, ...], dict[str, Any]] | None = None
 
 
-OpenPayloads = Callable[[Values, list[Any]], Payloads]
-"""What opens the payloads: given what makes fake tensors, and the live module call graph."""
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What opening the payloads needs to know of the program.
+
+    Args:
+        values: makes fake tensors.
+        in_spec: the live structure of the inputs.
+        sources: where its leaves are in the file's structure; None where the two are the same.
+    """
+
+    values: Values
+    in_spec: Any
+    sources: tuple[int | None, ...] | None
+
+
+OpenPayloads = Callable[[Context], Payloads]
+"""What opens the payloads."""
 
 
 def build_program(program: schema.ExportedProgram, devices: Devices, open_payloads: OpenPayloads) -> ExportedProgram:
@@ -80,10 +97,15 @@ def build_program(program: schema.ExportedProgram, devices: Devices, open_payloa
     for _ in indexes(program):
         pass
     signature = twin.from_schema(module)
+    parsed = parse_specs(module.module_call_graph, signature)
+    adapted = adapt_named_tuples(program)
+    if adapted.program is not program:
+        module = adapted.program.graph_module
+        signature = twin.from_schema(module)
+        parsed = parse_specs(module.module_call_graph, signature)
     verifiers = [_verifier(name) for name in program.verifiers]
     guards = check_guards(program.guards_code)
     specs = TreeSpecs({name: tuple(given.field_names) for name, given in module.treespec_namedtuple_fields.items()})
-    parsed = parse_specs(module.module_call_graph, signature)
     operators, missing = resolve_all(_targets(program))
     raise_missing(missing, specs.missing(parsed), missing_classes(program))
     for scope in graphs(program):
@@ -93,8 +115,8 @@ def build_program(program: schema.ExportedProgram, devices: Devices, open_payloa
     calls = live_module_calls(module.module_call_graph, parsed, specs)
     shapes = Shapes(program.range_constraints)
     values = Values(shapes, devices)
-    payloads = open_payloads(values, calls)
-    _check_payloads(signature, payloads)
+    payloads = open_payloads(Context(values, calls[0].signature.in_spec, adapted.sources))
+    _check_payloads(signature, payloads, module.graph)
     shared = Shared(operators, shapes, values, Metadata(), devices, payloads.constants, read_subgraph)
     names = [spec.arg.name for spec in signature.input_specs]
     built = read_graph(module.graph, shared, f"{WHERE}.graph", 0, names)
@@ -140,11 +162,12 @@ def _targets(program: schema.ExportedProgram) -> dict[str, str]:
     return places
 
 
-def _check_payloads(signature: twin.ExportGraphSignature, payloads: Payloads) -> None:
+def _check_payloads(signature: twin.ExportGraphSignature, payloads: Payloads, graph: schema.Graph) -> None:
     """Refuse a signature whose parameters, buffers and constants are not there, and names that cannot be attributes.
 
     Raises:
         GraphError: the first that is missing, in the wrong place, or of the wrong kind.
+        UnsupportedError: a tensor that is stored in one layout and declared in another.
     """
     for index, spec in enumerate(signature.input_specs):
         name = spec.target
@@ -152,6 +175,9 @@ def _check_payloads(signature: twin.ExportGraphSignature, payloads: Payloads) ->
             continue
         where = f"{WHERE}.signature.input_specs[{index}]"
         check_path(name, where)
+        _check_layout(
+            payloads.state_dict.get(name, payloads.constants.get(name)), graph.tensor_values.get(spec.arg.name), where
+        )
         stored = name in payloads.state_dict
         if spec.kind is twin.InputKind.PARAMETER:
             if not isinstance(payloads.state_dict.get(name), torch.nn.Parameter):
@@ -167,6 +193,11 @@ def _check_payloads(signature: twin.ExportGraphSignature, payloads: Payloads) ->
             )
     for name in (*payloads.state_dict, *payloads.constants):
         check_path(name, "payload names")
+
+
+def _check_layout(value: Any, meta: schema.TensorMeta | None, where: str) -> None:
+    if isinstance(value, torch.Tensor) and meta is not None and value.layout is not LAYOUTS.get(meta.layout):
+        raise UnsupportedError(f"{where}: layout: expected {meta.layout.name} as in the graph, got {value.layout}")
 
 
 def _module_metadata(module: schema.GraphModule) -> Mapping[str, Any]:

@@ -8,7 +8,9 @@ with anything else in them are left out: a program runs without.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections import OrderedDict
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
 from typing import Any, Final
 
 from torch.utils import _pytree as pytree
@@ -16,7 +18,9 @@ from torch.utils import _pytree as pytree
 from pt2kit import treespec
 from pt2kit.archive import pickle_values as data
 from pt2kit.archive.pickled import globals_in, read_payload
-from pt2kit.bridge.read.pickled_values import PickledValues
+from pt2kit.bridge.read.pickled_values import MAX_DEPTH, PickledValues
+from pt2kit.bridge.read.treespecs import find_enum
+from pt2kit.bridge.read.trusted import load_trusted_inputs
 from pt2kit.errors import Pt2Error
 from pt2kit.treespec import FieldTable, TreeSpec
 from pt2kit.treespec.kinds import NAMEDTUPLE
@@ -24,35 +28,52 @@ from pt2kit.treespec.kinds import NAMEDTUPLE
 _LOG: Final = logging.getLogger(__name__)
 
 
-def read_sample_inputs(
-    payload: memoryview,
-    where: str,
-    stored: TreeSpec,
-    fields: FieldTable,
-    live: pytree.TreeSpec,
-    values: PickledValues,
-    sources: Sequence[int | None] | None = None,
-) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
-    """The example inputs of a program.
+@dataclass(frozen=True, slots=True)
+class StoredInputs:
+    """The sample inputs as the file has them.
 
     Args:
         payload: the record; it may be empty.
         where: its name, for messages.
-        stored: the `in_spec` of the file.
-        fields: its named-tuple field table.
-        live: the same structure with the classes of this process.
+        in_spec: their structure.
+        fields: the fields of the named tuples in it.
+        trust: globals whose objects may be rebuilt by unpickling.
+    """
+
+    payload: memoryview
+    where: str
+    in_spec: TreeSpec
+    fields: FieldTable
+    trust: Set[str] = frozenset()
+
+
+def read_sample_inputs(
+    stored: StoredInputs, live: pytree.TreeSpec, sources: Sequence[int | None] | None, values: PickledValues
+) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+    """The example inputs of a program.
+
+    Args:
+        stored: what the file has.
+        live: their structure in the classes of this process.
+        sources: for each leaf of `live` the leaf of the stored structure that it is, None for one that the file does
+            not have; None where the two are the same.
         values: makes live values.
-        sources: for each leaf of `live` the leaf of `stored` that it is, None for one that the file does not have; None
-            where they are the same.
 
     Returns:
         Arguments and keyword arguments, or None where there are none, or none that can be rebuilt (the log says why).
     """
-    if not payload:
+    if not stored.payload:
         return None
+    where = stored.where
     try:
-        described = read_payload(payload, where, trust=frozenset(globals_in(payload, where)))
-        leaves = treespec.flatten(described, stored, where, fields=fields, expand=_Expand(stored, where, fields))
+        trusted = (
+            None if sources is not None else load_trusted_inputs(stored.payload, where, stored.trust, values.devices)
+        )
+        if isinstance(trusted, tuple) and len(trusted) == 2:
+            return trusted
+        described = _plain_keys(read_payload(stored.payload, where, trust=frozenset(globals_in(stored.payload, where))))
+        expand = _Expand(stored.in_spec, where, stored.fields)
+        leaves = treespec.flatten(described, stored.in_spec, where, fields=stored.fields, expand=expand)
         made = [values.live(leaf) for leaf in leaves]
     except Pt2Error as error:
         _LOG.warning("sample inputs are left out: %s", error)
@@ -61,6 +82,28 @@ def read_sample_inputs(
         made = [None if source is None else made[source] for source in sources]
     args, kwargs = pytree.tree_unflatten(made, live)
     return args, kwargs
+
+
+def _plain_keys(value: Any, depth: int = 0) -> Any:
+    """The same description, with the enum members among the keys of dicts as tree specs have them."""
+    if depth > MAX_DEPTH:
+        return value
+    if isinstance(value, dict):
+        items = [(_key(key), _plain_keys(item, depth + 1)) for key, item in value.items()]
+        return OrderedDict(items) if isinstance(value, OrderedDict) else dict(items)
+    if type(value) in (list, tuple):
+        return type(value)(_plain_keys(item, depth + 1) for item in value)
+    return value
+
+
+def _key(key: Any) -> Any:
+    """An enum member is pickled as a call of its class with its value."""
+    if isinstance(key, data.Opaque) and len(key.args) == 1:
+        fqn = f"{key.cls.module}:{key.cls.name}"
+        for member in find_enum(fqn) or ():
+            if type(member.value) is type(key.args[0]) and member.value == key.args[0]:
+                return treespec.EnumKey(fqn, member.name)
+    return key
 
 
 class _Expand:

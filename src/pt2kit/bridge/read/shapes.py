@@ -55,7 +55,8 @@ class Shapes:
         self.pending: set[sympy.Symbol] = set()
         """Unbacked symbols that occurred in the graph at hand and that no value in it has been found to define."""
         self._ranges = {name: _range(name, given, where) for name, given in ranges.items()}
-        self._symbols: dict[str, sympy.Symbol] = {}
+        self._derived = {name for name in ranges if not name.isidentifier()}
+        self._symbols: dict[str, sympy.Basic] = {}
         self._built: dict[tuple[str, str], sympy.Basic] = {}
         self._made: dict[tuple[str, str, Any], Any] = {}
         self._count_unbacked()
@@ -124,6 +125,8 @@ class Shapes:
             built = to_sympy(tree, where)
             for symbol in free_symbols(tree):
                 self._note_symbol(symbol.name, sympy.Symbol(symbol.name, **dict(symbol.assumptions)), where)
+            if self._derived:
+                self._note_derived(built)
             self._built[key] = built
         return self._built[key]
 
@@ -143,6 +146,14 @@ class Shapes:
         if given is not None:
             self.env._update_var_to_range(symbol, given, ValueRangesSLoc(_ORIGIN, _ORIGIN))
         self.env.var_to_stack[symbol] = CapturedTraceback.extract(skip=1)
+
+    def _note_derived(self, built: sympy.Basic) -> None:
+        """Export gives ranges for expressions too ("2*s0"); they are known by their text."""
+        for part in sympy.postorder_traversal(built):
+            name = str(part)
+            if name in self._derived and name not in self._symbols:
+                self._symbols[name] = part
+                self.env._update_var_to_range(part, self._ranges[name], ValueRangesSLoc(_ORIGIN, _ORIGIN))
 
     def _note_hint(self, kind: str, built: sympy.Basic, hint: Any, where: str) -> Any:
         """Tell the ShapeEnv the value an expression had in the example; gives the hint that a new node may carry."""

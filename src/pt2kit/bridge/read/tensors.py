@@ -48,7 +48,7 @@ class Tensors:
     """
 
     def __init__(self, devices: Devices, archive: Archive, mapping: mmap.mmap | None = None) -> None:
-        self._devices = devices
+        self.devices = devices
         self._archive = archive
         self._mapping = mapping
         self._unverified = VERIFIED_BYTES
@@ -62,7 +62,7 @@ class Tensors:
             UnsupportedError: a device that is not there.
             Pt2Error: the record cannot be read.
         """
-        device = self._devices.find(view.device, view.where)
+        device = self.devices.find(view.device, view.where)
         dtype = DTYPES[view.dtype]
         storage = self._storage(view.storage, device, view)
         tensor = torch.empty(0, dtype=dtype, device=device)

@@ -83,7 +83,7 @@ class TreeSpecs:
                     yield f"the factory {factory} of a defaultdict"
             if node.type in MAPPINGS:
                 for key in treespec.mapping_keys(node, where):
-                    if isinstance(key, treespec.EnumKey) and _find_enum(key.fqn) is None:
+                    if isinstance(key, treespec.EnumKey) and find_enum(key.fqn) is None:
                         yield f"the enum class {key.fqn}"
 
     def named_tuple(self, name: str, where: str) -> Any:
@@ -156,7 +156,7 @@ def _live_context(value: Any, where: str) -> Any:
 def _live_key(key: object, where: str) -> object:
     if not isinstance(key, treespec.EnumKey):
         return key
-    found = _find_enum(key.fqn)
+    found = find_enum(key.fqn)
     if found is None or key.name not in found.__members__:
         raise UnsupportedError(
             f"{where}: expected the enum member {key!r} to be known here: import its module before loading"
@@ -164,7 +164,7 @@ def _live_key(key: object, where: str) -> object:
     return found[key.name]
 
 
-def _find_enum(fqn: str) -> type[Enum] | None:
+def find_enum(fqn: str) -> type[Enum] | None:
     """The enum class of that name among those that are defined already."""
     todo: list[type[Enum]] = [Enum]
     while todo:

@@ -12,12 +12,13 @@ import pickle
 import sys
 import types
 import zipfile
-from collections.abc import Set
+from collections.abc import Callable, Set
 from typing import Any, Final
 
 import torch
 
 from pt2kit.archive.pickled import globals_in, is_plain
+from pt2kit.bridge.read.devices import Devices
 from pt2kit.bridge.read.pickled_values import FAKE_TENSOR
 from pt2kit.errors import PayloadError, Pt2Error, UnsupportedError
 from pt2kit.tensors import OpaquePayload
@@ -26,18 +27,19 @@ _SCRIPT_PREFIX: Final = "__torch__."
 _SHOWN: Final = 20
 
 
-def load_trusted(payload: OpaquePayload, trust: Set[str]) -> Any:
+def load_trusted(payload: OpaquePayload, trust: Set[str], devices: Devices | None = None) -> Any:
     """The object that a payload stands for.
 
     Args:
         payload: a pickled tensor, a script object or a Python object.
         trust: "package.Class", "package.function", for script objects "__torch__.torch.classes.namespace.Class".
+        devices: where tensors in it go; where they were by default.
 
     Raises:
         UnsupportedError: it refers to globals that are neither plain data nor in `trust`; all are named.
         PayloadError: it cannot be rebuilt.
     """
-    names = script_classes(payload) if payload.kind == "torchbind" else _globals(payload)
+    names = script_classes(payload) if payload.kind == "torchbind" else globals_of(payload)
     refused = [name for name in names if name not in trust and not (is_plain(name) or name == FAKE_TENSOR)]
     if refused or not names and payload.kind == "torchbind":
         shown = ", ".join(refused[:_SHOWN]) or "no class that can be told"
@@ -48,16 +50,47 @@ def load_trusted(payload: OpaquePayload, trust: Set[str]) -> Any:
             rule="P15",
         )
     data = bytes(payload.buffer())
+    if payload.kind == "torchbind":
+        return _run(payload.where, lambda: torch._C._pickle_load_obj(data))
+    if payload.kind == "pickle":
+        return _run(payload.where, lambda: _torch_load(data, trust, devices))
+    return _run(payload.where, lambda: _unpickler(trust)(io.BytesIO(data)).load())
+
+
+def load_trusted_inputs(payload: memoryview, where: str, trust: Set[str], devices: Devices) -> Any:
+    """The sample inputs as they were pickled, if everything in them is plain or trusted; else None.
+
+    Args:
+        payload: a torch.save file.
+        where: its record, for messages.
+        trust: as in `load_trusted`.
+        devices: where its tensors go.
+
+    Raises:
+        PayloadError: it cannot be rebuilt.
+        Pt2Error: it cannot be looked through.
+    """
+    foreign = {name for name in globals_in(payload, where) if not is_plain(name)}
+    if not foreign or not foreign <= trust:
+        return None
+    return _run(where, lambda: _torch_load(bytes(payload), trust, devices))
+
+
+def _torch_load(data: bytes, trust: Set[str], devices: Devices | None = None) -> Any:
+    def place(storage: Any, location: str) -> Any:
+        device = torch.device(location) if devices is None else devices.move(torch.device(location))
+        return torch.serialization.default_restore_location(storage, str(device))
+
+    return torch.load(io.BytesIO(data), map_location=place, weights_only=False, pickle_module=_module(trust))
+
+
+def _run(where: str, rebuild: Callable[[], Any]) -> Any:
     try:
-        if payload.kind == "torchbind":
-            return torch._C._pickle_load_obj(data)
-        if payload.kind == "pickle":
-            return torch.load(io.BytesIO(data), weights_only=False, pickle_module=_module(trust))
-        return _unpickler(trust)(io.BytesIO(data)).load()
+        return rebuild()
     except Pt2Error:
         raise
     except Exception as error:  # noqa: BLE001 - whatever the caller's own classes raise
-        raise PayloadError(f"{payload.where}: expected an object that can be rebuilt, got: {error}") from error
+        raise PayloadError(f"{where}: expected an object that can be rebuilt, got: {error}") from error
 
 
 def script_classes(payload: OpaquePayload) -> tuple[str, ...]:
@@ -79,7 +112,12 @@ def script_classes(payload: OpaquePayload) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def _globals(payload: OpaquePayload) -> tuple[str, ...]:
+def globals_of(payload: OpaquePayload) -> tuple[str, ...]:
+    """What a pickled payload refers to.
+
+    Raises:
+        UnsupportedError: it is no pickle.
+    """
     try:
         return payload.globals()
     except Pt2Error as error:

@@ -18,12 +18,13 @@ from torch._subclasses.fake_tensor import FakeTensor
 from pt2kit import schema
 from pt2kit.bridge.read.devices import Devices
 from pt2kit.bridge.read.shapes import Shapes
-from pt2kit.bridge.scalars import DTYPES
+from pt2kit.bridge.scalars import DTYPES, LAYOUTS
 from pt2kit.errors import GraphError, UnsupportedError
 
 MAX_NUMBER: Final = (1 << 63) - 1
 """The largest size, stride or offset that torch counts."""
 
+_SPARSE: Final = frozenset((schema.Layout.SparseCoo, schema.Layout.SparseCsr, schema.Layout.SparseCsc))
 _META: Final = torch.device("meta")
 _RESIZE: Final = torch.ops.inductor.resize_storage_bytes_.default
 
@@ -74,6 +75,8 @@ class Values:
             UnsupportedError: a layout or device that cannot be faked.
             ExpressionError: a size that cannot be read.
         """
+        if meta.layout is not schema.Layout.Strided:
+            return self._sparse(meta, where)
         device = meta.device
         key = (
             meta.dtype,
@@ -92,8 +95,6 @@ class Values:
         return _from_template(template)
 
     def _template(self, meta: schema.TensorMeta, where: str) -> _Template:
-        if meta.layout != schema.Layout.Strided:
-            raise UnsupportedError(f"{where}: layout: expected Strided, got {meta.layout.name}, which has no fake form")
         if meta.dtype not in DTYPES:
             raise UnsupportedError(f"{where}: dtype: expected an element type of torch, got {meta.dtype.name}")
         if len(meta.sizes) != len(meta.strides):
@@ -121,6 +122,24 @@ class Values:
         return _Template(
             elem, device, meta.requires_grad, dict(made.__dict__), None if static else nbytes, nbytes if static else 0
         )
+
+    def _sparse(self, meta: schema.TensorMeta, where: str) -> torch.Tensor:
+        """A fake sparse tensor without elements: the file does not say how many it has."""
+        if meta.layout not in _SPARSE or meta.dtype not in DTYPES:
+            raise UnsupportedError(f"{where}: layout: expected one that has a fake form, got {meta.layout.name}")
+        sizes = self._numbers(meta.sizes, f"{where}: sizes")
+        device = self._devices.find(meta.device, where)
+        try:
+            with self._shapes.mode:
+                return torch.empty(
+                    sizes,
+                    dtype=DTYPES[meta.dtype],
+                    layout=LAYOUTS[meta.layout],
+                    device=device,
+                    requires_grad=meta.requires_grad,
+                )
+        except (RuntimeError, AssertionError, TypeError) as error:
+            raise UnsupportedError(f"{where}: expected a tensor that torch can describe, got: {error}") from error
 
     def _numbers(self, values: Sequence[schema.SymInt], where: str) -> list[Any]:
         numbers = [self._shapes.integer(value, where) for value in values]

@@ -1,0 +1,18 @@
+"""Program -> the same program in the format's normal form, whatever its nodes' order and its values' names were.
+
+- `canonicalize`: the normal form of a program.
+- `encode_value`, `encode_graph_value`, `graph_digest`: bytes and hashes that are the same wherever they are made.
+- `sort_inputs`: where the inputs of a graph go.
+
+    program.py   inputs, outputs, signature, everything that is a set
+    form.py      one graph and its subgraphs
+    order.py     the order of nodes;  labels.py, symmetry.py: what breaks its ties
+    facts.py     the graph as numbers;  values.py: arguments;  effects.py: nodes that write;  encoding.py: bytes
+"""
+
+from pt2kit.canonical.effects import writes
+from pt2kit.canonical.encoding import encode_value
+from pt2kit.canonical.form import encode_graph_value, graph_digest
+from pt2kit.canonical.program import canonicalize, sort_inputs
+
+__all__ = ["canonicalize", "encode_graph_value", "encode_value", "graph_digest", "sort_inputs", "writes"]

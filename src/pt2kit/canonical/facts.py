@@ -1,0 +1,164 @@
+"""A graph -> what the order of its nodes depends on, as numbers: which value each argument uses, which node defines it.
+
+Values are numbered: the graph's inputs first, in the order they are given, then the results of the nodes as stored. The
+nodes may be stored in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, NoReturn
+
+from pt2kit import schema
+from pt2kit.canonical.values import slots
+from pt2kit.errors import GraphError
+from pt2kit.graph import ValueKind, references, tables
+from pt2kit.graph.arguments import graph_arguments
+from pt2kit.graph.rules import show
+
+NO_VALUE: Final = -1
+"""Stands where an argument holds a constant, or a custom object that the archive's constants hold."""
+
+NO_NODE: Final = -1
+"""Stands where a value comes from outside: a graph input."""
+
+Slots = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What there is to know of one graph's values.
+
+    Args:
+        graph: the graph; shared, not copied.
+        where: its place, for messages.
+        names: value -> its name.
+        kinds: value -> what it is.
+        definers: value -> the number of the node that defines it; `NO_NODE` for a graph input.
+        inputs: node -> its arguments: name, and the values in its slots (`NO_VALUE` where there is none).
+        results: node -> the values it defines.
+        outputs: the values that the graph returns.
+        externals: names of custom objects that nothing in the graph defines.
+    """
+
+    graph: schema.Graph
+    where: str
+    names: list[str]
+    kinds: list[ValueKind]
+    definers: list[int]
+    inputs: list[tuple[tuple[str, Slots], ...]]
+    results: list[Slots]
+    outputs: Slots
+    externals: frozenset[str]
+
+
+def collect(
+    graph: schema.Graph, inputs: Sequence[schema.Argument], outputs: Sequence[schema.Argument], where: str
+) -> Facts:
+    """Number the values of a graph.
+
+    Args:
+        graph: a graph; its subgraphs are not entered.
+        inputs, outputs: its inputs and outputs, in the order that they are to have.
+        where: its place, for messages.
+
+    Raises:
+        GraphError: a value is defined twice (G2), has no entry in the value tables (G3), or is not defined at all (G1).
+        LimitError: dicts of arguments nest too deep (G11).
+
+    Cost: linear in the arguments.
+    """
+    return _Collector(graph, where).run(inputs, outputs)
+
+
+class _Collector:
+    def __init__(self, graph: schema.Graph, where: str) -> None:
+        self.graph = graph
+        self.where = where
+        self.tables = tables(graph)
+        self.numbers: dict[str, int] = {}
+        self.names: list[str] = []
+        self.kinds: list[ValueKind] = []
+        self.definers: list[int] = []
+        self.externals: set[str] = set()
+
+    def run(self, inputs: Sequence[schema.Argument], outputs: Sequence[schema.Argument]) -> Facts:
+        nodes = self.graph.nodes
+        for position, argument in enumerate(inputs):
+            self._define(argument, None, position)
+        for position, argument in enumerate(outputs):
+            refuse_subgraph(argument, place(self.where, "outputs", None, position))
+        results = [
+            tuple(value for position, output in enumerate(node.outputs) for value in self._define(output, n, position))
+            for n, node in enumerate(nodes)
+        ]
+        used = [
+            tuple((named.name, self._use(named.arg, n, position)) for position, named in enumerate(node.inputs))
+            for n, node in enumerate(nodes)
+        ]
+        returned = tuple(
+            value for position, output in enumerate(outputs) for value in self._use(output, None, position)
+        )
+        externals = frozenset(self.externals)
+        return Facts(self.graph, self.where, self.names, self.kinds, self.definers, used, results, returned, externals)
+
+    def _define(self, argument: schema.Argument, node: int | None, position: int) -> list[int]:
+        found = []
+        refuse_subgraph(argument, place(self.where, "outputs" if node is not None else "inputs", node, position))
+        for name, kind, _ in references(argument):
+            if name in self.numbers:
+                self._refuse("G2", f"expected a name that is not taken, got {show(name)} again", node, position)
+            if name not in self.tables[kind]:
+                self._refuse("G3", f"expected an entry for {show(name)} in {kind}_values, got none", node, position)
+            found.append(len(self.names))
+            self.numbers[name] = len(self.names)
+            self.names.append(name)
+            self.kinds.append(kind)
+            self.definers.append(NO_NODE if node is None else node)
+        return found
+
+    def _use(self, argument: schema.Argument, node: int | None, position: int) -> Slots:
+        numbers = self.numbers
+        return tuple(
+            [
+                NO_VALUE
+                if name is None
+                else numbers[name]
+                if name in numbers
+                else self._external(argument, name, node, position)
+                for name in slots(argument)
+            ]
+        )
+
+    def _external(self, argument: schema.Argument, name: str, node: int | None, position: int) -> int:
+        """What stands for a name that nothing defines: a custom object may be one of the archive's constants."""
+        if not any(reference.name == name and reference.kind == "custom_obj" for reference in references(argument)):
+            raise GraphError(
+                f"{place(self.where, 'inputs' if node is not None else 'outputs', node, position)}: expected the name "
+                f"of a graph input or of a node's result, got {show(name)}, which nothing defines",
+                rule="G1",
+            )
+        self.externals.add(name)
+        return NO_VALUE
+
+    def _refuse(self, rule: str, message: str, node: int | None, position: int) -> NoReturn:
+        side = "outputs" if node is not None else "inputs"
+        raise GraphError(f"{place(self.where, side, node, position)}: {message}", rule=rule)
+
+
+def place(where: str, side: str, node: int | None, position: int) -> str:
+    """The place of an argument of a node, or of the graph itself (then in normal form), for messages."""
+    owner = where if node is None else f"{where}.nodes[{node}]"
+    return f"{owner}.{side}[{position}]"
+
+
+def refuse_subgraph(argument: schema.Argument, where: str) -> None:
+    """Check that an argument carries no subgraph where only values and constants may be.
+
+    Raises:
+        GraphError: it does (G10).
+        LimitError: dicts of arguments nest too deep (G11).
+    """
+    if graph_arguments(argument):
+        raise GraphError(f"{where}: expected values or constants, got a subgraph", rule="G10")

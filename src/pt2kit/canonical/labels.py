@@ -1,0 +1,79 @@
+"""A graph -> a number for each node that depends on neither names nor the order in which nodes are stored.
+
+Nodes from which an output can be reached are numbered on a walk from the outputs back: outputs in order, for each value
+the node that defines it, unless it has a number, then that node's arguments in order, and so on, depth first. Arguments
+and outputs have an order, so this walk is the same for every way to write the program down: these numbers are exact.
+
+The other nodes (checks, writes in place, what nobody uses) come after them, in the order that `symmetry` finds for
+things whose colour is: the part of the program they stand in, what they are (`content`), and for each slot of their
+arguments the graph input, the numbered node's result, or the place of a result of another such node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pt2kit.canonical.facts import NO_NODE, NO_VALUE, Facts
+from pt2kit.canonical.symmetry import Edge, order
+
+Colour = tuple[int, bytes, tuple[tuple[int, int, int], ...]]
+
+
+def labels(facts: Facts, content: Callable[[int], bytes], parts: Sequence[int]) -> list[int]:
+    """Number the nodes of a graph.
+
+    Args:
+        facts: the graph.
+        content: node -> what it is, without names; asked for nodes that lead to no output.
+        parts: node -> the part of the program it stands in, where the order of parts is fixed.
+
+    Returns:
+        node -> its number; no two are equal.
+
+    Cost: linear where every node leads to an output; see `symmetry` for others.
+    """
+    numbered = _from_outputs(facts)
+    numbers = [-1] * len(facts.results)
+    for number, node in enumerate(numbered):
+        numbers[node] = number
+    if len(numbered) < len(numbers):
+        for number, node in enumerate(_others(facts, content, parts, numbers), len(numbered)):
+            numbers[node] = number
+    return numbers
+
+
+def _from_outputs(facts: Facts) -> list[int]:
+    """The nodes that lead to an output, in the order of the walk."""
+    found: dict[int, None] = {}
+    stack = list(reversed(facts.outputs))
+    while stack:
+        value = stack.pop()
+        node = NO_NODE if value == NO_VALUE else facts.definers[value]
+        if node != NO_NODE and node not in found:
+            found[node] = None
+            stack += [used for _, slots in reversed(facts.inputs[node]) for used in reversed(slots)]
+    return list(found)
+
+
+def _others(facts: Facts, content: Callable[[int], bytes], parts: Sequence[int], numbers: Sequence[int]) -> list[int]:
+    """The nodes without a number, in an order of their own."""
+    results = {value: place for values in facts.results for place, value in enumerate(values)}
+    colours: dict[int, Colour] = {}
+    edges: list[Edge] = []
+    for node, inputs in enumerate(facts.inputs):
+        if numbers[node] >= 0:
+            continue
+        seen: list[tuple[int, int, int]] = []
+        for slot, value in enumerate(value for _, slots in inputs for value in slots):
+            definer = NO_NODE if value == NO_VALUE else facts.definers[value]
+            if value == NO_VALUE:
+                seen.append((0, 0, 0))
+            elif definer == NO_NODE:
+                seen.append((1, value, 0))
+            elif numbers[definer] >= 0:
+                seen.append((2, numbers[definer], results[value]))
+            else:
+                seen.append((3, 0, results[value]))
+                edges.append((node, slot, definer, results[value]))
+        colours[node] = (parts[node], content(node), tuple(seen))
+    return order(colours, edges)

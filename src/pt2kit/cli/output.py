@@ -1,0 +1,54 @@
+"""Lines and values -> standard output: text in colour on a terminal and plain in a pipe, or JSON."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from pt2kit.cli.colours import colour, wants_colour
+
+
+class OutputClosed(Exception):
+    """The reader of standard output went away: `pt2 show … | head`. Not an OSError, which click answers itself."""
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines. Whatever they hold, no control character comes out.
+
+    Raises:
+        OutputClosed: nobody reads them any more.
+    """
+    from pt2kit.text.names import printable
+
+    coloured = sys.stdout is not None and wants_colour(sys.stdout)
+    for line in lines:
+        safe = line if line.isprintable() else printable(line, len(line))
+        _write(f"{colour(safe) if coloured else safe}\n")
+
+
+def print_json(value: Any) -> None:
+    """Print a value as indented JSON, in UTF-8 whatever the terminal's encoding is.
+
+    Raises:
+        OutputClosed: nobody reads it any more.
+    """
+    from pt2kit import codec
+
+    data = codec.encode_indented(value) + b"\n"
+    binary = getattr(sys.stdout, "buffer", None)
+    if binary is None:
+        _write(data.decode())
+        return
+    try:
+        binary.write(data)
+    except BrokenPipeError:
+        raise OutputClosed from None
+
+
+def _write(text: str) -> None:
+    try:
+        if sys.stdout is not None:
+            sys.stdout.write(text)
+    except BrokenPipeError:
+        raise OutputClosed from None

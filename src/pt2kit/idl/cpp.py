@@ -1,0 +1,219 @@
+"""A field table -> a C++17 header: a struct per type, reading from and writing to JSON on nlohmann/json.
+
+    struct       a struct; keys of newer minors that it does not know are kept in `unknown` and written back
+    union        a struct around a `std::variant`, with a getter and a maker for each arm
+    list, dict   `std::vector`, and a vector of pairs in the order of the file
+    null         `std::optional`
+    integer      `std::int64_t`; a number beyond that is refused with its place
+
+The part that is the same for every version is `cpp_prelude.h`.
+"""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+
+from pt2kit.errors import UnsupportedError
+from pt2kit.idl.proto import enum_numbers
+from pt2kit.idl.table import Definition, Field, Table, as_written, default_value
+from pt2kit.idl.text import banner, comment, safe_name, since_note, version_suffix
+from pt2kit.idl.typetext import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type, inner_types
+
+_SCALARS = {"int": "std::int64_t", "float": "double", "str": "std::string", "bool": "bool", "bytes": "Base64"}
+_INCLUDES = (
+    "algorithm array cmath cstdint limits optional set stdexcept string string_view tuple utility variant vector"
+).split()
+_RESERVED = frozenset(
+    "alignas alignof and asm auto bool break case catch char class const continue default delete do double else enum "
+    "explicit export extern false float for friend goto if inline int long mutable namespace new noexcept not nullptr "
+    "operator or private protected public register return short signed sizeof static struct switch template this throw "
+    "true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor unknown".split()
+)
+
+
+def emit(types: Table) -> str:
+    """Write a table as one header.
+
+    Raises:
+        UnsupportedError: a type contains itself other than in a list or a dict.
+    """
+    table = as_written(types)
+    ordered = _by_containment(table)
+    suffix = version_suffix(types.version)
+    prelude = (files("pt2kit.idl") / "cpp_prelude.h").read_text(encoding="utf-8")
+    lines = [f"// {line}" for line in banner(types, "cpp")[:2]]
+    lines += ["#pragma once", "", *(f"#include <{name}>" for name in _INCLUDES), "", "#include <nlohmann/json.hpp>", ""]
+    lines += [f"namespace pt2::{suffix} {{", ""]
+    lines += [f"inline constexpr const char* schema_version = {json.dumps(types.version)};"]
+    lines += ["/// Whether unions hold every key, null except for one; otherwise they hold exactly one key."]
+    lines += [f"inline constexpr bool null_unions = {str(table.null_unions).lower()};", "", prelude]
+    lines += [f"struct {each.name};" for each in ordered if each.kind != "enum"]
+    for definition in ordered:
+        lines += ["", *comment("///", definition.doc), *_declaration(definition, table)]
+    for definition in ordered:
+        if definition.kind != "enum":
+            lines += ["", *_prototypes(definition)]
+    for definition in ordered:
+        lines += ["", *_functions(definition)]
+    # Two versions can be in one program; `pt2::Graph` is then ambiguous and `pt2::v8_20::Graph` is not.
+    return "\n".join([*lines, "", "}", "", f"namespace pt2 {{ using namespace {suffix}; }}", ""])
+
+
+def _by_containment(table: Table) -> list[Definition]:
+    """The definitions, each after those it contains; a list or a dict does not contain its items."""
+    ordered: dict[str, Definition] = {}
+    for first in table.definitions:
+        trail: list[str] = [first.name]
+        while trail:
+            definition = table.by_name[trail[-1]]
+            missing = [name for field in definition.fields for name in _contained(field.type) if name not in ordered]
+            if not missing:
+                ordered[trail.pop()] = definition
+            elif missing[0] in trail:
+                cycle = " in ".join([missing[0], *reversed(trail[trail.index(missing[0]) :])])
+                raise UnsupportedError(f"C++: expected types that contain themselves only in lists or dicts, got {cycle}")
+            else:
+                trail.append(missing[0])
+    return list(ordered.values())
+
+
+def _contained(kind: Type) -> list[str]:
+    match kind:
+        case Ref(name):
+            return [name]
+        case ListOf() | DictOf():
+            return []
+        case _:
+            return [name for inner in inner_types(kind) for name in _contained(inner)]
+
+
+def cpp_type(kind: Type) -> str:
+    """The C++ spelling of a type."""
+    match kind:
+        case Scalar(name):
+            return _SCALARS[name]
+        case Ref(name):
+            return name
+        case ListOf(item):
+            return f"std::vector<{cpp_type(item)}>"
+        case DictOf(value):
+            return f"Dict<{cpp_type(value)}>"
+        case Nullable(inner):
+            return f"std::optional<{cpp_type(inner)}>"
+        case TupleOf(()):
+            return "EmptyTuple"
+        case TupleOf(inners):
+            return f"std::tuple<{', '.join(map(cpp_type, inners))}>"
+        case AnyOf(inners):
+            return f"std::variant<{', '.join(map(cpp_type, inners))}>"
+
+
+def _name(name: str) -> str:
+    return safe_name(name, _RESERVED)
+
+
+def _declaration(definition: Definition, table: Table) -> list[str]:
+    name = definition.name
+    if definition.kind == "enum":
+        numbers = enum_numbers(definition)
+        rows = [_noted(f"  {_name(each.name)} = {numbers[each.name]},", each.since, table) for each in definition.values]
+        return [f"enum class {name} : std::int64_t {{", *rows, "};"]
+    if definition.kind == "struct":
+        rows = [_noted(f"  {_member(field, table)};", field.since, table) for field in definition.fields]
+        return [f"struct {name} {{", *rows, "  /// Keys that this version does not know.", "  Json unknown;", "};"]
+    return [f"struct {name} {{", *_union_rows(definition, table), "};"]
+
+
+def _noted(line: str, since: str, table: Table) -> str:
+    note = since_note(since, table)
+    return f"{line}  // {note}" if note else line
+
+
+def _member(field: Field, table: Table) -> str:
+    kind = field.type
+    start = f"{cpp_type(kind)} {_name(field.name)}"
+    if field.default is not None and isinstance(kind, Scalar) and (value := default_value(field)) is not None:
+        return f"{start} = {json.dumps(value)}"
+    enum = isinstance(kind, Ref) and table.by_name[kind.name].kind == "enum"
+    # Lists need the complete type of their items to be initialized here; they start empty anyway.
+    return f"{start}{{}}" if enum or (isinstance(kind, Scalar) and kind.name in ("int", "float", "bool")) else start
+
+
+def _union_rows(definition: Definition, table: Table) -> list[str]:
+    arms = [_name(field.name) for field in definition.fields]
+    kinds = [cpp_type(field.type) for field in definition.fields]
+    rows = [f"  enum class Arm : std::size_t {{ {', '.join(arms)} }};"]
+    rows += [f"  static constexpr std::array<const char*, {len(arms)}> arms = {{{', '.join(_quoted(definition))}}};"]
+    rows += [f"  std::variant<{', '.join(kinds)}> value;", "", "  Arm arm() const { return static_cast<Arm>(value.index()); }"]
+    rows += ["  /// Each gives what its arm holds, or nullptr where another is set."]
+    for index, (field, arm, kind) in enumerate(zip(definition.fields, arms, kinds, strict=True)):
+        getter = f"  const {kind}* {arm}() const {{ return std::get_if<{index}>(&value); }}"
+        rows.append(_noted(getter, field.since, table))
+    rows += [f"  static {definition.name} make_{field.name}({kind} held);" for field, kind in zip(definition.fields, kinds, strict=True)]
+    return rows
+
+
+def _quoted(definition: Definition) -> list[str]:
+    return [json.dumps(field.name) for field in definition.fields]
+
+
+def _prototypes(definition: Definition) -> list[str]:
+    name = definition.name
+    return [f"void read(const Json&, {name}&, const Place&);", f"void write(const {name}&, Json&);"]
+
+
+def _functions(definition: Definition) -> list[str]:
+    if definition.kind == "enum":
+        return _enum_functions(definition)
+    name, kind = definition.name, definition.kind
+    read, write = (f"inline void read(const Json& json, {name}& out, const Place& place)", f"inline void write(const {name}& in, Json& json)")
+    if kind == "union":
+        return [
+            f"{read} {{ read_union(json, {name}::arms, out.value, place); }}",
+            f"{write} {{ write_union({name}::arms, in.value, json); }}",
+            *(_maker(definition, index, field) for index, field in enumerate(definition.fields)),
+        ]
+    reads = [f'  object.{"optional" if field.default is not None else "required"}("{field.name}", out.{_name(field.name)});' for field in definition.fields]
+    writes = [f'  write(in.{_name(field.name)}, json["{field.name}"]);' for field in definition.fields]
+    return [
+        f"{read} {{",
+        "  Object object(json, place);",
+        *reads,
+        "  out.unknown = object.rest();",
+        "}",
+        f"{write} {{",
+        "  json = Json::object();",
+        *writes,
+        "  write_rest(in.unknown, json);",
+        "}",
+    ]
+
+
+def _maker(definition: Definition, index: int, field: Field) -> str:
+    name = definition.name
+    body = f"{name} made; made.value.emplace<{index}>(std::move(held)); return made;"
+    return f"inline {name} {name}::make_{field.name}({cpp_type(field.type)} held) {{ {body} }}"
+
+
+def _enum_functions(definition: Definition) -> list[str]:
+    name, expected = definition.name, f"a value of {definition.name}"
+    numbers = enum_numbers(definition)
+    cases = [(f"{name}::{_name(each.name)}", numbers[each.name], json.dumps(each.value)) for each in definition.values]
+    if any(isinstance(each.value, str) for each in definition.values):
+        reads = [f"  if (json == {held}) {{ out = {value}; return; }}" for value, _, held in cases]
+    else:
+        reads = ["  std::int64_t number = 0;", "  read(json, number, place);", "  switch (number) {"]
+        reads += [f"    case {number}: out = {value}; return;" for value, number, _ in cases] + ["  }"]
+    return [
+        f"inline void read(const Json& json, {name}& out, const Place& place) {{",
+        *reads,
+        f'  refuse_value(place, "{expected}", json);',
+        "}",
+        f"inline void write({name} in, Json& json) {{",
+        "  switch (in) {",
+        *(f"    case {value}: json = {held}; return;" for value, _, held in cases),
+        "  }",
+        f'  throw Error("expected {expected}, got " + std::to_string(static_cast<std::int64_t>(in)));',
+        "}",
+    ]

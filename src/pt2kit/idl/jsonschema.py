@@ -1,0 +1,106 @@
+"""A field table -> a JSON Schema (draft 7) for a whole program, with every type of the table under `definitions`.
+
+Says what the encoding says: a union is an object with exactly one key, an enum one of its numbers, a float a number or
+one of three words, bytes are base64. Objects may hold keys that the schema does not know, as newer minors write them;
+unions may not. For another record than the program, such as a payload config, refer to `#/definitions/PayloadConfig`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from pt2kit.idl.table import Definition, Field, Table, as_written, default_value
+from pt2kit.idl.text import banner, since_note
+from pt2kit.idl.typetext import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type
+
+_FLOAT_WORDS = ["Infinity", "-Infinity", "NaN"]
+_FLOAT = {"anyOf": [{"type": "number"}, {"enum": _FLOAT_WORDS}]}
+_BYTES = {"type": "string", "contentEncoding": "base64"}
+_SCALARS: dict[str, dict[str, Any]] = {
+    "int": {"type": "integer"},
+    "float": {"$ref": "#/definitions/float"},
+    "str": {"type": "string"},
+    "bool": {"type": "boolean"},
+    "bytes": {"$ref": "#/definitions/bytes"},
+}
+
+
+def emit(types: Table) -> str:
+    """Write a table as one JSON Schema; its root is the type of a whole program where the table has it."""
+    table = as_written(types)
+    definitions = {each.name: _definition(each, table) for each in table.definitions}
+    schema: dict[str, Any] = {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "$comment": " ".join(banner(types, "json-schema")[:2]),
+        "title": f"PyTorch .pt2 program, schema {types.version}",
+    }
+    if table.root:
+        schema["allOf"] = [_reference(table.root)]
+    return json.dumps({**schema, "definitions": {"float": _FLOAT, "bytes": _BYTES, **definitions}}, indent=1) + "\n"
+
+
+def _reference(name: str) -> dict[str, Any]:
+    return {"$ref": f"#/definitions/{name}"}
+
+
+def _definition(definition: Definition, table: Table) -> dict[str, Any]:
+    doc = {"description": definition.doc} if definition.doc else {}
+    if definition.kind == "enum":
+        names = ", ".join(f"{value.value} {value.name}" for value in definition.values)
+        return {**doc, "$comment": names, "enum": [value.value for value in definition.values]}
+    if definition.kind == "struct":
+        properties = {field.name: _property(field, table) for field in definition.fields}
+        required = [field.name for field in definition.fields if field.default is None]
+        return {**doc, "type": "object", "properties": properties, **({"required": required} if required else {})}
+    return {**doc, **(_null_union(definition.fields) if table.null_unions else _union(definition.fields, table))}
+
+
+def _property(field: Field, table: Table) -> dict[str, Any]:
+    found = _schema(field.type)
+    # Draft 7 ignores what stands beside a $ref.
+    notes: dict[str, Any] = {"$comment": note} if (note := since_note(field.since, table)) else {}
+    if field.default is not None:
+        notes["default"] = default_value(field)
+    return {"allOf": [found], **notes} if notes and "$ref" in found else {**found, **notes}
+
+
+def _union(fields: Iterable[Field], table: Table) -> dict[str, Any]:
+    properties = {field.name: _property(field, table) for field in fields}
+    counts = {"minProperties": 1, "maxProperties": 1}
+    return {"type": "object", "properties": properties, "additionalProperties": False, **counts}
+
+
+def _null_union(fields: tuple[Field, ...]) -> dict[str, Any]:
+    """Every key is there and all but one are null."""
+    return {
+        "type": "object",
+        "properties": {field.name: _nullable(_schema(field.type)) for field in fields},
+        "required": [field.name for field in fields],
+        "additionalProperties": False,
+        "oneOf": [{"properties": {field.name: {"not": {"type": "null"}}}} for field in fields],
+    }
+
+
+def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def _schema(kind: Type) -> dict[str, Any]:
+    match kind:
+        case Scalar(name):
+            return _SCALARS[name]
+        case Ref(name):
+            return _reference(name)
+        case ListOf(item):
+            return {"type": "array", "items": _schema(item)}
+        case DictOf(value):
+            return {"type": "object", "additionalProperties": _schema(value)}
+        case Nullable(inner):
+            return _nullable(_schema(inner))
+        case TupleOf(items):
+            size = {"minItems": len(items), "maxItems": len(items)}
+            return {"type": "array", **({"items": [_schema(item) for item in items]} if items else {}), **size}
+        case AnyOf(arms):
+            return {"anyOf": [_schema(arm) for arm in arms]}

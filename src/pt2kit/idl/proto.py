@@ -1,0 +1,167 @@
+"""A field table -> a Protocol Buffers (proto3) definition that can hold everything the JSON can.
+
+How JSON lies in the messages (`proto_message` and `proto_tree` go there and back):
+
+    a union              a message with one `oneof`
+    a list               `repeated`; inside a union or another list a message `…List` with `repeated items`
+    a dict               `repeated …Entry` with key and value: the bytes of a `map`, but in the order of the file
+    null, or a default   the field is not set
+    an integer           `int64`; beyond 64 bits its decimal digits are in the `…_digits` field beside it
+    a fixed-length array a message `…Tuple`; one of several types a message `…Or…`
+
+Field numbers are the format's wire ids. The fields `…_digits` have the field's number plus 10000.
+"""
+
+from __future__ import annotations
+
+from pt2kit.errors import UnsupportedError
+from pt2kit.idl.table import Definition, Field, Table, as_written
+from pt2kit.idl.text import banner, comment, since_note, upper_snake, version_suffix
+from pt2kit.idl.typetext import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type, inner_types
+from pt2kit.idl.wrappers import all_types, arm_name, check_names, entry_name, item_name, wrapper_name
+
+DIGITS_ID = 10_000
+"""What is added to a field's number for the one that holds its digits; the largest wire id is 300."""
+
+_SCALARS = {"int": "int64", "float": "double", "str": "string", "bool": "bool", "bytes": "bytes"}
+_INT = Scalar("int")
+
+
+def emit(types: Table) -> str:
+    """Write a table as one .proto file; its package is that of the major version ("pt2.v8"), within which ids last."""
+    table = as_written(types)
+    lines = [f"// {line}" for line in banner(types, "proto")]
+    lines += ["// Dicts are lists of entries, which keeps their order: on the wire the same as map<string, …>."]
+    lines += ["// A field …_digits holds an integer that 64 bits do not, in decimal, in place of the one it follows."]
+    lines += ["", 'syntax = "proto3";', "", f"package pt2.{_package(types)};"]
+    for definition in table.definitions:
+        lines += ["", *comment("//", definition.doc), *_definition(definition, table)]
+    helpers = _helpers(table)
+    check_names(iter(helpers), table, "Protocol Buffers")
+    for name, rows in helpers.items():
+        lines += ["", f"message {name} {{", *rows, "}"]
+    return "\n".join(lines) + "\n"
+
+
+def _package(table: Table) -> str:
+    return version_suffix(table.version.split(".")[0] if table.has_ids else table.version)
+
+
+def _definition(definition: Definition, table: Table) -> list[str]:
+    if definition.kind == "enum":
+        return [f"enum {definition.name} {{", *_enum_rows(definition, table), "}"]
+    if definition.kind == "struct":
+        rows = [row for field in definition.fields for row in _noted(field_rows(field), field, table)]
+        return [f"message {definition.name} {{", *rows, "}"]
+    rows = [f"  {row}" for field in definition.fields for row in _noted(arm_rows(field), field, table)]
+    return [f"message {definition.name} {{", "  oneof arm {", *rows, "  }", "}"]
+
+
+def _enum_rows(definition: Definition, table: Table) -> list[str]:
+    # The names of enum values are global in a package, so they carry their type's.
+    prefix = upper_snake(definition.name)
+    numbers = enum_numbers(definition)
+    rows = [] if 0 in numbers.values() else [f"  {prefix}_UNSPECIFIED = 0;"]
+    # The first value must be 0.
+    for value in sorted(definition.values, key=lambda value: numbers[value.name] != 0):
+        note = since_note(value.since, table)
+        row = f"  {prefix}_{upper_snake(value.name)} = {numbers[value.name]};"
+        rows.append(f"{row}  // {note}" if note else row)
+    return rows
+
+
+def enum_numbers(definition: Definition) -> dict[str, int]:
+    """Enum value name -> its number; the position where the table gives none, as the draft's."""
+    return {
+        value.name: value.value if isinstance(value.value, int) else position
+        for position, value in enumerate(definition.values)
+    }
+
+
+def _noted(rows: list[str], field: Field, table: Table) -> list[str]:
+    note = since_note(field.since, table)
+    return [f"{rows[0]}  // {note}", *rows[1:]] if note else rows
+
+
+def field_rows(field: Field) -> list[str]:
+    """The lines of a struct's field.
+
+    Raises:
+        UnsupportedError: null inside another type.
+    """
+    kind, id = field.type, field.id or 0
+    if isinstance(kind, ListOf):
+        return _with_digits("repeated ", kind.item, field.name, id)
+    if isinstance(kind, DictOf):
+        return [f"  repeated {entry_name(kind.value)} {field.name} = {id};"]
+    absent = isinstance(kind, Nullable) or field.default is not None
+    return _with_digits("optional " if absent else "", kind.inner if isinstance(kind, Nullable) else kind, field.name, id)
+
+
+def arm_rows(field: Field) -> list[str]:
+    """The lines of a union's arm."""
+    return _with_digits("", field.type, field.name, field.id or 0)
+
+
+def _with_digits(label: str, kind: Type, name: str, id: int) -> list[str]:
+    rows = [f"  {label}{single(kind)} {name} = {id};"]
+    if kind == _INT:
+        rows.append(f"  {label.replace('optional ', '')}string {name}_digits = {id + DIGITS_ID};")
+    return rows
+
+
+def single(kind: Type) -> str:
+    """The type of one value that is neither repeated nor null.
+
+    Raises:
+        UnsupportedError: it may be null.
+    """
+    match kind:
+        case Scalar(name):
+            return _SCALARS[name]
+        case Ref(name):
+            return name
+        case ListOf() | DictOf() | TupleOf() | AnyOf():
+            return wrapper_name(kind)
+        case Nullable():
+            raise UnsupportedError("Protocol Buffers: expected null as a field of a struct only, got it inside a type")
+
+
+def _helpers(table: Table) -> dict[str, list[str]]:
+    """The messages for what proto3 cannot spell in place: name -> lines."""
+    found: dict[str, list[str]] = {}
+    for kind in all_types(table):
+        if isinstance(kind, DictOf):
+            rows = ["  string key = 1;", *_with_digits("", kind.value, "value", 2)]
+            found.setdefault(entry_name(kind.value), rows)
+    for kind in _held_whole(table):
+        found.setdefault(wrapper_name(kind), _wrapper_rows(kind))
+    return found
+
+
+def _held_whole(table: Table) -> list[Type]:
+    """The lists, dicts, tuples and alternatives that need a message of their own: all but a struct's repeated fields."""
+    found = []
+    for definition in table.definitions:
+        for field in definition.fields:
+            repeated = definition.kind == "struct" and isinstance(field.type, ListOf | DictOf)
+            stack = list(inner_types(field.type)) if repeated else [field.type]
+            while stack:
+                kind = stack.pop()
+                stack += inner_types(kind)
+                found += [kind] if isinstance(kind, ListOf | DictOf | TupleOf | AnyOf) else []
+    return found
+
+
+def _wrapper_rows(kind: Type) -> list[str]:
+    match kind:
+        case ListOf(item):
+            return _with_digits("repeated ", item, "items", 1)
+        case DictOf(value):
+            return [f"  repeated {entry_name(value)} items = 1;"]
+        case TupleOf(items):
+            return [row for place, item in enumerate(items) for row in _with_digits("", item, item_name(place), place + 1)]
+        case AnyOf(arms):
+            rows = [row for place, arm in enumerate(arms) for row in _with_digits("", arm, arm_name(arm), place + 1)]
+            return ["  oneof arm {", *(f"  {row}" for row in rows), "  }"]
+    raise UnsupportedError(f"Protocol Buffers: expected a type that needs a message, got {kind}")

@@ -1,0 +1,98 @@
+"""A field table -> TypeScript types of the JSON: what `JSON.parse` gives, typed.
+
+Needs no run time: the enums are constants beside a type of their values. `Int` allows `bigint`, because `JSON.parse`
+rounds integers beyond 2^53 (unbounded ranges have them) and careful parsers give a `bigint`.
+"""
+
+from __future__ import annotations
+
+import json
+
+from pt2kit.idl.table import Definition, Field, Table, as_written
+from pt2kit.idl.text import banner, since_note
+from pt2kit.idl.typetext import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type
+
+_SCALARS = {"int": "Int", "float": "Float", "str": "string", "bool": "boolean", "bytes": "Base64"}
+
+_PRELUDE = """
+/** An integer. JSON.parse rounds beyond 2^53; parse to bigint where every digit matters. */
+export type Int = number | bigint;
+/** A float; JSON has no number for three of its values. */
+export type Float = number | "Infinity" | "-Infinity" | "NaN";
+/** Bytes in base64. */
+export type Base64 = string;
+"""
+
+_ONE_KEY = """/** An object with exactly one of the keys of T. */
+type OneOf<T> = { [K in keyof T]: { [P in K]: T[P] } & { [Q in Exclude<keyof T, K>]?: never } }[keyof T];
+"""
+
+_ONE_VALUE = """/** An object with all the keys of T, null except for one. */
+type OneOf<T> = { [K in keyof T]: { [P in K]: T[P] } & { [Q in Exclude<keyof T, K>]: null } }[keyof T];
+"""
+
+
+def emit(types: Table) -> str:
+    """Write a table as one TypeScript module."""
+    table = as_written(types)
+    lines = [f"// {line}" for line in banner(types, "typescript")[:2]]
+    lines += [_PRELUDE + (_ONE_VALUE if table.null_unions else _ONE_KEY)]
+    lines += [f"export const SCHEMA_VERSION = {json.dumps(types.version)};"]
+    for definition in table.definitions:
+        lines += ["", *([f"/** {definition.doc} */"] if definition.doc else []), *_definition(definition, table)]
+    return "\n".join(lines) + "\n"
+
+
+def _definition(definition: Definition, table: Table) -> list[str]:
+    name = definition.name
+    if definition.kind == "enum":
+        rows = [_noted(f"  {value.name}: {json.dumps(value.value)},", value.since, table) for value in definition.values]
+        return [
+            f"export const {name} = {{",
+            *rows,
+            "} as const;",
+            f"export type {name} = (typeof {name})[keyof typeof {name}];",
+        ]
+    rows = [_noted(f"  {_field(field)};", field.since, table) for field in definition.fields]
+    if definition.kind == "struct":
+        return [f"export interface {name} {{", *rows, "}"]
+    # The arms are an interface, which may mention the union itself; a type alias may not.
+    return [
+        f"export interface {name}Arms {{",
+        *rows,
+        "}",
+        f"export type {name} = OneOf<{name}Arms>;",
+    ]
+
+
+def _noted(line: str, since: str, table: Table) -> str:
+    note = since_note(since, table)
+    return f"{line} // {note}" if note else line
+
+
+def _field(field: Field) -> str:
+    mark = "?" if field.default is not None else ""
+    return f"{field.name}{mark}: {_type(field.type)}"
+
+
+def _type(kind: Type) -> str:
+    match kind:
+        case Scalar(name):
+            return _SCALARS[name]
+        case Ref(name):
+            return name
+        case ListOf(item):
+            return f"{_grouped(item)}[]"
+        case DictOf(value):
+            return f"Record<string, {_type(value)}>"
+        case Nullable(inner):
+            return f"{_type(inner)} | null"
+        case TupleOf(items):
+            return f"[{', '.join(map(_type, items))}]"
+        case AnyOf(arms):
+            return " | ".join(map(_type, arms))
+
+
+def _grouped(kind: Type) -> str:
+    text = _type(kind)
+    return f"({text})" if isinstance(kind, Nullable | AnyOf) else text

@@ -1,0 +1,71 @@
+"""Types that a language cannot spell in place (tuples, lists in lists, …) -> names for messages that hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pt2kit.errors import UnsupportedError
+from pt2kit.idl.table import Table
+from pt2kit.idl.text import upper_snake
+from pt2kit.idl.typetext import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type, inner_types
+
+_SCALARS = {"int": "Int", "float": "Float", "str": "String", "bool": "Bool", "bytes": "Bytes"}
+
+
+def wrapper_name(kind: Type) -> str:
+    """The name of a type that holds another: "IntListList", "ArgumentDict", "BufferOrExternalBuffer"."""
+    match kind:
+        case Scalar(name):
+            return _SCALARS[name]
+        case Ref(name):
+            return name
+        case ListOf(item):
+            return f"{wrapper_name(item)}List"
+        case DictOf(value):
+            return f"{wrapper_name(value)}Dict"
+        case Nullable(inner):
+            return f"Optional{wrapper_name(inner)}"
+        case TupleOf(items):
+            return f"{''.join(map(wrapper_name, items)) or 'Empty'}Tuple"
+        case AnyOf(arms):
+            return "Or".join(map(wrapper_name, arms))
+
+
+def entry_name(value: Type) -> str:
+    """The name of a type that holds a key and its value."""
+    return f"{wrapper_name(value)}Entry"
+
+
+def arm_name(kind: Type) -> str:
+    """The name of one of several types inside the one that holds them: "as_external_buffer"."""
+    return f"as_{upper_snake(wrapper_name(kind)).lower()}"
+
+
+def item_name(position: int) -> str:
+    """The name of an item of a tuple, from 0."""
+    return f"item{position}"
+
+
+def all_types(table: Table) -> Iterator[Type]:
+    """Every type of every field and every type inside those, inner ones first, in the order of the table."""
+    for definition in table.definitions:
+        for field in definition.fields:
+            yield from nested(field.type)
+
+
+def nested(kind: Type) -> Iterator[Type]:
+    """The types inside a type, inner ones first, and then the type itself."""
+    for inner in inner_types(kind):
+        yield from nested(inner)
+    yield kind
+
+
+def check_names(names: Iterator[str], table: Table, language: str) -> None:
+    """Refuse a made-up name that the table gives to a type.
+
+    Raises:
+        UnsupportedError: it does.
+    """
+    for name in names:
+        if name in table.by_name:
+            raise UnsupportedError(f"{language}: expected no type of the name {name}, which a wrapper needs, got one")

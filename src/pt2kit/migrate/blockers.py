@@ -1,0 +1,96 @@
+"""A tree after a downgrade step -> what in it the older version cannot express, noted; and a tree that fits.
+
+What the older table does not have blocks the conversion: a field that says something, an arm of a union, a member of an
+enum. Each is replaced by the smallest thing that fits, so that the remaining steps can look for more.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+from typing import Any
+
+from pt2kit.codec.text import Path
+from pt2kit.migrate.check import Misfit, misfits, shape_of
+from pt2kit.migrate.ledger import Ledger, Tree
+from pt2kit.migrate.rewrite import rewrite
+from pt2kit.migrate.targets import PREFIX, since
+from pt2kit.schema.tables import NAMES, Shape, table
+
+
+def block_misfits(tree: Tree, older: str, newer: str, ledger: Ledger) -> Tree:
+    """Note everything that keeps a tree from fitting the older table, and make it fit.
+
+    Args:
+        tree: a program after the downgrade from `newer`; not changed.
+        older, newer: names of the tables.
+        ledger: gets the blockers.
+    """
+    found = [misfit for misfit in misfits(tree, older) if misfit.cause in ("unknown key", "arm", "member")]
+    for misfit in found:
+        ledger.blocked(_message(misfit), misfit.path, newer)
+    _block_operators(tree, older, newer, ledger)
+    if not found:
+        return tree
+    tree = copy.deepcopy(tree)
+    for misfit in found:
+        _replace(tree, misfit, older)
+    return tree
+
+
+def _message(misfit: Misfit) -> str:
+    if misfit.cause == "unknown key":
+        return f"{misfit.type}.{misfit.key}"
+    if misfit.cause == "arm":
+        return f"the arm {misfit.key} of {misfit.type}"
+    return f"the {misfit.type} {misfit.value}"
+
+
+def _block_operators(tree: Tree, older: str, newer: str, ledger: Ledger) -> None:
+    """Higher-order operators that came with the newer version; of other operators no history is known here."""
+
+    brought = NAMES[NAMES.index(older) + 1 : NAMES.index(newer) + 1]
+
+    def node(value: Any, path: Path) -> Any:
+        target = value["target"]
+        if target.startswith(PREFIX) and since(target) in brought:
+            ledger.blocked(f"the operator {target}", (*path, "target"), newer)
+        return value
+
+    rewrite(tree, older, {"Node": node})
+
+
+def _replace(tree: Any, misfit: Misfit, version: str) -> None:
+    """Put something that fits in the place of a misfit, in place."""
+    *outer, last = misfit.path
+    holder = functools.reduce(lambda held, step: held[step], outer, tree)
+    if misfit.cause == "member":
+        holder[last] = smallest(Shape("type", misfit.type), version)
+        return
+    del holder[last]
+    if misfit.cause == "arm":
+        holder |= smallest(Shape("type", misfit.type), version)
+
+
+def smallest(shape: Shape, version: str) -> Any:
+    """The smallest value of a shape: nothing in lists, the first arm that does not hold its own union."""
+    match shape.kind:
+        case "leaf":
+            return {"str": "", "int": 0, "float": 0.0, "bool": False, "bytes": "", "None": None}[shape.name]
+        case "list":
+            return []
+        case "dict":
+            return {}
+        case "optional":
+            return None
+        case "tuple":
+            return [smallest(inner, version) for inner in shape.inner]
+        case "either":
+            return smallest(shape.inner[0], version)
+    row = table(version)[shape.name]
+    if row.kind == "enum":
+        return next(iter(row.members.values()))
+    if row.kind == "union":
+        arm, field = next(iter(row.fields.items()))
+        return {arm: smallest(field.shape, version)}
+    return {key: smallest(shape_of(shape.name, field), version) for key, field in row.fields.items()}

@@ -1,0 +1,83 @@
+"""Symbolic expressions between releases: the two dialects, and names of symbols that changed.
+
+1, 2          unbacked ints are i0, i1, …; later u0, u1, …
+1 to 5.1      unbacked floats are f0, f1, …; later zuf0, zuf1, …
+up to 7.3     str(): "2*s0 + 1"
+from 8.2      srepr(): "Add(Mul(Integer(2), Symbol('s0', positive=True, integer=True)), Integer(1))"
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from pt2kit.codec.text import Path
+from pt2kit.migrate.ledger import Ledger, Tree
+from pt2kit.migrate.rewrite import rewrite
+from pt2kit.symbols import default_assumptions, free_symbols, parse, to_srepr, to_str
+
+_ATTRIBUTE: Final = r"(?<![\w.'])"
+
+
+def rename_symbols(tree: Tree, version: str, old: str, new: str) -> Tree:
+    """Rename symbols of one prefix in every expression and range: `rename_symbols(tree, "2", "i", "u")`.
+
+    Args:
+        tree: a program whose expressions are in the str dialect.
+        version: the name of its table.
+        old, new: prefixes, each followed by a number.
+    """
+    pattern = re.compile(rf"{_ATTRIBUTE}{old}(\d+)(?!\w)")
+
+    def expression(value: Any, _: Path) -> Any:
+        text = pattern.sub(rf"{new}\1", value["expr_str"])
+        return value if text == value["expr_str"] else {**value, "expr_str": text}
+
+    ranges = {pattern.sub(rf"{new}\1", name): held for name, held in tree["range_constraints"].items()}
+    if len(ranges) != len(tree["range_constraints"]):
+        return tree  # both names are taken, so one of them is no symbol of the prefix
+    changed: Tree = rewrite(tree, version, {"SymExpr": expression})
+    return changed if list(ranges) == list(tree["range_constraints"]) else {**changed, "range_constraints": ranges}
+
+
+def to_structural(tree: Tree, version: str, ledger: Ledger) -> Tree:
+    """Write every expression in the srepr dialect.
+
+    Raises:
+        ExpressionError: a text that is no expression.
+        LimitError: one that is too large.
+    """
+    known: dict[str, str] = {}
+
+    def expression(value: Any, path: Path) -> Any:
+        text = value["expr_str"]
+        if text not in known:
+            known[text] = to_srepr(parse(text, where=ledger.place((*path, "expr_str"))))
+        return {**value, "expr_str": known[text]}
+
+    result: Tree = rewrite(tree, version, {"SymExpr": expression})
+    return result
+
+
+def to_plain(tree: Tree, version: str, ledger: Ledger, since: str) -> Tree:
+    """Write every expression in the str dialect, which has no place for what is assumed of a symbol.
+
+    Raises:
+        ExpressionError: a text that is no expression.
+        LimitError: one that is too large.
+    """
+    known: dict[str, tuple[str, tuple[str, ...]]] = {}
+
+    def expression(value: Any, path: Path) -> Any:
+        text = value["expr_str"]
+        if text not in known:
+            expr = parse(text, where=ledger.place((*path, "expr_str")))
+            symbols = free_symbols(expr)
+            unusual = tuple(s.name for s in symbols if set(s.assumptions) != set(default_assumptions(s.name)))
+            known[text] = to_str(expr), unusual
+        for name in known[text][1]:
+            ledger.lost("assumptions", f"what is assumed of {name}", (*path, "expr_str"), since)
+        return {**value, "expr_str": known[text][0]}
+
+    result: Tree = rewrite(tree, version, {"SymExpr": expression})
+    return result

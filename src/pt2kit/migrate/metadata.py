@@ -1,0 +1,48 @@
+"""Node metadata between releases: the names of keys and the style of module stacks.
+
+    1           source_fn, one entry; nn_module_stack as key:(path,type);…
+    from 2      source_fn_stack, entries joined by ";"; nn_module_stack as key,path,type;…
+
+A text that cannot be read stays as it is: metadata never decides whether a program can be read.
+"""
+
+from __future__ import annotations
+
+from pt2kit.codec.text import Path
+from pt2kit.migrate.ledger import Ledger
+from pt2kit.traces import dump_module_stack, lenient, module_stack_style, parse_module_stack
+
+Metadata = dict[str, str]
+
+
+def from_first(metadata: Metadata) -> Metadata:
+    """The metadata of a node of 2.1, as 2.2 writes it."""
+    found = {"source_fn_stack" if key == "source_fn" else key: text for key, text in metadata.items()}
+    stack = found.get("nn_module_stack", "")
+    if module_stack_style(stack) == "paren" and (entries := lenient(parse_module_stack, stack)):
+        found["nn_module_stack"] = dump_module_stack(entries)
+    return found if found != metadata else metadata
+
+
+def to_first(metadata: Metadata, path: Path, ledger: Ledger) -> Metadata:
+    """The opposite of `from_first`: only the innermost function is kept."""
+    found = {"source_fn" if key == "source_fn_stack" else key: text for key, text in metadata.items()}
+    if ";" in (functions := found.get("source_fn", "")):
+        found["source_fn"] = functions.rpartition(";")[2]
+        ledger.lost("source_fn_stack", "all but the innermost function", (*path, "source_fn_stack"), "2")
+    stack = found.get("nn_module_stack", "")
+    if stack and module_stack_style(stack) != "paren" and (entries := lenient(parse_module_stack, stack)):
+        found["nn_module_stack"] = dump_module_stack(entries, "paren")
+    return found if found != metadata else metadata
+
+
+def mend(metadata: Metadata) -> Metadata:
+    """Escape separators inside names of a module stack where torch could not read the text back.
+
+    Source: `metadata_split` in torch/_export/serde/serialize.py (2.13) wants three parts at commas outside brackets.
+    """
+    stack = metadata.get("nn_module_stack", "")
+    if not stack or module_stack_style(stack) != "comma" or not (entries := lenient(parse_module_stack, stack)):
+        return metadata
+    text = dump_module_stack(entries)
+    return metadata if text == stack else {**metadata, "nn_module_stack": text}

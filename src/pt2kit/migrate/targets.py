@@ -1,0 +1,77 @@
+"""Targets of higher-order operators, which moved: what each release calls them.
+
+2.1          torch.ops.map_impl, torch.ops.cond     (also torch.ops.higher_order.cond)
+2.2 to 2.4   torch.ops.higher_order.…, and torch._higher_order_ops.<module>.… for those that are classes of their own
+2.5 and later torch.ops.higher_order.…
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+PREFIX: Final = "torch.ops.higher_order."
+"""What the target of a higher-order operator begins with since 2.5."""
+
+_MODULES: Final = "torch._higher_order_ops."
+_FIRST: Final[Mapping[str, str]] = MappingProxyType({"torch.ops.map_impl": "map_impl", "torch.ops.cond": "cond"})
+_IN_MODULES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "auto_functionalized": "auto_functionalize.auto_functionalized",
+        "with_effects": "effects.with_effects",
+        "wrap_with_set_grad_enabled": "wrap.wrap_with_set_grad_enabled",
+    }
+)
+
+SINCE: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "cond": "1",
+        "map_impl": "1",
+        "out_dtype": "5.1",
+        "auto_functionalized": "5.1",
+        "call_torchbind": "5.1",
+        "while_loop": "5.3",
+        "with_effects": "5.3",
+        "wrap_with_set_grad_enabled": "5.3",
+        "associative_scan": "7.3",
+        "auto_functionalized_v2": "7.3",
+        "flex_attention": "7.3",
+        "hints_wrapper": "7.3",
+        "wrap_with_autocast": "7.3",
+        "invoke_subgraph": "8.2",
+        "scan": "8.2",
+    }
+)
+"""Higher-order operators and the schema of the first release that had them. One that is not here is of 8.7 or later."""
+
+
+def is_higher_order(target: str) -> bool:
+    """Whether a target names a higher-order operator, as any release calls it."""
+    return target.startswith((PREFIX, _MODULES)) or target in _FIRST
+
+
+def since(target: str) -> str:
+    """The schema version of the first release with a higher-order operator that is called as today."""
+    return SINCE.get(target.removeprefix(PREFIX), "8.7")
+
+
+def from_first(target: str) -> str:
+    """A target of 2.1, as 2.2 calls it."""
+    return PREFIX + _FIRST[target] if target in _FIRST else target
+
+
+def to_first(target: str) -> str:
+    """A target of 2.2, as 2.1 calls it: only `map_impl` had another name in the files it wrote."""
+    return "torch.ops.map_impl" if target == f"{PREFIX}map_impl" else target
+
+
+def from_modules(target: str) -> str:
+    """A target of 2.3 or 2.4, as 2.5 calls it."""
+    return PREFIX + target.rpartition(".")[2] if target.startswith(_MODULES) else target
+
+
+def to_modules(target: str) -> str:
+    """A target of 2.5, as 2.4 calls it."""
+    name = target.removeprefix(PREFIX)
+    return _MODULES + _IN_MODULES[name] if target.startswith(PREFIX) and name in _IN_MODULES else target

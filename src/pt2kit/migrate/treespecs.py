@@ -1,0 +1,123 @@
+"""Tree specs between releases: call specs of schema 1, and what the context of a named tuple says.
+
+1            in_spec is (args) for a call without keywords, else ((args), {kwargs}); later always the second
+up to 5.1    a named tuple's context is {"class_name": "NT", "fields": ["a", "b"]}
+from 5.3     it is the name under which the class is registered: "corpus.NT"
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from pt2kit.codec.text import Path
+from pt2kit.errors import SchemaError
+from pt2kit.migrate.ledger import Ledger
+from pt2kit.treespec import TreeSpec, child_keys, context_text, context_value, dump, map_nodes, parse, walk
+
+NAMEDTUPLE: Final = "collections.namedtuple"
+_TUPLE: Final = "builtins.tuple"
+_DICT: Final = "builtins.dict"
+_NO_KEYWORDS: Final = TreeSpec(_DICT, context_text([]))
+
+
+def with_keywords(text: str, path: Path, ledger: Ledger) -> str:
+    """The in_spec of a schema 1 program, as later schemas write it.
+
+    Raises:
+        SchemaError, JsonError, LimitError: no tree spec, or not one of a call.
+    """
+    spec = _parse(text, path, ledger)
+    if spec.type != _TUPLE:
+        raise SchemaError(f"{ledger.place(path)}: expected a tuple of arguments at the root, got {spec.type!r}")
+    if _has_keywords(spec):
+        return text
+    return dump(TreeSpec(_TUPLE, spec.context, (spec, _NO_KEYWORDS)))
+
+
+def without_keywords(text: str, path: Path, ledger: Ledger) -> str:
+    """The opposite of `with_keywords`."""
+    spec = _parse(text, path, ledger)
+    if [child.type for child in spec.children] != [_TUPLE, _DICT] or spec.type != _TUPLE:
+        ledger.blocked("an in_spec that is not ((args), {kwargs})", path, "2")
+        return text
+    args, kwargs = spec.children
+    if kwargs.children:
+        return text
+    if _has_keywords(args):
+        ledger.blocked("a call of one tuple and one dict, which schema 1 takes for keywords", path, "2")
+    return dump(args)
+
+
+def _has_keywords(spec: TreeSpec) -> bool:
+    """Whether schema 1 means ((args), {kwargs}): a tuple and a dict with keys that are names."""
+    if [child.type for child in spec.children] != [_TUPLE, _DICT]:
+        return False
+    keys = [key.value for key in child_keys(spec.children[1])]
+    return bool(keys) and all(isinstance(key, str) for key in keys)
+
+
+def name_tuples(text: str, path: Path, ledger: Ledger) -> str:
+    """Contexts with class names and fields -> registered names; the fields go to the ledger.
+
+    A class name is taken for the registered name unless the caller of the conversion says otherwise.
+    """
+    if NAMEDTUPLE not in text:
+        return text
+
+    def change(node: TreeSpec) -> TreeSpec:
+        context = context_value(node, ledger.place(path)) if node.type == NAMEDTUPLE else None
+        match context:
+            case {"class_name": str(name), "fields": list(fields)} if all(isinstance(f, str) for f in fields):
+                registered = ledger.namedtuples.get(name, name)
+                _keep_fields(registered, fields, path, ledger)
+                return TreeSpec(node.type, json.dumps(registered), node.children)
+        return node
+
+    return dump(map_nodes(_parse(text, path, ledger), change))
+
+
+def describe_tuples(text: str, path: Path, ledger: Ledger, since: str) -> str:
+    """Contexts with registered names -> class names and fields, which the ledger must have."""
+    if NAMEDTUPLE not in text:
+        return text
+
+    def change(node: TreeSpec) -> TreeSpec:
+        name = context_value(node, ledger.place(path)) if node.type == NAMEDTUPLE else None
+        if not isinstance(name, str):
+            return node
+        fields = ledger.namedtuple_fields.get(name)
+        if fields is None or len(fields) != len(node.children):
+            ledger.blocked(f"a named tuple {name!r} whose field names the program does not have", path, since)
+            return node
+        described = {"class_name": name.rpartition(".")[2], "fields": fields}
+        return TreeSpec(node.type, json.dumps(described), node.children)
+
+    return dump(map_nodes(_parse(text, path, ledger), change))
+
+
+def registered_names(text: str, path: Path, ledger: Ledger) -> list[str]:
+    """The registered names of the named tuples in a spec, in order."""
+    if NAMEDTUPLE not in text:
+        return []
+    nodes = (node for node in walk(_parse(text, path, ledger)) if node.type == NAMEDTUPLE)
+    return [name for node in nodes if isinstance(name := context_value(node, ledger.place(path)), str)]
+
+
+def _keep_fields(name: str, fields: list[str], path: Path, ledger: Ledger) -> None:
+    known = ledger.namedtuple_fields.setdefault(name, fields)
+    if known != fields:
+        raise SchemaError(
+            f"{ledger.place(path)}: expected the fields {', '.join(known)} of the named tuple {name!r}, "
+            f"as elsewhere in the program, got {', '.join(fields)}"
+        )
+
+
+def _parse(text: str, path: Path, ledger: Ledger) -> TreeSpec:
+    return parse(text, ledger.place(path))
+
+
+def map_specs(signature: dict[str, Any], path: Path, change: Any) -> dict[str, Any]:
+    """Apply `change(text, path)` to both specs of a module call signature."""
+    new = {key: change(signature[key], (*path, key)) for key in ("in_spec", "out_spec")}
+    return signature if all(signature[key] == text for key, text in new.items()) else {**signature, **new}

@@ -1,0 +1,90 @@
+"""Schema 8.2 (torch 2.6) <-> 8.6 (a development state): kinds of arguments, single results, fields of named tuples.
+
+What changed, upwards:
+
+- an argument says whether it is positional: known here for the calls without a schema (higher-order operators, Python
+  functions of symbols), None elsewhere, where the reader decides from the operator's schema as 2.6 does;
+- a higher-order operator says whether it returns a single tensor (see `hops`), and a tuple of one is no longer a list;
+- the graph module has the field names of named tuples: those that an older form of the program carried.
+
+Nothing is lost upwards. Lost downwards: the field names, unless the target is old enough to write them itself. Blocked
+downwards: positional arguments with names outside operators with schemas, a tuple of one symbolic value, float8.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from pt2kit.codec.text import Path
+from pt2kit.migrate.hops import unwrap_outputs, wrap_outputs
+from pt2kit.migrate.ledger import Ledger, Tree
+from pt2kit.migrate.rewrite import rewrite
+from pt2kit.migrate.targets import is_higher_order
+from pt2kit.migrate.treespecs import registered_names
+
+_SINCE: Final = "8.6"
+POSITIONAL: Final = 1
+KEYWORD: Final = 2
+_SYMBOLIC: Final = ("_operator.", "math.", "torch.sym_", "torch._sym_")
+
+
+def upgrade(tree: Tree, ledger: Ledger) -> Tree:
+    """An 8.2 program as 8.6."""
+    new = rewrite(tree, "8.2", {"Node": _upgrade_node})
+    module = new["graph_module"]
+    fields = {name: {"field_names": ledger.namedtuple_fields[name]} for name in _named_tuples(module, ledger)}
+    return {
+        **new,
+        "graph_module": {**module, "treespec_namedtuple_fields": fields},
+        "schema_version": {"major": 8, "minor": 6},
+    }
+
+
+def downgrade(tree: Tree, ledger: Ledger) -> Tree:
+    """An 8.6 program as 8.2; field names of named tuples go into the ledger."""
+
+    def node(value: Any, path: Path) -> Any:
+        schemaless = is_higher_order(value["target"])
+        inputs = []
+        for index, named in enumerate(value["inputs"]):
+            if schemaless and named["kind"] == POSITIONAL and named["name"]:
+                message = f"the positional argument {named['name']!r} of an operator without a schema"
+                ledger.blocked(message, (*path, "inputs", index), _SINCE)
+            inputs.append({key: held for key, held in named.items() if key != "kind"})
+        return wrap_outputs({**value, "inputs": inputs}, path, ledger, _SINCE)
+
+    new = rewrite(tree, "8.6", {"Node": node})
+    module = new["graph_module"]
+    for name, described in module["treespec_namedtuple_fields"].items():
+        ledger.namedtuple_fields[name] = described["field_names"]
+    return {
+        **new,
+        "graph_module": {key: value for key, value in module.items() if key != "treespec_namedtuple_fields"},
+        "schema_version": {"major": 8, "minor": 2},
+    }
+
+
+def _upgrade_node(value: Any, _: Path) -> Any:
+    symbolic, higher_order = _is_symbolic(value), is_higher_order(value["target"])
+    inputs = []
+    for named in value["inputs"]:
+        kind = None
+        if symbolic or higher_order:
+            kind = KEYWORD if higher_order and named["name"] else POSITIONAL
+        inputs.append({**named, "kind": kind})
+    return unwrap_outputs({**value, "inputs": inputs})
+
+
+def _is_symbolic(node: dict[str, Any]) -> bool:
+    """Whether a node calls a Python function of symbols, which takes its arguments in order."""
+    return bool(node["target"].startswith(_SYMBOLIC))
+
+
+def _named_tuples(module: Tree, ledger: Ledger) -> list[str]:
+    """The registered names in the tree specs whose fields are known, each once."""
+    names: dict[str, None] = {}
+    for index, entry in enumerate(module["module_call_graph"]):
+        for key in ("in_spec", "out_spec") if entry["signature"] is not None else ():
+            path = ("graph_module", "module_call_graph", index, "signature", key)
+            names |= dict.fromkeys(registered_names(entry["signature"][key], path, ledger))
+    return [name for name in names if name in ledger.namedtuple_fields]

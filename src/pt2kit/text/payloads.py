@@ -1,0 +1,138 @@
+"""The payloads of a program -> rows of a list, as data and as lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from pt2kit.package import Package
+from pt2kit.tensors.opaque import OpaquePayload
+from pt2kit.tensors.view import TensorView
+from pt2kit.text.amounts import dtype_of
+from pt2kit.text.columns import table
+from pt2kit.text.names import dotted, printable
+from pt2kit.text.quantities import bytes_text, count_text
+
+if TYPE_CHECKING:
+    from pt2kit.tensors import AnyView, Statistics
+
+LONGEST_NAME = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One payload of a program.
+
+    Args:
+        name: its name.
+        kind: "parameter", "buffer" or "constant"; "pickle", "torchbind" or "opaque" for one that is a pickle.
+        payload: the payload.
+    """
+
+    name: str
+    kind: str
+    payload: AnyView
+
+
+def entries_of(package: Package, model: str, *, constants: bool) -> list[Entry]:
+    """List the weights of a program, and with `constants` its constants and buffers that are not persistent.
+
+    Raises:
+        Pt2Error: the records that describe them cannot be read.
+    """
+    weights = package.weights(model)
+    found = [Entry(name, _kind(payload, "buffer"), payload) for name, payload in weights.items()]
+    if constants:
+        specs = package.programs[model].graph_module.signature.input_specs
+        buffers = {spec.value.buffer_name for spec in specs if spec.type == "buffer"}
+        for name, payload in package.constants(model).items():
+            found.append(Entry(name, _kind(payload, "buffer" if name in buffers else "constant"), payload))
+    return found
+
+
+def _kind(payload: AnyView, otherwise: str) -> str:
+    if isinstance(payload, OpaquePayload):
+        return payload.kind
+    return "parameter" if payload.is_param else otherwise
+
+
+def payload_row(entry: Entry, found: Statistics | None = None) -> dict[str, Any]:
+    """One payload as data.
+
+    Returns:
+        name, kind, type (as people read it), record and bytes; of a dense tensor also dtype, sizes, strides,
+        storage_offset and requires_grad; statistics where they are given.
+    """
+    payload = entry.payload
+    row: dict[str, Any] = {
+        "name": entry.name,
+        "kind": entry.kind,
+        "type": payload.describe(),
+        "record": _record(payload),
+        "bytes": payload.nbytes,
+    }
+    if isinstance(payload, TensorView):
+        row |= {
+            "dtype": dtype_of(payload),
+            "sizes": payload.sizes,
+            "strides": payload.strides,
+            "storage_offset": payload.storage_offset,
+            "requires_grad": payload.requires_grad,
+        }
+    return {**row, "statistics": asdict(found)} if found else row
+
+
+def payload_lines(entries: Sequence[Entry]) -> Iterator[str]:
+    """A list of payloads: name, type, bytes, kind, record, and the first name of those that share the record."""
+    yield _total(entries)
+    first: dict[str, str] = {}
+    rows = []
+    for entry in entries:
+        record = _record(entry.payload)
+        owner = first.setdefault(record, entry.name)
+        shared = "" if owner == entry.name else f"shares bytes with {dotted(owner)}"
+        rows.append((*_head(entry), entry.kind, printable(record), shared))
+    yield from (f"  {line}" for line in table(rows, LONGEST_NAME, right=(2,)))
+
+
+def statistics_lines(entries: Sequence[Entry], found: Mapping[int, Statistics]) -> Iterator[str]:
+    """A list of payloads with what their values are like.
+
+    Args:
+        entries: the payloads.
+        found: position in `entries` -> statistics; what is no tensor has none.
+    """
+    yield _total(entries)
+    rows = [("", "", "", "min", "max", "mean", "std", "")]
+    for number, entry in enumerate(entries):
+        row = found.get(number)
+        numbers = (row.min, row.max, row.mean, row.std) if row else (None,) * 4
+        shown = [f"{value:.6g}" if value is not None else "" for value in numbers]
+        rows.append((*_head(entry), shown[0], shown[1], shown[2], shown[3], _oddities(row)))
+    yield from (f"  {line}" for line in table(rows, LONGEST_NAME, right=range(2, 7)))
+
+
+def _total(entries: Sequence[Entry]) -> str:
+    return f"{count_text(len(entries), 'tensor')}, {bytes_text(sum(entry.payload.nbytes for entry in entries))}"
+
+
+def _head(entry: Entry) -> tuple[str, str, str]:
+    payload = entry.payload
+    text = payload.describe()
+    # Of a pickle, its length stands in the next column.
+    what = text.partition(",")[0] if isinstance(payload, OpaquePayload) else text
+    return dotted(entry.name), what, bytes_text(payload.nbytes)
+
+
+def _record(payload: AnyView) -> str:
+    """Where the bytes are; a tensor without bytes is nowhere."""
+    return str(getattr(payload, "record", ""))
+
+
+def _oddities(found: Statistics | None) -> str:
+    if found is None:
+        return "not read"
+    zeros = [count_text(found.zeros, "zero")] if found.zeros else []
+    others = [f"{found.non_finite:,} not finite"] if found.non_finite else []
+    return ", ".join(zeros + others) or ("" if found.numel else "no elements")

@@ -1,0 +1,29 @@
+"""Random programs over core operators with dynamic shapes: the same tree as torch's, and the same outputs."""
+
+from __future__ import annotations
+
+import io
+import warnings
+
+import torch
+from hypothesis import HealthCheck, given, settings
+from tests.bridge.write.trees import RECORDS, find_differences, our_file, torch_file, tree
+from tests.bridge.zoo.random_programs import EXAMPLES, Example
+
+
+@given(EXAMPLES)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+def test_random(example: Example) -> None:
+    """What torch writes, pt2kit writes; torch reads it back and runs it at other sizes."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        live = example.export()
+        theirs, ours = torch_file(live), our_file(live)
+        for record in RECORDS:
+            found = next(find_differences(tree(theirs, record), tree(ours, record), f"{record}: $"), None)
+            assert found is None, str(found)
+        read = torch.export.load(io.BytesIO(ours))
+        for batch in (5, 9) if example.dynamic else (5,):
+            want, got = live.module()(*example.inputs(batch)), read.module()(*example.inputs(batch))
+            for a, b in zip(got, want, strict=True):
+                assert torch.equal(a, b) or torch.allclose(a, b, equal_nan=True)

@@ -1,0 +1,145 @@
+"""The graph signature: every kind of input and output, and what each must have."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+from torch._export.serde import serialize as torch_serde
+from torch.export import graph_signature as live
+from torch.export.graph_signature import InputKind as In
+from torch.export.graph_signature import InputSpec, OutputSpec
+from torch.export.graph_signature import OutputKind as Out
+
+from pt2kit import codec
+from pt2kit.bridge.write.graph import write_graph
+from pt2kit.bridge.write.scope import Scope, Shared
+from pt2kit.bridge.write.signature import write_argument_spec, write_signature
+from pt2kit.errors import GraphError, UnsupportedError
+
+TENSOR, TOKEN = live.TensorArgument("t"), live.TokenArgument("k")
+OBJECT = live.CustomObjArgument("o", "a.B")
+
+
+def scope(**renamed):
+    return Scope(torch.nn.Module(), Shared(write_graph), renamed=renamed)
+
+
+def constant(value):
+    return live.ConstantArgument("c", value)
+
+
+INPUTS = [
+    InputSpec(In.USER_INPUT, TENSOR, None),
+    InputSpec(In.USER_INPUT, live.SymIntArgument("i"), None),
+    InputSpec(In.USER_INPUT, live.SymFloatArgument("f"), None),
+    InputSpec(In.USER_INPUT, OBJECT, None),
+    *(InputSpec(In.USER_INPUT, constant(value), None) for value in (3, True, 0.5, float("-inf"), "a", None)),
+    InputSpec(In.PARAMETER, TENSOR, "a.weight"),
+    InputSpec(In.BUFFER, TENSOR, "b", persistent=True),
+    InputSpec(In.BUFFER, TENSOR, "b", persistent=False),
+    InputSpec(In.CONSTANT_TENSOR, TENSOR, "c"),
+    InputSpec(In.CUSTOM_OBJ, OBJECT, "o"),
+    InputSpec(In.TOKEN, TOKEN, None),
+]
+OUTPUTS = [
+    *(
+        OutputSpec(Out.USER_OUTPUT, arg, None)
+        for arg in (TENSOR, live.SymIntArgument("i"), constant(None), constant(4), OBJECT)
+    ),
+    OutputSpec(Out.LOSS_OUTPUT, TENSOR, None),
+    OutputSpec(Out.BUFFER_MUTATION, TENSOR, "b"),
+    OutputSpec(Out.PARAMETER_MUTATION, TENSOR, "p"),
+    OutputSpec(Out.GRADIENT_TO_PARAMETER, TENSOR, "p"),
+    OutputSpec(Out.GRADIENT_TO_USER_INPUT, TENSOR, "x"),
+    OutputSpec(Out.USER_INPUT_MUTATION, TENSOR, "x"),
+    OutputSpec(Out.TOKEN, TOKEN, None),
+]
+
+
+def test_same_as_torch():
+    """Every kind of spec becomes what torch makes of it."""
+    signature = live.ExportGraphSignature(INPUTS, OUTPUTS)
+    theirs = torch_serde.GraphModuleSerializer(None, None).serialize_signature(signature)
+    assert codec.to_tree(write_signature(signature, scope())) == json.loads(torch_serde._to_json_bytes(theirs))
+    assert {spec.kind for spec in INPUTS} == set(In)
+    assert {spec.kind for spec in OUTPUTS} == set(Out)
+
+
+def test_truth_values():
+    """A symbolic truth value is one of the kinds of the format."""
+    assert codec.to_tree(write_argument_spec(live.SymBoolArgument("b"), scope())) == {"as_sym_bool": {"as_name": "b"}}
+
+
+def test_renamed():
+    """A name that stands for the same result as another becomes that one."""
+    signature = live.ExportGraphSignature(
+        [], [OutputSpec(Out.USER_OUTPUT, TENSOR, None), OutputSpec(Out.LOSS_OUTPUT, TENSOR, None)]
+    )
+    written = codec.to_tree(write_signature(signature, scope(t="first")))
+    assert [spec[arm]["arg"] for spec in written["output_specs"] for arm in spec] == [
+        {"as_tensor": {"name": "first"}}, {"name": "first"}
+    ]  # fmt: skip
+
+
+def spec(kind, arg, target=None, **more):
+    """A spec that torch's own checks do not stop."""
+    made = InputSpec(In.USER_INPUT, TENSOR, None) if isinstance(kind, In) else OutputSpec(Out.USER_OUTPUT, TENSOR, None)
+    made.kind, made.arg, made.target = kind, arg, target
+    for name, value in more.items():
+        setattr(made, name, value)
+    return made
+
+
+ERRORS = [
+    (
+        spec(In.PARAMETER, TENSOR),
+        GraphError,
+        r"graph signature: input 0 \(PARAMETER\): expected the name of its parameter",
+    ),
+    (spec(In.PARAMETER, OBJECT, "p"), GraphError, "expected a TensorArgument, got CustomObjArgument"),
+    (spec(In.BUFFER, TENSOR, "b", persistent=None), GraphError, "expected it to say whether the buffer is persistent"),
+    (spec(In.CUSTOM_OBJ, TENSOR, "o"), GraphError, "expected a CustomObjArgument, got TensorArgument"),
+    (spec(In.TOKEN, TENSOR), GraphError, "expected a TokenArgument, got TensorArgument"),
+    (
+        spec(In.USER_INPUT, TOKEN),
+        UnsupportedError,
+        "expected a tensor, a number, a constant or an object, got TokenArgument",
+    ),
+    (
+        spec(In.USER_INPUT, constant(1j)),
+        UnsupportedError,
+        "expected a constant that the format has a kind for, got complex",
+    ),
+    (
+        spec(Out.BUFFER_MUTATION, TENSOR),
+        GraphError,
+        r"graph signature: output 0 \(BUFFER_MUTATION\): expected the name",
+    ),
+    (spec(Out.LOSS_OUTPUT, OBJECT), GraphError, "expected a TensorArgument, got CustomObjArgument"),
+    (spec(Out.TOKEN, TENSOR), GraphError, "expected a TokenArgument, got TensorArgument"),
+    (spec(Out.USER_OUTPUT, constant(object())), UnsupportedError, "expected a value that the format has a kind for"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "error", "message"), ERRORS, ids=range(len(ERRORS)))
+def test_refused(wrong, error, message):
+    """A spec that lacks something, or has another argument, is refused with its place."""
+    inputs, outputs = ([wrong], []) if isinstance(wrong, InputSpec) else ([], [wrong])
+    with pytest.raises(error, match=message):
+        write_signature(live.ExportGraphSignature(inputs, outputs), scope())
+
+
+class FakeKind:
+    name = "NEW"
+
+
+@pytest.mark.parametrize("side", ["input", "output"])
+def test_unknown_kind(side):
+    """A kind that the format does not have is refused."""
+    wrong = spec(In.USER_INPUT if side == "input" else Out.USER_OUTPUT, TENSOR, "x")
+    wrong.kind = FakeKind()
+    inputs, outputs = ([wrong], []) if side == "input" else ([], [wrong])
+    with pytest.raises(UnsupportedError, match=rf"{side} 0 \(NEW\): expected a kind of {side} that the format has"):
+        write_signature(live.ExportGraphSignature(inputs, outputs), scope())

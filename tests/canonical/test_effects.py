@@ -1,0 +1,54 @@
+"""Which nodes may change what others see."""
+
+from __future__ import annotations
+
+import pytest
+from tests.graph.build import arg
+
+from pt2kit import schema
+from pt2kit.canonical import writes
+
+WRITE = [
+    *("torch.ops.aten.add_.Tensor", "torch.ops.aten.__iand__.Scalar", "torch.ops.aten.copy_.default"),
+    *("torch.ops.aten.add.out", "torch.ops.aten.histogram.bin_ct_out", "torch.ops.aten.max.dim_max"),
+    *("torch.ops.aten._native_batch_norm_legit.default", "torch.ops.aten.geqrf.a", "torch.ops.prims.copy_to.default"),
+    *(
+        "torch.ops.mylib.anything.default",
+        "#ext:op",
+        "torch.ops.higher_order.print",
+        "torch.ops.c10d.allreduce_.default",
+    ),
+    *("torch.ops.higher_order.triton_kernel_wrapper_mutation", "something"),
+]
+COMPUTE = [
+    *("torch.ops.aten.add.Tensor", "torch.ops.aten.__and__.Tensor", "torch.ops.aten.max.dim", "_operator.add"),
+    *("torch.ops.aten.mT.a", "torch.ops.higher_order.cond", "torch.ops.cond", "torch.sym_max", "math.floor"),
+    *("torch.ops.aten._assert_scalar.default", "torch.ops.aten.batch_norm.default", "torch.ops.aten.sort.stable"),
+    "torch._higher_order_ops.cond",
+]
+
+
+def _node(target: str, **flags: bool) -> schema.Node:
+    named = [schema.NamedArgument("x", arg(as_tensor="x"))]
+    named += [schema.NamedArgument(name, schema.Argument(as_bool=value)) for name, value in flags.items()]
+    return schema.Node(target, named, [], {})
+
+
+@pytest.mark.parametrize("target", WRITE)
+def test_these_write(target: str) -> None:
+    """In-place operators, out overloads, those known to write, and everything of unknown namespaces."""
+    assert writes(_node(target))
+
+
+@pytest.mark.parametrize("target", COMPUTE)
+def test_these_compute(target: str) -> None:
+    """Functional operators of torch's own."""
+    assert not writes(_node(target))
+
+
+def test_normalizations_write_while_training() -> None:
+    """They update running statistics that their schemas do not show as written."""
+    target = "torch.ops.aten.batch_norm.default"
+    assert writes(_node(target, training=True))
+    assert not writes(_node(target, training=False))
+    assert not writes(_node("torch.ops.aten._native_batch_norm_legit_functional.default", training=True))

@@ -1,0 +1,42 @@
+"""Sample files with some records changed, added or left out, as bytes."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pt2kit.archive import ArchiveWriter, names, open_archive, verify_header
+
+
+def rewritten(path: Path, records: Mapping[str, bytes | None]) -> bytes:
+    """A file with other records.
+
+    Args:
+        path: the file.
+        records: name below the root folder -> new content; None leaves the record out, new names are added.
+    """
+    buffer = io.BytesIO()
+    with open_archive(path) as archive:
+        root = verify_header(archive).root
+        with ArchiveWriter(buffer, root=root.rstrip("/")) as writer:
+            old = {name.removeprefix(root): archive.read(name) for name in archive.records}
+            for name, data in {**old, **records}.items():
+                if data is not None:
+                    writer.write(name, data)
+    return buffer.getvalue()
+
+
+def edited(path: Path, change: Callable[[Any], None], record: str = names.model_json("model")) -> bytes:
+    """A file in which the JSON tree of one record was changed in place."""
+    with open_archive(path) as archive:
+        tree = json.loads(bytes(archive.read(verify_header(archive).record(record))))
+    change(tree)
+    return rewritten(path, {record: json.dumps(tree).encode()})
+
+
+def tree_of(data: bytes | memoryview) -> Any:
+    """JSON bytes as a plain tree, keys of objects in their order."""
+    return json.loads(bytes(data), object_pairs_hook=lambda pairs: dict(pairs))
