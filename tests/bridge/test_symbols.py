@@ -96,7 +96,7 @@ def test_random_expressions(seed):
         except ExpressionError:
             # sympy cancels and folds what has no value on the way; we compute what is written.
             continue
-        if theirs is None or _is_near_a_step(tree) or ("PowByNatural" in text and math.isinf(theirs)):
+        if theirs is None or _is_near_a_step(tree) or ("PowByNatural" in text and not math.isfinite(theirs)):
             continue  # torch gives up on powers beyond 64 bits
         assert agrees(ours, theirs), (text, values)
 

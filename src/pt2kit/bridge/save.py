@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import IO, Any
@@ -173,7 +174,7 @@ def _write_header(writer: ArchiveWriter) -> None:
     """The records by which readers know the archive."""
     writer.write(names.ARCHIVE_FORMAT, FORMAT)
     writer.write(names.ARCHIVE_VERSION, VERSION)
-    writer.write(names.BYTEORDER, b"little")
+    writer.write(names.BYTEORDER, sys.byteorder.encode())
     writer.write(names.DATA_VERSION, _DATA_VERSION)
 
 

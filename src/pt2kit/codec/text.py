@@ -43,12 +43,11 @@ def parse(data: bytes | memoryview, where: str, *, bare_literals: bool = False) 
             object_pairs_hook=_pairs_hook(duplicates),
             parse_constant=float if bare_literals else _refuse_literal,
             parse_float=_finite,
-            parse_int=_integer,
         )
     except json.JSONDecodeError as error:
         raise JsonError(f"{where}: byte {len(text[: error.pos].encode())}: not JSON: {error.msg}", rule="J1") from None
     except ValueError as error:
-        raise JsonError(f"{where}: {error}", rule="J1") from None
+        raise JsonError(f"{where}: {_long_integer(raw) or error}", rule="J1") from None
     if duplicates:
         holder, key = duplicates[0]
         raise JsonError(
@@ -122,6 +121,12 @@ def _pairs_hook(
     return build
 
 
+def _long_integer(raw: bytes) -> str:
+    """What to say of an integer with more digits than the interpreter converts; "" where there is none."""
+    found = re.search(rb"\d{%d,}" % (MAX_DIGITS + 1), raw)
+    return f"expected an integer of at most {MAX_DIGITS} digits, got one of {len(found[0])}" if found else ""
+
+
 def _refuse_literal(text: str) -> NoReturn:
     raise ValueError(f'expected a JSON number, got the bare word {text}; write "{text}"')
 
@@ -130,12 +135,6 @@ def _finite(text: str) -> float:
     if math.isinf(value := float(text)):
         raise ValueError(f"expected a number within 64-bit floats, got {text[:40]}")
     return value
-
-
-def _integer(text: str) -> int:
-    if len(text) > MAX_DIGITS:
-        raise ValueError(f"expected an integer of at most {MAX_DIGITS} digits, got one of {len(text)}")
-    return int(text)
 
 
 def _find(tree: Any, wanted: Any) -> Path:

@@ -33,7 +33,7 @@ RULES: Mapping[str, tuple[Level, str]] = MappingProxyType(
         "C10": (Level.MAJOR, "an enum loses a value, or gives its number another name"),
         "C11": (Level.MAJOR, "an enum value changes its number"),
         "C12": (Level.MAJOR, "a field or an arm changes its type"),
-        "C13": (Level.MAJOR, "a field or an arm changes its wire id, or loses it"),
+        "C13": (Level.MAJOR, "a field or an arm changes its wire id"),
         "C14": (Level.MAJOR, "a new field or arm takes a wire id that another had"),
         "C15": (Level.MAJOR, "a field loses its default, so becomes required"),
         "C16": (Level.MINOR, "a required field gets a default; writers go on writing it"),
@@ -69,13 +69,16 @@ class Change:
 
 
 def changes(old: Table, new: Table) -> tuple[Change, ...]:
-    """Every change from one table to another: in the order of the old table, then what the new one adds."""
+    """Every change from one table to another, in the order of the old one's types, then the types that are added.
+
+    Wire ids are compared where both tables have them: before 8.2 there were none, and torch's own YAML leaves them out.
+    """
     return tuple(_changes(old, new))
 
 
 def _changes(old: Table, new: Table) -> Iterator[Change]:
     before, after = old.by_name, new.by_name
-    if old.null_unions is not new.null_unions and new.version:
+    if old.null_unions is not new.null_unions and old.version and new.version:
         encodings = ("exactly one key", "every key, null except for one")
         yield Change("C18", "unions", f"{encodings[old.null_unions]} -> {encodings[new.null_unions]}")
     for name, definition in before.items():
@@ -122,7 +125,7 @@ def _field_changes(old: Definition, new: Definition) -> Iterator[Change]:
             continue
         where = f"{old.name}.{name}"
         yield _added_field(where, field, old.kind == "union")
-        if field.id in owners:
+        if field.id is not None and field.id in owners:
             yield Change("C14", where, f"the wire id {field.id} was that of {owners[field.id]}")
 
 
@@ -138,8 +141,8 @@ def _added_field(where: str, field: Field, in_union: bool) -> Change:
 def _kept_field(where: str, old: Field, new: Field) -> Iterator[Change]:
     if old.type != new.type:
         yield Change("C12", where, f"{type_text(old.type)} -> {type_text(new.type)}")
-    if old.id != new.id:
-        yield Change("C19" if old.id is None else "C13", where, f"wire id {old.id} -> {new.id}")
+    if new.id is not None and old.id != new.id:
+        yield Change("C19" if old.id is None else "C13", where, f"wire id {old.id or 'none'} -> {new.id}")
     if old.default == new.default:
         return
     if new.default is None:

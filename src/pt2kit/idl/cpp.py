@@ -72,7 +72,9 @@ def _by_containment(table: Table) -> list[Definition]:
                 ordered[trail.pop()] = definition
             elif missing[0] in trail:
                 cycle = " in ".join([missing[0], *reversed(trail[trail.index(missing[0]) :])])
-                raise UnsupportedError(f"C++: expected types that contain themselves only in lists or dicts, got {cycle}")
+                raise UnsupportedError(
+                    f"C++: expected types that contain themselves only in lists or dicts, got {cycle}"
+                )
             else:
                 trail.append(missing[0])
     return list(ordered.values())
@@ -117,7 +119,9 @@ def _declaration(definition: Definition, table: Table) -> list[str]:
     name = definition.name
     if definition.kind == "enum":
         numbers = enum_numbers(definition)
-        rows = [_noted(f"  {_name(each.name)} = {numbers[each.name]},", each.since, table) for each in definition.values]
+        rows = [
+            _noted(f"  {_name(each.name)} = {numbers[each.name]},", each.since, table) for each in definition.values
+        ]
         return [f"enum class {name} : std::int64_t {{", *rows, "};"]
     if definition.kind == "struct":
         rows = [_noted(f"  {_member(field, table)};", field.since, table) for field in definition.fields]
@@ -145,12 +149,19 @@ def _union_rows(definition: Definition, table: Table) -> list[str]:
     kinds = [cpp_type(field.type) for field in definition.fields]
     rows = [f"  enum class Arm : std::size_t {{ {', '.join(arms)} }};"]
     rows += [f"  static constexpr std::array<const char*, {len(arms)}> arms = {{{', '.join(_quoted(definition))}}};"]
-    rows += [f"  std::variant<{', '.join(kinds)}> value;", "", "  Arm arm() const { return static_cast<Arm>(value.index()); }"]
+    rows += [
+        f"  std::variant<{', '.join(kinds)}> value;",
+        "",
+        "  Arm arm() const { return static_cast<Arm>(value.index()); }",
+    ]
     rows += ["  /// Each gives what its arm holds, or nullptr where another is set."]
     for index, (field, arm, kind) in enumerate(zip(definition.fields, arms, kinds, strict=True)):
         getter = f"  const {kind}* {arm}() const {{ return std::get_if<{index}>(&value); }}"
         rows.append(_noted(getter, field.since, table))
-    rows += [f"  static {definition.name} make_{field.name}({kind} held);" for field, kind in zip(definition.fields, kinds, strict=True)]
+    rows += [
+        f"  static {definition.name} make_{field.name}({kind} held);"
+        for field, kind in zip(definition.fields, kinds, strict=True)
+    ]
     return rows
 
 
@@ -167,14 +178,20 @@ def _functions(definition: Definition) -> list[str]:
     if definition.kind == "enum":
         return _enum_functions(definition)
     name, kind = definition.name, definition.kind
-    read, write = (f"inline void read(const Json& json, {name}& out, const Place& place)", f"inline void write(const {name}& in, Json& json)")
+    read, write = (
+        f"inline void read(const Json& json, {name}& out, const Place& place)",
+        f"inline void write(const {name}& in, Json& json)",
+    )
     if kind == "union":
         return [
             f"{read} {{ read_union(json, {name}::arms, out.value, place); }}",
             f"{write} {{ write_union({name}::arms, in.value, json); }}",
             *(_maker(definition, index, field) for index, field in enumerate(definition.fields)),
         ]
-    reads = [f'  object.{"optional" if field.default is not None else "required"}("{field.name}", out.{_name(field.name)});' for field in definition.fields]
+    reads = [
+        f'  object.{"optional" if field.default is not None else "required"}("{field.name}", out.{_name(field.name)});'
+        for field in definition.fields
+    ]
     writes = [f'  write(in.{_name(field.name)}, json["{field.name}"]);' for field in definition.fields]
     return [
         f"{read} {{",

@@ -95,7 +95,9 @@ def field_rows(field: Field) -> list[str]:
     if isinstance(kind, DictOf):
         return [f"  repeated {entry_name(kind.value)} {field.name} = {id};"]
     absent = isinstance(kind, Nullable) or field.default is not None
-    return _with_digits("optional " if absent else "", kind.inner if isinstance(kind, Nullable) else kind, field.name, id)
+    return _with_digits(
+        "optional " if absent else "", kind.inner if isinstance(kind, Nullable) else kind, field.name, id
+    )
 
 
 def arm_rows(field: Field) -> list[str]:
@@ -160,7 +162,9 @@ def _wrapper_rows(kind: Type) -> list[str]:
         case DictOf(value):
             return [f"  repeated {entry_name(value)} items = 1;"]
         case TupleOf(items):
-            return [row for place, item in enumerate(items) for row in _with_digits("", item, item_name(place), place + 1)]
+            return [
+                row for place, item in enumerate(items) for row in _with_digits("", item, item_name(place), place + 1)
+            ]
         case AnyOf(arms):
             rows = [row for place, arm in enumerate(arms) for row in _with_digits("", arm, arm_name(arm), place + 1)]
             return ["  oneof arm {", *(f"  {row}" for row in rows), "  }"]

@@ -12,6 +12,7 @@ from typing import Any
 from pt2kit import schema
 from pt2kit.errors import SchemaError, UnsupportedError, VersionError
 from pt2kit.idl.table import Table, make_table
+from pt2kit.schema.tables import NAMES
 
 UNNUMBERED = ("draft", "5.3-traces")
 """The two development states whose tables carry no number of their own."""
@@ -22,9 +23,7 @@ MAX_FILE = 1 << 20
 
 def versions() -> tuple[str, ...]:
     """Every version that `table` knows, oldest first."""
-    numbers = [version.number for version in schema.LOG]
-    position = numbers.index("5.3")
-    return ("draft", *numbers[:position], "5.3-traces", *numbers[position:])
+    return NAMES
 
 
 def frozen_tables() -> dict[str, dict[str, Any]]:

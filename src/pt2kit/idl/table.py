@@ -116,7 +116,9 @@ def make_table(
         kind, fields = _kind_and_fields(row, place)
         first = {field: since.get((name, field), version) for field in fields}
         if kind == "enum":
-            values = tuple(EnumValue(key, _enum_value(value, f"{place}.{key}"), first[key]) for key, value in fields.items())
+            values = tuple(
+                EnumValue(key, _enum_value(value, f"{place}.{key}"), first[key]) for key, value in fields.items()
+            )
             found.append(Definition(name, kind, (), values, docs.get(name, "")))
         else:
             rows = tuple(_field(key, value, f"{place}.{key}", first[key]) for key, value in fields.items())
@@ -166,7 +168,9 @@ def _check_references(table: Table, where: str) -> None:
         for field in definition.fields:
             for name in references(field.type):
                 if name not in known:
-                    raise SchemaError(f"{where}: {definition.name}.{field.name}: expected a type of the table, got {name}")
+                    raise SchemaError(
+                        f"{where}: {definition.name}.{field.name}: expected a type of the table, got {name}"
+                    )
 
 
 def references(kind: Type) -> Iterator[str]:
@@ -179,6 +183,7 @@ def references(kind: Type) -> Iterator[str]:
 
 def plain_table(table: Table) -> dict[str, Any]:
     """The table as plain data, in the shape of `schema.field_table()`."""
+
     def row(field: Field) -> dict[str, Any]:
         rest = {"id": field.id, "default": field.default}
         return {"type": type_text(field.type), **{key: value for key, value in rest.items() if value is not None}}

@@ -38,7 +38,9 @@ def _definition(definition: Definition, table: Table) -> list[str]:
             for position, value in enumerate(definition.values)
         ]
     else:
-        rows = [_noted(f"  {field.id}: {_field(field, definition)};", field.since, table) for field in definition.fields]
+        rows = [
+            _noted(f"  {field.id}: {_field(field, definition)};", field.since, table) for field in definition.fields
+        ]
     return [f"{definition.kind} {definition.name} {{", *rows, "}"]
 
 
@@ -88,5 +90,7 @@ def _wrapper(kind: TupleOf | AnyOf) -> list[str]:
         word, names = "struct", [item_name(position) for position in range(len(inners))]
     else:
         word, names = "union", [arm_name(inner) for inner in inners]
-    rows = [f"  {id}: {thrift_type(inner)} {name};" for id, (inner, name) in enumerate(zip(inners, names, strict=True), 1)]
+    rows = [
+        f"  {id}: {thrift_type(inner)} {name};" for id, (inner, name) in enumerate(zip(inners, names, strict=True), 1)
+    ]
     return ["", f"{word} {wrapper_name(kind)} {{", *rows, "}"]

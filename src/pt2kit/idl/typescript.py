@@ -46,7 +46,9 @@ def emit(types: Table) -> str:
 def _definition(definition: Definition, table: Table) -> list[str]:
     name = definition.name
     if definition.kind == "enum":
-        rows = [_noted(f"  {value.name}: {json.dumps(value.value)},", value.since, table) for value in definition.values]
+        rows = [
+            _noted(f"  {value.name}: {json.dumps(value.value)},", value.since, table) for value in definition.values
+        ]
         return [
             f"export const {name} = {{",
             *rows,

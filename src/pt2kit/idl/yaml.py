@@ -31,5 +31,3 @@ def _field(field: Field) -> str:
     parts += [f"id: {field.id}"] if field.id is not None else []
     parts += [f"default: {json.dumps(field.default)}"] if field.default is not None else []
     return f"      {field.name}: {{{', '.join(parts)}}}"
-
-

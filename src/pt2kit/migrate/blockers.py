@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import copy
 import functools
+from collections.abc import Collection
 from typing import Any
 
 from pt2kit.codec.text import Path
 from pt2kit.migrate.check import Misfit, misfits, shape_of
 from pt2kit.migrate.ledger import Ledger, Tree
 from pt2kit.migrate.rewrite import rewrite
-from pt2kit.migrate.targets import PREFIX, since
+from pt2kit.migrate.targets import since
 from pt2kit.schema.tables import NAMES, Shape, table
 
 
@@ -28,7 +29,10 @@ def block_misfits(tree: Tree, older: str, newer: str, ledger: Ledger) -> Tree:
     """
     found = [misfit for misfit in misfits(tree, older) if misfit.cause in ("unknown key", "arm", "member")]
     for misfit in found:
-        ledger.blocked(_message(misfit), misfit.path, newer)
+        if misfit.cause == "unknown key" and misfit.key not in _known_keys(misfit.type, newer):
+            ledger.lost("unknown_keys", f"{misfit.type}.{misfit.key}, which no schema here knows", misfit.path, "")
+        else:
+            ledger.blocked(_message(misfit), misfit.path, newer)
     _block_operators(tree, older, newer, ledger)
     if not found:
         return tree
@@ -36,6 +40,11 @@ def block_misfits(tree: Tree, older: str, newer: str, ledger: Ledger) -> Tree:
     for misfit in found:
         _replace(tree, misfit, older)
     return tree
+
+
+def _known_keys(type_name: str, version: str) -> Collection[str]:
+    types = table(version)
+    return types[type_name].fields if type_name in types else ()
 
 
 def _message(misfit: Misfit) -> str:
@@ -47,13 +56,13 @@ def _message(misfit: Misfit) -> str:
 
 
 def _block_operators(tree: Tree, older: str, newer: str, ledger: Ledger) -> None:
-    """Higher-order operators that came with the newer version; of other operators no history is known here."""
+    """Targets that came with the newer version; of operators with schemas no history is known here."""
 
     brought = NAMES[NAMES.index(older) + 1 : NAMES.index(newer) + 1]
 
     def node(value: Any, path: Path) -> Any:
         target = value["target"]
-        if target.startswith(PREFIX) and since(target) in brought:
+        if since(target) in brought:
             ledger.blocked(f"the operator {target}", (*path, "target"), newer)
         return value
 

@@ -60,7 +60,7 @@ _MESSAGES: Final[Mapping[Cause, str]] = MappingProxyType(
 
 
 def check_tree(tree: Any, version: str, where: str, *, root: str = "ExportedProgram") -> None:
-    """Refuse a tree that does not fit the table of its version.
+    """Refuse a tree that does not fit the table of its version. Keys that the table does not know are let pass.
 
     Args:
         tree: in canonical form; not changed.
@@ -77,10 +77,11 @@ def check_tree(tree: Any, version: str, where: str, *, root: str = "ExportedProg
     try:
         if _fits(version)[root](tree):
             return
-        first = next(misfits(tree, version, root=root))
+        first = next((found for found in misfits(tree, version, root=root) if found.cause != "unknown key"), None)
     except RecursionError:
         raise too_deep(where) from None
-    raise SchemaError(f"{where}: schema {version}: {first}", rule="M1")
+    if first is not None:
+        raise SchemaError(f"{where}: schema {version}: {first}", rule="M1")
 
 
 def misfits(tree: Any, version: str, *, root: str = "ExportedProgram") -> Iterator[Misfit]:

@@ -98,13 +98,15 @@ def own_name(node: Mapping[str, Any]) -> str | None:
 
     Source: `deserialize_node` in torch/_export/serde/serialize.py (2.13), which falls back to it.
     """
+    if node.get("is_hop_single_tensor_return") is False:
+        return None
     match node["outputs"]:
-        case [{"as_tensor": {"name": name}}] if node.get("is_hop_single_tensor_return") is not False:
+        case [{"as_tensor": {"name": name}}]:
             return str(name)
-        case [
-            {"as_sym_int": {"as_name": name}} | {"as_sym_float": {"as_name": name}} | {"as_sym_bool": {"as_name": name}}
-        ]:
-            return None if node.get("is_hop_single_tensor_return") is False else str(name)
+        case [{"as_sym_int": {"as_name": name}}] | [{"as_sym_float": {"as_name": name}}]:
+            return str(name)
+        case [{"as_sym_bool": {"as_name": name}}]:
+            return str(name)
     return None
 
 

@@ -10,6 +10,7 @@ of its version before the first step and after each one.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 from pt2kit.errors import VersionError
@@ -47,7 +48,7 @@ STEPS: Final = (
     Step("8.2", "8.6", v8_2_v8_6.upgrade, v8_2_v8_6.downgrade),
     *(
         Step(older, newer, upgrade_minor(older, newer), downgrade_minor(newer, older))
-        for older, newer in zip(MINORS, MINORS[1:], strict=False)
+        for older, newer in pairwise(MINORS)
     ),
 )
 TRACES: Final = Step("5.3-traces", "5.3", traces_v5_3.upgrade, traces_v5_3.downgrade)

@@ -1,8 +1,10 @@
 """Targets of higher-order operators, which moved: what each release calls them.
 
-2.1          torch.ops.map_impl, torch.ops.cond     (also torch.ops.higher_order.cond)
-2.2 to 2.4   torch.ops.higher_order.…, and torch._higher_order_ops.<module>.… for those that are classes of their own
-2.5 and later torch.ops.higher_order.…
+    2.1          torch.ops.map_impl, torch.ops.cond, torch.ops.higher_order.cond
+    2.2 to 2.4   torch.ops.higher_order.…; for some that are classes of their own torch._higher_order_ops.<module>.…
+    from 2.5     torch.ops.higher_order.…
+
+Which releases have an operator at all is known here for those without a schema.
 """
 
 from __future__ import annotations
@@ -46,14 +48,20 @@ SINCE: Final[Mapping[str, str]] = MappingProxyType(
 """Higher-order operators and the schema of the first release that had them. One that is not here is of 8.7 or later."""
 
 
+FUNCTIONS_SINCE: Final[Mapping[str, str]] = MappingProxyType({"torch._functorch.predispatch.": "8.20"})
+"""Beginnings of targets that are Python functions, and the schema of the first release that writes them."""
+
+
 def is_higher_order(target: str) -> bool:
     """Whether a target names a higher-order operator, as any release calls it."""
     return target.startswith((PREFIX, _MODULES)) or target in _FIRST
 
 
 def since(target: str) -> str:
-    """The schema version of the first release with a higher-order operator that is called as today."""
-    return SINCE.get(target.removeprefix(PREFIX), "8.7")
+    """The schema version of the first release that has what a target names; "draft" where no history is known."""
+    if target.startswith(PREFIX):
+        return SINCE.get(target.removeprefix(PREFIX), "8.7")
+    return next((version for start, version in FUNCTIONS_SINCE.items() if target.startswith(start)), "draft")
 
 
 def from_first(target: str) -> str:

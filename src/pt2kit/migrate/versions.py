@@ -42,7 +42,7 @@ def find_version(raw: Any, where: str) -> Found:
 
     Raises:
         SchemaError: no program (M5).
-        VersionError: a version that no table describes: newer than this build, or of a major that no release wrote (M4).
+        VersionError: a version that no table describes: a newer major, or one that no release wrote (M4).
     """
     if not isinstance(raw, dict):
         raise SchemaError(f"{where}: $: expected an object, got {type(raw).__name__}", rule="M5")

@@ -20,6 +20,7 @@ from tests.bridge.zoo.program import Program
 
 PAGE = Path(__file__).parents[3] / "docs" / "differences.md"
 STACKS = r"models/model\.json: .*\.metadata\.(nn_module_stack|source_fn_stack|torch_fn)"
+NODE = r"models/model\.json: \$\.graph_module\.graph\.nodes\[\d+\]\."
 WEIGHTS = r"data/weights/model_weights_config\.json: \$\.config"
 
 # program -> the id of a difference -> where it shows
@@ -30,6 +31,8 @@ EXPECTED: dict[str, dict[str, str]] = {
     "metadata_separators": {"T1": STACKS},
     "opaque_value": {"T2": r"data/constants/model_constants_config\.json: \$\.config: keys"},
     "conjugate": {"T3": WEIGHTS + r"(: keys|\.\w+\.(path_name|tensor_meta\..*))"},
+    "custom_op_symbol": {"T8": NODE + r"inputs\[1\]\.arg: keys"},
+    "crossed_names": {"T9": r"models/model\.json: \$\.graph_module\.graph\.outputs\[0\]\.as_tensor\.name"},
     "fake_weights": {"T4": WEIGHTS + r".*\.path_name"},
     "meta_weights": {"T4": WEIGHTS + r".*\.path_name"},
 }
@@ -42,7 +45,7 @@ ELSEWHERE = {
     "R10": "test_sequences.py",
     "R11": "test_outputs.py",
     "R13": "test_metadata.py",
-    "R14": "test_metadata.py",
+    "T7": "test_metadata.py::test_surrogates",
 }
 REFUSED_BY_TORCH = {
     "repeated_results": "R1",

@@ -50,7 +50,7 @@ class Sketch:
         """An input of the user's."""
         self.examples.append(example)
         self.inputs.append(InputSpec(InputKind.USER_INPUT, TensorArgument(name), None))
-        return self._placeholder(name, self.mode.from_tensor(example))
+        return self._placeholder(name, self.mode.from_tensor(example, static_shapes=True))
 
     def token(self, name: str) -> Node:
         """An effect token as an input."""

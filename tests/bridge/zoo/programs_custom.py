@@ -44,6 +44,7 @@ _define("nested_ints(Tensor x, int[][] ll) -> Tensor", lambda x, ll: x + sum(map
 _define("nested_floats(Tensor x, float[][] ll) -> Tensor", lambda x, ll: x + sum(map(sum, ll)))
 _define("nested_tensors(Tensor x, Tensor[][] ll) -> Tensor", lambda x, ll: x + sum(map(sum, ll)))
 _define("keyword(Tensor x, Tensor self_, *, int lambda_=1) -> Tensor", lambda x, self_, lambda_=1: x + self_ * lambda_)
+_define("measure(Tensor x, int[] extra) -> SymInt", lambda x, extra: x.shape[0] * 3 + sum(extra))
 _define("maybe(Tensor x, bool give) -> (Tensor, Tensor?)", lambda x, give: (x + 1, x + 2 if give else None))
 
 
@@ -185,6 +186,8 @@ def recipes() -> list[Recipe]:
         calls("custom_op_nested_tensors", lambda x, y: ops.nested_tensors(x, [[x, y], [y]]), pair),
         calls("custom_op_keyword", lambda x, y: ops.keyword(x, self_=y, lambda_=3), pair),
         calls("custom_op_maybe", lambda x: (ops.maybe(x, True)[1], ops.maybe(x, False)[0])),
+        calls("custom_op_symbol", lambda x: x.new_zeros(ops.measure(x, [1])) + ops.measure(x, []), square,
+              dynamic_shapes=(({0: Dim.AUTO},),)),
         Recipe("opaque_object", Counting, square),
         calls("opaque_value", lambda x: weigh(x, Weighting(3))),
     ]  # fmt: skip

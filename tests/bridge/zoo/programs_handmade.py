@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import operator
 import warnings
 from typing import Any
 
@@ -88,13 +89,29 @@ def script_object() -> ExportedProgram:
 
 
 def repeated() -> ExportedProgram:
-    """Several getitem nodes for one result, used in lists and as outputs, one of them counting from the end."""
+    """Several getitem nodes for one result, used in a list and as an output, one of them counting from the end."""
     s = Sketch()
     x = s.input("x", torch.randn(4))
     split = s.call(aten.split.Tensor, (x, 2), [s.fake(2), s.fake(2)])
-    a, b, c, d = (s.take(split, index) for index in (0, 1, 0, -1))
-    cat = s.call(aten.cat.default, ([a, b, c, d],), s.fake(8))
-    return s.program([cat, c, s.call(aten.add.Tensor, (c, d), s.fake(2))])
+    a, b = s.take(split, 0), s.take(split, 1)
+    cat = s.call(aten.cat.default, ([a, b],), s.fake(8))
+    program = s.program([cat, b, s.call(aten.add.Tensor, (a, b), s.fake(2))])
+    # The constructor of a program leaves one getitem node for each result, so the others come after it.
+    split, a, b, cat, add = (node for node in program.graph.nodes if node.op == "call_function")
+    c, d = _taken_again(a, 0), _taken_again(b, -1)
+    cat.args = ([a, b, c, d],)
+    add.args = (c, d)
+    program.graph.output_node().args = ((cat, d, add),)
+    program.graph_signature.output_specs[1].arg.name = d.name
+    return program
+
+
+def _taken_again(node: torch.fx.Node, index: int) -> torch.fx.Node:
+    """A second node that takes the same result as a getitem node."""
+    with node.graph.inserting_after(node):
+        again = node.graph.call_function(operator.getitem, (node.args[0], index))
+    again.meta.update(node.meta)
+    return again
 
 
 def unused() -> ExportedProgram:
@@ -125,6 +142,26 @@ def shared_subgraph() -> ExportedProgram:
     return s.program([s.take(second, 0)])
 
 
+def crossed() -> ExportedProgram:
+    """A subgraph that takes one result twice, and an outer graph that uses the same names for two results."""
+    s = Sketch()
+    x = s.input("x", torch.randn(4))
+    split = s.call(aten.split.Tensor, (x, 2), [s.fake(2), s.fake(2)])
+    a, b = s.take(split, 0), s.take(split, 1)
+
+    def body(x: torch.Tensor) -> Any:
+        first, _ = x.split(2)
+        return (first + first,)
+
+    inner = s.subgraph("body", subgraph_of(s, body, [(4,)]))
+    call = s.call(wrap_with_set_grad_enabled, (True, inner, x), (s.fake(2),))
+    total = s.call(aten.add.Tensor, (a, b), s.fake(2))
+    program = s.program([s.take(call, 0), total])
+    first = next(node for node in program.graph_module.body.graph.nodes if node.target is operator.getitem)
+    next(iter(first.users)).args = (first, _taken_again(first, 0))
+    return program
+
+
 def programs() -> list[Program]:
     """All programs of this file."""
 
@@ -141,5 +178,6 @@ def programs() -> list[Program]:
         Program("script_object", script_object, calls(torch.ones(2, 4))),
         Program("repeated_results", repeated, calls(torch.arange(4.0)), torch_saves=twice),
         Program("unused_results", unused, calls(torch.arange(4.0)), torch_saves="a result that is None is used"),
+        Program("crossed_names", crossed, calls(torch.arange(4.0))),
         Program("shared_subgraph", shared_subgraph, calls(torch.arange(4.0))),
     ]

@@ -1,0 +1,124 @@
+"""`pt2 schema`: the versions of the format, one of them in another language, or what changed between two."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import click
+
+from pt2kit.cli.common import Refusal, json_option
+from pt2kit.cli.output import print_json, print_lines
+from pt2kit.idl import FORMATS, Level, Table, Verdict, emit, read_table, table, verdict, versions
+from pt2kit.schema import LOG
+
+EPILOG = """\b
+Examples:
+  pt2 schema                                      every version, and which torch writes it
+  pt2 schema --format proto > schema.proto        the current version for Protocol Buffers
+  pt2 schema --format cpp --version 8.6           an older one as a C++ header
+  pt2 schema --check 8.17 8.20                    what changed, and whether the number says so
+  pt2 schema --check 8.20 my-schema.yaml          the same for a table in a file
+
+\b
+Exit codes: 0 fine, 1 the number does not say what changed, 2 could not be read.
+"""
+
+
+@click.command("schema", epilog=EPILOG, short_help="The schema in other languages, and what changed.")
+@click.option("--format", "format", type=click.Choice(list(FORMATS)), help="Print the definition in this language.")
+@click.option("--version", "version", metavar="V", help="Which version to print; the current one by default.")
+@click.option(
+    "--check",
+    "compared",
+    nargs=2,
+    metavar="OLD NEW",
+    help="List what changed: versions, or files with field tables. Exit 1 if the number is not raised as it must be.",
+)
+@json_option
+@click.pass_context
+def command(
+    ctx: click.Context, format: str | None, version: str | None, compared: tuple[str, str] | None, as_json: bool
+) -> int:
+    """Print the schema of the format, in any of its versions, for other languages; or compare two versions."""
+    if format is not None and (compared is not None or as_json):
+        raise click.UsageError("expected --format alone or with --version, got it with --check or --json")
+    if version is not None and format is None:
+        raise click.UsageError("expected --version with --format, got it alone")
+    if format is not None:
+        click.echo(emit(table(version), format), nl=False)
+        return 0
+    if compared is not None:
+        return _check(verdict(_table(compared[0]), _table(compared[1])), as_json)
+    _list_versions(as_json)
+    return 0
+
+
+def _table(given: str) -> Table:
+    """The table of a version, or that in a file."""
+    if given in versions() or given == "current":
+        return table(given)
+    path = Path(given)
+    if not path.exists() and not path.suffix:
+        raise Refusal(f"--check: expected a file or one of {', '.join(versions())}, got {given}")
+    return read_table(path)
+
+
+def _check(found: Verdict, as_json: bool) -> int:
+    if as_json:
+        print_json(_row(found))
+    else:
+        print_lines(_lines(found))
+    return 0 if found.agrees or found.exception else 1
+
+
+def _row(found: Verdict) -> dict[str, Any]:
+    return {
+        "old": found.old,
+        "new": found.new,
+        "demanded": found.demanded.name.lower(),
+        "chosen": None if found.chosen is None else found.chosen.name.lower(),
+        "least": found.least,
+        "agrees": found.agrees,
+        "exception": found.exception,
+        "changes": [
+            {"rule": each.rule, "level": each.level.name.lower(), "where": each.where, "what": each.what}
+            for each in found.changes
+        ],
+    }
+
+
+def _lines(found: Verdict) -> Iterator[str]:
+    for level in sorted(Level, reverse=True):
+        chosen = [change for change in found.changes if change.level is level]
+        if chosen:
+            yield f"{_WORDS[level]} ({len(chosen)})"
+            yield from (f"  {change}" for change in chosen)
+    if not found.changes:
+        yield "no changes"
+    yield _conclusion(found)
+
+
+_WORDS = MappingProxyType({Level.MAJOR: "major", Level.MINOR: "minor", Level.NONE: "free"})
+
+
+def _conclusion(found: Verdict) -> str:
+    demand = f"expected at least {found.least}" if found.least else f"expected a {_WORDS[found.demanded]} step"
+    if found.chosen is None:
+        return f"{demand}; no two numbers to compare"
+    got = f"got {found.old} -> {found.new}"
+    if found.agrees:
+        return f"{demand}, {got}: as it must be"
+    what = "more than needed" if found.chosen > found.demanded else "not enough"
+    return f"{demand}, {got}: {what}{f'. {found.exception}' if found.exception else ''}"
+
+
+def _list_versions(as_json: bool) -> None:
+    rows = [{"version": each.number, "releases": each.releases, "note": each.note} for each in LOG]
+    if as_json:
+        print_json(rows)
+        return
+    width = max(len(", ".join(each.releases)) for each in LOG)
+    print_lines(f"{each.number:<5} torch {', '.join(each.releases) or '–':<{width}}  {each.note}" for each in LOG)
