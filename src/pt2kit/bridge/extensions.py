@@ -95,7 +95,7 @@ def find_namespace(namespace: str) -> Extension | None:
     found = _extensions.get(namespace)
     if found is not None:
         return found
-    for kind, handler in torch_serde._serialization_registry.items():
+    for kind, handler in tuple(torch_serde._serialization_registry.items()):
         if handler.namespace() == namespace:
             return _from_torch(kind, handler)
     return None

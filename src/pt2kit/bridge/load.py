@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
-import logging
 import mmap
 import os
 from collections.abc import Iterator, Mapping, Sequence, Set
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.export import ExportedProgram
+from torch.utils._python_dispatch import _disable_current_modes
 
 from pt2kit import package, treespec
 from pt2kit.archive import names
@@ -23,11 +24,12 @@ from pt2kit.bridge.read.sample_inputs import StoredInputs, read_sample_inputs
 from pt2kit.bridge.read.tensors import Tensors
 from pt2kit.bridge.read.trusted import globals_of, load_trusted
 from pt2kit.bridge.read.values import Values
-from pt2kit.errors import ArchiveError, PayloadError, Pt2Error, VersionError
+from pt2kit.errors import ArchiveError, PayloadError, VersionError
 from pt2kit.package import FileLike, Package
 from pt2kit.tensors import OpaquePayload, TensorView
 
-_LOG: Final = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from pt2kit.bridge.save import Artifact
 
 
 def load(
@@ -64,7 +66,8 @@ def load(
     Source: `load` in torch/export/__init__.py and torch/export/pt2_archive/_package.py, 2.13.
     """
     devices = Devices(device)
-    with _opened(f) as (opened, mapping):
+    # The caller may be in a fake tensor mode, which would get hold of the weights.
+    with _no_collection(), _disable_current_modes(), _opened(f) as (opened, mapping):
         if model not in opened.programs:
             raise ArchiveError(
                 f"{opened.name}: expected a program {model!a}, got {', '.join(map(ascii, opened.programs)) or 'none'}"
@@ -79,6 +82,35 @@ def load(
             return _payloads(opened, model, tensors, context, frozenset(trust))
 
         return build_program(program, devices, open_payloads)
+
+
+def deserialize(
+    artifact: Artifact | bytes,
+    expected_opset_version: Mapping[str, int] | None = None,
+    *,
+    device: Moves = None,
+    trust: Sequence[str] = (),
+) -> ExportedProgram:
+    """Load a program from memory: the counterpart of `pt2kit.serialize`.
+
+    Args:
+        artifact: what `serialize` gave, or the bytes of a `.pt2` file.
+        expected_opset_version, device, trust: as in `load`.
+
+    Returns:
+        A program with copies of the artifact's tensors.
+
+    Raises:
+        TypeError: another kind of artifact.
+        Pt2Error: as `load`.
+    """
+    data = artifact if isinstance(artifact, (bytes, bytearray, memoryview)) else None
+    if data is None:
+        to_bytes = getattr(artifact, "to_bytes", None)
+        if to_bytes is None:
+            raise TypeError(f"artifact: expected what pt2kit.serialize gives, or bytes, got {type(artifact).__name__}")
+        data = to_bytes()
+    return load(bytes(data), expected_opset_version=expected_opset_version, device=device, trust=trust)
 
 
 @contextlib.contextmanager
@@ -105,6 +137,23 @@ def _mapped(source: Any) -> mmap.mmap | None:
         return mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_COPY)
     except (OSError, ValueError):
         return None  # Some file systems cannot map, and an empty file has nothing to map; reading still works.
+
+
+@contextlib.contextmanager
+def _no_collection() -> Iterator[None]:
+    """Keep the garbage collector from searching a program that grows: it finds nothing, and takes a third of the time.
+
+    Loads in other threads may overlap: only the one that found the collector on turns it on again, and all of them
+    allocate what they keep.
+    """
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def _check_opset(stored: Mapping[str, int], expected: Mapping[str, int] | None) -> None:
@@ -153,11 +202,7 @@ def _sample_inputs(
     record = opened.layout.record(names.sample_inputs(model))
     if record not in opened.records:
         return None
-    try:
-        payload = opened.archive.read(record)
-    except Pt2Error as error:
-        _LOG.warning("sample inputs are left out: %s", error)
-        return None
+    payload = opened.archive.read(record)
     module = opened.programs[model].graph_module
     fields = {name: tuple(given.field_names) for name, given in module.treespec_namedtuple_fields.items()}
     call = module.module_call_graph[0].signature

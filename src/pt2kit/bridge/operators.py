@@ -1,7 +1,7 @@
 """A target as a file names it -> the live operator and what its schema says.
 
-Operators come from the dispatcher and nowhere else, after it was asked whether it has them: a name that it does not know
-creates nothing. Functions and higher-order operators come from closed tables.
+Operators come from the dispatcher and nowhere else, after it was asked whether it has them: a name that it does not
+know creates nothing. Functions and higher-order operators come from closed tables.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ def resolve_all(places: Mapping[str, str]) -> tuple[dict[str, Operator], dict[st
         places: target -> where it is first used, for messages.
 
     Returns:
-        Target -> operator, and those that this process does not have, with their places. Cost: about 20 microseconds per
-        distinct target.
+        Target -> operator, and those that this process does not have, with their places. Cost: about 20 microseconds
+        per distinct target.
 
     Raises:
         OperatorError: one is refused, or is no name of an operator.
@@ -128,7 +128,7 @@ def resolve(text: str, where: str = "") -> Operator | None:
         return _higher_order(text, higher[1], place)
     dispatched = _DISPATCHED.fullmatch(text)
     if dispatched:
-        return _dispatched(text, *dispatched.groups(), place)
+        return _dispatched(text, dispatched, place)
     for prefix in _WRAPPERS:
         if text.startswith(prefix):
             return _higher_order(text, text[len(prefix) :], place)
@@ -138,7 +138,8 @@ def resolve(text: str, where: str = "") -> Operator | None:
     )
 
 
-def _dispatched(text: str, namespace: str, name: str, overload: str, place: str) -> Operator | None:
+def _dispatched(text: str, match: re.Match[str], place: str) -> Operator | None:
+    namespace, name, overload = match.groups()
     qualified = f"{namespace}::{name}"
     reason = REFUSED_OPERATORS.get(qualified) or REFUSED_NAMESPACES.get(namespace)
     if reason:

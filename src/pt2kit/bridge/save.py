@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import IO, Any
 
@@ -19,7 +19,7 @@ from pt2kit.bridge.write.payloads import Payloads, Record
 from pt2kit.bridge.write.places import at
 from pt2kit.bridge.write.program import write_program
 from pt2kit.bridge.write.sample_inputs import write_sample_inputs
-from pt2kit.errors import Pt2Error
+from pt2kit.errors import ArchiveError, Pt2Error
 
 DEFAULT_PICKLE_PROTOCOL = 2
 _DATA_VERSION = b"6\n"  # of torch's zip conventions; what it writes for every `.pt2`
@@ -109,6 +109,7 @@ def save(
     for name, program in programs.items():
         _check_program(program, f"ep[{name!r}]" if isinstance(ep, Mapping) else "ep")
     extra = {name: _content(name, content) for name, content in (extra_files or {}).items()}
+    _check_names(programs, extra)
     payloads = Payloads(pickle_protocol)
     models = {}
     for name, program in programs.items():
@@ -181,6 +182,22 @@ def _write_header(writer: ArchiveWriter) -> None:
 def _check_program(value: Any, name: str) -> None:
     if not isinstance(value, ExportedProgram):
         raise TypeError(f"{name}: expected an instance of ExportedProgram, got {type(value).__name__}")
+
+
+def _check_names(models: Iterable[str], extra: Iterable[str]) -> None:
+    """Try the names that the caller chose on an archive that goes nowhere.
+
+    Raises:
+        ArchiveError, LimitError: a name that no record can have, or that is taken.
+    """
+    with ArchiveWriter(io.BytesIO()) as writer:
+        for model in models:
+            if names.model_name(names.model_json(model)) != model:
+                raise ArchiveError(f"ep: expected names of programs that a record can have, got {model!r}")
+            for record in (names.weights_config, names.constants_config, names.model_json, names.sample_inputs):
+                writer.write(record(model), b"")
+        for name in extra:
+            writer.write(names.extra(name), b"")
 
 
 def _content(name: Any, content: Any) -> bytes:

@@ -38,7 +38,12 @@ WRITING: Final = frozenset(
         *("aten._fused_moving_avg_obs_fq_helper", "aten.fused_moving_avg_obs_fake_quant", "aten.geqrf.a"),
         *("aten.record_stream", "aten.retain_grad", "aten.rrelu_with_noise", "aten.set_data", "prims.copy_to"),
         *("prims.resize", "higher_order.invoke_leaf_function", "higher_order.register_hook"),
-        *("_operator.setitem", "higher_order.call_torchbind", "higher_order.print", "higher_order.triton_kernel_wrapper_mutation"),
+        *(
+            "_operator.setitem",
+            "higher_order.call_torchbind",
+            "higher_order.print",
+            "higher_order.triton_kernel_wrapper_mutation",
+        ),
     }
 )
 """Operators whose names do not show that they write."""

@@ -36,7 +36,7 @@ class Keep:
     """What a normal form keeps that torch's drops.
 
     Args:
-        metadata: the metadata of nodes. It has no say in the order.
+        metadata: the metadata of nodes. It decides only where nodes that can be exchanged come.
         write_order: the stored order around nodes that may write (`effects.writes`, or a subgraph with such a node):
             no node moves from one side of them to the other.
     """
@@ -83,7 +83,7 @@ def normal_form(
         writes(node) or any(form.writes for form in forms) for node, forms in zip(graph.nodes, inner, strict=True)
     ]
     parts = _parts(writing) if keep.write_order else [0] * len(writing)
-    order = node_order(facts, _contents(facts, inner), parts)
+    order = node_order(facts, _contents(facts, inner), parts, _metadata(graph, keep))
     names = _names(facts, order)
     check_free(facts.externals, names, f"{where}: custom object")
     numbers = iter(range(len(inner) + sum(map(len, inner))))
@@ -151,6 +151,11 @@ def _contents(facts: Facts, inner: list[list[Form]]) -> Callable[[int], bytes]:
         return encode_graph_value([node, [_without_name(meta, nameless) for meta in results]], memo)
 
     return content
+
+
+def _metadata(graph: Graph, keep: Keep) -> Callable[[int], bytes]:
+    """What gives the bytes of a node's metadata, if they are kept: else it has no say at all."""
+    return (lambda n: encode_value(graph.nodes[n].metadata)) if keep.metadata else (lambda n: b"")
 
 
 def encode_graph_value(value: Any, memo: dict[bytes, bytes] | None = None) -> bytes:

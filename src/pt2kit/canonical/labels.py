@@ -6,7 +6,8 @@ and outputs have an order, so this walk is the same for every way to write the p
 
 The other nodes (checks, writes in place, what nobody uses) come after them, in the order that `symmetry` finds for
 things whose colour is: the part of the program they stand in, what they are (`content`), and for each slot of their
-arguments the graph input, the numbered node's result, or the place of a result of another such node.
+arguments the graph input, the numbered node's result, or the place of a result of another such node. Those that can
+be exchanged, so that their order changes nothing but which metadata stands where, come in the order of their metadata.
 """
 
 from __future__ import annotations
@@ -19,13 +20,16 @@ from pt2kit.canonical.symmetry import Edge, order
 Colour = tuple[int, bytes, tuple[tuple[int, int, int], ...]]
 
 
-def labels(facts: Facts, content: Callable[[int], bytes], parts: Sequence[int]) -> list[int]:
+def labels(
+    facts: Facts, content: Callable[[int], bytes], parts: Sequence[int], metadata: Callable[[int], bytes]
+) -> list[int]:
     """Number the nodes of a graph.
 
     Args:
         facts: the graph.
         content: node -> what it is, without names; asked for nodes that lead to no output.
         parts: node -> the part of the program it stands in, where the order of parts is fixed.
+        metadata: node -> the bytes of its metadata, which decide between nodes that can be exchanged.
 
     Returns:
         node -> its number; no two are equal.
@@ -37,7 +41,7 @@ def labels(facts: Facts, content: Callable[[int], bytes], parts: Sequence[int]) 
     for number, node in enumerate(numbered):
         numbers[node] = number
     if len(numbered) < len(numbers):
-        for number, node in enumerate(_others(facts, content, parts, numbers), len(numbered)):
+        for number, node in enumerate(_others(facts, content, parts, metadata, numbers), len(numbered)):
             numbers[node] = number
     return numbers
 
@@ -55,16 +59,22 @@ def _from_outputs(facts: Facts) -> list[int]:
     return list(found)
 
 
-def _others(facts: Facts, content: Callable[[int], bytes], parts: Sequence[int], numbers: Sequence[int]) -> list[int]:
+def _others(
+    facts: Facts,
+    content: Callable[[int], bytes],
+    parts: Sequence[int],
+    metadata: Callable[[int], bytes],
+    numbers: Sequence[int],
+) -> list[int]:
     """The nodes without a number, in an order of their own."""
     results = {value: place for values in facts.results for place, value in enumerate(values)}
+    left = sorted((node for node, number in enumerate(numbers) if number < 0), key=metadata)
+    things = {node: thing for thing, node in enumerate(left)}
     colours: dict[int, Colour] = {}
     edges: list[Edge] = []
-    for node, inputs in enumerate(facts.inputs):
-        if numbers[node] >= 0:
-            continue
+    for node, thing in things.items():
         seen: list[tuple[int, int, int]] = []
-        for slot, value in enumerate(value for _, slots in inputs for value in slots):
+        for slot, value in enumerate(value for _, slots in facts.inputs[node] for value in slots):
             definer = NO_NODE if value == NO_VALUE else facts.definers[value]
             if value == NO_VALUE:
                 seen.append((0, 0, 0))
@@ -74,6 +84,6 @@ def _others(facts: Facts, content: Callable[[int], bytes], parts: Sequence[int],
                 seen.append((2, numbers[definer], results[value]))
             else:
                 seen.append((3, 0, results[value]))
-                edges.append((node, slot, definer, results[value]))
-        colours[node] = (parts[node], content(node), tuple(seen))
-    return order(colours, edges)
+                edges.append((thing, slot, things[definer], results[value]))
+        colours[thing] = (parts[node], content(node), tuple(seen))
+    return [left[thing] for thing in order(colours, edges)]

@@ -29,20 +29,23 @@ from pt2kit.graph.rules import show
 Key = tuple[str, tuple[tuple[str, Slots], ...], bytes, int, int]
 
 
-def node_order(facts: Facts, content: Callable[[int], bytes], parts: Sequence[int]) -> list[int]:
+def node_order(
+    facts: Facts, content: Callable[[int], bytes], parts: Sequence[int], metadata: Callable[[int], bytes]
+) -> list[int]:
     """Put the nodes of a graph in order.
 
     Args:
         facts: the graph.
         content: node -> what it is, without names; asked only for nodes that nothing cheaper tells apart.
         parts: node -> the part of the program it stands in; parts come one after another, each in order by itself.
+        metadata: node -> the bytes of its metadata, which decide between nodes that can be exchanged.
 
     Raises:
         GraphError: a node uses what no earlier node can define (G1).
 
     Cost: the arguments, and the nodes times the logarithm of how many are ready at once.
     """
-    contents, numbers = _ties(facts, content, parts)
+    contents, numbers = _ties(facts, content, parts, metadata)
     waiting, users = _waiting(facts)
     ranks = _Ranks(facts)
     by_part: dict[int, list[int]] = defaultdict(list)
@@ -94,7 +97,9 @@ class _Ranks:
         return self._facts.graph.nodes[node].target, inputs, contents.get(node, b""), number, node
 
 
-def _ties(facts: Facts, content: Callable[[int], bytes], parts: Sequence[int]) -> tuple[dict[int, bytes], list[int]]:
+def _ties(
+    facts: Facts, content: Callable[[int], bytes], parts: Sequence[int], metadata: Callable[[int], bytes]
+) -> tuple[dict[int, bytes], list[int]]:
     """The contents and numbers of the nodes that need them: those with one target and the same values in all slots."""
     alike: dict[tuple[int, str, tuple[tuple[str, Slots], ...]], list[int]] = defaultdict(list)
     for node, inputs in enumerate(facts.inputs):
@@ -103,7 +108,7 @@ def _ties(facts: Facts, content: Callable[[int], bytes], parts: Sequence[int]) -
     contents = {node: content(node) for group in groups for node in group}
     if all(len({contents[node] for node in group}) == len(group) for group in groups):
         return contents, []
-    return contents, labels(facts, lambda node: contents.get(node) or content(node), parts)
+    return contents, labels(facts, lambda node: contents.get(node) or content(node), parts, metadata)
 
 
 def _waiting(facts: Facts) -> tuple[list[int], list[list[int]]]:

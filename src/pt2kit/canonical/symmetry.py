@@ -17,10 +17,11 @@ which of its results. The order is found by refinement and search:
    the used member) for the uses it makes of members.
 4. Order all things by cell, then by the code of their component, then by their place in it.
 
-Why the numbering does not matter: no step but the choice among equals looks at a number. Two components with one code
-have an isomorphism between them that keeps cells and, as refinement made all members of a cell use and be used by what
-is outside the components in the same way, it extends to everything: exchanging them changes nothing. The same holds for
-two members whose orders have one code.
+Where there is a choice among equals, that is, components with one code or members that can be exchanged, the lower
+numbers come first. Why the numbering does not matter otherwise: no other step looks at a number. Two components with
+one code have an isomorphism between them that keeps cells and, as refinement made all members of a cell use and be used
+by what is outside the components in the same way, it extends to everything: exchanging them changes nothing. The same
+holds for two members whose orders have one code.
 
 Graph isomorphism can be written as such a question, so some questions take exponentially long. `WORK` bounds the search
 by what it touches; beyond it, and below `MAX_DEPTH` choices inside choices, the first member by number stands for all.
@@ -90,7 +91,7 @@ class _Solver:
         for component in self._components([cell for cell in refined if len(cell) > 1]):
             ordered = self._order_component(component, cell_of, depth)
             parts.append((self._code(ordered, cell_of), ordered))
-        parts.sort(key=lambda part: part[0])
+        parts.sort()
         by_cell: Cells = [cell if len(cell) == 1 else [] for cell in refined]
         for _, ordered in parts:
             for thing in ordered:

@@ -11,7 +11,19 @@ import click
 
 from pt2kit.cli.common import Refusal, json_option
 from pt2kit.cli.output import print_json, print_lines
-from pt2kit.idl import FORMATS, Level, Table, Verdict, emit, read_table, table, verdict, versions
+from pt2kit.idl import (
+    FORMATS,
+    Level,
+    Table,
+    Verdict,
+    current_table,
+    emit,
+    frozen_table,
+    read_table,
+    table,
+    verdict,
+    versions,
+)
 from pt2kit.schema import LOG
 
 EPILOG = """\b
@@ -20,6 +32,7 @@ Examples:
   pt2 schema --format proto > schema.proto        the current version for Protocol Buffers
   pt2 schema --format cpp --version 8.6           an older one as a C++ header
   pt2 schema --check 8.17 8.20                    what changed, and whether the number says so
+  pt2 schema --check 8.20 current                 the same for the classes of this build
   pt2 schema --check 8.20 my-schema.yaml          the same for a table in a file
 
 \b
@@ -35,7 +48,7 @@ Exit codes: 0 fine, 1 the number does not say what changed, 2 could not be read.
     "compared",
     nargs=2,
     metavar="OLD NEW",
-    help="List what changed: versions, or files with field tables. Exit 1 if the number is not raised as it must be.",
+    help="List what changed between two versions, or field tables in files, and what number that demands.",
 )
 @json_option
 @click.pass_context
@@ -57,21 +70,24 @@ def command(
 
 
 def _table(given: str) -> Table:
-    """The table of a version, or that in a file."""
-    if given in versions() or given == "current":
-        return table(given)
+    """The frozen table of a version, the table of the classes, or that in a file."""
+    if given == "current":
+        return current_table()
+    if given in versions():
+        return frozen_table(given)
     path = Path(given)
     if not path.exists() and not path.suffix:
-        raise Refusal(f"--check: expected a file or one of {', '.join(versions())}, got {given}")
+        raise Refusal(f"--check: expected a file, current, or one of {', '.join(versions())}, got {given}")
     return read_table(path)
 
 
 def _check(found: Verdict, as_json: bool) -> int:
+    agrees = found.agrees
     if as_json:
         print_json(_row(found))
     else:
         print_lines(_lines(found))
-    return 0 if found.agrees or found.exception else 1
+    return 0 if agrees else 1
 
 
 def _row(found: Verdict) -> dict[str, Any]:
@@ -121,4 +137,4 @@ def _list_versions(as_json: bool) -> None:
         print_json(rows)
         return
     width = max(len(", ".join(each.releases)) for each in LOG)
-    print_lines(f"{each.number:<5} torch {', '.join(each.releases) or '–':<{width}}  {each.note}" for each in LOG)
+    print_lines(f"{each.number:<5} torch {', '.join(each.releases) or '-':<{width}}  {each.note}" for each in LOG)

@@ -39,8 +39,7 @@ def digest(package: Package | FileLike, model: str = "model", *, progress: Progr
     Cost: reads every tensor once, in pieces; a deflated record is held whole while it is hashed.
     """
     with nullcontext(package) if isinstance(package, Package) else open_package(package) as opened:
-        found = _compute(opened, model, frozenset(PARTS), progress)
-        return Digest(**found)
+        return Digest(**digest_parts(opened, PARTS, model, progress=progress))
 
 
 def digest_program(program: schema.ExportedProgram) -> dict[str, str]:
@@ -91,15 +90,32 @@ def verify(
     asked = {part: tree[part] for part in wanted}
     asked |= {table: tree[table] for part, table in TABLE_OF.items() if part in wanted and table in tree}
     with nullcontext(package) if isinstance(package, Package) else open_package(package) as opened:
-        got = _compute(opened, model, frozenset(wanted), progress) if wanted else {}
+        got = digest_parts(opened, wanted, model, progress=progress) if wanted else {}
         found = compare(asked, got)
         if tensors is not None:
             found += _verify_tensors(opened, model, tree, list(tensors), progress)
     return found
 
 
-def _compute(package: Package, model: str, wanted: frozenset[str], progress: Progress) -> dict[str, Any]:
-    """The digests that are asked for, and those they are made of."""
+def digest_parts(
+    package: Package, wanted: Iterable[str], model: str = "model", *, progress: Progress = no_progress
+) -> dict[str, Any]:
+    """Digest some parts of a program, reading no tensors that they don't need.
+
+    Args:
+        package: an open package.
+        wanted: parts by name ("graph", "weights", …).
+        model: which program.
+        progress: told the bytes of tensors done and in all.
+
+    Returns:
+        part -> digest, of those that were asked for and those that came along; with weights or constants their tables.
+
+    Raises:
+        KeyError: no such model.
+        Pt2Error: as `digest`.
+    """
+    wanted = frozenset(wanted)
     found: dict[str, Any] = {}
     raw: dict[str, bytes] = {}
     everything = "program" in wanted

@@ -1,4 +1,4 @@
-"""Two tables -> what changed between them, each change under the rule (C1 …) that says what it demands of the number."""
+"""Two tables -> what changed between them, each under the rule (C1 …) that says what it demands of the number."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Two tables -> the version number that the change between them demands, and whether the one it got is right.
 
 A major number says that old readers must not try; a minor one that they can, as long as a file uses nothing new. The
-number after 8.20 is therefore 8.21 or 9.1. `history` holds the releases to it; `EXCEPTIONS` is where they did otherwise.
+number after 8.20 is therefore 8.21 or 9.1. `history` holds the releases to it, and
+`EXCEPTIONS` says where they did otherwise.
 """
 
 from __future__ import annotations
@@ -118,7 +119,7 @@ def history() -> tuple[Verdict, ...]:
 
 def rule_lines() -> list[str]:
     """The rules as a Markdown table."""
-    words = {Level.NONE: "–", Level.MINOR: "minor", Level.MAJOR: "major"}
+    words = {Level.NONE: "-", Level.MINOR: "minor", Level.MAJOR: "major"}
     rows = [f"| {rule} | {text} | {words[level]} |" for rule, (level, text) in RULES.items()]
     return ["| rule | change | demands |", "|---|---|---|", *rows]
 
@@ -133,8 +134,8 @@ def _history_line(step: Verdict) -> str:
     for change in step.changes:
         counts[change.rule] = counts.get(change.rule, 0) + 1
     rules = sorted(counts, key=lambda rule: int(rule[1:]))
-    listed = ", ".join(f"{rule}×{counts[rule]}" if counts[rule] > 1 else rule for rule in rules)
+    listed = ", ".join(f"{rule} ({counts[rule]})" if counts[rule] > 1 else rule for rule in rules)
     chosen = step.chosen
-    words = [(level.name.lower() if level is not None else "–") for level in (step.demanded, chosen)]
+    words = [(level.name.lower() if level is not None else "-") for level in (step.demanded, chosen)]
     verdict_text = "agrees" if step.agrees else f"**differs**: {step.exception or 'unexplained'}"
     return f"| {step.old} → {step.new} | {listed} | {words[0]} | {words[1]} | {verdict_text} |"

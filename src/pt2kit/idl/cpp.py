@@ -15,21 +15,30 @@ import json
 from importlib.resources import files
 
 from pt2kit.errors import UnsupportedError
-from pt2kit.idl.proto import enum_numbers
-from pt2kit.idl.table import Definition, Field, Table, as_written, default_value
-from pt2kit.idl.text import banner, comment, safe_name, since_note, version_suffix
+from pt2kit.idl.table import Definition, Field, Table, as_written, default_value, enum_numbers
+from pt2kit.idl.text import banner, comment, noted, safe_name, version_suffix
 from pt2kit.idl.typetext import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type, inner_types
+from pt2kit.idl.wrappers import check_names
 
 _SCALARS = {"int": "std::int64_t", "float": "double", "str": "std::string", "bool": "bool", "bytes": "Base64"}
 _INCLUDES = (
-    "algorithm array cmath cstdint limits optional set stdexcept string string_view tuple utility variant vector"
-).split()
-_RESERVED = frozenset(
-    "alignas alignof and asm auto bool break case catch char class const continue default delete do double else enum "
-    "explicit export extern false float for friend goto if inline int long mutable namespace new noexcept not nullptr "
-    "operator or private protected public register return short signed sizeof static struct switch template this throw "
-    "true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor unknown".split()
-)
+    "algorithm", "array", "cmath", "cstdint", "limits", "optional", "set", "stdexcept", "string", "string_view",
+    "tuple", "utility", "variant", "vector",
+)  # fmt: skip
+_KEYWORDS = frozenset((
+    "alignas", "alignof", "and", "asm", "auto", "bool", "break", "case", "catch", "char", "class", "const",
+    "continue", "default", "delete", "do", "double", "else", "enum", "explicit", "export", "extern", "false", "float",
+    "for", "friend", "goto", "if", "inline", "int", "long", "mutable", "namespace", "new", "noexcept", "not",
+    "nullptr", "operator", "or", "private", "protected", "public", "register", "return", "short", "signed", "sizeof",
+    "static", "struct", "switch", "template", "this", "throw", "true", "try", "typedef", "typeid", "typename",
+    "union", "unsigned", "using", "virtual", "void", "volatile", "wchar_t", "while", "xor",
+))  # fmt: skip
+# What `cpp_prelude.h` declares.
+_PRELUDE_NAMES = ("Base64", "Dict", "EmptyTuple", "Error", "Json", "Object", "Place")
+# The members that every union has.
+_UNION_MEMBERS = frozenset(("Arm", "arm", "arms", "value"))
+# The member that every struct has.
+_STRUCT_MEMBERS = frozenset(("unknown",))
 
 
 def emit(types: Table) -> str:
@@ -39,6 +48,7 @@ def emit(types: Table) -> str:
         UnsupportedError: a type contains itself other than in a list or a dict.
     """
     table = as_written(types)
+    check_names(iter(_PRELUDE_NAMES), table, "C++")
     ordered = _by_containment(table)
     suffix = version_suffix(types.version)
     prelude = (files("pt2kit.idl") / "cpp_prelude.h").read_text(encoding="utf-8")
@@ -51,9 +61,9 @@ def emit(types: Table) -> str:
     lines += [f"struct {each.name};" for each in ordered if each.kind != "enum"]
     for definition in ordered:
         lines += ["", *comment("///", definition.doc), *_declaration(definition, table)]
-    for definition in ordered:
-        if definition.kind != "enum":
-            lines += ["", *_prototypes(definition)]
+    # Declared before any is defined: they call each other.
+    structs = [each for each in ordered if each.kind != "enum"]
+    lines += ["", *(f"{head};" for each in structs for head in _signatures(each))]
     for definition in ordered:
         lines += ["", *_functions(definition)]
     # Two versions can be in one program; `pt2::Graph` is then ambiguous and `pt2::v8_20::Graph` is not.
@@ -62,19 +72,18 @@ def emit(types: Table) -> str:
 
 def _by_containment(table: Table) -> list[Definition]:
     """The definitions, each after those it contains; a list or a dict does not contain its items."""
+    types = table.by_name
     ordered: dict[str, Definition] = {}
     for first in table.definitions:
         trail: list[str] = [first.name]
         while trail:
-            definition = table.by_name[trail[-1]]
+            definition = types[trail[-1]]
             missing = [name for field in definition.fields for name in _contained(field.type) if name not in ordered]
             if not missing:
                 ordered[trail.pop()] = definition
             elif missing[0] in trail:
                 cycle = " in ".join([missing[0], *reversed(trail[trail.index(missing[0]) :])])
-                raise UnsupportedError(
-                    f"C++: expected types that contain themselves only in lists or dicts, got {cycle}"
-                )
+                raise UnsupportedError(f"C++: expected no type that contains itself outside of lists, got {cycle}")
             else:
                 trail.append(missing[0])
     return list(ordered.values())
@@ -111,112 +120,110 @@ def cpp_type(kind: Type) -> str:
             return f"std::variant<{', '.join(map(cpp_type, inners))}>"
 
 
-def _name(name: str) -> str:
-    return safe_name(name, _RESERVED)
-
-
 def _declaration(definition: Definition, table: Table) -> list[str]:
     name = definition.name
     if definition.kind == "enum":
         numbers = enum_numbers(definition)
-        rows = [
-            _noted(f"  {_name(each.name)} = {numbers[each.name]},", each.since, table) for each in definition.values
-        ]
+        rows = [noted(f"  {_value(each.name)} = {numbers[each.name]},", each.since) for each in definition.values]
         return [f"enum class {name} : std::int64_t {{", *rows, "};"]
-    if definition.kind == "struct":
-        rows = [_noted(f"  {_member(field, table)};", field.since, table) for field in definition.fields]
-        return [f"struct {name} {{", *rows, "  /// Keys that this version does not know.", "  Json unknown;", "};"]
-    return [f"struct {name} {{", *_union_rows(definition, table), "};"]
+    if definition.kind == "union":
+        return [f"struct {name} {{", *_union_rows(definition), "};"]
+    rows = [noted(f"  {_member(field, table)};", field.since) for field in definition.fields]
+    return [f"struct {name} {{", *rows, "  /// Keys that this version does not know.", "  Json unknown;", "};"]
 
 
-def _noted(line: str, since: str, table: Table) -> str:
-    note = since_note(since, table)
-    return f"{line}  // {note}" if note else line
+def _value(name: str) -> str:
+    return safe_name(name, _KEYWORDS)
+
+
+def _field(name: str) -> str:
+    return safe_name(name, _KEYWORDS | _STRUCT_MEMBERS)
+
+
+def _arm(name: str) -> str:
+    return safe_name(name, _KEYWORDS | _UNION_MEMBERS)
 
 
 def _member(field: Field, table: Table) -> str:
     kind = field.type
-    start = f"{cpp_type(kind)} {_name(field.name)}"
-    if field.default is not None and isinstance(kind, Scalar) and (value := default_value(field)) is not None:
-        return f"{start} = {json.dumps(value)}"
-    enum = isinstance(kind, Ref) and table.by_name[kind.name].kind == "enum"
+    start = f"{cpp_type(kind)} {_field(field.name)}"
+    if field.default is not None and isinstance(kind, Scalar):
+        return f"{start} = {json.dumps(default_value(field))}"
+    is_enum = isinstance(kind, Ref) and table.by_name[kind.name].kind == "enum"
+    is_number = isinstance(kind, Scalar) and kind.name in ("int", "float", "bool")
     # Lists need the complete type of their items to be initialized here; they start empty anyway.
-    return f"{start}{{}}" if enum or (isinstance(kind, Scalar) and kind.name in ("int", "float", "bool")) else start
+    return f"{start}{{}}" if is_enum or is_number else start
 
 
-def _union_rows(definition: Definition, table: Table) -> list[str]:
-    arms = [_name(field.name) for field in definition.fields]
-    kinds = [cpp_type(field.type) for field in definition.fields]
-    rows = [f"  enum class Arm : std::size_t {{ {', '.join(arms)} }};"]
-    rows += [f"  static constexpr std::array<const char*, {len(arms)}> arms = {{{', '.join(_quoted(definition))}}};"]
-    rows += [
-        f"  std::variant<{', '.join(kinds)}> value;",
+def _union_rows(definition: Definition) -> list[str]:
+    arms = [(_arm(field.name), cpp_type(field.type), field) for field in definition.fields]
+    keys = ", ".join(json.dumps(field.name) for field in definition.fields)
+    return [
+        f"  enum class Arm : std::size_t {{ {', '.join(arm for arm, _, _ in arms)} }};",
+        f"  static constexpr std::array<const char*, {len(arms)}> arms = {{{keys}}};",
+        f"  std::variant<{', '.join(kind for _, kind, _ in arms)}> value;",
         "",
         "  Arm arm() const { return static_cast<Arm>(value.index()); }",
+        "  /// Each gives what its arm holds, or nullptr where another is set.",
+        *(noted(f"  {_getter(kind, arm, index)}", field.since) for index, (arm, kind, field) in enumerate(arms)),
+        *(f"  static {definition.name} make_{field.name}({kind} held);" for _, kind, field in arms),
     ]
-    rows += ["  /// Each gives what its arm holds, or nullptr where another is set."]
-    for index, (field, arm, kind) in enumerate(zip(definition.fields, arms, kinds, strict=True)):
-        getter = f"  const {kind}* {arm}() const {{ return std::get_if<{index}>(&value); }}"
-        rows.append(_noted(getter, field.since, table))
-    rows += [
-        f"  static {definition.name} make_{field.name}({kind} held);"
-        for field, kind in zip(definition.fields, kinds, strict=True)
-    ]
-    return rows
 
 
-def _quoted(definition: Definition) -> list[str]:
-    return [json.dumps(field.name) for field in definition.fields]
+def _getter(kind: str, arm: str, index: int) -> str:
+    return f"const {kind}* {arm}() const {{ return std::get_if<{index}>(&value); }}"
 
 
-def _prototypes(definition: Definition) -> list[str]:
+def _signatures(definition: Definition) -> tuple[str, str]:
+    """The heads of the functions that read and write a type."""
     name = definition.name
-    return [f"void read(const Json&, {name}&, const Place&);", f"void write(const {name}&, Json&);"]
-
-
-def _functions(definition: Definition) -> list[str]:
-    if definition.kind == "enum":
-        return _enum_functions(definition)
-    name, kind = definition.name, definition.kind
-    read, write = (
+    return (
         f"inline void read(const Json& json, {name}& out, const Place& place)",
         f"inline void write(const {name}& in, Json& json)",
     )
-    if kind == "union":
-        return [
-            f"{read} {{ read_union(json, {name}::arms, out.value, place); }}",
-            f"{write} {{ write_union({name}::arms, in.value, json); }}",
-            *(_maker(definition, index, field) for index, field in enumerate(definition.fields)),
-        ]
+
+
+def _functions(definition: Definition) -> list[str]:
+    match definition.kind:
+        case "enum":
+            return _enum_functions(definition)
+        case "union":
+            return _union_functions(definition)
+        case _:
+            return _struct_functions(definition)
+
+
+def _struct_functions(definition: Definition) -> list[str]:
+    read, write = _signatures(definition)
+    names = [(field, _field(field.name)) for field in definition.fields]
     reads = [
-        f'  object.{"optional" if field.default is not None else "required"}("{field.name}", out.{_name(field.name)});'
-        for field in definition.fields
+        f'  object.{"required" if field.default is None else "optional"}("{field.name}", out.{name});'
+        for field, name in names
     ]
-    writes = [f'  write(in.{_name(field.name)}, json["{field.name}"]);' for field in definition.fields]
+    writes = [f'  write(in.{name}, json["{field.name}"]);' for field, name in names]
     return [
-        f"{read} {{",
-        "  Object object(json, place);",
-        *reads,
-        "  out.unknown = object.rest();",
-        "}",
-        f"{write} {{",
-        "  json = Json::object();",
-        *writes,
-        "  write_rest(in.unknown, json);",
-        "}",
+        *(f"{read} {{", "  Object object(json, place);", *reads, "  out.unknown = object.rest();", "}"),
+        *(f"{write} {{", "  json = Json::object();", *writes, "  write_rest(in.unknown, json);", "}"),
     ]
 
 
-def _maker(definition: Definition, index: int, field: Field) -> str:
+def _union_functions(definition: Definition) -> list[str]:
     name = definition.name
-    body = f"{name} made; made.value.emplace<{index}>(std::move(held)); return made;"
-    return f"inline {name} {name}::make_{field.name}({cpp_type(field.type)} held) {{ {body} }}"
+    read, write = _signatures(definition)
+    rows = [
+        f"{read} {{ read_union(json, {name}::arms, out.value, place); }}",
+        f"{write} {{ write_union({name}::arms, in.value, json); }}",
+    ]
+    for index, field in enumerate(definition.fields):
+        body = f"{name} made; made.value.emplace<{index}>(std::move(held)); return made;"
+        rows.append(f"inline {name} {name}::make_{field.name}({cpp_type(field.type)} held) {{ {body} }}")
+    return rows
 
 
 def _enum_functions(definition: Definition) -> list[str]:
     name, expected = definition.name, f"a value of {definition.name}"
     numbers = enum_numbers(definition)
-    cases = [(f"{name}::{_name(each.name)}", numbers[each.name], json.dumps(each.value)) for each in definition.values]
+    cases = [(f"{name}::{_value(each.name)}", numbers[each.name], json.dumps(each.value)) for each in definition.values]
     if any(isinstance(each.value, str) for each in definition.values):
         reads = [f"  if (json == {held}) {{ out = {value}; return; }}" for value, _, held in cases]
     else:

@@ -51,23 +51,23 @@ def _definition(definition: Definition, table: Table) -> dict[str, Any]:
         names = ", ".join(f"{value.value} {value.name}" for value in definition.values)
         return {**doc, "$comment": names, "enum": [value.value for value in definition.values]}
     if definition.kind == "struct":
-        properties = {field.name: _property(field, table) for field in definition.fields}
+        properties = {field.name: _property(field) for field in definition.fields}
         required = [field.name for field in definition.fields if field.default is None]
         return {**doc, "type": "object", "properties": properties, **({"required": required} if required else {})}
-    return {**doc, **(_null_union(definition.fields) if table.null_unions else _union(definition.fields, table))}
+    return {**doc, **(_null_union(definition.fields) if table.null_unions else _union(definition.fields))}
 
 
-def _property(field: Field, table: Table) -> dict[str, Any]:
+def _property(field: Field) -> dict[str, Any]:
     found = _schema(field.type)
     # Draft 7 ignores what stands beside a $ref.
-    notes: dict[str, Any] = {"$comment": note} if (note := since_note(field.since, table)) else {}
+    notes: dict[str, Any] = {"$comment": note} if (note := since_note(field.since)) else {}
     if field.default is not None:
         notes["default"] = default_value(field)
     return {"allOf": [found], **notes} if notes and "$ref" in found else {**found, **notes}
 
 
-def _union(fields: Iterable[Field], table: Table) -> dict[str, Any]:
-    properties = {field.name: _property(field, table) for field in fields}
+def _union(fields: Iterable[Field]) -> dict[str, Any]:
+    properties = {field.name: _property(field) for field in fields}
     counts = {"minProperties": 1, "maxProperties": 1}
     return {"type": "object", "properties": properties, "additionalProperties": False, **counts}
 

@@ -15,8 +15,8 @@ Field numbers are the format's wire ids. The fields `…_digits` have the field'
 from __future__ import annotations
 
 from pt2kit.errors import UnsupportedError
-from pt2kit.idl.table import Definition, Field, Table, as_written
-from pt2kit.idl.text import banner, comment, since_note, upper_snake, version_suffix
+from pt2kit.idl.table import Definition, Field, Table, as_written, enum_numbers
+from pt2kit.idl.text import banner, comment, noted, upper_snake, version_suffix
 from pt2kit.idl.typetext import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type, inner_types
 from pt2kit.idl.wrappers import all_types, arm_name, check_names, entry_name, item_name, wrapper_name
 
@@ -35,7 +35,7 @@ def emit(types: Table) -> str:
     lines += ["// A field …_digits holds an integer that 64 bits do not, in decimal, in place of the one it follows."]
     lines += ["", 'syntax = "proto3";', "", f"package pt2.{_package(types)};"]
     for definition in table.definitions:
-        lines += ["", *comment("//", definition.doc), *_definition(definition, table)]
+        lines += ["", *comment("//", definition.doc), *_definition(definition)]
     helpers = _helpers(table)
     check_names(iter(helpers), table, "Protocol Buffers")
     for name, rows in helpers.items():
@@ -47,40 +47,28 @@ def _package(table: Table) -> str:
     return version_suffix(table.version.split(".")[0] if table.has_ids else table.version)
 
 
-def _definition(definition: Definition, table: Table) -> list[str]:
+def _definition(definition: Definition) -> list[str]:
     if definition.kind == "enum":
-        return [f"enum {definition.name} {{", *_enum_rows(definition, table), "}"]
-    if definition.kind == "struct":
-        rows = [row for field in definition.fields for row in _noted(field_rows(field), field, table)]
-        return [f"message {definition.name} {{", *rows, "}"]
-    rows = [f"  {row}" for field in definition.fields for row in _noted(arm_rows(field), field, table)]
-    return [f"message {definition.name} {{", "  oneof arm {", *rows, "  }", "}"]
+        return [f"enum {definition.name} {{", *_enum_rows(definition), "}"]
+    is_union = definition.kind == "union"
+    rows = []
+    for field in definition.fields:
+        first, *digits = arm_rows(field) if is_union else field_rows(field)
+        rows += [noted(first, field.since), *digits]
+    if is_union:
+        rows = ["  oneof arm {", *(f"  {row}" for row in rows), "  }"]
+    return [f"message {definition.name} {{", *rows, "}"]
 
 
-def _enum_rows(definition: Definition, table: Table) -> list[str]:
+def _enum_rows(definition: Definition) -> list[str]:
     # The names of enum values are global in a package, so they carry their type's.
     prefix = upper_snake(definition.name)
     numbers = enum_numbers(definition)
     rows = [] if 0 in numbers.values() else [f"  {prefix}_UNSPECIFIED = 0;"]
     # The first value must be 0.
     for value in sorted(definition.values, key=lambda value: numbers[value.name] != 0):
-        note = since_note(value.since, table)
-        row = f"  {prefix}_{upper_snake(value.name)} = {numbers[value.name]};"
-        rows.append(f"{row}  // {note}" if note else row)
+        rows.append(noted(f"  {prefix}_{upper_snake(value.name)} = {numbers[value.name]};", value.since))
     return rows
-
-
-def enum_numbers(definition: Definition) -> dict[str, int]:
-    """Enum value name -> its number; the position where the table gives none, as the draft's."""
-    return {
-        value.name: value.value if isinstance(value.value, int) else position
-        for position, value in enumerate(definition.values)
-    }
-
-
-def _noted(rows: list[str], field: Field, table: Table) -> list[str]:
-    note = since_note(field.since, table)
-    return [f"{rows[0]}  // {note}", *rows[1:]] if note else rows
 
 
 def field_rows(field: Field) -> list[str]:
@@ -94,10 +82,8 @@ def field_rows(field: Field) -> list[str]:
         return _with_digits("repeated ", kind.item, field.name, id)
     if isinstance(kind, DictOf):
         return [f"  repeated {entry_name(kind.value)} {field.name} = {id};"]
-    absent = isinstance(kind, Nullable) or field.default is not None
-    return _with_digits(
-        "optional " if absent else "", kind.inner if isinstance(kind, Nullable) else kind, field.name, id
-    )
+    label = "optional " if isinstance(kind, Nullable) or field.default is not None else ""
+    return _with_digits(label, kind.inner if isinstance(kind, Nullable) else kind, field.name, id)
 
 
 def arm_rows(field: Field) -> list[str]:
@@ -142,8 +128,8 @@ def _helpers(table: Table) -> dict[str, list[str]]:
 
 
 def _held_whole(table: Table) -> list[Type]:
-    """The lists, dicts, tuples and alternatives that need a message of their own: all but a struct's repeated fields."""
-    found = []
+    """The lists, dicts, tuples and alternatives that need a message: all but a struct's repeated fields."""
+    found: list[Type] = []
     for definition in table.definitions:
         for field in definition.fields:
             repeated = definition.kind == "struct" and isinstance(field.type, ListOf | DictOf)
@@ -162,10 +148,13 @@ def _wrapper_rows(kind: Type) -> list[str]:
         case DictOf(value):
             return [f"  repeated {entry_name(value)} items = 1;"]
         case TupleOf(items):
-            return [
-                row for place, item in enumerate(items) for row in _with_digits("", item, item_name(place), place + 1)
-            ]
+            named = [(item_name(position), item) for position, item in enumerate(items)]
+            return _numbered(named)
         case AnyOf(arms):
-            rows = [row for place, arm in enumerate(arms) for row in _with_digits("", arm, arm_name(arm), place + 1)]
-            return ["  oneof arm {", *(f"  {row}" for row in rows), "  }"]
+            named = [(arm_name(arm), arm) for arm in arms]
+            return ["  oneof arm {", *(f"  {row}" for row in _numbered(named)), "  }"]
     raise UnsupportedError(f"Protocol Buffers: expected a type that needs a message, got {kind}")
+
+
+def _numbered(named: list[tuple[str, Type]]) -> list[str]:
+    return [row for id, (name, kind) in enumerate(named, 1) for row in _with_digits("", kind, name, id)]

@@ -1,7 +1,7 @@
 """The JSON of a program -> messages of the generated Protocol Buffers definition, without loss.
 
-Knows no protobuf library: callers pass the message class that their protoc made of `proto.emit`. What the messages cannot
-hold (keys that the schema does not know, nesting beyond what protobuf parsers accept) is refused.
+Knows no protobuf library: callers pass the message class that their protoc made of `proto.emit`. What the messages
+cannot hold (keys that the schema does not know, nesting beyond what protobuf parsers accept) is refused.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def _put_items(types: Types, message: Any, name: str, item: Type, value: Any, pl
 def _put_entries(types: Types, message: Any, name: str, inner: Type, value: Any, place: Place) -> None:
     if not isinstance(value, dict):
         place.refuse("an object", value)
-    entries = getattr(message, name)
+    entries, place = getattr(message, name), place.deeper()
     for key, held in value.items():
         entry = entries.add()
         entry.key = _checked(types, Scalar("str"), key, place)
@@ -163,7 +163,7 @@ def _checked(types: Types, kind: Type, value: Any, place: Place) -> Any:
             return _from_base64(value, place)
         case Ref(name), int() | str() if not isinstance(value, bool) and value in types.enums[name]:
             return types.enums[name][value]
-    place.refuse(f"a value of type {type_text(kind)}", value)
+    return place.refuse(f"a value of type {type_text(kind)}", value)
 
 
 def _from_base64(value: str, place: Place) -> bytes:
@@ -181,6 +181,8 @@ def _looks_like(types: Types, kind: Type, value: Any) -> bool:
     match kind:
         case Scalar("int"):
             return isinstance(value, int) and not isinstance(value, bool)
+        case Scalar("bool"):
+            return isinstance(value, bool)
         case Scalar("float"):
             return isinstance(value, float) or (isinstance(value, str) and value in _WORDS)
         case Ref(name) if isinstance(value, dict):

@@ -108,6 +108,7 @@ def _read_items(types: Types, message: Any, name: str, item: Type, place: Place)
 
 def _read_entries(types: Types, message: Any, name: str, inner: Type, place: Place) -> dict[str, Any]:
     found: dict[str, Any] = {}
+    place = place.deeper()
     for entry in getattr(message, name):
         if entry.key in found:
             place.refuse("each key once", f"{entry.key} twice")

@@ -139,7 +139,7 @@ def _load_yaml(data: bytes, where: str) -> Any:
             return super().construct_mapping(node, deep)
 
     try:
-        return yaml.load(data, Loader)  # noqa: S506, a subclass of the safe loader
+        return yaml.load(data, Loader)
     except yaml.YAMLError as error:
         raise SchemaError(f"{where}: not a field table: {' '.join(str(error).split())}") from None
     except (RecursionError, ValueError) as error:

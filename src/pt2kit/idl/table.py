@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, Literal
 
 from pt2kit.errors import SchemaError
@@ -20,7 +21,16 @@ ROOTS = ("ExportedProgram", "GraphModule")
 NULL_UNIONS = ("1", "2")
 """The versions whose unions hold every key, null except for one. All others hold exactly one key."""
 
-_INFINITE_RANGES = ("2", "5.1", "5.3-traces", "5.3", "7.3")
+_INT_OR_FLOAT = AnyOf((Scalar("int"), Scalar("float")))
+_INT_OR_BOOL = AnyOf((Scalar("int"), Scalar("bool")))
+_WRITTEN: Mapping[tuple[str, str], tuple[tuple[str, ...], Type]] = MappingProxyType(
+    {
+        ("RangeConstraint", "min_val"): (("2", "5.1", "5.3-traces", "5.3", "7.3"), _INT_OR_FLOAT),
+        ("RangeConstraint", "max_val"): (("2", "5.1", "5.3-traces", "5.3", "7.3"), _INT_OR_FLOAT),
+        ("ConstantValue", "as_int"): (("5.3", "7.3"), _INT_OR_BOOL),
+    }
+)
+"""(Type, field) -> the versions whose files hold something else there than the table says, and what."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,19 +120,17 @@ def make_table(
     Raises:
         SchemaError: the table is malformed, or a field's type is no type of the table.
     """
-    found = []
+    found: list[Definition] = []
     for name, row in types.items():
         place = f"{where}: {name}"
         kind, fields = _kind_and_fields(row, place)
-        first = {field: since.get((name, field), version) for field in fields}
+        doc = docs.get(name, "")
+        members = [(key, value, f"{place}.{key}", since.get((name, key), version)) for key, value in fields.items()]
         if kind == "enum":
-            values = tuple(
-                EnumValue(key, _enum_value(value, f"{place}.{key}"), first[key]) for key, value in fields.items()
-            )
-            found.append(Definition(name, kind, (), values, docs.get(name, "")))
+            values = tuple(EnumValue(key, _enum_value(value, at), first) for key, value, at, first in members)
+            found.append(Definition(name, kind, (), values, doc))
         else:
-            rows = tuple(_field(key, value, f"{place}.{key}", first[key]) for key, value in fields.items())
-            found.append(Definition(name, kind, rows, (), docs.get(name, "")))
+            found.append(Definition(name, kind, tuple(_field(*member) for member in members), (), doc))
     table = Table(version, tuple(found))
     _check_references(table, where)
     return table
@@ -203,19 +211,32 @@ def as_written(table: Table) -> Table:
     """The table with what files of its version hold beyond it, for generators.
 
     Wire ids where there are none yet: ten times the position, which is stable because released tables never change, but
-    means nothing across versions. And the ends of ranges: from 2 to 7.3 they are declared as integers, but the writers
-    put infinity there.
+    means nothing across versions. And two fields where writers did not keep to the table: from 2 to 7.3 the ends of
+    ranges are declared as integers but may be infinite; in 5.3 and 7.3 a constant that is a truth value is under
+    `as_int`.
+
+    Source: files of torch 2.2 to 2.5.
     """
-    return replace(table, definitions=tuple(_definition_as_written(table, each) for each in table.definitions))
+    has_ids = table.has_ids
+    written = (_definition_as_written(each, table.version, has_ids) for each in table.definitions)
+    return replace(table, definitions=tuple(written))
 
 
-def _definition_as_written(table: Table, definition: Definition) -> Definition:
-    fields = definition.fields
-    if definition.name == "RangeConstraint" and table.version in _INFINITE_RANGES:
-        fields = tuple(replace(field, type=AnyOf((Scalar("int"), Scalar("float")))) for field in fields)
-    if not table.has_ids:
-        fields = tuple(replace(field, id=10 * position) for position, field in enumerate(fields, 1))
-    return replace(definition, fields=fields)
+def _definition_as_written(definition: Definition, version: str, has_ids: bool) -> Definition:
+    fields = []
+    for position, field in enumerate(definition.fields, 1):
+        versions, kind = _WRITTEN.get((definition.name, field.name), ((), field.type))
+        id = field.id if has_ids else 10 * position
+        fields.append(replace(field, id=id, type=kind if version in versions else field.type))
+    return replace(definition, fields=tuple(fields))
+
+
+def enum_numbers(definition: Definition) -> dict[str, int]:
+    """Enum value name -> its number; the position where the table gives none, as the draft's."""
+    return {
+        value.name: value.value if isinstance(value.value, int) else position
+        for position, value in enumerate(definition.values)
+    }
 
 
 def default_value(field: Field) -> Any:

@@ -34,9 +34,14 @@ def comment(prefix: str, text: str, indent: str = "") -> list[str]:
     return [f"{indent}{prefix} {line}" for line in textwrap.wrap(text, WIDTH - len(indent))]
 
 
-def since_note(since: str, table: Table) -> str:
-    """ "since 8.17", or nothing for what is as old as the oldest version or has no history."""
-    return "" if since in ("1", "draft", "5.3-traces", "") or not table.version else f"since {since}"
+def since_note(since: str) -> str:
+    """ "since 8.17"; nothing for what is as old as the oldest version, or of a version without a number."""
+    return f"since {since}" if since[:1].isdigit() and since not in ("1", "5.3-traces") else ""
+
+
+def noted(line: str, since: str) -> str:
+    """A line with a comment behind it on the version that brought what it declares."""
+    return f"{line}  // {note}" if (note := since_note(since)) else line
 
 
 def upper_snake(name: str) -> str:

@@ -7,13 +7,26 @@ Its integers have 64 bits; a number beyond that is in JSON only.
 from __future__ import annotations
 
 from pt2kit.errors import UnsupportedError
-from pt2kit.idl.table import Definition, Field, Table, as_written
-from pt2kit.idl.text import banner, comment, safe_name, since_note, version_suffix
+from pt2kit.idl.table import Definition, Field, Table, as_written, enum_numbers
+from pt2kit.idl.text import banner, comment, noted, safe_name, version_suffix
 from pt2kit.idl.typetext import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type, inner_types
 from pt2kit.idl.wrappers import all_types, arm_name, check_names, item_name, wrapper_name
 
 _SCALARS = {"int": "i64", "float": "double", "str": "string", "bool": "bool", "bytes": "binary"}
-_RESERVED = frozenset("bool byte i8 i16 i32 i64 u8 u16 u32 u64 double float string binary map list set void".split())
+# The language's own words, and those of the languages it generates, which it refuses as names.
+_RESERVED = frozenset((
+    "BEGIN", "END", "abstract", "alias", "and", "args", "as", "assert", "begin", "binary", "bool", "break", "byte",
+    "case", "catch", "class", "clone", "const", "continue", "cpp_include", "declare", "def", "default", "del",
+    "delete", "do", "double", "dynamic", "elif", "else", "elseif", "elsif", "end", "enddeclare", "endfor",
+    "endforeach", "endif", "endswitch", "endwhile", "ensure", "enum", "except", "exception", "exec", "extends",
+    "finally", "float", "for", "foreach", "from", "function", "global", "goto", "i16", "i32", "i64", "i8", "if",
+    "implements", "import", "in", "include", "inline", "instanceof", "interface", "is", "lambda", "list", "map",
+    "module", "namespace", "native", "new", "next", "nil", "not", "oneway", "optional", "or", "pass", "print",
+    "private", "protected", "public", "raise", "redo", "register", "required", "rescue", "retry", "return", "self",
+    "service", "set", "sizeof", "static", "string", "struct", "super", "switch", "synchronized", "then", "this",
+    "throw", "throws", "transient", "try", "typedef", "u16", "u32", "u64", "u8", "undef", "union", "unless",
+    "unsigned", "until", "use", "var", "virtual", "void", "volatile", "when", "while", "with", "xor", "yield",
+))  # fmt: skip
 
 
 def emit(types: Table) -> str:
@@ -27,31 +40,18 @@ def emit(types: Table) -> str:
     for kind in wrapped.values():
         lines += _wrapper(kind)
     for definition in table.definitions:
-        lines += ["", *comment("//", definition.doc), *_definition(definition, table)]
+        lines += ["", *comment("//", definition.doc), *_definition(definition)]
     return "\n".join(lines) + "\n"
 
 
-def _definition(definition: Definition, table: Table) -> list[str]:
-    if definition.kind == "enum":
-        rows = [
-            _noted(f"  {safe_name(value.name, _RESERVED)} = {_number(value.value, position)},", value.since, table)
-            for position, value in enumerate(definition.values)
-        ]
-    else:
-        rows = [
-            _noted(f"  {field.id}: {_field(field, definition)};", field.since, table) for field in definition.fields
-        ]
+def _definition(definition: Definition) -> list[str]:
+    numbers = enum_numbers(definition)
+    rows = [
+        noted(f"  {safe_name(value.name, _RESERVED)} = {numbers[value.name]},", value.since)
+        for value in definition.values
+    ]
+    rows += [noted(f"  {field.id}: {_field(field, definition)};", field.since) for field in definition.fields]
     return [f"{definition.kind} {definition.name} {{", *rows, "}"]
-
-
-def _number(value: int | str, position: int) -> int:
-    """The draft's enums have names only; a position stands in."""
-    return value if isinstance(value, int) else position
-
-
-def _noted(line: str, since: str, table: Table) -> str:
-    note = since_note(since, table)
-    return f"{line}  // {note}" if note else line
 
 
 def _field(field: Field, definition: Definition) -> str:
@@ -90,7 +90,6 @@ def _wrapper(kind: TupleOf | AnyOf) -> list[str]:
         word, names = "struct", [item_name(position) for position in range(len(inners))]
     else:
         word, names = "union", [arm_name(inner) for inner in inners]
-    rows = [
-        f"  {id}: {thrift_type(inner)} {name};" for id, (inner, name) in enumerate(zip(inners, names, strict=True), 1)
-    ]
+    named = zip(names, inners, strict=True)
+    rows = [f"  {id}: {thrift_type(inner)} {name};" for id, (name, inner) in enumerate(named, 1)]
     return ["", f"{word} {wrapper_name(kind)} {{", *rows, "}"]

@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 
 from pt2kit.idl.table import Definition, Field, Table, as_written
-from pt2kit.idl.text import banner, since_note
+from pt2kit.idl.text import banner, noted
 from pt2kit.idl.typetext import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type
+from pt2kit.idl.wrappers import check_names
 
 _SCALARS = {"int": "Int", "float": "Float", "str": "string", "bool": "boolean", "bytes": "Base64"}
 
@@ -35,27 +36,26 @@ type OneOf<T> = { [K in keyof T]: { [P in K]: T[P] } & { [Q in Exclude<keyof T, 
 def emit(types: Table) -> str:
     """Write a table as one TypeScript module."""
     table = as_written(types)
+    check_names(iter(("Int", "Float", "Base64", "OneOf")), table, "TypeScript")
     lines = [f"// {line}" for line in banner(types, "typescript")[:2]]
     lines += [_PRELUDE + (_ONE_VALUE if table.null_unions else _ONE_KEY)]
     lines += [f"export const SCHEMA_VERSION = {json.dumps(types.version)};"]
     for definition in table.definitions:
-        lines += ["", *([f"/** {definition.doc} */"] if definition.doc else []), *_definition(definition, table)]
+        lines += ["", *([f"/** {definition.doc} */"] if definition.doc else []), *_definition(definition)]
     return "\n".join(lines) + "\n"
 
 
-def _definition(definition: Definition, table: Table) -> list[str]:
+def _definition(definition: Definition) -> list[str]:
     name = definition.name
     if definition.kind == "enum":
-        rows = [
-            _noted(f"  {value.name}: {json.dumps(value.value)},", value.since, table) for value in definition.values
-        ]
+        rows = [noted(f"  {value.name}: {json.dumps(value.value)},", value.since) for value in definition.values]
         return [
             f"export const {name} = {{",
             *rows,
             "} as const;",
             f"export type {name} = (typeof {name})[keyof typeof {name}];",
         ]
-    rows = [_noted(f"  {_field(field)};", field.since, table) for field in definition.fields]
+    rows = [noted(f"  {_field(field)};", field.since) for field in definition.fields]
     if definition.kind == "struct":
         return [f"export interface {name} {{", *rows, "}"]
     # The arms are an interface, which may mention the union itself; a type alias may not.
@@ -65,11 +65,6 @@ def _definition(definition: Definition, table: Table) -> list[str]:
         "}",
         f"export type {name} = OneOf<{name}Arms>;",
     ]
-
-
-def _noted(line: str, since: str, table: Table) -> str:
-    note = since_note(since, table)
-    return f"{line} // {note}" if note else line
 
 
 def _field(field: Field) -> str:

@@ -61,11 +61,11 @@ def nested(kind: Type) -> Iterator[Type]:
 
 
 def check_names(names: Iterator[str], table: Table, language: str) -> None:
-    """Refuse a made-up name that the table gives to a type.
+    """Refuse a table that gives a type a name which the generated file needs for something of its own.
 
     Raises:
         UnsupportedError: it does.
     """
     for name in names:
         if name in table.by_name:
-            raise UnsupportedError(f"{language}: expected no type of the name {name}, which a wrapper needs, got one")
+            raise UnsupportedError(f"{language}: expected no type named {name}, which the generated file needs itself, got one")

@@ -5,10 +5,11 @@ One `Ledger` goes through all steps of one conversion. It is the only thing that
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, Literal
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, Protocol
 
+from pt2kit.archive.pickle_values import PickledStorage, PickledTensor
 from pt2kit.codec import path_text
 from pt2kit.codec.text import Path
 from pt2kit.errors import ConversionError
@@ -29,6 +30,7 @@ HARMLESS: Final = frozenset(
         "namedtuple_fields",
         "node_names",
         "source_fn_stack",
+        "tied",
         "torch_version",
     }
 )
@@ -62,27 +64,64 @@ class Note:
         return f"{', '.join(self.places)}{more}: {self.message}{since}"
 
 
+ReadExternal = Callable[[str, int, int], bytes]
+"""(location, offset, length) -> the bytes of a file beside the program."""
+
+
+class ExternalFile(Protocol):
+    """Takes the bytes of tensors that are stored beside the program."""
+
+    def add(self, data: bytes) -> dict[str, str]:
+        """Append bytes, and say where they are as an `ExternalBuffer` of the draft."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What lies beside a program, for versions that keep it inside.
+
+    Args:
+        constants: for schema 1 and the draft: name -> tensor, or the torch.save bytes of one; the bytes of a custom
+            object as they are.
+        weights: for the draft: name -> tensor, parameters and buffers alike.
+        read_external: reads files beside a draft program; `draft_storage.read_folder` makes one.
+        external_file: takes the tensors' bytes when a draft is written; without it they go inside.
+    """
+
+    constants: Mapping[str, bytes | PickledTensor] = field(default_factory=dict)
+    weights: Mapping[str, PickledTensor] = field(default_factory=dict)
+    read_external: ReadExternal | None = None
+    external_file: ExternalFile | None = None
+
+
 class Ledger:
     """Collects notes, and holds what a step needs or finds that has no place in the tree.
 
     Args:
         where: the record's name, for messages.
-        constants: for lowering: name -> bytes of the constants that the target writes into the program, as torch.save
-            wrote them.
+        beside: what lies beside the program.
         namedtuples: for raising: class name -> name under which it is registered today ("NT" -> "corpus.NT").
+
+    Attributes:
+        constants: name -> value of constants that were inside the program (raising), or go there (lowering).
+        weights: likewise for the parameters and buffers of the draft.
+        namedtuple_fields: registered name -> field names, between the versions that have a place for them.
+        graph_metadata: metadata of the graph module, likewise.
+        written: storages that were written into the program.
     """
 
     def __init__(
-        self,
-        where: str,
-        *,
-        constants: Mapping[str, bytes] | None = None,
-        namedtuples: Mapping[str, str] | None = None,
+        self, where: str, *, beside: Beside | None = None, namedtuples: Mapping[str, str] | None = None
     ) -> None:
+        beside = beside or Beside()
         self.where = where
-        self.constants: dict[str, bytes] = dict(constants or {})
         self.namedtuples: Mapping[str, str] = dict(namedtuples or {})
+        self.constants: dict[str, bytes | PickledTensor] = dict(beside.constants)
+        self.weights: dict[str, PickledTensor] = dict(beside.weights)
+        self.read_external = beside.read_external
+        self.external_file = beside.external_file
         self.namedtuple_fields: dict[str, list[str]] = {}
+        self.graph_metadata: dict[str, str] = {}
+        self.written: set[PickledStorage] = set()
         self._places: dict[tuple[Kind, str, str, str], list[str]] = {}
         self._counts: dict[tuple[Kind, str, str, str], int] = {}
 

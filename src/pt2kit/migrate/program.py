@@ -10,11 +10,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pt2kit.archive.pickle_values import PickledTensor
 from pt2kit.migrate import encoding, metadata
 from pt2kit.migrate.check import too_deep
-from pt2kit.migrate.ledger import HARMLESS, Ledger, Note, Tree
+from pt2kit.migrate.ledger import HARMLESS, Beside, Ledger, Note, ReadExternal, Tree
 from pt2kit.migrate.rewrite import rewrite
-from pt2kit.migrate.steps import convert
+from pt2kit.migrate.steps import convert, root_type
 from pt2kit.migrate.versions import Found, find_version
 from pt2kit.schema import CURRENT
 
@@ -29,12 +30,14 @@ class Raised:
         notes: what changed and what was lost on the way.
         constants: name -> torch.save bytes of the tensors (and bytes of the custom objects) that were inside the
             program, for versions that keep them there.
+        weights: name -> parameters and buffers that were inside the program (the draft); nothing of them is read yet.
     """
 
     tree: Tree
     found: Found
     notes: tuple[Note, ...]
-    constants: Mapping[str, bytes]
+    constants: Mapping[str, bytes | PickledTensor]
+    weights: Mapping[str, PickledTensor]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +50,16 @@ class Lowered:
 
     def encode(self, where: str) -> bytes:
         """The bytes that the release of the version would have written for this tree."""
-        return encoding.encode(self.tree, self.version, where)
+        return encoding.encode(self.tree, self.version, where, root=root_type(self.version))
 
 
-def raise_program(raw: Any, where: str, *, namedtuples: Mapping[str, str] | None = None) -> Raised:
+def raise_program(
+    raw: Any,
+    where: str,
+    *,
+    namedtuples: Mapping[str, str] | None = None,
+    read_external: ReadExternal | None = None,
+) -> Raised:
     """Raise a stored program of any version to the current one.
 
     Args:
@@ -58,6 +67,7 @@ def raise_program(raw: Any, where: str, *, namedtuples: Mapping[str, str] | None
         where: the record's name, for messages.
         namedtuples: class name -> name under which it is registered, for programs up to schema 5.1, which know the
             class name only ("NT" -> "corpus.NT"). A name that is missing stays.
+        read_external: reads the files beside a program of the draft (`draft_storage.read_folder(folder)`).
 
     Raises:
         VersionError: a version that no table describes (M4).
@@ -67,9 +77,9 @@ def raise_program(raw: Any, where: str, *, namedtuples: Mapping[str, str] | None
     Cost: 0.1 to 0.2 s per 1,000 nodes for the oldest version.
     """
     found = find_version(raw, where)
-    ledger = Ledger(where, namedtuples=namedtuples)
+    ledger = Ledger(where, namedtuples=namedtuples, beside=Beside(read_external=read_external))
     try:
-        tree = encoding.read(raw, found.table, where)
+        tree = encoding.read(raw, found.table, where, root=root_type(found.table))
         tree = convert(tree, found.table, CURRENT.number, ledger)
         if found.table != CURRENT.number:
             tree = rewrite(tree, CURRENT.number, {"Node": _mended})
@@ -77,7 +87,7 @@ def raise_program(raw: Any, where: str, *, namedtuples: Mapping[str, str] | None
         raise too_deep(where) from None
     major, minor = CURRENT.pair
     tree = {**tree, "schema_version": {"major": major, "minor": minor}}
-    return Raised(tree, found, ledger.notes, ledger.constants)
+    return Raised(tree, found, ledger.notes, ledger.constants, ledger.weights)
 
 
 def lower_program(
@@ -86,7 +96,7 @@ def lower_program(
     where: str,
     *,
     allow: Collection[str] = HARMLESS,
-    constants: Mapping[str, bytes] | None = None,
+    beside: Beside | None = None,
 ) -> Lowered:
     """Write a program of the current version as an older one.
 
@@ -95,7 +105,7 @@ def lower_program(
         target: the name of a table: "8.7", "5.3", "5.3-traces", "draft".
         where: the record's name, for messages.
         allow: names of the losses that the caller accepts.
-        constants: for schema 1: name -> torch.save bytes of the program's constants, which it keeps inside.
+        beside: weights and constants, for the versions that keep them inside the program (1, the draft).
 
     Raises:
         ConversionError: the target cannot express the program, or something would be lost that was not allowed: all of
@@ -104,7 +114,7 @@ def lower_program(
         SchemaError: the tree does not fit its table (M1).
         ExpressionError, JsonError, LimitError: what a step cannot read.
     """
-    ledger = Ledger(where, constants=constants)
+    ledger = Ledger(where, beside=beside)
     try:
         lowered = convert(tree, CURRENT.number, target, ledger)
     except RecursionError:

@@ -14,12 +14,13 @@ from itertools import pairwise
 from typing import Final
 
 from pt2kit.errors import VersionError
-from pt2kit.migrate import traces_v5_3, v1_v2, v2_v5_1, v5_1_v5_3, v5_3_v7_3, v7_3_v8_2, v8_2_v8_6
+from pt2kit.migrate import draft_v1, traces_v5_3, v1_v2, v2_v5_1, v5_1_v5_3, v5_3_v7_3, v7_3_v8_2, v8_2_v8_6
 from pt2kit.migrate.blockers import block_misfits
 from pt2kit.migrate.check import check_tree
 from pt2kit.migrate.ledger import Ledger, Tree
 from pt2kit.migrate.minor import Step as Function
 from pt2kit.migrate.minor import downgrade_minor, upgrade_minor
+from pt2kit.migrate.versions import DRAFT
 
 MINORS: Final = ("8.6", "8.7", "8.8", "8.14", "8.15", "8.17", "8.20")
 
@@ -40,6 +41,7 @@ class Step:
 
 
 STEPS: Final = (
+    Step("draft", "1", draft_v1.upgrade, draft_v1.downgrade),
     Step("1", "2", v1_v2.upgrade, v1_v2.downgrade),
     Step("2", "5.1", v2_v5_1.upgrade, v2_v5_1.downgrade),
     Step("5.1", "5.3", v5_1_v5_3.upgrade, v5_1_v5_3.downgrade),
@@ -94,15 +96,22 @@ def convert(tree: Tree, source: str, target: str, ledger: Ledger) -> Tree:
         VersionError: no such version (M4).
         ExpressionError, PayloadError, UnsupportedError, JsonError, LimitError: what a step cannot read.
     """
-    check_tree(tree, source, ledger.where)
+    check_tree(tree, source, ledger.where, root=root_type(source))
     for step, upwards in route(source, target):
         if upwards:
             tree = step.upgrade(tree, ledger)
             check_tree(tree, step.newer, ledger.where)
         else:
-            tree = block_misfits(step.downgrade(tree, ledger), step.older, step.newer, ledger)
-            check_tree(tree, step.older, ledger.where)
+            tree = step.downgrade(tree, ledger)
+            if step.older != DRAFT:
+                tree = block_misfits(tree, step.older, step.newer, ledger)
+            check_tree(tree, step.older, ledger.where, root=root_type(step.older))
     return tree
+
+
+def root_type(version: str) -> str:
+    """The type that a stored program has in a version: a bare graph module in the draft."""
+    return "GraphModule" if version == DRAFT else "ExportedProgram"
 
 
 def versions() -> tuple[str, ...]:

@@ -22,8 +22,9 @@ import base64
 from collections.abc import Mapping
 from typing import Any, Final
 
+from pt2kit.archive.pickle_values import PickledTensor
 from pt2kit.codec.text import Path
-from pt2kit.migrate import metadata, targets, treespecs
+from pt2kit.migrate import metadata, targets, torch_save, treespecs
 from pt2kit.migrate.constants import decode_bytes, lift
 from pt2kit.migrate.ledger import Ledger, Tree
 from pt2kit.migrate.rewrite import rewrite
@@ -98,9 +99,10 @@ def downgrade(tree: Tree, ledger: Ledger) -> Tree:
 
     def custom_object(value: Any, path: Path) -> Any:
         data = ledger.constants.get(value["name"])
-        if data is None:
+        if not isinstance(data, bytes):
             ledger.blocked("a custom object whose bytes are not given", path, _SINCE)
-        return {"blob": base64.b64encode(data or b"").decode()}
+            data = b""
+        return {"blob": base64.b64encode(data).decode()}
 
     def graph(value: Any, _: Path) -> Any:
         values = {name: {"meta": meta} for name, meta in value["tensor_values"].items()}
@@ -219,11 +221,13 @@ def _downgrade_module(module: Tree, ledger: Ledger) -> Tree:
         if "tensor_constant" not in spec:
             continue
         name, target = spec["tensor_constant"]["arg"]["name"], spec["tensor_constant"]["tensor_constant_name"]
-        data = ledger.constants.get(target)
-        if data is None:
+        data = ledger.constants.get(target, b"")
+        if isinstance(data, PickledTensor):
+            data = torch_save.dumps(data, target)
+        if not data:
             path = (*_SIGNATURE, "input_specs", index)
             ledger.blocked(f"the constant {target!r}, whose bytes are not given", path, _SINCE)
-        constants[name] = base64.b64encode(data or b"").decode()
+        constants[name] = base64.b64encode(data).decode()
     inputs = [argument for argument in graph["inputs"] if argument.get("as_tensor", {}).get("name") not in constants]
     values = {name: value for name, value in graph["tensor_values"].items() if name not in constants}
     graph = {**graph, "inputs": inputs, "tensor_values": values, "constants": constants}

@@ -31,7 +31,7 @@ def upgrade(tree: Tree, ledger: Ledger) -> Tree:
     new = rewrite(tree, "5.3", _renaming(targets.from_modules, ledger))
     return {
         **{key: value for key, value in new.items() if key != "dialect"},
-        "graph_module": {**new["graph_module"], "metadata": {}},
+        "graph_module": {**new["graph_module"], "metadata": dict(ledger.graph_metadata)},
         "schema_version": {"major": 7, "minor": 3},
         "verifiers": [new["dialect"]],
         "torch_version": _FIRST_TORCH,
@@ -45,6 +45,7 @@ def downgrade(tree: Tree, ledger: Ledger) -> Tree:
         ledger.lost("torch_version", f"torch_version {new['torch_version']!r}", ("torch_version",), _SINCE)
     module = new["graph_module"]
     if module["metadata"]:
+        ledger.graph_metadata = module["metadata"]
         ledger.lost("graph_metadata", "metadata of the graph module", ("graph_module", "metadata"), _SINCE)
     return {
         **{key: value for key, value in new.items() if key not in ("verifiers", "torch_version")},

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pt2kit.errors import SchemaError, VersionError
-from pt2kit.schema import CURRENT, MINIMUM, parse_version
+from pt2kit.schema import CURRENT, LOG, MINIMUM, parse_version
 from pt2kit.schema.tables import NAMES
 
 DRAFT: Final = "draft"
@@ -88,3 +88,44 @@ def _has_tables(raw: Any) -> bool:
         case {"graph_module": {"graph": dict(graph)}}:
             return _TABLE_KEY in graph
     return False
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a program is converted to.
+
+    Args:
+        version: the name of a table ("5.3").
+        release: the torch release whose layout and payload encoding are written ("2.4"); "" for a version that no
+            release wrote.
+    """
+
+    version: str
+    release: str
+
+
+def parse_target(text: str) -> Target:
+    """Read the name of a target: a schema version ("8.7", "draft", "5.3-traces") or a release ("torch==2.4").
+
+    A version stands for the first release that wrote it, and a development state for itself.
+
+    Raises:
+        VersionError: neither; the ones there are, are listed (M4).
+    """
+    known = {release: version.number for version in LOG for release in version.releases}
+    if text.startswith("torch=="):
+        release = ".".join(text.removeprefix("torch==").split(".")[:2])
+        if release in known:
+            return Target(known[release], release)
+    elif text in (DRAFT, TRACES):
+        return Target(text, "")
+    else:
+        for version in LOG:
+            if version.number == text:
+                return Target(text, version.releases[0] if version.releases else "")
+    numbers = ", ".join((DRAFT, *(version.number for version in LOG), TRACES))
+    raise VersionError(
+        f"target: expected a schema version ({numbers}) or a release from torch=={next(iter(known))} to "
+        f"torch=={list(known)[-1]}, got {text!r}",
+        rule="M4",
+    )

@@ -9,6 +9,7 @@ from typing import Any
 from pt2kit.schema import (
     Argument,
     ComplexValue,
+    ConstantValue,
     NamedArgument,
     OptionalTensorArgument,
     SymBoolArgument,
@@ -20,9 +21,10 @@ from pt2kit.text.values import device_text, dtype_text
 
 MAX_DEPTH = 32
 MAX_STRING = 80
+_PLAIN = {"as_int": "int", "as_float": "float", "as_bool": "bool", "as_string": "str"}
 
 
-def argument_text(argument: Argument, depth: int = 0) -> str:
+def argument_text(argument: Argument | ConstantValue, depth: int = 0) -> str:
     """One argument as text; what nests deeper than `MAX_DEPTH` is shown as `…`."""
     if depth > MAX_DEPTH:
         return "…"
@@ -36,6 +38,12 @@ def named_text(named: NamedArgument) -> str:
     """An argument with its parameter's name: `dim=1`."""
     text = argument_text(named.arg)
     return f"{show_name(named.name)}={text}" if named.name else text
+
+
+def constant_text(constant: Argument | ConstantValue) -> str:
+    """A constant of the calling convention with its type: `int = 3`."""
+    text = argument_text(constant)
+    return text if constant.type == "as_none" else f"{_PLAIN.get(constant.type, constant.type)} = {text}"
 
 
 def _quoted(text: str) -> str:

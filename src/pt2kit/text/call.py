@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from pt2kit import treespec
 from pt2kit.errors import GraphError
 from pt2kit.schema import Argument, ExportedProgram, InputSpec, ModuleCallSignature, OutputSpec
-from pt2kit.text.arguments import argument_text
+from pt2kit.text.arguments import constant_text
 from pt2kit.text.columns import WIDTH
 from pt2kit.text.values import ValueTexts
-
-_PLAIN = {"as_int": "int", "as_float": "float", "as_bool": "bool", "as_string": "str"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +67,7 @@ def _leaf(spec: InputSpec, program: ExportedProgram, texts: ValueTexts) -> str |
     if spec.type == "user_input":
         return _described(spec.value.arg, program, texts)
     if spec.type == "constant_input":
-        value = spec.value.value
-        return "None" if value.type == "as_none" else f"{_PLAIN.get(value.type, value.type)} = {value.value!r}"
+        return constant_text(spec.value.value)
     return None
 
 
@@ -87,5 +84,4 @@ def _described(argument: Argument, program: ExportedProgram, texts: ValueTexts) 
     name = getattr(argument.value, "name", None) or getattr(argument.value, "as_name", None)
     if isinstance(name, str):
         return texts.named(program.graph_module.graph, name) or "?"
-    text = argument_text(argument)
-    return text if text == "None" else f"{_PLAIN.get(argument.type, argument.type)} = {text}"
+    return constant_text(argument)

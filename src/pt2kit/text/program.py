@@ -15,12 +15,14 @@ from pt2kit.schema import (
     Node,
     OutputSpec,
 )
-from pt2kit.text.arguments import argument_text, named_text
-from pt2kit.text.names import dotted, printable, show_name
+from pt2kit.text.arguments import argument_text, constant_text, named_text
+from pt2kit.text.names import dotted, printable, show_name, value_name
 from pt2kit.text.values import ValueTexts
 from pt2kit.traces import lenient, module_fqn, parse_module_stack
 
 _INDENT = "  "
+_NO_MODULE = "_empty_nn_module_stack_from_metadata_hook"
+"""The path that torch gives nodes which it made itself, outside every module."""
 _KINDS = {
     "parameter": "parameter",
     "buffer": "buffer",
@@ -54,6 +56,9 @@ def program_lines(program: ExportedProgram) -> Iterator[str]:
     if ranges := texts.ranges():
         yield "where"
         yield from (f"{_INDENT}{symbol}: {limits}" for symbol, limits in ranges)
+    if program.guards_code:
+        yield "guards"
+        yield from (f"{_INDENT}{printable(code, 2000)}" for code in program.guards_code)
 
 
 def node_line(graph: Graph, node: Node, texts: ValueTexts) -> str:
@@ -76,7 +81,7 @@ def module_of(node: Node) -> str:
     """The dotted name of the innermost module a node was traced in; "" for the root or where the file does not say."""
     text = node.metadata.get("nn_module_stack", "")
     entries = lenient(parse_module_stack, text) if text else None
-    return module_fqn(entries[-1].path) if entries else ""
+    return module_fqn(entries[-1].path) if entries and entries[-1].path != _NO_MODULE else ""
 
 
 def _node_lines(graph: Graph, texts: ValueTexts, depth: int) -> Iterator[str]:
@@ -109,6 +114,8 @@ def _subgraphs(node: Node) -> Iterator[GraphArgument]:
 
 
 def _edge_line(graph: Graph, argument: Argument, spec: InputSpec | OutputSpec | None, texts: ValueTexts) -> str:
+    if spec is not None and spec.type == "constant_input":
+        return f"{value_name(spec.value.name)}: {constant_text(spec.value.value)}  {_KINDS[spec.type]}"
     return f"{_typed(graph, argument, texts)}  {_role(spec)}".rstrip()
 
 
@@ -119,8 +126,6 @@ def _role(spec: InputSpec | OutputSpec | None) -> str:
     value = spec.value
     targets = ("parameter_name", "buffer_name", "tensor_constant_name", "custom_obj_name", "user_input_name")
     target = next((dotted(getattr(value, name)) for name in targets if hasattr(value, name)), "")
-    if spec.type == "constant_input":
-        target = printable(f"= {value.value.value!r}")
     if spec.type == "buffer" and not value.persistent:
         target += " (not persistent)"
     return f"{_KINDS[spec.type]} {target}".rstrip()

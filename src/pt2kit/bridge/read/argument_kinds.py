@@ -1,7 +1,7 @@
 """The type of an operator's parameter -> the arms of `schema.Argument` that fit it.
 
-Wide on purpose: torch converts numbers to tensors and single values to lists when it calls an operator. What is left out
-could never be meant, such as a text where a tensor belongs.
+Wide on purpose: torch converts numbers to tensors and single values to lists when it calls an operator. What is left
+out could never be meant, such as a text where a tensor belongs.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
+import torch
 from msgspec import UNSET
 from torch import fx
 
@@ -19,6 +20,7 @@ from pt2kit.bridge.scalars import DTYPES, LAYOUTS, MEMORY_FORMATS
 from pt2kit.errors import GraphError, LimitError, OperatorError, UnsupportedError
 from pt2kit.graph import MAX_ARGUMENT_DEPTH
 
+_NUMBERS: Final = (torch.SymInt, torch.SymFloat, torch.SymBool, int, float)
 Reader = Callable[[Any, Scope], Any]
 
 
@@ -34,7 +36,10 @@ def read_argument(argument: schema.Argument, scope: Scope) -> Any:
 
 
 def _tensor(value: schema.TensorArgument, scope: Scope) -> fx.Node:
-    return scope.use(value.name)
+    node = scope.use(value.name)
+    if not isinstance(node.meta["val"], torch.Tensor):
+        raise GraphError(f"{scope.place}: expected a tensor, got {value.name}, which is none")
+    return node
 
 
 def _tensors(values: list[schema.TensorArgument], scope: Scope) -> list[fx.Node]:
@@ -47,7 +52,10 @@ def _optional_tensor(value: schema.OptionalTensorArgument, scope: Scope) -> fx.N
 
 def _symbolic(value: Any, scope: Scope) -> Any:
     if value.as_name is not UNSET:
-        return scope.use(value.as_name)
+        node = scope.use(value.as_name)
+        if not isinstance(node.meta["val"], _NUMBERS):
+            raise GraphError(f"{scope.place}: expected a number, got {value.as_name}, which is none")
+        return node
     constant = value.value
     return float(constant) if isinstance(constant, float) else constant
 
@@ -93,7 +101,7 @@ def _custom_object(value: schema.CustomObjArgument, scope: Scope) -> Any:
     if node is not None:
         return node
     if value.name not in scope.shared.constants:
-        raise GraphError(f"{scope.place}: expected a custom object of the constants, got {ascii(value.name[:80])}")
+        raise GraphError(f"{scope.place}: expected a custom object of the constants, got {value.name[:80]!a}")
     return scope.shared.constants[value.name]
 
 

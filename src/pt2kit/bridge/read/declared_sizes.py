@@ -14,6 +14,7 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from pt2kit import schema
+from pt2kit.bridge.read.operator_tables import words
 from pt2kit.bridge.scalars import DTYPES
 from pt2kit.errors import GraphError, LimitError
 from pt2kit.graph import Scope, node_label
@@ -28,13 +29,12 @@ Size = int | None
 Sizes = tuple[Size, ...]
 """Sizes of a value; None where a symbol decides."""
 
-_CREATORS: Final = frozenset(
+_CREATORS: Final = words(
     """full zeros ones empty rand randn randint new_full new_zeros new_ones new_empty empty_strided new_empty_strided
-    empty_permuted zero normal arange eye linspace logspace""".split()  # noqa: SIM905
+    empty_permuted zero normal arange eye linspace logspace"""
 )
 _POINTWISE: Final = frozenset(
-    f"torch.ops.aten.{name}.Tensor"
-    for name in "add sub mul div maximum minimum eq ne lt le gt ge".split()  # noqa: SIM905
+    f"torch.ops.aten.{name}.Tensor" for name in words("add sub mul div maximum minimum eq ne lt le gt ge")
 )
 
 

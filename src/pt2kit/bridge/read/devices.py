@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeAlias
 
 import torch
 
@@ -10,7 +11,7 @@ from pt2kit import schema
 from pt2kit.bridge.scalars import to_device
 from pt2kit.errors import UnsupportedError
 
-Moves = torch.device | str | int | Mapping[str, torch.device | str | int] | None
+Moves: TypeAlias = "torch.device | str | int | Mapping[str, torch.device | str | int] | None"
 """What a caller may say: one device for everything, a table, or None to leave everything where it was."""
 
 

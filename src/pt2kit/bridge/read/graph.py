@@ -69,16 +69,22 @@ def read_graph(graph: schema.Graph, shared: Shared, where: str, depth: int, cons
 
 
 def _check_names(graph: schema.Graph, where: str) -> None:
-    """Every value becomes a variable in generated source."""
-    for table in (
+    """Every value becomes a variable in generated source, and has one description."""
+    tables = (
         graph.tensor_values,
         graph.sym_int_values,
         graph.sym_float_values,
         graph.sym_bool_values,
         graph.custom_obj_values,
-    ):
+    )
+    seen: set[str] = set()
+    for table in tables:
         for name in table:
             check_variable(name, f"{where}: name of a value")
+        if not seen.isdisjoint(table):
+            twice = next(name for name in table if name in seen)
+            raise GraphError(f"{where}: expected one description of each value, got two of {twice}")
+        seen.update(table)
 
 
 def _placeholder(argument: schema.Argument, index: int, constant_names: Sequence[str], scope: Scope) -> None:

@@ -39,9 +39,8 @@ def raise_missing(operators: Mapping[str, str], types: Iterable[str], classes: I
     error = OperatorError if operators else SchemaError if types else UnsupportedError
     listed = "; ".join(texts[:SHOWN])
     more = f" and {len(texts) - SHOWN} more" if len(texts) > SHOWN else ""
-    raise error(
-        f"{len(texts)} thing(s) that the program needs are not known here: {listed}{more}. {_advice(operators, types, classes)}"
-    )
+    advice = _advice(operators, types, classes)
+    raise error(f"{len(texts)} thing(s) that the program needs are not known here: {listed}{more}. {advice}")
 
 
 def missing_classes(program: schema.ExportedProgram) -> Iterator[str]:

@@ -1,7 +1,8 @@
 """Names that torch pastes into generated source: checked to be what they claim before a graph holds them.
 
-A value is a local variable there, a keyword of a higher-order operator stands before "=", a subgraph is an attribute. The
-name of a parameter or buffer is a path: each part an identifier, or any text that can stand between double quotes.
+A value is a local variable there, a keyword of a higher-order operator stands before "=", a subgraph is an attribute.
+The name of a parameter or buffer is a path: each part an identifier, or any text that can stand between double
+quotes.
 """
 
 from __future__ import annotations
@@ -28,18 +29,17 @@ def check_variable(name: str, where: str, error: type[Pt2Error] = GraphError) ->
     Raises:
         GraphError: (or `error`) it is no identifier, a Python keyword, `self`, or another spelling of an identifier.
     """
-    if name.isidentifier() and not keyword.iskeyword(name) and name != "self" and len(name) <= MAX_NAME:
-        # Python takes identifiers that differ in spelling for one: only the spelling it keeps itself is a name.
-        if name.isascii() or unicodedata.normalize("NFKC", name) == name:
-            return
-    raise error(f"{where}: expected an identifier that is no keyword of Python, got {_shown(name)}")
+    fits = name.isidentifier() and not keyword.iskeyword(name) and name != "self" and len(name) <= MAX_NAME
+    # Python takes identifiers that differ in spelling for one: only the spelling it keeps itself is a name.
+    if not fits or not (name.isascii() or unicodedata.normalize("NFKC", name) == name):
+        raise error(f"{where}: expected an identifier that is no keyword of Python, got {_shown(name)}")
 
 
 def check_path(path: str, where: str) -> None:
     """Refuse the name of a parameter, buffer or constant that cannot be an attribute path in generated source.
 
     Raises:
-        GraphError: a part is empty, holds quotes, backslashes or control characters, or would hide a part of the module.
+        GraphError: a part is empty, holds quotes, backslashes or control characters, or would hide what modules have.
     """
     parts = path.split(".")
     for part in parts:
@@ -80,6 +80,22 @@ class _Part(str):
 def attribute_path(path: str) -> str:
     """A checked path in the form that torch writes into source correctly."""
     return KeywordPath(path) if any(keyword.iskeyword(part) for part in path.split(".")) else path
+
+
+class StoredName(str):
+    """The name of a node that was renamed when it was read; `stored` is the one that the file has for it."""
+
+    stored: str
+    __slots__ = ("stored",)
+
+    def __new__(cls, name: str, stored: str) -> StoredName:
+        """A name that remembers another one."""
+        made = super().__new__(cls, name)
+        made.stored = stored
+        return made
+
+    def __reduce__(self) -> tuple[type[StoredName], tuple[str, str]]:
+        return StoredName, (str(self), self.stored)
 
 
 def _shown(name: str) -> str:

@@ -1,7 +1,8 @@
-"""`schema.Node` -> a `call_function` node: its target, its arguments in places and by name, its results, its metadata."""
+"""`schema.Node` -> a `call_function` node: target, arguments by place and by name, results, metadata."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -53,7 +54,7 @@ def read_node(node: schema.Node, number: int, scope: Scope) -> None:
         _lend_metadata(args, kwargs, meta)
     made = append_call(scope.graph, operator.target, args, kwargs, _name(node, operator))
     unpack = operator.kind == "higher_order" and not node.is_hop_single_tensor_return and _is_one_value(node.outputs)
-    name_outputs(scope, made, node.outputs, meta, unpack)
+    name_outputs(scope, made, node.outputs, meta, unpack=unpack, stored=node.name)
     made.meta.update(meta)
     made.meta.setdefault("nn_module_stack", {})
     if operator.schema is not None:
@@ -118,7 +119,7 @@ def _in_order(
         given.append((named, parameter))
     if sort:
         given.sort(key=lambda pair: pair[1].index)
-        for (named, parameter), (_, following) in zip(given, given[1:], strict=False):
+        for (named, parameter), (_, following) in itertools.pairwise(given):
             if parameter is following:
                 raise OperatorError(f"{scope.place}: argument {named.name!r}: expected it once, got it twice")
     if len(given) < len(operator.required) or not operator.required.issubset(named.name for named in inputs):

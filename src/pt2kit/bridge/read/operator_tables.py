@@ -1,8 +1,8 @@
 """Which operators, higher-order operators and plain functions a file may name, and which it may not, with the reason.
 
-Everything the dispatcher knows may be called, except what is listed here: operators that reach outside the program, and
-operators that trust their arguments with memory. Higher-order operators and functions are the other way round: only what
-is listed here may be called.
+Everything the dispatcher knows may be called, except what is listed here: operators that reach outside the program,
+and operators that trust their arguments with memory. Higher-order operators and functions are the other way round:
+only what is listed here may be called.
 """
 
 from __future__ import annotations
@@ -15,6 +15,12 @@ import torch
 from torch._functorch import predispatch
 
 from pt2kit.bridge.targets import PLAIN_FUNCTIONS
+
+
+def words(text: str) -> frozenset[str]:
+    """The words of a text, which is how long lists of names are written in these modules."""
+    return frozenset(text.split())
+
 
 _FILES = "it reads or writes files"
 _UNCHECKED = "it trusts its arguments with memory that they may not have"
@@ -75,13 +81,13 @@ REFUSED_NAMESPACES: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Namespace -> why a file may not call any operator in it."""
 
-HIGHER_ORDER: Final = frozenset(
+HIGHER_ORDER: Final = words(
     """
     associative_scan auto_functionalized auto_functionalized_v2 call_torchbind cond flex_attention
     flex_attention_backward hints_wrapper invoke_subgraph local_map_hop map map_impl out_dtype print run_const_graph
     scan strict_mode tag_activation_checkpoint while_loop while_loop_stack_output with_effects wrap
     wrap_activation_checkpoint wrap_with_autocast wrap_with_set_grad_enabled
-    """.split()
+    """
 )
 """Higher-order operators that a file may call: they run subgraphs and operators that are checked themselves."""
 
@@ -95,18 +101,18 @@ REFUSED_HIGHER_ORDER: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Higher-order operators that are refused for a reason of their own."""
 
-_WITHOUT_MODULE_OF_THEIR_OWN: Final = (
+_PREDISPATCH: Final = words(
     "_add_batch_dim _remove_batch_dim _vmap_increment_nesting _vmap_decrement_nesting lazy_load_decompositions "
     "_make_dual _unpack_dual _jvp_increment_nesting _jvp_decrement_nesting _unwrap_for_grad _enter_dual_level "
     "_exit_dual_level"
-).split()
+)
 
 SYMBOLIC: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
     {
         **PLAIN_FUNCTIONS,
         **{
             f"torch._sym_{name}": vars(torch)[f"_sym_{name}"]
-            for name in "acos asin atan cos cosh log2 sin sinh sqrt tan tanh".split()
+            for name in words("acos asin atan cos cosh log2 sin sinh sqrt tan tanh")
         },
         "torch.sym_sqrt": torch.sym_sqrt,
     }
@@ -115,7 +121,7 @@ SYMBOLIC: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
 
 FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
     {
-        **{f"torch._functorch.predispatch.{name}": vars(predispatch)[name] for name in _WITHOUT_MODULE_OF_THEIR_OWN},
+        **{f"torch._functorch.predispatch.{name}": vars(predispatch)[name] for name in sorted(_PREDISPATCH)},
         "torch._C._set_grad_enabled": torch._C._set_grad_enabled,
         "torch.amp.autocast_mode._enter_autocast": torch.amp.autocast_mode._enter_autocast,
         "torch.amp.autocast_mode._exit_autocast": torch.amp.autocast_mode._exit_autocast,

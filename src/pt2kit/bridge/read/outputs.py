@@ -7,6 +7,7 @@ an `operator.getitem` node on it. The value of the call itself then holds the de
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
@@ -16,6 +17,7 @@ from torch import fx
 
 from pt2kit import schema
 from pt2kit.bridge.read.append import append_call
+from pt2kit.bridge.read.names import StoredName
 from pt2kit.bridge.read.scope import Scope
 from pt2kit.errors import GraphError
 
@@ -28,7 +30,13 @@ def single_name(outputs: list[schema.Argument]) -> str | None:
 
 
 def name_outputs(
-    scope: Scope, node: fx.Node, outputs: list[schema.Argument], meta: Mapping[str, Any], unpack: bool
+    scope: Scope,
+    node: fx.Node,
+    outputs: list[schema.Argument],
+    meta: Mapping[str, Any],
+    *,
+    unpack: bool,
+    stored: str | None,
 ) -> None:
     """Give a node's results their names and descriptions; `node.meta["val"]` is set if there are any.
 
@@ -38,6 +46,7 @@ def name_outputs(
         outputs: what it declares.
         meta: the node's metadata, which its getitem nodes share.
         unpack: its one output is inside a tuple.
+        stored: the name that the file has for the node.
 
     Raises:
         GraphError: an output that names no value, or one that is taken or not described.
@@ -46,7 +55,7 @@ def name_outputs(
         return
     if len(outputs) == 1 and outputs[0].as_none is not UNSET:
         node.meta["val"] = None
-        node._rename(f"{scope.graph._target_to_str(node.target)}_unused")
+        _rename_unused(scope, node, stored)
         return
     name = None if unpack else single_name(outputs)
     if name is not None:
@@ -57,6 +66,20 @@ def name_outputs(
     else:
         described = _items(scope, node, outputs, meta)
     node.meta["val"] = tuple(described)
+
+
+def _rename_unused(scope: Scope, node: fx.Node, stored: str | None) -> None:
+    """A node without a result is called after what it calls, as torch's reader does; once is enough.
+
+    Saving such a program again must give the file's name back, so the new name remembers it.
+    """
+    called = f"{scope.graph._target_to_str(node.target)}_unused"
+    if stored and re.fullmatch(rf"{re.escape(called)}(_\d+)?", stored):
+        node.name = stored
+        return
+    node._rename(called)
+    if stored:
+        node.name = StoredName(node.name, stored)
 
 
 def _items(scope: Scope, node: fx.Node, outputs: list[schema.Argument], meta: Mapping[str, Any]) -> list[Any]:

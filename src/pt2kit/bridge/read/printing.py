@@ -1,4 +1,4 @@
-"""Refuses texts that a program prints if they could do more than be read: control characters, formats that look inside."""
+"""Refuses texts to print that could do more than be read: control characters, formats that look inside."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _check(node: schema.Node, where: str) -> None:
         if text is UNSET:
             continue
         if not text.isprintable() or len(text) > MAX_TEXT:
-            raise OperatorError(f"{where}: expected one line of printable text to print, got {ascii(text[:80])}")
+            raise OperatorError(f"{where}: expected one line of printable text to print, got {text[:80]!a}")
         if _FORMAT in called:
             _check_format(text, where)
 
@@ -51,9 +51,7 @@ def _check_format(text: str, where: str) -> None:
     try:
         fields = [(name, spec) for _, name, spec, _ in string.Formatter().parse(text) if name is not None]
     except ValueError as error:
-        raise OperatorError(f"{where}: expected a format, got {ascii(text[:80])}: {error}") from error
+        raise OperatorError(f"{where}: expected a format, got {text[:80]!a}: {error}") from error
     for name, spec in fields:
         if not _FIELD.fullmatch(name) or not _SPEC.fullmatch(spec or ""):
-            raise OperatorError(
-                f"{where}: expected a format of plain names, got {ascii(name[:40])} in {ascii(text[:80])}"
-            )
+            raise OperatorError(f"{where}: expected a format of plain names, got {name[:40]!a} in {text[:80]!a}")

@@ -1,7 +1,7 @@
 """A schema program and its payloads -> a live `torch.export.ExportedProgram`.
 
-Everything that can be refused without torch is refused first, then operators and containers that this process lacks; then
-the payloads are opened, the graph is built over them, and torch checks the whole once more.
+Everything that can be refused without torch is refused first, then operators and containers that this process lacks;
+then the payloads are opened, the graph is built over them, and torch checks the whole once more.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from pt2kit.bridge.read.uninitialised import check_initialised
 from pt2kit.bridge.read.values import Values
 from pt2kit.bridge.scalars import LAYOUTS
 from pt2kit.errors import GraphError, JsonError, SchemaError, UnsupportedError
-from pt2kit.graph import graphs, indexes, leaves, node_label
+from pt2kit.graph import graphs, leaves, node_label
 
 WHERE: Final = "$.graph_module"
 
@@ -94,8 +94,6 @@ def build_program(program: schema.ExportedProgram, devices: Devices, open_payloa
         Pt2Error: whatever `open_payloads` raises.
     """
     module = program.graph_module
-    for _ in indexes(program):
-        pass
     signature = twin.from_schema(module)
     parsed = parse_specs(module.module_call_graph, signature)
     adapted = adapt_named_tuples(program)
@@ -140,7 +138,7 @@ def build_program(program: schema.ExportedProgram, devices: Devices, open_payloa
 
 
 def _verifier(name: str) -> type[verifier.Verifier]:
-    found = verifier._VerifierMeta._registry.get(name or "ATEN")
+    found: type[verifier.Verifier] | None = verifier._VerifierMeta._registry.get(name or "ATEN")
     if found is None:
         raise SchemaError(f"$.verifiers: expected the dialect of a verifier (ATEN, TRAINING), got {name[:80]!a}")
     return found

@@ -1,8 +1,8 @@
 """The stored sample inputs -> `ep.example_inputs`: their leaves, in the structure that the program's `in_spec` has.
 
 The pickle is read as descriptions of everything in it, known or not; nothing it names is imported or called. The tree
-spec says which containers the values were in, so objects of registered classes are rebuilt by what is registered. Inputs
-with anything else in them are left out: a program runs without.
+spec says which containers the values were in, so objects of registered classes are rebuilt by what is registered.
+Inputs with anything else in them are left out: a program runs without.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class Scope:
         """
         node = self.nodes.get(name)
         if node is None:
-            raise GraphError(f"{self.place}: expected a value that is defined before, got {ascii(name[:80])}")
+            raise GraphError(f"{self.place}: expected a value that is defined before, got {name[:80]!a}")
         return node
 
     def define(self, name: str, node: fx.Node) -> Any:
@@ -81,7 +81,7 @@ class Scope:
             GraphError: the name is taken, or the graph says nothing of the value.
         """
         if name in self.nodes:
-            raise GraphError(f"{self.place}: expected a value that is defined once, got {ascii(name[:80])} again")
+            raise GraphError(f"{self.place}: expected a value that is defined once, got {name[:80]!a} again")
         if node.name != name:
             node.name = name
         self.nodes[name] = node
@@ -111,4 +111,4 @@ class Scope:
         custom = source.custom_obj_values.get(name)
         if custom is not None:
             return torch.export.graph_signature.CustomObjArgument(name=custom.name, class_fqn=custom.class_fqn)
-        raise GraphError(f"{self.place}: expected a value that the graph describes, got {ascii(name[:80])}")
+        raise GraphError(f"{self.place}: expected a value that the graph describes, got {name[:80]!a}")

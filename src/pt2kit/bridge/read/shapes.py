@@ -1,8 +1,8 @@
 """Symbolic numbers of a program -> live SymInt, SymFloat and SymBool over one ShapeEnv.
 
-Each distinct expression is read, built and wrapped once; values that hold it share the object. The ShapeEnv ends up in
-the state that it has after `torch.export.load`: a range for each symbol that occurs, a hint for each expression that has
-one, and counters above every unbacked symbol.
+Each distinct expression is read, built and wrapped once; values that hold it share the object. The ShapeEnv ends up
+in the state that it has after `torch.export.load`: a range for each symbol that occurs, a hint for each expression
+that has one, and counters above every unbacked symbol.
 
 Source: torch/_export/serde/serialize.py and torch/fx/experimental/symbolic_shapes.py, 2.13, for what that state is.
 """
@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import sympy
-import torch
 from msgspec import UNSET
 from torch._guards import SLoc
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -28,11 +27,7 @@ from pt2kit.bridge.symbols import to_sympy
 from pt2kit.errors import ExpressionError, GraphError
 from pt2kit.symbols import Expr, free_symbols, parse_number, parse_size, parse_truth
 
-Integer = int | torch.SymInt
-Number = float | torch.SymFloat
-Truth = bool | torch.SymBool
-
-# Where ranges come from, for torch's messages; it would search the stack, and import half of torch to know its own frames.
+# Where ranges come from, for torch's messages. It would search the stack, and import half of torch for that.
 _ORIGIN: Final = SLoc("range_constraints of the file", None)
 _UNBACKED: Final = re.compile(r"(u|zuf)(\d{1,9})", re.ASCII)
 _PARSERS: Final[Mapping[str, Callable[..., Expr]]] = {"int": parse_size, "float": parse_number, "bool": parse_truth}
@@ -61,8 +56,8 @@ class Shapes:
         self._made: dict[tuple[str, str, Any], Any] = {}
         self._count_unbacked()
 
-    def integer(self, value: schema.SymInt, where: str) -> Integer:
-        """A size, stride or other integer.
+    def integer(self, value: schema.SymInt, where: str) -> Any:
+        """A size, stride or other integer: an int or a SymInt.
 
         Raises:
             ExpressionError: an expression that cannot be read, or yields no int.
@@ -70,36 +65,33 @@ class Shapes:
         """
         if value.as_int is not UNSET:
             return value.as_int
-        made: Integer = self._symbolic("int", value.as_expr, where)  # type: ignore[arg-type]
-        return made
+        return self._symbolic("int", value.as_expr, where)
 
-    def number(self, value: schema.SymFloat, where: str) -> Number:
-        """A float.
+    def number(self, value: schema.SymFloat, where: str) -> Any:
+        """A float or a SymFloat.
 
         Raises:
             ExpressionError, GraphError: as `integer`.
         """
         if value.as_float is not UNSET:
             return float(value.as_float)
-        made: Number = self._symbolic("float", value.as_expr, where)  # type: ignore[arg-type]
-        return made
+        return self._symbolic("float", value.as_expr, where)
 
-    def truth(self, value: schema.SymBool, where: str) -> Truth:
-        """A truth value.
+    def truth(self, value: schema.SymBool, where: str) -> Any:
+        """A bool or a SymBool.
 
         Raises:
             ExpressionError: an expression that cannot be read, or yields a number.
         """
         if value.as_bool is not UNSET:
             return value.as_bool
-        made: Truth = self._symbolic("bool", value.as_expr, where)  # type: ignore[arg-type]
-        return made
+        return self._symbolic("bool", value.as_expr, where)
 
     def constraints(self) -> dict[sympy.Symbol, ValueRanges]:
         """Symbol -> range for the symbols that occurred, in the order of the program's table."""
         return {self._symbols[name]: given for name, given in self._ranges.items() if name in self._symbols}
 
-    def _symbolic(self, kind: str, expr: schema.SymExpr, where: str) -> Any:
+    def _symbolic(self, kind: str, expr: Any, where: str) -> Any:
         hint = None if expr.hint is None else expr.hint.value
         key = (kind, expr.expr_str, hint)
         if key not in self._made:

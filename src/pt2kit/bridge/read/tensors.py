@@ -1,8 +1,8 @@
 """Views of stored tensors -> live tensors, over the file itself where that is safe.
 
 A record that is stored, local and aligned is mapped copy-on-write: its pages are read when they are touched, a change
-stays in this process, and a file that is replaced later stays as it was for whoever holds its tensors. Everything else is
-copied once per storage. Tensors that share a storage in the file share it here.
+stays in this process, and a file that is replaced later stays as it was for whoever holds its tensors. Everything
+else is copied once per storage. Tensors that share a storage in the file share it here.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Tensors:
         dtype = DTYPES[view.dtype]
         storage = self._storage(view.storage, device, view)
         tensor = torch.empty(0, dtype=dtype, device=device)
-        tensor.set_(storage, view.storage_offset, view.sizes, view.strides)  # type: ignore[call-overload]
+        tensor.set_(storage, view.storage_offset, view.sizes, view.strides)
         if dtype is torch.bool and tensor.numel():
             _check_bools(tensor, view)
         if view.conj:
@@ -118,7 +118,7 @@ class Tensors:
     def _quantized(self, view: QuantizedView) -> torch.Tensor:
         parts = [self.dense(part) if isinstance(part, TensorView) else part for part in (view.scale, view.zero_point)]
         if view.axis is not None:
-            parts = [part if isinstance(part, torch.Tensor) else torch.tensor(part) for part in parts]
+            parts = [part if isinstance(part, torch.Tensor) else torch.tensor(part, device="cpu") for part in parts]
         last = () if view.axis is None else (view.axis,)
         return _finish(_MAKERS[view.qscheme](self.dense(view.values), *parts, *last), view)
 
@@ -161,7 +161,7 @@ def _over(buffer: Any, offset: int, nbytes: int) -> torch.UntypedStorage:
 
 def _moved(storage: torch.UntypedStorage, device: torch.device, where: str) -> torch.UntypedStorage:
     try:
-        flat = torch.empty(0, dtype=torch.uint8).set_(storage)  # type: ignore[call-overload]
+        flat = torch.empty(0, dtype=torch.uint8, device="cpu").set_(storage)
         moved: torch.UntypedStorage = flat.to(device).untyped_storage()
         return moved
     except (RuntimeError, AssertionError, NotImplementedError) as error:

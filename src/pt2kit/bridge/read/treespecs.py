@@ -1,7 +1,7 @@
 """Tree specs as data -> live `pytree.TreeSpec`s, of classes that are registered already. Nothing is imported.
 
-A named tuple whose class is not registered gets a stand-in class with the stored fields. Any other container that is not
-registered is missing; `TreeSpecs.check` lists all that are, for a whole program.
+A named tuple whose class is not registered gets a stand-in class with the stored fields. Any other container that is
+not registered is missing; `TreeSpecs.check` lists all that are, for a whole program.
 """
 
 from __future__ import annotations

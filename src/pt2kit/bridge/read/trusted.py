@@ -1,7 +1,7 @@
 """Payloads that take code to rebuild -> live objects, of exactly the globals that the caller named in `trust`.
 
-Without `trust` every such payload is refused, and the message names what is inside. What the caller names is imported by
-that name; nothing else a payload refers to is looked up, except the functions that rebuild plain tensors.
+Without `trust` every such payload is refused, and the message names what is inside. What the caller names is imported
+by that name; nothing else a payload refers to is looked up, except the functions that rebuild plain tensors.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def load_trusted(payload: OpaquePayload, trust: Set[str], devices: Devices | Non
     """
     names = script_classes(payload) if payload.kind == "torchbind" else globals_of(payload)
     refused = [name for name in names if name not in trust and not (is_plain(name) or name == FAKE_TENSOR)]
-    if refused or not names and payload.kind == "torchbind":
+    if refused or (not names and payload.kind == "torchbind"):
         shown = ", ".join(refused[:_SHOWN]) or "no class that can be told"
         more = f" and {len(refused) - _SHOWN} more" if len(refused) > _SHOWN else ""
         raise UnsupportedError(
@@ -89,7 +89,7 @@ def _run(where: str, rebuild: Callable[[], Any]) -> Any:
         return rebuild()
     except Pt2Error:
         raise
-    except Exception as error:  # noqa: BLE001 - whatever the caller's own classes raise
+    except Exception as error:
         raise PayloadError(f"{where}: expected an object that can be rebuilt, got: {error}") from error
 
 

@@ -1,8 +1,8 @@
 """Refuses programs that let memory out which nothing was written to: what `empty` gives, read before it is filled.
 
-A result of `empty` and its kin is tainted, and so are views and copies of it. It is clean once something was written into
-it or a part of it; which part is not followed. Reading it in any other way, or returning it, is refused. Operators from
-outside torch, and higher-order ones, are left to do what they do.
+A result of `empty` and its kin is tainted, and so are views and copies of it. It is clean once something was written
+into it or a part of it; which part is not followed. Reading it in any other way, or returning it, is refused.
+Operators from outside torch, and higher-order ones, are left to do what they do.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from msgspec import UNSET
 
 from pt2kit import schema
 from pt2kit.bridge.operators import Operator
+from pt2kit.bridge.read.operator_tables import words
 from pt2kit.errors import OperatorError
 from pt2kit.graph import Scope, arguments, node_label
 
@@ -25,21 +26,21 @@ _SOURCES: Final = frozenset(
         "prims.empty_strided.default", "prims.empty_permuted.default",
     )
 )  # fmt: skip
-_FILLS: Final = frozenset(
+_FILLS: Final = words(
     """fill fill_ zero zero_ copy copy_ uniform uniform_ normal_ normal_functional random random_ bernoulli_ exponential
     exponential_ geometric geometric_ log_normal log_normal_ cauchy cauchy_ full_like zeros_like ones_like rand_like
-    randn_like randint_like empty_like new_empty new_empty_strided new_full new_zeros new_ones""".split()  # noqa: SIM905
+    randn_like randint_like empty_like new_empty new_empty_strided new_full new_zeros new_ones"""
 )
 """Operators, without overload, that write all of their first argument, or take only its type and shape."""
-_PARTS: Final = frozenset(
+_PARTS: Final = words(
     """slice_scatter select_scatter diagonal_scatter as_strided_scatter index_put index_put_ _index_put_impl_
     _unsafe_index_put index_copy index_copy_ index_fill index_fill_ scatter scatter_ masked_fill masked_fill_
-    masked_scatter masked_scatter_ put put_ fill_diagonal_""".split()  # noqa: SIM905
+    masked_scatter masked_scatter_ put put_ fill_diagonal_"""
 )
 """Operators, without overload, that write a part of their first argument."""
-_SHAPES: Final = frozenset(
+_SHAPES: Final = words(
     """sym_size sym_stride sym_numel sym_storage_offset size stride numel dim is_contiguous _assert_tensor_metadata
-    _shape_as_tensor sym_is_contiguous is_same_size""".split()  # noqa: SIM905
+    _shape_as_tensor sym_is_contiguous is_same_size"""
 )
 """Operators, without overload, that read no elements."""
 _COPIES: Final = frozenset(

@@ -1,8 +1,8 @@
 """TensorMeta -> fake tensors: what a node's `meta["val"]` says of a tensor without its data.
 
-Every value gets a fake tensor and a storage of its own, as if each had been made anew. What they are made from is shared:
-one template for each distinct (dtype, sizes, strides, offset, device, requires_grad). Going through the dispatcher for
-each would cost 350 microseconds with symbolic sizes; from a template it is ten.
+Every value gets a fake tensor and a storage of its own, as if each had been made anew. What they are made from is
+shared: one template for each distinct (dtype, sizes, strides, offset, device, requires_grad). Going through the
+dispatcher for each would cost 350 microseconds with symbolic sizes; from a template it is ten.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ def _from_template(template: _Template) -> torch.Tensor:
     return made
 
 
-class _Bare(torch.Tensor):
+class _Bare(torch.Tensor):  # type: ignore[misc]
     """A tensor whose storage size is given and not computed; it exists only under a template."""
 
     @classmethod

@@ -12,6 +12,7 @@
     payloads.py       weights and constants -> records and their configs
     storages.py       one storage -> its bytes     objects.py       script and opaque objects -> pickles
     sample_inputs.py  example inputs -> a torch.save record
+    arms.py           Argument by the name of its arm                places.py        errors <- where they happened
 
 What the results must look like follows torch 2.13 (torch/_export/serde/serialize.py, torch/export/pt2_archive); where
 they differ on purpose, docs/differences.md says why.

@@ -1,0 +1,114 @@
+"""Loading: a file -> a live program; against torch.export.load of the same file in the same run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from benchmarks import measure, programs
+from benchmarks.bench_open import TRANSFORMER, large
+from benchmarks.harness import AtMost, Bench, Measured, Settings, TimesBetter
+
+# Runs in a fresh process: loads the file with the named loader; touches one weight; prints what that took of memory.
+LOAD_IN_A_PROCESS = """
+import resource, sys
+import torch
+import pt2kit
+from pt2kit.bridge import load as _
+def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+before = peak()
+load = pt2kit.load if sys.argv[2] == "pt2kit" else torch.export.load
+program = load(sys.argv[1])
+if sys.argv[3] == "touch":
+    sum(float(t.view(-1)[::1024].sum()) for t in program.state_dict.values())
+print(peak() - before)
+"""
+CURVE = (1_000, 3_000, 10_000, 30_000)
+
+
+def _loaders(file: Path, then: Callable[[Any], object]) -> tuple[Callable[[], object], Callable[[], object]]:
+    import torch
+
+    import pt2kit
+
+    return lambda: then(pt2kit.load(file)), lambda: then(torch.export.load(file))
+
+
+def load_program(name: str, settings: Settings, then: Callable[[Any], object] = lambda program: program) -> Measured:
+    """The time to load a file and do something with the program."""
+    file = programs.path(name)
+    ours, theirs = _loaders(file, then)
+    best = measure.alternate(ours, theirs, rounds=settings.rounds(8), reference_rounds=1 if settings.quick else 2)
+    return Measured(*best, note=f"{programs.facts(name).get('nodes', '?')} nodes")
+
+
+def run_once(program: Any) -> object:
+    """The program as a module, called once on its sample inputs."""
+    args, kwargs = program.example_inputs
+    return program.module()(*args, **kwargs)
+
+
+def load_memory(settings: Settings) -> Measured:
+    """What loading a large file, and reading every page of its weights, adds to the process: against the weights."""
+    file = programs.path(large(settings))
+    spent = measure.command([sys.executable, "-c", LOAD_IN_A_PROCESS, str(file), "pt2kit", "touch"])
+    weights = programs.facts(large(settings))["size"] * 2**20
+    return Measured(float(spent.stdout), float(weights), unit="B", note="peak above the imports : bytes of the weights")
+
+
+def load_curve(count: int, settings: Settings) -> Measured:
+    """Microseconds per node as programs grow: ours against the smallest program's."""
+    import pt2kit
+
+    names = [f"chain_{CURVE[0]}", f"chain_{count}"]
+    per_node = [
+        measure.best(lambda file=programs.path(name): pt2kit.load(file), rounds=settings.rounds(3)) / size
+        for name, size in zip(names, (CURVE[0], count), strict=True)
+    ]
+    return Measured(per_node[1], per_node[0], note=f"per node: {per_node[1] * 1e6:.0f} µs at {count:,} nodes")
+
+
+BENCHES = (
+    Bench(
+        "load",
+        "load of a 2,700-node dynamic transformer : torch.export.load",
+        TimesBetter(15),
+        lambda settings: load_program(TRANSFORMER, settings),
+    ),
+    Bench(
+        "load_run",
+        "load, module() and the first run of it : the same with torch",
+        TimesBetter(8),
+        lambda settings: load_program(TRANSFORMER, settings, run_once),
+    ),
+    Bench(
+        "load_chain",
+        "load of a 10,000-node chain : torch.export.load",
+        TimesBetter(10),
+        lambda settings: load_program("chain_1000" if settings.quick else "chain_10000", settings),
+    ),
+    Bench(
+        "load_bert",
+        "load of BERT with 12 layers : torch.export.load",
+        TimesBetter(10),
+        lambda settings: load_program("bert_12", settings),
+    ),
+    Bench(
+        "load_large",
+        "load of 2 GB of weights : torch.export.load",
+        TimesBetter(20),
+        lambda settings: load_program(large(settings), settings),
+    ),
+    Bench("load_large_memory", "load of 2 GB of weights, all pages read: peak memory", AtMost(1.2), load_memory),
+    *(
+        Bench(
+            f"load_curve_{count}",
+            f"load of a {count:,}-node chain, per node : of a {CURVE[0]:,}-node chain, per node",
+            AtMost(1.5),
+            lambda settings, count=count: load_curve(count, settings),
+        )
+        for count in CURVE[1:]
+    ),
+)

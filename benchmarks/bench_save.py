@@ -1,0 +1,109 @@
+"""Saving: a live program -> a file; against torch.export.save of the same program in the same run."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+from benchmarks import measure, programs
+from benchmarks.bench_open import GRAPH, TRANSFORMER, large, record
+from benchmarks.harness import AtMost, Bench, Limit, Measured, Settings, TimesBetter
+
+# Runs in a fresh process: loads a file mapped, saves it again, prints what saving added to the peak memory beyond the
+# weights, which are all read from the mapping on the way.
+SAVE_IN_A_PROCESS = """
+import resource, sys
+import pt2kit
+from pt2kit.bridge import load, save
+def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+program = pt2kit.load(sys.argv[1])
+before = peak()
+pt2kit.save(program, sys.argv[2])
+weights = sum(t.untyped_storage().nbytes() for t in program.state_dict.values())
+print(max(0, peak() - before - weights))
+"""
+
+
+def save_program(name: str, settings: Settings) -> Measured:
+    """The time to save a program."""
+    import torch
+
+    import pt2kit
+
+    program = torch.export.load(programs.path(name))
+    with tempfile.TemporaryDirectory() as folder:
+        best = measure.alternate(
+            lambda: pt2kit.save(program, Path(folder, "ours.pt2")),
+            lambda: torch.export.save(program, Path(folder, "theirs.pt2")),
+            rounds=settings.rounds(8),
+            reference_rounds=1 if settings.quick else 2,
+        )
+    return Measured(*best, note=f"{programs.facts(name).get('nodes', '?')} nodes")
+
+
+def save_large(settings: Settings) -> Measured:
+    """The time to save a large program against copying its file."""
+    import pt2kit
+
+    file = programs.path(large(settings))
+    program = pt2kit.load(file)
+    with tempfile.TemporaryDirectory(dir=file.parent) as folder:
+        best = measure.alternate(
+            lambda: pt2kit.save(program, Path(folder, "ours.pt2")),
+            lambda: shutil.copyfile(file, Path(folder, "copy.pt2")),
+            rounds=settings.rounds(3),
+        )
+    return Measured(*best, note=f"{file.stat().st_size / 1e9:.2f} GB")
+
+
+def save_memory(settings: Settings) -> Measured:
+    """The memory that saving a large program takes above its weights."""
+    file = programs.path(large(settings))
+    with tempfile.TemporaryDirectory(dir=file.parent) as folder:
+        argv = [sys.executable, "-c", SAVE_IN_A_PROCESS, str(file), str(Path(folder, "out.pt2"))]
+        spent = measure.command(argv)
+    return Measured(float(spent.stdout), unit="B", note="peak while saving, less what was there and the weights")
+
+
+def record_size(settings: Settings) -> Measured:
+    """The bytes that the graph's record takes in the file, against torch's."""
+    import torch
+
+    import pt2kit
+
+    file = programs.path(TRANSFORMER)
+    program = torch.export.load(file)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, f"{TRANSFORMER}.pt2")
+        pt2kit.save(program, path)
+        with zipfile.ZipFile(path) as archive:
+            (entry,) = (info for info in archive.infolist() if info.filename.endswith(GRAPH))
+    return Measured(entry.compress_size, len(record(file, GRAPH)), unit="B", note="deflated JSON")
+
+
+BENCHES = (
+    Bench(
+        "save",
+        "save of a 2,700-node dynamic transformer : torch.export.save",
+        TimesBetter(8),
+        lambda settings: save_program(TRANSFORMER, settings),
+    ),
+    Bench(
+        "save_chain",
+        "save of a 10,000-node chain : torch.export.save",
+        TimesBetter(8),
+        lambda settings: save_program("chain_1000" if settings.quick else "chain_10000", settings),
+    ),
+    Bench(
+        "save_bert",
+        "save of BERT with 12 layers : torch.export.save",
+        TimesBetter(8),
+        lambda settings: save_program("bert_12", settings),
+    ),
+    Bench("save_large", "save of 2 GB of weights : copying the file", AtMost(1.5), save_large),
+    Bench("save_large_memory", "save of 2 GB of weights: memory above the weights", Limit(300e6, "B"), save_memory),
+    Bench("save_record", "bytes of the graph's record : torch's", TimesBetter(20), record_size),
+)

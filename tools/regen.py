@@ -1,0 +1,65 @@
+"""What the code knows -> the files that are generated from it and committed.
+
+python -m tools.regen          write them
+python -m tools.regen --check  write nothing; exit 1 and name those that are not what they would be
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from pt2kit import idl
+from pt2kit.idl.compat import history_lines, rule_lines
+from tools import history_tables
+
+ROOT = Path(__file__).parents[1]
+CHANGING = ROOT / "docs" / "changing-the-schema.md"
+
+
+def definition(format: str) -> str:
+    """The current schema in another language."""
+    return idl.emit(idl.table(), format)
+
+
+def page_with_tables() -> str:
+    """The page about changing the schema, with its two tables as they are now."""
+    page = CHANGING.read_text(encoding="utf-8")
+    for name, lines in (("rules", rule_lines()), ("history", history_lines())):
+        pattern = rf"(<!-- generated: {name} -->\n).*?(<!-- end -->)"
+        page = re.sub(
+            pattern, lambda found, lines=lines: found[1] + "\n".join([*lines, found[2]]), page, flags=re.DOTALL
+        )
+    return page
+
+
+# In this order: the definitions and the page are made from the tables.
+TARGETS: tuple[tuple[Path, Callable[[], str]], ...] = (
+    (history_tables.TARGET, history_tables.text),
+    *((ROOT / "idl" / name, partial(definition, format)) for format, name in idl.FORMATS.items()),
+    (CHANGING, page_with_tables),
+)
+
+
+def stale() -> list[Path]:
+    """The targets that are not what they would be."""
+    return [path for path, text in TARGETS if not path.exists() or path.read_text(encoding="utf-8") != text()]
+
+
+def main() -> int:
+    if "--check" in sys.argv[1:]:
+        found = stale()
+        for path in found:
+            print(f"{path.relative_to(ROOT)}: not what it would be; run: make regen")
+        return 1 if found else 0
+    for path, text in TARGETS:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text(), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
