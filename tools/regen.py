@@ -12,9 +12,10 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from tools import history_tables
+
 from pt2kit import idl
 from pt2kit.idl.compat import history_lines, rule_lines
-from tools import history_tables
 
 ROOT = Path(__file__).parents[1]
 CHANGING = ROOT / "docs" / "changing-the-schema.md"

@@ -6,14 +6,12 @@ import re
 from io import StringIO
 from pathlib import Path
 
-import pytest
+import torch
 import yaml as pyyaml
+from tests.idl.helpers import package
 
-torch = pytest.importorskip("torch")
-
-from pt2kit import idl, treespec  # noqa: E402
-from pt2kit.idl.table import plain_table  # noqa: E402
-from tests.idl.helpers import package  # noqa: E402
+from pt2kit import idl, treespec
+from pt2kit.idl.table import plain_table
 
 SERDE = Path(torch.__file__).parent / "_export" / "serde"
 
@@ -32,7 +30,7 @@ def test_the_yaml_means_the_same(tmp_path):
             yield name, (row["kind"], list(fields))
 
     assert dict(without_ids(ours)) == dict(without_ids(theirs))
-    assert idl.changes(ours, theirs) == idl.changes(theirs, ours) == ()
+    assert idl.changes(ours, theirs) == ()
 
 
 def test_the_yaml_itself_agrees_without_our_reader():

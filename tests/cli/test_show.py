@@ -73,8 +73,8 @@ def test_standard_input() -> None:
 
 def test_url() -> None:
     """A URL is read like a file."""
-    with serve(MLP.read_bytes()) as server:
-        found = pt2("show", server.url)
+    with serve(MLP.parent) as server:
+        found = pt2("show", server.url(MLP.name))
     assert (found.code, found.err) == (0, "")
     assert found.out.split("\n")[1:] == pt2("show", MLP).out.split("\n")[1:]
 
@@ -87,7 +87,7 @@ def test_graph(name: str) -> None:
 
 
 def test_graph_as_json(tmp_path: Path) -> None:
-    """`--graph --json` is the program of the file, raised to the current version, with what this build does not know."""
+    """`--graph --json` is the program, raised to the current version, with the keys that this build does not know."""
     tree = _json(MLP, "--graph")
     assert [node["target"] for node in tree["graph_module"]["graph"]["nodes"]][1] == "torch.ops.aten.relu.default"
     path = _written(tmp_path, edited(MLP, lambda tree: tree.update(novelty=[1])))

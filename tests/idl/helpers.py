@@ -15,12 +15,12 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
+from tests.samples import CURRENT_LAYOUT, RELEASES, corpus, sample
 
 from pt2kit import idl, schema
 from pt2kit.codec import parse
 from pt2kit.idl.table import Field, Table, default_value
 from pt2kit.idl.typetext import DictOf, ListOf, Nullable, Ref, Type
-from tests.samples import CURRENT_LAYOUT, RELEASES, corpus, sample
 
 VERSION_OF = {
     release: next(version.number for version in schema.LOG if release.rpartition(".")[0] in version.releases)

@@ -8,9 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.idl.helpers import package, table
+
 from pt2kit.idl import proto
 from pt2kit.idl.sources import versions
-from tests.idl.helpers import package, table
 
 
 @functools.cache
@@ -32,7 +33,8 @@ def _files() -> dict[str, Any]:
 @functools.cache
 def message_class(version: str, name: str) -> Callable[..., Any]:
     """The message class of a type; each version in a pool of its own, since minors share a package."""
-    return package("google.protobuf.message_factory").GetMessageClass(_pool(version).FindMessageTypeByName(_full(version, name)))
+    found = _pool(version).FindMessageTypeByName(f"{_files()[version].package}.{name}")
+    return package("google.protobuf.message_factory").GetMessageClass(found)
 
 
 @functools.cache
@@ -40,10 +42,6 @@ def _pool(version: str) -> Any:
     pool = package("google.protobuf.descriptor_pool").DescriptorPool()
     pool.Add(_files()[version])
     return pool
-
-
-def _full(version: str, name: str) -> str:
-    return f"{_files()[version].package}.{name}"
 
 
 def description(version: str) -> Any:

@@ -6,11 +6,11 @@ import json
 import subprocess
 
 import pytest
+from tests.idl.helpers import BROKEN, broken, compiler, program, programs, table
 
 from pt2kit.errors import UnsupportedError
 from pt2kit.idl import cpp
 from pt2kit.idl.table import make_table
-from tests.idl.helpers import BROKEN, broken, compiler, program, programs, table
 
 PROGRAM = __file__.replace("test_cpp.py", "round_trip.cpp")
 STRICT = ("-std=c++17", "-Wall", "-Wextra", "-pedantic", "-Werror")
@@ -62,7 +62,10 @@ def test_real_programs_come_back_and_broken_ones_do_not(tmp_path):
         assert done.returncode == 0, fault
         assert (EXPECTED | _TEXTS).get(fault, "expected ") in done.stdout
     extended = {**good, "new_in_8_99": [1, {"a": None}]}
-    assert _run(binary, "ExportedProgram", _write(tmp_path / "new", {"new": json.dumps(extended).encode()})).returncode == 0
+    assert (
+        _run(binary, "ExportedProgram", _write(tmp_path / "new", {"new": json.dumps(extended).encode()})).returncode
+        == 0
+    )
 
 
 _TEXTS = {
@@ -101,7 +104,9 @@ def _made(**types):
 def test_a_type_inside_itself_is_refused():
     """A struct cannot hold itself but in a list; the message shows the circle."""
     rows = {"kind": "struct", "fields": {"b": {"type": "B | None"}}}
-    with pytest.raises(UnsupportedError, match="expected no type that contains itself outside of lists, got A in B in A"):
+    with pytest.raises(
+        UnsupportedError, match="expected no type that contains itself outside of lists, got A in B in A"
+    ):
         cpp.emit(_made(A=rows, B={"kind": "struct", "fields": {"a": {"type": "A"}}}))
     assert "struct A" in cpp.emit(_made(A=rows, B={"kind": "struct", "fields": {"a": {"type": "list[A]"}}}))
 

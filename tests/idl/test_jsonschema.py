@@ -6,13 +6,13 @@ import functools
 import json
 
 import pytest
+from tests.idl.helpers import BROKEN, broken, package, program, programs, table
+from tests.samples import RELEASES
 
 from pt2kit import idl
 from pt2kit.codec import parse
 from pt2kit.idl import jsonschema
 from pt2kit.idl.sources import versions
-from tests.idl.helpers import BROKEN, broken, package, program, programs, table
-from tests.samples import RELEASES
 
 
 @functools.cache
@@ -61,7 +61,7 @@ def test_two_values_in_an_old_union_are_refused():
     """Where unions hold every key, exactly one must not be null."""
     tree = program("mlp", "2.1.2")
     argument = tree["graph_module"]["graph"]["nodes"][0]["inputs"][0]["arg"]
-    for change in ({"as_int": 1}, {key: None for key in argument}):
+    for change in ({"as_int": 1}, dict.fromkeys(argument)):
         changed = {**argument, **change}
         tree["graph_module"]["graph"]["nodes"][0]["inputs"][0]["arg"] = changed
         with pytest.raises(package("fastjsonschema").JsonSchemaValueException):

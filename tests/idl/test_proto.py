@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from tests.idl.helpers import table
+from tests.idl.protos import description
 
 from pt2kit import idl
 from pt2kit.errors import UnsupportedError
 from pt2kit.idl import proto
 from pt2kit.idl.sources import versions
 from pt2kit.idl.table import Table, as_written, make_table
-from tests.idl.helpers import table
-from tests.idl.protos import description
 
 
 @pytest.mark.parametrize("version", versions())
@@ -32,7 +32,11 @@ def test_protoc_reads_what_the_table_says(version):
 def test_wire_ids_last_within_a_major():
     """What 8.2 and 8.20 both have is the same on the wire, so one reads what the other wrote."""
     old, new = (
-        {(m.name, f.name): (f.number, f.type, f.label, f.type_name) for m in description(v).message_type for f in m.field}
+        {
+            (m.name, f.name): (f.number, f.type, f.label, f.type_name)
+            for m in description(v).message_type
+            for f in m.field
+        }
         for v in ("8.2", "8.20")
     )
     assert description("8.2").package == description("8.20").package == "pt2.v8"

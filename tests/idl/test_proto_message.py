@@ -7,16 +7,16 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.idl.helpers import BROKEN, broken, complete, program, programs, table
+from tests.idl.protos import message_class
+from tests.samples import CURRENT_LAYOUT, RELEASES
+from tests.strategies import structs
 
 from pt2kit import codec, schema
 from pt2kit.codec import parse
 from pt2kit.errors import LimitError, Pt2Error, SchemaError
 from pt2kit.idl.proto_message import to_message
 from pt2kit.idl.proto_tree import to_tree
-from tests.idl.helpers import BROKEN, broken, complete, program, programs, table
-from tests.idl.protos import message_class
-from tests.samples import CURRENT_LAYOUT, RELEASES
-from tests.strategies import structs
 
 
 def _there_and_back(tree, version="8.20", name="ExportedProgram"):
@@ -87,7 +87,11 @@ def test_broken_programs_are_refused(fault):
         ("Argument", {"as_string": "\ud800"}, r"\$\.as_string: expected a value of type str"),
         ("Argument", {"as_ints": [1, True]}, r"\$\.as_ints\[1\]: expected a value of type int, got True"),
         ("Argument", {"as_float": 2**60}, r"\$\.as_float: expected a value of type float, got 1152921504606846976"),
-        ("Argument", {"as_int": 1 << 20_000}, r"\$\.as_int: expected a value of type int, got an integer of 20001 bits"),
+        (
+            "Argument",
+            {"as_int": 1 << 20_000},
+            r"\$\.as_int: expected a value of type int, got an integer of 20001 bits",
+        ),
         ("Argument", {"as_string_to_argument": {"a b": {}}}, r'\["a b"\]: expected exactly one key, got \'0 \(\)\''),
     ],
 )

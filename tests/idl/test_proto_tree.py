@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.idl.helpers import package, table
+from tests.idl.protos import message_class
 
 from pt2kit.errors import LimitError, Pt2Error, SchemaError
 from pt2kit.idl.proto_tree import to_tree
-from tests.idl.helpers import package, table
-from tests.idl.protos import message_class
 
 
 def _message(name):
@@ -42,7 +42,7 @@ def test_an_empty_union_is_refused():
         to_tree(message, table("8.20"))
 
 
-@pytest.mark.parametrize("digits", ["x", "1 ", "--1", "-", "１", "1" * 4301])
+@pytest.mark.parametrize("digits", ["x", "1 ", "--1", "-", "\uff11", "1" * 4301])
 def test_bad_digits_are_refused(digits):
     """Digits are ASCII, with at most one minus, and few enough to convert."""
     message = _message("SymInt")

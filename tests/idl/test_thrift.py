@@ -8,6 +8,7 @@ import math
 import warnings
 
 import pytest
+from tests.idl.helpers import package, program, programs, table
 
 from pt2kit.codec import parse
 from pt2kit.errors import UnsupportedError
@@ -15,7 +16,6 @@ from pt2kit.idl import thrift
 from pt2kit.idl.sources import versions
 from pt2kit.idl.table import as_written, enum_numbers, make_table
 from pt2kit.idl.typetext import DictOf, ListOf, Nullable, Ref, Scalar
-from tests.idl.helpers import package, program, programs, table
 
 
 @functools.cache
@@ -24,7 +24,9 @@ def module(version: str):
     from io import StringIO
 
     parser = package("thriftpy2.parser")
-    return parser.load_fp(StringIO(thrift.emit(table(version))), f"v{version.replace('.', '_').replace('-', '_')}_thrift")
+    return parser.load_fp(
+        StringIO(thrift.emit(table(version))), f"v{version.replace('.', '_').replace('-', '_')}_thrift"
+    )
 
 
 @pytest.mark.parametrize("version", versions())
@@ -101,7 +103,9 @@ def test_null_is_optional_and_nothing_else_is():
 def test_null_elsewhere_is_refused(kind):
     """Thrift has no null in a list and none in a union."""
     type_text = "int | None" if kind == "union" else "list[int | None]"
-    types = make_table("9.1", {"A": {"kind": kind, "fields": {"x": {"type": type_text, "id": 10}}}}, "t", docs={}, since={})
+    types = make_table(
+        "9.1", {"A": {"kind": kind, "fields": {"x": {"type": type_text, "id": 10}}}}, "t", docs={}, since={}
+    )
     with pytest.raises(UnsupportedError, match="null"):
         thrift.emit(types)
 

@@ -7,12 +7,12 @@ import re
 import subprocess
 
 import pytest
+from tests.idl.helpers import BROKEN, broken, program, table, typescript
 
 from pt2kit.errors import UnsupportedError
 from pt2kit.idl import typescript as emitter
 from pt2kit.idl.sources import versions
 from pt2kit.idl.table import make_table
-from tests.idl.helpers import BROKEN, broken, program, table, typescript
 
 OPTIONS = ("--strict", "--noEmit", "--target", "es2022", "--module", "esnext", "--moduleResolution", "bundler")
 # What the compiler cannot see: numbers are of one type.

@@ -5,12 +5,12 @@ from __future__ import annotations
 from importlib.resources import files
 
 import pytest
+from tests.idl.helpers import table
 
 from pt2kit import idl
 from pt2kit.idl import yaml
 from pt2kit.idl.sources import UNNUMBERED, versions
 from pt2kit.idl.table import plain_table
-from tests.idl.helpers import table
 
 
 @pytest.mark.parametrize("version", versions())
@@ -21,7 +21,9 @@ def test_the_table_comes_back(version, tmp_path):
     back = idl.read_table(path)
     assert plain_table(back) == plain_table(table(version))
     assert [each.name for each in back.definitions] == [each.name for each in table(version).definitions]
-    assert [f.name for d in back.definitions for f in d.fields] == [f.name for d in table(version).definitions for f in d.fields]
+    assert [f.name for d in back.definitions for f in d.fields] == [
+        f.name for d in table(version).definitions for f in d.fields
+    ]
     assert back.version == version.removesuffix("-traces")
 
 

@@ -13,7 +13,9 @@ from __future__ import annotations
 import os
 import struct
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from types import TracebackType
 from typing import IO, Any, Final, NamedTuple
 
@@ -38,6 +40,9 @@ _VERSION: Final = 20
 _VERSION_ZIP64: Final = 45
 _DEFLATE_LEVEL: Final = 6
 _COPY: Final = MIB
+_LARGE: Final = 4 * MIB
+"""From here on a record is summed by a second thread while the first one writes it."""
+_PIECE: Final = 4 * MIB
 _SPOOL: Final = 16 * MIB
 """What may wait in memory until its size is known; more goes to a temporary file."""
 
@@ -179,19 +184,25 @@ class ArchiveWriter:
         return raw
 
     def _write_stored(self, raw: bytes, view: memoryview) -> None:
-        self._begin(raw, h.STORED, zlib.crc32(view), view.nbytes, view.nbytes)
-        self._target.write(view)
+        if view.nbytes >= _LARGE and self._target.can_seek:
+            pieces = (view[start : start + _PIECE] for start in range(0, view.nbytes, _PIECE))
+            self._write_stream(raw, pieces, view.nbytes, self._where)
+        else:
+            self._begin(raw, h.STORED, zlib.crc32(view), view.nbytes, view.nbytes)
+            self._target.write(view)
 
     def _write_stream(self, raw: bytes, chunks: Iterable[Any], size: int, where: str) -> None:
         """Write a stored record as it comes, and its CRC-32 into the header afterwards."""
         record = self._begin(raw, h.STORED, 0, size, size)
         crc32 = done = 0
-        for view in _views(chunks, where):
-            done += view.nbytes
-            if done > size:
-                break
-            crc32 = zlib.crc32(view, crc32)
-            self._target.write(view)
+        with _summing(size) as start:
+            for view in _views(chunks, where):
+                done += view.nbytes
+                if done > size:
+                    break
+                finish = start(view, crc32)
+                self._target.write(view)
+                crc32 = finish()
         _check_size(where, size, done)
         self._written[-1] = record._replace(crc32=crc32)
         self._target.patch(record.offset + 14, struct.pack("<I", crc32))
@@ -290,6 +301,21 @@ class ArchiveWriter:
             self._target.write(memoryview(end64 + h.LOCATOR.pack(h.LOCATOR_SIGNATURE, 0, pos, 1)))
             size, offset, count = h.MAX32, h.MAX32, h.MAX16
         self._target.write(memoryview(h.END.pack(h.END_SIGNATURE, 0, 0, count, count, size, offset, 0)))
+
+
+@contextmanager
+def _summing(size: int) -> Iterator[Callable[[memoryview, int], Callable[[], int]]]:
+    """Gives a function that starts to sum a piece, onto the sum so far, and returns what waits for the result.
+
+    Summing and writing both let other threads run: gigabytes take as long as the slower of the two, not as both.
+    """
+    if size < _LARGE:
+        yield lambda view, crc32: partial(zlib.crc32, view, crc32)
+        return
+    from concurrent.futures import ThreadPoolExecutor  # Costs more to import than the rest of this room.
+
+    with ThreadPoolExecutor(1) as pool:
+        yield lambda view, crc32: pool.submit(zlib.crc32, view, crc32).result
 
 
 def padding(start: int) -> bytes:

@@ -8,7 +8,7 @@ import io
 import mmap
 import os
 from collections.abc import Iterator, Mapping, Sequence, Set
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.export import ExportedProgram
@@ -24,12 +24,10 @@ from pt2kit.bridge.read.sample_inputs import StoredInputs, read_sample_inputs
 from pt2kit.bridge.read.tensors import Tensors
 from pt2kit.bridge.read.trusted import globals_of, load_trusted
 from pt2kit.bridge.read.values import Values
+from pt2kit.bridge.save import Artifact
 from pt2kit.errors import ArchiveError, PayloadError, VersionError
 from pt2kit.package import FileLike, Package
 from pt2kit.tensors import OpaquePayload, TensorView
-
-if TYPE_CHECKING:
-    from pt2kit.bridge.save import Artifact
 
 
 def load(
@@ -104,13 +102,11 @@ def deserialize(
         TypeError: another kind of artifact.
         Pt2Error: as `load`.
     """
-    data = artifact if isinstance(artifact, (bytes, bytearray, memoryview)) else None
-    if data is None:
-        to_bytes = getattr(artifact, "to_bytes", None)
-        if to_bytes is None:
-            raise TypeError(f"artifact: expected what pt2kit.serialize gives, or bytes, got {type(artifact).__name__}")
-        data = to_bytes()
-    return load(bytes(data), expected_opset_version=expected_opset_version, device=device, trust=trust)
+    if isinstance(artifact, Artifact):
+        artifact = artifact.to_bytes()
+    if not isinstance(artifact, bytes):
+        raise TypeError(f"artifact: expected what pt2kit.serialize gives, or bytes, got {type(artifact).__name__}")
+    return load(artifact, expected_opset_version=expected_opset_version, device=device, trust=trust)
 
 
 @contextlib.contextmanager

@@ -1,7 +1,7 @@
 """Program -> the same program in the format's normal form, whatever its nodes' order and its values' names were.
 
 - `canonicalize`: the normal form of a program.
-- `encode_value`, `encode_graph_value`, `graph_digest`: bytes and hashes that are the same wherever they are made.
+- `encode_value`, `encode_graph_value`, `graph_digest`, `subgraph_digest`: bytes and hashes that are the same wherever they are made.
 - `sort_inputs`: where the inputs of a graph go.
 
     program.py   inputs, outputs, signature, everything that is a set
@@ -12,7 +12,15 @@
 
 from pt2kit.canonical.effects import writes
 from pt2kit.canonical.encoding import encode_value
-from pt2kit.canonical.form import encode_graph_value, graph_digest
+from pt2kit.canonical.form import encode_graph_value, graph_digest, subgraph_digest
 from pt2kit.canonical.program import canonicalize, sort_inputs
 
-__all__ = ["canonicalize", "encode_graph_value", "encode_value", "graph_digest", "sort_inputs", "writes"]
+__all__ = [
+    "canonicalize",
+    "encode_graph_value",
+    "encode_value",
+    "graph_digest",
+    "sort_inputs",
+    "subgraph_digest",
+    "writes",
+]

@@ -171,6 +171,19 @@ def graph_digest(graph: Graph) -> bytes:
     return hashlib.sha256(GRAPH_TAG + encode_graph_value(graph)).digest()
 
 
+def subgraph_digest(graph: Graph, where: str) -> bytes:
+    """The SHA-256 of the normal form of a graph whose inputs and outputs have their order, as those of subgraphs do.
+
+    Args:
+        graph: any graph.
+        where: its place, for messages.
+
+    Raises:
+        GraphError, LimitError: as `normal_form`.
+    """
+    return graph_digest(normal_form(graph, graph.inputs, graph.outputs, where, Keep()).graph)
+
+
 _REPLACE: Final[Mapping[type, Callable[[Any], Any]]] = MappingProxyType(
     {
         GraphArgument: lambda held: {"graph": graph_digest(held.graph), "name": held.name},

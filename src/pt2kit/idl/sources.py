@@ -94,7 +94,10 @@ def _version_text(version: Any, where: str) -> str:
         case [int(major), int(minor)]:
             return f"{major}.{minor}"
         case str() | int() if not isinstance(version, bool):
-            schema.parse_version(str(version))
+            try:
+                schema.parse_version(str(version))
+            except VersionError as error:
+                raise VersionError(f"{where}: {error}") from None
             return str(version)
         case float():
             raise SchemaError(f"{where}: expected the version in quotes (8.20 without them is 8.2), got {version}")

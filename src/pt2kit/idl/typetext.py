@@ -106,9 +106,9 @@ def _alternatives(tokens: list[str], where: str) -> tuple[Type, list[str]]:
 
 
 def _one(tokens: list[str], where: str) -> tuple[Type, list[str]]:
-    name = tokens[0] if tokens else "nothing"
-    if not re.fullmatch(r"[A-Za-z_]\w*", name) or name in ("or", "None"):
-        raise SchemaError(f"{where}: expected the name of a type, got {name!r}")
+    name = tokens[0] if tokens else ""
+    if not name.isidentifier() or name in ("or", "None"):
+        raise SchemaError(f"{where}: expected the name of a type, got {name or 'nothing'!r}")
     if tokens[1:2] != ["["]:
         return (Scalar(name) if name in SCALARS else Ref(name)), tokens[1:]
     arguments, rest = _arguments(tokens[2:], where)

@@ -68,4 +68,6 @@ def check_names(names: Iterator[str], table: Table, language: str) -> None:
     """
     for name in names:
         if name in table.by_name:
-            raise UnsupportedError(f"{language}: expected no type named {name}, which the generated file needs itself, got one")
+            raise UnsupportedError(
+                f"{language}: expected no type named {name}, which the file itself needs, got one"
+            )

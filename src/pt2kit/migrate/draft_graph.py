@@ -252,15 +252,16 @@ class Downgrader:
         nodes = [self._node(node, (*path, "nodes", index), names, taken) for index, node in enumerate(graph["nodes"])]
         for name in graph["sym_bool_values"]:
             self.ledger.blocked(f"the symbolic truth value {name!r}", (*path, "sym_bool_values", name), SINCE)
-        tensors = graph["tensor_values"].items()
+        # Two inputs that take the same weight are one value here.
+        tensors = {names.get(name, name): value["meta"] for name, value in graph["tensor_values"].items()}
         numbers = [{"name": name, "value": {"as_int": number}} for number, name in self._numbers.items()]
         return {
             "inputs": self._tensors(graph["inputs"], (*path, "inputs"), names),
             "outputs": self._tensors(graph["outputs"], (*path, "outputs"), names),
             "nodes": nodes,
             "tensor_values": [
-                {"name": names.get(name, name), "meta": downgrade_meta(value["meta"], (*path, name), self.ledger)}
-                for name, value in tensors
+                {"name": name, "meta": downgrade_meta(meta, (*path, "tensor_values", name), self.ledger)}
+                for name, meta in tensors.items()
             ],
             "symint_values": [
                 *({"name": name, "value": downgrade_size(value)} for name, value in graph["sym_int_values"].items()),

@@ -144,9 +144,8 @@ def encode_tensor(
     Raises:
         UnsupportedError: a dtype that the draft does not have, or a lazily conjugated or negated tensor.
     """
-    if tensor.dtype_name not in _NAMES or tensor.conj or tensor.neg:
-        what = "a conjugated or negated tensor" if tensor.conj or tensor.neg else tensor.dtype_name
-        raise UnsupportedError(f"{place}: expected a plain tensor of one of {', '.join(_NAMES)}, got {what}")
+    if problem := unfit(tensor):
+        raise UnsupportedError(f"{place}: expected a plain tensor of one of {', '.join(_NAMES)}, got {problem}")
     data = swap_bytes(bytes(tensor.storage.data), tensor.dtype_name)
     if file is None:
         storage = {"data_location": "Internal", "data": {"buffer": base64.b64encode(data).decode()}}
@@ -163,6 +162,13 @@ def encode_tensor(
             "requires_grad": tensor.requires_grad,
         },
     }
+
+
+def unfit(tensor: PickledTensor) -> str:
+    """What keeps a tensor from being one of the draft; "" if nothing does."""
+    if tensor.conj or tensor.neg:
+        return "a lazily conjugated or negated tensor"
+    return "" if tensor.dtype_name in _NAMES else tensor.dtype_name
 
 
 def swap_bytes(data: bytes, dtype: str) -> bytes:

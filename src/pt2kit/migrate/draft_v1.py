@@ -32,7 +32,7 @@ from pt2kit.errors import SchemaError
 from pt2kit.migrate import torch_save
 from pt2kit.migrate.constants import decode_bytes
 from pt2kit.migrate.draft_graph import SINCE, Downgrader, Upgrader, downgrade_meta, upgrade_meta
-from pt2kit.migrate.draft_storage import decode_tensor, encode_tensor
+from pt2kit.migrate.draft_storage import decode_tensor, encode_tensor, unfit
 from pt2kit.migrate.ledger import Ledger, Tree
 from pt2kit.migrate.rewrite import rewrite
 from pt2kit.treespec import LEAF, TreeSpec, context_text, dump
@@ -219,6 +219,9 @@ def _tensors(table: Mapping[str, str], graph: Tree, ledger: Ledger) -> dict[str,
         if not isinstance(value, PickledTensor):
             ledger.blocked(f"the weight {target!r}, whose bytes are not given", path, SINCE)
             continue
+        if problem := unfit(value):
+            ledger.blocked(f"{problem} as the weight {target!r}", path, SINCE)
+            continue
         if value.storage in ledger.written and ledger.external_file is None:
             ledger.lost("tied", f"that {target!r} shares the storage of another tensor", path, SINCE)
         ledger.written.add(value.storage)
@@ -233,8 +236,8 @@ def _constants(graph: Tree, path: Path, ledger: Ledger) -> dict[str, Any]:
     for name, text in graph["constants"].items():
         place = ledger.place((*path, "constants", name))
         value = read_payload(decode_bytes(text, place), place)
-        if not isinstance(value, PickledTensor):
-            ledger.blocked("a constant that is no dense tensor", (*path, "constants", name), SINCE)
+        if not isinstance(value, PickledTensor) or unfit(value):
+            ledger.blocked("a constant that is no dense tensor of the draft", (*path, "constants", name), SINCE)
             continue
         meta = {"device": {"type": "cpu", "index": 0}, "layout": "strided"}
         found[name] = encode_tensor(value, meta, place, ledger.external_file)

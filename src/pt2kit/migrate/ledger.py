@@ -152,6 +152,14 @@ class Ledger:
         Raises:
             ConversionError: all of it, each with its place and the version that brought it (M3).
         """
+        if lines := self.obstacles(allow):
+            listed = "".join(f"\n  {line}" for line in lines)
+            raise ConversionError(
+                f"{self.where}: expected a program that schema {target} can express, got one with:{listed}", rule="M3"
+            )
+
+    def obstacles(self, allow: Iterable[str]) -> list[str]:
+        """What keeps the conversion from being one: a line for everything blocked, or lost and not allowed."""
         allowed = frozenset(allow)
         lines = []
         for note in self.notes:
@@ -159,11 +167,7 @@ class Ledger:
                 lines.append(str(note))
             elif note.kind == "lost" and note.name not in allowed:
                 lines.append(f"{note}; allow {note.name!r} to drop it")
-        if lines:
-            listed = "".join(f"\n  {line}" for line in lines)
-            raise ConversionError(
-                f"{self.where}: expected a program that schema {target} can express, got one with:{listed}", rule="M3"
-            )
+        return lines
 
     def _add(self, kind: Kind, name: str, message: str, since: str, path: Path) -> None:
         key = (kind, name, message, since)

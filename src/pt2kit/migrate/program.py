@@ -15,9 +15,9 @@ from pt2kit.migrate import encoding, metadata
 from pt2kit.migrate.check import too_deep
 from pt2kit.migrate.ledger import HARMLESS, Beside, Ledger, Note, ReadExternal, Tree
 from pt2kit.migrate.rewrite import rewrite
-from pt2kit.migrate.steps import convert, root_type
+from pt2kit.migrate.steps import convert, root_type, route
 from pt2kit.migrate.versions import Found, find_version
-from pt2kit.schema import CURRENT
+from pt2kit.schema import CURRENT, MINIMUM
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +121,36 @@ def lower_program(
         raise too_deep(where) from None
     ledger.settle(target, allow)
     return Lowered(lowered, target, ledger.notes)
+
+
+def oldest_version(tree: Tree, where: str, *, allow: Collection[str] = HARMLESS) -> str:
+    """Find the oldest released version that can express a program of the current one: "5.3".
+
+    Args:
+        tree: fits the current table; not changed.
+        where: the record's name, for messages.
+        allow: names of the losses that count as none.
+
+    Raises:
+        SchemaError: the tree does not fit its table (M1).
+        ExpressionError, JsonError, LimitError: what a step cannot read.
+
+    Cost: that of lowering the program to that version and one step further.
+    """
+    # Schema 1 keeps constants inside; that they can be written is taken for granted here.
+    specs = [spec.get("tensor_constant", {}) for spec in tree["graph_module"]["signature"]["input_specs"]]
+    constants = {spec["tensor_constant_name"]: b"?" for spec in specs if spec}
+    ledger = Ledger(where, beside=Beside(constants=constants))
+    oldest = CURRENT.number
+    try:
+        for step, _ in route(CURRENT.number, MINIMUM.number):
+            tree = convert(tree, step.newer, step.older, ledger)
+            if ledger.obstacles(allow):
+                break
+            oldest = step.older
+    except RecursionError:
+        raise too_deep(where) from None
+    return oldest
 
 
 def _mended(node: Any, _: Any) -> Any:

@@ -108,7 +108,9 @@ def _tensor(got: torch.Tensor, want: torch.Tensor, where: str) -> Iterator[str]:
     if got.layout is want.layout is torch.strided:
         yield from _plain([_number(n) for n in got.stride()], [_number(n) for n in want.stride()], f"{where}: stride")
     if isinstance(want, FakeTensor):
-        yield from _plain(torch._C._dispatch_keys(got).raw_repr(), torch._C._dispatch_keys(want).raw_repr(), f"{where}: keys")
+        yield from _plain(
+            torch._C._dispatch_keys(got).raw_repr(), torch._C._dispatch_keys(want).raw_repr(), f"{where}: keys"
+        )
         names = ("_fake_device", "constant", "pytype", "dispatch_keys", "real_tensor", "_is_param")
         for name in names:
             yield from _plain(getattr(got, name, None), getattr(want, name, None), f"{where}: {name}")

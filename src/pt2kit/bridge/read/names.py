@@ -82,21 +82,5 @@ def attribute_path(path: str) -> str:
     return KeywordPath(path) if any(keyword.iskeyword(part) for part in path.split(".")) else path
 
 
-class StoredName(str):
-    """The name of a node that was renamed when it was read; `stored` is the one that the file has for it."""
-
-    stored: str
-    __slots__ = ("stored",)
-
-    def __new__(cls, name: str, stored: str) -> StoredName:
-        """A name that remembers another one."""
-        made = super().__new__(cls, name)
-        made.stored = stored
-        return made
-
-    def __reduce__(self) -> tuple[type[StoredName], tuple[str, str]]:
-        return StoredName, (str(self), self.stored)
-
-
 def _shown(name: str) -> str:
     return ascii(name if len(name) <= 80 else f"{name[:77]}...")

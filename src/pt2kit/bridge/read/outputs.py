@@ -17,7 +17,6 @@ from torch import fx
 
 from pt2kit import schema
 from pt2kit.bridge.read.append import append_call
-from pt2kit.bridge.read.names import StoredName
 from pt2kit.bridge.read.scope import Scope
 from pt2kit.errors import GraphError
 
@@ -69,17 +68,12 @@ def name_outputs(
 
 
 def _rename_unused(scope: Scope, node: fx.Node, stored: str | None) -> None:
-    """A node without a result is called after what it calls, as torch's reader does; once is enough.
-
-    Saving such a program again must give the file's name back, so the new name remembers it.
-    """
+    """A node without a result is called after what it calls, as by torch's reader; once, not at every reading."""
     called = f"{scope.graph._target_to_str(node.target)}_unused"
     if stored and re.fullmatch(rf"{re.escape(called)}(_\d+)?", stored):
         node.name = stored
-        return
-    node._rename(called)
-    if stored:
-        node.name = StoredName(node.name, stored)
+    else:
+        node._rename(called)
 
 
 def _items(scope: Scope, node: fx.Node, outputs: list[schema.Argument], meta: Mapping[str, Any]) -> list[Any]:

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import _disable_current_modes
 
-CHUNK = 1 << 20
-"""Bytes that are given at a time: few enough to be in the processor's cache when they are summed and then written."""
+CHUNK = 4 << 20
+"""Bytes that are given at a time: few enough to stay in a processor's cache while they are summed and written."""
 DEVICE_CHUNK = 16 << 20
 """The same for another device, where each transfer has a price."""
 

@@ -1,0 +1,65 @@
+"""What `make demo` runs: pt2kit at work on files that real releases of PyTorch wrote, step by step.
+
+Each step is a function with a heading; `STEPS` is the order. Everything in the steps so far runs without PyTorch.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pt2kit
+from pt2kit.tensors import TensorView, statistics
+
+SAMPLES = Path(__file__).parents[1] / "tests" / "data" / "corpus"
+CONVNET = SAMPLES / "2.13.0" / "convnet.pt2"
+CONTROL_FLOW = SAMPLES / "2.15.0" / "cond.pt2"
+TWO_MODELS = SAMPLES / "2.9.1" / "multi_model_package.pt2"
+
+
+def show() -> None:
+    """Three files of three releases: a network, one with control flow, and a package of two programs."""
+    for path in (CONVNET, CONTROL_FLOW, TWO_MODELS):
+        run("show", path)
+
+
+def graph() -> None:
+    """The same program, node by node."""
+    run("show", CONTROL_FLOW, "--graph")
+
+
+def weights() -> None:
+    """The tensors of a file, and the numbers in them: a weight is a view of the file, read when it is asked for."""
+    run("weights", CONVNET)
+    with pt2kit.open(CONVNET) as package:
+        weight = package.weights()["conv.weight"]
+        assert isinstance(weight, TensorView)
+        found = statistics(weight)
+        print(f"{weight.name}: {weight.describe()}, first values {weight.numpy().ravel()[:3].tolist()}")
+        print(f"min {found.min:.4f}, max {found.max:.4f}, mean {found.mean:.4f}, std {found.std:.4f}")
+
+
+STEPS: tuple[Callable[[], None], ...] = (show, graph, weights)
+
+
+def run(*args: str | Path) -> None:
+    """Run a command of `pt2` as a user would, printing it first."""
+    shown = [arg.relative_to(SAMPLES.parents[2]) if isinstance(arg, Path) else arg for arg in args]
+    print(f"$ pt2 {' '.join(map(str, shown))}\n", flush=True)
+    subprocess.run([sys.executable, "-m", "pt2kit", *map(str, shown)], check=True, cwd=SAMPLES.parents[2])
+    print()
+
+
+def main() -> None:
+    """Run all steps."""
+    for number, step in enumerate(STEPS, 1):
+        title = f"{number}. {step.__doc__}"
+        print(f"{title}\n{'=' * len(title)}\n", flush=True)
+        step()
+    print(f"\npt2kit {pt2kit.__version__}: PyTorch was {'' if 'torch' in sys.modules else 'not '}imported.")
+
+
+if __name__ == "__main__":
+    main()

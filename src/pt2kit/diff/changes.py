@@ -1,0 +1,144 @@
+"""What a comparison finds, as data: `Change`, its `Detail`s, and `Diff`, all of them with what is needed to show them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from pt2kit import codec, schema
+
+Kind: TypeAlias = Literal["added", "removed", "modified"]
+Area: TypeAlias = Literal[
+    "model",
+    "program",
+    "input",
+    "output",
+    "node",
+    "module call",
+    "constraint",
+    "guard",
+    "weight",
+    "constant",
+    "metadata",
+    "record",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """One property that differs.
+
+    Args:
+        what: the property: "target", "argument dim", "result 0 sizes", "metadata stack_trace", "values".
+        old, new: what it was and what it is: schema objects, texts, numbers; None where there was or is nothing.
+    """
+
+    what: str
+    old: Any
+    new: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One difference between two files.
+
+    Args:
+        kind: "added", "removed" or "modified".
+        area: what kind of thing it is about.
+        model: the model it belongs to; "" for records and models themselves.
+        name: what the thing is called, in the new file where it is there: a node's label with the path of its subgraph,
+            the name of a tensor, a symbol, a record.
+        module: for a node, the module that it was traced in, or whose parameters it uses; "" where nothing says so.
+        old, new: for nodes, inputs and outputs their number in the old and in the new graph.
+        details: of a modified thing, the properties that differ.
+    """
+
+    kind: Kind
+    area: Area
+    model: str
+    name: str
+    module: str = ""
+    old: int | None = None
+    new: int | None = None
+    details: tuple[Detail, ...] = ()
+
+    @property
+    def is_described_only(self) -> bool:
+        """Whether a node does what it did, and only what is known of its results, or metadata, differs."""
+        return (
+            self.area == "node"
+            and self.kind == "modified"
+            and all(detail.what.startswith(("result ", "metadata ", "name", "place")) for detail in self.details)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class GraphPair:
+    """Two graphs that were compared.
+
+    Args:
+        path: the names that lead to the new graph from its root, "" for the root.
+        old, new: the graphs.
+        pairs: (old number, new number) of the nodes that correspond, in the new order.
+        old_modules, new_modules: the module of each node.
+    """
+
+    path: str
+    old: schema.Graph
+    new: schema.Graph
+    pairs: tuple[tuple[int, int], ...]
+    old_modules: tuple[str, ...]
+    new_modules: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPair:
+    """Two programs that were compared, and their graphs, subgraphs included."""
+
+    old: schema.ExportedProgram
+    new: schema.ExportedProgram
+    graphs: tuple[GraphPair, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """All differences between two files.
+
+    Args:
+        old, new: what messages call the files.
+        changes: the differences, model by model.
+        models: model -> the two programs that were compared.
+        tensors_compared: whether the bytes of weights and constants were compared.
+    """
+
+    old: str
+    new: str
+    changes: tuple[Change, ...]
+    models: Mapping[str, ModelPair]
+    tensors_compared: bool = True
+
+    @property
+    def same(self) -> bool:
+        """Whether nothing differs."""
+        return not self.changes
+
+    def counts(self) -> Counter[tuple[str, str, str]]:
+        """(model, area, kind) -> number of changes."""
+        return Counter((change.model, change.area, change.kind) for change in self.changes)
+
+    def to_tree(self) -> dict[str, Any]:
+        """The differences as JSON has them: a summary, then every change."""
+        summary = [
+            {"model": model, "area": area, "kind": kind, "count": count}
+            for (model, area, kind), count in sorted(self.counts().items())
+        ]
+        return {
+            "old": self.old,
+            "new": self.new,
+            "same": self.same,
+            "tensors_compared": self.tensors_compared,
+            "summary": summary,
+            "changes": codec.to_tree(self.changes),
+        }

@@ -1,0 +1,221 @@
+"""Two graphs -> the nodes that were added, removed and modified, subgraphs included."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from pt2kit import schema
+from pt2kit.diff.changes import Change, Detail, GraphPair
+from pt2kit.diff.details import Names, node_details
+from pt2kit.diff.matching import Matching, match
+from pt2kit.diff.roles import Pairs
+from pt2kit.diff.sides import Interner, ModuleNames, Side, make_side
+from pt2kit.errors import LimitError
+from pt2kit.graph import MAX_SUBGRAPH_DEPTH, node_label, node_outputs
+from pt2kit.graph.arguments import graph_arguments
+from pt2kit.graph.walk import join
+
+WHERE: Final = "$.graph_module.graph"
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What to look at.
+
+    Args:
+        metadata: node metadata.
+        names: names of nodes.
+        order: the order of nodes.
+    """
+
+    metadata: bool = True
+    names: bool = False
+    order: bool = False
+
+
+@dataclass(slots=True)
+class GraphDiff:
+    """The changes of a model's nodes, as they are found.
+
+    Args:
+        model: whose nodes they are.
+        old, new: the programs' modules.
+        symbols: old symbol -> new symbol.
+        look: what to look at.
+    """
+
+    model: str
+    old: ModuleNames
+    new: ModuleNames
+    symbols: dict[str, str]
+    look: Look
+    changes: list[Change] = field(default_factory=list)
+    graphs: list[GraphPair] = field(default_factory=list)
+
+    def compare(
+        self, old: schema.Graph, new: schema.Graph, inputs: Pairs, outputs: Pairs, path: str = "", depth: int = 0
+    ) -> Matching:
+        """Compare two graphs and the subgraphs of their nodes.
+
+        Args:
+            old, new: the graphs.
+            inputs, outputs: (old position, new position) of those that correspond.
+            path: the names that lead to the new graph.
+            depth: 0 for the root.
+
+        Raises:
+            GraphError: a graph contradicts itself.
+            LimitError: subgraphs nest too deep (G11).
+        """
+        if depth > MAX_SUBGRAPH_DEPTH:
+            raise LimitError(f"{path}: expected subgraphs nested at most {MAX_SUBGRAPH_DEPTH} levels deep", rule="G11")
+        intern = Interner()
+        before, after = self._sides(old, new, inputs, outputs, path, intern)
+        matching = match(before, after, _value_pairs(before, after, inputs))
+        pairs = matching.pairs()
+        modules = tuple(before.modules), tuple(after.modules)
+        self.graphs.append(GraphPair(path, old, new, pairs, *modules))
+        self._nodes(matching, path)
+        for one, other in pairs:
+            self._subgraphs(
+                before.nodes[one], after.nodes[other], join(path, node_label(after.nodes[other], other)), depth
+            )
+        return matching
+
+    def _sides(
+        self, old: schema.Graph, new: schema.Graph, inputs: Pairs, outputs: Pairs, path: str, intern: Interner
+    ) -> tuple[Side, Side]:
+        where = f"{WHERE}: {path}" if path else WHERE
+        return (
+            make_side(old, f"old {where}", intern, *_roles(old, inputs, outputs, 0), self.old),
+            make_side(new, f"new {where}", intern, *_roles(new, inputs, outputs, 1), self.new),
+        )
+
+    def _nodes(self, matching: Matching, path: str) -> None:
+        """Add the changes of one pair of graphs, in the order of the new one, removed nodes before what followed them."""
+        names = Names(matching, self.symbols)
+        moved = _moved(matching) if self.look.order else frozenset()
+        removed, _ = matching.unmatched()
+        waiting = iter([*removed, len(matching.to_new)])
+        gone = next(waiting)
+        for new, old in enumerate(matching.to_old):
+            while old >= 0 and gone < old:
+                self._one(matching, path, "removed", gone, None)
+                gone = next(waiting)
+            if old < 0:
+                self._one(matching, path, "added", None, new)
+                continue
+            details = list(node_details(matching, old, new, names, metadata=self.look.metadata))
+            details += self._labels(matching, old, new, new in moved)
+            if details:
+                self._one(matching, path, "modified", old, new, tuple(details))
+        while gone < len(matching.to_new):
+            self._one(matching, path, "removed", gone, None)
+            gone = next(waiting)
+
+    def _labels(self, matching: Matching, old: int, new: int, moved: bool) -> list[Detail]:
+        """What differs in the name and the place of a node, as far as that is looked at."""
+        found = []
+        if self.look.names:
+            before, after = (
+                (node.name, *node_outputs(node)) for node in (matching.old.nodes[old], matching.new.nodes[new])
+            )
+            if before != after:
+                found.append(Detail("name", list(before), list(after)))
+        if moved:
+            found.append(Detail("place", old, new))
+        return found
+
+    def _one(
+        self,
+        matching: Matching,
+        path: str,
+        kind: str,
+        old: int | None,
+        new: int | None,
+        details: tuple[Detail, ...] = (),
+    ) -> None:
+        side, number = (matching.new, new) if new is not None else (matching.old, old)
+        assert number is not None  # One of the two is there; the caller knows which.
+        name = join(path, display_label(side.nodes[number], number))
+        module = side.modules[number]
+        if kind == "added":
+            self.changes.append(Change("added", "node", self.model, name, module, None, new))
+        elif kind == "removed":
+            self.changes.append(Change("removed", "node", self.model, name, module, old, None))
+        else:
+            self.changes.append(Change("modified", "node", self.model, name, module, old, new, details))
+
+    def _subgraphs(self, old: schema.Node, new: schema.Node, path: str, depth: int) -> None:
+        """Compare the subgraphs that stand at the same places of two nodes."""
+        before = {(named.name, keys): held for named in old.inputs for keys, held in graph_arguments(named.arg)}
+        for named in new.inputs:
+            for keys, held in graph_arguments(named.arg):
+                other = before.get((named.name, keys))
+                if other is not None:
+                    one, two = other.graph, held.graph
+                    inputs = [(place, place) for place in range(min(len(one.inputs), len(two.inputs)))]
+                    outputs = [(place, place) for place in range(min(len(one.outputs), len(two.outputs)))]
+                    inner = join(path, held.name)
+                    matching = self.compare(one, two, inputs, outputs, inner, depth + 1)
+                    self._returned(matching, one, two, outputs, inner)
+
+    def _returned(self, matching: Matching, old: schema.Graph, new: schema.Graph, pairs: Pairs, path: str) -> None:
+        """Add the changes of what a subgraph takes and returns."""
+        if len(old.inputs) != len(new.inputs):
+            details = (Detail("inputs", len(old.inputs), len(new.inputs)),)
+            self.changes.append(Change("modified", "input", self.model, path, details=details))
+        if len(old.outputs) != len(new.outputs):
+            details = (Detail("outputs", len(old.outputs), len(new.outputs)),)
+            self.changes.append(Change("modified", "output", self.model, path, details=details))
+        names = Names(matching, self.symbols)
+        for one, other in pairs:
+            if not names.same_argument(old.outputs[one], new.outputs[other]):
+                details = (Detail("value", old.outputs[one], new.outputs[other]),)
+                self.changes.append(
+                    Change("modified", "output", self.model, join(path, str(other)), "", one, other, details)
+                )
+
+
+def display_label(node: schema.Node, number: int) -> str:
+    """What a node is called: its name, its first result's, or its place."""
+    return node.name or next(iter(node_outputs(node)), None) or node_label(node, number)
+
+
+def _roles(
+    graph: schema.Graph, inputs: Pairs, outputs: Pairs, side: int
+) -> tuple[dict[int, Hashable], Sequence[Hashable]]:
+    """Roles of the inputs and outputs of one of two graphs: the new position of those that correspond."""
+    roles: dict[int, Hashable] = {position: (side, position) for position in range(len(graph.inputs))}
+    roles |= {pair[side]: pair[1] for pair in inputs}
+    returned: dict[int, Hashable] = {position: (side, position) for position in range(len(graph.outputs))}
+    returned |= {pair[side]: pair[1] for pair in outputs}
+    return roles, [returned[position] for position in range(len(graph.outputs))]
+
+
+def _value_pairs(old: Side, new: Side, inputs: Pairs) -> dict[int, int]:
+    """Old value -> new value, of the graph inputs that correspond and are values."""
+    before, after = old.input_values(), new.input_values()
+    return {before[one]: after[other] for one, other in inputs if one in before and other in after}
+
+
+def _moved(matching: Matching) -> frozenset[int]:
+    """The new numbers of the fewest nodes without which the old and the new order agree."""
+    pairs = matching.pairs()
+    tails: list[int] = []
+    last: list[int] = []
+    before: list[int] = []
+    for place, (old, _) in enumerate(pairs):
+        at = bisect_left(tails, old)
+        tails[at : at + 1] = [old]
+        last[at : at + 1] = [place]
+        before.append(last[at - 1] if at else -1)
+    kept = set()
+    place = last[-1] if last else -1
+    while place >= 0:
+        kept.add(pairs[place][1])
+        place = before[place]
+    return frozenset(new for _, new in pairs if new not in kept)

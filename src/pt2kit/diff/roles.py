@@ -1,0 +1,114 @@
+"""Inputs and outputs of two programs -> which correspond, and the role that both then have.
+
+By what the signature calls them: parameters, buffers, constants and objects by the module's name for them, user inputs
+by their name in the graph, the rest by position. What is left over corresponds in order, if there are equally many of
+one kind and the same is known of each: all parameters have new names when a module moved.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Final, TypeAlias
+
+from pt2kit import codec, schema
+
+INPUT_NAMES: Final = {
+    "parameter": "parameter_name",
+    "buffer": "buffer_name",
+    "tensor_constant": "tensor_constant_name",
+    "custom_obj": "custom_obj_name",
+    "constant_input": "name",
+}
+OUTPUT_NAMES: Final = {
+    "parameter_mutation": "parameter_name",
+    "buffer_mutation": "buffer_name",
+    "gradient_to_parameter": "parameter_name",
+    "user_input_mutation": "user_input_name",
+    "gradient_to_user_input": "user_input_name",
+}
+
+Pairs: TypeAlias = list[tuple[int, int]]
+"""(old position, new position)."""
+
+
+def match_inputs(old: schema.GraphModule, new: schema.GraphModule) -> Pairs:
+    """The graph inputs of two programs that correspond.
+
+    Args:
+        old, new: graph modules with as many input specs as graph inputs.
+    """
+    before = [input_role(old, position) for position in range(len(old.graph.inputs))]
+    after = [input_role(new, position) for position in range(len(new.graph.inputs))]
+    pairs = _by_role(before, after)
+    return sorted([*pairs, *_left_over(old, new, before, after, pairs)], key=lambda pair: pair[1])
+
+
+def match_outputs(old: schema.GraphModule, new: schema.GraphModule, pairs: Pairs) -> Pairs:
+    """The graph outputs of two programs that correspond, given the inputs that do."""
+    renamed = {_name(old.graph.inputs[one]): _name(new.graph.inputs[other]) for one, other in pairs}
+    before = _output_roles(old, lambda name: renamed.get(name, name))
+    after = _output_roles(new, lambda name: name)
+    return _by_role(before, after)
+
+
+def input_role(module: schema.GraphModule, position: int) -> tuple[str, str]:
+    """The kind of a graph input and what it is called: by the module, by the graph if it is the user's, or not at all."""
+    spec = module.signature.input_specs[position]
+    field = INPUT_NAMES.get(spec.type)
+    if field:
+        return spec.type, getattr(spec.value, field)
+    return spec.type, _name(module.graph.inputs[position]) if spec.type == "user_input" else ""
+
+
+def output_name(spec: schema.OutputSpec) -> str:
+    """What an output belongs to: the parameter, buffer or user input; "" for what the caller gets."""
+    field = OUTPUT_NAMES.get(spec.type)
+    return getattr(spec.value, field) if field else ""
+
+
+def _output_roles(module: schema.GraphModule, rename: Callable[[str], str]) -> list[tuple[str, str]]:
+    roles = []
+    for spec in module.signature.output_specs:
+        name = output_name(spec)
+        roles.append((spec.type, rename(name) if "user_input" in OUTPUT_NAMES.get(spec.type, "") else name))
+    return roles
+
+
+def _name(argument: schema.Argument) -> str:
+    held: Any = argument.value
+    return str(getattr(held, "name", "") or getattr(held, "as_name", "") or "")
+
+
+def _by_role(before: Sequence[Hashable], after: Sequence[Hashable]) -> Pairs:
+    """Pair what has one role, in order where several have it."""
+    places: dict[Hashable, list[int]] = defaultdict(list)
+    for position in reversed(range(len(after))):
+        places[after[position]].append(position)
+    return [(position, places[role].pop()) for position, role in enumerate(before) if places.get(role)]
+
+
+def _left_over(
+    old: schema.GraphModule,
+    new: schema.GraphModule,
+    before: Sequence[tuple[str, str]],
+    after: Sequence[tuple[str, str]],
+    pairs: Pairs,
+) -> Pairs:
+    taken_old, taken_new = {one for one, _ in pairs}, {other for _, other in pairs}
+    found: Pairs = []
+    for kind in dict.fromkeys(kind for kind, _ in before):
+        left = [position for position, role in enumerate(before) if role[0] == kind and position not in taken_old]
+        right = [position for position, role in enumerate(after) if role[0] == kind and position not in taken_new]
+        known_old = [_known(old.graph, position) for position in left]
+        known_new = [_known(new.graph, position) for position in right]
+        if len(left) == len(right) and (kind == "user_input" or known_old == known_new):
+            found += zip(left, right, strict=True)
+    return found
+
+
+def _known(graph: schema.Graph, position: int) -> bytes:
+    """What is known of a graph input besides its name."""
+    argument = graph.inputs[position]
+    meta = graph.tensor_values.get(_name(argument))
+    return argument.type.encode() + (codec.encode(meta) if meta is not None else b"")

@@ -1,0 +1,93 @@
+"""Every hostile file does on load what its manifest says: one error of ours, or the outputs of the benign program."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from pt2kit.bridge.load import load
+from pt2kit.errors import Pt2Error
+from tests import samples
+
+CASES = samples.hostile()
+MANIFEST = json.loads((samples.DATA / "hostile" / "manifest.json").read_text())
+REFERENCE = torch.tensor(MANIFEST["reference"]["output"])
+COSTLY = [case for case in CASES if case["category"] == "resource"]
+OUTCOMES = {
+    "refuse": {"refuse"},
+    "load_same": {"load_same"},
+    "refuse_or_load_same": {"refuse", "load_same"},
+    "refuse_or_load": {"refuse", "load_same", "load"},
+}
+MAX_MIB = 1536  # torch alone takes 300
+MAX_SECONDS = 60  # for one file in a process of its own, torch's import included
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _marker_folders() -> None:
+    """A payload that runs leaves an empty file; without the folder it could not."""
+    for folder in {Path(case["marker"]).parent for case in CASES}:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            continue
+
+
+def outcome(case: dict[str, Any]) -> str:
+    """What loading a file and calling the program comes to."""
+    try:
+        program = load(case["path"])
+    except Pt2Error as error:
+        kinds = {kind.__name__ for kind in type(error).__mro__}
+        wanted = set(case["safe_reader"]["error_kinds"])
+        assert not wanted or kinds & wanted, f"{type(error).__name__}: {error}"
+        assert "\n" not in str(error)
+        return "refuse"
+    result = program.module()(torch.ones(5, 8))
+    same = result.shape == REFERENCE.shape and torch.allclose(result, REFERENCE, atol=1e-5)
+    return "load_same" if same else "load"
+
+
+def check(case: dict[str, Any]) -> None:
+    """The outcome is allowed, and nothing of the file has run."""
+    assert outcome(case) in OUTCOMES[case["safe_reader"]["action"]]
+    assert not os.path.exists(case["marker"])
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case not in COSTLY], ids=lambda case: case["file"][:-4])
+def test_hostile(case: dict[str, Any]) -> None:
+    """Nothing runs, and the outcome is one that the manifest allows."""
+    check(case)
+
+
+@pytest.mark.parametrize("case", COSTLY, ids=lambda case: case["file"][:-4])
+def test_costly(case: dict[str, Any]) -> None:
+    """What tries to use up memory or time gets neither: in a process of its own, whose peak is measured."""
+    code = (
+        "import resource, sys\n"
+        "from tests import samples\n"
+        "from tests.bridge.read import test_hostile as t\n"
+        "t.check(next(case for case in t.CASES if case['file'] == sys.argv[1]))\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, case["file"]],
+        cwd=Path(__file__).parents[3],
+        capture_output=True,
+        text=True,
+        timeout=MAX_SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert int(done.stdout.split()[-1]) < MAX_MIB
+
+
+def test_benign() -> None:
+    """The program that the hostile ones were made of loads and gives the reference."""
+    assert outcome({"path": samples.DATA / "hostile" / "benign.pt2"}) == "load_same"

@@ -1,0 +1,77 @@
+"""What `import pt2kit` gives: few names, in one grammar, and nothing heavy."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+
+import pytest
+
+import pt2kit
+
+FUNCTIONS = {"open", "write", "save", "load", "serialize", "deserialize"}
+"""Verbs, in pairs: open/write a file, save/load a live program, the same in memory."""
+CLASSES = {"Package", "TensorView", "ExportGraphSignature", "Problem", "Pt2Error"}
+"""What the functions give and raise."""
+NEED_TORCH = {"save", "load", "serialize", "deserialize"}
+HEAVY = ("torch", "numpy", "rich", "msgspec", "click", "fsspec", "ml_dtypes")
+
+
+def test_the_public_names_are_these() -> None:
+    """A new public name is a decision: it is added here, too."""
+    assert set(pt2kit.__all__) == FUNCTIONS | CLASSES | {"__version__"}
+    assert pt2kit.__all__ == sorted(pt2kit.__all__)
+
+
+@pytest.mark.parametrize("name", sorted((FUNCTIONS | CLASSES) - NEED_TORCH))
+def test_names_have_docstrings(name: str) -> None:
+    """Every public name loads, says what it is, and every parameter and result of a function has a type."""
+    found = getattr(pt2kit, name)
+    assert inspect.getdoc(found)
+    assert inspect.isclass(found) == (name in CLASSES)
+    if name in FUNCTIONS:
+        signature = inspect.signature(found)
+        assert all(row.annotation is not row.empty for row in signature.parameters.values())
+        assert signature.return_annotation is not signature.empty
+
+
+def test_names_are_named_by_their_kind() -> None:
+    """Functions are verbs in lower case, classes nouns in camel case."""
+    assert all(name.islower() and "_" not in name for name in FUNCTIONS)
+    assert all(name[0].isupper() and "_" not in name for name in CLASSES)
+
+
+def test_rooms_can_be_reached() -> None:
+    """`pt2kit.schema` works without importing it by name, and `dir` lists it."""
+    for room in ("archive", "check", "codec", "errors", "graph", "package", "schema", "signature", "symbols", "text"):
+        assert inspect.ismodule(getattr(pt2kit, room))
+        assert room in dir(pt2kit)
+    assert set(pt2kit.__all__) <= set(dir(pt2kit))
+
+
+def test_other_names_are_attribute_errors() -> None:
+    """A name that is not there is an AttributeError that says so."""
+    with pytest.raises(AttributeError, match="module 'pt2kit' has no attribute 'nope'"):
+        _ = pt2kit.nope  # type: ignore[attr-defined]
+
+
+def test_importing_is_cheap() -> None:
+    """`import pt2kit` imports none of the packages that it may use later, and no room of its own."""
+    code = f"""
+import sys, pt2kit
+heavy = [name for name in {HEAVY!r} if name in sys.modules]
+rooms = [name for name in sys.modules if name.startswith("pt2kit.")]
+sys.exit(f"imported {{heavy + rooms}}" if heavy + rooms else 0)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("ask", ["open", "Package", "write", "schema", "check"])
+def test_looking_imports_no_torch(ask: str) -> None:
+    """The names that read files import neither torch nor numpy."""
+    code = (
+        f"import sys, pt2kit; pt2kit.{ask}; sys.exit(bool({{'torch', 'numpy', 'rich', 'fsspec'}} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60).returncode == 0
