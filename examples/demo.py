@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pt2kit
-from pt2kit.tensors import TensorView, statistics
+from pt2kit.tensors import statistics
 
 SAMPLES = Path(__file__).parents[1] / "tests" / "data" / "corpus"
 CONVNET = SAMPLES / "2.13.0" / "convnet.pt2"
@@ -31,11 +31,10 @@ def graph() -> None:
 
 
 def weights() -> None:
-    """The tensors of a file, and the numbers in them: a weight is a view of the file, read when it is asked for."""
+    """The tensors of a file; one of them read, and what its numbers are like."""
     run("weights", CONVNET)
     with pt2kit.open(CONVNET) as package:
         weight = package.weights()["conv.weight"]
-        assert isinstance(weight, TensorView)
         found = statistics(weight)
         print(f"{weight.name}: {weight.describe()}, first values {weight.numpy().ravel()[:3].tolist()}")
         print(f"min {found.min:.4f}, max {found.max:.4f}, mean {found.mean:.4f}, std {found.std:.4f}")

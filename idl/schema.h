@@ -37,20 +37,35 @@ using Base64 = std::string;
 /// An empty array.
 using EmptyTuple = std::tuple<>;
 
-/// Levels of nesting that are read. A program needs about 12, and 9 more for each level of nested subgraphs.
-inline constexpr int max_depth = 512;
-
 /// Says where in the JSON something is wrong, what was expected and what is there.
 struct Error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
+
+/// An integer. JSON sets no limit: where 64 bits do not hold it, `digits` has it in decimal and `value` is 0.
+struct Int {
+  std::int64_t value = 0;
+  std::string digits;
+
+  Int() = default;
+  Int(std::int64_t number) : value(number) {}
+
+  /// Throws Error where 64 bits do not hold it.
+  operator std::int64_t() const {
+    if (!digits.empty()) throw Error("expected an integer of at most 64 bits, got " + digits.substr(0, 60));
+    return value;
+  }
+};
+
+/// Levels of nesting that are read. A program needs about 12, and 9 more for each level of nested subgraphs.
+inline constexpr std::size_t max_depth = 512;
 
 /// A place in the JSON: a chain of keys and indices on the stack.
 struct Place {
   const Place* up = nullptr;
   std::string_view key;
   std::size_t index = 0;
-  int depth = 0;
+  std::size_t depth = 0;
 
   Place at(std::string_view name) const { return {this, name, 0, depth + 1}; }
   Place at(std::size_t position) const { return {this, {}, position, depth + 1}; }
@@ -68,26 +83,107 @@ struct Place {
 
 [[noreturn]] inline void refuse_value(const Place& place, const std::string& expected, const Json& got) {
   const auto replace = Json::error_handler_t::replace;
-  refuse(place, expected, got.is_structured() ? got.type_name() : got.dump(-1, ' ', false, replace).substr(0, 60));
+  if (got.is_structured()) refuse(place, expected, got.type_name());
+  const std::string digits = got.is_binary() ? std::string(got.get_binary().begin(), got.get_binary().end()) : "";
+  refuse(place, expected, (got.is_binary() ? digits : got.dump(-1, ' ', false, replace)).substr(0, 60));
 }
+
+/// Builds JSON from text. An integer beyond 64 bits, which Json has no number for, is a binary value of its digits.
+class Builder : public nlohmann::json_sax<Json> {
+ public:
+  Json root;
+
+  bool null() override { return add(nullptr); }
+  bool boolean(bool value) override { return add(value); }
+  bool number_integer(number_integer_t value) override { return add(value); }
+  bool number_unsigned(number_unsigned_t value) override { return add(value); }
+  bool string(string_t& value) override { return add(value); }
+  bool binary(binary_t& value) override { return add(value); }
+  bool number_float(number_float_t value, const string_t& text) override {
+    if (text.find_first_of(".eE") != string_t::npos) return add(value);
+    return add(Json::binary({text.begin(), text.end()}));
+  }
+  bool start_object(std::size_t) override {
+    keys_.emplace_back();
+    return enter(Json::object());
+  }
+  bool key(string_t& name) override {
+    if (!keys_.back().insert(name).second) throw Error("expected each key once, got \"" + name + "\" twice");
+    name_ = name;
+    return true;
+  }
+  bool end_object() override {
+    keys_.pop_back();
+    open_.pop_back();
+    return true;
+  }
+  bool start_array(std::size_t) override { return enter(Json::array()); }
+  bool end_array() override {
+    open_.pop_back();
+    return true;
+  }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception& error) override {
+    throw Error(std::string("expected JSON, got ") + error.what());
+  }
+
+ private:
+  Json& put(Json&& value) {
+    if (open_.empty()) return root = std::move(value);
+    Json& holder = *open_.back();
+    if (holder.is_array()) return holder.emplace_back(std::move(value));
+    return holder.emplace(name_, std::move(value)).first.value();
+  }
+  bool add(Json value) {
+    put(std::move(value));
+    return true;
+  }
+  bool enter(Json&& value) {
+    if (open_.size() == max_depth) throw Error("expected at most " + std::to_string(max_depth) + " levels of nesting, got more");
+    // Nothing is added beside it while it is open, so it stays where it is.
+    open_.push_back(&put(std::move(value)));
+    return true;
+  }
+
+  std::vector<Json*> open_;
+  std::vector<std::set<std::string>> keys_;
+  std::string name_;
+};
 
 /// Text to JSON, strictly: no key twice in one object, no more than `max_depth` levels. Throws Error.
 inline Json parse(std::string_view text) {
-  std::vector<std::set<std::string>> open;
-  const auto watch = [&open](int depth, Json::parse_event_t event, Json& parsed) {
-    using Event = Json::parse_event_t;
-    if (depth > max_depth) throw Error("expected at most " + std::to_string(max_depth) + " levels of nesting, got more");
-    if (event == Event::object_start) open.emplace_back();
-    if (event == Event::object_end) open.pop_back();
-    if (event == Event::key && !open.back().insert(parsed.get<std::string>()).second)
-      throw Error("expected each key once, got " + parsed.dump() + " twice");
-    return true;
-  };
-  try {
-    return Json::parse(text.begin(), text.end(), watch);
-  } catch (const Json::exception& error) {
-    throw Error(std::string("expected JSON, got ") + error.what());
+  Builder builder;
+  Json::sax_parse(text.begin(), text.end(), &builder);
+  return std::move(builder.root);
+}
+
+/// JSON to text, where integers beyond 64 bits are binary values of their digits.
+inline void append_text(const Json& json, std::string& out) {
+  const char* separator = "";
+  if (json.is_object()) {
+    out += '{';
+    for (const auto& [key, value] : json.items()) {
+      out += separator + Json(key).dump() + ":";
+      append_text(value, out);
+      separator = ",";
+    }
+    out += '}';
+  } else if (json.is_array()) {
+    out += '[';
+    for (const auto& value : json) {
+      out += separator;
+      append_text(value, out);
+      separator = ",";
+    }
+    out += ']';
+  } else if (json.is_binary()) {
+    out.append(json.get_binary().begin(), json.get_binary().end());
+  } else {
+    out += json.dump();
   }
+}
+
+inline bool has_digits(const Json& json) {
+  return json.is_binary() || (json.is_structured() && std::any_of(json.begin(), json.end(), has_digits));
 }
 
 inline void read(const Json& json, bool& out, const Place& place) {
@@ -95,15 +191,17 @@ inline void read(const Json& json, bool& out, const Place& place) {
   out = json.get<bool>();
 }
 
-inline void read(const Json& json, std::int64_t& out, const Place& place) {
-  const bool too_large = json.is_number_unsigned() && json.get<std::uint64_t>() > std::uint64_t{INT64_MAX};
-  // The parser turns integers beyond 64 bits into floats.
-  if (!json.is_number_integer() || too_large) refuse_value(place, "an integer of at most 64 bits", json);
-  out = json.get<std::int64_t>();
+inline void read(const Json& json, Int& out, const Place& place) {
+  out = Int();
+  if (json.is_binary()) out.digits.assign(json.get_binary().begin(), json.get_binary().end());
+  else if (json.is_number_unsigned() && json.get<std::uint64_t>() > std::uint64_t{INT64_MAX}) out.digits = json.dump();
+  else if (json.is_number_integer()) out.value = json.get<std::int64_t>();
+  else refuse_value(place, "an integer", json);
 }
 
 inline void read(const Json& json, double& out, const Place& place) {
   if (json.is_number()) out = json.get<double>();
+  else if (json.is_binary()) out = std::stod(std::string(json.get_binary().begin(), json.get_binary().end()));
   else if (json == "Infinity") out = std::numeric_limits<double>::infinity();
   else if (json == "-Infinity") out = -std::numeric_limits<double>::infinity();
   else if (json == "NaN") out = std::numeric_limits<double>::quiet_NaN();
@@ -116,7 +214,10 @@ inline void read(const Json& json, std::string& out, const Place& place) {
 }
 
 inline void write(bool in, Json& json) { json = in; }
-inline void write(std::int64_t in, Json& json) { json = in; }
+inline void write(const Int& in, Json& json) {
+  if (in.digits.empty()) json = in.value;
+  else json = Json::binary({in.digits.begin(), in.digits.end()});
+}
 inline void write(const std::string& in, Json& json) { json = in; }
 inline void write(double in, Json& json) {
   if (std::isnan(in)) json = "NaN";
@@ -308,12 +409,27 @@ T decode_text(std::string_view text) {
   return decode<T>(parse(text));
 }
 
-/// A type of the schema to JSON; `.dump()` gives the text.
+/// A type of the schema to JSON. Throws Error for an integer beyond 64 bits, which only `encode_text` can write.
 template <class T>
 Json encode(const T& value) {
   Json json;
   write(value, json);
+  if (has_digits(json)) throw Error("expected integers of at most 64 bits, got a larger one; use encode_text");
   return json;
+}
+
+/// A type of the schema to compact JSON text. Throws Error for text that is not UTF-8.
+template <class T>
+std::string encode_text(const T& value) {
+  Json json;
+  write(value, json);
+  std::string text;
+  try {
+    append_text(json, text);
+  } catch (const Json::exception& error) {
+    throw Error(std::string("expected UTF-8, got ") + error.what());
+  }
+  return text;
 }
 
 struct Device;
@@ -418,7 +534,7 @@ enum class MemoryFormat : std::int64_t {
 /// A device as the program names it: its type ("cpu", "cuda", …) and, where it has one, its index.
 struct Device {
   std::string type;
-  std::optional<std::int64_t> index;
+  std::optional<Int> index;
   /// Keys that this version does not know.
   Json unknown;
 };
@@ -427,14 +543,14 @@ struct Device {
 struct SymExprHint {
   enum class Arm : std::size_t { as_int, as_bool, as_float };
   static constexpr std::array<const char*, 3> arms = {"as_int", "as_bool", "as_float"};
-  std::variant<std::int64_t, bool, double> value;
+  std::variant<Int, bool, double> value;
 
   Arm arm() const { return static_cast<Arm>(value.index()); }
   /// Each gives what its arm holds, or nullptr where another is set.
-  const std::int64_t* as_int() const { return std::get_if<0>(&value); }  // since 2
+  const Int* as_int() const { return std::get_if<0>(&value); }  // since 2
   const bool* as_bool() const { return std::get_if<1>(&value); }  // since 2
   const double* as_float() const { return std::get_if<2>(&value); }  // since 2
-  static SymExprHint make_as_int(std::int64_t held);
+  static SymExprHint make_as_int(Int held);
   static SymExprHint make_as_bool(bool held);
   static SymExprHint make_as_float(double held);
 };
@@ -451,14 +567,14 @@ struct SymExpr {
 struct SymInt {
   enum class Arm : std::size_t { as_expr, as_int };
   static constexpr std::array<const char*, 2> arms = {"as_expr", "as_int"};
-  std::variant<SymExpr, std::int64_t> value;
+  std::variant<SymExpr, Int> value;
 
   Arm arm() const { return static_cast<Arm>(value.index()); }
   /// Each gives what its arm holds, or nullptr where another is set.
   const SymExpr* as_expr() const { return std::get_if<0>(&value); }
-  const std::int64_t* as_int() const { return std::get_if<1>(&value); }
+  const Int* as_int() const { return std::get_if<1>(&value); }
   static SymInt make_as_expr(SymExpr held);
-  static SymInt make_as_int(std::int64_t held);
+  static SymInt make_as_int(Int held);
 };
 
 /// A float, known or symbolic.
@@ -506,14 +622,14 @@ struct TensorMeta {
 struct SymIntArgument {
   enum class Arm : std::size_t { as_name, as_int };
   static constexpr std::array<const char*, 2> arms = {"as_name", "as_int"};
-  std::variant<std::string, std::int64_t> value;
+  std::variant<std::string, Int> value;
 
   Arm arm() const { return static_cast<Arm>(value.index()); }
   /// Each gives what its arm holds, or nullptr where another is set.
   const std::string* as_name() const { return std::get_if<0>(&value); }
-  const std::int64_t* as_int() const { return std::get_if<1>(&value); }
+  const Int* as_int() const { return std::get_if<1>(&value); }
   static SymIntArgument make_as_name(std::string held);
-  static SymIntArgument make_as_int(std::int64_t held);
+  static SymIntArgument make_as_int(Int held);
 };
 
 /// A float argument: a constant, or the name of a value.
@@ -615,15 +731,15 @@ struct ComplexValue {
 struct Argument {
   enum class Arm : std::size_t { as_none, as_tensor, as_tensors, as_int, as_ints, as_float, as_floats, as_string, as_strings, as_sym_int, as_sym_ints, as_scalar_type, as_memory_format, as_layout, as_device, as_bool, as_bools, as_sym_bool, as_sym_bools, as_graph, as_optional_tensors, as_custom_obj, as_operator, as_sym_float, as_sym_floats, as_optional_tensor, as_complex, as_nested_tensors, as_int_lists, as_string_to_argument, as_float_lists };
   static constexpr std::array<const char*, 31> arms = {"as_none", "as_tensor", "as_tensors", "as_int", "as_ints", "as_float", "as_floats", "as_string", "as_strings", "as_sym_int", "as_sym_ints", "as_scalar_type", "as_memory_format", "as_layout", "as_device", "as_bool", "as_bools", "as_sym_bool", "as_sym_bools", "as_graph", "as_optional_tensors", "as_custom_obj", "as_operator", "as_sym_float", "as_sym_floats", "as_optional_tensor", "as_complex", "as_nested_tensors", "as_int_lists", "as_string_to_argument", "as_float_lists"};
-  std::variant<bool, TensorArgument, std::vector<TensorArgument>, std::int64_t, std::vector<std::int64_t>, double, std::vector<double>, std::string, std::vector<std::string>, SymIntArgument, std::vector<SymIntArgument>, ScalarType, MemoryFormat, Layout, Device, bool, std::vector<bool>, SymBoolArgument, std::vector<SymBoolArgument>, GraphArgument, std::vector<OptionalTensorArgument>, CustomObjArgument, std::string, SymFloatArgument, std::vector<SymFloatArgument>, OptionalTensorArgument, ComplexValue, std::vector<std::vector<TensorArgument>>, std::vector<std::vector<std::int64_t>>, Dict<Argument>, std::vector<std::vector<double>>> value;
+  std::variant<bool, TensorArgument, std::vector<TensorArgument>, Int, std::vector<Int>, double, std::vector<double>, std::string, std::vector<std::string>, SymIntArgument, std::vector<SymIntArgument>, ScalarType, MemoryFormat, Layout, Device, bool, std::vector<bool>, SymBoolArgument, std::vector<SymBoolArgument>, GraphArgument, std::vector<OptionalTensorArgument>, CustomObjArgument, std::string, SymFloatArgument, std::vector<SymFloatArgument>, OptionalTensorArgument, ComplexValue, std::vector<std::vector<TensorArgument>>, std::vector<std::vector<Int>>, Dict<Argument>, std::vector<std::vector<double>>> value;
 
   Arm arm() const { return static_cast<Arm>(value.index()); }
   /// Each gives what its arm holds, or nullptr where another is set.
   const bool* as_none() const { return std::get_if<0>(&value); }
   const TensorArgument* as_tensor() const { return std::get_if<1>(&value); }
   const std::vector<TensorArgument>* as_tensors() const { return std::get_if<2>(&value); }
-  const std::int64_t* as_int() const { return std::get_if<3>(&value); }
-  const std::vector<std::int64_t>* as_ints() const { return std::get_if<4>(&value); }
+  const Int* as_int() const { return std::get_if<3>(&value); }
+  const std::vector<Int>* as_ints() const { return std::get_if<4>(&value); }
   const double* as_float() const { return std::get_if<5>(&value); }
   const std::vector<double>* as_floats() const { return std::get_if<6>(&value); }
   const std::string* as_string() const { return std::get_if<7>(&value); }
@@ -647,14 +763,14 @@ struct Argument {
   const OptionalTensorArgument* as_optional_tensor() const { return std::get_if<25>(&value); }  // since 8.8
   const ComplexValue* as_complex() const { return std::get_if<26>(&value); }  // since 8.14
   const std::vector<std::vector<TensorArgument>>* as_nested_tensors() const { return std::get_if<27>(&value); }  // since 8.17
-  const std::vector<std::vector<std::int64_t>>* as_int_lists() const { return std::get_if<28>(&value); }  // since 8.15
+  const std::vector<std::vector<Int>>* as_int_lists() const { return std::get_if<28>(&value); }  // since 8.15
   const Dict<Argument>* as_string_to_argument() const { return std::get_if<29>(&value); }  // since 8.15
   const std::vector<std::vector<double>>* as_float_lists() const { return std::get_if<30>(&value); }  // since 8.20
   static Argument make_as_none(bool held);
   static Argument make_as_tensor(TensorArgument held);
   static Argument make_as_tensors(std::vector<TensorArgument> held);
-  static Argument make_as_int(std::int64_t held);
-  static Argument make_as_ints(std::vector<std::int64_t> held);
+  static Argument make_as_int(Int held);
+  static Argument make_as_ints(std::vector<Int> held);
   static Argument make_as_float(double held);
   static Argument make_as_floats(std::vector<double> held);
   static Argument make_as_string(std::string held);
@@ -678,7 +794,7 @@ struct Argument {
   static Argument make_as_optional_tensor(OptionalTensorArgument held);
   static Argument make_as_complex(ComplexValue held);
   static Argument make_as_nested_tensors(std::vector<std::vector<TensorArgument>> held);
-  static Argument make_as_int_lists(std::vector<std::vector<std::int64_t>> held);
+  static Argument make_as_int_lists(std::vector<std::vector<Int>> held);
   static Argument make_as_string_to_argument(Dict<Argument> held);
   static Argument make_as_float_lists(std::vector<std::vector<double>> held);
 };
@@ -722,17 +838,17 @@ struct UserInputSpec {
 struct ConstantValue {
   enum class Arm : std::size_t { as_none, as_int, as_float, as_string, as_bool };
   static constexpr std::array<const char*, 5> arms = {"as_none", "as_int", "as_float", "as_string", "as_bool"};
-  std::variant<bool, std::int64_t, double, std::string, bool> value;
+  std::variant<bool, Int, double, std::string, bool> value;
 
   Arm arm() const { return static_cast<Arm>(value.index()); }
   /// Each gives what its arm holds, or nullptr where another is set.
   const bool* as_none() const { return std::get_if<0>(&value); }  // since 5.3
-  const std::int64_t* as_int() const { return std::get_if<1>(&value); }  // since 5.3
+  const Int* as_int() const { return std::get_if<1>(&value); }  // since 5.3
   const double* as_float() const { return std::get_if<2>(&value); }  // since 5.3
   const std::string* as_string() const { return std::get_if<3>(&value); }  // since 5.3
   const bool* as_bool() const { return std::get_if<4>(&value); }  // since 5.3
   static ConstantValue make_as_none(bool held);
-  static ConstantValue make_as_int(std::int64_t held);
+  static ConstantValue make_as_int(Int held);
   static ConstantValue make_as_float(double held);
   static ConstantValue make_as_string(std::string held);
   static ConstantValue make_as_bool(bool held);
@@ -907,8 +1023,8 @@ struct GraphSignature {
 
 /// The inclusive range of a symbol; None is unbounded.
 struct RangeConstraint {
-  std::optional<std::int64_t> min_val;
-  std::optional<std::int64_t> max_val;
+  std::optional<Int> min_val;
+  std::optional<Int> max_val;
   /// Keys that this version does not know.
   Json unknown;
 };
@@ -953,8 +1069,8 @@ struct GraphModule {
 
 /// The version of this schema that a file was written in.
 struct SchemaVersion {
-  std::int64_t major{};  // since 5.1
-  std::int64_t minor{};  // since 5.1
+  Int major;  // since 5.1
+  Int minor;  // since 5.1
   /// Keys that this version does not know.
   Json unknown;
 };
@@ -962,7 +1078,7 @@ struct SchemaVersion {
 /// A whole program without its tensors: the root of `models/<name>.json`.
 struct ExportedProgram {
   GraphModule graph_module;
-  Dict<std::int64_t> opset_version;
+  Dict<Int> opset_version;
   Dict<RangeConstraint> range_constraints;
   SchemaVersion schema_version;
   std::vector<std::string> verifiers;  // since 7.3
@@ -994,8 +1110,8 @@ struct AOTInductorModelPickleData {
   std::string library_basename;  // since 8.7
   std::vector<std::string> input_names;  // since 8.7
   std::vector<std::string> output_names;  // since 8.7
-  std::optional<std::int64_t> floating_point_input_dtype;  // since 8.7
-  std::optional<std::int64_t> floating_point_output_dtype;  // since 8.7
+  std::optional<Int> floating_point_input_dtype;  // since 8.7
+  std::optional<Int> floating_point_output_dtype;  // since 8.7
   std::optional<bool> aot_inductor_model_is_cpu;  // since 8.7
   /// Keys that this version does not know.
   Json unknown;
@@ -1120,9 +1236,9 @@ inline void read(const Json& json, ExternKernelNodes& out, const Place& place);
 inline void write(const ExternKernelNodes& in, Json& json);
 
 inline void read(const Json& json, ScalarType& out, const Place& place) {
-  std::int64_t number = 0;
+  Int number;
   read(json, number, place);
-  switch (number) {
+  if (number.digits.empty()) switch (number.value) {
     case 0: out = ScalarType::UNKNOWN; return;
     case 1: out = ScalarType::BYTE; return;
     case 2: out = ScalarType::CHAR; return;
@@ -1177,9 +1293,9 @@ inline void write(ScalarType in, Json& json) {
 }
 
 inline void read(const Json& json, Layout& out, const Place& place) {
-  std::int64_t number = 0;
+  Int number;
   read(json, number, place);
-  switch (number) {
+  if (number.digits.empty()) switch (number.value) {
     case 0: out = Layout::Unknown; return;
     case 1: out = Layout::SparseCoo; return;
     case 2: out = Layout::SparseCsr; return;
@@ -1206,9 +1322,9 @@ inline void write(Layout in, Json& json) {
 }
 
 inline void read(const Json& json, MemoryFormat& out, const Place& place) {
-  std::int64_t number = 0;
+  Int number;
   read(json, number, place);
-  switch (number) {
+  if (number.digits.empty()) switch (number.value) {
     case 0: out = MemoryFormat::Unknown; return;
     case 1: out = MemoryFormat::ContiguousFormat; return;
     case 2: out = MemoryFormat::ChannelsLast; return;
@@ -1243,7 +1359,7 @@ inline void write(const Device& in, Json& json) {
 
 inline void read(const Json& json, SymExprHint& out, const Place& place) { read_union(json, SymExprHint::arms, out.value, place); }
 inline void write(const SymExprHint& in, Json& json) { write_union(SymExprHint::arms, in.value, json); }
-inline SymExprHint SymExprHint::make_as_int(std::int64_t held) { SymExprHint made; made.value.emplace<0>(std::move(held)); return made; }
+inline SymExprHint SymExprHint::make_as_int(Int held) { SymExprHint made; made.value.emplace<0>(std::move(held)); return made; }
 inline SymExprHint SymExprHint::make_as_bool(bool held) { SymExprHint made; made.value.emplace<1>(std::move(held)); return made; }
 inline SymExprHint SymExprHint::make_as_float(double held) { SymExprHint made; made.value.emplace<2>(std::move(held)); return made; }
 
@@ -1263,7 +1379,7 @@ inline void write(const SymExpr& in, Json& json) {
 inline void read(const Json& json, SymInt& out, const Place& place) { read_union(json, SymInt::arms, out.value, place); }
 inline void write(const SymInt& in, Json& json) { write_union(SymInt::arms, in.value, json); }
 inline SymInt SymInt::make_as_expr(SymExpr held) { SymInt made; made.value.emplace<0>(std::move(held)); return made; }
-inline SymInt SymInt::make_as_int(std::int64_t held) { SymInt made; made.value.emplace<1>(std::move(held)); return made; }
+inline SymInt SymInt::make_as_int(Int held) { SymInt made; made.value.emplace<1>(std::move(held)); return made; }
 
 inline void read(const Json& json, SymFloat& out, const Place& place) { read_union(json, SymFloat::arms, out.value, place); }
 inline void write(const SymFloat& in, Json& json) { write_union(SymFloat::arms, in.value, json); }
@@ -1301,7 +1417,7 @@ inline void write(const TensorMeta& in, Json& json) {
 inline void read(const Json& json, SymIntArgument& out, const Place& place) { read_union(json, SymIntArgument::arms, out.value, place); }
 inline void write(const SymIntArgument& in, Json& json) { write_union(SymIntArgument::arms, in.value, json); }
 inline SymIntArgument SymIntArgument::make_as_name(std::string held) { SymIntArgument made; made.value.emplace<0>(std::move(held)); return made; }
-inline SymIntArgument SymIntArgument::make_as_int(std::int64_t held) { SymIntArgument made; made.value.emplace<1>(std::move(held)); return made; }
+inline SymIntArgument SymIntArgument::make_as_int(Int held) { SymIntArgument made; made.value.emplace<1>(std::move(held)); return made; }
 
 inline void read(const Json& json, SymFloatArgument& out, const Place& place) { read_union(json, SymFloatArgument::arms, out.value, place); }
 inline void write(const SymFloatArgument& in, Json& json) { write_union(SymFloatArgument::arms, in.value, json); }
@@ -1411,8 +1527,8 @@ inline void write(const Argument& in, Json& json) { write_union(Argument::arms, 
 inline Argument Argument::make_as_none(bool held) { Argument made; made.value.emplace<0>(std::move(held)); return made; }
 inline Argument Argument::make_as_tensor(TensorArgument held) { Argument made; made.value.emplace<1>(std::move(held)); return made; }
 inline Argument Argument::make_as_tensors(std::vector<TensorArgument> held) { Argument made; made.value.emplace<2>(std::move(held)); return made; }
-inline Argument Argument::make_as_int(std::int64_t held) { Argument made; made.value.emplace<3>(std::move(held)); return made; }
-inline Argument Argument::make_as_ints(std::vector<std::int64_t> held) { Argument made; made.value.emplace<4>(std::move(held)); return made; }
+inline Argument Argument::make_as_int(Int held) { Argument made; made.value.emplace<3>(std::move(held)); return made; }
+inline Argument Argument::make_as_ints(std::vector<Int> held) { Argument made; made.value.emplace<4>(std::move(held)); return made; }
 inline Argument Argument::make_as_float(double held) { Argument made; made.value.emplace<5>(std::move(held)); return made; }
 inline Argument Argument::make_as_floats(std::vector<double> held) { Argument made; made.value.emplace<6>(std::move(held)); return made; }
 inline Argument Argument::make_as_string(std::string held) { Argument made; made.value.emplace<7>(std::move(held)); return made; }
@@ -1436,14 +1552,14 @@ inline Argument Argument::make_as_sym_floats(std::vector<SymFloatArgument> held)
 inline Argument Argument::make_as_optional_tensor(OptionalTensorArgument held) { Argument made; made.value.emplace<25>(std::move(held)); return made; }
 inline Argument Argument::make_as_complex(ComplexValue held) { Argument made; made.value.emplace<26>(std::move(held)); return made; }
 inline Argument Argument::make_as_nested_tensors(std::vector<std::vector<TensorArgument>> held) { Argument made; made.value.emplace<27>(std::move(held)); return made; }
-inline Argument Argument::make_as_int_lists(std::vector<std::vector<std::int64_t>> held) { Argument made; made.value.emplace<28>(std::move(held)); return made; }
+inline Argument Argument::make_as_int_lists(std::vector<std::vector<Int>> held) { Argument made; made.value.emplace<28>(std::move(held)); return made; }
 inline Argument Argument::make_as_string_to_argument(Dict<Argument> held) { Argument made; made.value.emplace<29>(std::move(held)); return made; }
 inline Argument Argument::make_as_float_lists(std::vector<std::vector<double>> held) { Argument made; made.value.emplace<30>(std::move(held)); return made; }
 
 inline void read(const Json& json, ArgumentKind& out, const Place& place) {
-  std::int64_t number = 0;
+  Int number;
   read(json, number, place);
-  switch (number) {
+  if (number.digits.empty()) switch (number.value) {
     case 0: out = ArgumentKind::UNKNOWN; return;
     case 1: out = ArgumentKind::POSITIONAL; return;
     case 2: out = ArgumentKind::KEYWORD; return;
@@ -1509,7 +1625,7 @@ inline void write(const UserInputSpec& in, Json& json) {
 inline void read(const Json& json, ConstantValue& out, const Place& place) { read_union(json, ConstantValue::arms, out.value, place); }
 inline void write(const ConstantValue& in, Json& json) { write_union(ConstantValue::arms, in.value, json); }
 inline ConstantValue ConstantValue::make_as_none(bool held) { ConstantValue made; made.value.emplace<0>(std::move(held)); return made; }
-inline ConstantValue ConstantValue::make_as_int(std::int64_t held) { ConstantValue made; made.value.emplace<1>(std::move(held)); return made; }
+inline ConstantValue ConstantValue::make_as_int(Int held) { ConstantValue made; made.value.emplace<1>(std::move(held)); return made; }
 inline ConstantValue ConstantValue::make_as_float(double held) { ConstantValue made; made.value.emplace<2>(std::move(held)); return made; }
 inline ConstantValue ConstantValue::make_as_string(std::string held) { ConstantValue made; made.value.emplace<3>(std::move(held)); return made; }
 inline ConstantValue ConstantValue::make_as_bool(bool held) { ConstantValue made; made.value.emplace<4>(std::move(held)); return made; }

@@ -20,9 +20,10 @@ def values(annotation: Any, depth: int = 6) -> st.SearchStrategy[Any]:
     """Any value of a type; below `depth` levels only the smallest ones."""
     if annotation == schema.Float:
         return FLOATS
-    if isinstance(annotation, type):
-        return _of_class(annotation, depth)
     origin, args = get_origin(annotation), [arg for arg in get_args(annotation) if arg is not UnsetType]
+    # Python 3.10 takes list[int] for a type.
+    if isinstance(annotation, type) and origin is None:
+        return _of_class(annotation, depth)
     size = 2 if depth > 0 else 0
     if origin is list:
         return st.lists(values(args[0], depth - 1), max_size=size)
@@ -62,7 +63,7 @@ def unions(cls: type, depth: int = 6) -> st.SearchStrategy[Any]:
 
 
 def _holds_structs(annotation: Any) -> bool:
-    if isinstance(annotation, type):
+    if isinstance(annotation, type) and get_origin(annotation) is None:
         return issubclass(annotation, schema.Object | schema.Union)
     return any(_holds_structs(arg) for arg in get_args(annotation))
 

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from tests.samples import CURRENT_LAYOUT, RELEASES, corpus, sample
+from tests.samples import CURRENT_LAYOUT, DATA, RELEASES, corpus, sample
 
 from pt2kit import idl, schema
 from pt2kit.codec import parse
@@ -80,6 +80,12 @@ def programs(*releases: str, part: str = "models/") -> list[tuple[str, str, byte
         for path in corpus(*(releases or CURRENT_LAYOUT))
         for name, text in texts(path, part)
     ]
+
+
+def golden(version: str) -> list[tuple[str, str, bytes]]:
+    """(Name, type at the root, text) of the golden files of a version: made up, but using every part of the schema."""
+    paths = sorted((DATA.parent / "golden" / version).glob("*.json"))
+    return [(f"golden/{version}/{path.name}", path.stem, path.read_bytes()) for path in paths]
 
 
 def program(name: str, release: str = "2.13.0") -> Any:

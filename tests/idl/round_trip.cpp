@@ -13,9 +13,9 @@ static std::string content(const char* path) {
 
 template <class T>
 static bool comes_back(const std::string& text) {
-  const nlohmann::json before = nlohmann::json::parse(text);
-  const std::string written = pt2::encode(pt2::decode_text<T>(text)).dump();
-  return nlohmann::json::parse(written) == before;
+  const std::string written = pt2::encode_text(pt2::decode_text<T>(text));
+  // The second comparison knows nothing of this header, but rounds integers beyond 64 bits.
+  return pt2::parse(written) == pt2::parse(text) && nlohmann::json::parse(written) == nlohmann::json::parse(text);
 }
 
 static bool is_refused(const std::string& text) {

@@ -6,7 +6,7 @@ import functools
 import json
 
 import pytest
-from tests.idl.helpers import BROKEN, broken, package, program, programs, table
+from tests.idl.helpers import BROKEN, broken, golden, package, program, programs, table
 from tests.samples import RELEASES
 
 from pt2kit import idl
@@ -36,6 +36,14 @@ def test_every_payload_config_is_valid():
     assert len(found) > 100
     for name, version, text in found:
         _validator(version, "PayloadConfig")(parse(text, name))
+
+
+@pytest.mark.parametrize("version", ["8.6", "8.20"])
+def test_every_golden_file_is_valid(version):
+    """Those that use everything a version has."""
+    assert golden(version)
+    for name, root, text in golden(version):
+        _validator(version, root)(parse(text, name))
 
 
 @pytest.mark.parametrize("fault", BROKEN)

@@ -7,7 +7,7 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.idl.helpers import BROKEN, broken, complete, program, programs, table
+from tests.idl.helpers import BROKEN, broken, complete, golden, program, programs, table
 from tests.idl.protos import message_class
 from tests.samples import CURRENT_LAYOUT, RELEASES
 from tests.strategies import structs
@@ -47,6 +47,14 @@ def test_older_programs_come_back(release):
         tree = json.loads(text, parse_constant=str)
         expected = tree if version in ("1", "2") else complete(tree, table(version))
         assert _there_and_back(tree, version) == expected, name
+
+
+@pytest.mark.parametrize("version", ["8.6", "8.20"])
+def test_every_golden_file_comes_back(version):
+    """Those that use everything a version has."""
+    for name, root, text in golden(version):
+        tree = parse(text, name)
+        assert json.dumps(_there_and_back(tree, version, root)) == json.dumps(tree), name
 
 
 @settings(max_examples=40, deadline=None)

@@ -7,7 +7,7 @@ import re
 import subprocess
 
 import pytest
-from tests.idl.helpers import BROKEN, broken, program, table, typescript
+from tests.idl.helpers import BROKEN, broken, golden, program, table, typescript
 
 from pt2kit.errors import UnsupportedError
 from pt2kit.idl import typescript as emitter
@@ -31,13 +31,14 @@ def _literal(tree):
 
 
 def test_real_programs_type_check_and_broken_ones_do_not(tmp_path):
-    """A program of today, one of 2.2 with its other unions, floats without a number, and every fault but one."""
+    """Programs of today, one that uses every part of the schema, one of 2.2; and every fault but one."""
     typescript()
     for version in ("8.20", "2"):
         (tmp_path / f"v{version}.ts").write_text(emitter.emit(table(version)))
     lines = ['import type { ExportedProgram } from "./v8.20";', 'import type { ExportedProgram as Old } from "./v2";']
     good, old = program("mlp"), json.loads(json.dumps(program("mlp", "2.2.2")))
-    for place, tree in enumerate([good, program("cond"), program("inf_nan_floats"), program("dynamic_batch")]):
+    (made_up,) = (json.loads(text) for _, root, text in golden("8.20") if root == "ExportedProgram")
+    for place, tree in enumerate([good, made_up, program("cond"), program("inf_nan_floats")]):
         lines.append(f"export const good{place}: ExportedProgram = {_literal(tree)};")
     lines.append(f"export const old: Old = {_literal(old)};")
     for place, fault in enumerate(fault for fault in BROKEN if fault not in UNSEEN):

@@ -76,7 +76,7 @@ def _table(given: str) -> Table:
     if given in versions():
         return frozen_table(given)
     path = Path(given)
-    if not path.exists() and not path.suffix:
+    if not path.exists():
         raise Refusal(f"--check: expected a file, current, or one of {', '.join(versions())}, got {given}")
     return read_table(path)
 

@@ -1,4 +1,4 @@
-"""What a comparison finds, as data: `Change`, its `Detail`s, and `Diff`, all of them with what is needed to show them."""
+"""What a comparison finds, as data: `Change`, its `Detail`s, and `Diff`, all with what it takes to show them."""
 
 from __future__ import annotations
 

@@ -108,11 +108,11 @@ def _arguments(matching: Matching, old: int, new: int, names: Names) -> Iterator
         return
     labels_old, labels_new = _labels(before), _labels(after)
     for label in dict.fromkeys((*labels_new, *labels_old)):
-        one, other = labels_old.get(label), labels_new.get(label)
-        if one is None or other is None or not names.same_argument(one.arg, other.arg):
-            yield Detail(f"argument {label}", one and one.arg, other and other.arg)
-        elif one.kind != other.kind:
-            yield Detail(f"kind of argument {label}", one.kind, other.kind)
+        first, second = labels_old.get(label), labels_new.get(label)
+        if first is None or second is None or not names.same_argument(first.arg, second.arg):
+            yield Detail(f"argument {label}", first and first.arg, second and second.arg)
+        elif first.kind != second.kind:
+            yield Detail(f"kind of argument {label}", first.kind, second.kind)
 
 
 def _same_values(matching: Matching, old: int, new: int) -> bool:

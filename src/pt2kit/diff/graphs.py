@@ -95,7 +95,7 @@ class GraphDiff:
         )
 
     def _nodes(self, matching: Matching, path: str) -> None:
-        """Add the changes of one pair of graphs, in the order of the new one, removed nodes before what followed them."""
+        """Add the changes of a pair of graphs, in the order of the new one, removed nodes before what followed them."""
         names = Names(matching, self.symbols)
         moved = _moved(matching) if self.look.order else frozenset()
         removed, _ = matching.unmatched()

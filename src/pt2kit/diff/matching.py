@@ -260,7 +260,7 @@ def _place(
     user: Callable[[int], int],
     returned: Mapping[int, tuple[int, ...]],
 ) -> Hashable | None:
-    """Where a node stands, in terms of the new graph: what it uses and what uses it. None where not all of it is known."""
+    """Where a node stands, in terms of the new graph: what it uses and what uses it. None where that is not known."""
     used = tuple(value(one) for _, slots in side.facts.inputs[node] for one in slots if one != NO_VALUE)
     users = tuple(
         (

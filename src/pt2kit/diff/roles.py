@@ -1,8 +1,9 @@
 """Inputs and outputs of two programs -> which correspond, and the role that both then have.
 
-By what the signature calls them: parameters, buffers, constants and objects by the module's name for them, user inputs
-by their name in the graph, the rest by position. What is left over corresponds in order, if there are equally many of
-one kind and the same is known of each: all parameters have new names when a module moved.
+By what the signature calls them: parameters, buffers, constants and objects by the module's name for them. User inputs
+correspond by position, as their names are values' names; only if one was added or removed the names decide. What is
+left over corresponds in order, if there are equally many of one kind and the same is known of each: all parameters have
+new names when a module moved.
 """
 
 from __future__ import annotations
@@ -38,8 +39,9 @@ def match_inputs(old: schema.GraphModule, new: schema.GraphModule) -> Pairs:
     Args:
         old, new: graph modules with as many input specs as graph inputs.
     """
-    before = [input_role(old, position) for position in range(len(old.graph.inputs))]
-    after = [input_role(new, position) for position in range(len(new.graph.inputs))]
+    named = _user_inputs(old) != _user_inputs(new)
+    before = [_role(old, position, named) for position in range(len(old.graph.inputs))]
+    after = [_role(new, position, named) for position in range(len(new.graph.inputs))]
     pairs = _by_role(before, after)
     return sorted([*pairs, *_left_over(old, new, before, after, pairs)], key=lambda pair: pair[1])
 
@@ -53,12 +55,21 @@ def match_outputs(old: schema.GraphModule, new: schema.GraphModule, pairs: Pairs
 
 
 def input_role(module: schema.GraphModule, position: int) -> tuple[str, str]:
-    """The kind of a graph input and what it is called: by the module, by the graph if it is the user's, or not at all."""
+    """The kind of a graph input and its name: the module's, the graph's if it is the user's, or none."""
     spec = module.signature.input_specs[position]
     field = INPUT_NAMES.get(spec.type)
     if field:
         return spec.type, getattr(spec.value, field)
     return spec.type, _name(module.graph.inputs[position]) if spec.type == "user_input" else ""
+
+
+def _user_inputs(module: schema.GraphModule) -> int:
+    return sum(spec.type == "user_input" for spec in module.signature.input_specs)
+
+
+def _role(module: schema.GraphModule, position: int, named: bool) -> tuple[str, str]:
+    kind, name = input_role(module, position)
+    return kind, name if named or kind != "user_input" else ""
 
 
 def output_name(spec: schema.OutputSpec) -> str:

@@ -17,10 +17,13 @@ from pt2kit.graph.arguments import graph_arguments
 from pt2kit.traces import lenient, module_fqn, parse_module_stack
 
 _CONSTANT: Final = frozenset(
-    ("as_none", "as_int", "as_ints", "as_float", "as_floats", "as_string", "as_strings", "as_scalar_type", "as_bool")
-    + ("as_memory_format", "as_layout", "as_device", "as_bools", "as_operator", "as_complex", "as_int_lists")
-    + ("as_float_lists",)
+    {
+        *("as_none", "as_int", "as_ints", "as_float", "as_floats", "as_string", "as_strings", "as_bool", "as_bools"),
+        *("as_scalar_type", "as_memory_format", "as_layout", "as_device", "as_operator", "as_complex"),
+        *("as_int_lists", "as_float_lists"),
+    }
 )
+"""The arms that hold constants alone."""
 
 
 class Interner:
@@ -30,6 +33,7 @@ class Interner:
         self._numbers: dict[Hashable, int] = {}
 
     def __call__(self, thing: Hashable) -> int:
+        """The number of a thing."""
         return self._numbers.setdefault(thing, len(self._numbers))
 
 
@@ -102,9 +106,9 @@ def make_side(
     users = _users(facts)
     returned = _returned(facts, outputs)
     down = _down(facts, keys, roles, users, returned, intern)
-    named = [
-        modules.of(node, [facts.names[value] for value in _inputs_used(facts, n)]) for n, node in enumerate(graph.nodes)
-    ]
+    named = modules.of(
+        graph.nodes, [[facts.names[value] for value in _inputs_used(facts, n)] for n in range(len(keys))]
+    )
     return Side(facts, keys, up, down, named, users)
 
 
@@ -125,19 +129,32 @@ class ModuleNames:
                 if target := getattr(held, field, ""):
                     self._owners[held.arg.name] = target.rpartition(".")[0]
 
-    def of(self, node: schema.Node, inputs: Sequence[str]) -> str:
-        """The dotted name of a node's module, "" for the root or where nothing says so.
+    def of(self, nodes: Sequence[schema.Node], inputs: Sequence[Sequence[str]]) -> list[str]:
+        """The dotted names of the modules of a graph's nodes, "" for the root or where nothing says so.
 
         Args:
-            node: the node.
-            inputs: the names of the graph inputs that it uses.
+            nodes: the nodes of one graph.
+            inputs: for each node the names of the graph inputs that it uses.
         """
+        stated = [self._stated(node) for node in nodes]
+        found = [name or self._owner(used) for name, used in zip(stated, inputs, strict=True)]
+        if not any(node.metadata.get("nn_module_stack") for node in nodes):
+            # Without traces: what follows the use of a parameter belongs to its module, more or less.
+            last = ""
+            for number, name in enumerate(found):
+                last = found[number] = name or last
+        return found
+
+    def _stated(self, node: schema.Node) -> str:
         text = node.metadata.get("nn_module_stack", "")
         found = self._stacks.get(text)
         if found is None:
             entries = lenient(parse_module_stack, text)
             found = self._stacks[text] = module_fqn(entries[-1].path) if entries else ""
-        return found or next((self._owners[name] for name in inputs if name in self._owners), "")
+        return found
+
+    def _owner(self, inputs: Sequence[str]) -> str:
+        return next((self._owners[name] for name in inputs if name in self._owners), "")
 
 
 def _inputs_used(facts: Facts, node: int) -> Iterator[int]:
@@ -171,7 +188,7 @@ def _argument_key(argument: schema.Argument, where: str) -> Hashable:
 class _Blank(dict[str, str]):
     """Every name, made empty."""
 
-    def get(self, key: str, default: Any = None) -> Any:  # noqa: ARG002
+    def get(self, key: str, default: Any = None) -> Any:
         """Nothing, whatever the name."""
         return ""
 

@@ -4,7 +4,7 @@
     union        a struct around a `std::variant`, with a getter and a maker for each arm
     list, dict   `std::vector`, and a vector of pairs in the order of the file
     null         `std::optional`
-    integer      `std::int64_t`; a number beyond that is refused with its place
+    integer      `Int`: `std::int64_t` both ways, and the decimal digits of what 64 bits do not hold
 
 The part that is the same for every version is `cpp_prelude.h`.
 """
@@ -20,7 +20,7 @@ from pt2kit.idl.text import banner, comment, noted, safe_name, version_suffix
 from pt2kit.idl.typetext import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type, inner_types
 from pt2kit.idl.wrappers import check_names
 
-_SCALARS = {"int": "std::int64_t", "float": "double", "str": "std::string", "bool": "bool", "bytes": "Base64"}
+_SCALARS = {"int": "Int", "float": "double", "str": "std::string", "bool": "bool", "bytes": "Base64"}
 _INCLUDES = (
     "algorithm", "array", "cmath", "cstdint", "limits", "optional", "set", "stdexcept", "string", "string_view",
     "tuple", "utility", "variant", "vector",
@@ -34,7 +34,7 @@ _KEYWORDS = frozenset((
     "union", "unsigned", "using", "virtual", "void", "volatile", "wchar_t", "while", "xor",
 ))  # fmt: skip
 # What `cpp_prelude.h` declares.
-_PRELUDE_NAMES = ("Base64", "Dict", "EmptyTuple", "Error", "Json", "Object", "Place")
+_PRELUDE_NAMES = ("Base64", "Builder", "Dict", "EmptyTuple", "Error", "Int", "Json", "Object", "Place")
 # The members that every union has.
 _UNION_MEMBERS = frozenset(("Arm", "arm", "arms", "value"))
 # The member that every struct has.
@@ -150,7 +150,7 @@ def _member(field: Field, table: Table) -> str:
     if field.default is not None and isinstance(kind, Scalar):
         return f"{start} = {json.dumps(default_value(field))}"
     is_enum = isinstance(kind, Ref) and table.by_name[kind.name].kind == "enum"
-    is_number = isinstance(kind, Scalar) and kind.name in ("int", "float", "bool")
+    is_number = isinstance(kind, Scalar) and kind.name in ("float", "bool")
     # Lists need the complete type of their items to be initialized here; they start empty anyway.
     return f"{start}{{}}" if is_enum or is_number else start
 
@@ -227,7 +227,8 @@ def _enum_functions(definition: Definition) -> list[str]:
     if any(isinstance(each.value, str) for each in definition.values):
         reads = [f"  if (json == {held}) {{ out = {value}; return; }}" for value, _, held in cases]
     else:
-        reads = ["  std::int64_t number = 0;", "  read(json, number, place);", "  switch (number) {"]
+        reads = ["  Int number;", "  read(json, number, place);"]
+        reads += ["  if (number.digits.empty()) switch (number.value) {"]
         reads += [f"    case {number}: out = {value}; return;" for value, number, _ in cases] + ["  }"]
     return [
         f"inline void read(const Json& json, {name}& out, const Place& place) {{",

@@ -10,20 +10,35 @@ using Base64 = std::string;
 /// An empty array.
 using EmptyTuple = std::tuple<>;
 
-/// Levels of nesting that are read. A program needs about 12, and 9 more for each level of nested subgraphs.
-inline constexpr int max_depth = 512;
-
 /// Says where in the JSON something is wrong, what was expected and what is there.
 struct Error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
+
+/// An integer. JSON sets no limit: where 64 bits do not hold it, `digits` has it in decimal and `value` is 0.
+struct Int {
+  std::int64_t value = 0;
+  std::string digits;
+
+  Int() = default;
+  Int(std::int64_t number) : value(number) {}
+
+  /// Throws Error where 64 bits do not hold it.
+  operator std::int64_t() const {
+    if (!digits.empty()) throw Error("expected an integer of at most 64 bits, got " + digits.substr(0, 60));
+    return value;
+  }
+};
+
+/// Levels of nesting that are read. A program needs about 12, and 9 more for each level of nested subgraphs.
+inline constexpr std::size_t max_depth = 512;
 
 /// A place in the JSON: a chain of keys and indices on the stack.
 struct Place {
   const Place* up = nullptr;
   std::string_view key;
   std::size_t index = 0;
-  int depth = 0;
+  std::size_t depth = 0;
 
   Place at(std::string_view name) const { return {this, name, 0, depth + 1}; }
   Place at(std::size_t position) const { return {this, {}, position, depth + 1}; }
@@ -41,26 +56,107 @@ struct Place {
 
 [[noreturn]] inline void refuse_value(const Place& place, const std::string& expected, const Json& got) {
   const auto replace = Json::error_handler_t::replace;
-  refuse(place, expected, got.is_structured() ? got.type_name() : got.dump(-1, ' ', false, replace).substr(0, 60));
+  if (got.is_structured()) refuse(place, expected, got.type_name());
+  const std::string digits = got.is_binary() ? std::string(got.get_binary().begin(), got.get_binary().end()) : "";
+  refuse(place, expected, (got.is_binary() ? digits : got.dump(-1, ' ', false, replace)).substr(0, 60));
 }
+
+/// Builds JSON from text. An integer beyond 64 bits, which Json has no number for, is a binary value of its digits.
+class Builder : public nlohmann::json_sax<Json> {
+ public:
+  Json root;
+
+  bool null() override { return add(nullptr); }
+  bool boolean(bool value) override { return add(value); }
+  bool number_integer(number_integer_t value) override { return add(value); }
+  bool number_unsigned(number_unsigned_t value) override { return add(value); }
+  bool string(string_t& value) override { return add(value); }
+  bool binary(binary_t& value) override { return add(value); }
+  bool number_float(number_float_t value, const string_t& text) override {
+    if (text.find_first_of(".eE") != string_t::npos) return add(value);
+    return add(Json::binary({text.begin(), text.end()}));
+  }
+  bool start_object(std::size_t) override {
+    keys_.emplace_back();
+    return enter(Json::object());
+  }
+  bool key(string_t& name) override {
+    if (!keys_.back().insert(name).second) throw Error("expected each key once, got \"" + name + "\" twice");
+    name_ = name;
+    return true;
+  }
+  bool end_object() override {
+    keys_.pop_back();
+    open_.pop_back();
+    return true;
+  }
+  bool start_array(std::size_t) override { return enter(Json::array()); }
+  bool end_array() override {
+    open_.pop_back();
+    return true;
+  }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception& error) override {
+    throw Error(std::string("expected JSON, got ") + error.what());
+  }
+
+ private:
+  Json& put(Json&& value) {
+    if (open_.empty()) return root = std::move(value);
+    Json& holder = *open_.back();
+    if (holder.is_array()) return holder.emplace_back(std::move(value));
+    return holder.emplace(name_, std::move(value)).first.value();
+  }
+  bool add(Json value) {
+    put(std::move(value));
+    return true;
+  }
+  bool enter(Json&& value) {
+    if (open_.size() == max_depth) throw Error("expected at most " + std::to_string(max_depth) + " levels of nesting, got more");
+    // Nothing is added beside it while it is open, so it stays where it is.
+    open_.push_back(&put(std::move(value)));
+    return true;
+  }
+
+  std::vector<Json*> open_;
+  std::vector<std::set<std::string>> keys_;
+  std::string name_;
+};
 
 /// Text to JSON, strictly: no key twice in one object, no more than `max_depth` levels. Throws Error.
 inline Json parse(std::string_view text) {
-  std::vector<std::set<std::string>> open;
-  const auto watch = [&open](int depth, Json::parse_event_t event, Json& parsed) {
-    using Event = Json::parse_event_t;
-    if (depth > max_depth) throw Error("expected at most " + std::to_string(max_depth) + " levels of nesting, got more");
-    if (event == Event::object_start) open.emplace_back();
-    if (event == Event::object_end) open.pop_back();
-    if (event == Event::key && !open.back().insert(parsed.get<std::string>()).second)
-      throw Error("expected each key once, got " + parsed.dump() + " twice");
-    return true;
-  };
-  try {
-    return Json::parse(text.begin(), text.end(), watch);
-  } catch (const Json::exception& error) {
-    throw Error(std::string("expected JSON, got ") + error.what());
+  Builder builder;
+  Json::sax_parse(text.begin(), text.end(), &builder);
+  return std::move(builder.root);
+}
+
+/// JSON to text, where integers beyond 64 bits are binary values of their digits.
+inline void append_text(const Json& json, std::string& out) {
+  const char* separator = "";
+  if (json.is_object()) {
+    out += '{';
+    for (const auto& [key, value] : json.items()) {
+      out += separator + Json(key).dump() + ":";
+      append_text(value, out);
+      separator = ",";
+    }
+    out += '}';
+  } else if (json.is_array()) {
+    out += '[';
+    for (const auto& value : json) {
+      out += separator;
+      append_text(value, out);
+      separator = ",";
+    }
+    out += ']';
+  } else if (json.is_binary()) {
+    out.append(json.get_binary().begin(), json.get_binary().end());
+  } else {
+    out += json.dump();
   }
+}
+
+inline bool has_digits(const Json& json) {
+  return json.is_binary() || (json.is_structured() && std::any_of(json.begin(), json.end(), has_digits));
 }
 
 inline void read(const Json& json, bool& out, const Place& place) {
@@ -68,15 +164,17 @@ inline void read(const Json& json, bool& out, const Place& place) {
   out = json.get<bool>();
 }
 
-inline void read(const Json& json, std::int64_t& out, const Place& place) {
-  const bool too_large = json.is_number_unsigned() && json.get<std::uint64_t>() > std::uint64_t{INT64_MAX};
-  // The parser turns integers beyond 64 bits into floats.
-  if (!json.is_number_integer() || too_large) refuse_value(place, "an integer of at most 64 bits", json);
-  out = json.get<std::int64_t>();
+inline void read(const Json& json, Int& out, const Place& place) {
+  out = Int();
+  if (json.is_binary()) out.digits.assign(json.get_binary().begin(), json.get_binary().end());
+  else if (json.is_number_unsigned() && json.get<std::uint64_t>() > std::uint64_t{INT64_MAX}) out.digits = json.dump();
+  else if (json.is_number_integer()) out.value = json.get<std::int64_t>();
+  else refuse_value(place, "an integer", json);
 }
 
 inline void read(const Json& json, double& out, const Place& place) {
   if (json.is_number()) out = json.get<double>();
+  else if (json.is_binary()) out = std::stod(std::string(json.get_binary().begin(), json.get_binary().end()));
   else if (json == "Infinity") out = std::numeric_limits<double>::infinity();
   else if (json == "-Infinity") out = -std::numeric_limits<double>::infinity();
   else if (json == "NaN") out = std::numeric_limits<double>::quiet_NaN();
@@ -89,7 +187,10 @@ inline void read(const Json& json, std::string& out, const Place& place) {
 }
 
 inline void write(bool in, Json& json) { json = in; }
-inline void write(std::int64_t in, Json& json) { json = in; }
+inline void write(const Int& in, Json& json) {
+  if (in.digits.empty()) json = in.value;
+  else json = Json::binary({in.digits.begin(), in.digits.end()});
+}
 inline void write(const std::string& in, Json& json) { json = in; }
 inline void write(double in, Json& json) {
   if (std::isnan(in)) json = "NaN";
@@ -281,10 +382,25 @@ T decode_text(std::string_view text) {
   return decode<T>(parse(text));
 }
 
-/// A type of the schema to JSON; `.dump()` gives the text.
+/// A type of the schema to JSON. Throws Error for an integer beyond 64 bits, which only `encode_text` can write.
 template <class T>
 Json encode(const T& value) {
   Json json;
   write(value, json);
+  if (has_digits(json)) throw Error("expected integers of at most 64 bits, got a larger one; use encode_text");
   return json;
+}
+
+/// A type of the schema to compact JSON text. Throws Error for text that is not UTF-8.
+template <class T>
+std::string encode_text(const T& value) {
+  Json json;
+  write(value, json);
+  std::string text;
+  try {
+    append_text(json, text);
+  } catch (const Json::exception& error) {
+    throw Error(std::string("expected UTF-8, got ") + error.what());
+  }
+  return text;
 }

@@ -68,6 +68,4 @@ def check_names(names: Iterator[str], table: Table, language: str) -> None:
     """
     for name in names:
         if name in table.by_name:
-            raise UnsupportedError(
-                f"{language}: expected no type named {name}, which the file itself needs, got one"
-            )
+            raise UnsupportedError(f"{language}: expected no type named {name}, which the file itself needs, got one")

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from typing import Any
 
 from pt2kit.codec.text import Path
-from pt2kit.migrate.check import Misfit, misfits, shape_of
+from pt2kit.migrate.check import Misfit, fits, misfits, shape_of
 from pt2kit.migrate.ledger import Ledger, Tree
 from pt2kit.migrate.rewrite import rewrite
 from pt2kit.migrate.targets import since
@@ -27,15 +27,15 @@ def block_misfits(tree: Tree, older: str, newer: str, ledger: Ledger) -> Tree:
         older, newer: names of the tables.
         ledger: gets the blockers.
     """
+    _block_operators(tree, older, newer, ledger)
+    if fits(tree, older):
+        return tree
     found = [misfit for misfit in misfits(tree, older) if misfit.cause in ("unknown key", "arm", "member")]
     for misfit in found:
         if misfit.cause == "unknown key" and misfit.key not in _known_keys(misfit.type, newer):
             ledger.lost("unknown_keys", f"{misfit.type}.{misfit.key}, which no schema here knows", misfit.path, "")
         else:
             ledger.blocked(_message(misfit), misfit.path, newer)
-    _block_operators(tree, older, newer, ledger)
-    if not found:
-        return tree
     tree = copy.deepcopy(tree)
     for misfit in found:
         _replace(tree, misfit, older)

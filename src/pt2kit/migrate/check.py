@@ -75,13 +75,18 @@ def check_tree(tree: Any, version: str, where: str, *, root: str = "ExportedProg
     Cost: 0.1 s for 3,000 nodes.
     """
     try:
-        if _fits(version)[root](tree):
+        if fits(tree, version, root=root):
             return
         first = next((found for found in misfits(tree, version, root=root) if found.cause != "unknown key"), None)
     except RecursionError:
         raise too_deep(where) from None
     if first is not None:
         raise SchemaError(f"{where}: schema {version}: {first}", rule="M1")
+
+
+def fits(tree: Any, version: str, *, root: str = "ExportedProgram") -> bool:
+    """Whether a tree fits the table of a version exactly, without unknown keys; quicker than `misfits`."""
+    return _predicates(version)[root](tree)
 
 
 def misfits(tree: Any, version: str, *, root: str = "ExportedProgram") -> Iterator[Misfit]:
@@ -156,7 +161,7 @@ Predicate = Callable[[Any], bool]
 
 # One set of predicates per version; they are pure functions of a frozen table.
 @functools.cache
-def _fits(version: str) -> Mapping[str, Predicate]:
+def _predicates(version: str) -> Mapping[str, Predicate]:
     """Type name -> whether a value is of that type. The quick way: it does not say why not."""
     found: dict[str, Predicate] = {}
     for name, row in table(version).items():
@@ -165,7 +170,7 @@ def _fits(version: str) -> Mapping[str, Predicate]:
 
 
 def _predicate(shape: Shape, version: str, known: Mapping[str, Predicate] | None = None) -> Predicate:
-    known = _fits(version) if known is None else known
+    known = _predicates(version) if known is None else known
     inner = [_predicate(part, version, known) for part in shape.inner]
     match shape.kind:
         case "leaf":

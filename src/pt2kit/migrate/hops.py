@@ -85,8 +85,8 @@ def regroup_map(node: Node, path: Path, ledger: Ledger) -> Node:
         return node
     match node["inputs"]:
         case [body, {"arg": {"as_int": count}}, *values] if 0 <= count <= len(values):
-            mapped = _as_list(values[:count], (*path, "inputs"), ledger, "5.1")
-            others = _as_list(values[count:], (*path, "inputs"), ledger, "5.1")
+            mapped = _as_list(values[:count], body, (*path, "inputs"), ledger, "5.1")
+            others = _as_list(values[count:], body, (*path, "inputs"), ledger, "5.1")
             ledger.changed("map_impl takes lists of values since 2.3", path)
             return {**node, "inputs": [body, mapped, others]}
     return node
@@ -124,17 +124,19 @@ def gather_operands(node: Node, path: Path, ledger: Ledger, since: str) -> Node:
     body, name, *operands = node["inputs"]
     if len(operands) == 1 and _entries(operands[0]) is not None:
         return node
-    return {**node, "inputs": [body, name, _as_list(operands, (*path, "inputs"), ledger, since)]}
+    return {**node, "inputs": [body, name, _as_list(operands, body, (*path, "inputs"), ledger, since)]}
 
 
 _LISTS: Final = {"as_tensor": "as_tensors", "as_sym_int": "as_sym_ints", "as_sym_bool": "as_sym_bools"}
 _ENTRIES: Final = {arm: single for single, arm in _LISTS.items()}
 
 
-def _as_list(values: list[dict[str, Any]], path: Path, ledger: Ledger, since: str) -> dict[str, Any]:
-    """Named arguments as one list of them; [] is written as a list of tensors."""
+def _as_list(
+    values: list[dict[str, Any]], like: dict[str, Any], path: Path, ledger: Ledger, since: str
+) -> dict[str, Any]:
+    """Named arguments as one list of them, positional if `like` is; [] is written as a list of tensors."""
     arms = {arm for value in values for arm in value["arg"]}
-    kind = {"kind": values[0]["kind"]} if values and "kind" in values[0] else {}
+    kind = {"kind": like["kind"]} if "kind" in like else {}
     if len(arms) > 1 or not arms <= _LISTS.keys():
         ledger.blocked(f"values of several kinds ({', '.join(sorted(arms))}) as one list", path, since)
         return {"name": "", "arg": {"as_tensors": []}, **kind}

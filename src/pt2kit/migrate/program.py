@@ -74,7 +74,7 @@ def raise_program(
         SchemaError: no program (M5), or one that does not fit the table of its version (M1).
         ExpressionError, PayloadError, UnsupportedError, JsonError, LimitError: what a step cannot read.
 
-    Cost: 0.1 to 0.2 s per 1,000 nodes for the oldest version.
+    Cost: 0.4 s per 1,000 nodes from the oldest version, 0.1 s from schema 8.2.
     """
     found = find_version(raw, where)
     ledger = Ledger(where, namedtuples=namedtuples, beside=Beside(read_external=read_external))
@@ -116,7 +116,8 @@ def lower_program(
     """
     ledger = Ledger(where, beside=beside)
     try:
-        lowered = convert(tree, CURRENT.number, target, ledger)
+        whole = encoding.read(tree, CURRENT.number, where)  # with every field that may be left out
+        lowered = convert(whole, CURRENT.number, target, ledger)
     except RecursionError:
         raise too_deep(where) from None
     ledger.settle(target, allow)
@@ -143,6 +144,7 @@ def oldest_version(tree: Tree, where: str, *, allow: Collection[str] = HARMLESS)
     ledger = Ledger(where, beside=Beside(constants=constants))
     oldest = CURRENT.number
     try:
+        tree = encoding.read(tree, CURRENT.number, where)
         for step, _ in route(CURRENT.number, MINIMUM.number):
             tree = convert(tree, step.newer, step.older, ledger)
             if ledger.obstacles(allow):

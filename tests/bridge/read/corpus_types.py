@@ -52,8 +52,8 @@ SCHEMAS = {
     "nested_ints(Tensor x, int[][] ll) -> Tensor": lambda x, ll: x + sum(map(sum, ll)),
     "nested_floats(Tensor x, float[][] ll) -> Tensor": lambda x, ll: x + sum(map(sum, ll)),
     "nested_tensors(Tensor x, Tensor[][] ll) -> Tensor": lambda x, ll: x + sum(map(sum, ll)),
-    "kitchen2(Tensor x, Tensor? y, Tensor[] ts, Tensor?[] ots, int i, int[] il, float f, float[] fl, bool b, bool[] bl, "
-    "str s, Scalar sc, int? oi=None, *, str? os=None) -> Tensor": _kitchen,
+    "kitchen2(Tensor x, Tensor? y, Tensor[] ts, Tensor?[] ots, int i, int[] il, float f, float[] fl, bool b, "
+    "bool[] bl, str s, Scalar sc, int? oi=None, *, str? os=None) -> Tensor": _kitchen,
 }
 
 for _schema, _function in SCHEMAS.items():

@@ -1,4 +1,4 @@
-"""Two live programs -> every difference between them, in words: what `torch.export.load` and `pt2kit.load` must share."""
+"""Two live programs -> every difference between them, in words."""
 
 from __future__ import annotations
 

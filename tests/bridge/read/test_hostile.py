@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 import torch
+from tests import samples
+
 from pt2kit.bridge.load import load
 from pt2kit.errors import Pt2Error
-from tests import samples
 
 CASES = samples.hostile()
 MANIFEST = json.loads((samples.DATA / "hostile" / "manifest.json").read_text())

@@ -1,4 +1,4 @@
-"""`load` as callers use it: sources, extra files, operator sets, models, devices, threads, and the bytes under weights."""
+"""`load` as callers use it: sources, extra files, operator sets, models, devices, threads, what weights lie over."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 import torch
-from pt2kit.bridge.load import deserialize, load
-from pt2kit.bridge.save import serialize
-from pt2kit.errors import ArchiveError, GraphError, PayloadError, UnsupportedError, VersionError
 from tests.bridge.read import corpus_types as corpus_types
 from tests.bridge.read.edited import edited, graph, sample
 from tests.bridge.read.same import differences
 from torch._subclasses.fake_tensor import FakeTensorMode
+
+from pt2kit.bridge.load import deserialize, load
+from pt2kit.bridge.save import serialize
+from pt2kit.errors import ArchiveError, GraphError, PayloadError, UnsupportedError, VersionError
 
 MLP = sample("mlp")
 
@@ -88,7 +89,7 @@ def test_model() -> None:
     other = next(name for name in names if name != "model")
     broken = edited(path, records={f"models/{other}.json": b"{"})
     load(broken, model="model")
-    with pytest.raises(ArchiveError, match="expected a program 'nope', got 'model'") as error:
+    with pytest.raises(ArchiveError, match=r"expected a program .nope., got .model.") as error:
         load(MLP, model="nope")
     assert str(MLP.name) in str(error.value)
 
@@ -98,7 +99,7 @@ def test_artifact() -> None:
     program = load(MLP)
     assert torch.equal(out(deserialize(serialize(program))), WANT)
     assert torch.equal(out(deserialize(MLP.read_bytes(), {"aten": 10})), WANT)
-    with pytest.raises(TypeError, match="expected what pt2kit.serialize gives, or bytes, got int"):
+    with pytest.raises(TypeError, match=r"expected what pt2kit\.serialize gives, or bytes, got int"):
         deserialize(3)  # type: ignore[arg-type]
 
 
@@ -141,7 +142,6 @@ def test_mapped() -> None:
 def test_not_aligned() -> None:
     """Records that lie elsewhere than at multiples of 64 bytes, or are deflated, are copied."""
     assert torch.equal(out(load(edited(MLP))), WANT)
-    assert all(tensor.data_ptr() % 64 == 0 or True for tensor in load(edited(MLP)).state_dict.values())
 
 
 def test_aliases() -> None:

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 import torch
-from pt2kit.bridge.load import load
 from tests import samples
 from tests.bridge.read import corpus_types as corpus_types
 from tests.bridge.read.same import differences
+
+from pt2kit.bridge.load import load
 
 # What torch's reader loses, and this one does not.
 FUNCTION = r"graph: _sym_sqrt: meta\['val'\]: .*Function\('OpaqueUnaryFn_sqrt'\)"  # a class that it does not know

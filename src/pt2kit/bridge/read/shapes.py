@@ -100,9 +100,15 @@ class Shapes:
 
     def _make(self, kind: str, text: str, hint: Any, where: str) -> Any:
         built = self._build(kind, text, where)
+        hint = None if kind == "bool" else self._note_hint(kind, built, hint, where)
+        try:
+            return self._node(kind, built, hint)
+        except (AssertionError, RuntimeError, TypeError, ValueError) as error:
+            raise GraphError(f"{where}: expected symbols with ranges or hints, got {built}: {error}") from error
+
+    def _node(self, kind: str, built: sympy.Basic, hint: Any) -> Any:
         if kind == "bool":
             return bool(built) if built in (sympy.true, sympy.false) else self.env.create_symboolnode(built)
-        hint = self._note_hint(kind, built, hint, where)
         if kind == "int":
             return self.env.create_symintnode(built, hint=hint)
         if built.is_Integer or built.is_Rational:

@@ -1,0 +1,192 @@
+"""Named tuples that changed, classes that are not there, keys and factories: tree specs and sample inputs of live programs."""
+
+from __future__ import annotations
+
+import collections
+import enum
+import io
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import torch
+from pt2kit.bridge.load import load
+from pt2kit.bridge.read.treespecs import STAND_IN_NAME
+from pt2kit.errors import GraphError, SchemaError
+from tests.bridge.read.edited import edited, sample
+from torch.utils import _pytree as pytree
+
+STORED_IN, STORED_OUT = ("x", "y", "z"), ("a", "b")
+
+
+class Color(enum.Enum):
+    """Keys of a dict."""
+
+    RED = "red"
+    BLUE = "blue"
+
+
+@contextmanager
+def registered(**classes: Any) -> Iterator[None]:
+    """Named tuples under the names "tuples.<name>", for as long as the block runs."""
+    for name, kind in classes.items():
+        pytree._register_namedtuple(kind, serialized_type_name=f"tuples.{name}")
+    try:
+        yield
+    finally:
+        for kind in classes.values():
+            del pytree.SERIALIZED_TYPE_TO_PYTHON_TYPE[pytree.SUPPORTED_SERIALIZED_TYPES.pop(kind).serialized_type_name]
+
+
+def make(fields: tuple[str, ...], **options: Any) -> Any:
+    """A named tuple class."""
+    return collections.namedtuple("Tuple", fields, **options)
+
+
+def exported(module: torch.nn.Module, *args: Any) -> bytes:
+    """What torch writes for a module."""
+    buffer = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            program = torch.export.export(module, args)
+        except AssertionError:  # the first export of a process fails in torch 2.13
+            program = torch.export.export(module, args)
+        torch.export.save(program, buffer)
+    return buffer.getvalue()
+
+
+@pytest.fixture(scope="module")
+def file() -> bytes:
+    """A program of two named tuples, one in and one out."""
+    before_in, before_out = make(STORED_IN), make(STORED_OUT)
+
+    class Model(torch.nn.Module):
+        def forward(self, p: Any, q: torch.Tensor) -> Any:
+            return before_out(p.x * 2 + q, [p.y - 1]), p.x
+
+    with registered(P=before_in, R=before_out):
+        return exported(Model(), before_in(torch.ones(2), torch.ones(3), torch.ones(4)), torch.ones(2))
+
+
+VALUES = {"x": torch.full((2,), 5.0), "y": torch.full((3,), 6.0), "z": torch.full((4,), 8.0)}
+WANT = {"a": torch.full((2,), 11.0), "b": [torch.full((3,), 5.0)], "c": 7, "d": None}
+ADAPTED = {
+    "the same": (make(STORED_IN), make(STORED_OUT)),
+    "reordered": (make(("z", "y", "x")), make(("b", "a"))),
+    "gained": (make(("n", "x", "y", "w", "z"), defaults=[None]), make(("a", "c", "b", "d"), defaults=[7, None, None])),
+    "lost": (make(("y", "x")), make(("b",))),
+}
+
+
+@pytest.mark.parametrize(("now_in", "now_out"), ADAPTED.values(), ids=ADAPTED)
+def test_changed_fields(file: bytes, now_in: Any, now_out: Any) -> None:
+    """A program is called with the class of today and gives the class of today, matched by field names."""
+    with registered(P=now_in, R=now_out):
+        program = load(file)
+        program.validate()
+        given = now_in(**{field: VALUES.get(field) for field in now_in._fields})
+        for runs in (program.module(), program.run_decompositions({}).module(), torch.export.unflatten(program)):
+            result, x = runs(given, torch.ones(2))
+            assert type(result) is now_out
+            assert torch.equal(x, VALUES["x"])
+            for field in now_out._fields:
+                torch.testing.assert_close(getattr(result, field), WANT[field])
+        (example, _), _ = program.example_inputs
+        assert type(example) is now_in
+        assert torch.equal(example.x, torch.ones(2))
+        assert program.graph_module.meta["treespec_namedtuple_fields"]["tuples.P"] == list(now_in._fields)
+        torch.export.save(program, io.BytesIO())
+
+
+REFUSED = {
+    "lost an input": (make(("y", "z")), make(STORED_OUT), "got one without that of the input 'p_x'"),
+    "gained an output": (make(STORED_IN), make(("q", "a", "b")), "got 'q' without one; the file does not have it"),
+    "gained a list": (make(STORED_IN), make(("a", "b", "q"), defaults=[[]]), "default of the field 'q' to be a number"),
+}
+
+
+@pytest.mark.parametrize(("now_in", "now_out", "text"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_adapted(file: bytes, now_in: Any, now_out: Any, text: str) -> None:
+    """Fields that the program needs and nobody has are told by name."""
+    with registered(P=now_in, R=now_out), pytest.raises(GraphError, match=text):
+        load(file)
+
+
+def test_stand_ins(file: bytes) -> None:
+    """Classes that are not registered get stand-ins with the stored fields, that remember their name."""
+    program = load(file)
+    given = program.call_spec.in_spec.child(0).child(0).context
+    assert given._fields == STORED_IN
+    assert getattr(given, STAND_IN_NAME) == "tuples.P"
+    result, _ = program.module()(given(**VALUES), torch.ones(2))
+    assert result._fields == STORED_OUT
+    torch.testing.assert_close(result.a, WANT["a"])
+    assert type(program.example_inputs[0][0]) is given
+
+
+class Keys(torch.nn.Module):
+    """Dicts with keys of many kinds, and a defaultdict."""
+
+    def forward(self, d: Any, e: Any) -> Any:
+        return {Color.BLUE: d[Color.RED] + d[Color.BLUE], (1, "x"): e["k"][0]}
+
+
+def test_keys_and_factories() -> None:
+    """Enum members and tuples as keys, and plain factories, are live again."""
+    given = {Color.RED: torch.ones(2), Color.BLUE: torch.ones(2)}
+    other = collections.defaultdict(list, k=[torch.zeros(2)])
+    program = load(exported(Keys(), given, other))
+    result = program.module()(given, other)
+    assert list(result) == [Color.BLUE, (1, "x")]
+    assert program.call_spec.in_spec.child(0).child(1).context == [list, ["k"]]
+    args, kwargs = program.example_inputs
+    assert args[1].default_factory is list
+    assert list(args[0]) == list(Color)
+    assert kwargs == {}
+
+
+def _spec(text: str) -> Any:
+    def change(tree: Any) -> None:
+        tree["graph_module"]["module_call_graph"][0]["signature"]["in_spec"] = text
+
+    return change
+
+
+LEAF = '{"type": null, "context": null, "children_spec": []}'
+ARGS = '[1, {"type": "builtins.tuple", "context": "null", "children_spec": [%s, %s]}]'
+TUPLE = '{"type": "builtins.tuple", "context": "null", "children_spec": [%s]}'
+NO_KWARGS = '{"type": "builtins.dict", "context": "[]", "children_spec": []}'
+FACTORY = (
+    '{"type": "collections.defaultdict", "context": {"default_factory_module": "this", "default_factory_name": "s", '
+    '"dict_context": ["k"]}, "children_spec": [%s]}'
+)
+ENUM = (
+    '{"type": "builtins.dict", "context": "[{\\"__enum__\\": true, \\"fqn\\": \\"antigravity:Color\\", '
+    '\\"name\\": \\"RED\\"}]", "children_spec": [%s]}'
+)
+UNKNOWN = {
+    "factory": (FACTORY, "the factory this.s of a defaultdict"),
+    "enum": (ENUM, "the enum class antigravity:Color"),
+    "type": ('{"type": "os.system", "context": "null", "children_spec": [%s]}', "the container type os.system"),
+}
+
+
+@pytest.mark.parametrize(("spec", "text"), UNKNOWN.values(), ids=UNKNOWN)
+def test_nothing_is_imported(spec: str, text: str) -> None:
+    """What a tree spec names is found among what is there, or refused."""
+    import sys
+
+    data = edited(sample("mlp"), _spec(ARGS % (TUPLE % (spec % LEAF), NO_KWARGS)))
+    with pytest.raises(SchemaError, match=text):
+        load(data)
+    assert not {"this", "antigravity"} & sys.modules.keys()
+
+
+def test_wrong_number_of_leaves() -> None:
+    """A tree spec must have as many leaves as the signature has inputs."""
+    data = edited(sample("mlp"), _spec(ARGS % (TUPLE % f"{LEAF}, {LEAF}", NO_KWARGS)))
+    with pytest.raises(GraphError, match="in_spec: expected 1 leaves, as the signature says, got 2|names"):
+        load(data)
