@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -62,11 +63,10 @@ def load_curve(count: int, settings: Settings) -> Measured:
     """Microseconds per node as programs grow: ours against the smallest program's."""
     import pt2kit
 
-    names = [f"chain_{CURVE[0]}", f"chain_{count}"]
-    per_node = [
-        measure.best(lambda file=programs.path(name): pt2kit.load(file), rounds=settings.rounds(3)) / size
-        for name, size in zip(names, (CURVE[0], count), strict=True)
-    ]
+    per_node = []
+    for size in (CURVE[0], count):
+        load = partial(pt2kit.load, programs.path(f"chain_{size}"))
+        per_node.append(measure.best(load, rounds=settings.rounds(3)) / size)
     return Measured(per_node[1], per_node[0], note=f"per node: {per_node[1] * 1e6:.0f} µs at {count:,} nodes")
 
 

@@ -1,12 +1,15 @@
 """What `make demo` runs: pt2kit at work on files that real releases of PyTorch wrote, step by step.
 
-Each step is a function with a heading; `STEPS` is the order. Everything in the steps so far runs without PyTorch.
+Each step is a function with a heading; `STEPS` is the order. All but the last run without PyTorch; where it is not
+installed, the last one says so.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -40,7 +43,23 @@ def weights() -> None:
         print(f"min {found.min:.4f}, max {found.max:.4f}, mean {found.mean:.4f}, std {found.std:.4f}")
 
 
-STEPS: tuple[Callable[[], None], ...] = (show, graph, weights)
+def save_and_load() -> None:
+    """A live program: exported, saved, opened without PyTorch, loaded, run, and compared."""
+    if importlib.util.find_spec("torch") is None:
+        print("PyTorch is not installed here: pip install 'pt2kit[torch]' brings it.")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "attention.pt2"
+        code = (Path(__file__).parent / "live.py").read_text()
+        # A process of its own: the other steps promise that PyTorch is not imported.
+        subprocess.run([sys.executable, "-c", code, "save", str(path)], check=True)
+        with pt2kit.open(path) as package:
+            nodes = package.programs["model"].graph_module.graph.nodes
+            print(f"opened without PyTorch: {len(nodes)} nodes, {len(package.weights())} weights, {package.producer}")
+        subprocess.run([sys.executable, "-c", code, "load", str(path)], check=True)
+
+
+STEPS: tuple[Callable[[], None], ...] = (show, graph, weights, save_and_load)
 
 
 def run(*args: str | Path) -> None:

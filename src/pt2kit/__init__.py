@@ -44,8 +44,22 @@ _PUBLIC = MappingProxyType(
     }
 )
 _ROOMS = frozenset(
-    ("archive", "bridge", "check", "codec", "errors", "graph", "package", "schema", "signature", "symbols")
-    + ("tensors", "text", "traces", "treespec")
+    [
+        "archive",
+        "bridge",
+        "check",
+        "codec",
+        "errors",
+        "graph",
+        "package",
+        "schema",
+        "signature",
+        "symbols",
+        "tensors",
+        "text",
+        "traces",
+        "treespec",
+    ]
 )
 
 __all__ = [

@@ -109,6 +109,19 @@ def test_shared_storage_stays_shared() -> None:
     np.testing.assert_array_equal(right.numpy(), [3, 4])
 
 
+def test_what_is_shared_is_converted_once() -> None:
+    """A list that is in the payload once and in the value a million times costs as much as one."""
+    doubled = forge.encode([1, forge.tensor()]) + b"q\x00"
+    for number in range(20):
+        doubled = doubled + b"0](" + b"h" + bytes([number]) + b"h" + bytes([number]) + b"eq" + bytes([number + 1])
+    (found,), _ = _stored(((forge.Raw(doubled),), {}))
+    for _ in range(20):
+        left, right = found
+        assert left is right
+        found = left
+    assert found[1].sizes == (4,)
+
+
 def test_a_named_tuple_that_the_program_does_not_state() -> None:
     """A named tuple where the tree spec has none stays a description, with views in it."""
     ((value,), _) = _stored(((forge.Call("shop.Item", (forge.tensor(), 2), opcode=b"\x81"),), {}))

@@ -97,7 +97,7 @@ def test_keys_of_weights_are_documented() -> None:
 def test_every_option_is_documented() -> None:
     """Every command and every option has its line."""
     for name in COMMANDS:
-        section = CLI.split(f"## `pt2 {name} FILE", 1)[1].split("\n## ")[0]
+        section = CLI.split(f"## `pt2 {name}", 1)[1].split("\n## ")[0]
         for option in re.findall(r"^  (--[\w-]+)", pt2(name, "--help").out, re.MULTILINE):
             assert option in section or option in ("--json", "--help"), f"{name} {option}"
 

@@ -17,6 +17,8 @@ COMMANDS = MappingProxyType(
     {
         "show": "What is in a file: a summary, the graph, one node, one module, the records.",
         "weights": "List tensors, or extract them to .safetensors, .npz or .npy.",
+        "digest": "Name a program by what it means: sha256 of graph, signature, weights, metadata.",
+        "schema": "Definitions of the format for other languages; what may change between versions.",
     }
 )
 MAX_MESSAGE = 4000

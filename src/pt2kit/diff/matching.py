@@ -8,7 +8,8 @@ From certain to likely; each step looks only at nodes that no earlier one has ma
 3. neighbours of matched nodes: what stands at one place of the arguments of two matched nodes, and the one user of its
    kind that two matched nodes have; first those that do the same in the same module, then with other constants, then
    in another module;
-4. nodes alike in everything (steps 1 and 2 with several nodes), in order;
+4. nodes that are several of their kind (steps 1 and 2), last ones first: what two matched nodes use at one place, and
+   those whose users nothing is known of, in order;
 5. in each module, nodes with one operator, in order;
 6. one operator in the place of another: same arguments, same users.
 """
@@ -100,14 +101,50 @@ def _unique(found: Matching, old: list[int], new: list[int]) -> None:
 
 
 def _several(found: Matching, key: Callable[[Side, int], Hashable]) -> None:
-    """Match, in order, the unmatched nodes of which both graphs have equally many with one key."""
+    """Match the unmatched nodes of which both graphs have equally many with one key."""
     left, right = found.unmatched()
     before = _grouped(left, lambda node: key(found.old, node))
     after = _grouped(right, lambda node: key(found.new, node))
-    for number, nodes in before.items():
-        if len(nodes) == len(after.get(number, ())):
-            for one, other in zip(nodes, after[number], strict=True):
-                found.match(one, other)
+    kinds = {number for number, nodes in before.items() if len(nodes) == len(after.get(number, ()))}
+    free = {number: [node for node in before[number] if not _has_matched_users(found.old, node, found.to_new)]
+            for number in kinds}  # fmt: skip
+    # Users come after what they use: when a node's turn has come, all its users had theirs.
+    for node in reversed(right):
+        number = key(found.new, node)
+        if number not in kinds:
+            continue
+        other = _from_users(found, node)
+        if other is not None and found.to_new[other] == UNMATCHED and key(found.old, other) == number:
+            found.match(other, node)
+        elif not _has_matched_users(found.new, node, found.to_old):
+            while free[number]:
+                other = free[number].pop()
+                if found.to_new[other] == UNMATCHED and not _has_matched_users(found.old, other, found.to_new):
+                    found.match(other, node)
+                    break
+    for number in kinds:
+        nodes = [node for node in before[number] if found.to_new[node] == UNMATCHED]
+        others = [node for node in after[number] if found.to_old[node] == UNMATCHED]
+        for one, two in zip(nodes, others, strict=True):
+            found.match(one, two)
+
+
+def _has_matched_users(side: Side, node: int, matched: list[int]) -> bool:
+    return any(matched[user] != UNMATCHED for value in side.facts.results[node] for user, _, _ in side.users[value])
+
+
+def _from_users(found: Matching, node: int) -> int | None:
+    """The old node that stands where a new one stands among the arguments of a matched node."""
+    for value in found.new.facts.results[node]:
+        for user, position, slot in found.new.users[value]:
+            old = found.to_old[user]
+            if old == UNMATCHED:
+                continue
+            inputs = found.old.facts.inputs[old]
+            used = inputs[position][1] if position < len(inputs) else ()
+            owner = found.old.owner(used[slot]) if slot < len(used) else NO_NODE
+            return None if owner == NO_NODE else owner
+    return None
 
 
 def _grouped(nodes: Iterable[int], key: Callable[[int], Hashable]) -> dict[Hashable, list[int]]:

@@ -20,10 +20,10 @@ from pt2kit.idl.table import Table
 
 EXCEPTIONS: Mapping[tuple[str, str], str] = MappingProxyType(
     {
-        ("5.1", "5.3"): "A tensor in a list of optional tensors was a bare name and became an object. torch 2.4 raised "
-        "only the minor, so a reader of 5.3 takes such a 5.1 file for its own and fails on it.",
-        ("8.8", "8.14"): "Program and Model were containers for several programs. No release wrote them to a file, so "
-        "dropping them left no file behind.",
+        ("5.1", "5.3"): "A tensor in a list of optional tensors was a bare name and became an object, while torch 2.4 "
+        "raised the minor only: the numbers do not tell a reader of 5.3 that it cannot read such a file of 5.1.",
+        ("8.8", "8.14"): "Program and Model were containers around programs. No file of a release is known to hold "
+        "one, so dropping them left none behind.",
         ("5.3-traces", "5.3"): "Two states of development had the number 5.3 at once. Compact stack traces are only in "
         "the one that was not released; the keys of a file tell which it is.",
     }

@@ -80,13 +80,16 @@ def _expand(kind: str, value: object) -> Sequence[object] | None:
 
 
 def _holds(value: Any, kind: type) -> bool:
-    """Whether a value of some type is anywhere in a tree of containers."""
+    """Whether a value of some type is anywhere in a tree of containers; what is shared is looked at once."""
+    seen: set[int] = set()
     stack = [value]
     while stack:
         current = stack.pop()
         if isinstance(current, kind):
             return True
-        stack += _children(current)
+        if (children := _children(current)) and id(current) not in seen:
+            seen.add(id(current))
+            stack += children
     return False
 
 
@@ -100,10 +103,14 @@ def _children(value: Any) -> Sequence[Any]:
 
 @dataclass(slots=True)
 class _Converter:
-    """Replaces the descriptions of tensors in a tree by views. The reader of pickles has bounded depth and size."""
+    """Replaces the descriptions of tensors in a tree by views; what is shared stays shared.
+
+    The reader of pickles has bounded depth and size, and refused cycles. What it gave is alive as long as this is used.
+    """
 
     where: str
     storages: dict[PickledStorage, Storage] = field(default_factory=dict)
+    made: dict[int, Any] = field(default_factory=dict)
     tensors: int = 0
 
     def __call__(self, value: Any) -> Any:
@@ -115,6 +122,9 @@ class _Converter:
             if children_done:
                 first = len(results) - len(children)
                 results[first:] = [_rebuilt(current, results[first:])]
+                self.made[id(current)] = results[-1]
+            elif id(current) in self.made:
+                results.append(self.made[id(current)])
             elif children:
                 stack.append((current, True))
                 stack += ((child, False) for child in reversed(children))
@@ -126,7 +136,8 @@ class _Converter:
         if isinstance(value, TensorLike):
             name = f"sample input {self.tensors}"
             self.tensors += 1
-            return from_pickled(value, name=name, where=self.where, storages=self.storages)
+            view = self.made[id(value)] = from_pickled(value, name=name, where=self.where, storages=self.storages)
+            return view
         if isinstance(value, Size):
             return value.sizes
         # An empty container is a leaf here, and must not be shared with what was read.

@@ -5,9 +5,11 @@ from __future__ import annotations
 import collections
 import enum
 import io
+import json
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,10 +17,16 @@ import torch
 from pt2kit.bridge.load import load
 from pt2kit.bridge.read.treespecs import STAND_IN_NAME
 from pt2kit.errors import GraphError, SchemaError
-from tests.bridge.read.edited import edited, sample
+from tests.bridge.read.edited import edited, graph, sample
 from torch.utils import _pytree as pytree
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*LeafSpec.*:FutureWarning")  # torch's own unflatten
+
 STORED_IN, STORED_OUT = ("x", "y", "z"), ("a", "b")
+
+
+BeforeIn = collections.namedtuple("BeforeIn", STORED_IN)
+BeforeOut = collections.namedtuple("BeforeOut", STORED_OUT)
 
 
 class Color(enum.Enum):
@@ -61,7 +69,7 @@ def exported(module: torch.nn.Module, *args: Any) -> bytes:
 @pytest.fixture(scope="module")
 def file() -> bytes:
     """A program of two named tuples, one in and one out."""
-    before_in, before_out = make(STORED_IN), make(STORED_OUT)
+    before_in, before_out = BeforeIn, BeforeOut
 
     class Model(torch.nn.Module):
         def forward(self, p: Any, q: torch.Tensor) -> Any:
@@ -142,10 +150,93 @@ def test_keys_and_factories() -> None:
     result = program.module()(given, other)
     assert list(result) == [Color.BLUE, (1, "x")]
     assert program.call_spec.in_spec.child(0).child(1).context == [list, ["k"]]
-    args, kwargs = program.example_inputs
-    assert args[1].default_factory is list
-    assert list(args[0]) == list(Color)
-    assert kwargs == {}
+    assert program.example_inputs is None  # torch cannot write guards from such keys
+
+
+class Quotes(torch.nn.Module):
+    """A dict whose keys have quotes, and a text as an input."""
+
+    def forward(self, d: Any, mode: str) -> Any:
+        return d["it's"] + d['a "b"']
+
+
+ATTACK = "') or open('{0}', 'w') or ('"
+ATTACKS = [ATTACK, '", open("{0}", "w"))#', "\\', open('{0}', 'w')) #", "' + str(open('{0}', 'w')) + '"]
+
+
+def _with_key(text: str) -> Any:
+    """A change: the key of the first argument, which is a dict, in the tree spec."""
+
+    def change(tree: Any) -> None:
+        call = tree["graph_module"]["module_call_graph"][0]["signature"]
+        spec = json.loads(call["in_spec"])
+        spec[1]["children_spec"][0]["children_spec"][0]["context"] = json.dumps([text])
+        call["in_spec"] = json.dumps(spec)
+
+    return change
+
+
+class One(torch.nn.Module):
+    """A dict with one key, and a text."""
+
+    def forward(self, d: Any, mode: str) -> Any:
+        return d["key"] + 1
+
+
+def test_quotes() -> None:
+    """Keys and texts with quotes work, although torch cannot write guards from them."""
+    given = {"it's": torch.ones(2), 'a "b"': torch.ones(2)}
+    program = load(exported(Quotes(), given, "it's"))
+    assert program.example_inputs is None
+    assert torch.equal(program.module()(given, "it's"), torch.full((2,), 2.0))
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_nothing_gets_into_guards(attack: str, tmp_path: Path) -> None:
+    """A key or a constant made to break out of the source of the guards runs nothing."""
+    text = attack.format(tmp_path / "marker")
+    path = tmp_path / "m.pt2"
+    path.write_bytes(exported(One(), {"key": torch.ones(2)}, "plain"))
+
+    def constant(tree: Any) -> None:
+        graph(tree)["inputs"][1] = {"as_string": text}
+        tree["graph_module"]["signature"]["input_specs"][1]["constant_input"]["value"] = {"as_string": text}
+
+    for change, key, mode in ((_with_key(text), text, "plain"), (constant, "key", text)):
+        program = load(edited(path, change))
+        program.module()({key: torch.ones(2)}, mode)
+        torch.export.unflatten(program)({key: torch.ones(2)}, mode)
+    assert not (tmp_path / "marker").exists()
+
+
+def test_nothing_gets_into_modules(tmp_path: Path) -> None:
+    """Names of modules made to break out of attribute paths are left out of metadata, and refused elsewhere."""
+    attack = f'a"), open({str(tmp_path / "marker")!r}, "w"), getattr(self, "b'
+    mlp = sample("mlp")
+
+    def stacks(tree: Any) -> None:
+        for node in graph(tree)["nodes"]:
+            node["metadata"]["nn_module_stack"] = f"k,,Root;{attack},{attack},{attack}"
+
+    program = load(edited(mlp, stacks))
+    torch.export.unflatten(program)(torch.ones(3, 8))
+    with pytest.raises(GraphError, match=r"module_call_graph\[1\]\.fqn: expected a name without quotes"):
+        load(edited(mlp, lambda tree: tree["graph_module"]["module_call_graph"][1].update(fqn=attack)))
+    assert not (tmp_path / "marker").exists()
+
+
+KWARGS = '{"type": "builtins.dict", "context": "[\\"x=open(1)\\"]", "children_spec": [%s]}'
+
+
+def test_keyword_names() -> None:
+    """The names of keyword arguments become parameters: they must be identifiers."""
+
+    def change(tree: Any) -> None:
+        call = tree["graph_module"]["module_call_graph"][0]["signature"]
+        call.update(in_spec=ARGS % (TUPLE % "", KWARGS % LEAF), forward_arg_names=None)
+
+    with pytest.raises(GraphError, match="name of a keyword argument: expected an identifier"):
+        load(edited(sample("mlp"), change))
 
 
 def _spec(text: str) -> Any:

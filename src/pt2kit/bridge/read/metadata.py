@@ -17,6 +17,7 @@ from torch.fx.traceback import NodeSource
 
 from pt2kit import traces
 from pt2kit.bridge.operators import resolve
+from pt2kit.bridge.read.names import is_quotable
 from pt2kit.bridge.read.operator_tables import FUNCTIONS, SYMBOLIC
 from pt2kit.errors import OperatorError
 from pt2kit.traces import lenient
@@ -78,8 +79,8 @@ class Metadata:
         known = self._stacks.get(text)
         if known is None:
             entries = lenient(traces.parse_module_stack, text)
-            if entries is None:
-                return None
+            if entries is None or not all(is_quotable(f"{entry.key}{entry.path}{entry.type}") for entry in entries):
+                return None  # torch makes attribute paths of them when it takes a program apart into its modules
             known = self._stacks[text] = {entry.key: (entry.path, entry.type) for entry in entries}
         return dict(known)
 

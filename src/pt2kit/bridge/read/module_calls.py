@@ -8,6 +8,7 @@ from torch.export import exported_program as live
 
 from pt2kit import schema, treespec
 from pt2kit import signature as twin
+from pt2kit.bridge.read.names import check_module_name, check_variable
 from pt2kit.bridge.read.signature import live_argument
 from pt2kit.bridge.read.treespecs import TreeSpecs
 from pt2kit.errors import GraphError
@@ -58,12 +59,15 @@ def live_module_calls(
 
 
 def _parse(entry: schema.ModuleCallEntry, where: str) -> Specs:
+    check_module_name(entry.fqn, f"{where}.fqn")
     if entry.signature is None:
         return ()
     in_spec = treespec.parse(entry.signature.in_spec, f"{where}.signature.in_spec")
     out_spec = treespec.parse(entry.signature.out_spec, f"{where}.signature.out_spec")
     if entry.signature.forward_arg_names:
         treespec.check_arg_names(entry.signature.forward_arg_names, in_spec, f"{where}.signature.forward_arg_names")
+    for name in treespec.split_call(in_spec, f"{where}.signature.in_spec")[1]:
+        check_variable(name, f"{where}.signature.in_spec: name of a keyword argument")
     return in_spec, out_spec
 
 

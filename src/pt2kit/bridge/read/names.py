@@ -51,6 +51,26 @@ def check_path(path: str, where: str) -> None:
         raise GraphError(f"{where}: expected a name that the module does not have itself, got {_shown(path)}")
 
 
+def check_module_name(name: str, where: str) -> None:
+    """Refuse the dotted name of a module that cannot be an attribute path; "" is the root.
+
+    Raises:
+        GraphError: a part holds quotes, backslashes or control characters.
+    """
+    if name and not is_quotable(name):
+        raise GraphError(f"{where}: expected a name without quotes, got {_shown(name)}")
+
+
+def is_quotable(text: str) -> bool:
+    """Whether a text can stand between double quotes in source as it is."""
+    return len(text) <= MAX_NAME and _QUOTED.fullmatch(text) is not None
+
+
+def is_pasted_safely(text: str) -> bool:
+    """Whether a text can stand between single quotes inside double ones, as torch writes guards and their messages."""
+    return is_quotable(text) and "'" not in text and text.isprintable()
+
+
 class KeywordPath(str):
     """An attribute path with parts that are keywords of Python ("class.weight"); equal to the plain text.
 

@@ -6,6 +6,7 @@ then the payloads are opened, the graph is built over them, and torch checks the
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -22,7 +23,7 @@ from pt2kit.bridge.read.adapt import adapt_named_tuples
 from pt2kit.bridge.read.declared_sizes import check_sizes
 from pt2kit.bridge.read.devices import Devices
 from pt2kit.bridge.read.graph import read_graph, read_subgraph
-from pt2kit.bridge.read.guards import check_guards
+from pt2kit.bridge.read.guards import can_be_guarded, check_guards
 from pt2kit.bridge.read.metadata import Metadata
 from pt2kit.bridge.read.missing import missing_classes, raise_missing
 from pt2kit.bridge.read.module_calls import live_module_calls, parse_specs
@@ -39,6 +40,7 @@ from pt2kit.errors import GraphError, JsonError, SchemaError, UnsupportedError
 from pt2kit.graph import graphs, leaves, node_label
 
 WHERE: Final = "$.graph_module"
+_LOG: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,10 @@ def build_program(program: schema.ExportedProgram, devices: Devices, open_payloa
     values = Values(shapes, devices)
     payloads = open_payloads(Context(values, calls[0].signature.in_spec, adapted.sources))
     _check_payloads(signature, payloads, module.graph)
+    examples = payloads.example_inputs
+    if examples is not None and not can_be_guarded(examples, signature.input_specs):
+        _LOG.warning("example inputs are left out: torch could not write guards from their keys or constants")
+        examples = None
     shared = Shared(operators, shapes, values, Metadata(), devices, payloads.constants, read_subgraph)
     names = [spec.arg.name for spec in signature.input_specs]
     built = read_graph(module.graph, shared, f"{WHERE}.graph", 0, names)
@@ -126,7 +132,7 @@ def build_program(program: schema.ExportedProgram, devices: Devices, open_payloa
             state_dict=payloads.state_dict,
             range_constraints=shapes.constraints(),
             module_call_graph=calls,
-            example_inputs=payloads.example_inputs,
+            example_inputs=examples,
             constants=payloads.constants,
             verifiers=verifiers,
         )
