@@ -6,7 +6,7 @@ CORE := .venv-core
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-core lint format bench fuzz clean
+.PHONY: help demo test test-core lint format bench fuzz regen toolchains clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -47,6 +47,16 @@ bench: $(VENV)/.stamp ## run every benchmark and print the table of ratios
 
 fuzz: $(VENV)/.stamp ## a long fuzzing campaign over every parser (MINUTES=10)
 	$(BIN)/python tools/fuzz.py --minutes $${MINUTES:-10}
+
+regen: $(VENV)/.stamp ## write the generated files: idl/, the version tables, the tables in docs
+	$(BIN)/python -m tools.regen
+
+$(VENV)/node_modules/.bin/tsc: | $(VENV)/.stamp
+	npm install --silent --no-audit --no-fund --no-save --prefix $(VENV) typescript@7.0.2
+
+toolchains: $(VENV)/node_modules/.bin/tsc ## what proves the generated definitions: tsc, g++, nlohmann/json
+	@command -v g++ >/dev/null && test -e /usr/include/nlohmann/json.hpp \
+	  || { apt-get update -qq && apt-get install -y -qq g++ nlohmann-json3-dev; }
 
 clean: ## remove the environments and caches
 	rm -rf $(VENV) $(CORE) .pytest_cache .mypy_cache .ruff_cache .hypothesis

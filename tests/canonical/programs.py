@@ -172,9 +172,19 @@ def _topological(held: schema.Graph, rng: random.Random) -> list[int]:
         {definer[ref.name] for named in one.inputs for ref in references(named.arg) if ref.name in definer}
         for one in held.nodes
     ]
-    left, done = list(range(len(held.nodes))), []
-    while left:
-        ready = [number for number in left if needs[number] <= set(done)]
-        done.append(rng.choice(ready))
-        left.remove(done[-1])
+    waiting = [len(found) for found in needs]
+    users: dict[int, list[int]] = {number: [] for number in range(len(needs))}
+    for number, found in enumerate(needs):
+        for used in found:
+            users[used].append(number)
+    ready = [number for number, count in enumerate(waiting) if count == 0]
+    done = []
+    while ready:
+        place = rng.randrange(len(ready))
+        ready[place], ready[-1] = ready[-1], ready[place]
+        done.append(ready.pop())
+        for user in users[done[-1]]:
+            waiting[user] -= 1
+            if waiting[user] == 0:
+                ready.append(user)
     return done

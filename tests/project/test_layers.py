@@ -35,8 +35,8 @@ THIRD_PARTY = {
     "canonical": {"msgspec"},
     "tensors": {"numpy", "ml_dtypes", "safetensors"},
     "idl": {"yaml"},
-    "digest": {"numpy"},
-    "diff": {"numpy"},
+    "digest": {"numpy", "msgspec"},
+    "diff": {"numpy", "msgspec"},
     "bridge": {"torch", "sympy", "numpy", "msgspec"},
     "cli": {"click", "rich"},
 }

@@ -1,8 +1,10 @@
 """Program -> the same program in the format's normal form, whatever its nodes' order and its values' names were.
 
 - `canonicalize`: the normal form of a program.
-- `encode_value`, `encode_graph_value`, `graph_digest`, `subgraph_digest`: bytes and hashes that are the same wherever they are made.
+- `encode_value`, `encode_graph_value`, `graph_digest`, `subgraph_digest`: bytes and hashes that are the same wherever
+  they are made.
 - `sort_inputs`: where the inputs of a graph go.
+- `writes`, `writes_inside`: whether a node may change what others see.
 
     program.py   inputs, outputs, signature, everything that is a set
     form.py      one graph and its subgraphs
@@ -10,7 +12,7 @@
     facts.py     the graph as numbers;  values.py: arguments;  effects.py: nodes that write;  encoding.py: bytes
 """
 
-from pt2kit.canonical.effects import writes
+from pt2kit.canonical.effects import writes, writes_inside
 from pt2kit.canonical.encoding import encode_value
 from pt2kit.canonical.form import encode_graph_value, graph_digest, subgraph_digest
 from pt2kit.canonical.program import canonicalize, sort_inputs
@@ -23,4 +25,5 @@ __all__ = [
     "sort_inputs",
     "subgraph_digest",
     "writes",
+    "writes_inside",
 ]

@@ -11,7 +11,8 @@ import re
 from typing import Final
 
 from pt2kit import schema
-from pt2kit.graph import input_by_name, operator_name, operator_namespace
+from pt2kit.graph import input_by_name, operator_name, operator_namespace, walk
+from pt2kit.graph.arguments import graph_arguments
 
 KNOWN: Final = frozenset(
     ("aten", "prim", "prims", "_operator", "math", "torch", "export", "higher_order", "quantized_decomposed")
@@ -67,6 +68,20 @@ def writes(node: schema.Node) -> bool:
         or not WRITING.isdisjoint((f"{namespace}.{name}", f"{namespace}.{rest}"))
         or (namespace == "aten" and OUT_OVERLOAD.fullmatch(overload) is not None)
         or ("norm" in name and not name.endswith("functional") and _trains(node))
+    )
+
+
+def writes_inside(node: schema.Node) -> bool:
+    """Whether a node may write, or carries a subgraph with a node that may.
+
+    Raises:
+        LimitError: subgraphs or dicts of arguments nest too deep (G11).
+    """
+    return writes(node) or any(
+        writes(step.node)
+        for named in node.inputs
+        for _, held in graph_arguments(named.arg)
+        for step in walk(held.graph)
     )
 
 

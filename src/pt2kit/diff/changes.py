@@ -51,6 +51,7 @@ class Change:
         name: what the thing is called, in the new file where it is there: a node's label with the path of its subgraph,
             the name of a tensor, a symbol, a record.
         module: for a node, the module that it was traced in, or whose parameters it uses; "" where nothing says so.
+        graph: for a node, the path of its graph, the new one where there are two; "" for the root.
         old, new: for nodes, inputs and outputs their number in the old and in the new graph.
         details: of a modified thing, the properties that differ.
     """
@@ -63,6 +64,7 @@ class Change:
     old: int | None = None
     new: int | None = None
     details: tuple[Detail, ...] = ()
+    graph: str = ""
 
     @property
     def is_described_only(self) -> bool:

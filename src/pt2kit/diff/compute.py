@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from typing import Any, Final
 
+from pt2kit import codec, schema
 from pt2kit.archive import names
 from pt2kit.diff.changes import Area, Change, Detail, Diff, ModelPair
 from pt2kit.diff.graphs import Look
@@ -90,12 +91,22 @@ def _payloads(
 
 def _unknown(old: Package, new: Package, before: str, after: str) -> Iterator[Change]:
     """Keys that this build does not know: those of one program alone, and those with other values."""
-    one = {str(key): key.value for key in old.stored[before].unknown}
-    other = {str(key): key.value for key in new.stored[after].unknown}
+    one, other = _unknown_keys(old, before), _unknown_keys(new, after)
     for place in sorted(one.keys() | other.keys()):
         if (place in one, one.get(place)) != (place in other, other.get(place)):
             details = (Detail("unknown key", one.get(place), other.get(place)),)
             yield Change("modified", "program", after, place, details=details)
+
+
+def _unknown_keys(package: Package, model: str) -> dict[str, Any]:
+    """Place -> value of the keys that this build does not know, in the program and in the configs of its tensors."""
+    found = {str(key): key.value for key in package.stored[model].unknown}
+    for kind, config in (("weights", names.weights_config(model)), ("constants", names.constants_config(model))):
+        if any(place.startswith(f"{config}: ") for place in package.unknown(model)):
+            data = package.archive.read(package.layout.record(config))
+            keys = codec.decode(data, schema.PayloadConfig, config).unknown
+            found |= {f"{kind}: {key}": key.value for key in keys}
+    return found
 
 
 def _records(old: Package, new: Package) -> Iterator[Change]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from pt2kit import schema
+from pt2kit.canonical import writes_inside
 from pt2kit.diff.changes import Change, Detail, GraphPair
 from pt2kit.diff.details import Names, node_details
 from pt2kit.diff.matching import Matching, match
@@ -98,6 +99,7 @@ class GraphDiff:
         """Add the changes of a pair of graphs, in the order of the new one, removed nodes before what followed them."""
         names = Names(matching, self.symbols)
         moved = _moved(matching) if self.look.order else frozenset()
+        across = _across_writes(matching)
         removed, _ = matching.unmatched()
         waiting = iter([*removed, len(matching.to_new)])
         gone = next(waiting)
@@ -110,6 +112,8 @@ class GraphDiff:
                 continue
             details = list(node_details(matching, old, new, names, metadata=self.look.metadata))
             details += self._labels(matching, old, new, new in moved)
+            if new in across:
+                details.append(Detail("write order", old, new))
             if details:
                 self._one(matching, path, "modified", old, new, tuple(details))
         while gone < len(matching.to_new):
@@ -143,11 +147,11 @@ class GraphDiff:
         name = join(path, display_label(side.nodes[number], number))
         module = side.modules[number]
         if kind == "added":
-            self.changes.append(Change("added", "node", self.model, name, module, None, new))
+            self.changes.append(Change("added", "node", self.model, name, module, None, new, graph=path))
         elif kind == "removed":
-            self.changes.append(Change("removed", "node", self.model, name, module, old, None))
+            self.changes.append(Change("removed", "node", self.model, name, module, old, None, graph=path))
         else:
-            self.changes.append(Change("modified", "node", self.model, name, module, old, new, details))
+            self.changes.append(Change("modified", "node", self.model, name, module, old, new, details, path))
 
     def _subgraphs(self, old: schema.Node, new: schema.Node, path: str, depth: int) -> None:
         """Compare the subgraphs that stand at the same places of two nodes."""
@@ -202,9 +206,26 @@ def _value_pairs(old: Side, new: Side, inputs: Pairs) -> dict[int, int]:
     return {before[one]: after[other] for one, other in inputs if one in before and other in after}
 
 
+def _across_writes(matching: Matching) -> frozenset[int]:
+    """The new numbers of the nodes that have other nodes that may write before them than they had."""
+    old, new = matching.old.nodes, matching.new.nodes
+    pairs = matching.pairs()
+    writers = [pair for pair in pairs if writes_inside(new[pair[1]]) or writes_inside(old[pair[0]])]
+    if not writers:
+        return frozenset()
+    before, after = sorted(one for one, _ in writers), sorted(other for _, other in writers)
+    return frozenset(
+        other for one, other in pairs if bisect_left(before, one) != bisect_left(after, other)
+    ) | _moved_among(writers)
+
+
 def _moved(matching: Matching) -> frozenset[int]:
     """The new numbers of the fewest nodes without which the old and the new order agree."""
-    pairs = matching.pairs()
+    return _moved_among(matching.pairs())
+
+
+def _moved_among(pairs: Sequence[tuple[int, int]]) -> frozenset[int]:
+    """As `_moved`, of some pairs of nodes, in the new order."""
     tails: list[int] = []
     last: list[int] = []
     before: list[int] = []

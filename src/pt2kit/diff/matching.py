@@ -9,7 +9,7 @@ From certain to likely; each step looks only at nodes that no earlier one has ma
    kind that two matched nodes have; first those that do the same in the same module, then with other constants, then
    in another module;
 4. nodes that are several of their kind (steps 1 and 2), last ones first: what two matched nodes use at one place, and
-   those whose users nothing is known of, in order;
+   those whose users nothing is known of, in order; and nodes that do the same with the same values, in order;
 5. in each module, nodes with one operator, in order;
 6. one operator in the place of another: same arguments, same users.
 """
@@ -82,6 +82,7 @@ def match(old: Side, new: Side, inputs: Mapping[int, int]) -> Matching:
         _neighbours(found, alike)
     _several(found, lambda side, node: (side.up[node], side.down[node]))
     _several(found, lambda side, node: (True, side.up[node]))
+    _by_arguments(found)
     _several(found, lambda side, node: (False, side.down[node]))
     _neighbours(found, _same_operator_and_module)
     _by_module(found)
@@ -127,6 +128,20 @@ def _several(found: Matching, key: Callable[[Side, int], Hashable]) -> None:
         others = [node for node in after[number] if found.to_old[node] == UNMATCHED]
         for one, two in zip(nodes, others, strict=True):
             found.match(one, two)
+
+
+def _by_arguments(found: Matching) -> None:
+    """Match, in order, the unmatched nodes that do the same with values that correspond; users come after them."""
+    left, right = found.unmatched()
+    places = _grouped(reversed(right), lambda node: (found.new.keys[node], _used(found.new, node, lambda value: value)))
+    for node in left:
+        others = places.get((found.old.keys[node], _used(found.old, node, found.new_value)))
+        if others:
+            found.match(node, others.pop())
+
+
+def _used(side: Side, node: int, value: Callable[[int], int | None]) -> tuple[int | None, ...]:
+    return tuple(value(one) for _, slots in side.facts.inputs[node] for one in slots)
 
 
 def _has_matched_users(side: Side, node: int, matched: list[int]) -> bool:

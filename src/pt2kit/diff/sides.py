@@ -26,6 +26,10 @@ _CONSTANT: Final = frozenset(
 """The arms that hold constants alone."""
 
 
+_NO_MODULE: Final = "_empty_nn_module_stack_from_metadata_hook"
+"""The path that torch gives nodes which it made itself, outside every module."""
+
+
 class Interner:
     """Gives equal things one number, and different things different ones."""
 
@@ -149,7 +153,7 @@ class ModuleNames:
         text = node.metadata.get("nn_module_stack", "")
         found = self._stacks.get(text)
         if found is None:
-            entries = lenient(parse_module_stack, text)
+            entries = [entry for entry in lenient(parse_module_stack, text) or () if entry.path != _NO_MODULE]
             found = self._stacks[text] = module_fqn(entries[-1].path) if entries else ""
         return found
 

@@ -80,9 +80,8 @@ def compare_payloads(
             yield Change("added", area, model, name, details=_described(payload, False))
             continue
         details = list(_details(old[name], payload))
-        before, after = shared_old.get(name, ()), shared_new.get(name, ())
-        if before != after:
-            details.append(Detail("shares memory with", list(before), list(after)))
+        if shared_old.get(name) != shared_new.get(name):
+            details.append(Detail("shares memory with", shared_old.get(name), shared_new.get(name)))
         if values:
             details += _values(old[name], payload)
             done += payload.nbytes
@@ -112,26 +111,35 @@ def _dtype_text(dtype: Any) -> str:
     return DTYPES[dtype].name if dtype in DTYPES else str(dtype)
 
 
-def _shared(payloads: Mapping[str, AnyView]) -> dict[str, tuple[str, ...]]:
-    """Name -> the other names of dense tensors with bytes of the same storage between their first and last one."""
+def _shared(payloads: Mapping[str, AnyView]) -> dict[str, dict[str, int]]:
+    """Name -> the tensors that overlap with it, each with the distance of its first byte; only names that have any.
+
+    Tensors overlap if the spans from their first to their last byte do, directly or by others between them.
+    """
     by_storage: dict[Any, list[tuple[int, int, str]]] = defaultdict(list)
     for name, payload in payloads.items():
         if isinstance(payload, TensorView) and payload.numel:
-            steps = zip(payload.sizes, payload.strides, strict=True)
-            length = sum((size - 1) * stride for size, stride in steps) + 1
-            by_storage[payload.storage].append((payload.storage_offset, payload.storage_offset + length, name))
-    found: dict[str, tuple[str, ...]] = {}
+            start = payload.storage_offset * payload.itemsize
+            by_storage[payload.storage].append((start, start + _span_length(payload), name))
+    found: dict[str, dict[str, int]] = {}
     for spans in by_storage.values():
-        groups: list[list[str]] = []
+        groups: list[dict[str, int]] = []
         reached = 0
         for start, end, name in sorted(spans):
             if start >= reached:
-                groups.append([])
-            groups[-1].append(name)
+                groups.append({})
+            groups[-1][name] = start
             reached = max(reached, end)
         for group in groups:
-            found |= {name: tuple(sorted(set(group) - {name})) for name in group if len(group) > 1}
+            for name in group if len(group) > 1 else ():
+                found[name] = {other: group[other] - group[name] for other in sorted(group) if other != name}
     return found
+
+
+def _span_length(view: TensorView) -> int:
+    """The bytes from a tensor's first to its last, of one that has elements."""
+    last = sum((size - 1) * stride for size, stride in zip(view.sizes, view.strides, strict=True))
+    return (last + 1) * view.itemsize
 
 
 def _values(old: AnyView, new: AnyView) -> Iterator[Detail]:
@@ -185,9 +193,8 @@ def _same_bytes(old: TensorView, new: TensorView, before: memoryview, after: mem
 def _span(view: TensorView, data: memoryview) -> memoryview:
     if not view.numel:
         return data[:0]
-    length = sum((size - 1) * stride for size, stride in zip(view.sizes, view.strides, strict=True)) + 1
     start = view.storage_offset * view.itemsize
-    return data[start : start + length * view.itemsize]
+    return data[start : start + _span_length(view)]
 
 
 def _difference(old: TensorView, new: TensorView, before: memoryview, after: memoryview) -> ValueDifference | None:

@@ -108,23 +108,36 @@ def downgrade(tree: Tree, ledger: Ledger) -> Tree:
     path: Path = ("graph_module", "graph")
     held = {kind: _tensors(signature[table], graph, ledger) for kind, table, _ in _KINDS}
     held["buffers"] |= _constants(graph, path, ledger)
+    metadata = {key: text for key, text in ledger.graph_metadata.items() if key != NAME}
+    draft = {
+        "name": ledger.graph_metadata.get(NAME, ""),
+        "graph": inner.graph({**graph, "inputs": users}, path, names),
+        "metadata": metadata,
+        **held,
+    }
+    said = _beyond_graph(tree, draft, names)
+    return {**draft, "metadata": {**metadata, PROGRAM: json.dumps(said)} if said else metadata}
+
+
+def _beyond_graph(tree: Tree, draft: Tree, names: Mapping[str, str]) -> dict[str, Any]:
+    """What the program says that an upgrade of the draft would not make up the same."""
+    module = tree["graph_module"]
+    signature = module["signature"]
+    chosen = {target: name for name, target in names.items()}
+    made_up = _value_names(draft, {})
+    results = len(signature["user_outputs"])
     said = {
         **{key: tree[key] for key in _KEPT},
-        "names": {target: name for name, target in names.items()},
-        "constants": list(graph["constants"]),
+        "names": {t: name for t, name in chosen.items() if name != made_up.get(t, t)},
+        "constants": list(module["graph"]["constants"]),
         "buffers_to_mutate": signature["buffers_to_mutate"],
         "backward_signature": signature["backward_signature"],
         "call_spec": module["call_spec"],
         "module_call_graph": module["module_call_graph"],
         "hints": _hints(tree),
     }
-    metadata = {key: text for key, text in ledger.graph_metadata.items() if key != NAME}
-    return {
-        "name": ledger.graph_metadata.get(NAME, ""),
-        "graph": inner.graph({**graph, "inputs": users}, path, names),
-        "metadata": {**metadata, PROGRAM: json.dumps(said)},
-        **held,
-    }
+    usual = {"opset_version": _OPSET, "call_spec": _call_spec(len(signature["user_inputs"]), results)}
+    return {key: value for key, value in said.items() if value and value != usual.get(key)}
 
 
 def _said(metadata: Mapping[str, str], ledger: Ledger) -> dict[str, Any]:

@@ -294,7 +294,7 @@ def test_missing_things() -> None:
         node(tree, RELU)["target"] = "torch.ops.my_ops.relu.default"
         node(tree, LINEAR)["target"] = "torch.ops.aten.liner.default"
         call_ = tree["graph_module"]["module_call_graph"][0]["signature"]
-        call_["out_spec"] = '[1, {"type": "my.Box", "context": "null", "children_spec": [%s]}]' % LEAF
+        call_["out_spec"] = f'[1, {{"type": "my.Box", "context": "null", "children_spec": [{LEAF}]}}]'
         graph(tree)["custom_obj_values"]["obj"] = {"name": "obj", "class_fqn": "__torch__.torch.classes.my.Thing"}
 
     LEAF = '{"type": null, "context": null, "children_spec": []}'

@@ -63,11 +63,16 @@ def check_sizes(scope: Scope) -> None:
             check(call, result, metas, where)
         except KeyError:
             continue  # An argument that is not there is reported when the call is built.
-        created = node.target.split(".")[3] in _CREATORS or node.target in _REPEATS
-        if created and node.outputs and node.outputs[0].as_tensor is not UNSET:
-            needed = _static_bytes(metas[node.outputs[0].as_tensor.name])
-            if needed > MAX_CREATED_BYTES:
-                raise LimitError(f"{where}: expected at most {MAX_CREATED_BYTES} bytes to be created, got {needed}")
+        if node.target.split(".")[3] in _CREATORS or node.target in _REPEATS:
+            _check_created(node, metas, where)
+
+
+def _check_created(node: schema.Node, metas: Mapping[str, schema.TensorMeta], where: str) -> None:
+    tensor = node.outputs[0].as_tensor if node.outputs else UNSET
+    meta = None if tensor is UNSET else metas.get(tensor.name)
+    needed = 0 if meta is None else _static_bytes(meta)
+    if needed > MAX_CREATED_BYTES:
+        raise LimitError(f"{where}: expected at most {MAX_CREATED_BYTES} bytes to be created, got {needed}")
 
 
 def _static_bytes(meta: schema.TensorMeta) -> int:
