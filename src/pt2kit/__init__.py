@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from pt2kit.bridge.load import load as load
     from pt2kit.bridge.save import save as save
     from pt2kit.bridge.save import serialize as serialize
+    from pt2kit.canonical import canonicalize as canonicalize
+    from pt2kit.diffs import Diff as Diff
+    from pt2kit.diffs import diff as diff
+    from pt2kit.digests import Digest as Digest
+    from pt2kit.digests import digest as digest
     from pt2kit.errors import Problem as Problem
     from pt2kit.errors import Pt2Error as Pt2Error
     from pt2kit.package import Package as Package
@@ -41,16 +46,26 @@ _PUBLIC = MappingProxyType(
         "load": ("bridge.load", "load"),
         "serialize": ("bridge.save", "serialize"),
         "deserialize": ("bridge.load", "deserialize"),
+        "canonicalize": ("canonical", "canonicalize"),
+        "digest": ("digests", "digest"),
+        "Digest": ("digests", "Digest"),
+        "diff": ("diffs", "diff"),
+        "Diff": ("diffs", "Diff"),
     }
 )
 _ROOMS = frozenset(
     [
         "archive",
         "bridge",
-        "check",
+        "canonical",
+        "checks",
         "codec",
+        "diffs",
+        "digests",
         "errors",
         "graph",
+        "idl",
+        "migrate",
         "package",
         "schema",
         "signature",
@@ -63,13 +78,18 @@ _ROOMS = frozenset(
 )
 
 __all__ = [
+    "Diff",
+    "Digest",
     "ExportGraphSignature",
     "Package",
     "Problem",
     "Pt2Error",
     "TensorView",
     "__version__",
+    "canonicalize",
     "deserialize",
+    "diff",
+    "digest",
     "load",
     "open",
     "save",

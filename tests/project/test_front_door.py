@@ -10,9 +10,9 @@ import pytest
 
 import pt2kit
 
-FUNCTIONS = {"open", "write", "save", "load", "serialize", "deserialize"}
+FUNCTIONS = {"open", "write", "save", "load", "serialize", "deserialize", "canonicalize", "digest", "diff"}
 """Verbs, in pairs: open/write a file, save/load a live program, the same in memory."""
-CLASSES = {"Package", "TensorView", "ExportGraphSignature", "Problem", "Pt2Error"}
+CLASSES = {"Diff", "Digest", "Package", "TensorView", "ExportGraphSignature", "Problem", "Pt2Error"}
 """What the functions give and raise."""
 NEED_TORCH = {"save", "load", "serialize", "deserialize"}
 HEAVY = ("torch", "numpy", "rich", "msgspec", "click", "fsspec", "ml_dtypes")
@@ -44,7 +44,7 @@ def test_names_are_named_by_their_kind() -> None:
 
 def test_rooms_can_be_reached() -> None:
     """`pt2kit.schema` works without importing it by name, and `dir` lists it."""
-    for room in ("archive", "check", "codec", "errors", "graph", "package", "schema", "signature", "symbols", "text"):
+    for room in ("archive", "checks", "codec", "errors", "graph", "package", "schema", "signature", "symbols", "text"):
         assert inspect.ismodule(getattr(pt2kit, room))
         assert room in dir(pt2kit)
     assert set(pt2kit.__all__) <= set(dir(pt2kit))
@@ -68,7 +68,7 @@ sys.exit(f"imported {{heavy + rooms}}" if heavy + rooms else 0)
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("ask", ["open", "Package", "write", "schema", "check"])
+@pytest.mark.parametrize("ask", ["open", "Package", "write", "schema", "checks"])
 def test_looking_imports_no_torch(ask: str) -> None:
     """The names that read files import neither torch nor numpy."""
     code = (

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 SRC = Path(__file__).parents[2] / "src" / "pt2kit"
-ROOMS = {"A": "archive", "J": "codec", "P": "tensors", "G": "graph", "S": "signature", "X": "check"}
+ROOMS = {"A": "archive", "J": "codec", "P": "tensors", "G": "graph", "S": "signature", "X": "checks"}
 """Letter -> the room whose rules have it."""
 QUOTED = re.compile(r'"([A-Z])([0-9]{1,2})"')
 LISTED = re.compile(r"(?:^|[ ·,])([A-Z])([0-9]{1,2})(?= )", re.MULTILINE)

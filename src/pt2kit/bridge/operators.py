@@ -6,6 +6,7 @@ know creates nothing. Functions and higher-order operators come from closed tabl
 
 from __future__ import annotations
 
+import inspect
 import keyword
 import re
 from collections.abc import Callable, Mapping
@@ -68,6 +69,7 @@ class Operator:
         required: names of the parameters without default.
         returns: the kind of each result ("Tensor", "List[Tensor]", …); empty for kinds without a schema.
         schema: `torch.FunctionSchema`; None for kinds without one.
+        counts: how many arguments a function over numbers takes, at least and at most.
     """
 
     text: str
@@ -77,6 +79,7 @@ class Operator:
     required: frozenset[str] = frozenset()
     returns: tuple[str, ...] = ()
     schema: Any = None
+    counts: tuple[int, int] = (0, 0)
 
 
 def resolve_all(places: Mapping[str, str]) -> tuple[dict[str, Operator], dict[str, str]]:
@@ -118,7 +121,7 @@ def resolve(text: str, where: str = "") -> Operator | None:
     """
     place = where or "target"
     if text in SYMBOLIC:
-        return Operator(text, SYMBOLIC[text], "symbolic")
+        return Operator(text, SYMBOLIC[text], "symbolic", counts=_counts(SYMBOLIC[text]))
     if text in FUNCTIONS:
         return Operator(text, FUNCTIONS[text], "function")
     if text.startswith("#"):
@@ -136,6 +139,13 @@ def resolve(text: str, where: str = "") -> Operator | None:
         f"{place}: expected an operator (torch.ops.<namespace>.<name>.<overload>) or a function over numbers, "
         f"got {text[:80]!r}, which a file may not call"
     )
+
+
+def _counts(function: Callable[..., Any]) -> tuple[int, int]:
+    """How many arguments a function takes by place."""
+    parameters = inspect.signature(function).parameters.values()
+    required = sum(parameter.default is inspect.Parameter.empty for parameter in parameters)
+    return required, len(parameters)
 
 
 def _dispatched(text: str, match: re.Match[str], place: str) -> Operator | None:

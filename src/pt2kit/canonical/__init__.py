@@ -1,6 +1,6 @@
 """Program -> the same program in the format's normal form, whatever its nodes' order and its values' names were.
 
-- `canonicalize`: the normal form of a program.
+- `canonicalize`: the normal form of a program; `normal_form`, `Keep`: of one graph, with the order of its nodes.
 - `encode_value`, `encode_graph_value`, `graph_digest`, `subgraph_digest`: bytes and hashes that are the same wherever
   they are made.
 - `sort_inputs`: where the inputs of a graph go.
@@ -14,14 +14,16 @@
 
 from pt2kit.canonical.effects import writes, writes_inside
 from pt2kit.canonical.encoding import encode_value
-from pt2kit.canonical.form import encode_graph_value, graph_digest, subgraph_digest
+from pt2kit.canonical.form import Keep, encode_graph_value, graph_digest, normal_form, subgraph_digest
 from pt2kit.canonical.program import canonicalize, sort_inputs
 
 __all__ = [
+    "Keep",
     "canonicalize",
     "encode_graph_value",
     "encode_value",
     "graph_digest",
+    "normal_form",
     "sort_inputs",
     "subgraph_digest",
     "writes",

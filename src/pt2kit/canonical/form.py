@@ -51,11 +51,13 @@ class Form(NamedTuple):
     Args:
         graph: the graph; what is known of values is shared with the original.
         names: old name -> new name, of the graph's own values.
+        order: the stored numbers of its nodes, in normal order.
         writes: whether a node in it may write.
     """
 
     graph: Graph
     names: Names
+    order: tuple[int, ...]
     writes: bool
 
 
@@ -98,7 +100,7 @@ def normal_form(
         is_single_tensor_return=graph.is_single_tensor_return,
         **_tables(facts, names),
     )
-    return Form(form, names, any(writing))
+    return Form(form, names, tuple(order), any(writing))
 
 
 def check_free(found: frozenset[str], names: Names, what: str) -> None:

@@ -42,7 +42,7 @@ def to_cpu_operator(graph: Graph, path: Path, ledger: Ledger) -> Graph:
     for index, node in enumerate(graph["nodes"]):
         dropped = [output["as_tensor"]["name"] for output in node["outputs"][_KEPT:] if "as_tensor" in output]
         on_cpu = node["target"] == FLASH and _device(node, graph) == "cpu"
-        if on_cpu and len(node["outputs"]) == _KEPT + len(dropped) and used.isdisjoint(dropped):
+        if on_cpu and len(node["outputs"][_KEPT:]) == len(dropped) and used.isdisjoint(dropped):
             for name in dropped:
                 values.pop(name, None)
             inputs = [named for named in node["inputs"] if named["name"] != "return_debug_mask"]

@@ -128,7 +128,7 @@ def _beyond_graph(tree: Tree, draft: Tree, names: Mapping[str, str]) -> dict[str
     results = len(signature["user_outputs"])
     said = {
         **{key: tree[key] for key in _KEPT},
-        "names": {t: name for t, name in chosen.items() if name != made_up.get(t, t)},
+        "names": {} if all(name == made_up.get(t, t) for t, name in chosen.items()) else chosen,
         "constants": list(module["graph"]["constants"]),
         "buffers_to_mutate": signature["buffers_to_mutate"],
         "backward_signature": signature["backward_signature"],
@@ -247,6 +247,8 @@ def _constants(graph: Tree, path: Path, ledger: Ledger) -> dict[str, Any]:
     """The constants inside a graph as buffers of its module."""
     found: dict[str, Any] = {}
     for name, text in graph["constants"].items():
+        if not text:
+            continue  # its bytes were not given, which the step to schema 1 noted
         place = ledger.place((*path, "constants", name))
         value = read_payload(decode_bytes(text, place), place)
         if not isinstance(value, PickledTensor) or unfit(value):

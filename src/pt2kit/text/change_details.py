@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import Any, Final
 
 from pt2kit import codec
-from pt2kit.diff import Change, Detail, ValueDifference
+from pt2kit.diffs import Change, Detail, ValueDifference
 from pt2kit.schema import Argument, ConstantValue, Device, RangeConstraint, ScalarType, SymFloat, SymInt, TensorMeta
 from pt2kit.text.arguments import argument_text
 from pt2kit.text.names import dotted, printable

@@ -1,9 +1,9 @@
 """The differences of two files -> readable text: a summary first, then what differs, with what stands around it.
 
     model.pt2 -> new.pt2: 2 differences
-      nodes        1 modified, 1 added (of 2,678), in layers.5.mlp
+      nodes          1 modified, 1 added (of 2,678), in layers.5.mlp
     nodes
-      @@ layers.5.mlp: old nodes 402 to 405, new nodes 402 to 406
+      @ layers.5.mlp: old 402 to 405 of 2,677, new 402 to 406 of 2,678
           %linear_37: f32[s77, 256] = aten.linear.default(input=%mul_36, …)
         ~ %silu_5: f32[s77, 256] = aten.relu.default(self=%linear_37)
             target: aten.silu.default -> aten.relu.default
@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from pt2kit.diff import Change, Diff, GraphPair, ModelPair
+from pt2kit.diffs import Change, Diff, GraphPair, ModelPair
 from pt2kit.text.change_details import change_lines, differences_text, kind_of
 from pt2kit.text.names import dotted, printable
 from pt2kit.text.program import node_line
@@ -79,7 +79,7 @@ def diff_lines(diff: Diff, *, full: bool = False) -> Iterator[str]:
         several = len(diff.models) > 1 and model
         if several:
             yield f"{printable(model)}"
-        yield from (f"  {title:<13}{text}" for title, text in summary(diff, model))
+        yield from (f"  {title:<15}{text}" for title, text in summary(diff, model))
     for model in models_of(diff):
         for section in sections(diff, model, full=full):
             yield f"{section.title} of {printable(model)}" if len(diff.models) > 1 and model else section.title
@@ -283,7 +283,7 @@ def _hunk_title(graph: GraphPair, rows: list[Row], chosen: dict[Row, Change]) ->
         for name, held, place in (("old", graph.old, 0), ("new", graph.new, 1))
         if (found := [number for row in rows if (number := row[place]) is not None])
     ]
-    return f"@ {where}: {', '.join(numbers)}"
+    return f"{where}: {', '.join(numbers)}"
 
 
 def _row_lines(

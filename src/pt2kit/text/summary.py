@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pt2kit.archive import names
-from pt2kit.check import safety_findings
+from pt2kit.checks import safety_findings
 from pt2kit.errors import Problem, Pt2Error
 from pt2kit.graph import is_custom, operator_namespace, walk
 from pt2kit.package import Package, Payload

@@ -69,6 +69,10 @@ def adapt_named_tuples(program: schema.ExportedProgram) -> Adapted:
     }
     if not changed:
         return Adapted(program)
+    for position, entry in enumerate(module.module_call_graph):
+        for text in (entry.signature.in_spec, entry.signature.out_spec) if entry.signature else ():
+            place = f"{WHERE}.module_call_graph[{position}].signature"
+            treespec.validate(treespec.parse(text, place), place, stored)
     entries = [_entry(entry, stored, changed) for entry in module.module_call_graph]
     call = module.module_call_graph[0].signature
     inputs = _rewrite(treespec.parse(call.in_spec), stored, changed)[1]  # type: ignore[union-attr]

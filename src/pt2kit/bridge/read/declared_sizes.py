@@ -43,15 +43,9 @@ def check_sizes(scope: Scope) -> None:
 
     Raises:
         GraphError: a call and the declared sizes contradict each other.
-        LimitError: a value that is larger than the stated limits.
+        LimitError: a call creates more than `MAX_CREATED_BYTES` out of numbers.
     """
     metas = scope.graph.tensor_values
-    for name, meta in metas.items():
-        needed = _static_bytes(meta)
-        if needed > MAX_STATIC_BYTES:
-            raise LimitError(
-                f"{scope.where}.tensor_values.{name}: expected at most {MAX_STATIC_BYTES} bytes, got {needed}"
-            )
     for number, node in enumerate(scope.graph.nodes):
         check = _CHECKS.get(node.target)
         if check is None:
@@ -65,6 +59,17 @@ def check_sizes(scope: Scope) -> None:
             continue  # An argument that is not there is reported when the call is built.
         if node.target.split(".")[3] in _CREATORS or node.target in _REPEATS:
             _check_created(node, metas, where)
+
+
+def check_extent(meta: schema.TensorMeta, where: str) -> None:
+    """Refuse a value that no device could hold.
+
+    Raises:
+        LimitError: it has no symbols, and needs more than `MAX_STATIC_BYTES`.
+    """
+    needed = _static_bytes(meta)
+    if needed > MAX_STATIC_BYTES:
+        raise LimitError(f"{where}: expected at most {MAX_STATIC_BYTES} bytes, got {needed}")
 
 
 def _check_created(node: schema.Node, metas: Mapping[str, schema.TensorMeta], where: str) -> None:

@@ -44,8 +44,8 @@ class Devices:
         if key not in self._known:
             try:
                 stored = to_device(device)
-            except UnsupportedError as error:
-                raise UnsupportedError(f"{where}: {error}") from error
+            except (UnsupportedError, ValueError, OverflowError) as error:
+                raise UnsupportedError(f"{where}: expected a device that torch knows, got: {error}") from error
             self._known[key] = self.move(stored)
         return self._known[key]
 

@@ -8,9 +8,8 @@ from typing import Final
 
 import torch
 
-from pt2kit import schema
 from pt2kit.errors import OperatorError, SchemaError, UnsupportedError
-from pt2kit.graph import graphs
+from pt2kit.graph import Scope
 
 SHOWN: Final = 20
 _SCRIPT_CLASS: Final = re.compile(r"__torch__\.torch\.classes\.(\w+)\.(\w+)", re.ASCII)
@@ -43,9 +42,9 @@ def raise_missing(operators: Mapping[str, str], types: Iterable[str], classes: I
     raise error(f"{len(texts)} thing(s) that the program needs are not known here: {listed}{more}. {advice}")
 
 
-def missing_classes(program: schema.ExportedProgram) -> Iterator[str]:
-    """The script classes of the program's custom objects that nothing has registered."""
-    for scope in graphs(program):
+def missing_classes(scopes: Iterable[Scope]) -> Iterator[str]:
+    """The script classes of the custom objects in a program's graphs that nothing has registered."""
+    for scope in scopes:
         for custom in scope.graph.custom_obj_values.values():
             match = _SCRIPT_CLASS.fullmatch(custom.class_fqn)
             if match and not _is_registered(*match.groups()):

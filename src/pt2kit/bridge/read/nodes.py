@@ -47,6 +47,9 @@ def read_node(node: schema.Node, number: int, scope: Scope) -> None:
         _check_outputs(node.outputs, operator, scope)
     elif operator.kind == "symbolic":
         args, kwargs = tuple(read_argument(named.arg, scope) for named in node.inputs), {}
+        least, most = operator.counts
+        if not least <= len(args) <= most:
+            raise OperatorError(f"{scope.place}: expected {least} to {most} arguments, got {len(args)}")
     else:
         args, kwargs = _without_schema(node.inputs, scope)
     meta = scope.shared.metadata.read(node.metadata)

@@ -13,6 +13,8 @@ from typing import Any, Final
 
 import torch
 from torch._functorch import predispatch
+from torch.amp import autocast_mode
+from torch.fx.experimental.symbolic_shapes import cast_symbool_to_symint_guardless
 
 from pt2kit.bridge.targets import PLAIN_FUNCTIONS
 
@@ -123,11 +125,9 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
     {
         **{f"torch._functorch.predispatch.{name}": vars(predispatch)[name] for name in sorted(_PREDISPATCH)},
         "torch._C._set_grad_enabled": torch._C._set_grad_enabled,
-        "torch.amp.autocast_mode._enter_autocast": torch.amp.autocast_mode._enter_autocast,
-        "torch.amp.autocast_mode._exit_autocast": torch.amp.autocast_mode._exit_autocast,
-        "torch.fx.experimental.symbolic_shapes.cast_symbool_to_symint_guardless": (
-            torch.fx.experimental.symbolic_shapes.cast_symbool_to_symint_guardless
-        ),
+        "torch.amp.autocast_mode._enter_autocast": autocast_mode._enter_autocast,
+        "torch.amp.autocast_mode._exit_autocast": autocast_mode._exit_autocast,
+        "torch.fx.experimental.symbolic_shapes.cast_symbool_to_symint_guardless": cast_symbool_to_symint_guardless,
     }
 )
 """Target -> other functions of torch that export puts into graphs it has not finished (vmap, jvp, autocast regions).

@@ -7,7 +7,7 @@ then the payloads are opened, the graph is built over them, and torch checks the
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -37,7 +37,7 @@ from pt2kit.bridge.read.uninitialised import check_initialised
 from pt2kit.bridge.read.values import Values
 from pt2kit.bridge.scalars import LAYOUTS
 from pt2kit.errors import GraphError, JsonError, SchemaError, UnsupportedError
-from pt2kit.graph import graphs, leaves, node_label
+from pt2kit.graph import Scope, graphs, leaves, node_label
 
 WHERE: Final = "$.graph_module"
 _LOG: Final = logging.getLogger(__name__)
@@ -106,9 +106,10 @@ def build_program(program: schema.ExportedProgram, devices: Devices, open_payloa
     verifiers = [_verifier(name) for name in program.verifiers]
     guards = check_guards(program.guards_code)
     specs = TreeSpecs({name: tuple(given.field_names) for name, given in module.treespec_namedtuple_fields.items()})
-    operators, missing = resolve_all(_targets(program))
-    raise_missing(missing, specs.missing(parsed), missing_classes(program))
-    for scope in graphs(program):
+    scopes = list(graphs(program))
+    operators, missing = resolve_all(_targets(scopes))
+    raise_missing(missing, specs.missing(parsed), missing_classes(scopes))
+    for scope in scopes:
         check_printing(scope)
         check_initialised(scope, operators)
         check_sizes(scope)
@@ -150,10 +151,10 @@ def _verifier(name: str) -> type[verifier.Verifier]:
     return found
 
 
-def _targets(program: schema.ExportedProgram) -> dict[str, str]:
+def _targets(scopes: Sequence[Scope]) -> dict[str, str]:
     """Every operator that the program names, as a call or as an argument -> where it does first."""
     places: dict[str, str] = {}
-    for graph in graphs(program):
+    for graph in scopes:
         for number, node in enumerate(graph.graph.nodes):
             if node.target in places and node.target.startswith("torch.ops.aten."):
                 continue

@@ -16,6 +16,7 @@ from msgspec import UNSET
 from torch._subclasses.fake_tensor import FakeTensor
 
 from pt2kit import schema
+from pt2kit.bridge.read.declared_sizes import check_extent
 from pt2kit.bridge.read.devices import Devices
 from pt2kit.bridge.read.shapes import Shapes
 from pt2kit.bridge.scalars import DTYPES, LAYOUTS
@@ -73,6 +74,7 @@ class Values:
         Raises:
             GraphError: numbers that no tensor has.
             UnsupportedError: a layout or device that cannot be faked.
+        LimitError: more bytes than any device has.
             ExpressionError: a size that cannot be read.
         """
         if meta.layout is not schema.Layout.Strided:
@@ -107,6 +109,7 @@ class Values:
         sizes = self._numbers(meta.sizes, f"{where}: sizes")
         strides = self._numbers(meta.strides, f"{where}: strides")
         (offset,) = self._numbers([meta.storage_offset], f"{where}: storage_offset")
+        check_extent(meta, where)
         device = self._devices.find(meta.device, where)
         try:
             elem = torch.empty_strided(sizes, strides, dtype=dtype, device=_META)

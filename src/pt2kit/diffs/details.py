@@ -1,0 +1,194 @@
+"""Two nodes, inputs or values that correspond -> the properties in which they differ, names of values left aside."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from msgspec import UNSET
+from msgspec.structs import asdict
+
+from pt2kit import codec, schema
+from pt2kit.canonical.values import rename
+from pt2kit.diffs.changes import Detail
+from pt2kit.diffs.matching import Matching
+from pt2kit.graph import arguments, tables
+from pt2kit.graph.arguments import graph_arguments
+
+_SYMBOL: Final = re.compile(r"[A-Za-z_]\w*")
+_GONE: Final = "\0gone"
+"""What stands for an old value that corresponds to no new one; no file has such a name."""
+
+
+class Names:
+    """Old names -> new names, of values and symbols.
+
+    Args:
+        matching: the nodes that correspond.
+        symbols: old symbol -> new symbol.
+    """
+
+    def __init__(self, matching: Matching, symbols: Mapping[str, str]) -> None:
+        self.symbols = symbols
+        old, new = matching.old.facts, matching.new.facts
+        self.values = dict.fromkeys(old.names, _GONE)
+        self.values |= {old.names[one]: new.names[other] for one, other in matching.values.items()}
+
+    def expression(self, text: str) -> str:
+        """An expression with the new names of its symbols."""
+        if not self.symbols:
+            return text
+        return _SYMBOL.sub(lambda found: self.symbols.get(found[0], found[0]), text)
+
+    def same_argument(self, old: schema.Argument, new: schema.Argument) -> bool:
+        """Whether two arguments are the same, values by what they correspond to and subgraphs left aside."""
+        blank = schema.GraphArgument("", schema.Graph([], [], [], {}, {}, {}))
+        held = iter([blank] * len(graph_arguments(old)))
+        other = iter([blank] * len(graph_arguments(new)))
+        return codec.encode(rename(old, self.values, held)) == codec.encode(rename(new, {}, other))
+
+
+def symbol_names(old: schema.Graph, new: schema.Graph, pairs: list[tuple[int, int]]) -> dict[str, str]:
+    """Old symbol -> new symbol, as the sizes of inputs that correspond show them; only those whose name changed.
+
+    Args:
+        old, new: the root graphs.
+        pairs: the positions of inputs that correspond.
+    """
+    found: dict[str, str] = {}
+    taken: set[str] = set()
+    for before, after in pairs:
+        for one, other in zip(_sizes(old, before), _sizes(new, after), strict=False):
+            first, second = _lone_symbol(one), _lone_symbol(other)
+            if first and second and first not in found and second not in taken:
+                found[first] = second
+                taken.add(second)
+    return {one: other for one, other in found.items() if one != other}
+
+
+def _sizes(graph: schema.Graph, position: int) -> list[schema.SymInt]:
+    tensor = graph.inputs[position].as_tensor
+    meta = graph.tensor_values.get(tensor.name) if tensor is not UNSET else None
+    return meta.sizes if meta else []
+
+
+def _lone_symbol(size: schema.SymInt) -> str:
+    """The name of a size that is one symbol, in either dialect."""
+    text = "" if size.as_expr is UNSET else size.as_expr.expr_str
+    found = re.fullmatch(r"(?:Symbol\('(\w+)'[^()]*\))|([A-Za-z_]\w*)", text)
+    return (found[1] or found[2]) if found else ""
+
+
+def node_details(matching: Matching, old: int, new: int, names: Names, *, metadata: bool) -> Iterator[Detail]:
+    """Iterate the properties in which two nodes that correspond differ; their subgraphs are left aside."""
+    before, after = matching.old.nodes[old], matching.new.nodes[new]
+    if before.target != after.target:
+        yield Detail("target", before.target, after.target)
+    yield from _arguments(matching, old, new, names)
+    if before.is_hop_single_tensor_return != after.is_hop_single_tensor_return:
+        yield Detail("single tensor return", before.is_hop_single_tensor_return, after.is_hop_single_tensor_return)
+    if [output.type for output in before.outputs] != [output.type for output in after.outputs] or len(
+        matching.old.facts.results[old]
+    ) != len(matching.new.facts.results[new]):
+        yield Detail("results", before.outputs, after.outputs)
+    yield from _results(matching, old, new, names)
+    if metadata:
+        for key in sorted(before.metadata.keys() | after.metadata.keys()):
+            if before.metadata.get(key) != after.metadata.get(key):
+                yield Detail(f"metadata {key}", before.metadata.get(key), after.metadata.get(key))
+
+
+def _arguments(matching: Matching, old: int, new: int, names: Names) -> Iterator[Detail]:
+    before, after = matching.old.nodes[old].inputs, matching.new.nodes[new].inputs
+    if matching.old.keys[old] == matching.new.keys[new] and _same_values(matching, old, new):
+        for one, other in zip(before, after, strict=True):
+            if one.kind != other.kind:
+                yield Detail(f"kind of argument {one.name}", one.kind, other.kind)
+        return
+    labels_old, labels_new = argument_labels(before), argument_labels(after)
+    for label in dict.fromkeys((*labels_new, *labels_old)):
+        first, second = labels_old.get(label), labels_new.get(label)
+        if first is None or second is None or not names.same_argument(first.arg, second.arg):
+            yield Detail(f"argument {label}", first and first.arg, second and second.arg)
+        elif first.kind != second.kind:
+            yield Detail(f"kind of argument {label}", first.kind, second.kind)
+
+
+def _same_values(matching: Matching, old: int, new: int) -> bool:
+    """Whether all arguments use values that correspond; what lies outside of the graphs is not looked at."""
+    before, after = matching.old.facts.inputs[old], matching.new.facts.inputs[new]
+    outside = any(named.arg.as_custom_obj is not UNSET for named in matching.old.nodes[old].inputs)
+    return not outside and all(
+        tuple(map(matching.new_value, slots)) == others for (_, slots), (_, others) in zip(before, after, strict=True)
+    )
+
+
+def argument_labels(inputs: list[schema.NamedArgument]) -> dict[str, schema.NamedArgument]:
+    """Arguments by what they are called: their name, or their position where they have none or share it."""
+    found: dict[str, schema.NamedArgument] = {}
+    for position, named in enumerate(inputs):
+        found[named.name if named.name and named.name not in found else str(position)] = named
+    return found
+
+
+def _results(matching: Matching, old: int, new: int, names: Names) -> Iterator[Detail]:
+    before, after = matching.old.facts, matching.new.facts
+    pairs = list(zip(before.results[old], after.results[new], strict=False))
+    for place, (one, other) in enumerate(pairs):
+        label = "result" if len(pairs) == 1 else f"result {place}"
+        meta_old = tables(before.graph)[before.kinds[one]][before.names[one]]
+        meta_new = tables(after.graph)[after.kinds[other]][after.names[other]]
+        yield from meta_details(label, meta_old, meta_new, names)
+
+
+def value_details(
+    old_graph: schema.Graph, new_graph: schema.Graph, old: schema.Argument, new: schema.Argument, names: Names
+) -> Iterator[Detail]:
+    """Iterate the differences of two inputs or outputs of graphs: the argument, and what is known of its values."""
+    if not names.same_argument(old, new):
+        yield Detail("argument", old, new)
+    for one, other in zip(arguments(old), arguments(new), strict=False):
+        yield from meta_details("value", _meta(old_graph, one), _meta(new_graph, other), names)
+
+
+def _meta(graph: schema.Graph, name: str) -> Any:
+    return next((table[name] for table in tables(graph).values() if name in table), None)
+
+
+def meta_details(label: str, old: Any, new: Any, names: Names) -> Iterator[Detail]:
+    """Iterate what is known differently of two values: field by field for tensors, else as a whole.
+
+    The values that symbols had in the example that was exported come last, and only if nothing else differs.
+    """
+    if old == new:
+        return
+    found: list[Detail] = []
+    if isinstance(old, schema.TensorMeta) and isinstance(new, schema.TensorMeta):
+        fields = zip(asdict(old).items(), asdict(new).values(), strict=True)
+        found = [Detail(f"{label} {field}", one, other) for (field, one), other in fields if _differ(one, other, names)]
+    elif isinstance(old, schema.CustomObjArgument) and isinstance(new, schema.CustomObjArgument):
+        if old.class_fqn != new.class_fqn:
+            found = [Detail(f"{label} class", old.class_fqn, new.class_fqn)]
+    elif _differ(old, new, names):
+        found = [Detail(label, old, new)]
+    is_object = isinstance(old, schema.CustomObjArgument)
+    if not found and not is_object and _differ(old, new, names, hints=True):
+        found = [Detail(f"{label} hints", old, new)]
+    yield from found
+
+
+def _differ(old: Any, new: Any, names: Names, *, hints: bool = False) -> bool:
+    """Whether two descriptions differ under the new names of symbols."""
+    one = _with_expressions(codec.to_tree(old), names.expression, hints)
+    return bool(one != _with_expressions(codec.to_tree(new), lambda text: text, hints))
+
+
+def _with_expressions(tree: Any, change: Callable[[str], str], hints: bool) -> Any:
+    if isinstance(tree, list):
+        return [_with_expressions(item, change, hints) for item in tree]
+    if not isinstance(tree, dict):
+        return tree
+    if "expr_str" in tree:
+        return {"expr_str": change(tree["expr_str"]), "hint": tree.get("hint") if hints else None}
+    return {key: _with_expressions(item, change, hints) for key, item in tree.items()}

@@ -1,0 +1,263 @@
+"""The weights or constants of two programs -> what was added, removed and changed, down to how far numbers moved.
+
+Equal bytes are found by comparing them, which costs less than hashing; numbers are looked at only where bytes differ.
+Both tensors are read in pieces.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from pt2kit.diffs.changes import Area, Change, Detail
+from pt2kit.tensors import DTYPES, NestedView, OpaquePayload, QuantizedView, SparseView, TensorView
+from pt2kit.tensors.output import AnyView, Progress
+
+if TYPE_CHECKING:
+    import numpy as np
+
+PIECE: Final = 1 << 20
+"""Elements compared at once."""
+
+FIELDS: Final = (
+    *("kind", "dtype", "dtype_name", "layout", "sizes", "strides", "device", "requires_grad", "is_param", "qscheme"),
+    *("scale", "zero_point", "axis", "is_coalesced", "storage_offsets", "tensor_meta"),
+)
+"""What is said of payloads besides their numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class ValueDifference:
+    """How far the numbers of two tensors of one shape are apart.
+
+    Args:
+        elements: how many there are.
+        changed: how many differ: in their bytes, or as numbers where the types differ.
+        max_difference: the greatest |new - old| of those, if any is finite.
+        relative_norm: ‖new - old‖ / ‖old‖ over finite numbers, if old is not zero.
+    """
+
+    elements: int
+    changed: int
+    max_difference: float | None
+    relative_norm: float | None
+
+
+def compare_payloads(
+    old: Mapping[str, AnyView],
+    new: Mapping[str, AnyView],
+    area: Area,
+    model: str,
+    *,
+    values: bool,
+    progress: Progress,
+) -> Iterator[Change]:
+    """Iterate the changes of the weights or the constants of a program, in the new order, removed ones first.
+
+    Args:
+        old, new: name -> payload.
+        area: "weight" or "constant".
+        model: whose they are.
+        values: compare bytes and numbers, too.
+        progress: told the bytes done and in all.
+
+    Raises:
+        Pt2Error: a record cannot be read.
+
+    Cost: with `values` reads all tensors that both have.
+    """
+    yield from (
+        Change("removed", area, model, name, details=_described(old[name], True)) for name in old if name not in new
+    )
+    shared_old, shared_new = _shared(old), _shared(new)
+    total = sum(new[name].nbytes for name in new if name in old) if values else 0
+    done = 0
+    for name, payload in new.items():
+        if name not in old:
+            yield Change("added", area, model, name, details=_described(payload, False))
+            continue
+        details = list(_details(old[name], payload))
+        if shared_old.get(name) != shared_new.get(name):
+            details.append(Detail("shares memory with", shared_old.get(name), shared_new.get(name)))
+        if values:
+            details += _values(old[name], payload)
+            done += payload.nbytes
+            progress(done, total)
+        if details:
+            yield Change("modified", area, model, name, details=tuple(details))
+
+
+def _described(payload: AnyView, is_old: bool) -> tuple[Detail, ...]:
+    text = payload.describe()
+    return (Detail("type", text if is_old else None, None if is_old else text),)
+
+
+def _details(old: AnyView, new: AnyView) -> Iterator[Detail]:
+    if type(old) is not type(new):
+        yield Detail("type", old.describe(), new.describe())
+        return
+    for field in FIELDS:
+        before, after = getattr(old, field, None), getattr(new, field, None)
+        if before != after and not isinstance(before, TensorView) and not isinstance(after, TensorView):
+            if field == "dtype":
+                before, after = _dtype_text(before), _dtype_text(after)
+            yield Detail(field, before, after)
+
+
+def _dtype_text(dtype: Any) -> str:
+    return DTYPES[dtype].name if dtype in DTYPES else str(dtype)
+
+
+def _shared(payloads: Mapping[str, AnyView]) -> dict[str, dict[str, int]]:
+    """Name -> the tensors that overlap with it, each with the distance of its first byte; only names that have any.
+
+    Tensors overlap if the spans from their first to their last byte do, directly or by others between them.
+    """
+    by_storage: dict[Any, list[tuple[int, int, str]]] = defaultdict(list)
+    for name, payload in payloads.items():
+        if isinstance(payload, TensorView) and payload.numel:
+            start = payload.storage_offset * payload.itemsize
+            by_storage[payload.storage].append((start, start + _span_length(payload), name))
+    found: dict[str, dict[str, int]] = {}
+    for spans in by_storage.values():
+        groups: list[dict[str, int]] = []
+        reached = 0
+        for start, end, name in sorted(spans):
+            if start >= reached:
+                groups.append({})
+            groups[-1][name] = start
+            reached = max(reached, end)
+        for group in groups:
+            for name in group if len(group) > 1 else ():
+                found[name] = {other: group[other] - group[name] for other in sorted(group) if other != name}
+    return found
+
+
+def _span_length(view: TensorView) -> int:
+    """The bytes from a tensor's first to its last, of one that has elements."""
+    last = sum((size - 1) * stride for size, stride in zip(view.sizes, view.strides, strict=True))
+    return (last + 1) * view.itemsize
+
+
+def _values(old: AnyView, new: AnyView) -> Iterator[Detail]:
+    """Iterate what differs in the numbers, or in the bytes where there are no numbers to compare."""
+    if isinstance(old, OpaquePayload) and isinstance(new, OpaquePayload):
+        if old.storage.read(keep=False) != new.storage.read(keep=False):
+            yield Detail("bytes", old.nbytes, new.nbytes)
+        return
+    for one, other in zip(_parts(old), _parts(new), strict=False):
+        if one.sizes == other.sizes and (found := compare_values(one, other)) is not None:
+            yield Detail("values" if one.name == old.name else f"values of {one.name}", None, found)
+
+
+def _parts(payload: AnyView) -> list[TensorView]:
+    match payload:
+        case TensorView():
+            return [payload]
+        case SparseView():
+            return [payload.values, *payload.indices]
+        case QuantizedView():
+            found = (payload.values, payload.scale, payload.zero_point)
+            return [part for part in found if isinstance(part, TensorView)]
+        case NestedView():
+            held = (payload.buffer, payload.sizes, payload.strides, payload.storage_offsets)
+            return [part for part in held if isinstance(part, TensorView)]
+    return []
+
+
+def compare_values(old: TensorView, new: TensorView) -> ValueDifference | None:
+    """Compare the numbers of two tensors of one shape; None where they are the same.
+
+    Args:
+        old, new: of any element types; numbers of different types are compared as numbers.
+
+    Raises:
+        Pt2Error: a record cannot be read.
+    """
+    before, after = old.storage.read(keep=False), new.storage.read(keep=False)
+    if old.dtype == new.dtype and _same_bytes(old, new, before, after):
+        return None
+    return _difference(old, new, before, after)
+
+
+def _same_bytes(old: TensorView, new: TensorView, before: memoryview, after: memoryview) -> bool:
+    """Whether two tensors lie in memory in the same way and hold the same bytes."""
+    if (old.strides, old.conj, old.neg) != (new.strides, new.conj, new.neg):
+        return False
+    return _span(old, before) == _span(new, after)
+
+
+def _span(view: TensorView, data: memoryview) -> memoryview:
+    if not view.numel:
+        return data[:0]
+    start = view.storage_offset * view.itemsize
+    return data[start : start + _span_length(view)]
+
+
+def _difference(old: TensorView, new: TensorView, before: memoryview, after: memoryview) -> ValueDifference | None:
+    import numpy as np
+
+    changed, largest, squares, norm, elements = 0, -1.0, 0.0, 0.0, 0
+    for one, other in zip(_pieces(old, before), _pieces(new, after), strict=True):
+        elements += one.size
+        with np.errstate(all="ignore"):
+            first, second = _wide(one), _wide(other)
+            differs = _bytes_differ(one, other) if old.dtype == new.dtype else first != second
+            changed += int(np.count_nonzero(differs))
+            distance = np.abs(second - first)
+            finite = differs & np.isfinite(distance)
+            if finite.any():
+                largest = max(largest, float(distance[finite].max()))
+                squares += float(np.square(distance[finite]).sum())
+            norm += float(np.square(np.abs(first[np.isfinite(first)])).sum())
+    if not changed:
+        return None
+    relative = math.sqrt(squares) / math.sqrt(norm) if norm > 0 and math.isfinite(norm + squares) else None
+    return ValueDifference(elements, changed, largest if largest >= 0 else None, relative)
+
+
+def _bytes_differ(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Which elements of two arrays of one type and shape are not the same to the last bit."""
+    import numpy as np
+
+    rows = [np.ascontiguousarray(array).reshape(-1).view(np.uint8).reshape(array.size, -1) for array in (one, other)]
+    found: np.ndarray[Any, Any] = (rows[0] != rows[1]).any(axis=1).reshape(one.shape)
+    return found
+
+
+def _wide(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Numbers as float64, complex ones as complex128; integers beyond 2**53 are rounded."""
+    import numpy as np
+
+    if array.dtype.names:
+        out = np.empty(array.shape, np.complex128)
+        out.real, out.imag = array["real"], array["imag"]
+        return out
+    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+
+
+def _pieces(view: TensorView, data: memoryview) -> Iterator[np.ndarray[Any, Any]]:
+    """The elements in row-major order in pieces whose sizes depend on the shape alone."""
+    import numpy as np
+
+    array = view.over(data)
+    if array.size == 0:
+        return
+    axis, below = array.ndim, 1
+    while axis > 0 and below * array.shape[axis - 1] <= PIECE:
+        axis -= 1
+        below *= array.shape[axis]
+    if axis == 0:
+        yield array
+        return
+    step = max(1, PIECE // below)
+    for index in np.ndindex(*array.shape[: axis - 1]):
+        part = array[index]
+        for start in range(0, part.shape[0], step):
+            yield part[start : start + step]
+
+
+__all__ = ["ValueDifference", "compare_payloads", "compare_values"]

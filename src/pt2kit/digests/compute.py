@@ -1,0 +1,174 @@
+"""A package -> `Digest`; a package and expected digests -> what differs, computing no more than was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
+from types import MappingProxyType
+from typing import Any, Final
+
+from pt2kit import codec, schema
+from pt2kit.archive import names
+from pt2kit.digests.hashing import hash_value, text
+from pt2kit.digests.payloads import Hasher, Payloads, digest_payloads
+from pt2kit.digests.program import program_parts
+from pt2kit.digests.result import PARTS, TABLES, Digest, Mismatch, compare, read_expected
+from pt2kit.errors import UnsupportedError
+from pt2kit.package import FileLike, Package, open_package
+from pt2kit.tensors.output import AnyView, Progress, no_progress
+
+PROGRAM_PARTS: Final = ("graph", "signature", "constraints", "metadata")
+TABLE_OF: Final[Mapping[str, str]] = MappingProxyType({"weights": "tensors", "constants": "constant_tensors"})
+
+
+def digest(package: Package | FileLike, model: str = "model", *, progress: Progress = no_progress) -> Digest:
+    """Digest one program of a package: its parts, its tensors, and all of it.
+
+    Two files have one `program` digest if and only if they hold the same program: however the archive is packed,
+    records are numbered, values are named and nodes are ordered, and whatever stack traces they carry.
+
+    Args:
+        package: an open package, or a file, which is opened and closed.
+        model: which program.
+        progress: told the bytes of tensors done and in all.
+
+    Raises:
+        KeyError: no such model.
+        OSError, Pt2Error: the file cannot be read, or the program has no normal form.
+
+    Cost: reads every tensor once, in pieces; a deflated record is held whole while it is hashed.
+    """
+    with nullcontext(package) if isinstance(package, Package) else open_package(package) as opened:
+        return Digest(**digest_parts(opened, PARTS, model, progress=progress))
+
+
+def digest_program(program: schema.ExportedProgram) -> dict[str, str]:
+    """Digest a program that comes without its tensors.
+
+    Returns:
+        "graph", "signature", "constraints" and "metadata" -> digest.
+
+    Raises:
+        GraphError, LimitError: the program has no normal form.
+    """
+    parts = program_parts(program)
+    return {part: text(getattr(parts, part)) for part in PROGRAM_PARTS}
+
+
+def verify(
+    package: Package | FileLike,
+    expected: Digest | Mapping[str, Any],
+    model: str = "model",
+    *,
+    parts: Iterable[str] | None = None,
+    tensors: Iterable[str] | None = None,
+    progress: Progress = no_progress,
+) -> list[Mismatch]:
+    """Compare a program with expected digests, all of them or some.
+
+    Args:
+        package: an open package, or a file, which is opened and closed.
+        expected: a `Digest`, or what its `to_tree` gives, or a part of that: `{"program": "sha256:…"}`.
+        model: which program.
+        parts: the parts to compare ("graph", "weights", …); by default all that `expected` has. With "weights" and
+            "constants" their tensors are compared by name, too.
+        tensors: names of weights and constants to compare, and nothing else unless `parts` says so; no others are read.
+        progress: told the bytes of tensors done and in all.
+
+    Returns:
+        what differs; nothing where all is as expected.
+
+    Raises:
+        KeyError: no such model.
+        UnsupportedError: `expected` is malformed, or lacks what was asked for.
+        OSError, Pt2Error: the file cannot be read, or the program has no normal form.
+    """
+    tree = read_expected(expected.to_tree() if isinstance(expected, Digest) else expected, "expected digests")
+    wanted = tuple(part for part in PARTS if part in tree) if parts is None and tensors is None else tuple(parts or ())
+    if missing := [part for part in wanted if part not in tree]:
+        raise UnsupportedError(f"expected digests: expected one of {missing[0]!r}, got none")
+    asked = {part: tree[part] for part in wanted}
+    asked |= {table: tree[table] for part, table in TABLE_OF.items() if part in wanted and table in tree}
+    with nullcontext(package) if isinstance(package, Package) else open_package(package) as opened:
+        got = digest_parts(opened, wanted, model, progress=progress) if wanted else {}
+        found = compare(asked, got)
+        if tensors is not None:
+            found += _verify_tensors(opened, model, tree, list(tensors), progress)
+    return found
+
+
+def digest_parts(
+    package: Package, wanted: Iterable[str], model: str = "model", *, progress: Progress = no_progress
+) -> dict[str, Any]:
+    """Digest some parts of a program, reading no tensors that they don't need.
+
+    Args:
+        package: an open package.
+        wanted: parts by name ("graph", "weights", …).
+        model: which program.
+        progress: told the bytes of tensors done and in all.
+
+    Returns:
+        part -> digest, of those that were asked for and those that came along; with weights or constants their tables.
+
+    Raises:
+        KeyError: no such model.
+        Pt2Error: as `digest`.
+    """
+    wanted = frozenset(wanted)
+    found: dict[str, Any] = {}
+    raw: dict[str, bytes] = {}
+    everything = "program" in wanted
+    if everything or wanted & set(PROGRAM_PARTS):
+        stored = package.stored[model]
+        parts = program_parts(stored.program, stored.unknown)
+        raw |= {part: getattr(parts, part) for part in PROGRAM_PARTS}
+    kinds = [kind for kind in TABLE_OF if everything or kind in wanted]
+    for kind, payloads in _payloads(package, model, kinds, progress).items():
+        raw[kind] = payloads.digest
+        found[TABLE_OF[kind]] = {name: text(one) for name, one in payloads.by_name.items()}
+    if everything:
+        raw["program"] = hash_value(
+            "program", {part: raw[part] for part in PARTS if part not in ("program", "metadata")}
+        )
+    return found | {part: text(one) for part, one in raw.items()}
+
+
+def _payloads(package: Package, model: str, kinds: list[str], progress: Progress) -> dict[str, Payloads]:
+    held = {kind: payloads_of(package, model, kind) for kind in kinds}
+    hasher = Hasher([payload for payloads in held.values() for payload in payloads.values()], progress)
+    unknown = _unknown(package, model) if kinds else {}
+    return {kind: digest_payloads(payloads, hasher, unknown.get(kind)) for kind, payloads in held.items()}
+
+
+def payloads_of(package: Package, model: str, kind: str) -> Mapping[str, AnyView]:
+    """The weights or the constants of a model."""
+    return package.weights(model) if kind == "weights" else package.constants(model)
+
+
+def _unknown(package: Package, model: str) -> dict[str, dict[str, Any]]:
+    """Kind of payload -> the keys of its config that this build does not know; kinds without any are left out."""
+    found = {}
+    for kind, config in (("weights", names.weights_config(model)), ("constants", names.constants_config(model))):
+        if any(place.startswith(f"{config}: ") for place in package.unknown(model)):
+            data = package.archive.read(package.layout.record(config))
+            keys = codec.decode(data, schema.PayloadConfig, config).unknown
+            found[kind] = {str(key): key.value for key in keys}
+    return found
+
+
+def _verify_tensors(
+    package: Package, model: str, tree: Mapping[str, Any], wanted: list[str], progress: Progress
+) -> list[Mismatch]:
+    """Compare single tensors, reading no others."""
+    held = {TABLE_OF[kind]: payloads_of(package, model, kind) for kind in TABLE_OF}
+    if missing := [name for name in wanted if not any(name in tree.get(table, ()) for table in TABLES)]:
+        raise UnsupportedError(f"expected digests: expected one of a tensor {missing[0][:80]!r}, got none of that name")
+    chosen = [(table, name) for table in TABLES for name in wanted if name in tree.get(table, ())]
+    hasher = Hasher([held[table][name] for table, name in chosen if name in held[table]], progress)
+    got = {(table, name): text(hasher.leaf(held[table][name])) for table, name in chosen if name in held[table]}
+    return [
+        Mismatch(f"{table}[{name!r}]", tree[table][name], got.get((table, name)))
+        for table, name in chosen
+        if got.get((table, name)) != tree[table][name]
+    ]

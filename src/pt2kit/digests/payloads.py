@@ -1,0 +1,223 @@
+"""Weights and constants -> a digest per tensor or object, and one over all of them.
+
+A tensor is what it holds: type, sizes, strides, elements in row-major order, flags and device. Where its bytes lie,
+under which record and beside what is not part of it. That two tensors overlap in memory is: writing to one changes the
+other.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pt2kit.digests.hashing import BLOCK, hash_bytes, hash_value
+from pt2kit.errors import UnsupportedError
+from pt2kit.tensors import DTYPES, MetaView, NestedView, OpaquePayload, QuantizedView, SparseView, TensorView
+from pt2kit.tensors.output import AnyView, Progress, Reader
+from pt2kit.tensors.storage import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class Payloads:
+    """Digests of the weights or the constants of a program: of all of them, and by name; 32 bytes each."""
+
+    digest: bytes
+    by_name: Mapping[str, bytes]
+
+
+def digest_payloads(payloads: Mapping[str, AnyView], hasher: Hasher, unknown: Any = None) -> Payloads:
+    """Digest weights or constants.
+
+    Args:
+        payloads: name -> payload.
+        hasher: made for these payloads, among others.
+        unknown: what this build does not know of their description; None where it knows all.
+
+    Raises:
+        Pt2Error: a record cannot be read.
+
+    Cost: reads each storage once, and hashes equal views of one storage once.
+    """
+    by_name = {name: hasher.leaf(payload) for name, payload in payloads.items()}
+    value = {
+        "tensors": by_name,
+        "shared": shared(payloads),
+        **({} if unknown is None else {"unknown": unknown}),
+    }
+    return Payloads(hash_value("payloads", value), by_name)
+
+
+def shared(payloads: Mapping[str, AnyView]) -> list[dict[str, int]]:
+    """List the groups of tensors that overlap: name -> bytes from the first one's beginning.
+
+    Two tensors overlap if the spans from their first to their last byte do; a group holds all that are connected so.
+    """
+    by_storage: dict[Storage, list[tuple[int, int, str]]] = defaultdict(list)
+    for name, payload in payloads.items():
+        if isinstance(payload, TensorView) and payload.numel:
+            start, end = _span(payload)
+            by_storage[payload.storage].append((start, end, name))
+    groups: list[dict[str, int]] = []
+    for spans in by_storage.values():
+        reached = 0
+        for start, end, name in sorted(spans):
+            if start >= reached:
+                groups.append({})
+                first = start
+            groups[-1][name] = start - first
+            reached = max(reached, end)
+    return sorted((group for group in groups if len(group) > 1), key=min)
+
+
+def _span(view: TensorView) -> tuple[int, int]:
+    """The bytes of a storage from the first to the last of a tensor that has elements."""
+    last = sum((size - 1) * stride for size, stride in zip(view.sizes, view.strides, strict=True))
+    return view.storage_offset * view.itemsize, (view.storage_offset + last + 1) * view.itemsize
+
+
+class Hasher:
+    """Digests payloads, reading each storage once.
+
+    Args:
+        payloads: all that will be digested, in any order.
+        progress: told the bytes done and the bytes in all.
+    """
+
+    def __init__(self, payloads: list[AnyView], progress: Progress) -> None:
+        views = [view for payload in payloads for view in parts(payload)]
+        self._reader = Reader(views)
+        self._known: dict[tuple[Any, ...], bytes] = {}
+        self._progress = progress
+        self._done = 0
+        self._total = sum(view.nbytes for view in views)
+        self._total += sum(payload.nbytes for payload in payloads if isinstance(payload, OpaquePayload))
+        progress(0, self._total)
+
+    def leaf(self, payload: AnyView) -> bytes:
+        """The digest of one payload, 32 bytes.
+
+        Raises:
+            Pt2Error: a record cannot be read.
+        """
+        return hash_value("tensor", self._described(payload))
+
+    def _described(self, payload: AnyView) -> dict[str, Any]:
+        flags = {"is_param": payload.is_param}
+        match payload:
+            case OpaquePayload():
+                content = self._opaque(payload)
+                return {"kind": payload.kind, "tensor_meta": payload.tensor_meta, "bytes": content, **flags}
+            case TensorView():
+                return {"kind": "tensor", **self._dense(payload), **flags}
+        flags["requires_grad"] = payload.requires_grad
+        match payload:
+            case SparseView():
+                described = self._sparse(payload)
+            case QuantizedView():
+                described = self._quantized(payload)
+            case NestedView():
+                described = self._nested(payload)
+            case MetaView():
+                shape = {"sizes": payload.sizes, "strides": payload.strides}
+                described = {"kind": "meta", "dtype": DTYPES[payload.dtype].name, **shape}
+        return {**described, **flags}
+
+    def _dense(self, view: TensorView) -> dict[str, Any]:
+        return {
+            "dtype": DTYPES[view.dtype].name,
+            "sizes": view.sizes,
+            "strides": view.strides,
+            "requires_grad": view.requires_grad,
+            "device": view.device,
+            "elements": self._elements(view),
+        }
+
+    def _sparse(self, view: SparseView) -> dict[str, Any]:
+        return {
+            "kind": "sparse",
+            "layout": view.layout.name,
+            "sizes": view.sizes,
+            "indices": [self._dense(part) for part in view.indices],
+            "values": self._dense(view.values),
+            "is_coalesced": view.is_coalesced,
+        }
+
+    def _quantized(self, view: QuantizedView) -> dict[str, Any]:
+        return {
+            "kind": "quantized",
+            "dtype": view.dtype_name,
+            "sizes": view.sizes,
+            "integers": self._dense(view.values),
+            "qscheme": view.qscheme,
+            "scale": self._parameter(view.scale),
+            "zero_point": self._parameter(view.zero_point),
+            "axis": view.axis,
+        }
+
+    def _nested(self, view: NestedView) -> dict[str, Any]:
+        return {
+            "kind": "nested",
+            "buffer": self._dense(view.buffer),
+            "sizes": self._dense(view.sizes),
+            "strides": self._dense(view.strides),
+            "storage_offsets": self._parameter(view.storage_offsets),
+        }
+
+    def _parameter(self, value: Any) -> Any:
+        """A number, several numbers, or a tensor of them."""
+        return self._dense(value) if isinstance(value, TensorView) else value
+
+    def _elements(self, view: TensorView) -> bytes:
+        key = (view.storage, view.dtype, view.sizes, view.strides, view.storage_offset, view.conj, view.neg)
+        data = self._reader.take(view)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = hash_bytes(self._counted(lambda: _pieces(view, data)))
+        else:
+            self._count(view.nbytes)
+        return known
+
+    def _opaque(self, payload: OpaquePayload) -> bytes:
+        return hash_bytes(self._counted(lambda: _blocks(payload.storage.read(keep=False))))
+
+    def _counted(self, pieces: Callable[[], Iterator[memoryview]]) -> Iterator[memoryview]:
+        for piece in pieces():
+            yield piece
+            self._count(piece.nbytes)
+
+    def _count(self, nbytes: int) -> None:
+        self._done += nbytes
+        self._progress(self._done, self._total)
+
+
+def parts(payload: AnyView) -> list[TensorView]:
+    """The tensors that a payload is made of, each as often as it is read."""
+    match payload:
+        case TensorView():
+            return [payload]
+        case SparseView():
+            return [*payload.indices, payload.values]
+        case QuantizedView():
+            return [
+                view for view in (payload.values, payload.scale, payload.zero_point) if isinstance(view, TensorView)
+            ]
+        case NestedView():
+            every = (payload.buffer, payload.sizes, payload.strides, payload.storage_offsets)
+            return [view for view in every if isinstance(view, TensorView)]
+        case OpaquePayload() | MetaView():
+            return []
+    raise UnsupportedError(f"expected a tensor or an object of the archive, got {type(payload).__name__}")
+
+
+def _pieces(view: TensorView, data: memoryview) -> Iterator[memoryview]:
+    """The elements of a tensor in row-major order, little-endian, in pieces; without numpy where they lie so."""
+    if view.is_contiguous and not (view.conj or view.neg) and DTYPES[view.dtype].kind != "bool":
+        start = view.storage_offset * view.itemsize if view.numel else 0
+        return _blocks(data[start : start + view.nbytes])
+    return view.iter_bytes(data)
+
+
+def _blocks(data: memoryview) -> Iterator[memoryview]:
+    return (data[start : start + BLOCK] for start in range(0, data.nbytes, BLOCK))

@@ -1,0 +1,133 @@
+"""`Digest`: the digests of a program's parts, of its tensors, and of all of it; as JSON and back; what differs.
+
+program ─┬─ graph          operators, arguments, descriptions of values; operator set, verifiers
+         ├─ signature      what inputs and outputs are, how the program is called, calls of modules
+         ├─ constraints    ranges of symbols, guards
+         ├─ weights  ───── a digest per tensor
+         └─ constants ──── a digest per tensor or object
+metadata                   what the program says about where it came from; not part of `program`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pt2kit.digests.hashing import PREFIX
+from pt2kit.errors import UnsupportedError
+
+FORMAT: Final = "pt2kit digest 1"
+PARTS: Final = ("program", "graph", "signature", "constraints", "weights", "constants", "metadata")
+"""The digests of a program, from the whole to its parts."""
+
+TABLES: Final = ("tensors", "constant_tensors")
+"""The tables with a digest per name, of weights and of constants."""
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """Digests of one program, each as "sha256:" and 64 hexadecimal digits.
+
+    Args:
+        program: all that the program means.
+        graph, signature, constraints, weights, constants: its parts.
+        metadata: node metadata and the like; no part of `program`.
+        tensors: name -> digest of one weight.
+        constant_tensors: name -> digest of one constant, tensor or object.
+    """
+
+    program: str
+    graph: str
+    signature: str
+    constraints: str
+    weights: str
+    constants: str
+    metadata: str
+    tensors: Mapping[str, str]
+    constant_tensors: Mapping[str, str]
+
+    def to_tree(self) -> dict[str, Any]:
+        """The digests as JSON has them."""
+        parts = {part: getattr(self, part) for part in PARTS}
+        return {"format": FORMAT, **parts, **{table: dict(getattr(self, table)) for table in TABLES}}
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """One digest that is not what was expected.
+
+    Args:
+        what: "graph", "weights", …, or the name of a tensor in quotes after its table: `tensors['fc.weight']`.
+        expected: the digest that was expected; None where nothing of that name was.
+        got: the digest of what is there; None where nothing is.
+    """
+
+    what: str
+    expected: str | None
+    got: str | None
+
+    def __str__(self) -> str:
+        return f"{self.what}: expected {self.expected or 'nothing'}, got {self.got or 'nothing'}"
+
+
+def read_expected(tree: Any, where: str) -> dict[str, Any]:
+    """Check that a tree is what `Digest.to_tree` gives, or a part of it.
+
+    Args:
+        tree: a plain tree, as from JSON.
+        where: where it comes from, for messages.
+
+    Returns:
+        the digests that are there: parts by name, tables of digests by name.
+
+    Raises:
+        UnsupportedError: another format, an unknown key, or something that is no digest.
+    """
+    if not isinstance(tree, Mapping):
+        raise UnsupportedError(f"{where}: expected an object of digests, got {type(tree).__name__}")
+    found: dict[str, Any] = {}
+    for key, value in tree.items():
+        if key == "format":
+            if value != FORMAT:
+                raise UnsupportedError(f"{where}: format: expected {FORMAT!r}, got {str(value)[:60]!r}")
+        elif key in TABLES and isinstance(value, Mapping):
+            found[key] = {name: check_digest(one, f"{where}: {key}[{name!r}]") for name, one in value.items()}
+        elif key in PARTS:
+            found[key] = check_digest(value, f"{where}: {key}")
+        else:
+            raise UnsupportedError(f"{where}: expected {', '.join((*PARTS, *TABLES))}, got {str(key)[:60]!r}")
+    return found
+
+
+def check_digest(value: Any, where: str) -> str:
+    """Check that a text is a digest.
+
+    Raises:
+        UnsupportedError: it is not.
+    """
+    digits = value.removeprefix(PREFIX) if isinstance(value, str) else ""
+    if value != PREFIX + digits or len(digits) != 64 or not set(digits) <= set("0123456789abcdef"):
+        raise UnsupportedError(f"{where}: expected {PREFIX} and 64 hexadecimal digits, got {str(value)[:80]!r}")
+    return PREFIX + digits
+
+
+def compare(expected: Mapping[str, Any], got: Mapping[str, Any]) -> list[Mismatch]:
+    """List the digests in which two trees differ; what is not in `expected` is not looked at.
+
+    Args:
+        expected: parts and tables, as `read_expected` gives them.
+        got: parts and tables; it has all parts and tables that `expected` has.
+    """
+    found = []
+    for key, value in expected.items():
+        if key in PARTS:
+            if value != got[key]:
+                found.append(Mismatch(key, value, got[key]))
+        else:
+            found += [
+                Mismatch(f"{key}[{name!r}]", value.get(name), got[key].get(name))
+                for name in sorted(value.keys() | got[key].keys())
+                if value.get(name) != got[key].get(name)
+            ]
+    return found

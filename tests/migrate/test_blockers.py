@@ -1,0 +1,80 @@
+"""What an older version cannot express is found, all of it, wherever it is."""
+
+from __future__ import annotations
+
+import pytest
+from tests.migrate.programs import VERSIONS, golden, node
+
+from pt2kit.migrate.blockers import block_misfits, smallest
+from pt2kit.migrate.check import check_tree, fits
+from pt2kit.migrate.ledger import Ledger
+from pt2kit.schema.tables import NAMES, Shape, table
+
+
+def test_a_tree_that_fits_is_the_same_object():
+    """Nothing to note, nothing to change."""
+    tree = golden("8.7")
+    ledger = Ledger("x")
+    assert block_misfits(tree, "8.7", "8.8", ledger) is tree
+    assert ledger.notes == ()
+
+
+def test_everything_new_is_noted_and_replaced():
+    """The tree fits afterwards, so that older steps can look for more."""
+    tree = golden("8.20")
+    ledger = Ledger("x")
+    new = block_misfits(tree, "8.17", "8.20", ledger)
+    check_tree(new, "8.17", "x")
+    assert tree == golden("8.20")
+    assert {note.message for note in ledger.notes} == {
+        "the arm as_float_lists of Argument",
+        "the ScalarType 33",
+        "the ScalarType 34",
+        "the ScalarType 35",
+    }
+    assert {(note.kind, note.since) for note in ledger.notes} == {("blocked", "8.20")}
+
+
+def test_fields_that_say_something_are_noted():
+    """A step drops what says nothing; what is left blocks, and what no table knows can be allowed."""
+    tree = golden("8.14")
+    tree["graph_module"]["graph"]["nodes"][0]["colour"] = "red"
+    ledger = Ledger("x")
+    new = block_misfits(tree, "8.8", "8.14", ledger)
+    assert fits(new, "8.8")
+    noted = {note.message: (note.kind, note.name) for note in ledger.notes}
+    assert noted["ExportedProgram.guards_code"] == ("blocked", "")
+    assert noted["Node.colour, which no schema here knows"] == ("lost", "unknown_keys")
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "target"),
+    [
+        ("5.1", "5.3", "torch.ops.higher_order.with_effects"),
+        ("7.3", "8.2", "torch.ops.higher_order.invoke_subgraph"),
+        ("8.6", "8.7", "torch.ops.higher_order.of_tomorrow"),
+        ("8.17", "8.20", "torch._functorch.predispatch._add_batch_dim"),
+    ],
+)
+def test_operators_that_came_later_are_noted(older, newer, target):
+    """Where their history is known, at the step that brought them and at no other."""
+    tree = golden(older)
+    tree["graph_module"]["graph"]["nodes"].append(node(target, [], []))
+    ledger = Ledger("x")
+    assert block_misfits(tree, older, newer, ledger) is tree
+    assert [(note.message, note.since) for note in ledger.notes] == [(f"the operator {target}", newer)]
+    line = list(NAMES)
+    earlier = line[line.index(older) - 1]
+    if older not in ("5.1", "5.3"):
+        other = Ledger("x")
+        tree = golden(earlier)
+        tree["graph_module"]["graph"]["nodes"].append(node(target, [], []))
+        block_misfits(tree, earlier, older, other)
+        assert other.notes == ()
+
+
+@pytest.mark.parametrize("version", [version for version in VERSIONS if version != "draft"])
+def test_the_smallest_values_fit(version):
+    """Of every type of every version."""
+    for name in table(version):
+        assert fits(smallest(Shape("type", name), version), version, root=name), name

@@ -1,0 +1,145 @@
+"""Calls of higher-order operators mean the same in the forms of all releases."""
+
+from __future__ import annotations
+
+import pytest
+from tests.migrate.programs import node
+
+from pt2kit.migrate import hops
+from pt2kit.migrate.ledger import Ledger
+
+COND = "torch.ops.higher_order.cond"
+ADD = "torch.ops.aten.add.Tensor"
+A, B = {"name": "a"}, {"name": "b"}
+SPREAD = [
+    # (target, outputs of 2.2, outputs of 2.3)
+    (COND, [{"as_tensors": [A, B]}], [{"as_tensor": A}, {"as_tensor": B}]),
+    (COND, [{"as_tensors": [A]}], [{"as_tensors": [A]}]),
+    (COND, [{"as_tensor": A}], [{"as_tensor": A}]),
+    ("torch.ops.aten.split.Tensor", [{"as_tensors": [A, B]}], [{"as_tensors": [A, B]}]),
+]
+SINGLE = [
+    # (target, outputs of 2.6, outputs of 2.7, flag)
+    (COND, [{"as_tensors": [A]}], [{"as_tensor": A}], False),
+    (COND, [{"as_tensor": A}], [{"as_tensor": A}], True),
+    (COND, [{"as_tensor": A}, {"as_tensor": B}], [{"as_tensor": A}, {"as_tensor": B}], False),
+    (COND, [{"as_sym_int": {"as_name": "n"}}], [{"as_sym_int": {"as_name": "n"}}], True),
+    (COND, [{"as_none": True}], [{"as_none": True}], False),
+    (COND, [], [], False),
+    (ADD, [{"as_tensor": A}], [{"as_tensor": A}], None),
+    ("torch.ops.aten.split.Tensor", [{"as_tensors": [A]}], [{"as_tensors": [A]}], None),
+]
+BODY = ("", {"as_graph": {"name": "body", "graph": {}}})
+X, Y = ("", {"as_tensor": {"name": "x"}}), ("", {"as_tensor": {"name": "y"}})
+
+
+@pytest.mark.parametrize(("target", "old", "new"), SPREAD)
+def test_tuples_are_spread(target, old, new):
+    """2.2 lists a tuple's tensors, 2.3 spreads more than one; operators with schemas are left alone."""
+    ledger = Ledger("x")
+    before = node(target, [], old)
+    after = hops.spread_outputs(before)
+    assert after["outputs"] == new
+    assert hops.gather_outputs(after, (), ledger, "5.1") == before
+    assert ledger.notes == ()
+
+
+def test_a_mixed_tuple_is_blocked_for_2_2():
+    """A token and None have no form there."""
+    ledger = Ledger("x")
+    call = node("torch.ops.higher_order.with_effects", [], [{"as_tensor": A}, {"as_none": []}])
+    assert hops.gather_outputs(call, ("n",), ledger, "5.1")["outputs"] == []
+    assert [(note.kind, note.places) for note in ledger.notes] == [("blocked", ("$.n.outputs",))]
+
+
+@pytest.mark.parametrize(("target", "old", "new", "single"), SINGLE)
+def test_single_results_are_told_from_tuples_of_one(target, old, new, single):
+    """The flag of 2.7 says what the grouping of 2.6 says."""
+    ledger = Ledger("x")
+    before = node(target, [], old)
+    after = hops.unwrap_outputs(before)
+    assert (after["outputs"], after["is_hop_single_tensor_return"]) == (new, single)
+    assert hops.wrap_outputs(after, (), ledger, "8.6") == before
+    assert ledger.notes == ()
+
+
+def test_a_tuple_of_one_symbol_is_blocked_for_2_6():
+    """2.6 has no list of symbolic results."""
+    ledger = Ledger("x")
+    call = node(COND, [], [{"as_sym_int": {"as_name": "n"}}], is_hop_single_tensor_return=False)
+    hops.wrap_outputs(call, (), ledger, "8.6")
+    assert [note.kind for note in ledger.notes] == ["blocked"]
+
+
+def test_a_flag_that_was_left_out_is_made_up():
+    """A development state without the flag is read like 2.6; a flag that is there is believed."""
+    assert hops.mark_outputs(node(COND, [], [{"as_tensors": [A]}]))["is_hop_single_tensor_return"] is False
+    said = node(COND, [], [{"as_tensor": A}], is_hop_single_tensor_return=False)
+    assert hops.mark_outputs(said) is said
+    other = node(ADD, [], [{"as_tensor": A}], is_hop_single_tensor_return=None)
+    assert hops.mark_outputs(other) is other
+
+
+def test_map_takes_lists_since_2_3():
+    """map_impl(body, 1, x, y) is map_impl(body, [x], [y])."""
+    ledger = Ledger("x")
+    before = node("torch.ops.higher_order.map_impl", [BODY, ("", {"as_int": 1}), X, Y], [])
+    after = hops.regroup_map(before, (), ledger)
+    assert [named["arg"] for named in after["inputs"][1:]] == [
+        {"as_tensors": [{"name": "x"}]},
+        {"as_tensors": [{"name": "y"}]},
+    ]
+    assert hops.ungroup_map(after, (), ledger) == before
+    assert [note.kind for note in ledger.notes] == ["changed"]
+    assert hops.regroup_map(after, (), ledger) is after
+
+
+@pytest.mark.parametrize("count", [-1, 3])
+def test_a_count_that_is_none_is_left_alone(count):
+    """A number of mapped values that the call does not have is for the reader to refuse."""
+    call = node("torch.ops.higher_order.map_impl", [BODY, ("", {"as_int": count}), X, Y], [])
+    assert hops.regroup_map(call, (), Ledger("x")) is call
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [[BODY], [BODY, ("", {"as_floats": [0.5]}), ("", {"as_tensors": []})], [BODY, X, ("", {"as_tensors": []})]],
+)
+def test_a_map_that_2_2_cannot_write_is_blocked(inputs):
+    """Only lists of tensors and symbols can be flattened."""
+    ledger = Ledger("x")
+    hops.ungroup_map(node("torch.ops.higher_order.map_impl", inputs, []), (), ledger)
+    assert [note.kind for note in ledger.notes] == ["blocked"]
+
+
+def test_mixed_values_are_no_list():
+    """A tensor and a symbol cannot be in one list."""
+    ledger = Ledger("x")
+    symbol = ("", {"as_sym_int": {"as_name": "n"}})
+    call = node("torch.ops.higher_order.map_impl", [BODY, ("", {"as_int": 2}), X, symbol], [])
+    hops.regroup_map(call, (), ledger)
+    assert "several kinds" in next(note.message for note in ledger.notes if note.kind == "blocked")
+
+
+def test_invoke_subgraph_takes_operands_one_by_one_since_2_8():
+    """invoke_subgraph(body, name, [x, y]) is invoke_subgraph(body, name, x, y)."""
+    ledger = Ledger("x")
+    kinds = {"kind": 1}
+    operands = ("", {"as_tensors": [{"name": "x"}, {"name": "y"}]})
+    before = node("torch.ops.higher_order.invoke_subgraph", [BODY, ("", {"as_string": "s"}), operands], [])
+    before["inputs"] = [{**named, **kinds} for named in before["inputs"]]
+    after = hops.spread_operands(before, (), ledger)
+    assert [named["arg"] for named in after["inputs"][2:]] == [X[1], Y[1]]
+    assert hops.gather_operands(after, (), ledger, "8.8") == before
+    assert hops.gather_operands(before, (), ledger, "8.8") is before
+    nothing = {**before, "inputs": before["inputs"][:2]}
+    assert hops.gather_operands(nothing, (), ledger, "8.8")["inputs"][2]["arg"] == {"as_tensors": []}
+
+
+@pytest.mark.parametrize("function", [hops.spread_operands])
+def test_other_operators_are_left_alone(function):
+    """A node that is not the operator is the same object afterwards."""
+    other = node(ADD, [X, Y], [])
+    assert function(other, (), Ledger("x")) is other
+    assert hops.gather_operands(other, (), Ledger("x"), "8.8") is other
+    assert hops.ungroup_map(other, (), Ledger("x")) is other

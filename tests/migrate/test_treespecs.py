@@ -1,0 +1,112 @@
+"""Tree specs of old programs are those of later ones, in another form."""
+
+from __future__ import annotations
+
+import pytest
+
+from pt2kit.errors import JsonError, SchemaError
+from pt2kit.migrate import treespecs
+from pt2kit.migrate.ledger import Ledger
+
+LEAF = '{"type": null, "context": null, "children_spec": []}'
+
+
+def tuple_of(*children: str) -> str:
+    return f'{{"type": "builtins.tuple", "context": "null", "children_spec": [{", ".join(children)}]}}'
+
+
+def dict_of(**children: str) -> str:
+    keys = ", ".join(f'\\"{key}\\"' for key in children)
+    listed = ", ".join(children.values())
+    return f'{{"type": "builtins.dict", "context": "[{keys}]", "children_spec": [{listed}]}}'
+
+
+def pair(context: str) -> str:
+    return f'{{"type": "collections.namedtuple", "context": {context}, "children_spec": [{LEAF}, {LEAF}]}}'
+
+
+EMPTY = '{"type": "builtins.dict", "context": "[]", "children_spec": []}'
+CALLS = [
+    # (in_spec of 2.1, in_spec of 2.2)
+    (tuple_of(LEAF), tuple_of(tuple_of(LEAF), EMPTY)),
+    (tuple_of(), tuple_of(tuple_of(), EMPTY)),
+    (tuple_of(tuple_of(LEAF), dict_of(k=LEAF)), tuple_of(tuple_of(LEAF), dict_of(k=LEAF))),
+    (tuple_of(tuple_of(LEAF), LEAF), tuple_of(tuple_of(tuple_of(LEAF), LEAF), EMPTY)),
+    (tuple_of(tuple_of(LEAF), EMPTY), tuple_of(tuple_of(tuple_of(LEAF), EMPTY), EMPTY)),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), CALLS)
+def test_calls_of_2_1(old, new):
+    """2.1 leaves the keywords out where there are none."""
+    ledger = Ledger("x")
+    assert treespecs.with_keywords(f"[1, {old}]", (), ledger) == f"[1, {new}]"
+    assert treespecs.without_keywords(f"[1, {new}]", (), ledger) == f"[1, {old}]"
+    assert ledger.notes == ()
+
+
+def test_a_call_that_2_1_would_misread_is_blocked():
+    """Two arguments, a tuple and a dict, look like a call with keywords there."""
+    ledger = Ledger("x")
+    spec = tuple_of(tuple_of(tuple_of(LEAF), dict_of(k=LEAF)), EMPTY)
+    treespecs.without_keywords(f"[1, {spec}]", ("in_spec",), ledger)
+    assert [(note.kind, note.places) for note in ledger.notes] == [("blocked", ("$.in_spec",))]
+    treespecs.without_keywords(f"[1, {tuple_of(LEAF)}]", ("in_spec",), ledger)
+    assert len(ledger.notes) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        ("nothing", JsonError, r"^x: \$\.in_spec: "),
+        (f"[1, {LEAF}]", SchemaError, r"^x: \$\.in_spec: expected a tuple of arguments at the root, got None$"),
+    ],
+)
+def test_no_call_is_refused(text, error, message):
+    """With the place of the text."""
+    with pytest.raises(error, match=message):
+        treespecs.with_keywords(text, ("in_spec",), Ledger("x"))
+
+
+OLD = '{"class_name": "NT", "fields": ["a", "b"]}'
+
+
+@pytest.mark.parametrize(("names", "registered"), [({}, "NT"), ({"NT": "corpus.NT"}, "corpus.NT")])
+def test_named_tuples_get_their_registered_name(names, registered):
+    """The class name stands for it, unless the caller knows better; fields are kept for the way back and up."""
+    ledger = Ledger("x", namedtuples=names)
+    text = f"[1, {tuple_of(pair(OLD))}]"
+    new = treespecs.name_tuples(text, (), ledger)
+    assert new == f"[1, {tuple_of(pair(f'{chr(34)}{registered}{chr(34)}'))}]"
+    assert ledger.namedtuple_fields == {registered: ["a", "b"]}
+    assert treespecs.registered_names(new, (), ledger) == [registered]
+    assert treespecs.describe_tuples(new, (), ledger, "5.3") == text
+    assert ledger.notes == ()
+
+
+@pytest.mark.parametrize("fields", [{}, {"corpus.NT": ["a"]}])
+def test_named_tuples_without_fields_are_blocked_for_2_3(fields):
+    """Up to 2.3 the fields are in the text."""
+    ledger = Ledger("x")
+    ledger.namedtuple_fields.update(fields)
+    treespecs.describe_tuples(f"[1, {pair(chr(34) + 'corpus.NT' + chr(34))}]", (), ledger, "5.3")
+    assert [note.message for note in ledger.notes] == [
+        "a named tuple 'corpus.NT' whose field names the program does not have"
+    ]
+
+
+def test_two_classes_of_one_name_are_refused():
+    """They could not be told apart later."""
+    other = '{"class_name": "NT", "fields": ["a", "c"]}'
+    with pytest.raises(SchemaError, match=r"expected the fields a, b of the named tuple 'NT'.* got a, c"):
+        treespecs.name_tuples(f"[1, {tuple_of(pair(OLD), pair(other))}]", (), Ledger("x"))
+
+
+def test_texts_without_named_tuples_are_not_touched():
+    """Not even parsed."""
+    for function in (treespecs.name_tuples, treespecs.registered_names):
+        assert function("no spec", (), Ledger("x")) in ("no spec", [])
+    assert treespecs.describe_tuples("no spec", (), Ledger("x"), "5.3") == "no spec"
+    signature = {"in_spec": "a", "out_spec": "b"}
+    assert treespecs.map_specs(signature, (), lambda text, _: text) is signature
+    assert treespecs.map_specs(signature, (), lambda text, _: text * 2) == {"in_spec": "aa", "out_spec": "bb"}
