@@ -6,7 +6,7 @@ CORE := .venv-core
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-core lint format bench fuzz regen toolchains clean
+.PHONY: help demo test test-core lint format bench fuzz compatibility regen toolchains clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -47,6 +47,9 @@ bench: $(VENV)/.stamp ## run every benchmark and print the table of ratios
 
 fuzz: $(VENV)/.stamp ## a long fuzzing campaign over every parser (MINUTES=10)
 	$(BIN)/python tools/fuzz.py --minutes $${MINUTES:-10}
+
+compatibility: $(VENV)/.stamp ## the table of releases: which sample files open, load, run (CORPUS=folder)
+	$(BIN)/python -m tools.compatibility $(CORPUS)
 
 regen: $(VENV)/.stamp ## write the generated files: idl/, the version tables, the tables in docs
 	$(BIN)/python -m tools.regen

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks import measure, programs
+from benchmarks import curves, measure, programs
 from benchmarks.bench_open import TRANSFORMER, large
 from benchmarks.harness import AtMost, Bench, Measured, Settings, TimesBetter
 
@@ -26,7 +26,6 @@ if sys.argv[3] == "touch":
     sum(float(t.view(-1)[::1024].sum()) for t in program.state_dict.values())
 print(peak() - before)
 """
-CURVE = (1_000, 3_000, 10_000, 30_000)
 
 
 def _loaders(file: Path, then: Callable[[Any], object]) -> tuple[Callable[[], object], Callable[[], object]]:
@@ -60,14 +59,10 @@ def load_memory(settings: Settings) -> Measured:
 
 
 def load_curve(count: int, settings: Settings) -> Measured:
-    """Microseconds per node as programs grow: ours against the smallest program's."""
+    """CPU time per node as programs grow: ours against the smallest program's."""
     import pt2kit
 
-    per_node = []
-    for size in (CURVE[0], count):
-        load = partial(pt2kit.load, programs.path(f"chain_{size}"))
-        per_node.append(measure.best(load, rounds=settings.rounds(3)) / size)
-    return Measured(per_node[1], per_node[0], note=f"per node: {per_node[1] * 1e6:.0f} µs at {count:,} nodes")
+    return curves.curve(count, settings, lambda file: partial(pt2kit.load, file))
 
 
 BENCHES = (
@@ -105,10 +100,10 @@ BENCHES = (
     *(
         Bench(
             f"load_curve_{count}",
-            f"load of a {count:,}-node chain, per node : of a {CURVE[0]:,}-node chain, per node",
+            f"load of a {count:,}-node chain, per node : of a {curves.SIZES[0]:,}-node chain, per node",
             AtMost(1.5),
             lambda settings, count=count: load_curve(count, settings),
         )
-        for count in CURVE[1:]
+        for count in curves.SIZES[1:]
     ),
 )

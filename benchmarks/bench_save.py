@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 import sys
 import tempfile
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import measure, programs
+from benchmarks import curves, measure, programs
 from benchmarks.bench_open import GRAPH, TRANSFORMER, large, record
 from benchmarks.harness import AtMost, Bench, Limit, Measured, Settings, TimesBetter
 
@@ -42,6 +44,17 @@ def save_program(name: str, settings: Settings) -> Measured:
             reference_rounds=1 if settings.quick else 2,
         )
     return Measured(*best, note=f"{programs.facts(name).get('nodes', '?')} nodes")
+
+
+def save_curve(count: int, settings: Settings) -> Measured:
+    """CPU time per node as programs grow: ours against the smallest program's."""
+    import pt2kit
+
+    def prepare(file: Path) -> Callable[[], object]:
+        program = pt2kit.load(file)
+        return lambda: pt2kit.save(program, io.BytesIO())
+
+    return curves.curve(count, settings, prepare)
 
 
 def save_large(settings: Settings) -> Measured:
@@ -106,4 +119,13 @@ BENCHES = (
     Bench("save_large", "save of 2 GB of weights : copying the file", AtMost(1.5), save_large),
     Bench("save_large_memory", "save of 2 GB of weights: memory above the weights", Limit(300e6, "B"), save_memory),
     Bench("save_record", "bytes of the graph's record : torch's", TimesBetter(20), record_size),
+    *(
+        Bench(
+            f"save_curve_{count}",
+            f"save of a {count:,}-node chain, per node : of a {curves.SIZES[0]:,}-node chain, per node",
+            AtMost(1.5),
+            lambda settings, count=count: save_curve(count, settings),
+        )
+        for count in curves.SIZES[1:]
+    ),
 )

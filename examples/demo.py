@@ -43,6 +43,17 @@ def weights() -> None:
         print(f"min {found.min:.4f}, max {found.max:.4f}, mean {found.mean:.4f}, std {found.std:.4f}")
 
 
+def convert() -> None:
+    """The same network as torch 2.5 writes it, and back: what changes on the way, and that its weights stay."""
+    with tempfile.TemporaryDirectory() as folder:
+        old, new = Path(folder) / "old.pt2", Path(folder) / "new.pt2"
+        print(pt2kit.convert(CONVNET, old, target="torch==2.5"))
+        print(pt2kit.convert(old, new, target="torch==2.13"))
+        with pt2kit.open(CONVNET) as package, pt2kit.open(new) as again:
+            old_weights, new_weights = (pt2kit.digest(one).weights for one in (package, again))
+            print(f"weights before {old_weights[:24]}…, after {new_weights[:24]}…")
+
+
 def save_and_load() -> None:
     """A live program: exported, saved, opened without PyTorch, loaded, run, and compared."""
     if importlib.util.find_spec("torch") is None:
@@ -59,7 +70,7 @@ def save_and_load() -> None:
         subprocess.run([sys.executable, "-c", code, "load", str(path)], check=True)
 
 
-STEPS: tuple[Callable[[], None], ...] = (show, graph, weights, save_and_load)
+STEPS: tuple[Callable[[], None], ...] = (show, graph, weights, convert, save_and_load)
 
 
 def run(*args: str | Path) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from tools import history_tables
+from tools import conformance, format_tables, history_tables
 
 from pt2kit import idl
 from pt2kit.idl.compat import history_lines, rule_lines
@@ -42,6 +42,7 @@ TARGETS: tuple[tuple[Path, Callable[[], str]], ...] = (
     (history_tables.TARGET, history_tables.text),
     *((ROOT / "idl" / name, partial(definition, format)) for format, name in idl.FORMATS.items()),
     (CHANGING, page_with_tables),
+    *format_tables.PAGES.items(),
 )
 
 
@@ -52,10 +53,11 @@ def stale() -> list[Path]:
 
 def main() -> int:
     if "--check" in sys.argv[1:]:
-        found = stale()
+        found = [*stale(), *conformance.stale()]
         for path in found:
             print(f"{path.relative_to(ROOT)}: not what it would be; run: make regen")
         return 1 if found else 0
+    conformance.write()  # The table of rules counts its files.
     for path, text in TARGETS:
         path.parent.mkdir(exist_ok=True)
         path.write_text(text(), encoding="utf-8")

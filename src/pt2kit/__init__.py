@@ -14,11 +14,17 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pt2kit.bridge.extensions import Extension as Extension
+    from pt2kit.bridge.extensions import register_extension as register_extension
+    from pt2kit.bridge.extensions import unregister_extension as unregister_extension
     from pt2kit.bridge.load import deserialize as deserialize
     from pt2kit.bridge.load import load as load
     from pt2kit.bridge.save import save as save
     from pt2kit.bridge.save import serialize as serialize
     from pt2kit.canonical import canonicalize as canonicalize
+    from pt2kit.checks import check as check
+    from pt2kit.conversion import Report as Report
+    from pt2kit.conversion import convert as convert
     from pt2kit.diffs import Diff as Diff
     from pt2kit.diffs import diff as diff
     from pt2kit.digests import Digest as Digest
@@ -28,6 +34,8 @@ if TYPE_CHECKING:
     from pt2kit.package import Package as Package
     from pt2kit.package import open_package as open
     from pt2kit.package import write_package as write
+    from pt2kit.sanitizing import Sanitized as Sanitized
+    from pt2kit.sanitizing import sanitize as sanitize
     from pt2kit.signature import ExportGraphSignature as ExportGraphSignature
     from pt2kit.tensors.view import TensorView as TensorView
 
@@ -46,9 +54,17 @@ _PUBLIC = MappingProxyType(
         "load": ("bridge.load", "load"),
         "serialize": ("bridge.save", "serialize"),
         "deserialize": ("bridge.load", "deserialize"),
+        "register_extension": ("bridge.extensions", "register_extension"),
+        "unregister_extension": ("bridge.extensions", "unregister_extension"),
+        "Extension": ("bridge.extensions", "Extension"),
         "canonicalize": ("canonical", "canonicalize"),
+        "check": ("checks", "check"),
+        "convert": ("conversion", "convert"),
+        "Report": ("conversion", "Report"),
         "digest": ("digests", "digest"),
         "Digest": ("digests", "Digest"),
+        "sanitize": ("sanitizing", "sanitize"),
+        "Sanitized": ("sanitizing", "Sanitized"),
         "diff": ("diffs", "diff"),
         "Diff": ("diffs", "Diff"),
     }
@@ -60,6 +76,7 @@ _ROOMS = frozenset(
         "canonical",
         "checks",
         "codec",
+        "conversion",
         "diffs",
         "digests",
         "errors",
@@ -67,6 +84,7 @@ _ROOMS = frozenset(
         "idl",
         "migrate",
         "package",
+        "sanitizing",
         "schema",
         "signature",
         "symbols",
@@ -81,19 +99,27 @@ __all__ = [
     "Diff",
     "Digest",
     "ExportGraphSignature",
+    "Extension",
     "Package",
     "Problem",
     "Pt2Error",
+    "Report",
+    "Sanitized",
     "TensorView",
     "__version__",
     "canonicalize",
+    "check",
+    "convert",
     "deserialize",
     "diff",
     "digest",
     "load",
     "open",
+    "register_extension",
+    "sanitize",
     "save",
     "serialize",
+    "unregister_extension",
     "write",
 ]
 

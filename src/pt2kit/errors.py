@@ -22,7 +22,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["error", "warning", "safety"]
+Kind = Literal["error", "warning", "note", "safety"]
 
 
 class Pt2Error(Exception):
@@ -91,7 +91,8 @@ class Problem:
         loc: where: archive record, then JSON path or name inside it.
         rule: the id of the rule, the same in `docs/format.md`, the code and the tests ("J3").
         message: *expected X, got Y*, and what to do.
-        kind: "error", "warning", or "safety" for what torch would execute on load.
+        kind: "error", "warning", "note" for what is to be known and is not wrong, or "safety" for what torch would
+            execute on load.
     """
 
     loc: str

@@ -120,6 +120,13 @@ REFUSED: dict[str, tuple[dict[str, bytes], str, type[Pt2Error], str, str]] = {
         "expected a record version",
     ),
     "plain version": ({**PLAIN, "version": b"v5"}, "", VersionError, "A19", "such as '5.1', got b'v5'"),
+    "plain version of an archive": (
+        {**PLAIN, "version": b"8.20"},
+        "",
+        VersionError,
+        "A19",
+        "version: expected at most 8.8 in a plain zip, got 8.20",
+    ),
 }
 
 

@@ -9,6 +9,7 @@ import pytest
 from tests.archive.zip_forge import Entry, forge, simple, zip64
 
 from pt2kit.archive import open_archive
+from pt2kit.archive.local_header import check_descriptor, check_headers, check_local_header
 from pt2kit.errors import ArchiveError
 
 MAX32 = 0xFFFFFFFF
@@ -146,3 +147,36 @@ def test_empty_record_beyond_4_gib() -> None:
     entry = Entry(b"m/b", b"", local_extra=zip64(HERE) + padded(25))
     with open_archive(forge(Entry(b"m/a", b"first"), entry)) as archive:
         assert archive.read("m/b") == b""
+
+
+def detailed(directory, data: bytes) -> dict[str, int]:
+    """What `check_headers` gives, without its look at the usual form."""
+    offsets = {}
+    for record in directory:
+        offset = check_local_header("x", record, memoryview(data), 0)
+        check_descriptor("x", record, memoryview(data)[offset + record.compressed_size : record.end_offset])
+        offsets[record.name] = offset
+    return offsets
+
+
+def outcome(check, *given: object) -> object:
+    """What a check gives, or what it says."""
+    try:
+        return check(*given)
+    except ArchiveError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("case", ["torch", "torch, record of 4 GiB", "no signature", "python zipfile, stream"])
+def test_the_quick_look_accepts_no_more(case: str) -> None:
+    """With any one byte around the data changed, comparing all at once says what the detailed checks say."""
+    data = simple(**ACCEPTED[case])
+    with open_archive(data, name="x") as archive:
+        directory = tuple(archive.records.values())
+        assert check_headers("x", directory, memoryview(data)) == detailed(directory, data)
+    for at in range(directory[1].header_offset, directory[1].end_offset):
+        for bit in (1, 4, 128):
+            changed = bytearray(data)
+            changed[at] ^= bit
+            quick = outcome(lambda view: check_headers("x", directory, view), memoryview(changed))
+            assert quick == outcome(detailed, directory, bytes(changed)), (at, bit)

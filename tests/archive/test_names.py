@@ -99,3 +99,20 @@ def test_plain_records() -> None:
     assert names.is_plain("serialized_state_dict.pt")
     assert names.is_plain("extra_files/a/b")
     assert not names.is_plain("m/version")
+
+
+@pytest.mark.parametrize(
+    ("record", "kind", "today"),
+    [
+        (names.PLAIN_PROGRAM, "program", names.PLAIN_PROGRAM),
+        (names.PLAIN_STATE_DICT_OLD, "weights payload", names.PLAIN_STATE_DICT_OLD),
+        (names.PLAIN_CONSTANTS, "constants payload", names.PLAIN_CONSTANTS),
+        (names.PLAIN_EXAMPLE_INPUTS, "sample inputs", "data/sample_inputs/model.pt"),
+        (names.plain_extra("a/b.txt"), "extra file", "extra/a/b.txt"),
+        ("extra/a/b.txt", "extra file", "extra/a/b.txt"),
+    ],
+)
+def test_kinds_of_a_plain_zip(record: str, kind: str, today: str) -> None:
+    """What a record of the plain zip is, and what an archive calls the user's own."""
+    assert names.kind(record) == kind
+    assert names.in_archive(record) == today

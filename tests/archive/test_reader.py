@@ -63,6 +63,52 @@ def test_stored_records_are_views(tmp_path: Path) -> None:
     assert view[0] == 0, "views stay valid after close"
 
 
+LARGE = bytes(range(256)) * 4096
+READING = {
+    "small": {"data": b"second"},
+    "large": {"data": LARGE},
+    "deflated": {"data": LARGE, "deflate": True},
+}
+
+
+@pytest.mark.parametrize("case", READING)
+@pytest.mark.parametrize("threads", [True, False])
+def test_reading_verifies_beside(case: str, threads: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The content is given at once, and is verified when the block ends; also where no thread is to be had."""
+    if not threads:
+        monkeypatch.setattr(threading.Thread, "start", _no_thread)
+    with open_archive(simple(**READING[case])) as archive:
+        with archive.reading("m/b") as content:
+            assert content == READING[case]["data"]
+        assert archive.read("m/b") == content
+        with archive.reading("m/b") as again:
+            assert again == content
+        with pytest.raises(KeyError, match="of the block"), archive.reading("m/b"):
+            raise KeyError("of the block")
+        with pytest.raises(ArchiveError, match=r"expected a record m/c, got none.*\[A17\]"), archive.reading("m/c"):
+            pytest.fail("got a record that is not there")
+
+
+@pytest.mark.parametrize("case", ["small", "large"])
+@pytest.mark.parametrize("threads", [True, False])
+def test_damage_explains_what_a_block_raised(case: str, threads: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A record that is damaged is said to be, whatever else went wrong with its content; each time it is read."""
+    if not threads:
+        monkeypatch.setattr(threading.Thread, "start", _no_thread)
+    data = bytearray(simple(**READING[case]))
+    data[data.rindex(READING[case]["data"])] ^= 1
+    with open_archive(data) as archive:
+        for _ in range(2):
+            with pytest.raises(IntegrityError, match=r"m/b: expected CRC-32 .*\[A16\]"), archive.reading("m/b"):
+                raise ValueError("nonsense")
+        with pytest.raises(IntegrityError), archive.reading("m/b"):
+            pass
+
+
+def _no_thread(self: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")
+
+
 def test_crc_is_checked_once() -> None:
     """Damage is found when a record is first read, unless the caller does not want to know."""
     data = bytearray(simple())

@@ -424,3 +424,71 @@ def test_repacking_real_files(release: str, tmp_path: Path) -> None:
         with open_archive(path) as new:
             assert read_all(new) == read_all(old)
             assert verify_header(new) == layout
+
+
+@pytest.mark.parametrize("can_seek", [True, False])
+def test_streams(can_seek: bool) -> None:
+    """A record written through a file object is the same as one written at once, wherever it goes."""
+    pieces = [b"one", b"", bytes(100_000), b"end"]
+    file = io.BytesIO()
+    if not can_seek:
+        file.seekable = lambda: False  # type: ignore[method-assign]
+    with ArchiveWriter(file) as writer:
+        writer.write("a", b"before")
+        with writer.stream("b", size_hint=10) as record:
+            assert not record.seekable()
+            for piece in pieces:
+                assert record.write(piece) == len(piece)
+            record.flush()
+        writer.write("c", b"after")
+    whole = io.BytesIO()
+    with ArchiveWriter(whole) as writer:
+        for name, data in (("a", b"before"), ("b", b"".join(pieces)), ("c", b"after")):
+            writer.write(name, data)
+    assert file.getvalue() == whole.getvalue()
+    assert writer.checksums[1] == ("archive/b", zlib.crc32(b"".join(pieces)), sum(map(len, pieces)))
+
+
+def test_streams_of_an_archive_in_an_archive() -> None:
+    """An archive can be written into a record of another one."""
+    file = io.BytesIO()
+    with (
+        ArchiveWriter(file) as outer,
+        outer.stream("inner", size_hint=0) as record,
+        ArchiveWriter(record, root="in") as inner,  # type: ignore[arg-type]
+    ):
+        inner.write("a", bytes(1000))
+        inner.write("b", b"deflated" * 99, deflate=True)
+    with open_archive(file) as archive, open_archive(bytes(archive.read("archive/inner"))) as held:
+        assert {name: held.read(name).nbytes for name in held.records} == {"in/a": 1000, "in/b": 8 * 99}
+
+
+def test_streams_of_four_gigabytes() -> None:
+    """Their header has room for sizes of 64 bits from the beginning; without a hint of that, more is refused."""
+    file = io.BytesIO()
+    with ArchiveWriter(file) as writer, writer.stream("short", size_hint=1 << 32) as record:
+        record.write(b"less than was said")
+    with open_archive(file) as archive:
+        assert archive.read("archive/short") == b"less than was said"
+    with zipfile.ZipFile(file) as theirs:
+        assert theirs.testzip() is None
+        assert theirs.read("archive/short") == b"less than was said"
+    writer = ArchiveWriter(io.BytesIO())
+    writer._zip64_size = (64 << 20) + 100
+    message = r"archive/a: expected about 10 bytes, got .* \[A18\]"
+    with pytest.raises(LimitError, match=message), writer.stream("a", size_hint=10) as record:
+        record.write(bytes((64 << 20) + 100))
+    with pytest.raises(ArchiveError, match="A27"):
+        writer.close()
+
+
+def test_streams_that_break_off() -> None:
+    """The archive cannot go on after one, as after any record that is not whole; taken names are refused."""
+    writer = ArchiveWriter(io.BytesIO())
+    writer.write("a", b"")
+    with pytest.raises(ArchiveError, match="A7"), writer.stream("A", size_hint=0):
+        pass
+    with pytest.raises(ZeroDivisionError), writer.stream("b", size_hint=0):
+        raise ZeroDivisionError
+    with pytest.raises(ArchiveError, match="A27"):
+        writer.write("c", b"")

@@ -6,10 +6,12 @@ import pytest
 from tests.graph.build import arg
 
 from pt2kit import schema
-from pt2kit.canonical import writes
+from pt2kit.canonical import writes, writes_inside
 
 WRITE = [
     *("torch.ops.aten.add_.Tensor", "torch.ops.aten.__iand__.Scalar", "torch.ops.aten.copy_.default"),
+    *("torch.ops.aten.div.out_mode", "torch.ops.aten.xlogy.OutTensor", "torch.ops.aten.linalg_pinv.out_rcond_tensor"),
+    "torch.ops.aten._flash_attention_forward_no_dropout_inplace.default",
     *("torch.ops.aten.add.out", "torch.ops.aten.histogram.bin_ct_out", "torch.ops.aten.max.dim_max"),
     *("torch.ops.aten._native_batch_norm_legit.default", "torch.ops.aten.geqrf.a", "torch.ops.prims.copy_to.default"),
     *(
@@ -32,6 +34,21 @@ def _node(target: str, **flags: bool) -> schema.Node:
     named = [schema.NamedArgument("x", arg(as_tensor="x"))]
     named += [schema.NamedArgument(name, schema.Argument(as_bool=value)) for name, value in flags.items()]
     return schema.Node(target, named, [], {})
+
+
+def test_subgraphs_count_where_asked() -> None:
+    """A node writes inside if a node of a subgraph of it does, however deep; by itself it does not."""
+    write = schema.Node("torch.ops.aten.add_.Tensor", [], [], {})
+    read = schema.Node("torch.ops.aten.add.Tensor", [], [], {})
+    for node, expected in ((write, True), (read, False)):
+        inner = schema.Graph([], [], [node], {}, {}, {})
+        held = schema.Argument(as_graph=schema.GraphArgument("g", inner))
+        entries = schema.Argument(as_string_to_argument={"k": held})
+        carrier = schema.Node("torch.ops.higher_order.cond", [schema.NamedArgument("g", entries)], [], {})
+        outer = schema.Argument(as_graph=schema.GraphArgument("o", schema.Graph([], [], [carrier], {}, {}, {})))
+        whole = schema.Node("torch.ops.higher_order.cond", [schema.NamedArgument("g", outer)], [], {})
+        assert [writes_inside(one) for one in (carrier, whole)] == [expected, expected]
+        assert not writes(whole)
 
 
 @pytest.mark.parametrize("target", WRITE)

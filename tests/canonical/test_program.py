@@ -275,6 +275,25 @@ def test_contradictions_are_refused_with_their_place(case: str) -> None:
     assert (str(caught.value), caught.value.rule) == (text, rule)
 
 
+def test_only_names_that_values_get_are_taken() -> None:
+    """`_0` to `_1` where there are two values; not `_2`, `_01`, nor anything else that begins alike."""
+    for name, is_taken in {
+        "_0": True,
+        "_1": True,
+        "_2": False,
+        "_01": False,
+        "_": False,
+        "_x": False,
+        "_" + "9" * 5000: False,
+    }.items():
+        held = program(tensor_graph(["x"], [node(A, ["y"], arg(as_custom_obj=name))], ["y"]))
+        if is_taken:
+            with pytest.raises(GraphError, match="G2"):
+                canonicalize(held)
+        else:
+            canonicalize(held)
+
+
 def test_specs_that_do_not_fit_the_graph_are_refused() -> None:
     """More or fewer specs than inputs or outputs, a spec with a subgraph, a name that would become that of a value."""
     found = program(tensor_graph(["x"], [], ["x"]))

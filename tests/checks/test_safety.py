@@ -16,6 +16,7 @@ from pt2kit.errors import Problem, Pt2Error
 
 MLP = samples.sample("2.13.0", "mlp")
 HOSTILE = {case["name"]: case["path"] for case in samples.hostile()}
+TABLE = "models/model.json: $.graph_module.graph.tensor_values"
 FOUND: list[tuple[str, str, str, str]] = [
     ("pickle_sample_inputs", "X1", "data/sample_inputs/model.pt", "calls _operator.getitem, io.open"),
     ("pickle_sample_inputs_raw", "X1", "data/sample_inputs/model.pt", "calls io.open"),
@@ -23,28 +24,37 @@ FOUND: list[tuple[str, str, str, str]] = [
     ("pickle_opaque_constant", "X3", "data/constants/opaque_obj_0", "torch unpickles 'k' (opaque): calls io.open"),
     ("pickle_custom_obj_garbage", "X3", "data/constants/custom_obj_0", "(torchbind): calls io.open"),
     ("guard_syntax_error", "X4", "models/model.json: $.guards_code", "1 of them no plain conditions: 'this is not ('"),
-    ("eval_expr_size", "X5", "models/model.json", "torch evaluates the expression \"[open('"),
-    ("eval_expr_os_exit", "X5", "models/model.json", "\"__import__('os')._exit(7)\""),
+    ("eval_expr_size", "X5", f"{TABLE}.linear.sizes[0]", "torch evaluates the expression \"[open('"),
+    ("eval_expr_os_exit", "X5", f"{TABLE}.linear.sizes[0]", "\"__import__('os')._exit(7)\""),
     ("fx_placeholder_name", "X6", "models/model.json: $.graph_module.graph.inputs[5]", "pastes the name \"x=open('"),
     (
         "fx_forward_arg_names",
         "X6",
-        "models/model.json: $.graph_module.module_call_graph[0].signature.forward_arg_names",
+        "models/model.json: $.graph_module.module_call_graph[0].signature.forward_arg_names[1]",
         "pastes the name \"y=[open('",
     ),
     ("fx_parameter_name", "X6", "models/model.json: $.graph_module.signature.input_specs[1]", "pastes the path"),
     (
         "fx_hop_kwarg_name",
         "X6",
-        "models/model.json: $.graph_module.graph.nodes[1].inputs",
+        "models/model.json: $.graph_module.graph.nodes[1].inputs[2].name",
         "pastes the name \"**([open('",
     ),
-    ("fx_subgraph_name", "X6", "models/model.json: $.graph_module.graph.nodes[1].inputs", "pastes the path"),
+    ("fx_subgraph_name", "X6", "models/model.json: $.graph_module.graph.nodes[1].inputs[0]", "pastes the path"),
     ("op_torch_os_mkdir", "X7", "models/model.json: $.graph_module.graph.nodes[1].target", "looks up 'torch.os.mkdir'"),
     ("op_hop_wrap_operator", "X7", "models/model.json: $.graph_module.graph.nodes[1].target", "'torch.os.mkdir'"),
     ("op_empty_target", "X7", "models/model.json: $.graph_module.graph.nodes[1].target", "looks up ''"),
     ("aoti_so_dlopen", "X8", "data/aotinductor/model/", "torch loads compiled code (3 records) into the process"),
     ("treespec_defaultdict_import", "X9", "models/model.json: $.graph_module.module_call_graph[1]", '"this"'),
+    (
+        "op_from_file_create",
+        "X10",
+        "models/model.json: $.graph_module.graph.nodes[1].target",
+        "it reads or writes files",
+    ),
+    ("op_reinterpret_oob_crash", "X10", "models/model.json: $.graph_module.graph.nodes[1].target", "it trusts its"),
+    ("fx_string_arg_quote", "X12", "models/model.json: $.graph_module.graph.nodes[1]", "the program prints"),
+    ("op_extension_unknown", "X13", "models/model.json: $.graph_module.graph.nodes[1].target", "'#evil:relu'"),
     ("treespec_enum_import", "X9", "models/model.json: $.graph_module.module_call_graph[1]", "mailcap"),
 ]
 

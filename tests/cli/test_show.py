@@ -59,7 +59,7 @@ def test_summary_as_json() -> None:
             "loc": "data/sample_inputs/model.pt",
             "rule": "X1",
             "message": "torch unpickles the sample inputs: plain data",
-            "kind": "safety",
+            "kind": "note",
         }
     ]
 
@@ -191,3 +191,73 @@ def test_older_layouts() -> None:
         if found.code == 2:
             assert "plain zip" in found.err or "2.8" in found.err
             assert found.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("release", "text"),
+    [
+        ("2.1.2", "written by   torch 2.1, layout of torch 2.1\n"),
+        ("2.6.0", "written by   torch 2.6.0+cu124, layout of torch 2.4 to 2.7\n"),
+        ("2.8.0", "written by   torch 2.8.0+cu128, layout of torch 2.8\n"),
+    ],
+)
+def test_old_files(release: str, text: str) -> None:
+    """A file of any release is shown like one of today, its extra files among it."""
+    found = pt2("show", samples.sample(release, "extra_files"))
+    assert (found.code, found.err) == (0, "")
+    assert text in found.out
+    assert "extra files\n  note.txt" in found.out
+    assert "  forward(" in found.out
+
+
+def test_records_of_a_plain_zip() -> None:
+    """Each is named by what it is."""
+    kinds = {row["name"]: row["kind"] for row in _json(samples.sample("2.7.1", "extra_files"), "--records")}
+    assert kinds == {
+        "serialized_exported_program.json": "program",
+        "serialized_state_dict.pt": "weights payload",
+        "serialized_constants.pt": "constants payload",
+        "serialized_example_inputs.pt": "sample inputs",
+        "version": "header",
+        "extra_files/note.txt": "extra file",
+        "extra_files/dir/info.json": "extra file",
+    }
+
+
+def test_bare_json() -> None:
+    """A program's JSON without an archive is shown too."""
+    found = pt2("show", samples.DATA.parent / "golden" / "programs" / "draft.json")
+    assert (found.code, found.err) == (0, "")
+    assert "written by   no release: schema draft, layout of a JSON file without an archive\n" in found.out
+
+
+def test_containers(tmp_path: Path) -> None:
+    """Delegates and devices of an 8.6 container are shown."""
+    program = json.loads((samples.DATA.parent / "golden" / "8.6" / "ExportedProgram.json").read_text())
+    model = {
+        "name": "m",
+        "tensorPaths": {},
+        "program": {"methods": {"forward": program}},
+        "delegates": {"npu": {"methods": {"go": program}}},
+        "deviceAllocationMap": {"cuda:0": "cuda:1"},
+        "constantPaths": {},
+    }
+    path = tmp_path / "m.json"
+    path.write_text(json.dumps(model))
+    found = pt2("show", path)
+    assert "  delegate     npu: go\n  devices      cuda:0 to cuda:1\n" in found.out
+    [row] = _json(path)["models"]
+    assert (row["delegates"], row["devices"], row["oldest_version"]) == ({"npu": ["go"]}, {"cuda:0": "cuda:1"}, "")
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "release"), [("mlp", "1", "2.1"), ("float8", "8.7", "2.7"), ("complex_scalar", "8.14", "2.9")]
+)
+def test_oldest_release(name: str, version: str, release: str) -> None:
+    """On demand: the oldest release that could read a program, once it is converted."""
+    path = samples.sample("2.13.0", name)
+    text = f"  oldest       torch {release} could read it, once converted to schema {version}\n"
+    assert text in pt2("show", "--oldest", path).out
+    assert "  oldest " not in pt2("show", path).out
+    assert _json(path, "--oldest")["models"][0]["oldest_version"] == version
+    assert _json(path, "--oldest", "--model", "model")["oldest_version"] == version

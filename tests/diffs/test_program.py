@@ -238,10 +238,12 @@ def _symbolic(symbol: str) -> schema.ExportedProgram:
     return replace(found, range_constraints={symbol: schema.RangeConstraint(2, 8)}, guards_code=[f"{symbol} > 1"])
 
 
-def test_symbols_that_were_renamed_are_reported_once() -> None:
-    """Not at every size that has them; ranges and guards follow."""
-    assert told(changes(_symbolic("s0"), _symbolic("s77"))) == [("modified", "constraint", "s77", "name")]
-    assert changes(_symbolic("s0"), _symbolic("s0")) == []
+def test_names_of_symbols_make_no_difference() -> None:
+    """Sizes, ranges and guards follow; another kind of symbol is another thing, and names are told where asked."""
+    assert changes(_symbolic("s0"), _symbolic("s77")) == []
+    assert told(changes(_symbolic("s0"), _symbolic("s77"), names=True)) == [("modified", "constraint", "s77", "name")]
+    assert told(changes(_symbolic("s0"), _symbolic("u0"))) == [("modified", "constraint", "u0", "name")]
+    assert changes(_symbolic("s0"), _symbolic("s0"), names=True) == []
 
 
 def test_constraints_guards_calls_and_the_rest_are_compared() -> None:
@@ -285,6 +287,23 @@ def test_metadata_of_nodes_is_compared_where_asked() -> None:
     [found] = changes(program(graph), program(other), metadata=True)
     assert told([found]) == [("modified", "node", "linear_0", "metadata k")]
     assert found.is_described_only
+
+
+def test_kinds_of_arguments_that_one_side_does_not_say_are_no_change_of_the_node() -> None:
+    """Older files do not say how arguments are passed; nodes still do what they did."""
+    graph = layers(1)
+    untold = with_nodes(
+        graph,
+        lambda nodes: [replace(one, inputs=[replace(named, kind=None) for named in one.inputs]) for one in nodes],
+    )
+    found = changes(program(untold), program(graph))
+    assert {detail.what for one in found for detail in one.details} == {"kind of argument a0", "kind of argument a1"}
+    assert all(one.is_described_only for one in found)
+    keyword = schema.ArgumentKind.KEYWORD
+    other = with_nodes(
+        graph, lambda nodes: [replace(nodes[0], inputs=[replace(nodes[0].inputs[0], kind=keyword)]), *nodes[1:]]
+    )
+    assert not any(one.is_described_only for one in changes(program(graph), program(other)))
 
 
 def test_programs_without_traces_name_the_module_of_the_parameter() -> None:

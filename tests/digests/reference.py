@@ -137,11 +137,14 @@ def writes(node: dict[str, Any]) -> bool:
         target = target if "." in target else f"higher_order.{target}"
     namespace, name, overload = (*target.split(".", 2), "", "")[:3]
     known = ("aten", "prim", "prims", "_operator", "math", "torch", "export", "higher_order", "quantized_decomposed")
-    outs = r"(\w+_)?out\d*|output|L|Q|U|X|dim_max|dim_min|dim_values|eigenvalues|eigvals|grad_input|inverse|result|sign"
+    outs = r"(\w+_)?out\d*(_\w*)?|Out\w+|output|L|Q|U|X|dim_max|dim_min|dim_values|eigenvalues|eigvals|grad_input"
     return (
         namespace not in known
         or re.fullmatch(r"__i\w+__|(?!__)\w*[^_]_", name) is not None
-        or (namespace == "aten" and re.fullmatch(f"{outs}|values|values_stable", overload) is not None)
+        or (
+            namespace == "aten"
+            and re.fullmatch(f"{outs}|inverse|result|sign|values|values_stable", overload) is not None
+        )
         or f"{namespace}.{name}" in ("higher_order.print", "higher_order.call_torchbind")
         or (
             "norm" in name

@@ -167,7 +167,7 @@ def test_oldest_versions():
     assert found["mlp"] == "1"
     assert found["constants"] == "7.3"
     assert found["none_input"] == "2"
-    assert found["float8"] == "8.6"
+    assert found["float8"] == "8.7"
     assert found["complex_scalar"] == "8.14"
     assert found["sym_float"] == "8.2"
     assert found["custom_op_nested_floats"] == "8.20"

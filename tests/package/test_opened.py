@@ -14,11 +14,10 @@ from tests.packages import rewritten
 import pt2kit
 from pt2kit import schema
 from pt2kit.archive import names
-from pt2kit.errors import ArchiveError, IntegrityError, VersionError
+from pt2kit.errors import ArchiveError, IntegrityError
 
 MLP = samples.sample("2.13.0", "mlp")
 CURRENT = samples.corpus(*samples.CURRENT_LAYOUT)
-OLDER = [path for path in samples.corpus() if path not in CURRENT]
 
 
 @pytest.mark.parametrize("path", CURRENT, ids=samples.release_id)
@@ -143,19 +142,6 @@ def test_repr_names_file_and_models() -> None:
     """A package says what it is."""
     with pt2kit.open(samples.sample("2.13.0", "multi_model_package")) as package:
         assert repr(package).endswith("multi_model_package.pt2': 'model', 'second'>")
-
-
-@pytest.mark.parametrize("path", OLDER, ids=samples.release_id)
-def test_older_layouts(path: Path) -> None:
-    """A file of an older layout is read, or refused with one error that names its layout and its release."""
-    try:
-        package = pt2kit.open(path)
-    except VersionError as error:
-        assert "2.8" in str(error) or "plain zip" in str(error)
-        assert str(path) in str(error)
-    else:
-        with package:
-            assert all(program.graph_module for program in package.programs.values())
 
 
 def test_a_failed_opening_closes_the_file() -> None:

@@ -17,7 +17,7 @@ from tests.packages import edited, rewritten, tree_of
 import pt2kit
 from pt2kit import schema
 from pt2kit.archive import names
-from pt2kit.errors import IntegrityError, Pt2Error, SchemaError
+from pt2kit.errors import IntegrityError, Pt2Error, SchemaError, UnsupportedError
 
 MLP = samples.sample("2.13.0", "mlp")
 PROGRAM = names.model_json("model")
@@ -185,3 +185,24 @@ def test_fuzzed_files() -> None:
                 _written(package, programs=dict(package.programs))
         except Pt2Error as error:
             assert str(error).isprintable()
+
+
+def test_old_layouts_are_copied_whole() -> None:
+    """A plain zip is written as one, its records stored as its readers expect; programs in it cannot be replaced."""
+    path = samples.sample("2.6.0", "extra_files")
+    buffer = io.BytesIO()
+    with pt2kit.open(path) as package:
+        pt2kit.write(package, buffer)
+        expected = {name: bytes(package.archive.read(name)) for name in package.records}
+        with pytest.raises(UnsupportedError, match=r"expected a program of schema 8\.14 or later to replace, got 8\.2"):
+            pt2kit.write(package, io.BytesIO(), programs=dict(package.programs))
+    with pt2kit.open(buffer.getvalue()) as again:
+        assert {name: bytes(again.archive.read(name)) for name in again.records} == expected
+        assert all(record.is_stored for record in again.records.values())
+
+
+def test_a_json_file_is_no_archive() -> None:
+    """There is nothing to put it into."""
+    text = (samples.DATA.parent / "golden" / "programs" / "8.20.json").read_bytes()
+    with pt2kit.open(text) as package, pytest.raises(UnsupportedError, match="expected an archive, got a JSON file"):
+        pt2kit.write(package, io.BytesIO())

@@ -8,18 +8,21 @@ from pathlib import Path
 
 import pytest
 
+from pt2kit import checks
+
 SRC = Path(__file__).parents[2] / "src" / "pt2kit"
-ROOMS = {"A": "archive", "J": "codec", "P": "tensors", "G": "graph", "S": "signature", "X": "checks"}
-"""Letter -> the room whose rules have it."""
+ROOMS = {"A": "archive", "J": "codec", "P": "tensors", "G": "graph", "S": "signature"}
+ROOMS |= dict.fromkeys("EKTVX", "checks")
+"""Letter -> the room whose rules have it. `checks` has the table of all, and a few of its own among those of others."""
 QUOTED = re.compile(r'"([A-Z])([0-9]{1,2})"')
 LISTED = re.compile(r"(?:^|[ ·,])([A-Z])([0-9]{1,2})(?= )", re.MULTILINE)
 
 
 def table(letter: str) -> set[str]:
-    """The ids that a room lists: in `RULES`, or in its docstring."""
+    """The ids that a room lists, in `RULES` or in its docstring, and those that the table of all adds."""
     room = importlib.import_module(f"pt2kit.{ROOMS[letter]}")
     found = set(getattr(room, "RULES", ())) or {a + b for a, b in LISTED.findall(room.__doc__ or "")}
-    return {rule for rule in found if rule.startswith(letter)}
+    return {rule for rule in found | set(checks.RULES) if rule.startswith(letter)}
 
 
 def used() -> dict[str, set[str]]:

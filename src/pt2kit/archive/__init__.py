@@ -58,6 +58,9 @@ torch 2.1 to 2.7 ("plain-zip"), without root folder::
     serialized_example_inputs.pt                   from 2.4 on
     version                                        the schema version, "1" to "8.7"
     extra_files/<file>                             the user's own files
+
+A file that is no zip and begins with a brace is one program's JSON ("json"): an archive of one record (`bare`). `parts`
+says which records belong to a program, whatever the layout.
 """
 
 from __future__ import annotations

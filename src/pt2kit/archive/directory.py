@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from itertools import islice
+from operator import itemgetter
+from typing import Final, NamedTuple, NoReturn
 
 from pt2kit.archive import headers as h
 from pt2kit.archive.end_record import read_end
@@ -19,6 +21,11 @@ from pt2kit.errors import ArchiveError, LimitError
 
 _MAX_DEFLATE: Final = 1032
 """Bytes that one byte of deflated data can make at most: 258 bytes for each match of 2 bits."""
+_MAX32: Final = h.MAX32
+_LOCAL_SIZE: Final = h.LOCAL.size
+_UNUSUAL_FLAGS: Final = 0xFFFF & ~(h.FLAG_DESCRIPTOR | h.FLAG_UTF8)
+_SLACK_WITH_DESCRIPTOR: Final = h.MAX_EXTRA + h.DESCRIPTOR_LENGTHS[-1]
+"""Bytes that a record with a data descriptor can have beside its header, name and data."""
 
 
 class Record(NamedTuple):
@@ -53,6 +60,9 @@ class Record(NamedTuple):
     def is_folder(self) -> bool:
         """Whether this is the empty entry that packing tools write for a folder."""
         return self.name.endswith("/")
+
+
+_HEADER_OFFSET: Final = Record._fields.index("header_offset")
 
 
 def read_directory(source: Source, limits: Limits) -> tuple[Record, ...]:
@@ -90,35 +100,36 @@ def _read_entry(source: Source, data: bytes, pos: int, index: int) -> tuple[Reco
             f"directory's {len(data)} bytes, got {data[pos : pos + 4]!r}",
             rule="A5",
         )
-    fields = h.ENTRY.unpack_from(data, pos)
-    flags, method, crc32 = fields[3], fields[4], fields[7]
-    name_end = pos + h.ENTRY.size + fields[10]
-    extra_end = name_end + fields[11]
-    end = extra_end + fields[12]
+    parts = h.ENTRY_PARTS.unpack_from(data, pos)
+    flags, method, crc32, compressed_size, size, name_length, extra_length, comment_length, disk, mode, offset = parts
+    name_pos = pos + h.ENTRY.size
+    name_end = name_pos + name_length
+    extra_end = name_end + extra_length
+    end = extra_end + comment_length
     if end > len(data):
         raise ArchiveError(
             f"{source.name}: directory entry {index}: expected it to end by {len(data)} of the directory, got {end}",
             rule="A5",
         )
-    raw_name = data[pos + h.ENTRY.size : name_end]
+    raw_name = data[name_pos:name_end]
     name = decode_name(raw_name, source.name)
-    compressed_size, size, offset = fields[8], fields[9], fields[16]
     # Archives have hundreds of records, nearly all of them neither large nor packed nor odd.
-    if extra_end > name_end or h.MAX32 in (compressed_size, size, offset) or fields[13]:
+    if extra_length or disk or size == _MAX32 or compressed_size == _MAX32 or offset == _MAX32:
         where = f"{source.name}: {show_name(name)}"
-        compressed_size, size, offset = _resolve_sizes(where, fields, data[name_end:extra_end], raw_name)
-    if fields[15] or name.endswith("/"):
-        _check_kind(f"{source.name}: {show_name(name)}", name, fields[15], size)
-    if method != h.STORED or size != compressed_size or flags & ~(h.FLAG_DESCRIPTOR | h.FLAG_UTF8):
+        short = (size, compressed_size, offset)
+        size, compressed_size, offset = _resolve_sizes(where, short, disk, data[name_end:extra_end], raw_name)
+    if mode or name[-1] == "/":
+        _check_kind(f"{source.name}: {show_name(name)}", name, mode, size)
+    if method or size != compressed_size or flags & _UNUSUAL_FLAGS:
         _check_method(f"{source.name}: {show_name(name)}", flags, method, size, compressed_size)
-    end_offset = offset + h.LOCAL.size + len(raw_name) + compressed_size
+    end_offset = offset + _LOCAL_SIZE + name_length + compressed_size
     return Record(name, size, compressed_size, method, crc32, flags, offset, end_offset), end
 
 
-def _resolve_sizes(where: str, fields: tuple[Any, ...], extra: bytes, raw_name: bytes) -> tuple[int, int, int]:
-    """(compressed size, size, header offset) with ZIP64 values in place of the sentinels."""
-    compressed_size, size, disk, offset = fields[8], fields[9], fields[13], fields[16]
-    short = (size, compressed_size, offset)
+def _resolve_sizes(
+    where: str, short: tuple[int, int, int], disk: int, extra: bytes, raw_name: bytes
+) -> tuple[int, int, int]:
+    """(size, compressed size, header offset) with ZIP64 values in place of the sentinels."""
     parts = h.split_extra(extra)
     values = None if parts is None else h.zip64_values(parts)
     if parts is None or values is None:
@@ -132,7 +143,7 @@ def _resolve_sizes(where: str, fields: tuple[Any, ...], extra: bytes, raw_name: 
     disk = next(long, disk) if disk == h.MAX16 else disk
     if disk:
         raise ArchiveError(f"{where}: expected a record on disk 0, got disk {disk}", rule="A12")
-    return compressed_size, size, offset
+    return size, compressed_size, offset
 
 
 def check_unicode_path(where: str, parts: list[tuple[int, bytes]], raw_name: bytes) -> None:
@@ -205,22 +216,25 @@ def _check_inflated(source: Source, entries: Iterable[Record], limits: Limits) -
 def _place(source: Source, entries: list[Record], directory_offset: int) -> tuple[Record, ...]:
     """Give each record the bytes up to its successor, and check that they can be right (A12)."""
     expected, previous, slack = 0, "the file's first byte", 0
-    ordered = sorted(entries, key=lambda entry: entry.header_offset)
-    for entry in ordered:
-        _check_follows(source, entry.name, entry.header_offset, expected, slack, previous)
+    ordered = sorted(entries, key=itemgetter(_HEADER_OFFSET))
+    starts = [entry.header_offset for entry in ordered]
+    starts.append(directory_offset)
+    ends: dict[str, int] = {}
+    for entry, start, end in zip(ordered, starts, islice(starts, 1, None), strict=False):
+        if not expected <= start <= expected + slack:
+            _refuse_place(source, entry.name, start, expected, slack, previous)
         expected, previous = entry.end_offset, entry.name
-        slack = h.MAX_EXTRA + (h.DESCRIPTOR_LENGTHS[-1] if entry.flags & h.FLAG_DESCRIPTOR else 0)
-    _check_follows(source, "the directory", directory_offset, expected, slack, previous)
-    successors = [*(entry.header_offset for entry in ordered[1:]), directory_offset]
-    ends = {entry.name: end for entry, end in zip(ordered, successors, strict=False)}
-    return tuple(entry._replace(end_offset=ends[entry.name]) for entry in entries)
+        slack = _SLACK_WITH_DESCRIPTOR if entry.flags & h.FLAG_DESCRIPTOR else h.MAX_EXTRA
+        ends[previous] = end
+    if not expected <= directory_offset <= expected + slack:
+        _refuse_place(source, "the directory", directory_offset, expected, slack, previous)
+    return tuple([Record(*entry[:-1], ends[entry.name]) for entry in entries])
 
 
-def _check_follows(source: Source, name: str, offset: int, expected: int, slack: int, previous: str) -> None:
-    if not expected <= offset <= expected + slack:
-        kind = "overlaps it" if offset < expected else "leaves a gap"
-        raise ArchiveError(
-            f"{source.name}: {show_name(name)}: expected it to begin after {show_name(previous)}, at {expected} to "
-            f"{expected + slack}, got {offset}, which {kind}",
-            rule="A12",
-        )
+def _refuse_place(source: Source, name: str, offset: int, expected: int, slack: int, previous: str) -> NoReturn:
+    kind = "overlaps it" if offset < expected else "leaves a gap"
+    raise ArchiveError(
+        f"{source.name}: {show_name(name)}: expected it to begin after {show_name(previous)}, at {expected} to "
+        f"{expected + slack}, got {offset}, which {kind}",
+        rule="A12",
+    )

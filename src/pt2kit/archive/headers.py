@@ -18,9 +18,13 @@ LOCATOR_SIGNATURE: Final = b"PK\x06\x07"
 
 LOCAL: Final = struct.Struct("<4s5H3I2H")
 """signature, version, flags, method, time, date, crc32, compressed size, size, name length, extra length."""
+LOCAL_PARTS: Final = struct.Struct("<4s2x2H4x12s2H")
+"""The same without version, time and date; CRC-32 and both sizes in one."""
 ENTRY: Final = struct.Struct("<4s6H3I5H2I")
 """signature, made by, version, flags, method, time, date, crc32, compressed size, size, name length, extra length,
 comment length, disk, internal attributes, external attributes, header offset."""
+ENTRY_PARTS: Final = struct.Struct("<8x2H4x3I4H2x2I")
+"""The same without signature, versions, time, date and internal attributes."""
 END: Final = struct.Struct("<4s4H2IH")
 """signature, this disk, directory's disk, entries here, entries, directory size, directory offset, comment length."""
 END64: Final = struct.Struct("<4sQ2H2I4Q")

@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final, Literal
 
 from pt2kit.archive import names
@@ -15,12 +16,14 @@ from pt2kit.archive.reader import Archive
 from pt2kit.archive.record_name import show_name
 from pt2kit.errors import ArchiveError, UnsupportedError, VersionError
 
-LayoutKind = Literal["archive", "archive-2.8", "plain-zip"]
+LayoutKind = Literal["archive", "archive-2.8", "plain-zip", "json"]
 
 FORMAT: Final = b"pt2"
 VERSION: Final = b"0"
 DATA_VERSIONS: Final = range(1, 11)
 """The versions of torch's zip conventions that it reads; `.pt2` files say 6. Source: caffe2/serialize/versions.h."""
+LAST_PLAIN_VERSION: Final = (8, 8)
+"""The newest schema that the development of torch wrote into plain zips; the last release to do so wrote 8.7."""
 MAX_HEADER_BYTES: Final = 64
 """Records of the header hold a word or a number; anything longer is something else."""
 
@@ -33,16 +36,20 @@ class Layout:
     """How the records of an archive are arranged.
 
     Args:
-        kind: "archive" (raw payload records), "archive-2.8" (payloads as torch.save files) or "plain-zip".
+        kind: "archive" (raw payload records), "archive-2.8" (payloads as torch.save files), "plain-zip", or "json" for
+            a file that is no archive but a program's JSON.
         releases: the releases of torch that write this, as text.
         root: what stands before every record's name, "mlp/"; "" in a plain zip.
         models: names of the programs in directory order; a plain zip has one, "model".
+        methods: name of a program -> the model it is a method of, which the record is named after, and the method's
+            name; for the containers of schema 8.6 alone.
     """
 
     kind: LayoutKind
     releases: str
     root: str
     models: tuple[str, ...]
+    methods: Mapping[str, tuple[str, str]] = field(default_factory=lambda: MappingProxyType({}))
 
     def record(self, relative: str) -> str:
         """The full name of a record given by its name below the root folder."""
@@ -67,9 +74,8 @@ def detect(records: Iterable[str], where: str = "archive") -> Layout:
     relative = [name[len(root) :] for name in found]
     _check_marks(where, root, relative)
     models = _find_models(where, root, relative)
-    old = any(names.weights_payload_model(name) or names.constants_payload_model(name) for name in relative)
     new = any(names.weights_config_model(name) or names.constants_config_model(name) for name in relative)
-    if old and not new:
+    if not new and any(names.weights_payload_model(name) or names.constants_payload_model(name) for name in relative):
         return Layout("archive-2.8", "torch 2.8", root, models)
     return Layout("archive", "torch 2.9 and later", root, models)
 
@@ -86,11 +92,7 @@ def verify_header(archive: Archive) -> Layout:
     where = archive.source.name
     layout = detect(archive.records, where)
     if layout.kind == "plain-zip":
-        version = _content(archive, names.PLAIN_VERSION, "A19")
-        if not _PLAIN_VERSION.fullmatch(version):
-            raise VersionError(
-                f"{where}: version: expected a schema version such as '5.1', got {version!r}", rule="A19"
-            )
+        _check_plain_version(where, _content(archive, names.PLAIN_VERSION, "A19"))
         return layout
     content = _content(archive, layout.record(names.ARCHIVE_FORMAT), "A20")
     if content != FORMAT:
@@ -210,6 +212,18 @@ def _content(archive: Archive, name: str, rule: str) -> bytes:
             rule=rule,
         )
     return bytes(archive.read(name))
+
+
+def _check_plain_version(where: str, content: bytes) -> None:
+    if not _PLAIN_VERSION.fullmatch(content):
+        raise VersionError(f"{where}: version: expected a schema version such as '5.1', got {content!r}", rule="A19")
+    if tuple(map(int, content.split(b"."))) > LAST_PLAIN_VERSION:
+        newest = ".".join(map(str, LAST_PLAIN_VERSION))
+        raise VersionError(
+            f"{where}: version: expected at most {newest} in a plain zip, got {content.decode()}: programs of later "
+            "schemas are in archives with one root folder",
+            rule="A19",
+        )
 
 
 def _check_data_version(where: str, name: str, content: bytes) -> None:

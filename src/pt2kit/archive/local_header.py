@@ -5,10 +5,65 @@ Readers differ in which of the two they believe; an archive where they disagree 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Final
+
 from pt2kit.archive import headers as h
 from pt2kit.archive.directory import Record, check_unicode_path
 from pt2kit.archive.record_name import show_name, show_value
 from pt2kit.errors import ArchiveError
+
+_LOCAL_SIZE: Final = h.LOCAL.size
+_DESCRIPTOR_SIZE: Final = h.DESCRIPTOR.size
+_ZEROS: Final = bytes(12)
+
+
+def check_headers(where: str, directory: Iterable[Record], view: memoryview) -> dict[str, int]:
+    """Compare every record's local header and descriptor with its directory entry.
+
+    Args:
+        where: what messages call the archive.
+        directory: the entries.
+        view: the whole file.
+
+    Returns:
+        record name -> offset in the file of its data.
+
+    Raises:
+        ArchiveError: as `check_local_header` and `check_descriptor`, for the first record that they refuse.
+    """
+    offsets = {}
+    for record in directory:
+        offset = _usual_offset(record, view)
+        if offset is None:
+            offset = check_local_header(where, record, view, 0)
+            check_descriptor(where, record, view[offset + record.compressed_size : record.end_offset])
+        offsets[record.name] = offset
+    return offsets
+
+
+def _usual_offset(record: Record, view: memoryview) -> int | None:
+    """The offset of a record's data if all around it is as torch writes it, which is compared at once; or None.
+
+    That is: zeros for CRC-32 and sizes, one field of padding, and a descriptor of 16 bytes.
+    """
+    text, size, compressed_size, method, crc32, flags, start, end = record
+    name = text.encode("utf-8")
+    name_end = start + _LOCAL_SIZE + len(name)
+    offset = end - _DESCRIPTOR_SIZE - compressed_size
+    extra = offset - name_end
+    if not (4 <= extra <= h.MAX_EXTRA and flags & h.FLAG_DESCRIPTOR) or size > h.MAX32 or compressed_size > h.MAX32:
+        return None
+    head = view[start : name_end + 4].tobytes()
+    parts = (h.LOCAL_SIGNATURE, flags, method, _ZEROS, len(name), extra)
+    if (
+        h.LOCAL_PARTS.unpack_from(head) == parts
+        and head[_LOCAL_SIZE:] == name + h.EXTRA_HEADER.pack(h.EXTRA_PADDING, extra - 4)
+        and view[end - _DESCRIPTOR_SIZE : end].tobytes()
+        == h.DESCRIPTOR.pack(h.DESCRIPTOR_SIGNATURE, crc32, compressed_size, size)
+    ):
+        return offset
+    return None
 
 
 def check_local_header(where: str, record: Record, view: memoryview, base: int) -> int:
@@ -63,12 +118,6 @@ def check_descriptor(where: str, record: Record, tail: memoryview) -> None:
     records from 4 GiB on and 32-bit ones before.
     """
     if not record.flags & h.FLAG_DESCRIPTOR:
-        return
-    # What torch writes for everything below 4 GiB; the other forms take five times as long.
-    usual = h.DESCRIPTOR.pack(
-        h.DESCRIPTOR_SIGNATURE, record.crc32, record.compressed_size & h.MAX32, record.size & h.MAX32
-    )
-    if tail == usual and record.size <= h.MAX32 and record.compressed_size <= h.MAX32:
         return
     if bytes(tail) not in h.descriptor_forms(record.crc32, record.compressed_size, record.size):
         raise ArchiveError(

@@ -77,6 +77,14 @@ _CONSTANT_KINDS: Final[dict[str, Kind]] = {
     "custom_obj": "custom object",
     "opaque_obj": "opaque object",
 }
+_PLAIN_KINDS: Final[dict[str, Kind]] = {
+    PLAIN_PROGRAM: "program",
+    PLAIN_STATE_DICT: "weights payload",
+    PLAIN_STATE_DICT_OLD: "weights payload",
+    PLAIN_CONSTANTS: "constants payload",
+    PLAIN_CONSTANTS_OLD: "constants payload",
+    PLAIN_EXAMPLE_INPUTS: "sample inputs",
+}
 _HEADERS: Final = frozenset(
     (ARCHIVE_FORMAT, ARCHIVE_VERSION, BYTEORDER, DATA_VERSION, DATA_VERSION_SHORT, SERIALIZATION_ID)
 )
@@ -194,6 +202,14 @@ def plain_extra_name(record: str) -> str | None:
     return _between(record, PLAIN_EXTRA, "")
 
 
+def in_archive(record: str) -> str:
+    """What a record of a plain zip that is the user's own is called in an archive; any other name as it is."""
+    if record == PLAIN_EXAMPLE_INPUTS:
+        return sample_inputs("model")
+    name = plain_extra_name(record)
+    return record if name is None else extra(name)
+
+
 def aotinductor(model: str, file: str) -> str:
     """The record of a file of compiled code of `model`."""
     return f"{AOTINDUCTOR}{model}/{file}"
@@ -211,12 +227,14 @@ def is_plain(record: str) -> bool:
 
 
 def kind(record: str) -> Kind:
-    """What a record of an archive is, by its name alone."""
+    """What a record of an archive or of a plain zip is, by its name alone."""
     if record in _HEADERS:
         return "header"
+    if record in _PLAIN_KINDS:
+        return _PLAIN_KINDS[record]
     if model_name(record):
         return "program"
-    if extra_name(record):
+    if extra_name(record) or plain_extra_name(record):
         return "extra file"
     if record.startswith(AOTINDUCTOR):
         return "compiled code"
@@ -248,6 +266,6 @@ def _constant_kind(record: str) -> Kind:
 
 def _between(record: str, prefix: str, suffix: str) -> str | None:
     """What stands between `prefix` and `suffix`, if that is anything."""
-    if len(record) > len(prefix) + len(suffix) and record.startswith(prefix) and record.endswith(suffix):
+    if record.startswith(prefix) and record.endswith(suffix) and len(record) > len(prefix) + len(suffix):
         return record[len(prefix) : len(record) - len(suffix)]
     return None

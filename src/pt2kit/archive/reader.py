@@ -7,8 +7,10 @@ first time, and copied only where it must be inflated or fetched.
 
 from __future__ import annotations
 
+import threading
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from types import MappingProxyType, TracebackType
 from typing import Any, Final
 
@@ -16,7 +18,7 @@ from pt2kit.archive import headers as h
 from pt2kit.archive.directory import Record, read_directory
 from pt2kit.archive.inflate import inflate
 from pt2kit.archive.limits import DEFAULT_LIMITS, Limits
-from pt2kit.archive.local_header import check_descriptor, check_local_header, header_length
+from pt2kit.archive.local_header import check_descriptor, check_headers, check_local_header, header_length
 from pt2kit.archive.opening import FileLike, open_source
 from pt2kit.archive.record_name import show_name
 from pt2kit.archive.source import Source
@@ -24,6 +26,8 @@ from pt2kit.errors import ArchiveError, IntegrityError, LimitError
 
 _PADDING_GUESS: Final = 128
 """Bytes of extra fields fetched with a remote record's header: torch pads a header by at most 67, and adds up to 28."""
+_BESIDE: Final = 1 << 19
+"""Bytes from which on summing a record in a second thread saves more than starting the thread costs."""
 
 
 class Archive:
@@ -38,11 +42,11 @@ class Archive:
     def __init__(self, source: Source, directory: tuple[Record, ...], limits: Limits) -> None:
         self._source = source
         self._limits = limits
-        self._records = MappingProxyType({record.name: record for record in directory if not record.is_folder})
+        self._records = MappingProxyType({record.name: record for record in directory if record.name[-1] != "/"})
         self._data_offsets: dict[str, int] = {}
         self._verified: set[str] = set()
         if source.is_local:
-            self._check_all(directory)
+            self._data_offsets = check_headers(source.name, directory, source.read(0, source.size))
 
     @property
     def source(self) -> Source:
@@ -82,8 +86,39 @@ class Archive:
                 )
             content = inflate(self._where(name), self._packed(record), record.size)
         if verify and name not in self._verified:
-            self._verify(record, content)
+            self._verify(record, zlib.crc32(content))
         return content
+
+    @contextmanager
+    def reading(self, name: str) -> Iterator[memoryview]:
+        """Give the content of a record before its CRC-32 is known; it is summed in a second thread meanwhile.
+
+        Nothing that was made of the content may leave the `with` block before the block ends: only then is it known
+        to be what the file's writer wrote.
+
+        Args:
+            name: full name of the record.
+
+        Raises:
+            Pt2Error: as `read`. At the end of the block `IntegrityError` takes the place of whatever the block raised:
+                a damaged record explains every other trouble with it.
+        """
+        record = self._record(name)
+        content = self.read(name, verify=False)
+        if name in self._verified:
+            yield content
+            return
+        sums: list[int] = []
+        thread = _start(lambda: sums.append(zlib.crc32(content))) if content.nbytes >= _BESIDE else None
+        if thread is None:
+            self._verify(record, zlib.crc32(content))
+            yield content
+            return
+        try:
+            yield content
+        finally:
+            thread.join()
+            self._verify(record, sums[0])
 
     def data_offset(self, name: str) -> int:
         """Give the offset in the file, in bytes, of a record's stored or deflated data.
@@ -122,14 +157,6 @@ class Archive:
     def _where(self, name: str) -> str:
         return f"{self._source.name}: {show_name(name)}"
 
-    def _check_all(self, directory: tuple[Record, ...]) -> None:
-        view = self._source.read(0, self._source.size)
-        where = self._source.name
-        for record in directory:
-            offset = check_local_header(where, record, view, 0)
-            check_descriptor(where, record, view[offset + record.compressed_size : record.end_offset])
-            self._data_offsets[record.name] = offset
-
     def _packed(self, record: Record) -> memoryview:
         """The record's data as it stands in the file."""
         if self._source.is_local:
@@ -154,8 +181,7 @@ class Archive:
         self._data_offsets[record.name] = offset
         return offset
 
-    def _verify(self, record: Record, content: memoryview) -> None:
-        got = zlib.crc32(content)
+    def _verify(self, record: Record, got: int) -> None:
         if got != record.crc32:
             raise IntegrityError(
                 f"{self._where(record.name)}: expected CRC-32 {record.crc32:#010x} over {record.size} bytes, "
@@ -163,6 +189,16 @@ class Archive:
                 rule="A16",
             )
         self._verified.add(record.name)
+
+
+def _start(work: Callable[[], None]) -> threading.Thread | None:
+    """A thread that does the work; None where there is none to be had: the system's limit, or a platform without."""
+    thread = threading.Thread(target=work, daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:
+        return None
+    return thread
 
 
 def open_archive(

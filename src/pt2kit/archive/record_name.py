@@ -6,6 +6,7 @@ to every reader. What the names mean in a `.pt2` is in `names.py`.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from typing import Final
 
@@ -13,10 +14,14 @@ from pt2kit.errors import ArchiveError
 
 _SHOWN: Final = 200
 """Characters of a name, or bytes, that a message shows; names may have 65,535."""
+_PLAIN: Final = re.compile(r"[\w-][\w.-]*(?:/[\w-][\w.-]*)*", re.ASCII)
+"""Most names there are: nothing but letters, digits and the like, and no component that begins with a dot."""
 
 
 def name_problem(name: str) -> str | None:
     """Say what makes `name` unfit for a record, or None if nothing does (rule A6)."""
+    if _PLAIN.fullmatch(name):
+        return None
     if not name:
         return "is empty"
     if "\0" in name:

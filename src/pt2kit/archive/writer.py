@@ -15,11 +15,11 @@ import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from types import TracebackType
-from typing import IO, Any, Final, NamedTuple
+from typing import IO, Any, Final, NamedTuple, cast
 
 from pt2kit.archive import headers as h
+from pt2kit.archive.checksums import PIECE, summing
 from pt2kit.archive.limits import MIB
 from pt2kit.archive.record_name import collision_key, encode_name, name_problem, show_name
 from pt2kit.archive.target import Target, open_target
@@ -40,11 +40,10 @@ _VERSION: Final = 20
 _VERSION_ZIP64: Final = 45
 _DEFLATE_LEVEL: Final = 6
 _COPY: Final = MIB
-_LARGE: Final = 4 * MIB
-"""From here on a record is summed by a second thread while the first one writes it."""
-_PIECE: Final = 4 * MIB
 _SPOOL: Final = 16 * MIB
 """What may wait in memory until its size is known; more goes to a temporary file."""
+_SLACK: Final = 64 * MIB
+"""How much longer than its hint a streamed record may get before its sizes need ZIP64."""
 
 
 class _Written(NamedTuple):
@@ -94,6 +93,11 @@ class ArchiveWriter:
         """Full names of the records written so far."""
         return tuple(record.name.decode() for record in self._written)
 
+    @property
+    def checksums(self) -> tuple[tuple[str, int, int], ...]:
+        """(full name, CRC-32, size) of the records written so far."""
+        return tuple((record.name.decode(), record.crc32, record.size) for record in self._written)
+
     def write(self, name: str, data: Any, *, deflate: bool = False, size: int | None = None) -> None:
         """Write one record.
 
@@ -124,6 +128,34 @@ class ArchiveWriter:
             self._write_stream(raw, data, size, where)
         else:
             self._write_spooled(raw, data if view is None else (view,), deflate, size, where)
+        self._keys.add(collision_key(raw.decode()))
+        self._state = "open"
+
+    @contextmanager
+    def stream(self, name: str, *, size_hint: int) -> Iterator[RecordFile]:
+        """Write one stored record through a file object: what that is given goes to the archive at once.
+
+        Args:
+            name: name below the root folder.
+            size_hint: about how many bytes it will be; from 4 GiB on more may come than that.
+
+        Raises:
+            ArchiveError: as `write`.
+            LimitError: 4 GiB or more where `size_hint` was far less (A18).
+        """
+        self._check_open()
+        raw = self._claim(name)
+        self._state = "failed"  # Until this record is whole.
+        if self._target.can_seek:
+            record = self._begin(raw, h.STORED, 0, 0, 0, is_long=size_hint + _SLACK >= self._zip64_size)
+            file = RecordFile(self._target.write)
+            yield file
+            self._patch(record._replace(crc32=file.crc32, compressed_size=file.size, size=file.size), size_hint)
+        else:
+            with _spool() as spool:
+                file = RecordFile(spool.write)
+                yield file
+                self._copy(raw, h.STORED, file.crc32, file.size, spool)
         self._keys.add(collision_key(raw.decode()))
         self._state = "open"
 
@@ -184,8 +216,8 @@ class ArchiveWriter:
         return raw
 
     def _write_stored(self, raw: bytes, view: memoryview) -> None:
-        if view.nbytes >= _LARGE and self._target.can_seek:
-            pieces = (view[start : start + _PIECE] for start in range(0, view.nbytes, _PIECE))
+        if view.nbytes >= PIECE and self._target.can_seek:
+            pieces = (view[start : start + PIECE] for start in range(0, view.nbytes, PIECE))
             self._write_stream(raw, pieces, view.nbytes, self._where)
         else:
             self._begin(raw, h.STORED, zlib.crc32(view), view.nbytes, view.nbytes)
@@ -194,26 +226,24 @@ class ArchiveWriter:
     def _write_stream(self, raw: bytes, chunks: Iterable[Any], size: int, where: str) -> None:
         """Write a stored record as it comes, and its CRC-32 into the header afterwards."""
         record = self._begin(raw, h.STORED, 0, size, size)
-        crc32 = done = 0
-        with _summing(size) as start:
+        done = 0
+        with summing(size) as sums:
             for view in _views(chunks, where):
                 done += view.nbytes
                 if done > size:
                     break
-                finish = start(view, crc32)
+                sums.add(view)
                 self._target.write(view)
-                crc32 = finish()
+            crc32 = sums.total()
         _check_size(where, size, done)
         self._written[-1] = record._replace(crc32=crc32)
         self._target.patch(record.offset + 14, struct.pack("<I", crc32))
 
     def _write_spooled(self, raw: bytes, chunks: Iterable[Any], deflate: bool, stated: int | None, where: str) -> None:
         """Put a record's data aside until its sizes and CRC-32 are known."""
-        from tempfile import SpooledTemporaryFile  # Costs more to import than the rest of this room.
-
         engine = zlib.compressobj(_DEFLATE_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS) if deflate else None
         crc32 = size = 0
-        with SpooledTemporaryFile(_SPOOL) as spool:
+        with _spool() as spool:
             for view in _views(chunks, where):
                 crc32 = zlib.crc32(view, crc32)
                 size += view.nbytes
@@ -222,21 +252,41 @@ class ArchiveWriter:
                 spool.write(engine.flush())
             if stated is not None:
                 _check_size(where, stated, size)
-            packed = spool.tell()
-            spool.seek(0)
-            self._begin(raw, h.DEFLATED if deflate else h.STORED, crc32, packed, size)
-            while part := spool.read(_COPY):
-                self._target.write(memoryview(part))
+            self._copy(raw, h.DEFLATED if deflate else h.STORED, crc32, size, spool)
 
-    def _begin(self, raw: bytes, method: int, crc32: int, compressed_size: int, size: int) -> _Written:
+    def _copy(self, raw: bytes, method: int, crc32: int, size: int, spool: IO[bytes]) -> None:
+        """Write a record whose data was put aside."""
+        packed = spool.tell()
+        spool.seek(0)
+        self._begin(raw, method, crc32, packed, size)
+        while part := spool.read(_COPY):
+            self._target.write(memoryview(part))
+
+    def _begin(
+        self, raw: bytes, method: int, crc32: int, compressed_size: int, size: int, *, is_long: bool = False
+    ) -> _Written:
         record = _Written(raw, method, crc32, compressed_size, size, self._target.position)
-        self._target.write(memoryview(self._local_header(record)))
+        self._target.write(memoryview(self._local_header(record, is_long)))
         self._written.append(record)
         return record
 
-    def _local_header(self, record: _Written) -> bytes:
+    def _patch(self, record: _Written, size_hint: int) -> None:
+        """Write into a local header what was not known when it was written."""
+        self._written[-1] = record
+        is_long = size_hint + _SLACK >= self._zip64_size
+        if record.size >= self._zip64_size and not is_long:
+            where = f"{self._where}: {show_name(record.name.decode())}"
+            raise LimitError(f"{where}: expected about {size_hint} bytes, got {record.size}", rule="A18")
+        self._target.patch(record.offset + 14, struct.pack("<I", record.crc32))
+        if is_long:
+            place = record.offset + h.LOCAL.size + len(record.name) + h.EXTRA_HEADER.size
+            self._target.patch(place, struct.pack("<2Q", record.size, record.compressed_size))
+        else:
+            self._target.patch(record.offset + 18, struct.pack("<2I", record.compressed_size, record.size))
+
+    def _local_header(self, record: _Written, is_long: bool) -> bytes:
         compressed_size, size, extra = record.compressed_size, record.size, b""
-        if max(compressed_size, size) >= self._zip64_size:
+        if is_long or max(compressed_size, size) >= self._zip64_size:
             extra = struct.pack("<2H2Q", h.EXTRA_ZIP64, 16, size, compressed_size)
             compressed_size = size = h.MAX32
         if record.method == h.STORED:
@@ -303,19 +353,35 @@ class ArchiveWriter:
         self._target.write(memoryview(h.END.pack(h.END_SIGNATURE, 0, 0, count, count, size, offset, 0)))
 
 
-@contextmanager
-def _summing(size: int) -> Iterator[Callable[[memoryview, int], Callable[[], int]]]:
-    """Gives a function that starts to sum a piece, onto the sum so far, and returns what waits for the result.
+class RecordFile:
+    """A file object that writes one record, and cannot seek."""
 
-    Summing and writing both let other threads run: gigabytes take as long as the slower of the two, not as both.
-    """
-    if size < _LARGE:
-        yield lambda view, crc32: partial(zlib.crc32, view, crc32)
-        return
-    from concurrent.futures import ThreadPoolExecutor  # Costs more to import than the rest of this room.
+    def __init__(self, write: Callable[[memoryview], Any]) -> None:
+        self.crc32 = 0
+        self.size = 0
+        self._write = write
 
-    with ThreadPoolExecutor(1) as pool:
-        yield lambda view, crc32: pool.submit(zlib.crc32, view, crc32).result
+    def write(self, data: Any) -> int:
+        """Write bytes at the end."""
+        view = memoryview(data).cast("B")
+        self._write(view)
+        self.crc32 = zlib.crc32(view, self.crc32)
+        self.size += view.nbytes
+        return view.nbytes
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+    def seekable(self) -> bool:
+        """Say that it cannot seek."""
+        return False
+
+
+def _spool() -> IO[bytes]:
+    """Where a record waits: in memory, and on disk beyond 16 MiB."""
+    from tempfile import SpooledTemporaryFile  # Costs more to import than the rest of this room.
+
+    return cast("IO[bytes]", SpooledTemporaryFile(_SPOOL))
 
 
 def padding(start: int) -> bytes:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import io
+import logging
 import mmap
 import os
 from collections.abc import Iterator, Mapping, Sequence, Set
-from typing import Any
+from dataclasses import replace
+from typing import Any, Final
 
 import torch
 from torch.export import ExportedProgram
 from torch.utils._python_dispatch import _disable_current_modes
 
-from pt2kit import package, treespec
+from pt2kit import package, schema, treespec
 from pt2kit.archive import names
+from pt2kit.archive.parts import sample_inputs_record
 from pt2kit.archive.pickled import is_plain, read_payload
+from pt2kit.bridge.collector import no_collection
+from pt2kit.bridge.read.class_names import registered_namedtuples
 from pt2kit.bridge.read.devices import Devices, Moves
 from pt2kit.bridge.read.pickled_values import FAKE_TENSOR, PickledValues
 from pt2kit.bridge.read.program import Context, Payloads, build_program
@@ -25,9 +29,15 @@ from pt2kit.bridge.read.tensors import Tensors
 from pt2kit.bridge.read.trusted import globals_of, load_trusted
 from pt2kit.bridge.read.values import Values
 from pt2kit.bridge.save import Artifact
-from pt2kit.errors import ArchiveError, PayloadError, VersionError
-from pt2kit.package import FileLike, Package
-from pt2kit.tensors import OpaquePayload, TensorView
+from pt2kit.errors import ArchiveError, IntegrityError, PayloadError, Pt2Error
+from pt2kit.migrate.opset import EXPECTED, OperatorChange, convert_opset
+from pt2kit.package import FileLike, Package, Payload
+from pt2kit.package.moved_samples import MovedInputs, read_moved_inputs
+from pt2kit.tensors import OpaquePayload
+
+ZIP: Final = b"PK\x03\x04"
+"""How a torch.save file begins."""
+_LOG: Final = logging.getLogger(__name__)
 
 
 def load(
@@ -35,51 +45,65 @@ def load(
     *,
     extra_files: dict[str, Any] | None = None,
     expected_opset_version: Mapping[str, int] | None = None,
+    operator_changes: Sequence[OperatorChange] = (),
     device: Moves = None,
     model: str = "model",
     trust: Sequence[str] = (),
+    verify: bool = False,
 ) -> ExportedProgram:
     """Load a program that `torch.export.save` or `pt2kit.save` wrote. Nothing in the file is run.
 
     Args:
         f: a path, bytes, a binary file object, or any URL that fsspec knows.
         extra_files: filled with the user's files, name -> text; bytes for those that are not UTF-8.
-        expected_opset_version: namespace -> number of the operator set that the file must have been written for.
+        expected_opset_version: namespace -> number of its operator set, beside that of aten. A program of another
+            number is brought to it; a namespace of the program that is not there is logged.
+        operator_changes: how operators of other namespaces than aten changed between their numbers.
         device: one device for everything, or stored device -> device (`{"cuda:0": "cpu"}`); applies to weights,
             constants, sample inputs and the devices in the graph.
         model: which of the programs to build; the others are not read.
-        trust: globals that pickled payloads may use ("package.Class"); others are refused by name.
+        trust: globals that pickled payloads may use ("package.Class"), and classes of modules among the inputs; others
+            are refused by name.
+        verify: compare all weights with their checksums, in several threads, which reads every byte. Without it that
+            is done for the first 64 MiB of mapped weights, and for everything that is not mapped.
 
     Returns:
         The program. Weights are mapped copy-on-write from a local file where it has them stored and aligned: changing
         them changes nothing outside this process. Cost: about 100 microseconds per node; weights cost nothing until
-        they are used.
+        they are used. Python's garbage collector is off meanwhile, in the whole process.
 
     Raises:
         OSError: the path cannot be opened.
         ArchiveError: no `.pt2` archive, or no such program in it.
-        VersionError: a layout, schema or operator set that this build does not read.
+        VersionError: a layout or schema that this build does not read, or an operator set from which nothing known
+            leads to the expected one.
+        IntegrityError: damaged bytes, as far as they were compared.
         Pt2Error: anything else in the file that is wrong or refused; the message says where.
 
     Source: `load` in torch/export/__init__.py and torch/export/pt2_archive/_package.py, 2.13.
     """
     devices = Devices(device)
     # The caller may be in a fake tensor mode, which would get hold of the weights.
-    with _no_collection(), _disable_current_modes(), _opened(f) as (opened, mapping):
+    with no_collection(), _disable_current_modes(), _opened(f) as (opened, mapping):
         if model not in opened.programs:
             raise ArchiveError(
                 f"{opened.name}: expected a program {model!a}, got {', '.join(map(ascii, opened.programs)) or 'none'}"
             )
-        program = opened.programs[model]
-        _check_opset(program.opset_version, expected_opset_version)
+        stored = opened.stored[model]
+        program = stored.program
+        if device is None and stored.model is not None:
+            devices = Devices(stored.model.devices)
+        program = _with_operators(program, model, expected_opset_version, operator_changes)
         if extra_files is not None:
             extra_files.update(_texts(opened))
 
         def open_payloads(context: Context) -> Payloads:
-            tensors = Tensors(devices, opened.archive, mapping)
-            return _payloads(opened, model, tensors, context, frozenset(trust))
+            tensors = Tensors(devices, opened.archive, mapping, verify=verify)
+            found = _payloads(opened, model, tensors, context, frozenset(trust))
+            tensors.finish()
+            return found
 
-        return build_program(program, devices, open_payloads)
+        return build_program(program, devices, open_payloads, frozenset(trust))
 
 
 def deserialize(
@@ -120,7 +144,7 @@ def _opened(f: FileLike) -> Iterator[tuple[Package, mmap.mmap | None]]:
         if isinstance(f, (str, os.PathLike)) and os.path.isfile(f):
             source = stack.enter_context(open(f, "rb"))
         mapping = _mapped(source)
-        opened = stack.enter_context(package.open_package(source))
+        opened = stack.enter_context(package.open_package(source, namedtuples=registered_namedtuples()))
         if mapping is not None and len(mapping) != opened.archive.source.size:
             mapping = None  # The file grew or shrank while it was opened.
         yield opened, mapping
@@ -135,30 +159,14 @@ def _mapped(source: Any) -> mmap.mmap | None:
         return None  # Some file systems cannot map, and an empty file has nothing to map; reading still works.
 
 
-@contextlib.contextmanager
-def _no_collection() -> Iterator[None]:
-    """Keep the garbage collector from searching a program that grows: it finds nothing, and takes a third of the time.
-
-    Loads in other threads may overlap: only the one that found the collector on turns it on again, and all of them
-    allocate what they keep.
-    """
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
-
-
-def _check_opset(stored: Mapping[str, int], expected: Mapping[str, int] | None) -> None:
-    for namespace, number in (expected or {}).items():
-        if stored.get(namespace) not in (None, number):
-            raise VersionError(
-                f"$.opset_version: expected {namespace} {number}, got {namespace} {stored[namespace]}: "
-                "convert the file, or load it without expected_opset_version"
-            )
+def _with_operators(
+    program: schema.ExportedProgram, model: str, expected: Mapping[str, int] | None, changes: Sequence[OperatorChange]
+) -> schema.ExportedProgram:
+    """The program with operators of the expected versions; what cannot be judged is logged."""
+    found = convert_opset(program, names.model_json(model), expected={**EXPECTED, **(expected or {})}, changes=changes)
+    for problem in found.problems:
+        _LOG.warning("%s", problem)
+    return found.program
 
 
 def _texts(opened: Package) -> dict[str, Any]:
@@ -178,9 +186,15 @@ def _payloads(opened: Package, model: str, tensors: Tensors, context: Context, t
     return Payloads(state_dict, constants, _sample_inputs(opened, model, tensors, context, trust))
 
 
-def _payload(view: TensorView | OpaquePayload, tensors: Tensors, values: Values, trust: Set[str]) -> Any:
-    if isinstance(view, TensorView):
-        return tensors.dense(view)
+def _payload(view: Payload, tensors: Tensors, values: Values, trust: Set[str]) -> Any:
+    if not isinstance(view, OpaquePayload):
+        return tensors.any(view)
+    if view.kind == "opaque" and bytes(view.buffer()[:4]) == ZIP:
+        # A constant of torch 2.8 or older: one entry of a torch.save file.
+        held = load_trusted(replace(view, kind="pickle"), trust, tensors.devices)
+        if not isinstance(held, dict) or view.name not in held:
+            raise PayloadError(f"{view.where}: expected a dict with that name, got a {type(held).__name__}")
+        return held[view.name]
     if view.kind != "pickle" or not all(is_plain(name) or name == FAKE_TENSOR for name in globals_of(view)):
         return load_trusted(view, trust, tensors.devices)
     described = read_payload(view.buffer(), view.where, trust={FAKE_TENSOR})
@@ -195,12 +209,23 @@ def _payload(view: TensorView | OpaquePayload, tensors: Tensors, values: Values,
 def _sample_inputs(
     opened: Package, model: str, tensors: Tensors, context: Context, trust: Set[str]
 ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
-    record = opened.layout.record(names.sample_inputs(model))
-    if record not in opened.records:
-        return None
-    payload = opened.archive.read(record)
+    record = sample_inputs_record(opened.archive, opened.layout, model)
+    payload = opened.archive.read(record) if record is not None else memoryview(b"")
+    where = record or opened.layout.record(names.sample_inputs(model))
+    moved = None if payload else _moved_inputs(opened, model)
     module = opened.programs[model].graph_module
     fields = {name: tuple(given.field_names) for name, given in module.treespec_namedtuple_fields.items()}
     call = module.module_call_graph[0].signature
-    stored = StoredInputs(payload, record, treespec.parse(call.in_spec), fields, trust)  # type: ignore[union-attr]
-    return read_sample_inputs(stored, context.in_spec, context.sources, PickledValues(record, tensors, context.values))
+    stored = StoredInputs(payload, where, treespec.parse(call.in_spec), fields, trust, moved)  # type: ignore[union-attr]
+    return read_sample_inputs(stored, context.in_spec, context.sources, PickledValues(where, tensors, context.values))
+
+
+def _moved_inputs(opened: Package, model: str) -> MovedInputs | None:
+    """Sample inputs that are raw records with an index; None where there are none, or none that can be read."""
+    try:
+        return read_moved_inputs(opened.archive, opened.layout, model)
+    except IntegrityError:
+        raise
+    except Pt2Error as error:
+        _LOG.warning("sample inputs are left out: %s", error)
+        return None

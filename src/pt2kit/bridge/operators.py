@@ -26,7 +26,7 @@ from pt2kit.bridge.read.operator_tables import (
     REFUSED_OPERATORS,
     SYMBOLIC,
 )
-from pt2kit.errors import OperatorError, UnsupportedError
+from pt2kit.errors import OperatorError
 
 Kind = Literal["operator", "symbolic", "higher_order", "function"]
 
@@ -46,6 +46,7 @@ class Parameter:
         required: it has no default.
         reserved: its name is a Python keyword, so it can only be passed by place.
         arms: the arms of `schema.Argument` that fit it; None where the type says nothing.
+        type: its type as torch prints it, for messages: "List[int]".
     """
 
     name: str
@@ -54,6 +55,7 @@ class Parameter:
     required: bool
     reserved: bool
     arms: frozenset[str] | None
+    type: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,10 +184,16 @@ def _extension(text: str, place: str) -> Operator | None:
         )
     try:
         found = find_target(text)
-    except (UnsupportedError, LookupError, ValueError) as error:
+    except Exception as error:  # The caller's code, which gets a name from the file.
         raise OperatorError(
-            f"{place}: expected {text[:80]!r} to name an operator of the extension, got: {error}"
+            f"{place}: expected {text[:80]!r} to name an operator of the extension, "
+            f"got: {error or type(error).__name__}"
         ) from error
+    if not issubclass(type(found), extension.type):
+        raise OperatorError(
+            f"{place}: expected {text[:80]!r} to name an operator of the type {extension.type.__name__}, "
+            f"got a {type(found).__name__}"
+        )
     return _with_schema(text, found, extension.schema(found))
 
 
@@ -199,6 +207,7 @@ def _with_schema(text: str, target: Callable[..., Any], schema: Any) -> Operator
             not argument.has_default_value(),
             keyword.iskeyword(argument.name),
             arms_of(str(argument.real_type)),
+            str(argument.real_type),
         )
     required = frozenset(name for name, parameter in parameters.items() if parameter.required)
     returns = tuple(str(value.real_type) for value in schema.returns)

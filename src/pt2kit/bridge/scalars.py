@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Final
 
 import torch
 
@@ -83,17 +84,23 @@ def from_dtype(dtype: torch.dtype) -> ScalarType:
     return SCALAR_TYPES[dtype]
 
 
+MAX_DEVICE_INDEX: Final = 127
+"""What torch has a number for. Source: c10/core/Device.h, 2.13."""
+
+
 def to_device(device: Device) -> torch.device:
     """The live device of a schema `Device`; nothing is allocated on it.
 
     Raises:
-        UnsupportedError: a type that torch does not know, or a negative index.
+        UnsupportedError: a type that torch does not know, or an index that it has no number for.
     """
+    name = device.type if device.index is None else f"{device.type}:{device.index}"
+    if device.index is not None and not 0 <= device.index <= MAX_DEVICE_INDEX:  # torch keeps the lowest byte
+        raise UnsupportedError(f"expected a device index from 0 to {MAX_DEVICE_INDEX}, got {name[:80]!a}")
     try:
         return torch.device(device.type) if device.index is None else torch.device(device.type, device.index)
     except RuntimeError as error:
-        name = device.type if device.index is None else f"{device.type}:{device.index}"
-        raise UnsupportedError(f"expected a device that torch knows, got {name!r}") from error
+        raise UnsupportedError(f"expected a device that torch knows, got {name[:80]!a}") from error
 
 
 def from_device(device: torch.device) -> Device:

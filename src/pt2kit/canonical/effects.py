@@ -23,8 +23,8 @@ IN_PLACE: Final = re.compile(r"__i\w+__|(?!__)\w*[^_]_")
 """Names of operators that write into their first argument: `add_`, `__iand__`."""
 
 OUT_OVERLOAD: Final = re.compile(
-    r"(\w+_)?out\d*|output|L|Q|U|X|dim_max|dim_min|dim_values|eigenvalues|eigvals|grad_input|inverse|result|sign|values"
-    r"|values_stable"
+    r"(\w+_)?out\d*(_\w*)?|Out\w+|output|L|Q|U|X|dim_max|dim_min|dim_values|eigenvalues|eigvals|grad_input|inverse|result"
+    r"|sign|values|values_stable"
 )
 """Overloads of aten that write into arguments made for it: `add.out`, `max.dim_max`."""
 
@@ -37,6 +37,7 @@ WRITING: Final = frozenset(
             "aten._native_batch_norm_legit",
         ),
         *("aten._fused_moving_avg_obs_fq_helper", "aten.fused_moving_avg_obs_fake_quant", "aten.geqrf.a"),
+        "aten._flash_attention_forward_no_dropout_inplace",
         *("aten.record_stream", "aten.retain_grad", "aten.rrelu_with_noise", "aten.set_data", "prims.copy_to"),
         *("prims.resize", "higher_order.invoke_leaf_function", "higher_order.register_hook"),
         *(

@@ -8,6 +8,7 @@ as do entries of the value tables that no value has.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -26,6 +27,8 @@ from pt2kit.graph import MAX_SUBGRAPH_DEPTH, tables
 from pt2kit.graph.arguments import graph_arguments
 from pt2kit.graph.rules import LIMIT_RULE, show
 from pt2kit.schema import Argument, Graph, GraphArgument, Node
+
+_NUMBERED: Final = re.compile(r"_(?:0|[1-9][0-9]{0,17})")
 
 GRAPH_TAG: Final = b"pt2kit graph 1\0"
 """What the bytes of a graph begin with when they are hashed."""
@@ -106,11 +109,17 @@ def normal_form(
 def check_free(found: frozenset[str], names: Names, what: str) -> None:
     """Check that names which stay are not among the new ones.
 
+    Args:
+        found: names that stay.
+        names: old name -> new name; the new ones are `_0`, `_1`, … without a gap.
+        what: whose names they are, for messages.
+
     Raises:
         GraphError: one of them is, so that it would come to mean a value (G2).
+
+    Cost: linear in `found`.
     """
-    taken = {new for new in found if new.startswith("_")} & set(names.values())
-    if taken:
+    if taken := [new for new in found if _NUMBERED.fullmatch(new) and int(new[1:]) < len(names)]:
         raise GraphError(
             f"{what}: expected a name other than _0, _1, …, which values have in normal form, got {show(min(taken))}",
             rule="G2",

@@ -1,13 +1,50 @@
 """Rules that a sound and harmless file keeps. One rule, one small generator of problems, one id.
 
-Safety findings (`safety.py`): what torch would run, or resolve by a name from the file, when it loads the file.
+`check` goes through a file and lists every problem as data; `RULES` says what each rule asks for, how much a breach
+weighs and what to do about it.
 
-Rules (`RULES` says what each means):
-    X1 sample inputs · X2 pickled tensors · X3 pickled objects · X4 guards · X5 expressions · X6 names in source
-    X7 operators outside the dispatcher · X8 compiled code · X9 classes that tree specs name
+    run.py            `check`: all rules, each program, in order
+    rules.py          `RULES`, `severity`; rule_texts.py has the words
+    versions.py       V2 to V4, O1, O2     where the file says it comes from
+    calls.py          K1 to K7             module call graph, tree specs, names of arguments
+    expressions.py    E1 to E5             symbolic expressions, ranges, hints
+    operators.py      T1 to T6             calls against the operators of torch (schemas.py, from shipped data)
+    higher_order.py   T7                   calls against the subgraphs that they carry
+    sizes.py          T8, T9               calls against the declared sizes
+    devices.py        P6                   devices that torch does not have
+    payloads.py       P1 to P21            weights and constants against records, signature and graph
+    safety.py         X1 to X13            what torch would run, or resolve by a name from the file, on loading it
+    uninitialised.py  X11                  memory that nothing was written to
+
+The A, J, G and S rules stand in the rooms that read archives, JSON, graphs and signatures.
 """
 
-from pt2kit.checks.rules import RULES
-from pt2kit.checks.safety import safety_findings
+from __future__ import annotations
 
-__all__ = ["RULES", "safety_findings"]
+from collections.abc import Mapping
+from importlib import import_module
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from pt2kit.checks.rules import FAMILIES, RULES, Rule, Severity, severity
+    from pt2kit.checks.run import check
+    from pt2kit.checks.safety import safety_findings
+
+__all__ = ["FAMILIES", "RULES", "Rule", "Severity", "check", "safety_findings", "severity"]
+
+_HOMES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        **dict.fromkeys(("FAMILIES", "RULES", "Rule", "Severity", "severity"), "rules"),
+        "check": "run",
+        "safety_findings": "safety",
+    }
+)
+"""Name -> the module that it is loaded from when somebody asks for it: who shows a file asks for findings alone."""
+
+
+def __getattr__(name: str) -> Any:
+    """Load what only some callers need when it is first asked for (PEP 562)."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

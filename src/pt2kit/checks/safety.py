@@ -1,70 +1,117 @@
-"""A package -> what torch would execute, or resolve by a name from the file, on loading it (rules X1 to X9).
+"""A package -> what torch would execute, or resolve by a name from the file, on loading it (rules X1 to X13).
 
-Each finding is a `Problem` of kind "safety". Real files have some: sample inputs are always a pickle. The message says
-whether what is inside is plain data.
+Each finding is a `Problem` of kind "safety"; of kind "note" where what would be run is plain data (real files have
+some of those, because sample inputs are always a pickle); of kind "warning" where a pickle needs classes of packages
+that torch does not bring, or cannot be read. Nothing is run here, and no table of operators is read.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from msgspec import UNSET
+
 from pt2kit import symbols, treespec
 from pt2kit.archive import names
+from pt2kit.archive.parts import Parts, parts
 from pt2kit.archive.pickled import globals_in, is_plain
+from pt2kit.checks.expressions import expressions, is_code
+from pt2kit.checks.refused import refusal
+from pt2kit.checks.subject import Subject, subject_of
 from pt2kit.checks.targets import is_usual
-from pt2kit.errors import Problem, Pt2Error
-from pt2kit.graph import Scope, graphs, walk
+from pt2kit.errors import Kind, Problem, Pt2Error
+from pt2kit.graph import Step, graphs, leaves
 from pt2kit.package import Package
-from pt2kit.schema import ExportedProgram, Graph, InputSpec, OutputSpec, SymExpr
+from pt2kit.schema import InputSpec, OutputSpec
 from pt2kit.tensors.opaque import OpaquePayload
 
 _PATH: Final = re.compile(r"[^\"'\\\x00-\x1f\x7f]*")
 _IMPORTING_CONTEXT: Final = re.compile(r'\\?"(?:__enum__|fqn|default_factory_module)\\?"')
+_PRINTING: Final = frozenset(("torch.ops.aten._print.default", "torch.ops.higher_order.print"))
+_FORMAT_FIELD: Final = re.compile(r"\{[^{}]*[.\[][^{}]*\}")
 _SHOWN: Final = 80
 _SHOWN_GLOBALS: Final = 20
+_INSTALLED: Final = frozenset((*sys.stdlib_module_names, "torch", "numpy", "sympy", "_codecs", ""))
+"""What every process that loads a program has: a pickle that calls more of it than data needs is meant to run."""
 
 
 def safety_findings(package: Package) -> Iterator[Problem]:
-    """Iterate what torch would run or resolve on loading a package, rule by rule for each program; runs nothing.
+    """Iterate what torch would run or resolve on loading a package; runs nothing.
 
-    What cannot be read is passed over: reading it raises elsewhere.
+    What cannot be read is passed over: reading it raises elsewhere. X11, which needs the signatures of operators, is
+    for `check` alone.
     """
+    yield from package_findings(package)
     for model in package.layout.models:
-        yield from _sample_inputs(package, model)
-        yield from _pickled_payloads(package, model)
         try:
-            program = package.programs[model]
-            scopes = list(graphs(program))
+            stored = package.stored[model]
+            yield from program_findings(subject_of(stored.program, names.model_json(model), stored.version))
         except Pt2Error:
             continue
-        where = names.model_json(model)
-        yield from _guards(program, where)
-        yield from _expressions(program, scopes, where)
-        yield from _pasted_names(program, scopes, where)
-        yield from _targets(program, where)
-        yield from _tree_specs(program, where)
+
+
+def package_findings(package: Package) -> Iterator[Problem]:
+    """Iterate the findings about records: pickles (X1 to X3) and compiled code (X8)."""
+    for model in package.layout.models:
+        try:
+            found = parts(package.archive, package.layout, model)
+        except Pt2Error:
+            found = Parts("", "records", sample_inputs=package.layout.record(names.sample_inputs(model)))
+        yield from _sample_inputs(package, found.sample_inputs)
+        if found.stored_as == "torch.save":
+            yield from _saved_payloads(package, (found.weights, found.constants))
+        yield from _pickled_payloads(package, model)
     yield from _compiled_code(package)
 
 
-def _sample_inputs(package: Package, model: str) -> Iterator[Problem]:
-    record = names.sample_inputs(model)
-    full = package.layout.record(record)
-    if full in package.records and package.records[full].size:
-        yield Problem(record, "X1", f"torch unpickles the sample inputs: {_pickle_text(package, full)}", "safety")
+def program_findings(subject: Subject) -> Iterator[Problem]:
+    """Iterate the findings about what a program says (X4 to X7, X9, X10, X12, X13).
+
+    Raises:
+        LimitError: subgraphs or dicts of arguments nest too deep (G11).
+    """
+    yield from _guards(subject)
+    yield from _expressions(subject)
+    yield from _pasted_names(subject)
+    for step in subject.steps():
+        yield from _targets(step)
+        yield from _printed(step)
+    yield from _tree_specs(subject)
 
 
-def _pickle_text(package: Package, record: str) -> str:
+def _sample_inputs(package: Package, record: str | None) -> Iterator[Problem]:
+    if record is not None and record in package.records and package.records[record].size:
+        yield _pickle(package, record, "X1", "torch unpickles the sample inputs")
+
+
+def _saved_payloads(package: Package, records: Iterable[str | None]) -> Iterator[Problem]:
+    """Weights and constants of torch 2.8 and before: a pickle each."""
+    for record in records:
+        if record is not None and record in package.records and package.records[record].size:
+            yield _pickle(package, record, "X2", "torch unpickles tensors")
+
+
+def _pickle(package: Package, record: str, rule: str, what: str) -> Problem:
+    kind, verdict = _verdict(package, record)
+    return Problem(package.relative(record), rule, f"{what}: {verdict}", kind)
+
+
+def _verdict(package: Package, record: str) -> tuple[Kind, str]:
+    """What unpickling a record would do, and how grave that is."""
     try:
         found = globals_in(package.archive.read(record), record)
     except Pt2Error as error:
-        return f"cannot be read as data ({error})"
+        return "warning", f"cannot be read as data ({error})"
     odd = [name for name in found if not is_plain(name)]
     if not odd:
-        return "plain data"
+        return "note", "plain data"
     more = f" and {len(odd) - _SHOWN_GLOBALS:,} more" if len(odd) > _SHOWN_GLOBALS else ""
-    return f"calls {', '.join(map(_shown, odd[:_SHOWN_GLOBALS]))}{more}"
+    installed = any(name.partition(".")[0] in _INSTALLED for name in odd)
+    text = f"calls {', '.join(map(_shown, odd[:_SHOWN_GLOBALS]))}{more}"
+    return "safety" if installed else "warning", text
 
 
 def _pickled_payloads(package: Package, model: str) -> Iterator[Problem]:
@@ -74,20 +121,19 @@ def _pickled_payloads(package: Package, model: str) -> Iterator[Problem]:
         except Pt2Error:
             continue
         for name, payload in found.items():
-            if isinstance(payload, OpaquePayload):
+            if isinstance(payload, OpaquePayload) and payload.record in package.records:
                 rule = "X2" if payload.kind == "pickle" else "X3"
-                text = f"torch unpickles {_shown(name)!r} ({payload.kind}): {_pickle_text(package, payload.record)}"
-                yield Problem(package.relative(payload.record), rule, text, "safety")
+                yield _pickle(package, payload.record, rule, f"torch unpickles {_shown(name)!r} ({payload.kind})")
 
 
-def _guards(program: ExportedProgram, where: str) -> Iterator[Problem]:
-    if not program.guards_code:
+def _guards(subject: Subject) -> Iterator[Problem]:
+    guards = subject.program.guards_code
+    if not guards:
         return
-    odd = [text for text in program.guards_code if not _is_condition(text)]
+    odd = [text for text in guards if not _is_condition(text)]
     verdict = f"{len(odd)} of them no plain conditions: {_shown(odd[0])!r}" if odd else "plain conditions"
-    count = len(program.guards_code)
-    message = f"torch compiles {count:,} guard{'' if count == 1 else 's'}, {verdict}"
-    yield Problem(f"{where}: $.guards_code", "X4", message, "safety")
+    message = f"torch compiles {len(guards):,} guard{'' if len(guards) == 1 else 's'}, {verdict}"
+    yield Problem(f"{subject.record}: $.guards_code", "X4", message, "safety" if odd else "note")
 
 
 def _is_condition(text: str) -> bool:
@@ -98,77 +144,97 @@ def _is_condition(text: str) -> bool:
     return True
 
 
-def _expressions(program: ExportedProgram, scopes: Iterable[Scope], where: str) -> Iterator[Problem]:
-    texts = dict.fromkeys(program.range_constraints)
-    for scope in scopes:
-        texts |= dict.fromkeys(value.expr_str for value in _symbolic_values(scope.graph) if isinstance(value, SymExpr))
-    for text in texts:
+def _expressions(subject: Subject) -> Iterator[Problem]:
+    """Texts that are no expressions but would do something when they are evaluated; other ones are errors (E1)."""
+    texts = dict.fromkeys(subject.program.range_constraints, f"{subject.record}: $.range_constraints")
+    for found in expressions(subject):
+        texts.setdefault(found.text, found.place)
+    for text, place in texts.items():
         try:
             symbols.parse(text)
         except Pt2Error:
-            yield Problem(where, "X5", f"torch evaluates the expression {_shown(text)!r}", "safety")
+            if is_code(text):
+                yield Problem(place, "X5", f"torch evaluates the expression {_shown(text)!r}", "safety")
 
 
-def _symbolic_values(graph: Graph) -> Iterator[object]:
-    for meta in graph.tensor_values.values():
-        yield from (size.value for size in (*meta.sizes, *meta.strides, meta.storage_offset))
-    for values in (graph.sym_int_values, graph.sym_float_values, graph.sym_bool_values):
-        yield from (value.value for value in values.values())
-
-
-def _pasted_names(program: ExportedProgram, scopes: Iterable[Scope], where: str) -> Iterator[Problem]:
-    for place, name in _identifiers(program, scopes):
+def _pasted_names(subject: Subject) -> Iterator[Problem]:
+    for place, name in _identifiers(subject):
         if name and not name.isidentifier():
-            yield Problem(f"{where}: {place}", "X6", f"torch pastes the name {_shown(name)!r} into source", "safety")
-    for place, name in _paths(program):
+            yield Problem(place, "X6", f"torch pastes the name {_shown(name)!r} into source", "safety")
+    for place, name in _paths(subject):
         if not _PATH.fullmatch(name):
-            yield Problem(f"{where}: {place}", "X6", f"torch pastes the path {_shown(name)!r} into source", "safety")
+            yield Problem(place, "X6", f"torch pastes the path {_shown(name)!r} into source", "safety")
 
 
-def _identifiers(program: ExportedProgram, scopes: Iterable[Scope]) -> Iterator[tuple[str, str]]:
+def _identifiers(subject: Subject) -> Iterator[tuple[str, str]]:
     """Names of placeholders, of arguments of the call and of keyword arguments of nodes, each with its place."""
-    for scope in scopes:
+    for scope in graphs(subject.program, subject.graph_place):
         for number, argument in enumerate(scope.graph.inputs):
             name = getattr(argument.value, "name", None)
             yield from [(f"{scope.where}.inputs[{number}]", name)] if isinstance(name, str) else []
-        for number, node in enumerate(scope.graph.nodes):
-            yield from ((f"{scope.where}.nodes[{number}].inputs", named.name) for named in node.inputs)
-    for number, entry in enumerate(program.graph_module.module_call_graph):
-        for name in (entry.signature.forward_arg_names or ()) if entry.signature else ():
-            yield f"$.graph_module.module_call_graph[{number}].signature.forward_arg_names", name
+    for step in subject.steps():
+        for position, named in enumerate(step.node.inputs):
+            yield f"{step.where}.inputs[{position}].name", named.name
+    for number, entry in enumerate(subject.program.graph_module.module_call_graph):
+        place = f"{subject.record}: $.graph_module.module_call_graph[{number}].signature.forward_arg_names"
+        for position, name in enumerate((entry.signature.forward_arg_names or ()) if entry.signature else ()):
+            yield f"{place}[{position}]", name
 
 
-def _paths(program: ExportedProgram) -> Iterator[tuple[str, str]]:
+def _paths(subject: Subject) -> Iterator[tuple[str, str]]:
     """Dotted names of parameters, buffers, constants and subgraphs, each with its place."""
-    signature = program.graph_module.signature
-    yield from _spec_paths("input_specs", signature.input_specs)
-    yield from _spec_paths("output_specs", signature.output_specs)
-    for step in walk(program):
-        for named in step.node.inputs:
-            if named.arg.type == "as_graph":
-                yield f"{step.where}.inputs", named.arg.value.name
+    signature = subject.program.graph_module.signature
+    place = f"{subject.record}: $.graph_module.signature"
+    yield from _spec_paths(f"{place}.input_specs", signature.input_specs)
+    yield from _spec_paths(f"{place}.output_specs", signature.output_specs)
+    for step in subject.steps():
+        for position, named in enumerate(step.node.inputs):
+            if named.arg.as_graph is not UNSET:
+                yield f"{step.where}.inputs[{position}]", named.arg.as_graph.name
 
 
 def _spec_paths(field: str, specs: Iterable[InputSpec | OutputSpec]) -> Iterator[tuple[str, str]]:
     for number, spec in enumerate(specs):
         for key in ("parameter_name", "buffer_name", "tensor_constant_name", "custom_obj_name"):
             if (name := getattr(spec.value, key, None)) is not None:
-                yield f"$.graph_module.signature.{field}[{number}]", name
+                yield f"{field}[{number}]", name
 
 
-def _targets(program: ExportedProgram, where: str) -> Iterator[Problem]:
-    for step in walk(program):
-        targets = [step.node.target]
-        targets += [named.arg.value for named in step.node.inputs if named.arg.type == "as_operator"]
-        for target in targets:
-            if not is_usual(target):
-                text = f"torch looks up {_shown(target)!r} attribute by attribute"
-                yield Problem(f"{where}: {step.where}.target", "X7", text, "safety")
+def _targets(step: Step) -> Iterator[Problem]:
+    place = f"{step.where}.target"
+    targets = [step.node.target]
+    for named in step.node.inputs:
+        if named.arg.as_operator is not UNSET or named.arg.as_string_to_argument is not UNSET:
+            targets += [leaf.as_operator for _, leaf in leaves(named.arg) if leaf.as_operator is not UNSET]
+    for target in targets:
+        if target.startswith("#"):
+            text = f"torch asks the handler of an extension for {_shown(target)!r}"
+            yield Problem(place, "X13", text, "safety")
+        elif not is_usual(target):
+            yield Problem(place, "X7", f"torch looks up {_shown(target)!r} attribute by attribute", "safety")
+        elif (reason := refusal(target)) is not None:
+            yield Problem(place, "X10", f"torch calls {_shown(target)}: {reason}", "safety")
 
 
-def _tree_specs(program: ExportedProgram, where: str) -> Iterator[Problem]:
-    for number, entry in enumerate(program.graph_module.module_call_graph):
-        place = f"{where}: $.graph_module.module_call_graph[{number}]"
+def _printed(step: Step) -> Iterator[Problem]:
+    """Texts that go to the terminal of whoever runs the program, or are formats that look inside of values."""
+    node = step.node
+    found = [leaf for named in node.inputs for _, leaf in leaves(named.arg)] if _may_print(node.target) else []
+    if not _PRINTING & {node.target, *(leaf.as_operator for leaf in found if leaf.as_operator is not UNSET)}:
+        return
+    for leaf in found:
+        text = leaf.as_string
+        if text is not UNSET and (not text.isprintable() or _FORMAT_FIELD.search(text)):
+            yield Problem(step.where, "X12", f"the program prints {_shown(text)!r}", "safety")
+
+
+def _may_print(target: str) -> bool:
+    return target in _PRINTING or target.startswith("torch.ops.higher_order.")
+
+
+def _tree_specs(subject: Subject) -> Iterator[Problem]:
+    for number, entry in enumerate(subject.program.graph_module.module_call_graph):
+        place = f"{subject.record}: $.graph_module.module_call_graph[{number}]"
         for text in (entry.signature.in_spec, entry.signature.out_spec) if entry.signature else ():
             try:
                 spec = treespec.parse(text, place)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 import click
@@ -20,13 +20,17 @@ class Refusal(click.ClickException):
     """A question that cannot be answered; printed in one line, exit code 2."""
 
 
-def open_file(file: str) -> Package:
+def open_file(file: str, *, namedtuples: Mapping[str, str] | None = None) -> Package:
     """Open FILE: a path, a URL, or - for standard input.
+
+    Args:
+        file: as the user gave it.
+        namedtuples: as in `open_package`.
 
     Raises:
         OSError, Pt2Error: as `open_package`.
     """
-    return open_package(sys.stdin.buffer if file == "-" else file)
+    return open_package(sys.stdin.buffer if file == "-" else file, namedtuples=namedtuples)
 
 
 def choose_model(package: Package, model: str | None) -> str:

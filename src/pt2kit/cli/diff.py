@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Iterable
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -13,6 +14,7 @@ import click
 from pt2kit.cli.colours import colour, wants_colour
 from pt2kit.cli.common import json_option, open_file, progress
 from pt2kit.cli.output import OutputClosed, print_json, print_lines
+from pt2kit.text.names import printable
 
 if TYPE_CHECKING:
     from pt2kit.diffs import Diff
@@ -28,7 +30,8 @@ Examples:
   git config diff.pt2.textconv 'pt2 diff --textconv'   and "*.pt2 diff=pt2" in .gitattributes
 
 \b
-Exit codes: 0 no difference, 1 a difference, 2 could not be read.
+Exit codes: 0 no difference, 1 a difference, 2 could not be read. With --textconv, what cannot be read becomes a line
+that says why, as git gives up where this command does.
 """
 
 
@@ -57,15 +60,18 @@ def command(
     if len(files) != (1 if textconv else 2):
         expected = "one file with --textconv" if textconv else "two files"
         raise click.UsageError(f"expected {expected}, got {len(files)}")
+    if textconv and (html is not None or as_json):
+        raise click.UsageError("expected --textconv without --json and --html, got both")
     if files.count("-") > 1:
         raise click.UsageError("expected standard input once, got it twice")
     if textconv:
         return _print_whole(files[0])
     from pt2kit.diffs import diff
+    from pt2kit.tensors.output import no_progress
 
     with ExitStack() as stack:
         old, new = (stack.enter_context(open_file(file)) for file in files)
-        with progress("comparing tensors") as report:
+        with nullcontext(no_progress) if no_tensors else progress("comparing tensors") as report:
             found = diff(
                 old, new, tensors=not no_tensors, metadata=not no_metadata, names=names, order=order, progress=report
             )
@@ -74,10 +80,15 @@ def command(
 
 
 def _print_whole(file: str) -> int:
+    """Print one file as text; where it cannot be read, that is its text: git would show nothing at all."""
+    from pt2kit.errors import Pt2Error
     from pt2kit.text.whole import whole_lines
 
-    with open_file(file) as package:
-        print_lines(whole_lines(package))
+    try:
+        with open_file(file) as package:
+            print_lines(whole_lines(package))
+    except Pt2Error as error:
+        print_lines([f"cannot be read: {error}"])
     return 0
 
 
@@ -93,16 +104,27 @@ def _show(found: Diff, full: bool, html: Path | None, as_json: bool) -> None:
     elif html is not None:
         print_lines([headline(found)])
     elif wants_colour(sys.stdout):
-        _print_coloured(diff_lines(found, full=full))
+        _print_coloured(diff_lines(found, full=full), 10**9 if full else shutil.get_terminal_size().columns)
     else:
         print_lines(diff_lines(found, full=full))
 
 
-def _print_coloured(lines: Iterable[str]) -> None:
-    """Print lines, which are printable, with the colour of their marks."""
+def _print_coloured(lines: Iterable[str], width: int) -> None:
+    """Print lines with the colour of their marks; those that only stand around are cut where the terminal ends.
+
+    Raises:
+        OutputClosed: nobody reads them any more.
+    """
     try:
         for line in lines:
-            style = STYLES.get(line[2:4])
-            click.echo(click.style(line, fg=style) if style else colour(line))
+            safe = line if line.isprintable() else printable(line, len(line))
+            style = STYLES.get(safe[2:4])
+            click.echo(click.style(safe, fg=style) if style else colour(_cut(safe, width)))
     except BrokenPipeError:
         raise OutputClosed from None
+
+
+def _cut(line: str, width: int) -> str:
+    """A line, cut if it is a node that only stands around."""
+    is_around = line.startswith("    ") and line[4:5] not in (" ", "…")
+    return f"{line[: width - 1]}…" if is_around and len(line) > width else line

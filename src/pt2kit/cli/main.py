@@ -16,8 +16,12 @@ from pt2kit.errors import Pt2Error
 COMMANDS = MappingProxyType(
     {
         "show": "What is in a file: a summary, the graph, one node, one module, the records.",
+        "check": "What is wrong with a file, and what torch would run on loading it.",
         "weights": "List tensors, or extract them to .safetensors, .npz or .npy.",
         "digest": "Name a program by what it means: sha256 of graph, signature, weights, metadata.",
+        "diff": "What differs between two files: nodes, signature, weights, by what they do and not by their names.",
+        "convert": "Write a file as another release of torch writes it, up or down.",
+        "sanitize": "Write a file that means the same, without pickles and code; strip traces, scrub paths.",
         "schema": "Definitions of the format for other languages; what may change between versions.",
     }
 )

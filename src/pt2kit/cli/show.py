@@ -41,14 +41,22 @@ Exit codes: 0 fine, 1 shown, but part of the file contradicts itself, 2 could no
     "--module", metavar="FQN", help='Print the nodes and tensors of one module and those below; "" is the root.'
 )
 @click.option("--records", is_flag=True, help="List the records of the archive.")
+@click.option("--oldest", is_flag=True, help="Also say which release is the oldest that could read it, once converted.")
 @model_option
 @json_option
 def command(
-    file: str, graph: bool, node: str | None, module: str | None, records: bool, model: str | None, as_json: bool
+    file: str,
+    graph: bool,
+    node: str | None,
+    module: str | None,
+    records: bool,
+    oldest: bool,
+    model: str | None,
+    as_json: bool,
 ) -> int:
     """Show what is in a .pt2 file: who wrote it, how it is called, its operators, tensors and modules."""
-    if sum((graph, node is not None, module is not None, records)) > 1:
-        raise click.UsageError("expected one of --graph, --node, --module and --records, got several")
+    if sum((graph, node is not None, module is not None, records, oldest)) > 1:
+        raise click.UsageError("expected one of --graph, --node, --module, --records and --oldest, got several")
     with open_file(file) as package:
         if records:
             return _show(_records(package), lambda: _record_lines(package), as_json)
@@ -58,7 +66,7 @@ def command(
             return _show_node(package, choose_model(package, model), node, as_json)
         if module is not None:
             return _show_module(package, choose_model(package, model), module, as_json)
-        return _show_summary(package, model, as_json)
+        return _show_summary(package, model, oldest, as_json)
 
 
 def _show(value: Any, lines: Callable[[], Iterable[str]], as_json: bool) -> int:
@@ -69,15 +77,15 @@ def _show(value: Any, lines: Callable[[], Iterable[str]], as_json: bool) -> int:
     return 0
 
 
-def _show_summary(package: Package, model: str | None, as_json: bool) -> int:
+def _show_summary(package: Package, model: str | None, oldest: bool, as_json: bool) -> int:
     from pt2kit.text.report import model_lines, summary_lines
     from pt2kit.text.summary import summarize, summarize_model
 
     if model is not None:
-        one = summarize_model(package, choose_model(package, model))
+        one = summarize_model(package, choose_model(package, model), oldest=oldest)
         _show(one, lambda: model_lines(one), as_json)
         return 1 if one.problems else 0
-    summary = summarize(package)
+    summary = summarize(package, oldest=oldest)
     _show(summary, lambda: summary_lines(summary), as_json)
     return 1 if any(found.problems for found in summary.models) else 0
 

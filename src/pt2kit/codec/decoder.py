@@ -14,13 +14,17 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from pt2kit.codec.rewriting import gives
+from pt2kit.codec.repeats import finished, outline
+from pt2kit.codec.rewriting import gives, separators
 from pt2kit.codec.shape import DictShape, ListShape, StructShape, shape
 from pt2kit.codec.text import Path, parse, path_text
 from pt2kit.codec.unknown import Unknown, take_out
 from pt2kit.errors import LimitError, SchemaError
 
 T = TypeVar("T")
+
+_LONG = 1 << 16
+"""Bytes of text from which on looking for entries that repeat costs less than it saves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +49,35 @@ def decode(data: bytes | memoryview, cls: type[T], where: str) -> Decoded[T]:
         LimitError: nested too deep.
     """
     try:
-        value = msgspec.json.decode(data, type=cls)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        value = _decode_proven(data, cls)
+    except (_Unproven, msgspec.MsgspecError, ValueError, RecursionError):
         return convert(parse(data, where), cls, where)
-    return Decoded(value) if gives(value, data) else convert(parse(data, where), cls, where)
+    return Decoded(value)
+
+
+class _Unproven(Exception):
+    """Writing what was decoded does not give the text it came from."""
+
+
+def _decode_proven(data: bytes | memoryview, cls: Any) -> Any:
+    """Decode a text, and show that nothing of it was lost."""
+    outlined = outline(cls) if len(data) >= _LONG else None
+    value = msgspec.json.decode(data, type=outlined.sketch if outlined else cls)
+    if not gives(value, data):
+        raise _Unproven
+    if outlined is None:
+        return value
+    comma, _ = separators(data)
+    return finished(value, outlined, lambda texts, kind: _decode_list(texts, kind, comma))
+
+
+def _decode_list(texts: list[bytes], kind: Any, comma: bytes) -> list[Any]:
+    """Decode texts as one type, one object each, and show likewise that nothing was lost."""
+    joined = b"[" + comma.join(texts) + b"]"
+    values: list[Any] = msgspec.json.decode(joined, type=list[kind])
+    if len(values) != len(texts) or not gives(values, joined):
+        raise _Unproven
+    return values
 
 
 def convert(tree: Any, cls: type[T], where: str) -> Decoded[T]:

@@ -25,12 +25,20 @@ def encode(value: Any, unknown: Iterable[Unknown] = ()) -> bytes:
     """
     try:
         if not (unknown := tuple(unknown)):
-            return msgspec.json.encode(value, enc_hook=_spell)
+            return _ENCODER.encode(value)
         tree = to_tree(value)
         put_back(tree, unknown)
-        return msgspec.json.encode(tree, enc_hook=_spell)
+        return _ENCODER.encode(tree)
     except UnicodeEncodeError as error:
-        raise SchemaError(f"expected Unicode text, got a lone surrogate in {error.object[:60]!r}") from None
+        raise _lone_surrogate(error) from None
+
+
+def encode_into(value: Any, buffer: bytearray) -> None:
+    """As `encode`, into a buffer whose content is replaced."""
+    try:
+        _ENCODER.encode_into(value, buffer)
+    except UnicodeEncodeError as error:
+        raise _lone_surrogate(error) from None
 
 
 def encode_indented(value: Any) -> bytes:
@@ -55,3 +63,10 @@ def _plain(value: Any) -> Any:
 def _spell(value: Any) -> Any:
     plain = _plain(value)
     return plain if isinstance(plain, str) else msgspec.Raw(repr(plain).encode())
+
+
+def _lone_surrogate(error: UnicodeEncodeError) -> SchemaError:
+    return SchemaError(f"expected Unicode text, got a lone surrogate in {error.object[:60]!r}")
+
+
+_ENCODER = msgspec.json.Encoder(enc_hook=_spell)

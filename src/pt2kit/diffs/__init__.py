@@ -5,7 +5,9 @@
 
     compute.py   packages, models, records
     program.py   inputs, outputs, module calls, constraints;  roles.py: which of them correspond
-    graphs.py    nodes, subgraphs;  sides.py, matching.py: which nodes correspond;  details.py: what differs in them
+    graphs.py    nodes, subgraphs;  details.py: what differs in two of them;  expressions.py: names of symbols
+    sides.py     what nodes are matched by;  correspond.py: which of them correspond, with matching.py, neighbours.py,
+                 leftover.py, sequences.py
     tensors.py   weights and constants
 """
 

@@ -32,13 +32,14 @@ def diff(
     """Compare two packages: programs by what they do, tensors by their numbers, everything else by its bytes.
 
     Names of values, of nodes and of symbols and the order of nodes make no difference unless they are asked for: nodes
-    correspond by what they do and how they are connected.
+    correspond by what they do and how they are connected. With the files exchanged, the same is
+    told the other way round.
 
     Args:
         old, new: open packages, or files, which are opened and closed.
         tensors: compare the bytes of weights and constants; their types and shapes are compared in any case.
         metadata: compare node metadata.
-        names: compare the names of nodes and values.
+        names: compare the names of nodes, values and symbols.
         order: compare the order of nodes.
         progress: told the bytes of tensors done and in all, for weights and for constants.
 
@@ -125,4 +126,5 @@ def _records(old: Package, new: Package) -> Iterator[Change]:
 
 def _compared_records(package: Package) -> Mapping[str, Any]:
     found = {package.relative(name): record for name, record in package.records.items()}
-    return {name: record for name, record in found.items() if names.kind(name) in COMPARED_RECORDS}
+    kept = {name: record for name, record in found.items() if names.kind(name) in COMPARED_RECORDS}
+    return {names.in_archive(name): record for name, record in kept.items()}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from msgspec import UNSET
@@ -12,11 +11,11 @@ from msgspec.structs import asdict
 from pt2kit import codec, schema
 from pt2kit.canonical.values import rename
 from pt2kit.diffs.changes import Detail
+from pt2kit.diffs.expressions import Symbols
 from pt2kit.diffs.matching import Matching
 from pt2kit.graph import arguments, tables
 from pt2kit.graph.arguments import graph_arguments
 
-_SYMBOL: Final = re.compile(r"[A-Za-z_]\w*")
 _GONE: Final = "\0gone"
 """What stands for an old value that corresponds to no new one; no file has such a name."""
 
@@ -26,20 +25,14 @@ class Names:
 
     Args:
         matching: the nodes that correspond.
-        symbols: old symbol -> new symbol.
+        symbols: the symbols that do.
     """
 
-    def __init__(self, matching: Matching, symbols: Mapping[str, str]) -> None:
+    def __init__(self, matching: Matching, symbols: Symbols) -> None:
         self.symbols = symbols
         old, new = matching.old.facts, matching.new.facts
         self.values = dict.fromkeys(old.names, _GONE)
         self.values |= {old.names[one]: new.names[other] for one, other in matching.values.items()}
-
-    def expression(self, text: str) -> str:
-        """An expression with the new names of its symbols."""
-        if not self.symbols:
-            return text
-        return _SYMBOL.sub(lambda found: self.symbols.get(found[0], found[0]), text)
 
     def same_argument(self, old: schema.Argument, new: schema.Argument) -> bool:
         """Whether two arguments are the same, values by what they correspond to and subgraphs left aside."""
@@ -49,35 +42,12 @@ class Names:
         return codec.encode(rename(old, self.values, held)) == codec.encode(rename(new, {}, other))
 
 
-def symbol_names(old: schema.Graph, new: schema.Graph, pairs: list[tuple[int, int]]) -> dict[str, str]:
-    """Old symbol -> new symbol, as the sizes of inputs that correspond show them; only those whose name changed.
-
-    Args:
-        old, new: the root graphs.
-        pairs: the positions of inputs that correspond.
-    """
-    found: dict[str, str] = {}
-    taken: set[str] = set()
-    for before, after in pairs:
-        for one, other in zip(_sizes(old, before), _sizes(new, after), strict=False):
-            first, second = _lone_symbol(one), _lone_symbol(other)
-            if first and second and first not in found and second not in taken:
-                found[first] = second
-                taken.add(second)
-    return {one: other for one, other in found.items() if one != other}
-
-
-def _sizes(graph: schema.Graph, position: int) -> list[schema.SymInt]:
-    tensor = graph.inputs[position].as_tensor
-    meta = graph.tensor_values.get(tensor.name) if tensor is not UNSET else None
-    return meta.sizes if meta else []
-
-
-def _lone_symbol(size: schema.SymInt) -> str:
-    """The name of a size that is one symbol, in either dialect."""
-    text = "" if size.as_expr is UNSET else size.as_expr.expr_str
-    found = re.fullmatch(r"(?:Symbol\('(\w+)'[^()]*\))|([A-Za-z_]\w*)", text)
-    return (found[1] or found[2]) if found else ""
+def known_pairs(matching: Matching) -> Iterator[tuple[Any, Any]]:
+    """Iterate what is known of the values of two graphs that correspond."""
+    before, after = matching.old.facts, matching.new.facts
+    tables_old, tables_new = tables(before.graph), tables(after.graph)
+    for one, other in matching.values.items():
+        yield tables_old[before.kinds[one]][before.names[one]], tables_new[after.kinds[other]][after.names[other]]
 
 
 def node_details(matching: Matching, old: int, new: int, names: Names, *, metadata: bool) -> Iterator[Detail]:
@@ -161,7 +131,7 @@ def meta_details(label: str, old: Any, new: Any, names: Names) -> Iterator[Detai
 
     The values that symbols had in the example that was exported come last, and only if nothing else differs.
     """
-    if old == new:
+    if old == new and not names.symbols.renamed:
         return
     found: list[Detail] = []
     if isinstance(old, schema.TensorMeta) and isinstance(new, schema.TensorMeta):
@@ -180,8 +150,10 @@ def meta_details(label: str, old: Any, new: Any, names: Names) -> Iterator[Detai
 
 def _differ(old: Any, new: Any, names: Names, *, hints: bool = False) -> bool:
     """Whether two descriptions differ under the new names of symbols."""
-    one = _with_expressions(codec.to_tree(old), names.expression, hints)
-    return bool(one != _with_expressions(codec.to_tree(new), lambda text: text, hints))
+    if old == new and not names.symbols.renamed:
+        return False
+    one = _with_expressions(codec.to_tree(old), names.symbols.old_form, hints)
+    return bool(one != _with_expressions(codec.to_tree(new), names.symbols.new_form, hints))
 
 
 def _with_expressions(tree: Any, change: Callable[[str], str], hints: bool) -> Any:

@@ -10,8 +10,10 @@ from typing import Final
 from pt2kit import schema
 from pt2kit.canonical import writes_inside
 from pt2kit.diffs.changes import Area, Change, Detail, GraphPair
-from pt2kit.diffs.details import Names, argument_labels, node_details, value_details
-from pt2kit.diffs.matching import Matching, exact, match
+from pt2kit.diffs.correspond import correspond
+from pt2kit.diffs.details import Names, argument_labels, known_pairs, node_details, value_details
+from pt2kit.diffs.expressions import Symbols
+from pt2kit.diffs.matching import Matching
 from pt2kit.diffs.roles import Pairs
 from pt2kit.diffs.sides import Interner, ModuleNames, Side, make_side
 from pt2kit.errors import LimitError
@@ -28,7 +30,7 @@ class Look:
 
     Args:
         metadata: node metadata.
-        names: names of nodes.
+        names: names of nodes, values and symbols.
         order: the order of nodes.
     """
 
@@ -44,17 +46,18 @@ class GraphDiff:
     Args:
         model: whose nodes they are.
         old, new: the programs' modules.
-        symbols: old symbol -> new symbol.
+        symbols: the symbols that correspond, learned on the way.
         look: what to look at.
     """
 
     model: str
     old: ModuleNames
     new: ModuleNames
-    symbols: dict[str, str]
+    symbols: Symbols
     look: Look
     changes: list[Change] = field(default_factory=list)
     graphs: list[GraphPair] = field(default_factory=list)
+    _paths: dict[str, int] = field(default_factory=dict)
 
     def compare(
         self, old: schema.Graph, new: schema.Graph, inputs: Pairs, outputs: Pairs, path: str = "", depth: int = 0
@@ -73,14 +76,12 @@ class GraphDiff:
         """
         if depth > MAX_SUBGRAPH_DEPTH:
             raise LimitError(f"{path}: expected subgraphs nested at most {MAX_SUBGRAPH_DEPTH} levels deep", rule="G11")
-        while any(graph.path == path for graph in self.graphs):
-            path += "'"  # Two subgraphs of one node may have one name.
+        path = self._own(path)
         intern = Interner()
         before, after = self._sides(old, new, inputs, outputs, path, intern)
         values = _value_pairs(before, after, inputs)
-        matching = match(before, after, values)
-        if not matching.is_exact():
-            matching = exact(before, after, values, (inputs, outputs)) or matching
+        matching = correspond(before, after, values, (inputs, outputs))
+        self.symbols.learn(known_pairs(matching))
         pairs = matching.pairs()
         modules = tuple(before.modules), tuple(after.modules)
         self.graphs.append(GraphPair(path, old, new, pairs, *modules))
@@ -90,6 +91,14 @@ class GraphDiff:
                 before.nodes[one], after.nodes[other], join(path, node_label(after.nodes[other], other)), depth
             )
         return matching
+
+    def _own(self, path: str) -> str:
+        """A path that no other graph has: two subgraphs of one node may have one name."""
+        while (times := self._paths.get(path, 0)) > 0:
+            self._paths[path] = times + 1
+            path = f"{path}'{times}"
+        self._paths[path] = 1
+        return path
 
     def _sides(
         self, old: schema.Graph, new: schema.Graph, inputs: Pairs, outputs: Pairs, path: str, intern: Interner
@@ -234,27 +243,28 @@ def _across_writes(matching: Matching) -> frozenset[int]:
     before, after = sorted(one for one, _ in writers), sorted(other for _, other in writers)
     return frozenset(
         other for one, other in pairs if bisect_left(before, one) != bisect_left(after, other)
-    ) | _moved_among(writers)
+    ) | _moved_among(writers, matching.is_mirrored)
 
 
 def _moved(matching: Matching) -> frozenset[int]:
     """The new numbers of the fewest nodes without which the old and the new order agree."""
-    return _moved_among(matching.pairs())
+    return _moved_among(matching.pairs(), matching.is_mirrored)
 
 
-def _moved_among(pairs: Sequence[tuple[int, int]]) -> frozenset[int]:
-    """As `_moved`, of some pairs of nodes, in the new order."""
+def _moved_among(pairs: Sequence[tuple[int, int]], is_mirrored: bool) -> frozenset[int]:
+    """As `_moved`, of some (old, new) pairs of nodes; where there is a choice, it is that of the direction."""
+    rows = sorted((old, new) if is_mirrored else (new, old) for old, new in pairs)
     tails: list[int] = []
     last: list[int] = []
     before: list[int] = []
-    for place, (old, _) in enumerate(pairs):
-        at = bisect_left(tails, old)
-        tails[at : at + 1] = [old]
+    for place, (_, other) in enumerate(rows):
+        at = bisect_left(tails, other)
+        tails[at : at + 1] = [other]
         last[at : at + 1] = [place]
         before.append(last[at - 1] if at else -1)
     kept = set()
     place = last[-1] if last else -1
     while place >= 0:
-        kept.add(pairs[place][1])
+        kept.add(rows[place])
         place = before[place]
-    return frozenset(new for _, new in pairs if new not in kept)
+    return frozenset(row[1] if is_mirrored else row[0] for row in rows if row not in kept)

@@ -8,7 +8,8 @@ from typing import Any
 from pt2kit import codec, schema
 from pt2kit.canonical.values import rename
 from pt2kit.diffs.changes import Change, Detail, ModelPair
-from pt2kit.diffs.details import Names, symbol_names, value_details
+from pt2kit.diffs.details import Names, value_details
+from pt2kit.diffs.expressions import Symbols, is_of_another_kind
 from pt2kit.diffs.graphs import GraphDiff, Look
 from pt2kit.diffs.roles import Pairs, input_role, match_inputs, match_outputs, output_name
 from pt2kit.diffs.sides import ModuleNames
@@ -34,7 +35,7 @@ def compare_programs(
         _check_counts(module, which)
     inputs = match_inputs(before, after)
     outputs = match_outputs(before, after, inputs)
-    symbols = symbol_names(before.graph, after.graph, inputs)
+    symbols = Symbols()
     graphs = GraphDiff(model, ModuleNames(old), ModuleNames(new), symbols, look)
     matching = graphs.compare(before.graph, after.graph, inputs, outputs)
     names = Names(matching, symbols)
@@ -43,7 +44,7 @@ def compare_programs(
         *_outputs(before, after, outputs, names, model),
         *graphs.changes,
         *_module_calls(before, after, names, model),
-        *_constraints(old, new, names, model),
+        *_constraints(old, new, symbols, model, look),
         *_around(old, new, model, look),
     ]
     return changes, ModelPair(old, new, tuple(graphs.graphs))
@@ -198,12 +199,13 @@ def _call_details(
 
 
 def _constraints(
-    old: schema.ExportedProgram, new: schema.ExportedProgram, names: Names, model: str
+    old: schema.ExportedProgram, new: schema.ExportedProgram, symbols: Symbols, model: str, look: Look
 ) -> Iterator[Change]:
-    before = {names.expression(symbol): row for symbol, row in old.range_constraints.items()}
+    before = {symbols.new_name(symbol): row for symbol, row in old.range_constraints.items()}
     after = new.range_constraints
-    yield from (Change("modified", "constraint", model, other, details=(Detail("name", one, other),))
-                for one, other in names.symbols.items())  # fmt: skip
+    for one, other in sorted(symbols.renamed.items()):
+        if look.names or is_of_another_kind(one, other):
+            yield Change("modified", "constraint", model, other, details=(Detail("name", one, other),))
     for symbol, row in before.items():
         if symbol not in after:
             yield Change("removed", "constraint", model, symbol, details=(Detail("range", row, None),))
@@ -212,7 +214,7 @@ def _constraints(
     for symbol, row in after.items():
         if symbol not in before:
             yield Change("added", "constraint", model, symbol, details=(Detail("range", None, row),))
-    guards_old, guards_new = set(map(names.expression, old.guards_code)), set(new.guards_code)
+    guards_old, guards_new = set(map(symbols.guard, old.guards_code)), set(new.guards_code)
     yield from (Change("removed", "guard", model, guard) for guard in sorted(guards_old - guards_new))
     yield from (Change("added", "guard", model, guard) for guard in sorted(guards_new - guards_old))
 

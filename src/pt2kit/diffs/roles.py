@@ -29,6 +29,9 @@ OUTPUT_NAMES: Final = {
     "gradient_to_user_input": "user_input_name",
 }
 
+_GONE: Final = "\0gone"
+"""What stands for an old input that corresponds to no new one; no file has such a name."""
+
 Pairs: TypeAlias = list[tuple[int, int]]
 """(old position, new position)."""
 
@@ -49,7 +52,7 @@ def match_inputs(old: schema.GraphModule, new: schema.GraphModule) -> Pairs:
 def match_outputs(old: schema.GraphModule, new: schema.GraphModule, pairs: Pairs) -> Pairs:
     """The graph outputs of two programs that correspond, given the inputs that do."""
     renamed = {_name(old.graph.inputs[one]): _name(new.graph.inputs[other]) for one, other in pairs}
-    before = _output_roles(old, lambda name: renamed.get(name, name))
+    before = _output_roles(old, lambda name: renamed.get(name, _GONE))
     after = _output_roles(new, lambda name: name)
     return _by_role(before, after)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
+from pt2kit.archive.pickle_context import printable
 from pt2kit.codec import path_text
 from pt2kit.codec.text import Path
 from pt2kit.errors import LimitError, SchemaError
@@ -21,6 +22,7 @@ SPELLED_FLOATS: Final = frozenset({"Infinity", "-Infinity", "NaN"})
 """Floats that JSON has no number for, as trees hold them."""
 
 Cause = Literal["unknown key", "missing key", "type", "arm", "arms", "member"]
+_LONGEST: Final = 80
 _OPEN_ENDED: Final = parse_shape("int | None")
 
 
@@ -44,7 +46,8 @@ class Misfit:
     value: Any
 
     def __str__(self) -> str:
-        return f"{path_text(self.path)}: {_MESSAGES[self.cause].format(self.type, self.key, _brief(self.value))}"
+        key = printable(self.key, _LONGEST)
+        return f"{path_text(self.path)}: {_MESSAGES[self.cause].format(self.type, key, _brief(self.value))}"
 
 
 _MESSAGES: Final[Mapping[Cause, str]] = MappingProxyType(
@@ -260,4 +263,4 @@ def _text(shape: Shape) -> str:
 
 def _brief(value: Any) -> str:
     text = value if isinstance(value, str) else type(value).__name__ if isinstance(value, dict | list) else repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
+    return printable(text, _LONGEST)

@@ -58,9 +58,7 @@ def read_folder(folder: str | Path) -> ReadExternal:
     root = Path(folder)
 
     def read(location: str, offset: int, length: int) -> bytes:
-        path = root / location
-        if not path.resolve().is_relative_to(root.resolve()):
-            raise PayloadError(f"{location!r}: expected a file below {root.name!r}, got a link that leads out of it")
+        path = path_below(root, location, repr(location))
         try:
             with path.open("rb") as file:
                 file.seek(offset)
@@ -69,6 +67,27 @@ def read_folder(folder: str | Path) -> ReadExternal:
             raise PayloadError(f"{location!r}: expected a readable file, got {error.strerror}") from None
 
     return read
+
+
+def path_below(folder: Path, location: str, place: str) -> Path:
+    """The path of a file that a program names.
+
+    Args:
+        folder: where the program lies.
+        location: what it says, with forward slashes.
+        place: where it says so, for messages.
+
+    Raises:
+        PayloadError: no relative path, or one that leads out of the folder, by dots or by a link.
+    """
+    path = folder / _location(location, place)
+    try:
+        inside = path.resolve().is_relative_to(folder.resolve())
+    except (OSError, RuntimeError):  # links that go in a circle
+        inside = False
+    if not inside:
+        raise PayloadError(f"{place}: expected a file below {folder.name!r}, got a link that leads out of it")
+    return path
 
 
 @dataclass(slots=True)

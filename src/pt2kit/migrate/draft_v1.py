@@ -235,6 +235,9 @@ def _tensors(table: Mapping[str, str], graph: Tree, ledger: Ledger) -> dict[str,
         if problem := unfit(value):
             ledger.blocked(f"{problem} as the weight {target!r}", path, SINCE)
             continue
+        if name not in graph["tensor_values"]:
+            ledger.blocked(f"an input {name!r} that the graph does not describe", path, SINCE)
+            continue
         if value.storage in ledger.written and ledger.external_file is None:
             ledger.lost("tied", f"that {target!r} shares the storage of another tensor", path, SINCE)
         ledger.written.add(value.storage)

@@ -1,91 +1,34 @@
-"""An archive of any release -> where the parts of each program are; those that are torch.save files, read as data.
+"""The records of a program of any release -> the program, raised; its torch.save files, as data.
 
-    plain zip, 2.1 to 2.7     serialized_exported_program.json, serialized_state_dict.pt, serialized_constants.pt,
-                              serialized_example_inputs.pt (from 2.4 on), version, extra_files/; 2.1 and 2.2 call the
-                              state dict and the constants .json, 2.1 has no constants
-    archive, 2.8              models/<name>.json, data/{weights,constants,sample_inputs}/<name>.pt, extra/
-    archive, 2.9 and later    configs and raw records for weights and constants, the rest as in 2.8
-    bare JSON                 a program alone
-
-The records of 2.9 and later are read by `tensors`; `stored_as` says which kind a program has.
+`archive.parts` says which records those are. Raw records, of 2.9 and later, are read by `tensors`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 
 from pt2kit import codec
-from pt2kit.archive import names
-from pt2kit.archive.layout import Layout, payload_layout
+from pt2kit.archive.parts import PLAIN_MODEL, Parts, extra_files, parts
 from pt2kit.archive.pickle_values import TensorLike
 from pt2kit.archive.pickled import read_payload
 from pt2kit.archive.reader import Archive
-from pt2kit.errors import ArchiveError, PayloadError
+from pt2kit.errors import PayloadError
 from pt2kit.migrate.program import Raised, raise_program
 
-PLAIN_MODEL = "model"
-"""The name of the one program of a plain zip."""
-
-
-@dataclass(frozen=True, slots=True)
-class Parts:
-    """Full names of the records that belong to one program; None where there is none.
-
-    Args:
-        program: the JSON record.
-        stored_as: "records" where weights and constants are raw records listed by configs, "torch.save" where each is
-            one torch.save file.
-        weights, constants: the config, or the torch.save file.
-        sample_inputs: the torch.save file of (args, kwargs).
-    """
-
-    program: str
-    stored_as: Literal["records", "torch.save"]
-    weights: str | None
-    constants: str | None
-    sample_inputs: str | None
-
-
-def parts(archive: Archive, layout: Layout, model: str) -> Parts:
-    """Say where the parts of one program are, from names alone.
-
-    Args:
-        archive, layout: as `archive.layout.verify_header` gives the second for the first.
-        model: one of `layout.models`.
-
-    Raises:
-        ArchiveError, UnsupportedError: weights or constants are missing, or described in two ways (A25).
-    """
-    records = archive.records
-
-    def first(*candidates: str) -> str | None:
-        return next((name for name in map(layout.record, candidates) if name in records), None)
-
-    if layout.kind == "plain-zip":
-        weights = first(names.PLAIN_STATE_DICT, names.PLAIN_STATE_DICT_OLD)
-        if weights is None:
-            raise ArchiveError(
-                f"{archive.source.name}: expected a record {names.PLAIN_STATE_DICT} in a plain zip, got none",
-                rule="A25",
-            )
-        constants = first(names.PLAIN_CONSTANTS, names.PLAIN_CONSTANTS_OLD)
-        return Parts(names.PLAIN_PROGRAM, "torch.save", weights, constants, first(names.PLAIN_EXAMPLE_INPUTS))
-    program, samples = layout.record(names.model_json(model)), first(names.sample_inputs(model))
-    if payload_layout(records, layout, model, archive.source.name) == "archive":
-        weights, constants = layout.record(names.weights_config(model)), layout.record(names.constants_config(model))
-        return Parts(program, "records", weights, constants, samples)
-    weights, constants = layout.record(names.weights_payload(model)), layout.record(names.constants_payload(model))
-    return Parts(program, "torch.save", weights, constants, samples)
-
-
-def extra_files(archive: Archive, layout: Layout) -> Mapping[str, str]:
-    """Name of each file that the user put beside the programs -> full name of its record."""
-    name_of = names.plain_extra_name if layout.kind == "plain-zip" else names.extra_name
-    relative = {record: record.removeprefix(layout.root) for record in archive.records}
-    return MappingProxyType({name: record for record, short in relative.items() if (name := name_of(short))})
+__all__ = [
+    "PLAIN_MODEL",
+    "Parts",
+    "extra_files",
+    "input_specs",
+    "parts",
+    "read_bare_program",
+    "read_constants",
+    "read_program",
+    "read_state",
+    "read_weights",
+]
 
 
 def read_program(

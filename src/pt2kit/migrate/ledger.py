@@ -64,6 +64,18 @@ class Note:
         return f"{', '.join(self.places)}{more}: {self.message}{since}"
 
 
+def obstacles(notes: Iterable[Note], allow: Iterable[str]) -> list[str]:
+    """What keeps a conversion from being one: a line for everything blocked, or lost and not allowed."""
+    allowed = frozenset(allow)
+    lines = []
+    for note in notes:
+        if note.kind == "blocked":
+            lines.append(str(note))
+        elif note.kind == "lost" and note.name not in allowed:
+            lines.append(f"{note}; allow {note.name!r} to drop it")
+    return lines
+
+
 ReadExternal = Callable[[str, int, int], bytes]
 """(location, offset, length) -> the bytes of a file beside the program."""
 
@@ -152,22 +164,15 @@ class Ledger:
         Raises:
             ConversionError: all of it, each with its place and the version that brought it (M3).
         """
-        if lines := self.obstacles(allow):
+        if lines := obstacles(self.notes, allow):
             listed = "".join(f"\n  {line}" for line in lines)
             raise ConversionError(
                 f"{self.where}: expected a program that schema {target} can express, got one with:{listed}", rule="M3"
             )
 
     def obstacles(self, allow: Iterable[str]) -> list[str]:
-        """What keeps the conversion from being one: a line for everything blocked, or lost and not allowed."""
-        allowed = frozenset(allow)
-        lines = []
-        for note in self.notes:
-            if note.kind == "blocked":
-                lines.append(str(note))
-            elif note.kind == "lost" and note.name not in allowed:
-                lines.append(f"{note}; allow {note.name!r} to drop it")
-        return lines
+        """What keeps the conversion from being one, as `obstacles` says it."""
+        return obstacles(self.notes, allow)
 
     def _add(self, kind: Kind, name: str, message: str, since: str, path: Path) -> None:
         key = (kind, name, message, since)

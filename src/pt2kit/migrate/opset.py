@@ -101,7 +101,8 @@ def convert_opset(
         changes: the user's, beside those of aten.
 
     Raises:
-        VersionError: a number newer than the expected one that no change leads back from (O1).
+        VersionError: a number newer than the expected one that no change leads back from, or an expected number that
+            no change leads to (O1).
         OperatorError: an operator with a change that begins before or ends behind the numbers in question (O3), or one
             that is an argument of another.
         ConversionError: a call that the older version does not have.
@@ -144,6 +145,12 @@ def _convert(
         raise VersionError(
             f"{place}: expected {wanted} or older, got {number}; a newer torch wrote the program, or the changes of "
             "its operators must be passed along",
+            rule="O1",
+        )
+    if number < wanted and wanted > newest:
+        raise VersionError(
+            f"{place}: expected {wanted}, got {number}; what changed up to {newest or number} is known here, and the "
+            "later changes of its operators must be passed along",
             rule="O1",
         )
     low, high = min(number, wanted), max(number, wanted)

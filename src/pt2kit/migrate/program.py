@@ -17,7 +17,7 @@ from pt2kit.migrate.ledger import HARMLESS, Beside, Ledger, Note, ReadExternal, 
 from pt2kit.migrate.rewrite import rewrite
 from pt2kit.migrate.steps import convert, root_type, route
 from pt2kit.migrate.versions import Found, find_version
-from pt2kit.schema import CURRENT, MINIMUM
+from pt2kit.schema import CURRENT, LOG, MINIMUM
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +114,30 @@ def lower_program(
         SchemaError: the tree does not fit its table (M1).
         ExpressionError, JsonError, LimitError: what a step cannot read.
     """
+    lowered, ledger = _lower(tree, target, where, beside)
+    ledger.settle(target, allow)
+    return lowered
+
+
+def try_to_lower(tree: Tree, target: str, where: str, *, beside: Beside | None = None) -> Lowered:
+    """Like `lower_program`, but what the target cannot express is among the notes and raises nothing.
+
+    Where there is such a note ("blocked"), the tree has something that fits in its place, and is no result.
+
+    Raises:
+        Pt2Error: as `lower_program`, but for ConversionError.
+    """
+    return _lower(tree, target, where, beside)[0]
+
+
+def _lower(tree: Tree, target: str, where: str, beside: Beside | None) -> tuple[Lowered, Ledger]:
     ledger = Ledger(where, beside=beside)
     try:
         whole = encoding.read(tree, CURRENT.number, where)  # with every field that may be left out
         lowered = convert(whole, CURRENT.number, target, ledger)
     except RecursionError:
         raise too_deep(where) from None
-    ledger.settle(target, allow)
-    return Lowered(lowered, target, ledger.notes)
+    return Lowered(lowered, target, ledger.notes), ledger
 
 
 def oldest_version(tree: Tree, where: str, *, allow: Collection[str] = HARMLESS) -> str:
@@ -143,13 +159,14 @@ def oldest_version(tree: Tree, where: str, *, allow: Collection[str] = HARMLESS)
     constants = {spec["tensor_constant_name"]: b"?" for spec in specs if spec}
     ledger = Ledger(where, beside=Beside(constants=constants))
     oldest = CURRENT.number
+    released = {row.number for row in LOG if row.releases}
     try:
         tree = encoding.read(tree, CURRENT.number, where)
         for step, _ in route(CURRENT.number, MINIMUM.number):
             tree = convert(tree, step.newer, step.older, ledger)
             if ledger.obstacles(allow):
                 break
-            oldest = step.older
+            oldest = step.older if step.older in released else oldest
     except RecursionError:
         raise too_deep(where) from None
     return oldest

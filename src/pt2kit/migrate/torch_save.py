@@ -102,7 +102,7 @@ class _Stream:
             case PickledTensor():
                 self._tensor(value, depth)
             case SparseTensor():
-                self._sparse(value, depth)
+                self._tensor(value, depth)
             case _:
                 self._container(value, depth)
 
@@ -157,7 +157,7 @@ class _Stream:
         self.value(args, depth)
         self.parts.append(b"R")
 
-    def _tensor(self, tensor: PickledTensor, depth: int) -> None:
+    def _tensor(self, tensor: PickledTensor | SparseTensor, depth: int) -> None:
         if tensor.kind != "parameter":
             self._data(tensor, tensor.requires_grad, depth)
             return
@@ -168,8 +168,11 @@ class _Stream:
         self._call("collections", "OrderedDict", (), depth)
         self.parts.append(b"tR")
 
-    def _data(self, tensor: PickledTensor, requires_grad: bool, depth: int) -> None:
-        """A dense tensor; one of the newer dtypes names its dtype, as its storage does not."""
+    def _data(self, tensor: PickledTensor | SparseTensor, requires_grad: bool, depth: int) -> None:
+        """A tensor; a dense one of the newer dtypes names its dtype, as its storage does not."""
+        if isinstance(tensor, SparseTensor):
+            self._sparse(tensor, depth)
+            return
         dtype = tensor.dtype_name
         if dtype not in ITEM_SIZES:
             raise UnsupportedError(f"{self.where}: expected a dtype that torch.save knows, got {dtype!r}")

@@ -5,7 +5,9 @@ The seam of the house: archive -> codec -> version -> objects of the current sch
     opened.py     `Package` and `open_package`
     programs.py   the record of a program -> `StoredProgram`, of the current schema version
     payloads.py   the records of weights and constants -> views by name
+    older*.py     both for programs up to torch 2.8 and those of no release; imported for those alone
     samples.py    the stored sample inputs -> plain containers with views in them
+    moved_*.py    sample inputs without a pickle: an index and raw records <-> what a pickle would have held
     writing.py    a package, with some programs replaced -> a new file
     lazy.py       names known at once, values computed when asked for
 """
@@ -14,7 +16,7 @@ from pt2kit.archive.opening import FileLike
 from pt2kit.package.lazy import Lazy
 from pt2kit.package.opened import Package, open_package
 from pt2kit.package.payloads import Payload, StoredPayloads
-from pt2kit.package.programs import StoredProgram
+from pt2kit.package.programs import StoredModel, StoredProgram
 from pt2kit.package.writing import write_package
 
 __all__ = [
@@ -22,6 +24,7 @@ __all__ = [
     "Lazy",
     "Package",
     "Payload",
+    "StoredModel",
     "StoredPayloads",
     "StoredProgram",
     "open_package",

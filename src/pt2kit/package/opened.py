@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
 from pt2kit import codec, schema
-from pt2kit.archive import names
+from pt2kit.archive.bare import BareFile, is_bare
 from pt2kit.archive.layout import Layout, verify_header
 from pt2kit.archive.limits import DEFAULT_LIMITS, Limits
-from pt2kit.archive.opening import FileLike
+from pt2kit.archive.opening import FileLike, open_source
+from pt2kit.archive.parts import (
+    PLAIN_MODEL,
+    extra_files,
+    has_payload_records,
+    program_record,
+    sample_inputs_record,
+)
 from pt2kit.archive.reader import Archive, open_archive
-from pt2kit.errors import ArchiveError, VersionError
+from pt2kit.errors import ArchiveError, Pt2Error
 from pt2kit.package.lazy import Lazy
+from pt2kit.package.moved_names import index_record
 from pt2kit.package.payloads import Payload, StoredPayloads, read_payloads
-from pt2kit.package.programs import StoredProgram, read_program
+from pt2kit.package.programs import Reading, StoredProgram, read_program
 
 
 class Package:
@@ -24,19 +35,21 @@ class Package:
     Args:
         archive: closed with the package.
         layout: how its records are arranged.
+        reading: what programs of older versions may need.
     """
 
-    def __init__(self, archive: Archive, layout: Layout) -> None:
+    def __init__(self, archive: Archive, layout: Layout, reading: Reading | None = None) -> None:
         self.archive = archive
         self.layout = layout
+        self._reading = reading
         models = layout.models
         self._stored: Lazy[StoredProgram] = Lazy(models, self._read_program)
         self._programs: Lazy[schema.ExportedProgram] = Lazy(models, lambda model: self._stored[model].program)
         self._weights: Lazy[StoredPayloads] = Lazy(models, self._read_weights)
         self._constants: Lazy[StoredPayloads] = Lazy(models, self._read_constants)
         self._sample_inputs: Lazy[Any] = Lazy(models, self._read_sample_inputs)
-        found = {names.extra_name(self.relative(record)): record for record in self.records}
-        extra = {name: record for name, record in found.items() if name}
+        indexes = {layout.record(index_record(model)) for model in models}
+        extra = {name: record for name, record in extra_files(archive, layout).items() if record not in indexes}
         self._extra_files: Lazy[memoryview] = Lazy(tuple(extra), lambda name: self.archive.read(extra[name]))
 
     @property
@@ -66,7 +79,7 @@ class Package:
 
     @property
     def stored_schema_version(self) -> str:
-        """The schema version that the (first) program was stored in: "8.20".
+        """The schema version that the (first) program was stored in: "8.20", "1"; "draft", "5.3-traces".
 
         Raises:
             ArchiveError: the package holds compiled code alone.
@@ -78,7 +91,9 @@ class Package:
 
     @property
     def producer(self) -> str:
-        """The torch that wrote the file, as far as the file tells: "torch 2.13.0+cpu", "torch 2.9 and later".
+        """The torch that wrote the file, as far as the file tells: "torch 2.13.0+cpu", "torch 2.4".
+
+        "torch 2.9 and later" where only the layout tells; "no release: schema 5.3-traces" for a development state.
 
         Raises:
             Pt2Error: the (first) program cannot be read.
@@ -88,7 +103,11 @@ class Package:
         stored = self._stored[self.layout.models[0]]
         if release := stored.program.torch_version.removeprefix(_BEFORE_IT_WAS_STORED):
             return f"torch {release}"
-        releases = next((row.releases for row in schema.LOG if row.number == stored.version), ())
+        releases = next((row.releases for row in schema.LOG if row.number == stored.version), None)
+        if self.layout.kind == "json" and releases:
+            return f"torch {' or '.join(releases)}"
+        if not releases:
+            return f"no release: schema {stored.version}"
         return f"torch {releases[0]}" if len(releases) == 1 else self.layout.releases
 
     def weights(self, model: str = "model") -> Mapping[str, Payload]:
@@ -135,7 +154,7 @@ class Package:
         """
         weights, constants = self._weights[model], self._constants[model]
         found: list[tuple[str, tuple[codec.Unknown, ...]]] = [
-            (names.model_json(model), self._stored[model].unknown),
+            (self.relative(program_record(self.archive, self.layout, model)), self._stored[model].unknown),
             (weights.config, weights.unknown),
             (constants.config, constants.unknown),
         ]
@@ -161,52 +180,105 @@ class Package:
         return f"<Package {self.name!r}: {', '.join(map(repr, self.layout.models)) or 'no programs'}>"
 
     def _read_program(self, model: str) -> StoredProgram:
-        return read_program(self.archive, self.layout, model)
+        return read_program(self.archive, self.layout, model, self._reading)
 
     def _read_weights(self, model: str) -> StoredPayloads:
-        return read_payloads(self.archive, self.layout, model, "weights", lambda: self.programs[model])
+        return read_payloads(self.archive, self.layout, model, "weights", lambda: self.stored[model], self._reading)
 
     def _read_constants(self, model: str) -> StoredPayloads:
-        return read_payloads(self.archive, self.layout, model, "constants", lambda: self.programs[model])
+        return read_payloads(self.archive, self.layout, model, "constants", lambda: self.stored[model], self._reading)
 
     def _read_sample_inputs(self, model: str) -> Any:
-        from pt2kit.package.samples import read_sample_inputs
+        from pt2kit.package.moved_samples import read_moved_inputs
+        from pt2kit.package.samples import read_sample_inputs, view_moved_inputs
 
-        record = names.sample_inputs(model)
-        full = self.layout.record(record)
-        if full not in self.records or not (data := self.archive.read(full)):
-            return None
-        return read_sample_inputs(data, record, lambda: self.programs[model])
+        record = sample_inputs_record(self.archive, self.layout, model)
+        if record is not None and (data := self.archive.read(record)):
+            return read_sample_inputs(data, self.relative(record), lambda: self.programs[model])
+        moved = read_moved_inputs(self.archive, self.layout, model)
+        return None if moved is None else view_moved_inputs(moved, lambda: self.programs[model])
 
 
 def open_package(
-    file: FileLike, *, limits: Limits = DEFAULT_LIMITS, storage_options: Mapping[str, Any] | None = None
+    file: FileLike,
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+    storage_options: Mapping[str, Any] | None = None,
+    namedtuples: Mapping[str, str] | None = None,
 ) -> Package:
-    """Open a `.pt2` file without torch, reading no program and no weights yet.
+    """Open a `.pt2` file of any release, or the bare JSON of a program, without torch. Reads no weights yet.
 
     Args:
         file: a path, bytes, a binary file object, or any URL that fsspec knows.
         limits: what reading may cost.
         storage_options: passed to fsspec for a URL.
+        namedtuples: class name -> name under which it is registered, for programs up to schema 5.1 (torch 2.3), which
+            know the class name only; a name that is missing stays.
+
+    Returns:
+        The package. Of an archive only the directory was read; of a bare JSON file, and of an archive whose models have
+        no payloads of their own, also the JSON, once, to name the programs in it.
 
     Raises:
         OSError: the path cannot be opened.
-        ArchiveError, VersionError, LimitError: not a `.pt2` that this build reads; the message names its layout.
+        ArchiveError, VersionError, LimitError: not a `.pt2` that this build reads.
+        JsonError, SchemaError: a JSON file that is no program.
     """
-    archive = open_archive(file, limits=limits, storage_options=storage_options)
+    source = open_source(file, storage_options=storage_options, max_stream_bytes=limits.max_stream_bytes)
     try:
-        layout = verify_header(archive)
-        if layout.kind != "archive":
-            raise VersionError(
-                f"{archive.source.name}: expected the archive layout of torch 2.9 and later, "
-                f"got {_LAYOUT_TEXT[layout.kind]} ({layout.releases}), which this build does not read"
-            )
-        return Package(archive, layout)
+        if is_bare(source):
+            archive: Archive = BareFile(source, limits)
+            layout = _bare_layout(archive)
+        else:
+            archive = open_archive(source, limits=limits)
+            layout = _with_methods(archive, verify_header(archive))
+        return Package(archive, layout, Reading(_folder(file), namedtuples or {}))
     except BaseException:
-        archive.close()
+        source.close()
         raise
 
 
+def _bare_layout(archive: Archive) -> Layout:
+    """The layout of a JSON file: one program, or the methods of a container."""
+    from pt2kit.package.older import list_programs
+
+    [record] = archive.records
+    found = list_programs(archive.read(record), record, PLAIN_MODEL)
+    methods = {name: (PLAIN_MODEL, method) for name, method in found.items() if method is not None}
+    return Layout("json", "a JSON file without an archive", "", tuple(found), methods)
+
+
+def _with_methods(archive: Archive, layout: Layout) -> Layout:
+    """The layout with the methods of models that are containers: they have no payloads named after them."""
+    homes = [model for model in layout.models if not has_payload_records(archive, layout, model)]
+    if layout.kind == "plain-zip" or not homes:
+        return layout
+    from pt2kit.package.older import list_programs
+
+    programs: list[str] = []
+    methods: dict[str, tuple[str, str]] = {}
+    for model in layout.models:
+        record = program_record(archive, layout, model)
+        found: Mapping[str, str | None] = {model: None}
+        if model in homes:
+            with suppress(Pt2Error):  # reading the program says what is wrong with it
+                found = list_programs(archive.read(record), record, model)
+        programs += found
+        methods |= {name: (model, method) for name, method in found.items() if method is not None}
+    if len(set(programs)) != len(programs):
+        raise ArchiveError(f"{archive.source.name}: expected programs of different names, got {programs}", rule="A24")
+    releases = _CONTAINERS if len(methods) == len(programs) and methods else layout.releases
+    return replace(layout, releases=releases, models=tuple(programs), methods=methods)
+
+
+def _folder(file: Any) -> str | None:
+    """The folder that a file of this machine lies in."""
+    path = file if isinstance(file, str | os.PathLike) else getattr(file, "name", None)
+    if not isinstance(path, str | os.PathLike) or not os.path.isfile(path):
+        return None
+    return os.path.dirname(os.path.abspath(os.fsdecode(path)))
+
+
+_CONTAINERS = "no release: containers of schema 8.6"
 _BEFORE_IT_WAS_STORED = "<=2.4"
 """What `torch_version` says of a program that does not have it."""
-_LAYOUT_TEXT = {"plain-zip": "the plain zip", "archive-2.8": "the archive with payloads as torch.save files"}

@@ -8,18 +8,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pt2kit import codec, schema
 from pt2kit.archive import names
-from pt2kit.archive.layout import Layout, payload_layout
+from pt2kit.archive.layout import Layout
+from pt2kit.archive.parts import parts, program_record
 from pt2kit.archive.reader import Archive
-from pt2kit.errors import UnsupportedError, VersionError
+from pt2kit.errors import UnsupportedError
+from pt2kit.package.programs import Reading, StoredProgram
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.payload import check_against, views_from_config
 from pt2kit.tensors.view import TensorView
 
-Payload: TypeAlias = TensorView | OpaquePayload
+if TYPE_CHECKING:
+    from pt2kit.tensors.compound import MetaView, NestedView, QuantizedView, SparseView
+
+Payload: TypeAlias = "TensorView | SparseView | QuantizedView | NestedView | MetaView | OpaquePayload"
+"""Whatever a weight or constant may be. Raw records are dense; torch.save files also hold the other kinds."""
 Kind = Literal["weights", "constants"]
 
 
@@ -39,7 +45,12 @@ class StoredPayloads:
 
 
 def read_payloads(
-    archive: Archive, layout: Layout, model: str, kind: Kind, program: Callable[[], schema.ExportedProgram]
+    archive: Archive,
+    layout: Layout,
+    model: str,
+    kind: Kind,
+    stored: Callable[[], StoredProgram],
+    reading: Reading | None = None,
 ) -> StoredPayloads:
     """Describe the weights or the constants of one program; no tensor is read.
 
@@ -47,28 +58,45 @@ def read_payloads(
         archive, layout: where they are.
         model: whose they are.
         kind: which of the two.
-        program: gives the program, whose graph states type and sizes of what it takes in.
+        stored: gives the program, whose graph states type and sizes of what it takes in.
+        reading: where to look for what is stored beside a file.
 
     Raises:
         ArchiveError: a record is missing or damaged.
         JsonError, SchemaError: a config that is none.
         PayloadError, UnsupportedError, LimitError: metadata that contradicts its record or the graph.
     """
-    where = archive.source.name
-    if payload_layout(archive.records, layout, model, where) != "archive":
-        raise VersionError(
-            f"{where}: {names.model_json(model)}: expected its weights as records of their own, as torch 2.9 and later "
-            "write them, got torch.save files, which this build does not read beside a program"
-        )
+    if parts(archive, layout, model).stored_as == "records":
+        return _read_records(archive, layout, model, kind, lambda: stored().program)
+    from pt2kit.package.older_payloads import read_older_payloads
+
+    found = read_older_payloads(archive, layout, model, kind, stored(), reading)
+    _check_all(found.payloads, stored().program, layout, archive, model)
+    return found
+
+
+def _read_records(
+    archive: Archive, layout: Layout, model: str, kind: Kind, program: Callable[[], schema.ExportedProgram]
+) -> StoredPayloads:
+    """Weights or constants that a config lists."""
     weights = kind == "weights"
     config = names.weights_config(model) if weights else names.constants_config(model)
     folder = names.WEIGHTS if weights else names.CONSTANTS
     decoded = codec.decode(archive.read(layout.record(config)), schema.PayloadConfig, config)
     found = views_from_config(decoded.value, archive, folder=layout.record(folder), where=config)
-    for name, meta, place in _stated_metas(program()):
-        if isinstance(view := found.get(name), TensorView):
-            _check_stated(view, meta, f"{names.model_json(model)}: {place}")
+    _check_all(found, program(), layout, archive, model)
     return StoredPayloads(MappingProxyType(found), config, decoded.unknown)
+
+
+def _check_all(
+    found: Mapping[str, Payload], program: schema.ExportedProgram, layout: Layout, archive: Archive, model: str
+) -> None:
+    """Compare dense tensors with what the graph says of them; others are compared where their kind can be."""
+    record = program_record(archive, layout, model).removeprefix(layout.root)
+    for name, meta, place in _stated_metas(program):
+        view = found.get(name)
+        if isinstance(view, TensorView):
+            _check_stated(view, meta, f"{record}: {place}")
 
 
 def _check_stated(view: TensorView, meta: schema.TensorMeta, where: str) -> None:

@@ -1,20 +1,56 @@
 """The record of a program -> the program, raised to the current schema version, with what the stored one was like.
 
-A newer minor version only adds: its fields are kept as unknown keys. A newer major version is refused.
+A newer minor version only adds: its fields are kept as unknown keys. A newer major version is refused. What torch 2.9
+and later write is decoded in one typed pass; anything older goes through `older.py`, which is imported for it alone.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
 from pt2kit import codec, schema
-from pt2kit.archive import names
 from pt2kit.archive.layout import Layout
+from pt2kit.archive.parts import program_record
 from pt2kit.archive.reader import Archive
-from pt2kit.errors import GraphError, SchemaError, VersionError
+from pt2kit.errors import GraphError, JsonError, SchemaError, VersionError
 from pt2kit.tensors.bounds import check_device
+
+if TYPE_CHECKING:
+    from pt2kit.archive.pickle_values import PickledTensor
+    from pt2kit.migrate.ledger import Note
+
+TYPED_SINCE: Final = 14
+"""The first minor of the current major whose programs are programs of today but for fields that may be left out."""
+
+
+def _nothing() -> Mapping[str, Any]:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class StoredModel:
+    """The container of schema 8.6 that a program is one method of.
+
+    Args:
+        name: of the model, as it says itself; "" where it says none.
+        method: the program's name in it.
+        delegates: name of a delegate -> its methods.
+        weight_paths: weight name -> path of its record below the root of the archive, or beside the JSON file.
+        constant_paths: constant name -> likewise.
+        devices: device of the graph ("cuda:0") -> device to use; `pt2kit.load` applies it.
+    """
+
+    name: str
+    method: str
+    delegates: Mapping[str, Mapping[str, schema.ExportedProgram]] = field(default_factory=_nothing)
+    weight_paths: Mapping[str, str] = field(default_factory=_nothing)
+    constant_paths: Mapping[str, str] = field(default_factory=_nothing)
+    devices: Mapping[str, str] = field(default_factory=_nothing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,17 +59,46 @@ class StoredProgram:
 
     Args:
         program: raised to the current schema version.
-        version: the version it was stored in ("8.14").
+        version: the version it was stored in ("8.14"); "draft" for the design draft, "5.3-traces" for the development
+            state with tables of source files, whose number is that of another version.
         unknown: keys that this build's schema does not have, with their values.
+        notes: what changed on the way to the current version.
+        weights: name -> tensor, for versions that keep parameters and buffers inside the program (the draft).
+        constants: name -> tensor, or bytes of a torch.save file or custom object, for versions that keep them there.
+        model: the container it was in.
+        is_raised: whether it was stored in an older form, and not in one of today with fields left out.
     """
 
     program: schema.ExportedProgram
     version: str
     unknown: tuple[codec.Unknown, ...]
+    notes: tuple[Note, ...] = ()
+    weights: Mapping[str, PickledTensor] = field(default_factory=_nothing)
+    constants: Mapping[str, bytes | PickledTensor] = field(default_factory=_nothing)
+    model: StoredModel | None = None
+    is_raised: bool = False
 
 
-def read_program(archive: Archive, layout: Layout, model: str) -> StoredProgram:
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What reading programs of older versions may need.
+
+    Args:
+        folder: where the file lies, for what is stored beside it; None where it is no file of this machine.
+        namedtuples: class name -> name under which it is registered, for versions that know the class name only.
+    """
+
+    folder: str | None = None
+    namedtuples: Mapping[str, str] = field(default_factory=_nothing)
+
+
+def read_program(archive: Archive, layout: Layout, model: str, reading: Reading | None = None) -> StoredProgram:
     """Read one program of an archive.
+
+    Args:
+        archive, layout: where it is.
+        model: its name.
+        reading: what programs of older versions may need.
 
     Raises:
         ArchiveError: the record is missing or damaged.
@@ -42,36 +107,63 @@ def read_program(archive: Archive, layout: Layout, model: str) -> StoredProgram:
         GraphError: a symbol whose range is empty.
         UnsupportedError: a value of the root graph on a device that torch does not have (P6).
     """
-    where = names.model_json(model)
-    data = archive.read(layout.record(where))
-    try:
-        decoded = codec.decode(data, schema.ExportedProgram, where)
-    except SchemaError as error:
-        raise _version_trouble(data, where, error) or error from None
+    record = program_record(archive, layout, model)
+    where = record.removeprefix(layout.root)
+    with archive.reading(record) as data:
+        return _read_text(data, where, layout, model, reading or Reading())
+
+
+def _read_text(data: memoryview, where: str, layout: Layout, model: str, reading: Reading) -> StoredProgram:
+    refusal: SchemaError | JsonError | None = None
+    if layout.kind == "archive":
+        try:
+            decoded = codec.decode(data, schema.ExportedProgram, where)
+        except (SchemaError, JsonError) as error:
+            refusal = error
+        else:
+            if is_typed(decoded.value.schema_version):
+                return typed(decoded, where)
+    from pt2kit.package.older import read_older
+
+    _, method = layout.methods.get(model, (model, None))
+    stored = read_older(data, where, reading, method, refusal)
+    check_stated(stored.program, where)
+    return stored
+
+
+def is_typed(version: Any) -> bool:
+    """Whether a `schema_version` is one that the typed pass is for, or that it has to refuse."""
+    match version:
+        case schema.SchemaVersion(major, minor) | {"major": int(major), "minor": int(minor)}:
+            pass
+        case _:
+            return False
+    return major == schema.CURRENT.pair[0] and not 0 <= minor < TYPED_SINCE
+
+
+def typed(decoded: codec.Decoded[schema.ExportedProgram], where: str) -> StoredProgram:
+    """A program of today's shape, as the typed pass gives it.
+
+    Raises:
+        VersionError, GraphError, UnsupportedError: as `read_program`.
+    """
     version = decoded.value.schema_version
-    if trouble := _unreadable(version.major, version.minor, where):
-        raise trouble
-    _check_stated(decoded.value, where)
+    if version.minor < 0:
+        raise VersionError(
+            f"{where}: $.schema_version: expected a minor from 0 on, got {version.major}.{version.minor}: "
+            "this build does not read it"
+        )
+    check_stated(decoded.value, where)
     return StoredProgram(_raise_minor(decoded.value), f"{version.major}.{version.minor}", decoded.unknown)
 
 
-def _unreadable(major: int, minor: int, where: str) -> VersionError | None:
-    newest, _ = schema.CURRENT.pair
-    if major == newest and minor >= 0:
-        return None
-    what_to_do = "upgrade pt2kit" if major > newest else "this build does not read it"
-    return VersionError(f"{where}: $.schema_version: expected major {newest}, got {major}.{minor}: {what_to_do}")
-
-
-def _version_trouble(data: memoryview, where: str, error: SchemaError) -> VersionError | None:
+def version_trouble(tree: Any, where: str, error: SchemaError) -> VersionError | None:
     """What the version has to do with a record that does not fit the schema; None where it is not a newer one."""
-    match codec.parse(data, where):
+    match tree:
         case {"schema_version": {"major": int(major), "minor": int(minor)}} if bool not in (type(major), type(minor)):
             pass
         case _:
             return None
-    if trouble := _unreadable(major, minor, where):
-        return trouble
     if (major, minor) <= schema.CURRENT.pair:
         return None
     return VersionError(
@@ -80,16 +172,24 @@ def _version_trouble(data: memoryview, where: str, error: SchemaError) -> Versio
     )
 
 
-def _check_stated(program: schema.ExportedProgram, where: str) -> None:
-    """Check what every reader takes from a program as it is, without looking at its nodes: ranges and devices."""
+def check_stated(program: schema.ExportedProgram, where: str) -> None:
+    """Check what every reader takes from a program as it is, without looking at its nodes: ranges and devices.
+
+    Raises:
+        GraphError: a symbol whose range is empty.
+        UnsupportedError: a device that torch does not have (P6).
+    """
     for symbol, limits in program.range_constraints.items():
         low, high = limits.min_val, limits.max_val
         if low is not None and high is not None and low > high:
             place = codec.path_text(("range_constraints", symbol))
             raise GraphError(f"{where}: {place}: expected a least value up to the greatest, got {low} and {high}")
     known: set[tuple[str, int | None]] = set()
+    previous = None
     for name, meta in program.graph_module.graph.tensor_values.items():
-        device = meta.device
+        if (device := meta.device) is previous:
+            continue
+        previous = device
         if (device.type, device.index) not in known:
             check_device(f"{where}: {codec.path_text(('graph_module', 'graph', 'tensor_values', name))}", device)
             known.add((device.type, device.index))

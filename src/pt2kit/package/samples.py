@@ -13,9 +13,18 @@ from itertools import islice
 from typing import Any, TypeAlias
 
 from pt2kit import schema, treespec
-from pt2kit.archive.pickle_values import NamedTuple, PickledStorage, Size, TensorLike
+from pt2kit.archive.pickle_values import NamedTuple, Opaque, PickledStorage, Size, TensorLike
 from pt2kit.archive.pickled import read_payload
-from pt2kit.errors import GraphError, JsonError, LimitError, PayloadError, SchemaError, VersionError
+from pt2kit.errors import (
+    GraphError,
+    JsonError,
+    LimitError,
+    PayloadError,
+    SchemaError,
+    UnsupportedError,
+    VersionError,
+)
+from pt2kit.package.moved_samples import MovedInputs
 from pt2kit.tensors.pickled import from_pickled
 from pt2kit.tensors.storage import Storage
 from pt2kit.treespec.kinds import NAMEDTUPLE
@@ -42,13 +51,51 @@ def read_sample_inputs(data: memoryview, where: str, program: Callable[[], schem
         ArchiveError, LimitError: as `archive.pickled.read_payload`.
         Pt2Error: the program cannot be read, where it is needed.
     """
-    value = read_payload(data, where)
-    if not _is_call(value):
-        raise PayloadError(f"{where}: expected (args, kwargs), a tuple and a dict, got a {type(value).__name__}")
+    return _as_call(read_payload(data, where), where, program)
+
+
+def view_moved_inputs(moved: MovedInputs, program: Callable[[], schema.ExportedProgram]) -> Call:
+    """Give sample inputs that were moved out of their pickle, as `read_sample_inputs` gave them before.
+
+    Args:
+        moved: as `moved_samples.read_moved_inputs` gives them.
+        program: gives the program they belong to.
+
+    Returns:
+        as `read_sample_inputs`; containers of registered classes are `treespec.Node` descriptions.
+
+    Raises:
+        UnsupportedError: fake tensors, which have no numbers.
+        PayloadError: other leaves than the program's tree spec has.
+        Pt2Error: the program cannot be read, where it is needed.
+    """
+    if _holds(moved.leaves, Opaque):
+        raise UnsupportedError(f"{moved.where}: expected tensors with numbers, got fake ones; pt2kit.load gives those")
+    if not moved.is_flat:
+        return _as_call(moved.leaves[0], moved.where, program)
+    spec, fields = _in_spec(program(), moved.where)
+    convert = _Converter(moved.where)
+    try:
+        built: Any = treespec.unflatten([convert(leaf) for leaf in moved.leaves], spec, moved.where, fields=fields)
+    except GraphError as error:
+        raise PayloadError(str(error)) from error
+    return _check_call(built, moved.where)
+
+
+def _as_call(value: Any, where: str, program: Callable[[], schema.ExportedProgram]) -> Call:
+    """The description of a call with views in it."""
+    _check_call(value, where)
     convert = _Converter(where)
     if _holds(value, NamedTuple) and (found := _by_tree_spec(value, where, program(), convert)) is not None:
         return found
     args, kwargs = convert(value)
+    return args, kwargs
+
+
+def _check_call(value: Any, where: str) -> Call:
+    if not _is_call(value):
+        raise PayloadError(f"{where}: expected (args, kwargs), a tuple and a dict, got a {type(value).__name__}")
+    args, kwargs = value
     return args, kwargs
 
 
@@ -64,15 +111,20 @@ def _is_call(value: Any) -> bool:
 
 def _by_tree_spec(value: Any, where: str, program: schema.ExportedProgram, convert: _Converter) -> Call | None:
     """The value in the structure that the program states; None where it states another one."""
-    module = program.graph_module
-    fields = {name: row.field_names for name, row in module.treespec_namedtuple_fields.items()}
-    root = next((entry.signature for entry in module.module_call_graph if entry.fqn == ""), None)
     with suppress(GraphError, SchemaError, JsonError, VersionError, LimitError):
-        spec = treespec.parse(root.in_spec if root else "", f"{where}: in_spec")
+        spec, fields = _in_spec(program, where)
         leaves = treespec.flatten(value, spec, where, fields=fields, expand=_expand)
         built: Any = treespec.unflatten([convert(leaf) for leaf in leaves], spec, where, fields=fields)
         return built if _is_call(built) else None
     return None
+
+
+def _in_spec(program: schema.ExportedProgram, where: str) -> tuple[treespec.TreeSpec, treespec.FieldTable]:
+    """The structure of a program's inputs, and the fields of the named tuples in it."""
+    module = program.graph_module
+    fields = {name: row.field_names for name, row in module.treespec_namedtuple_fields.items()}
+    root = next((entry.signature for entry in module.module_call_graph if entry.fqn == ""), None)
+    return treespec.parse(root.in_spec if root else "", f"{where}: in_spec"), fields
 
 
 def _expand(kind: str, value: object) -> Sequence[object] | None:

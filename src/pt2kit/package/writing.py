@@ -12,9 +12,11 @@ from typing import IO, Final
 
 from pt2kit import codec, schema
 from pt2kit.archive import names
+from pt2kit.archive.parts import program_record
 from pt2kit.archive.writer import ArchiveWriter
-from pt2kit.errors import SchemaError
+from pt2kit.errors import SchemaError, UnsupportedError
 from pt2kit.package.opened import Package
+from pt2kit.package.programs import TYPED_SINCE
 
 _DEFLATED: Final = frozenset(("program", "weights config", "constants config"))
 
@@ -36,26 +38,38 @@ def write_package(
     Raises:
         KeyError: a program for a model that the package does not have.
         SchemaError: keys that this build does not know would be lost.
+        UnsupportedError: the package is a JSON file, or a program to replace is stored in an older form, which
+            `pt2kit.convert` raises first.
         ArchiveError: a record is damaged.
         OSError: the target cannot be written.
 
     Cost: every record is read and written once.
     """
+    if package.layout.kind == "json":
+        raise UnsupportedError(
+            f"{package.name}: expected an archive, got {package.layout.releases}; pt2kit.convert makes one of it"
+        )
     replaced = {
-        package.layout.record(names.model_json(model)): _encode_program(package, model, new)
+        program_record(package.archive, package.layout, model): _encode_program(package, model, new)
         for model, new in (programs or {}).items()
     }
+    is_archive = package.layout.kind != "plain-zip"  # whose readers expect everything stored
     with ArchiveWriter(target, root=package.layout.root.rstrip("/")) as writer:
         for record in package.records:
             relative = package.relative(record)
             if replaced and relative == names.SERIALIZATION_ID:
                 continue  # torch tells files apart by it, and this is another file; it may be missing.
             data = replaced[record] if record in replaced else package.archive.read(record)
-            writer.write(relative, data, deflate=names.kind(relative) in _DEFLATED)
+            writer.write(relative, data, deflate=is_archive and names.kind(relative) in _DEFLATED)
 
 
 def _encode_program(package: Package, model: str, new: schema.ExportedProgram) -> bytes:
     stored = package.stored[model]
+    if stored.is_raised:
+        raise UnsupportedError(
+            f"{package.name}: {model}: expected a program of schema {schema.CURRENT.pair[0]}.{TYPED_SINCE} or later to "
+            f"replace, got {stored.version}; convert the file first (pt2kit.convert)"
+        )
     if new is stored.program:
         return codec.encode(new, stored.unknown)
     if stored.unknown:

@@ -92,6 +92,10 @@ class SymIntArgument(Union, frozen=True):
     as_name: Annotated[str | UnsetType, wire(10, since="1")] = UNSET
     as_int: Annotated[int | UnsetType, wire(20, since="1")] = UNSET
 
+    def __post_init__(self) -> None:
+        if (self.as_int is UNSET) is (self.as_name is UNSET):
+            self._refuse()
+
 
 class SymFloatArgument(Union, frozen=True):
     """A float argument: a constant, or the name of a value."""
@@ -192,8 +196,10 @@ class Argument(Union, frozen=True):
     as_float_lists: Annotated[list[list[Float]] | UnsetType, wire(300, since="8.20")] = UNSET
 
     def __post_init__(self) -> None:
-        if astuple(self).count(UNSET) != _ARGUMENT_ARMS - 1:
+        if astuple(self).count(UNSET) != _OTHER_ARMS:
             self._refuse()
+        if self.as_tensor is not UNSET:  # Most arguments are tensors; each further look costs a tenth of the check.
+            return
         if self.as_float is not UNSET:
             force_setattr(self, "as_float", as_float(self.as_float))
         elif self.as_floats is not UNSET:
@@ -202,7 +208,7 @@ class Argument(Union, frozen=True):
             force_setattr(self, "as_float_lists", [as_floats(row) for row in self.as_float_lists])
 
 
-_ARGUMENT_ARMS = len(Argument.__struct_fields__)
+_OTHER_ARMS = len(Argument.__struct_fields__) - 1
 
 
 class NamedArgument(Object, frozen=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from typing import Any, Final
 
@@ -21,14 +21,30 @@ Texts = tuple[ValueTexts, ValueTexts] | None
 """Of the old and the new program; None where there is none."""
 
 
-def change_lines(change: Change, texts: Texts) -> Iterator[str]:
-    """The properties that differ, a line each."""
+def change_lines(change: Change, texts: Texts, *, full: bool = True) -> Iterator[str]:
+    """The properties that differ, a line each.
+
+    Args:
+        change: a modified thing.
+        texts: of the old and the new program.
+        full: show how the metadata of a node differs, and how arguments are passed where one side does not say it;
+            otherwise only which metadata differs.
+    """
+    is_brief = change.area == "node" and not full
     for detail in change.details:
         if isinstance(detail.new, ValueDifference):
             yield f"{printable(detail.what)}: {value_difference_text(detail.new)}"
-            continue
-        old, new = differences_text(detail, texts)
-        yield f"{printable(detail.what)}: {old} -> {new}"
+        elif not (is_brief and (_is_metadata(detail) or detail.is_untold)):
+            old, new = differences_text(detail, texts)
+            yield f"{printable(detail.what)}: {old} -> {new}"
+    if is_brief and (
+        keys := [detail.what.removeprefix("metadata ") for detail in change.details if _is_metadata(detail)]
+    ):
+        yield f"metadata: {printable(', '.join(keys))}"
+
+
+def _is_metadata(detail: Detail) -> bool:
+    return detail.what.startswith("metadata ")
 
 
 def differences_text(detail: Detail, texts: Texts) -> tuple[str, str]:
@@ -57,27 +73,37 @@ def kind_of(change: Change, texts: Texts) -> object:
 def _names_things(detail: Detail) -> bool:
     """Whether a detail is about names or numbers of its own, so that no two are equal."""
     values = (detail.old, detail.new)
-    return detail.what in ("name", "place", "bytes", "crc32", "write order") or any(
-        isinstance(value, ValueDifference)
-        or (isinstance(value, Argument) and value.type in ("as_tensor", "as_tensors", "as_sym_int", "as_sym_ints"))
-        for value in values
+    return (
+        detail.what in ("name", "place", "bytes", "crc32", "write order")
+        or _is_metadata(detail)
+        or any(
+            isinstance(value, ValueDifference)
+            or (isinstance(value, Argument) and value.type in ("as_tensor", "as_tensors", "as_sym_int", "as_sym_ints"))
+            for value in values
+        )
     )
 
 
 def value_difference_text(found: ValueDifference) -> str:
     """How far the numbers of two tensors are apart."""
-    parts = [f"{found.changed:,} of {found.elements:,} differ"]
-    if found.max_difference is not None:
-        parts.append(f"by at most {found.max_difference:.6g}")
-    if found.relative_norm is not None:
-        parts.append(f"relative norm {found.relative_norm:.3g}")
+    return value_differences_text([found])
+
+
+def value_differences_text(found: Sequence[ValueDifference]) -> str:
+    """How far the numbers of some pairs of tensors are apart: all that differ, the greatest distance, the norms."""
+    changed, elements = sum(one.changed for one in found), sum(one.elements for one in found)
+    parts = [f"{changed:,} of {elements:,} differ"]
+    if distances := [one.max_difference for one in found if one.max_difference is not None]:
+        parts.append(f"by at most {max(distances):.6g}")
+    if norms := sorted({f"{one.relative_norm:.3g}" for one in found if one.relative_norm is not None}, key=float):
+        parts.append(f"relative norm {norms[0]}{f' … {norms[-1]}' if len(norms) > 1 else ''}")
     return ", ".join(parts)
 
 
 def _text(value: Any, what: str, texts: ValueTexts | None) -> str:
     """Any value of a detail."""
     if value is None:
-        return "none"
+        return "absent"
     if isinstance(value, str):
         return target_text(value) if what == "target" else value
     if isinstance(value, Argument | ConstantValue):

@@ -9,34 +9,25 @@
             target: aten.silu.default -> aten.relu.default
 
 Marks: `+` added, `-` removed, `~` modified, nothing for what only stands around. What is alike is shown a few times and
-then counted; so are nodes that do what they did, of whose results something else is known.
+then counted; so are nodes that do what they did, of whose results something else is known. `changes_graph.py` has the
+nodes, `change_details.py` what differs in one thing, `changes_html.py` the same as a page.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from pt2kit.diffs import Change, Diff, GraphPair, ModelPair
-from pt2kit.text.change_details import change_lines, differences_text, kind_of
+from pt2kit.diffs import Change, Diff, ModelPair, ValueDifference
+from pt2kit.text.change_details import change_lines, differences_text, kind_of, value_differences_text
+from pt2kit.text.changes_graph import graph_lines
+from pt2kit.text.changes_line import ALIKE, NAMED, SHOWN, Line, left_out
 from pt2kit.text.names import dotted, printable
-from pt2kit.text.program import node_line
 from pt2kit.text.quantities import count_text
 from pt2kit.text.values import ValueTexts
-
-CONTEXT: Final = 2
-"""Unchanged nodes shown before and after a changed one."""
-
-ALIKE: Final = 3
-"""Changes of one kind that are shown; the rest of them is counted."""
-
-SHOWN: Final = 200
-"""Changes of one section that are shown."""
-
-NAMED: Final = 5
-"""Names in a list of what was left out."""
 
 AREAS: Final = (
     *(("model", "models"), ("program", "program"), ("input", "inputs"), ("output", "outputs"), ("node", "nodes")),
@@ -45,18 +36,8 @@ AREAS: Final = (
 )
 """Area -> its title."""
 
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One line of a section.
-
-    Args:
-        mark: "+", "-", "~", "@" for where a piece of a graph begins, or "" for what stands around and for details.
-        text: what to print; printable.
-    """
-
-    mark: str
-    text: str
+MARKS: Final = {"added": "+", "removed": "-", "modified": "~"}  # Read only.
+_DIGITS: Final = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +112,8 @@ def _nodes_summary(changes: list[Change], pair: ModelPair | None) -> Iterator[tu
         if kinds:
             texts = (f"{what.removeprefix('metadata ')} of {count:,}" for what, count in kinds.most_common(NAMED))
             yield title, f"{', '.join(map(printable, texts))}{', …' if len(kinds) > NAMED else ''}"
+    if untold := sum(any(detail.is_untold for detail in change.details) for change in described):
+        yield "kinds", f"one file does not say how the arguments of {count_text(untold, 'node')} are passed"
 
 
 def _total(diff: Diff, model: str, area: str) -> int:
@@ -167,133 +150,69 @@ def sections(diff: Diff, model: str, *, full: bool = False) -> Iterator[Section]
             yield Section(title, tuple(_listed(changes, pair, full)))
 
 
+def _node_sections(changes: list[Change], pair: ModelPair, full: bool) -> Iterator[Section]:
+    """The changes of nodes, graph by graph: each with its neighbours."""
+    texts = ValueTexts(pair.old), ValueTexts(pair.new)
+    by_graph: dict[str, list[Change]] = defaultdict(list)
+    for change in changes:
+        if full or not change.is_described_only:
+            by_graph[change.graph].append(change)
+    for graph in pair.graphs:
+        if graph.path in by_graph:
+            title = f"nodes of {printable(graph.path)}" if graph.path else "nodes"
+            yield Section(title, tuple(graph_lines(graph, by_graph[graph.path], texts, full)))
+
+
+Texts = tuple[ValueTexts, ValueTexts] | None
+
+
 def _listed(changes: list[Change], pair: ModelPair | None, full: bool) -> Iterator[Line]:
-    """Changes one after another, those that are alike folded."""
-    texts = _texts(pair)
-    seen: Counter[object] = Counter()
-    left: dict[object, list[Change]] = defaultdict(list)
+    """Changes one after another, those that are alike together and folded: their names differ in numbers alone."""
+    texts = (ValueTexts(pair.old), ValueTexts(pair.new)) if pair is not None else None
+    groups: dict[object, list[Change]] = defaultdict(list)
     for number, change in enumerate(changes):
-        kind = kind_of(change, texts)
-        seen[kind] += 1
-        if not full and (seen[kind] > ALIKE or number >= SHOWN):
-            left[kind].append(change)
-            continue
-        mark = {"added": "+", "removed": "-", "modified": "~"}[change.kind]
-        yield Line(mark, dotted(change.name) + _short(change, texts))
+        kind = kind_of(change, texts), _DIGITS.sub("*", change.name)
+        groups[number if full else kind].append(change)
+    left = list(groups.values())
+    shown = 0
+    while left and (full or shown < SHOWN):
+        group = left.pop(0)
+        lines = list(_group_lines(group, texts))
+        shown += len(lines)
+        yield from lines
+    if left:
+        rest = [change for group in left for change in group]
+        yield Line("", f"… {len(rest):,} more: {_counts_text(rest)}")
+
+
+def _group_lines(group: list[Change], texts: Texts) -> Iterator[Line]:
+    first = group[0]
+    values = [change.details[0].new for change in group if len(change.details) == 1]
+    are_values = len(values) == len(group) and all(isinstance(value, ValueDifference) for value in values)
+    if len(group) > ALIKE and (are_values or first.kind != "modified"):
+        pattern = printable(_DIGITS.sub("…", first.name))
+        yield Line(MARKS[first.kind], f"{pattern}{_short(first, texts)}  ({len(group):,} of these)")
+        if are_values:
+            yield Line("", f"  {printable(first.details[0].what)}: {value_differences_text(values)}")
+        return
+    for change in group[:ALIKE]:
+        yield Line(MARKS[change.kind], name_text(change) + _short(change, texts))
         if change.kind == "modified" or len(change.details) > 1:
             yield from (Line("", f"  {text}") for text in change_lines(change, texts))
-    yield from (_left_out(rest) for rest in left.values())
+    if len(group) > ALIKE:
+        yield left_out(group[ALIKE:])
 
 
-def _short(change: Change, texts: tuple[ValueTexts, ValueTexts] | None) -> str:
+def name_text(change: Change) -> str:
+    """What a changed thing is called; records and what is numbered as they are, modules and tensors as dotted names."""
+    if change.area == "module call" and not change.name:
+        return "(the program itself)"
+    return printable(change.name) if change.area in ("record", "output", "guard") else dotted(change.name)
+
+
+def _short(change: Change, texts: Texts) -> str:
     """The one thing that is known of what was added or removed."""
     if change.kind == "modified" or len(change.details) != 1:
         return ""
     old, new = differences_text(change.details[0], texts)
     return f": {new if change.kind == 'added' else old}"
-
-
-def _left_out(changes: list[Change]) -> Line:
-    names = ", ".join(dotted(change.name) for change in changes[:NAMED])
-    return Line("", f"… {len(changes):,} more {changes[0].kind} like these: {names}{', …' * (len(changes) > NAMED)}")
-
-
-def _texts(pair: ModelPair | None) -> tuple[ValueTexts, ValueTexts] | None:
-    return (ValueTexts(pair.old), ValueTexts(pair.new)) if pair is not None else None
-
-
-def _node_sections(changes: list[Change], pair: ModelPair, full: bool) -> Iterator[Section]:
-    """The changes of nodes, graph by graph: each with its neighbours."""
-    texts = ValueTexts(pair.old), ValueTexts(pair.new)
-    shown = [change for change in changes if full or not change.is_described_only]
-    by_graph: dict[str, list[Change]] = defaultdict(list)
-    for change in shown:
-        by_graph[change.graph].append(change)
-    for graph in pair.graphs:
-        if graph.path in by_graph:
-            title = f"nodes of {printable(graph.path)}" if graph.path else "nodes"
-            yield Section(title, tuple(_graph_lines(graph, by_graph[graph.path], texts, full)))
-
-
-def _graph_lines(
-    graph: GraphPair, changes: list[Change], texts: tuple[ValueTexts, ValueTexts], full: bool
-) -> Iterator[Line]:
-    seen: Counter[object] = Counter()
-    left: dict[object, list[Change]] = defaultdict(list)
-    chosen: dict[tuple[int | None, int | None], Change] = {}
-    for change in changes:
-        kind = kind_of(change, texts)
-        seen[kind] += 1
-        if full or (seen[kind] <= ALIKE and len(chosen) < SHOWN):
-            chosen[change.old, change.new] = change
-        else:
-            left[kind].append(change)
-    rows = _rows(graph)
-    places = [place for place, row in enumerate(rows) if row in chosen]
-    last = -1
-    for first, end in _hunks(places, len(rows)):
-        if first > last + 1 or last < 0:
-            yield Line("@", _hunk_title(graph, rows[first:end], chosen))
-        last = end - 1
-        for row in rows[first:end]:
-            yield from _row_lines(graph, row, chosen.get(row), texts)
-    yield from (_left_out(rest) for rest in left.values())
-
-
-Row = tuple[int | None, int | None]
-"""(old number, new number) of a node that is in both graphs, or in one."""
-
-
-def _rows(graph: GraphPair) -> list[Row]:
-    """All nodes of both graphs: the new ones in order, the removed ones before the node that followed them."""
-    matched = dict(graph.pairs)
-    olds = {new: old for old, new in graph.pairs}
-    removed = iter([*(old for old in range(len(graph.old.nodes)) if old not in matched), len(graph.old.nodes)])
-    rows: list[Row] = []
-    gone = next(removed)
-    for new in range(len(graph.new.nodes)):
-        old = olds.get(new)
-        while old is not None and gone < old:
-            rows.append((gone, None))
-            gone = next(removed)
-        rows.append((old, new))
-    while gone < len(graph.old.nodes):
-        rows.append((gone, None))
-        gone = next(removed)
-    return rows
-
-
-def _hunks(places: list[int], length: int) -> list[tuple[int, int]]:
-    """The stretches of rows to show: those around the places, joined where they meet."""
-    found: list[tuple[int, int]] = []
-    for place in places:
-        first, end = max(0, place - CONTEXT), min(length, place + CONTEXT + 1)
-        if found and first <= found[-1][1]:
-            found[-1] = found[-1][0], end
-        else:
-            found.append((first, end))
-    return found
-
-
-def _hunk_title(graph: GraphPair, rows: list[Row], chosen: dict[Row, Change]) -> str:
-    modules = list(dict.fromkeys(chosen[row].module for row in rows if row in chosen))
-    where = ", ".join(dotted(module) for module in modules[:NAMED] if module) or "(no module)"
-    numbers = [
-        f"{name} {min(found):,} to {max(found):,} of {len(held.nodes):,}"
-        for name, held, place in (("old", graph.old, 0), ("new", graph.new, 1))
-        if (found := [number for row in rows if (number := row[place]) is not None])
-    ]
-    return f"{where}: {', '.join(numbers)}"
-
-
-def _row_lines(
-    graph: GraphPair, row: Row, change: Change | None, texts: tuple[ValueTexts, ValueTexts]
-) -> Iterator[Line]:
-    old, new = row
-    if new is None and old is not None:
-        yield Line("-", node_line(graph.old, graph.old.nodes[old], texts[0]))
-    elif new is not None:
-        mark = "" if change is None and old is not None else "+" if old is None else "~"
-        yield Line(mark, node_line(graph.new, graph.new.nodes[new], texts[1]))
-        if change is not None and change.kind == "modified":
-            yield from (Line("", f"  {text}") for text in change_lines(change, texts))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pt2kit.errors import Problem
+from pt2kit.schema import LOG
 from pt2kit.tensors.dtypes import DTYPES
 from pt2kit.text.amounts import Amount, TensorGroup
 from pt2kit.text.columns import WIDTH, table, wrap
@@ -46,6 +47,11 @@ def model_lines(model: ModelSummary) -> Iterator[str]:
     opset = ", ".join(f"{printable(name)} {number}" for name, number in model.opset_version.items())
     dialect = ", ".join(map(printable, model.verifiers)) or "none"
     yield from _entry("dialect", f"{dialect}, operator set {opset or 'none'}")
+    yield from _entry("oldest", _oldest(model.oldest_version))
+    for name, methods in model.delegates.items():
+        yield from _entry("delegate", f"{printable(name)}: {', '.join(map(printable, methods))}")
+    moves = [f"{printable(source)} to {printable(target)}" for source, target in model.devices.items()]
+    yield from _entry("devices", ", ".join(_first(moves)))
     yield from _group("parameters", model.parameters)
     yield from _group("buffers", model.buffers)
     yield from _group("constants", model.constants)
@@ -62,6 +68,15 @@ def model_lines(model: ModelSummary) -> Iterator[str]:
     yield from _list("unknown keys", model.unknown)
     yield from _list("problems", model.problems)
     yield from _modules(model.modules)
+
+
+def _oldest(version: str) -> str:
+    """The oldest release that could read a program; "" where that is not known."""
+    numbers = [row.number for row in LOG]
+    if version not in numbers:
+        return ""
+    release = next((row.releases[0] for row in LOG[numbers.index(version) :] if row.releases), "")
+    return f"torch {release} could read it, once converted to schema {version}"
 
 
 def module_lines(root: ModuleSummary, limit: int = MAX_MODULES) -> Iterator[str]:

@@ -10,7 +10,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from pt2kit import codec
 from pt2kit.archive import names
+from pt2kit.archive.parts import extra_files
 from pt2kit.checks import safety_findings
 from pt2kit.errors import Problem, Pt2Error
 from pt2kit.graph import is_custom, operator_namespace, walk
@@ -58,6 +60,9 @@ class ModelSummary:
         gradients: what the program gives gradients of ("parameter fc.weight").
         lifted: constants, custom objects and buffers that are not persistent, with their types.
         modules: the module tree; None where what the file says of it cannot be read.
+        delegates: name of a delegate of the container it is in -> its methods; schema 8.6 alone has them.
+        devices: device of the graph -> device to use, as the container says.
+        oldest_version: the oldest released schema version that it could be converted to; "" where nobody asked.
         unknown: places of keys that this build does not know.
         problems: what could not be read or contradicts itself.
     """
@@ -82,6 +87,9 @@ class ModelSummary:
     gradients: tuple[str, ...]
     lifted: tuple[str, ...]
     modules: ModuleSummary | None
+    delegates: Mapping[str, tuple[str, ...]]
+    devices: Mapping[str, str]
+    oldest_version: str
     unknown: tuple[str, ...]
     problems: tuple[str, ...]
 
@@ -115,15 +123,20 @@ class Summary:
     safety: tuple[Problem, ...]
 
 
-def summarize(package: Package) -> Summary:
+def summarize(package: Package, *, oldest: bool = False) -> Summary:
     """Look through a package; decodes its programs, reads no tensor bytes.
+
+    Args:
+        package: open.
+        oldest: also find the oldest version that each program could be converted to. Cost: 0.4 s per 1,000 nodes.
 
     Raises:
         Pt2Error: a program cannot be read. Lesser trouble (a signature that contradicts itself, payloads that are
             missing) is reported in `ModelSummary.problems`.
     """
-    relative = {package.relative(name): record for name, record in package.records.items()}
-    extra = {name: record.size for path, record in relative.items() if (name := names.extra_name(path))}
+    relative = [package.relative(name) for name in package.records]
+    records = extra_files(package.archive, package.layout)
+    extra = {name: package.records[records[name]].size for name in package.extra_files}
     compiled = {model for path in relative if (model := names.aotinductor_model(path))}
     return Summary(
         file=printable(package.name, 1000),
@@ -132,15 +145,20 @@ def summarize(package: Package) -> Summary:
         layout=package.layout.releases,
         root=package.layout.root,
         records=len(package.records),
-        models=tuple(summarize_model(package, model) for model in package.layout.models),
+        models=tuple(summarize_model(package, model, oldest=oldest) for model in package.layout.models),
         extra_files=extra,
         compiled=tuple(sorted(compiled)),
         safety=tuple(safety_findings(package)),
     )
 
 
-def summarize_model(package: Package, model: str) -> ModelSummary:
+def summarize_model(package: Package, model: str, *, oldest: bool = False) -> ModelSummary:
     """Look through one program of a package.
+
+    Args:
+        package: open.
+        model: which.
+        oldest: as in `summarize`.
 
     Raises:
         KeyError: no such program.
@@ -150,6 +168,7 @@ def summarize_model(package: Package, model: str) -> ModelSummary:
     program, texts, problems = stored.program, ValueTexts(stored.program), list[str]()
     operators = _operators(program)
     tensors = _Tensors(package, model, program, problems)
+    held = stored.model
     return ModelSummary(
         name=model,
         schema_version=stored.version,
@@ -174,6 +193,9 @@ def summarize_model(package: Package, model: str) -> ModelSummary:
         gradients=tuple(_targets(program, _GRADIENTS)),
         lifted=tuple(_lifted(program, texts, tensors.constants)),
         modules=summarize_modules(program, {**tensors.parameters, **tensors.buffers}),
+        delegates={name: tuple(methods) for name, methods in held.delegates.items()} if held else {},
+        devices=dict(held.devices) if held else {},
+        oldest_version=_oldest(program, model) if oldest else "",
         unknown=tensors.unknown,
         problems=tuple(problems),
     )
@@ -207,6 +229,12 @@ class _Tensors:
     def all(self) -> dict[str, Payload]:
         """Every payload. A name stands for one thing in a program."""
         return {**self.parameters, **self.buffers, **self.constants}
+
+
+def _oldest(program: ExportedProgram, model: str) -> str:
+    from pt2kit.migrate.program import oldest_version  # Nothing else here needs the steps between versions.
+
+    return oldest_version(codec.to_tree(program), model)
 
 
 def _call(program: ExportedProgram, texts: ValueTexts, problems: list[str]) -> CallSummary | None:

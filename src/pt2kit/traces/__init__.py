@@ -28,7 +28,14 @@ from pt2kit.traces.functions import (
 from pt2kit.traces.modules import ModuleEntry, Style, dump_module_stack, module_stack_style, parse_module_stack
 from pt2kit.traces.origin import NodeSource, dump_custom, dump_from_node, parse_custom, parse_from_node
 from pt2kit.traces.references import compact, expand, expand_all, is_reference
-from pt2kit.traces.scrub import METADATA_KEYS, PROVENANCE_KEYS, STACK_TRACE_KEYS, scrub_paths, strip_metadata
+from pt2kit.traces.scrub import (
+    METADATA_KEYS,
+    PROVENANCE_KEYS,
+    STACK_TRACE_KEYS,
+    hide_paths,
+    scrub_paths,
+    strip_metadata,
+)
 from pt2kit.traces.tree import ModuleNode, module_fqn, module_tree
 
 T = TypeVar("T")
@@ -48,7 +55,7 @@ __all__ = [
     "NodeSource", "parse_from_node", "dump_from_node", "parse_custom", "dump_custom",
     "Frame", "StackTrace", "parse_stack_trace", "dump_stack_trace", "frame_text",
     "compact", "expand", "expand_all", "is_reference",
-    "METADATA_KEYS", "PROVENANCE_KEYS", "STACK_TRACE_KEYS", "strip_metadata", "scrub_paths",
+    "METADATA_KEYS", "PROVENANCE_KEYS", "STACK_TRACE_KEYS", "strip_metadata", "scrub_paths", "hide_paths",
     "ModuleNode", "module_fqn", "module_tree",
     "encode_name", "decode_name", "lenient",
 ]  # fmt: skip

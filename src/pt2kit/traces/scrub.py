@@ -8,11 +8,13 @@ Paths become neutral by fixed rules, so that two machines give the same text:
     /srv/job/x.py                                   .../x.py                                   (other absolute paths)
 
 The last rule applies to the file of a frame only; elsewhere in a text an absolute path may be an argument of the
-program.
+program. `hide_paths` goes further: of every absolute path, wherever it stands, it leaves the part below site-packages
+or the standard library, or else the last part alone.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Mapping
 
@@ -55,6 +57,77 @@ def scrub_paths(text: str, replace: Mapping[str, str] | None = None) -> str:
     return _TOKEN.sub(lambda match: _known(match.group()) or match.group(), text)
 
 
+def hide_paths(text: str) -> str:
+    """A text in which of absolute paths only the part is left that is the same on every machine.
+
+    What is below site-packages or the standard library stays, of other paths the last part: ".../model.py", and "~" for
+    a home folder. Relative paths and URLs stay as they are. JSON stays JSON: its strings are rewritten one by one.
+    Doing it twice changes nothing more.
+
+    Args:
+        text: one value of a node's metadata, or any other text.
+
+    Cost: linear in the text.
+    """
+    return _hide(text, 0)
+
+
+_JSON_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+_MAX_JSON_IN_JSON = 8
+
+
+def _hide(text: str, depth: int) -> str:
+    if "/" not in text and "\\" not in text:
+        return text
+    if depth < _MAX_JSON_IN_JSON and _is_json(text):
+        return _JSON_STRING.sub(lambda match: _hide_in_string(match.group(), depth), text)
+    text = _FRAME_FILE.sub(lambda match: _hide_in_file(match.group()), text)
+    return _TOKEN.sub(_hide_token, text)
+
+
+def _is_json(text: str) -> bool:
+    """Whether a text is JSON with strings in it: a list, an object or a string."""
+    if text.lstrip()[:1] not in ("[", "{", '"'):
+        return False
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _hide_in_string(literal: str, depth: int) -> str:
+    value = json.loads(literal, strict=False)
+    hidden = _hide(value, depth + 1)
+    return literal if hidden == value else json.dumps(hidden)
+
+
+def _hide_in_file(file: str) -> str:
+    part = _WORD_PART if file.startswith("<") else _FILE_PART
+    return part.sub(lambda match: _hidden(match.group()) or match.group(), file)
+
+
+def _hide_token(match: re.Match[str]) -> str:
+    path, before = match.group(), match.string[max(0, match.start() - 5) : match.start()]
+    if path.startswith("//") and before.endswith(":") and before != "file:":
+        return path  # the rest of a URL
+    parts = [part for part in re.split(r"[\\/]", path) if part]
+    return _hidden(path) or path if len(parts) > 1 or _DRIVE.match(path) else path
+
+
+def _hidden(path: str) -> str | None:
+    """The neutral form of an absolute path, or of one inside an installation; None for another."""
+    plain = path.replace("\\", "/")
+    if (installed := _installed(plain)) is not None:
+        return installed
+    if not plain.startswith("/") and not _DRIVE.match(path):
+        return None
+    if (home := _HOME.match(plain.rstrip("/"))) and home.end() == len(plain.rstrip("/")):
+        return "~"
+    last = plain.rstrip("/").rpartition("/")[2]
+    return f".../{last}" if last else None
+
+
 def _scrub_file(file: str) -> str:
     """The file of a frame; generated code names its maker: "<eval_with_key>.12 from /a/b.py:150 in wrapped"."""
     part = _WORD_PART if file.startswith("<") else _FILE_PART
@@ -76,15 +149,20 @@ def _known(path: str) -> str | None:
     if "/" not in path and "\\" not in path:
         return None
     plain = path.replace("\\", "/")
-    last = ("", 0, 0)
-    for name, pattern in (("site-packages/", _PACKAGES), ("python/", _STDLIB)):
-        for match in pattern.finditer(plain):
-            if match.end() > last[2]:
-                last = (name, match.start(), match.end())
-    if last[0]:
-        return f"{last[0]}{plain[last[2] :]}"
+    if (installed := _installed(plain)) is not None:
+        return installed
     home = _HOME.match(plain)
     if home is None:
         return None
     slashes = "//" if home.group(1) == "//" else ""  # of "file:///home/..."
     return f"{slashes}~/{plain[home.end() :]}"
+
+
+def _installed(plain: str) -> str | None:
+    """The part of a path below site-packages or the standard library, None for a path outside both."""
+    last = ("", 0, 0)
+    for name, pattern in (("site-packages/", _PACKAGES), ("python/", _STDLIB)):
+        for match in pattern.finditer(plain):
+            if match.end() > last[2]:
+                last = (name, match.start(), match.end())
+    return f"{last[0]}{plain[last[2] :]}" if last[0] else None

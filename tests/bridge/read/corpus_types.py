@@ -31,13 +31,16 @@ importlib.import_module("torch.ao.quantization.fx._decomposed")  # registers qua
 LIBRARY = torch.library.Library("corpus", "DEF")
 
 
-def _numbers(i: Any, il: Any, f: Any, fl: Any, b: Any, bl: Any, s: Any, sc: Any) -> Any:
-    return i + sum(il) + f + sum(fl) + bool(b) + sum(map(bool, bl)) + len(s) + sc
-
-
 def _kitchen(x: Any, y: Any, ts: Any, ots: Any, *rest: Any, **names: Any) -> Any:
-    tensors = [t for t in (y, *ts, *ots) if t is not None]
-    return (x * _numbers(*rest[:8]) + sum(tensors)).clone()
+    """All numbers and tensors, each in its own way, so that none can be lost or swapped unseen."""
+    del names
+    i, il, f, fl, b, bl, s, sc = rest[:8]
+    result = x * i + sum(il) + f + sum(fl) + bool(b) + sum(map(bool, bl)) + len(s) + sc
+    for tensor in (y, *ts):
+        result = result if tensor is None else result + tensor
+    for tensor in ots:
+        result = result if tensor is None else result * tensor
+    return result.clone()
 
 
 SCHEMAS = {

@@ -6,6 +6,7 @@ import collections
 import enum
 import io
 import json
+import logging
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,11 +16,13 @@ from typing import Any
 import pytest
 import torch
 from tests.bridge.read.edited import edited, graph, sample
+from tests.bridge.write.trees import content
 from torch.utils import _pytree as pytree
 
 from pt2kit.bridge.load import load
-from pt2kit.bridge.read.treespecs import STAND_IN_NAME
-from pt2kit.errors import GraphError, SchemaError
+from pt2kit.bridge.save import save
+from pt2kit.bridge.stand_ins import PICKLED_NAME, STAND_IN_NAME
+from pt2kit.errors import GraphError, SchemaError, UnsupportedError
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*LeafSpec.*:FutureWarning")  # torch's own unflatten
 
@@ -135,6 +138,47 @@ def test_stand_ins(file: bytes) -> None:
     assert result._fields == STORED_OUT
     torch.testing.assert_close(result.a, WANT["a"])
     assert type(program.example_inputs[0][0]) is given
+
+
+@pytest.mark.parametrize("protocol", [2, 4])
+def test_stand_ins_are_saved(file: bytes, protocol: int) -> None:
+    """A program of stand-ins is saved with the stored names and fields; who has the classes gets the same program."""
+    first, second = io.BytesIO(), io.BytesIO()
+    save(load(file), first, pickle_protocol=protocol)
+    save(load(first.getvalue()), second, pickle_protocol=protocol)
+    assert first.getvalue() == second.getvalue()
+    tree, ours = (json.loads(content(data, "models/model.json")) for data in (file, first.getvalue()))
+    assert ours["graph_module"]["module_call_graph"] == tree["graph_module"]["module_call_graph"]
+    assert ours["graph_module"]["treespec_namedtuple_fields"] == tree["graph_module"]["treespec_namedtuple_fields"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        logging.disable(logging.CRITICAL)  # torch's message about a pickle has a mistake in it
+        with registered(P=BeforeIn, R=BeforeOut):
+            check_programs(load(first.getvalue()), torch.export.load(first))
+        logging.disable(logging.NOTSET)
+
+
+def check_programs(*programs: Any) -> None:
+    """Programs of the two classes take and give them."""
+    for program in programs:
+        (given, q), _ = program.example_inputs
+        assert type(given) is BeforeIn
+        result, _ = program.module()(given, q)
+        assert type(result) is BeforeOut
+
+
+def test_stand_ins_without_a_pickled_name(file: bytes) -> None:
+    """Sample inputs that were made with a stand-in class are pickled under the registered name."""
+    program = load(file)
+    kind = program.call_spec.in_spec.child(0).child(0).context
+    delattr(kind, PICKLED_NAME)
+    buffer = io.BytesIO()
+    save(program, buffer)
+    (given, _), _ = load(buffer.getvalue()).example_inputs
+    assert getattr(type(given), PICKLED_NAME) == "tuples.P"
+    setattr(kind, PICKLED_NAME, "os\nsystem")
+    with pytest.raises(UnsupportedError, match=r"sample inputs: expected named tuples whose class can be named"):
+        save(program, io.BytesIO())
 
 
 class Keys(torch.nn.Module):

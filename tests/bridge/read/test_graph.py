@@ -188,9 +188,13 @@ REFUSED: dict[str, tuple[Any, type[Pt2Error], str]] = {
     "undefined": (
         changed(inputs=[self_("ghost")]),
         GraphError,
-        PLACE + "expected a value that is defined before, got 'ghost'",
+        PLACE + "argument 'self': expected a value that is defined before, got 'ghost'",
     ),
-    "later": (changed(inputs=[self_("linear_1")]), GraphError, PLACE + "expected a value that is defined before"),
+    "later": (
+        changed(inputs=[self_("linear_1")]),
+        GraphError,
+        PLACE + "argument 'self': expected a value that is defined before",
+    ),
     "missing": (changed(inputs=[]), OperatorError, PLACE + r"expected the argument\(s\) self, got none"),
     "unknown": (changed(inputs=[self_("linear"), named("bogus", as_int=1)]), OperatorError, PLACE + "argument 'bogus'"),
     "twice": (

@@ -6,6 +6,7 @@ import gc
 import io
 import os
 import threading
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,8 @@ from tests.bridge.read.same import differences
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from pt2kit.bridge.load import deserialize, load
-from pt2kit.bridge.save import serialize
-from pt2kit.errors import ArchiveError, GraphError, PayloadError, UnsupportedError, VersionError
+from pt2kit.bridge.save import save, serialize
+from pt2kit.errors import ArchiveError, GraphError, IntegrityError, PayloadError, UnsupportedError, VersionError
 
 MLP = sample("mlp")
 
@@ -76,7 +77,7 @@ def test_extra_files() -> None:
 def test_opset() -> None:
     """A file for another operator set is refused when the caller says which one it expects."""
     assert torch.equal(out(load(MLP, expected_opset_version={"aten": 10, "mine": 3})), WANT)
-    with pytest.raises(VersionError, match=r"\$\.opset_version: expected aten 11, got aten 10"):
+    with pytest.raises(VersionError, match=r"\$\.opset_version\.aten: expected 11, got 10; what changed up to 10"):
         load(MLP, expected_opset_version={"aten": 11})
 
 
@@ -158,6 +159,52 @@ def test_damaged_record() -> None:
     data[data.index(record) + 5] ^= 1
     with pytest.raises(ArchiveError, match="weight_0"):
         load(bytes(data))
+
+
+def _damaged(path: Path, name: str) -> bytes:
+    """The file with one bit of one record turned."""
+    data = bytearray(path.read_bytes())
+    with zipfile.ZipFile(path) as archive:
+        entry = next(entry for entry in archive.infolist() if entry.filename.endswith(name))
+    start = entry.header_offset + 30
+    start += int.from_bytes(data[start - 4 : start - 2], "little") + int.from_bytes(data[start - 2 : start], "little")
+    data[start + entry.compress_size // 2] ^= 1
+    return bytes(data)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "models/model.json",
+        "model_weights_config.json",
+        "model_constants_config.json",
+        "sample_inputs/model.pt",
+        "weight_0",
+        "weight_3",
+    ],
+)
+@pytest.mark.parametrize("verify", [False, True])
+def test_one_bit(name: str, verify: bool, tmp_path: Path) -> None:
+    """One bit in any record that a load reads, from a path or from memory, is an integrity error that names it."""
+    data = _damaged(MLP, name)
+    path = tmp_path / "damaged.pt2"
+    path.write_bytes(data)
+    for source in (data, path):
+        with pytest.raises(IntegrityError, match=rf"{name}: expected CRC-32 0x") as caught:
+            load(source, verify=verify)
+        assert caught.value.rule == "A16"
+
+
+def test_verify(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mapped weights beyond the first bytes are compared if that is asked for; a program that is whole loads."""
+    monkeypatch.setattr("pt2kit.bridge.read.tensors.VERIFIED_BYTES", 0)
+    path = tmp_path / "damaged.pt2"
+    save(load(MLP), path)
+    assert torch.equal(out(load(path, verify=True)), WANT)
+    path.write_bytes(_damaged(path, "weight_1"))
+    load(path)
+    with pytest.raises(IntegrityError, match="weight_1"):
+        load(path, verify=True)
 
 
 def _on(kind: str, tree: Any) -> None:

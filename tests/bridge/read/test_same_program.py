@@ -19,7 +19,28 @@ from pt2kit.bridge.load import load
 FUNCTION = r"graph: _sym_sqrt: meta\['val'\]: .*Function\('OpaqueUnaryFn_sqrt'\)"  # a class that it does not know
 HINTS = r"shape env: backed_var_to_val: "  # float hints become whole numbers
 LISTS = r"graph: (code|nested_ints: args): .*\[\[1, 2\], \[3\]\].* is not .*\[\(1, 2\), \(3,\)\]"  # lists become tuples
-EXPECTED = {"sym_float": (FUNCTION, HINTS), "custom_op_nested_ints": (LISTS,)}
+# file -> the id in docs/differences.md -> where it shows
+EXPECTED = {
+    "sym_float": {"L1": FUNCTION, "L2": HINTS},
+    "custom_op_nested_ints": {"L3": LISTS},
+}
+# differences that no sample file shows, or that `same.py` leaves out; the tests that do are named
+ELSEWHERE = {
+    "L4": "test_values.py",
+    "L5": "test_values.py::test_symbols",
+    "L6": "test_zoo_passes.py::test_passes",
+    "L7": "../test_fixed_point.py",
+    "L8": "test_passes.py::test_constant_outputs",
+    "L9": "test_passes.py::test_keywords_as_module_names",
+    "L10": "../test_fixed_point.py",
+    "L11": "test_containers.py::test_stand_ins",
+    "L12": "test_containers.py::test_changed_fields",
+    "L13": "test_payloads.py::test_no_sample_inputs",
+    "L14": "test_module_inputs.py",
+    "L15": "test_metadata.py::test_unreadable",
+    "L16": "test_load.py::test_mapped",
+}
+PAGE = Path(__file__).parents[3] / "docs" / "differences.md"
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +54,7 @@ def _quiet() -> Any:
 def test_same(path: Path) -> None:
     """Graph, names, arguments, metadata, fake values, signature, payloads with their aliases, symbols and ranges."""
     found = differences(load(path), torch.export.load(path))
-    expected = EXPECTED.get(path.stem, ())
+    expected = EXPECTED.get(path.stem, {}).values()
     unexpected = [text for text in found if not any(re.match(pattern, text, re.DOTALL) for pattern in expected)]
     assert not unexpected, unexpected[0]
     assert len(found) >= len(expected)
@@ -47,3 +68,12 @@ def test_same(path: Path) -> None:
 def test_same_for_other_releases(path: Path) -> None:
     """Files of every release of today's layout."""
     test_same(path)
+
+
+def test_the_page_lists_the_same_differences() -> None:
+    """docs/differences.md and this file know the same ids, and the tests that are named exist."""
+    listed = set(re.findall(r"^\| (L\d+) \|", PAGE.read_text(), re.MULTILINE))
+    assert listed == {key for keys in EXPECTED.values() for key in keys} | set(ELSEWHERE)
+    for place in ELSEWHERE.values():
+        file, _, name = place.partition("::")
+        assert f"def {name}" in (Path(__file__).parent / file).read_text()

@@ -136,7 +136,7 @@ def test_symbols() -> None:
     u0 = shapes.integer(number(U0), "x")
     assert shapes.pending == {u0.node.expr}
     assert shapes.env.unbacked_symint_counter == 8
-    assert [str(key) for key in shapes.constraints()] == ["s0", "u0"]
+    assert [str(key) for key in shapes.constraints()] == ["s0", "u0", "u7", "s9"]
     assert shapes.integer(number("Integer(3)"), "x") == 3
     assert type(shapes.integer(number("Add(Integer(1), Integer(2))"), "x")) is int
 

@@ -52,7 +52,7 @@ OUTPUTS = [
     OutputSpec(Out.BUFFER_MUTATION, TENSOR, "b"),
     OutputSpec(Out.PARAMETER_MUTATION, TENSOR, "p"),
     OutputSpec(Out.GRADIENT_TO_PARAMETER, TENSOR, "p"),
-    OutputSpec(Out.GRADIENT_TO_USER_INPUT, TENSOR, "x"),
+    OutputSpec(Out.GRADIENT_TO_USER_INPUT, TENSOR, "t"),
     OutputSpec(Out.USER_INPUT_MUTATION, TENSOR, "x"),
     OutputSpec(Out.TOKEN, TOKEN, None),
 ]
@@ -143,3 +143,26 @@ def test_unknown_kind(side):
     inputs, outputs = ([wrong], []) if side == "input" else ([], [wrong])
     with pytest.raises(UnsupportedError, match=rf"{side} 0 \(NEW\): expected a kind of {side} that the format has"):
         write_signature(live.ExportGraphSignature(inputs, outputs), scope())
+
+
+def test_gradient_of_a_traced_input():
+    """A gradient that says how tracing called its input gets the input's name."""
+    inputs = [
+        InputSpec(In.PARAMETER, live.TensorArgument("p"), "w"),
+        InputSpec(In.USER_INPUT, live.TensorArgument("x"), None),
+    ]
+    output = OutputSpec(Out.GRADIENT_TO_USER_INPUT, TENSOR, "arg1_1")
+    written = write_signature(live.ExportGraphSignature(inputs, [output]), scope())
+    assert written.output_specs[0].gradient_to_user_input.user_input_name == "x"
+
+
+@pytest.mark.parametrize("target", ["arg0_1", "arg2_1", "y", "arg1_2", ""])
+def test_gradient_of_no_input(target):
+    """One that names no user input is refused, with its place."""
+    inputs = [
+        InputSpec(In.PARAMETER, live.TensorArgument("p"), "w"),
+        InputSpec(In.USER_INPUT, live.TensorArgument("x"), None),
+    ]
+    output = OutputSpec(Out.GRADIENT_TO_USER_INPUT, TENSOR, target)
+    with pytest.raises(GraphError, match=r"output 0 \(GRADIENT_TO_USER_INPUT\): expected the name of a user input"):
+        write_signature(live.ExportGraphSignature(inputs, [output]), scope())

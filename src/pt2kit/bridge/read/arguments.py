@@ -102,6 +102,7 @@ def _custom_object(value: schema.CustomObjArgument, scope: Scope) -> Any:
         return node
     if value.name not in scope.shared.constants:
         raise GraphError(f"{scope.place}: expected a custom object of the constants, got {value.name[:80]!a}")
+    scope.shared.inner.add(value.name)
     return scope.shared.constants[value.name]
 
 

@@ -55,6 +55,12 @@ class Devices:
             return stored if stored.type == "meta" else self._all
         return self._table.get(str(stored), stored)
 
+    def map_location(self) -> str | dict[str, str] | None:
+        """The same moves as `torch.load` takes them; tensor subclasses do not take a function."""
+        if self._all is not None:
+            return str(self._all)
+        return {str(source): str(target) for source, target in self._table.items()} or None
+
 
 def _device(given: torch.device | str | int) -> torch.device:
     try:

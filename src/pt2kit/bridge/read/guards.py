@@ -7,6 +7,7 @@ whether that is safe; a program without example inputs gets no such guards.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -59,4 +60,4 @@ def _is_plain_key(key: Any) -> bool:
         return all(_is_plain_key(part) for part in key)
     if type(key) is str:
         return not key or is_pasted_safely(key)
-    return key is None or type(key) in (int, bool)
+    return key is None or type(key) in (int, bool) or (type(key) is float and math.isfinite(key))

@@ -59,15 +59,20 @@ def _is_registered(namespace: str, name: str) -> bool:
     return True
 
 
+def _is_container(text: str) -> bool:
+    return text.startswith("the container type ")
+
+
 def _advice(operators: Mapping[str, str], types: list[str], classes: list[str]) -> str:
     custom = sorted({text.split(".")[2] for text in operators} - _OWN)
     parts = [f"the module that registers {namespace}::…" for namespace in custom]
     parts += ["the modules that define and register the containers"] if types else []
     parts += ["the libraries that register the script classes"] if classes else []
+    modules = " Classes of modules among the inputs go into trust=." if any(map(_is_container, types)) else ""
     own = len(operators) > sum(text.split(".")[2] in custom for text in operators)
     unknown = f" torch {torch.__version__} does not have the others." if own else ""
     return (
-        f"Before loading, import {', '.join(parts)}.{unknown}"
+        f"Before loading, import {', '.join(parts)}.{modules}{unknown}"
         if parts
         else f"torch {torch.__version__} has none of that name"
     )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NoReturn
 
 import torch
 from msgspec import UNSET
@@ -17,7 +17,7 @@ from pt2kit.bridge.read.arguments import READERS, read_argument
 from pt2kit.bridge.read.names import check_variable
 from pt2kit.bridge.read.outputs import name_outputs, single_name
 from pt2kit.bridge.read.scope import Scope
-from pt2kit.errors import OperatorError
+from pt2kit.errors import OperatorError, Pt2Error
 from pt2kit.schema import ArgumentKind
 
 _POSITIONAL: Final = ArgumentKind.POSITIONAL
@@ -46,7 +46,7 @@ def read_node(node: schema.Node, number: int, scope: Scope) -> None:
         args, kwargs = _by_schema(node.inputs, operator, scope)
         _check_outputs(node.outputs, operator, scope)
     elif operator.kind == "symbolic":
-        args, kwargs = tuple(read_argument(named.arg, scope) for named in node.inputs), {}
+        args, kwargs = tuple(_by_place(node.inputs, scope)), {}
         least, most = operator.counts
         if not least <= len(args) <= most:
             raise OperatorError(f"{scope.place}: expected {least} to {most} arguments, got {len(args)}")
@@ -136,16 +136,43 @@ def _read(named: schema.NamedArgument, parameter: Parameter, scope: Scope) -> An
     argument = named.arg
     arm = argument.type
     if parameter.arms is not None and arm not in parameter.arms:
-        raise OperatorError(f"{scope.place}: argument {named.name!r}: expected another kind of value, got {arm}")
-    return READERS[arm](getattr(argument, arm), scope)
+        raise OperatorError(
+            f"{scope.place}: argument {named.name!r}: expected a value of the type {parameter.type}, got {arm}"
+        )
+    try:
+        return READERS[arm](getattr(argument, arm), scope)
+    except Pt2Error as error:
+        _raise_in_argument(error, repr(named.name), scope)
+
+
+def _raise_in_argument(error: Pt2Error, label: str, scope: Scope) -> NoReturn:
+    """Raise the error with the argument after the node; as it is where it lies in a subgraph, which it names itself."""
+    before, place, rest = str(error).partition(f"{scope.place}: ")
+    if before or not place:
+        raise error
+    placed = type(error)(f"{place}argument {label}: {rest}")
+    placed.rule = error.rule
+    raise placed from error
+
+
+def _by_place(inputs: Sequence[schema.NamedArgument], scope: Scope) -> Iterator[Any]:
+    """Arguments of a function over numbers: all go by place, whatever they are called."""
+    for index, named in enumerate(inputs):
+        try:
+            yield read_argument(named.arg, scope)
+        except Pt2Error as error:
+            _raise_in_argument(error, repr(named.name) if named.name else str(index), scope)
 
 
 def _without_schema(inputs: Sequence[schema.NamedArgument], scope: Scope) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Arguments of a higher-order operator or a function: those without a name, or marked so, go by place."""
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
-    for named in inputs:
-        value = read_argument(named.arg, scope)
+    for index, named in enumerate(inputs):
+        try:
+            value = read_argument(named.arg, scope)
+        except Pt2Error as error:
+            _raise_in_argument(error, repr(named.name) if named.name else str(index), scope)
         if named.kind is _POSITIONAL or not named.name:
             if kwargs:
                 raise OperatorError(f"{scope.place}: expected arguments by place before those by name")

@@ -7,7 +7,7 @@ then the payloads are opened, the graph is built over them, and torch checks the
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -27,6 +27,7 @@ from pt2kit.bridge.read.guards import can_be_guarded, check_guards
 from pt2kit.bridge.read.metadata import Metadata
 from pt2kit.bridge.read.missing import missing_classes, raise_missing
 from pt2kit.bridge.read.module_calls import live_module_calls, parse_specs
+from pt2kit.bridge.read.module_inputs import lend_modules
 from pt2kit.bridge.read.names import check_path
 from pt2kit.bridge.read.printing import check_printing
 from pt2kit.bridge.read.scope import Shared
@@ -77,13 +78,16 @@ OpenPayloads = Callable[[Context], Payloads]
 """What opens the payloads."""
 
 
-def build_program(program: schema.ExportedProgram, devices: Devices, open_payloads: OpenPayloads) -> ExportedProgram:
+def build_program(
+    program: schema.ExportedProgram, devices: Devices, open_payloads: OpenPayloads, trust: Set[str] = frozenset()
+) -> ExportedProgram:
     """Build a live program.
 
     Args:
         program: of the current schema version.
         devices: where its tensors go.
         open_payloads: called once, after everything that can be checked before it was.
+        trust: names of classes that may be imported, for modules among the inputs.
 
     Returns:
         A program in the state that `torch.export.load` leaves one in. It shares nothing with `program`.
@@ -105,7 +109,8 @@ def build_program(program: schema.ExportedProgram, devices: Devices, open_payloa
         parsed = parse_specs(module.module_call_graph, signature)
     verifiers = [_verifier(name) for name in program.verifiers]
     guards = check_guards(program.guards_code)
-    specs = TreeSpecs({name: tuple(given.field_names) for name, given in module.treespec_namedtuple_fields.items()})
+    fields = {name: tuple(given.field_names) for name, given in module.treespec_namedtuple_fields.items()}
+    specs = TreeSpecs(fields, trust)
     scopes = list(graphs(program))
     operators, missing = resolve_all(_targets(scopes))
     raise_missing(missing, specs.missing(parsed), missing_classes(scopes))
@@ -125,6 +130,10 @@ def build_program(program: schema.ExportedProgram, devices: Devices, open_payloa
     shared = Shared(operators, shapes, values, Metadata(), devices, payloads.constants, read_subgraph)
     names = [spec.arg.name for spec in signature.input_specs]
     built = read_graph(module.graph, shared, f"{WHERE}.graph", 0, names)
+    for name in shared.inner.difference(spec.target for spec in signature.input_specs if spec.target):
+        del payloads.constants[name]  # It stands in the graph, and is no constant of the live program.
+    if examples is not None:
+        lend_modules([call.signature.in_spec for call in calls if call.signature], examples)
     try:
         live = ExportedProgram(
             root=built.module,

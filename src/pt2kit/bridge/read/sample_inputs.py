@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -21,7 +21,9 @@ from pt2kit.archive.pickled import globals_in, read_payload
 from pt2kit.bridge.read.pickled_values import MAX_DEPTH, PickledValues
 from pt2kit.bridge.read.treespecs import find_enum
 from pt2kit.bridge.read.trusted import load_trusted_inputs
-from pt2kit.errors import Pt2Error
+from pt2kit.bridge.stand_ins import PICKLED_NAME, stand_in_name
+from pt2kit.errors import IntegrityError, PayloadError, Pt2Error
+from pt2kit.package.moved_samples import MovedInputs
 from pt2kit.treespec import FieldTable, TreeSpec
 from pt2kit.treespec.kinds import NAMEDTUPLE
 
@@ -38,6 +40,7 @@ class StoredInputs:
         in_spec: their structure.
         fields: the fields of the named tuples in it.
         trust: globals whose objects may be rebuilt by unpickling.
+        moved: the inputs where they are no pickle; used where `payload` is empty.
     """
 
     payload: memoryview
@@ -45,6 +48,7 @@ class StoredInputs:
     in_spec: TreeSpec
     fields: FieldTable
     trust: Set[str] = frozenset()
+    moved: MovedInputs | None = None
 
 
 def read_sample_inputs(
@@ -62,19 +66,18 @@ def read_sample_inputs(
     Returns:
         Arguments and keyword arguments, or None where there are none, or none that can be rebuilt (the log says why).
     """
-    if not stored.payload:
+    if not stored.payload and stored.moved is None:
         return None
     where = stored.where
     try:
-        trusted = (
-            None if sources is not None else load_trusted_inputs(stored.payload, where, stored.trust, values.devices)
-        )
+        trusted = None
+        if sources is None and stored.payload:
+            trusted = load_trusted_inputs(stored.payload, where, stored.trust, values.devices)
         if isinstance(trusted, tuple) and len(trusted) == 2:
             return trusted
-        described = _plain_keys(read_payload(stored.payload, where, trust=frozenset(globals_in(stored.payload, where))))
-        expand = _Expand(stored.in_spec, where, stored.fields)
-        leaves = treespec.flatten(described, stored.in_spec, where, fields=stored.fields, expand=expand)
-        made = [values.live(leaf) for leaf in leaves]
+        made = [values.live(leaf) for leaf in _leaves(stored, live)]
+    except IntegrityError:
+        raise
     except Pt2Error as error:
         _LOG.warning("sample inputs are left out: %s", error)
         return None
@@ -82,6 +85,35 @@ def read_sample_inputs(
         made = [None if source is None else made[source] for source in sources]
     args, kwargs = pytree.tree_unflatten(made, live)
     return args, kwargs
+
+
+def _leaves(stored: StoredInputs, live: pytree.TreeSpec) -> Sequence[Any]:
+    """The leaves of the stored structure, as descriptions; stand-ins in the live one learn their pickled names."""
+    where, moved = stored.where, stored.moved
+    if moved is not None and moved.is_flat:
+        if len(moved.leaves) != (wanted := treespec.leaf_count(stored.in_spec)):
+            raise PayloadError(f"{moved.where}: leaves: expected {wanted}, got {len(moved.leaves)}")
+        return moved.leaves
+    if moved is not None:
+        described = moved.leaves[0]
+    else:
+        described = read_payload(stored.payload, where, trust=frozenset(globals_in(stored.payload, where)))
+    expand = _Expand(stored.in_spec, where, stored.fields)
+    leaves = treespec.flatten(_plain_keys(described), stored.in_spec, where, fields=stored.fields, expand=expand)
+    nodes = (node for node in treespec.walk(stored.in_spec) if node.type == NAMEDTUPLE)
+    opened = [treespec.namedtuple_name(node, where) for node in nodes]
+    _note_pickled_names(live, dict(zip(opened, expand.named_tuples, strict=True)))
+    return leaves
+
+
+def _note_pickled_names(live: pytree.TreeSpec, pickled: Mapping[str | None, str]) -> None:
+    todo = [live]
+    while todo:
+        spec = todo.pop()
+        todo.extend(spec.children())
+        name = stand_in_name(spec.context)
+        if name in pickled:
+            setattr(spec.context, PICKLED_NAME, pickled[name])
 
 
 def _plain_keys(value: Any, depth: int = 0) -> Any:
@@ -110,6 +142,8 @@ class _Expand:
     """Opens described objects that the spec has as containers: named tuples, and objects by their fields."""
 
     def __init__(self, spec: TreeSpec, where: str, fields: FieldTable) -> None:
+        self.named_tuples: list[str] = []
+        """The pickled name of each named tuple that was opened, in the order of `treespec.walk`."""
         self._names: dict[str, tuple[str, ...] | None] = {}
         for node in treespec.walk(spec):
             if not node.is_leaf:
@@ -121,6 +155,7 @@ class _Expand:
 
     def __call__(self, kind: str, value: object) -> Sequence[object] | None:
         if isinstance(value, data.NamedTuple) and kind == NAMEDTUPLE:
+            self.named_tuples.append(value.class_name)
             return value.values
         if isinstance(value, data.Opaque) and isinstance(value.state, dict):
             names = self._names.get(kind)

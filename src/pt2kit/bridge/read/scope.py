@@ -27,6 +27,7 @@ class Shared:
         shapes, values, metadata, devices: readers with their caches.
         constants: name -> live object, for custom objects that stand in the graph itself.
         read_graph: builds a subgraph: graph, its place, its depth -> module.
+        inner: names of the constants that were found to stand in the graph itself; grows.
     """
 
     operators: Mapping[str, Operator]
@@ -36,6 +37,7 @@ class Shared:
     devices: Devices
     constants: Mapping[str, Any]
     read_graph: Callable[[schema.Graph, Shared, str, int], fx.GraphModule]
+    inner: set[str] = field(default_factory=set)
 
 
 @dataclass(slots=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 import sympy
@@ -30,6 +31,10 @@ from pt2kit.symbols import Expr, free_symbols, parse_number, parse_size, parse_t
 # Where ranges come from, for torch's messages. It would search the stack, and import half of torch for that.
 _ORIGIN: Final = SLoc("range_constraints of the file", None)
 _UNBACKED: Final = re.compile(r"(u|zuf)(\d{1,9})", re.ASCII)
+_SYMBOL: Final = re.compile(r"(s|u|zf|zuf)\d{1,9}", re.ASCII)
+_ASSUMPTIONS: Final[Mapping[str, Mapping[str, bool]]] = MappingProxyType(
+    {"s": {"positive": True, "integer": True}, "u": {"integer": True}, "zf": {"real": True}, "zuf": {}}
+)
 _PARSERS: Final[Mapping[str, Callable[..., Expr]]] = {"int": parse_size, "float": parse_number, "bool": parse_truth}
 
 
@@ -88,8 +93,16 @@ class Shapes:
         return self._symbolic("bool", value.as_expr, where)
 
     def constraints(self) -> dict[sympy.Symbol, ValueRanges]:
-        """Symbol -> range for the symbols that occurred, in the order of the program's table."""
-        return {self._symbols[name]: given for name, given in self._ranges.items() if name in self._symbols}
+        """Symbol -> range for the symbols that occurred, and for those that export made and used nowhere.
+
+        In the order of the program's table. Ranges of anything else that does not occur are left out.
+        """
+        found = {}
+        for name, given in self._ranges.items():
+            symbol = self._symbols[name] if name in self._symbols else _unused_symbol(name)
+            if symbol is not None:
+                found[symbol] = given
+        return found
 
     def _symbolic(self, kind: str, expr: Any, where: str) -> Any:
         hint = None if expr.hint is None else expr.hint.value
@@ -150,8 +163,8 @@ class Shapes:
         for part in sympy.postorder_traversal(built):
             name = str(part)
             if name in self._derived and name not in self._symbols:
+                # torch's reader also gives the ShapeEnv a range for it, on which run_decompositions() then fails.
                 self._symbols[name] = part
-                self.env._update_var_to_range(part, self._ranges[name], ValueRangesSLoc(_ORIGIN, _ORIGIN))
 
     def _note_hint(self, kind: str, built: sympy.Basic, hint: Any, where: str) -> Any:
         """Tell the ShapeEnv the value an expression had in the example; gives the hint that a new node may carry."""
@@ -180,6 +193,14 @@ class Shapes:
                 continue
             counter = "unbacked_symint_counter" if match[1] == "u" else "unbacked_symfloat_counter"
             setattr(self.env, counter, max(getattr(self.env, counter), int(match[2]) + 1))
+
+
+def _unused_symbol(name: str) -> sympy.Symbol | None:
+    """The symbol that torch has for a name of its own making; None for another text."""
+    match = _SYMBOL.fullmatch(name)
+    if match is None:
+        return None
+    return sympy.Symbol(name, **_ASSUMPTIONS[match[1]])
 
 
 def _range(name: str, given: schema.RangeConstraint, where: str) -> ValueRanges:

@@ -8,7 +8,9 @@ else is copied once per storage. Tensors that share a storage in the file share 
 from __future__ import annotations
 
 import mmap
+import os
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -26,8 +28,8 @@ ALIGNMENT: Final = 64
 """Bytes that a storage's address must be a multiple of to be used in place: what torch's own allocator gives."""
 
 VERIFIED_BYTES: Final = 64 << 20
-"""Mapped bytes that one load compares with their checksums. Beyond it pages stay untouched until they are used;
-`pt2kit.check` compares all of them."""
+"""Mapped bytes that one load compares with their checksums unless it is told to compare all. Beyond it pages stay
+untouched until they are used."""
 
 _CPU: Final = schema.Device("cpu")
 _MAKERS: Final[Mapping[str, Callable[..., torch.Tensor]]] = MappingProxyType(
@@ -45,14 +47,35 @@ class Tensors:
         devices: where tensors go.
         archive: what the storages are records of; storages of torch.save payloads are not.
         mapping: the archive's file, mapped copy-on-write; None where there is no file.
+        verify: have `finish` compare everything that is mapped with its checksums, not the first `VERIFIED_BYTES`.
     """
 
-    def __init__(self, devices: Devices, archive: Archive, mapping: mmap.mmap | None = None) -> None:
+    def __init__(
+        self, devices: Devices, archive: Archive, mapping: mmap.mmap | None = None, *, verify: bool = False
+    ) -> None:
         self.devices = devices
         self._archive = archive
         self._mapping = mapping
-        self._unverified = VERIFIED_BYTES
+        self._unverified = 0 if verify else VERIFIED_BYTES
+        self._verify = verify
+        self._mapped: list[Storage] = []
         self._storages: dict[tuple[Storage, torch.device], torch.UntypedStorage] = {}
+
+    def finish(self) -> None:
+        """Compare what was mapped so far with its checksums if that was asked for: several threads, a record each.
+
+        Raises:
+            IntegrityError: one is damaged.
+            Pt2Error: one cannot be read.
+        """
+        if not self._mapped:
+            return
+        pool = ThreadPoolExecutor(min(len(self._mapped), os.cpu_count() or 1))
+        try:
+            for _ in pool.map(lambda stored: stored.read(keep=False), self._mapped):
+                pass
+        finally:
+            pool.shutdown(cancel_futures=True)
 
     def dense(self, view: TensorView) -> torch.Tensor:
         """The tensor of a view; a `Parameter` where the view is one.
@@ -139,7 +162,9 @@ class Tensors:
         if offset is None:
             # A copy of its own: what was read may be the caller's bytes, or a read-only view of the file.
             return _over(bytearray(stored.read(keep=False)), 0, stored.nbytes)
-        if stored.nbytes <= self._unverified:
+        if self._verify:
+            self._mapped.append(stored)
+        elif stored.nbytes <= self._unverified:
             self._unverified -= stored.nbytes
             stored.read(keep=False)
         return _over(self._mapping, offset, stored.nbytes)

@@ -7,7 +7,7 @@ not registered is missing; `TreeSpecs.check` lists all that are, for a whole pro
 from __future__ import annotations
 
 import collections
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from enum import Enum
 from itertools import chain
 from types import MappingProxyType
@@ -16,12 +16,11 @@ from typing import Any, Final
 from torch.utils import _pytree as pytree
 
 from pt2kit import treespec
+from pt2kit.bridge.read.module_inputs import find_module_class, module_context
+from pt2kit.bridge.stand_ins import STAND_IN_NAME
 from pt2kit.errors import SchemaError, UnsupportedError
 from pt2kit.treespec import FieldTable, TreeSpec
 from pt2kit.treespec.kinds import DEFAULTDICT, MAPPINGS, NAMEDTUPLE, defaultdict_parts
-
-STAND_IN_NAME: Final = "__pt2kit_type_name__"
-"""The attribute of a stand-in class that holds the type name it stands in for, so that it can be saved again."""
 
 _FACTORIES: Final[Mapping[str, Any]] = MappingProxyType(
     {
@@ -41,10 +40,12 @@ class TreeSpecs:
 
     Args:
         fields: the file's table of named-tuple fields.
+        trust: names of module classes that may be imported, for modules among the inputs.
     """
 
-    def __init__(self, fields: FieldTable) -> None:
+    def __init__(self, fields: FieldTable, trust: Set[str] = frozenset()) -> None:
         self.fields = fields
+        self._trust = trust
         self._stand_ins: dict[str, Any] = {}
 
     def read(self, spec: TreeSpec, where: str) -> pytree.TreeSpec:
@@ -76,7 +77,8 @@ class TreeSpecs:
             if node.is_leaf or node.type == NAMEDTUPLE:
                 continue
             if str(node.type) not in pytree.SERIALIZED_TYPE_TO_PYTHON_TYPE:
-                yield f"the container type {node.type}"
+                if find_module_class(str(node.type), self._trust) is None:
+                    yield f"the container type {node.type}"
             elif node.type == DEFAULTDICT:
                 factory = defaultdict_parts(node, where)[0]
                 if factory not in _FACTORIES:
@@ -113,6 +115,9 @@ class TreeSpecs:
             return collections.namedtuple, self.named_tuple(treespec.namedtuple_name(node, where) or "", where)
         found = pytree.SERIALIZED_TYPE_TO_PYTHON_TYPE.get(str(node.type))
         if found is None:
+            module = find_module_class(str(node.type), self._trust)
+            if module is not None:
+                return module, module_context(node, module, where)
             raise UnsupportedError(
                 f"{where}: expected a registered container type, got {str(node.type)[:80]!a}: "
                 "import the module that registers it before loading"

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import torch
 
+from pt2kit.archive.pickle_globals import name_global
 from pt2kit.archive.pickled import globals_in, is_plain
 from pt2kit.bridge.read.devices import Devices
 from pt2kit.bridge.read.pickled_values import FAKE_TENSOR
@@ -77,11 +78,8 @@ def load_trusted_inputs(payload: memoryview, where: str, trust: Set[str], device
 
 
 def _torch_load(data: bytes, trust: Set[str], devices: Devices | None = None) -> Any:
-    def place(storage: Any, location: str) -> Any:
-        device = torch.device(location) if devices is None else devices.move(torch.device(location))
-        return torch.serialization.default_restore_location(storage, str(device))
-
-    return torch.load(io.BytesIO(data), map_location=place, weights_only=False, pickle_module=_module(trust))
+    places = None if devices is None else devices.map_location()
+    return torch.load(io.BytesIO(data), map_location=places, weights_only=False, pickle_module=_module(trust))
 
 
 def _run(where: str, rebuild: Callable[[], Any]) -> Any:
@@ -137,11 +135,11 @@ def _unpickler(trust: Set[str]) -> type[pickle.Unpickler]:
 
     class Unpickler(pickle.Unpickler):
         def find_class(self, module: str, name: str) -> Any:
-            path = f"{module}.{name}"
-            if path not in trust and not is_plain(path):
-                raise UnsupportedError(f"expected plain data or what trust= names, got {path}")
-            found: Any = sys.modules.get(module) or importlib.import_module(module)
-            for part in name.split("."):
+            named = name_global(module, name)  # protocol 2 has the names of Python 2
+            if named.path not in trust and not is_plain(named.path):
+                raise UnsupportedError(f"expected plain data or what trust= names, got {named.path}")
+            found: Any = sys.modules.get(named.module) or importlib.import_module(named.module)
+            for part in named.name.split("."):
                 found = getattr(found, part)
             return found
 

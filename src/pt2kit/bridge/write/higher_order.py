@@ -11,6 +11,7 @@ from torch._higher_order_ops.triton_kernel_wrap import triton_kernel_wrapper_fun
 from torch.export.graph_signature import CustomObjArgument
 from torch.fx import Node
 
+from pt2kit.bridge.stored_names import stored_name
 from pt2kit.bridge.targets import target_text
 from pt2kit.bridge.write.arguments import write_argument
 from pt2kit.bridge.write.outputs import define_results, define_untyped
@@ -49,7 +50,7 @@ def write_higher_order(node: Node, scope: Scope) -> SchemaNode:
         outputs,
         scope.shared.metadata.of_node(node),
         isinstance(value, torch.Tensor) and node.target is not aoti_call_delegate,
-        node.name,
+        stored_name(node),
     )
 
 

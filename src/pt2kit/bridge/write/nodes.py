@@ -10,6 +10,7 @@ import torch
 from torch.fx import Node
 
 from pt2kit.bridge.extensions import find_type
+from pt2kit.bridge.stored_names import stored_name
 from pt2kit.bridge.targets import SYMBOLIC_FUNCTIONS, describe, parameter_names, target_text
 from pt2kit.bridge.write.arguments import write_argument
 from pt2kit.bridge.write.higher_order import write_higher_order, write_untyped
@@ -125,7 +126,8 @@ def _function_call(node: Node, scope: Scope) -> SchemaNode:
             raise GraphError("expected a value in its metadata ('val'), got none")
         inputs = write_untyped(node.args, node.kwargs, scope)
         outputs = define_untyped(node, value, scope)
-    return SchemaNode(target_text(function), inputs, outputs, scope.shared.metadata.of_node(node), None, node.name)
+    metadata = scope.shared.metadata.of_node(node)
+    return SchemaNode(target_text(function), inputs, outputs, metadata, None, stored_name(node))
 
 
 def _check_taken(node: Node, scope: Scope) -> None:

@@ -55,7 +55,7 @@ def write_program(live: Any, opset_version: Mapping[str, int] | None = None) -> 
         live.validate()
     except (SpecViolationError, RuntimeError, AssertionError, TypeError) as error:
         raise GraphError(f"expected a valid program, got one that breaks its rules: {error}") from error
-    shared, specs = Shared(write_graph), TreeSpecs()
+    shared, specs = Shared(write_graph, live.constants), TreeSpecs()
     scope = write_scope(live.graph_module, shared)
     major, minor = CURRENT.pair
     program = ExportedProgram(

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import io
 import pickle
+import re
 from types import SimpleNamespace
 from typing import Any
 
 import torch
 from torch._export.serde.serialize import _reconstruct_fake_tensor
 from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils import _pytree as pytree
 
 from pt2kit import codec
+from pt2kit.bridge.stand_ins import pickled_name, stand_in_name
 from pt2kit.bridge.write.places import at
 from pt2kit.bridge.write.values import Values
 from pt2kit.errors import Pt2Error, UnsupportedError
+
+# Python's pickler in Python gives the same bytes as the one in C, which only writes names that it can import.
+_PURE_PICKLER: Any = vars(pickle)["_Pickler"]
+_CLASS = re.compile(r"\w+(\.\w+)+")
 
 
 def write_sample_inputs(inputs: Any, values: Values, protocol: int) -> memoryview:
@@ -34,7 +41,8 @@ def write_sample_inputs(inputs: Any, values: Values, protocol: int) -> memoryvie
         return memoryview(b"")
     buffer = io.BytesIO()
     try:
-        torch.save(inputs, buffer, pickle_module=_pickle_module(values), pickle_protocol=protocol)
+        module = _pickle_module(values, _has_stand_ins(inputs))
+        torch.save(inputs, buffer, pickle_module=module, pickle_protocol=protocol)
     except Pt2Error as error:
         raise at("sample inputs", error) from error
     except (pickle.PicklingError, AttributeError, TypeError, RuntimeError, RecursionError) as error:
@@ -42,18 +50,51 @@ def write_sample_inputs(inputs: Any, values: Values, protocol: int) -> memoryvie
     return buffer.getbuffer()
 
 
-def _pickle_module(values: Values) -> Any:
+def _pickle_module(values: Values, stand_ins: bool) -> Any:
     """Python's pickle, with torch's form for fake tensors.
 
     torch puts that form into the process-wide table of `copyreg` while it saves; a pickler of our own lets two threads
     save at once.
     """
 
-    class Pickler(pickle.Pickler):
-        def reducer_override(self, value: Any) -> Any:
-            if not isinstance(value, FakeTensor):
-                return NotImplemented
-            meta = codec.encode(values.tensor_meta(value))
-            return _reconstruct_fake_tensor, (meta, isinstance(value, torch.nn.Parameter))
+    def reduce_fake(self: Any, value: Any) -> Any:
+        if not isinstance(value, FakeTensor):
+            return NotImplemented
+        meta = codec.encode(values.tensor_meta(value))
+        return _reconstruct_fake_tensor, (meta, isinstance(value, torch.nn.Parameter))
 
-    return SimpleNamespace(**{**vars(pickle), "Pickler": Pickler})
+    own: dict[str, Any] = {"reducer_override": reduce_fake}
+    if stand_ins:
+        made = type("Pickler", (_PURE_PICKLER,), {**own, "save_global": _save_global})
+    else:
+        made = type("Pickler", (pickle.Pickler,), own)
+    return SimpleNamespace(**{**vars(pickle), "Pickler": made})
+
+
+def _save_global(self: Any, obj: Any, name: str | None = None) -> None:
+    """Write a class or function; a stand-in class as the class that it stands in for."""
+    stored = pickled_name(obj)
+    if stored is None:
+        _PURE_PICKLER.save_global(self, obj, name)
+        return
+    if not _CLASS.fullmatch(stored):
+        raise UnsupportedError(f"expected named tuples whose class can be named in a pickle, got {stored[:80]!a}")
+    module, _, last = stored.rpartition(".")
+    if self.proto >= 4:
+        self.save(module)
+        self.save(last)
+        self.write(pickle.STACK_GLOBAL)
+    else:
+        self.write(pickle.GLOBAL + f"{module}\n{last}\n".encode())
+    self.memoize(obj)
+
+
+def _has_stand_ins(inputs: Any) -> bool:
+    """Whether named tuples of stand-in classes are among the inputs."""
+    todo = [pytree.tree_structure(inputs)]
+    while todo:
+        spec = todo.pop()
+        todo.extend(spec.children())
+        if stand_in_name(spec.context) is not None:
+            return True
+    return False

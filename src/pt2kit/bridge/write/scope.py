@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -31,6 +32,7 @@ from pt2kit.schema import (
 )
 from pt2kit.schema import Node as SchemaNode
 
+_NONE: Mapping[str, Any] = MappingProxyType({})
 MAX_SUBGRAPHS = 48
 """Graphs inside graphs. Each takes about eight levels of JSON, of which readers allow 512."""
 
@@ -40,9 +42,10 @@ class Shared:
 
     Args:
         write_graph: fx GraphModule and the depth of its graph -> Graph.
+        constants: of the program; objects that stand in the graph may be among them, as they are after loading.
     """
 
-    def __init__(self, write_graph: Callable[[Any, Shared, int], Graph]) -> None:
+    def __init__(self, write_graph: Callable[[Any, Shared, int], Graph], constants: Mapping[str, Any] = _NONE) -> None:
         self.values = Values()
         self.metadata = Metadata()
         self.objects: dict[str, Any] = {}
@@ -51,6 +54,8 @@ class Shared:
         self._operators: dict[Any, Operator] = {}
         self._graphs: dict[int, tuple[Any, Graph]] = {}
         self._constants: dict[tuple[type, Any], Argument] = {}
+        self._taken = constants.keys()
+        self._named = {id(value): name for name, value in constants.items() if not isinstance(value, torch.Tensor)}
 
     def operator(self, target: Any) -> Operator:
         """What the schema of an OpOverload, or of an operator of an extension, says."""
@@ -88,7 +93,11 @@ class Shared:
 
     def add_object(self, value: Any) -> str:
         """Name a script or opaque object that stands in the graph itself."""
-        name = f"_custom_obj_{len(self.objects)}"
+        if id(value) in self._named:
+            return self._named[id(value)]
+        number = len(self.objects)
+        while (name := f"_custom_obj_{number}") in self._taken or name in self.objects:
+            number += 1
         self.objects[name] = value
         return name
 

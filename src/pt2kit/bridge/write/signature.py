@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from torch.export import graph_signature as live
@@ -41,6 +43,7 @@ from pt2kit.schema import (
 )
 
 _In, _Out = live.InputKind, live.OutputKind
+_TRACED_INPUT = re.compile(r"arg(\d{1,9})_1", re.ASCII)
 
 
 def write_signature(signature: live.ExportGraphSignature, scope: Scope) -> GraphSignature:
@@ -56,9 +59,10 @@ def write_signature(signature: live.ExportGraphSignature, scope: Scope) -> Graph
 
     Source: `serialize_signature` in torch/_export/serde/serialize.py, 2.13.
     """
+    output = partial(_output_spec, inputs=signature.input_specs)
     return GraphSignature(
         [_placed("input", index, spec, _input_spec, scope) for index, spec in enumerate(signature.input_specs)],
-        [_placed("output", index, spec, _output_spec, scope) for index, spec in enumerate(signature.output_specs)],
+        [_placed("output", index, spec, output, scope) for index, spec in enumerate(signature.output_specs)],
     )
 
 
@@ -117,7 +121,7 @@ def _input_spec(spec: live.InputSpec, scope: Scope) -> InputSpec:
     raise UnsupportedError(f"expected a kind of input that the format has, got {spec.kind}")
 
 
-def _output_spec(spec: live.OutputSpec, scope: Scope) -> OutputSpec:
+def _output_spec(spec: live.OutputSpec, scope: Scope, inputs: Sequence[live.InputSpec]) -> OutputSpec:
     if spec.kind == _Out.USER_OUTPUT:
         return OutputSpec(user_output=UserOutputSpec(write_argument_spec(spec.arg, scope)))
     if spec.kind == _Out.TOKEN:
@@ -127,7 +131,8 @@ def _output_spec(spec: live.OutputSpec, scope: Scope) -> OutputSpec:
     if spec.kind not in _TARGETED:
         raise UnsupportedError(f"expected a kind of output that the format has, got {spec.kind}")
     arm, kind = _TARGETED[spec.kind]
-    made: OutputSpec = OutputSpec.create(**{arm: kind(_tensor(spec, scope), _target(spec))})
+    target = _gradient_target(spec, inputs) if spec.kind == _Out.GRADIENT_TO_USER_INPUT else _target(spec)
+    made: OutputSpec = OutputSpec.create(**{arm: kind(_tensor(spec, scope), target)})
     return made
 
 
@@ -156,6 +161,27 @@ def _target(spec: Any) -> str:
     if spec.target is None:
         raise GraphError("expected the name of its parameter, buffer, constant or input as target, got None")
     return str(spec.target)
+
+
+def _gradient_target(spec: live.OutputSpec, inputs: Sequence[live.InputSpec]) -> str:
+    """The name of the user input that a gradient is for.
+
+    A joint graph made by export itself names it as tracing did, "arg<position>_1", and not as its placeholder.
+
+    Raises:
+        GraphError: no such input.
+
+    Source: what follows `joint_loss_index` in torch/export/exported_program.py, 2.13.
+    """
+    target = _target(spec)
+    if any(given.kind == _In.USER_INPUT and given.arg.name == target for given in inputs):
+        return target
+    traced = _TRACED_INPUT.fullmatch(target)
+    if traced and int(traced[1]) < len(inputs):
+        given = inputs[int(traced[1])]
+        if given.kind == _In.USER_INPUT:
+            return str(given.arg.name)
+    raise GraphError(f"expected the name of a user input as target, got {target!r}")
 
 
 def _constant(value: Any) -> ConstantValue:

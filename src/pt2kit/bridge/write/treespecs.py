@@ -10,6 +10,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from pt2kit import treespec
+from pt2kit.bridge.stand_ins import stand_in_name
 from pt2kit.errors import GraphError, LimitError, UnsupportedError
 from pt2kit.schema import NamedTupleDef
 from pt2kit.treespec import TreeSpec
@@ -51,7 +52,7 @@ class TreeSpecs:
         return TreeSpec(name, context, children)
 
     def _note_fields(self, cls: Any) -> None:
-        name = pytree.SUPPORTED_SERIALIZED_TYPES[cls].serialized_type_name
+        name = stand_in_name(cls) or pytree.SUPPORTED_SERIALIZED_TYPES[cls].serialized_type_name
         fields = list(cls._fields)
         known = self.fields.setdefault(name, NamedTupleDef(fields))
         if known.field_names != fields:
@@ -64,6 +65,8 @@ class TreeSpecs:
 def _describe(kind: Any, context: Any) -> tuple[str, str]:
     """The registered name of a container type, and its context as JSON text."""
     known = pytree.SUPPORTED_SERIALIZED_TYPES.get(kind)
+    if kind is pytree.namedtuple and known is not None and (name := stand_in_name(context)):
+        return known.serialized_type_name, json.dumps(name)
     if known is None and isinstance(kind, type) and issubclass(kind, torch.nn.Module):
         # A module as an input: torch registers its class while it saves and writes the names of its tensors.
         return f"{kind.__module__}.{kind.__qualname__}", json.dumps(json.dumps([context[0], None]))

@@ -1,0 +1,129 @@
+"""The CRC-32 of large records: pieces summed in any order, by two threads -> one sum.
+
+A CRC-32 is linear: the sum of two parts is the first one's sum, moved over as many zero bytes as the second part has,
+plus the second one's. Moving is a matrix of 32 x 32 bits, made once for pieces of one length.
+
+Who writes a record adds its pieces here while it writes them. A second thread sums them; where it falls behind, the
+writing thread takes some over. Both zlib and the kernel's writing let other threads run, so gigabytes take half of what
+summing and writing take together.
+"""
+
+from __future__ import annotations
+
+import functools
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor, Future
+
+PIECE: Final = 4 << 20
+"""Bytes of a piece: few enough to stay in a processor's cache while they are summed and written. A power of two."""
+BACKLOG: Final = 8
+"""Pieces that may wait for the second thread before the first one helps; they are kept in memory until then."""
+
+_POLYNOMIAL: Final = 0xEDB88320  # of zip's CRC-32, its lowest power in the highest bit
+
+
+def combine(first: int, second: int) -> int:
+    """The CRC-32 of two parts from those of each.
+
+    Args:
+        first: of the first part, which has any length.
+        second: of the second part, which has `PIECE` bytes.
+    """
+    for column in _piece_columns():
+        if first & 1:
+            second ^= column
+        first >>= 1
+    return second
+
+
+class Sums:
+    """Sums what is added, in order. Closed by `summing`.
+
+    Args:
+        pool: has one thread; None to sum everything in the calling one.
+    """
+
+    def __init__(self, pool: Executor | None) -> None:
+        self._pool = pool
+        self._crc32 = 0
+        self._last: Future[int] | None = None
+        self._waiting: list[tuple[memoryview, Future[int]]] = []
+
+    def add(self, view: memoryview) -> None:
+        """Begin to sum bytes, which must not change before `total` is asked for."""
+        if self._pool is None:
+            self._crc32 = zlib.crc32(view, self._crc32)
+            return
+        for start in range(0, view.nbytes, PIECE):
+            piece = view[start : start + PIECE]
+            if piece.nbytes == PIECE:
+                self._waiting.append((piece, self._pool.submit(zlib.crc32, piece)))
+            else:  # its sum cannot be moved; it goes on from what comes before
+                self._last = self._pool.submit(zlib.crc32, piece, self.total())
+        if len(self._waiting) > BACKLOG:
+            self._settle(BACKLOG // 2)
+
+    def total(self) -> int:
+        """The CRC-32 of everything that was added so far."""
+        self._settle(0)
+        self._finish_last()
+        return self._crc32
+
+    def _settle(self, keep: int) -> None:
+        """Reduce what waits to `keep` pieces; the newest of the others are summed here, unless they are already."""
+        done: list[int] = []
+        while len(self._waiting) > keep and self._waiting[-1][1].cancel():
+            done.append(zlib.crc32(self._waiting.pop()[0]))
+        if done:
+            keep = 0  # What was summed here comes after all that waits.
+        while len(self._waiting) > keep:
+            piece, future = self._waiting.pop(0)
+            self._append(zlib.crc32(piece) if future.cancel() else future.result())
+        for crc32 in reversed(done):
+            self._append(crc32)
+
+    def _append(self, crc32: int) -> None:
+        self._finish_last()
+        self._crc32 = combine(self._crc32, crc32)
+
+    def _finish_last(self) -> None:
+        if self._last is not None:
+            self._crc32, self._last = self._last.result(), None
+
+
+@contextmanager
+def summing(size: int) -> Iterator[Sums]:
+    """What sums a record of `size` bytes: in two threads where that is worth one."""
+    if size < PIECE:
+        yield Sums(None)
+        return
+    from concurrent.futures import ThreadPoolExecutor  # Costs more to import than the rest of this room.
+
+    with ThreadPoolExecutor(1) as pool:
+        yield Sums(pool)
+
+
+@functools.cache
+def _piece_columns() -> tuple[int, ...]:
+    """What each bit of a sum becomes when `PIECE` zero bytes follow. Cost: about 5 ms, once."""
+    columns = [_POLYNOMIAL, *(1 << bit for bit in range(31))]  # one zero bit
+    bits = PIECE * 8
+    while bits > 1:
+        columns = [_times(columns, column) for column in columns]
+        bits >>= 1
+    return tuple(columns)
+
+
+def _times(columns: list[int], vector: int) -> int:
+    """A matrix of bits by a vector of bits."""
+    result = 0
+    for column in columns:
+        if vector & 1:
+            result ^= column
+        vector >>= 1
+    return result

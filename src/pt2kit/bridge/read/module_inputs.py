@@ -1,0 +1,92 @@
+"""Modules among the inputs of a program: the classes that a caller trusts <-> nodes of its tree specs.
+
+export takes an `nn.Module` as an input apart into its parameters and buffers. A tree spec then has the module's class
+as a container type, which torch registers for as long as it needs it. Here such a class is found by its name only if
+the caller trusts that name.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterable, Set
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from pt2kit import treespec
+from pt2kit.errors import SchemaError, UnsupportedError
+from pt2kit.treespec import TreeSpec
+
+
+class Prototype:
+    """Stands in the context of a spec for the module it was made from, as torch's own prototype does once that is gone.
+
+    Args:
+        kind: the module's class; torch compares prototypes by it, under the name `_proto_cls`.
+    """
+
+    __slots__ = ("_proto_cls", "module")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, kind: type[torch.nn.Module]) -> None:
+        self._proto_cls = kind
+        self.module: torch.nn.Module | None = None
+        """A module of that class, for passes that put modules together again."""
+
+    def __eq__(self, other: object) -> bool:
+        return getattr(other, "_proto_cls", None) is self._proto_cls
+
+    def __call__(self) -> torch.nn.Module | None:
+        """The module, if there is one."""
+        return self.module
+
+
+def find_module_class(name: str, trust: Set[str]) -> type[torch.nn.Module] | None:
+    """The module class of that name, imported if need be; None where the caller does not trust it or it is none.
+
+    Raises:
+        UnsupportedError: it is trusted and cannot be imported.
+    """
+    if name not in trust:
+        return None
+    module, _, last = name.rpartition(".")
+    try:
+        found: Any = getattr(sys.modules.get(module) or importlib.import_module(module), last)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UnsupportedError(f"trust: expected {name!r} to be importable, got: {error}") from error
+    return found if isinstance(found, type) and issubclass(found, torch.nn.Module) else None
+
+
+def lend_modules(specs: Iterable[pytree.TreeSpec], example_inputs: Any) -> None:
+    """Give the prototypes in live specs the modules among the example inputs; the first of each class."""
+    found: dict[type, torch.nn.Module] = {}
+    for leaf in pytree.tree_leaves(example_inputs):
+        if isinstance(leaf, torch.nn.Module):
+            found.setdefault(type(leaf), leaf)
+    todo = list(specs) if found else []
+    while todo:
+        spec = todo.pop()
+        todo.extend(spec.children())
+        if spec.type in found and isinstance(spec.context, list):
+            for item in spec.context:
+                if isinstance(item, Prototype):
+                    item.module = found[spec.type]
+
+
+def module_context(node: TreeSpec, kind: type[torch.nn.Module], where: str) -> list[Any]:
+    """The live context of a module: the names of its tensors, and what stands for it.
+
+    Raises:
+        SchemaError: not one name for each child.
+
+    Source: `register_module_as_pytree_input_node` in torch/_export/utils.py, 2.13.
+    """
+    stored = treespec.inner_context(node, where)
+    keys = stored[0] if isinstance(stored, list) and len(stored) == 2 else None
+    if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
+        raise SchemaError(f"{where}: {node.type}: expected the names of a module's tensors as context")
+    if len(keys) != len(node.children):
+        raise SchemaError(f"{where}: {node.type}: expected {len(keys)} tensors, got {len(node.children)}")
+    return [list(keys), Prototype(kind)]

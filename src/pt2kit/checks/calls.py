@@ -1,0 +1,121 @@
+"""The module call graph, its tree specs and argument names -> what contradicts the signature or itself (K1 to K7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from pt2kit import schema, treespec
+from pt2kit.checks.subject import Subject
+from pt2kit.errors import Problem, Pt2Error
+from pt2kit.graph import references, tables
+from pt2kit.graph.rules import show
+from pt2kit.treespec.kinds import MAPPINGS, NAMEDTUPLE, SEQUENCES
+
+KNOWN_CONTAINERS: Final = frozenset((*SEQUENCES, *MAPPINGS, NAMEDTUPLE))
+"""What torch registers by itself."""
+
+_INPUTS: Final = ("user_input", "constant_input")
+_OUTPUTS: Final = ("user_output", "loss_output")
+_Fields = Mapping[str, Sequence[str]]
+
+
+def call_problems(subject: Subject) -> Iterator[Problem]:
+    """Iterate what is wrong with how the program, and modules whose signature was kept, are called."""
+    module = subject.program.graph_module
+    where = f"{subject.record}: $.graph_module.module_call_graph"
+    entries = module.module_call_graph
+    if not entries or entries[0].fqn or entries[0].signature is None:
+        got = f"{show(entries[0].fqn)}{'' if entries[0].signature else ' without one'}" if entries else "nothing"
+        message = f"expected the root (fqn '') with its signature as the first entry, got {got}"
+        yield Problem(f"{where}[0]" if entries else where, "K1", message)
+    fields = {name: row.field_names for name, row in module.treespec_namedtuple_fields.items()}
+    names = {name for table in tables(module.graph).values() for name in table}
+    others: dict[str, str] = {}
+    for number, entry in enumerate(entries):
+        if entry.signature is None:
+            continue
+        place = f"{where}[{number}].signature"
+        counts = _counts(module.signature) if not entry.fqn else _kept_counts(entry.signature)
+        yield from _entry(entry.signature, place, counts, fields, others)
+        yield from _unknown_values(entry.signature, place, names)
+    for kind, place in others.items():
+        message = f"containers of the type {show(kind)} are not checked: torch loads them where it is registered"
+        yield Problem(place, "K7", message, "note")
+
+
+def _counts(signature: schema.GraphSignature) -> tuple[int, int]:
+    """How many inputs and outputs the caller of the program has."""
+    return (
+        sum(spec.type in _INPUTS for spec in signature.input_specs),
+        sum(spec.type in _OUTPUTS for spec in signature.output_specs),
+    )
+
+
+def _kept_counts(signature: schema.ModuleCallSignature) -> tuple[int, int] | None:
+    """How many values a kept signature lists; None where it lists none at all, as strict export writes it."""
+    if not signature.inputs and not signature.outputs:
+        return None
+    return len(signature.inputs), len(signature.outputs)
+
+
+def _entry(
+    signature: schema.ModuleCallSignature,
+    place: str,
+    counts: tuple[int, int] | None,
+    fields: _Fields,
+    others: dict[str, str],
+) -> Iterator[Problem]:
+    """The tree specs of one entry; container types that torch does not have are put into `others`."""
+    for side, text in (("in_spec", signature.in_spec), ("out_spec", signature.out_spec)):
+        where = f"{place}.{side}"
+        try:
+            spec = treespec.parse(text, where)
+        except Pt2Error as error:
+            yield Problem(where, "K2", _bare(error, where))
+            continue
+        for node in treespec.walk(spec):
+            if node.type is not None and node.type not in KNOWN_CONTAINERS:
+                others.setdefault(node.type, where)
+        misfits = list(treespec.find_problems(spec, where, fields))
+        yield from (Problem(problem.loc, "K3", problem.message) for problem in misfits)
+        expected = None if counts is None else counts[side == "out_spec"]
+        if expected is not None and (leaves := treespec.leaf_count(spec)) != expected:
+            noun = "inputs" if side == "in_spec" else "outputs"
+            yield Problem(where, "K4", f"expected {expected} leaves, one for each of the {noun}, got {leaves}")
+        elif side == "in_spec" and not misfits:
+            yield from _argument_names(signature, spec, place)
+
+
+def _argument_names(signature: schema.ModuleCallSignature, spec: treespec.TreeSpec, place: str) -> Iterator[Problem]:
+    where = f"{place}.in_spec"
+    try:
+        _, keywords = treespec.split_call(spec, where)
+    except Pt2Error as error:
+        yield Problem(where, "K3", _bare(error, where))
+        return
+    for name in keywords:
+        if not name.isidentifier():
+            yield Problem(where, "K5", f"expected an identifier as the name of a keyword argument, got {show(name)}")
+    names = signature.forward_arg_names or ()
+    for problem in treespec.find_name_problems(names, spec, f"{place}.forward_arg_names"):
+        yield Problem(problem.loc, "K5", problem.message)
+
+
+def _unknown_values(signature: schema.ModuleCallSignature, place: str, names: set[str]) -> Iterator[Problem]:
+    """Values of a kept signature that the graph does not have (K6)."""
+    for side, given in (("inputs", signature.inputs), ("outputs", signature.outputs)):
+        for position, argument in enumerate(given):
+            try:
+                found = [reference.name for reference in references(argument)]
+            except Pt2Error:
+                continue
+            for name in found:
+                if name not in names:
+                    message = f"expected the name of a value of the graph, got {show(name)}"
+                    yield Problem(f"{place}.{side}[{position}]", "K6", message, "warning")
+
+
+def _bare(error: Pt2Error, place: str) -> str:
+    """The message of an error without its place and the rule at its end."""
+    return str(error).removesuffix(f" [{error.rule}]").removeprefix(f"{place}: ")

@@ -1,0 +1,173 @@
+"""Symbolic expressions and ranges of symbols -> what cannot be read or contradicts itself (rules E1 to E5)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+from msgspec import UNSET
+
+from pt2kit import codec, schema, symbols
+from pt2kit.checks.findings import problem_of
+from pt2kit.checks.subject import Subject
+from pt2kit.errors import Problem, Pt2Error
+from pt2kit.graph import Scope, graphs
+from pt2kit.graph.rules import cut, show
+
+_CALLED: Final = re.compile(r"([A-Za-z_]\w*)\s*\(")
+_CODE: Final = re.compile(r"__|[\[\]{}@;:\\]|[\w)\]]\s*\.\s*[A-Za-z_]|\blambda\b")
+_LEAVES: Final = frozenset(("Symbol", "Integer", "Float", "Rational", "Boolean"))
+
+
+class Found(NamedTuple):
+    """An expression of a program: what it has to yield, its text, its value in the example, and where it is first."""
+
+    kind: str
+    text: str
+    hint: int | float | bool | None
+    place: str
+
+
+def expression_problems(subject: Subject) -> Iterator[Problem]:
+    """Iterate what is wrong with the expressions of a program and the ranges of their symbols.
+
+    Each distinct expression is read once and reported at the first place it has. Those that are code are left to X5.
+
+    Raises:
+        LimitError: subgraphs or dicts of arguments nest too deep (G11).
+    """
+    ranges = subject.program.range_constraints
+    yield from _range_problems(ranges, subject.record)
+    limits = {name: (row.min_val, row.max_val) for name, row in ranges.items()}
+    spans: dict[tuple[str, str], tuple[int | float, int | float] | None] = {}
+    known: dict[str, symbols.Symbol] = {}
+    for found in expressions(subject):
+        key = (found.kind, found.text)
+        if key not in spans:
+            spans[key] = None
+            try:
+                tree = _parse(found)
+            except Pt2Error as error:
+                if not is_code(found.text):
+                    yield replace(problem_of(error, found.place), rule="E1")
+                continue
+            yield from _symbol_problems(tree, found.place, ranges, known)
+            spans[key] = _span(tree, limits) if found.kind != "bool" else None
+        yield from _hint_problems(found, spans[key])
+
+
+def expressions(subject: Subject) -> Iterator[Found]:
+    """Iterate the distinct expressions of a program with their hints, each at the first place it has."""
+    seen: set[tuple[str, str, Any]] = set()
+    for scope in graphs(subject.program, subject.graph_place):
+        for kind, value, place in _values(scope):
+            hint = None if value.hint is None else value.hint.value
+            key = (kind, value.expr_str, hint)
+            if key not in seen:
+                seen.add(key)
+                yield Found(*key, place())
+
+
+def is_code(text: str) -> bool:
+    """Whether a text that is no expression does more than fail when torch evaluates it: it calls or looks up."""
+    if _CODE.search(text):
+        return True
+    return any(name not in symbols.FUNCTIONS and name not in _LEAVES for name in _CALLED.findall(text))
+
+
+def _parse(found: Found) -> symbols.Expr:
+    """Read an expression as its place asks for."""
+    if found.kind == "int":
+        return symbols.parse_size(found.text, where=found.place)
+    parse = symbols.parse_number if found.kind == "float" else symbols.parse_truth
+    return parse(found.text, where=found.place)
+
+
+def _values(scope: Scope) -> Iterator[tuple[str, schema.SymExpr, Callable[[], str]]]:
+    """Every expression of a graph: what it must yield, itself, and what makes its place when that is needed."""
+    graph = scope.graph
+    for name, meta in graph.tensor_values.items():
+        for field, numbers in (("sizes", meta.sizes), ("strides", meta.strides)):
+            for index, number in enumerate(numbers):
+                if number.as_expr is not UNSET:
+                    yield "int", number.as_expr, _place(scope, "tensor_values", name, field, index)
+        if meta.storage_offset.as_expr is not UNSET:
+            yield "int", meta.storage_offset.as_expr, _place(scope, "tensor_values", name, "storage_offset")
+    tables: tuple[tuple[str, str, Mapping[str, Any]], ...] = (
+        ("int", "sym_int_values", graph.sym_int_values),
+        ("float", "sym_float_values", graph.sym_float_values),
+        ("bool", "sym_bool_values", graph.sym_bool_values),
+    )
+    for kind, field, table in tables:
+        for name, value in table.items():
+            if value.as_expr is not UNSET:
+                yield kind, value.as_expr, _place(scope, field, name)
+
+
+def _place(scope: Scope, table: str, name: str, *rest: str | int) -> Callable[[], str]:
+    return lambda: f"{scope.where}.{table}{codec.path_text((cut(name), *rest))[1:]}"
+
+
+def _range_problems(ranges: Mapping[str, schema.RangeConstraint], record: str) -> Iterator[Problem]:
+    for name, row in ranges.items():
+        place = f"{record}: {codec.path_text(('range_constraints', cut(name)))}"
+        low, high = row.min_val, row.max_val
+        if low is not None and high is not None and low > high:
+            yield Problem(
+                place, "E3", f"expected a least value up to the greatest, got {_short(low)} and {_short(high)}"
+            )
+        try:
+            symbols.parse(name, where=place)
+        except Pt2Error as error:
+            if not is_code(name):
+                yield replace(problem_of(error, place), rule="E1")
+
+
+def _symbol_problems(
+    tree: symbols.Expr,
+    place: str,
+    ranges: Mapping[str, schema.RangeConstraint],
+    known: dict[str, symbols.Symbol],
+) -> Iterator[Problem]:
+    """Symbols without a range (E2) or with other assumptions than before (E5), each reported once."""
+    for symbol in symbols.free_symbols(tree):
+        first = known.setdefault(symbol.name, symbol)
+        if first is symbol and symbol.name not in ranges:
+            message = f"expected a range for the symbol {show(symbol.name)} in range_constraints, got none"
+            yield Problem(place, "E2", message)
+        if first != symbol:
+            message = (
+                f"expected one meaning of {show(symbol.name)}, got {_assumptions(symbol)} here and "
+                f"{_assumptions(first)} before"
+            )
+            yield Problem(place, "E5", message)
+
+
+def _span(
+    tree: symbols.Expr, limits: Mapping[str, tuple[int | None, int | None]]
+) -> tuple[int | float, int | float] | None:
+    """The least and the greatest value of an expression; None where that cannot be told."""
+    try:
+        low, high = symbols.bounds(tree, limits)
+    except Pt2Error:
+        return None  # The expression has a problem of its own.
+    return (low, high) if low <= high else None
+
+
+def _hint_problems(found: Found, span: tuple[int | float, int | float] | None) -> Iterator[Problem]:
+    hint = found.hint
+    if span is None or hint is None or hint != hint or span[0] <= hint <= span[1]:
+        return
+    low, high = span
+    message = f"expected a hint of {show(found.text)} from {_short(low)} to {_short(high)}, got {_short(hint)}"
+    yield Problem(found.place, "E4", message, "warning")
+
+
+def _assumptions(symbol: symbols.Symbol) -> str:
+    return ", ".join(f"{key}={value}" for key, value in symbol.assumptions) or "the usual assumptions"
+
+
+def _short(number: int | float) -> str:
+    return "a number of many digits" if isinstance(number, int) and number.bit_length() > 256 else str(number)

@@ -1,0 +1,277 @@
+"""Weights and constants against their records, the signature and the graph, entry by entry (rules P1 to P21, A25).
+
+`package.weights` stops at the first thing that is wrong. Where payloads are records of their own, each entry is looked
+at here by itself, so that all of them are told.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pt2kit import codec, schema
+from pt2kit.archive import names
+from pt2kit.archive.parts import parts
+from pt2kit.checks.findings import problem_of
+from pt2kit.checks.subject import Subject
+from pt2kit.errors import Problem, Pt2Error
+from pt2kit.graph.rules import show
+from pt2kit.package import Package, Payload
+from pt2kit.tensors import arrays
+from pt2kit.tensors.bounds import check_copy
+from pt2kit.tensors.dtypes import DTYPES
+from pt2kit.tensors.opaque import OpaquePayload
+from pt2kit.tensors.payload import check_against, views_from_config
+from pt2kit.tensors.storage import Storage
+from pt2kit.tensors.view import TensorView
+
+_CONFIG: Final = "_config.json"
+_OF_RECORDS: Final = (TensorView, OpaquePayload)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The payloads of one program, as far as they can be read.
+
+    Args:
+        places: the records that list weights and constants.
+        weights, constants: name -> payload; None where the record that lists them cannot be read.
+        broken: names of entries that are there but cannot be read.
+        records: full names of the records that entries name.
+        unknown: places of keys that the schema of configs does not have.
+    """
+
+    places: tuple[str, str]
+    weights: Mapping[str, Payload] | None
+    constants: Mapping[str, Payload] | None
+    broken: frozenset[str] = frozenset()
+    records: frozenset[str] = frozenset()
+    unknown: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Reading:
+    """What reading the payloads of one program has found so far."""
+
+    problems: list[Problem] = field(default_factory=list)
+    broken: set[str] = field(default_factory=set)
+    records: set[str] = field(default_factory=set)
+    unknown: list[str] = field(default_factory=list)
+    storages: dict[str, Storage] = field(default_factory=dict)
+
+
+def read_stored(package: Package, model: str) -> tuple[Stored, list[Problem]]:
+    """Read what is stored of one program's payloads, and tell what cannot be read.
+
+    Args:
+        package: the file.
+        model: the name of the program.
+    """
+    reading = _Reading()
+    places = _places(package, model, reading)
+    weights = _read(package, package.weights, model, places[0], names.WEIGHTS, reading)
+    constants = _read(package, package.constants, model, places[1], names.CONSTANTS, reading)
+    records = frozenset(reading.records)
+    stored = Stored(places, weights, constants, frozenset(reading.broken), records, tuple(reading.unknown))
+    return stored, list(dict.fromkeys(reading.problems))
+
+
+def _places(package: Package, model: str, reading: _Reading) -> tuple[str, str]:
+    """The records that list a model's weights and constants, below the root folder."""
+    weights, constants = names.weights_config(model), names.constants_config(model)
+    try:
+        found = parts(package.archive, package.layout, model)
+    except Pt2Error as error:
+        if package.layout.record(weights) in package.records:
+            reading.problems.append(problem_of(error, weights, package.name))
+        return weights, constants
+    return package.relative(found.weights or weights), package.relative(found.constants or constants)
+
+
+def _read(
+    package: Package,
+    access: Callable[[str], Mapping[str, Payload]],
+    model: str,
+    listing: str,
+    folder: str,
+    reading: _Reading,
+) -> Mapping[str, Payload] | None:
+    """Weights or constants: entry by entry where a config lists them, else as the package gives them."""
+    full = package.layout.record(listing)
+    try:
+        if full not in package.records or not listing.endswith(_CONFIG):
+            return access(model)
+        decoded = codec.decode(package.archive.read(full), schema.PayloadConfig, listing)
+    except Pt2Error as error:
+        reading.problems.append(problem_of(error, listing, package.name))
+        return None
+    reading.unknown += [f"{listing}: {key}" for key in decoded.unknown]
+    return _entries(package, decoded.value, package.layout.record(folder), listing, reading)
+
+
+def _entries(
+    package: Package, config: schema.PayloadConfig, folder: str, where: str, reading: _Reading
+) -> dict[str, Payload]:
+    """The entries of one config, each read by itself."""
+    found: dict[str, Payload] = {}
+    for name, meta in config.config.items():
+        reading.records.add(folder + meta.path_name)
+        try:
+            one = schema.PayloadConfig({name: meta})
+            found |= views_from_config(one, package.archive, folder=folder, where=where, storages=reading.storages)
+        except Pt2Error as error:
+            reading.broken.add(name)
+            reading.problems.append(problem_of(error, where, package.name))
+    good = schema.PayloadConfig({name: meta for name, meta in config.config.items() if name in found})
+    try:
+        views_from_config(good, package.archive, folder=folder, where=where)
+    except Pt2Error as error:  # Two entries that contradict one another (P11).
+        reading.problems.append(problem_of(error, where, package.name))
+    return found
+
+
+def payload_problems(subject: Subject, stored: Stored) -> Iterator[Problem]:
+    """Iterate what the signature takes from the payloads and is not there (P19) or is something else (P5, P14)."""
+    values = subject.program.graph_module.graph.tensor_values
+    for number, spec in enumerate(subject.program.graph_module.signature.input_specs):
+        place = f"{subject.record}: $.graph_module.signature.input_specs[{number}]"
+        match spec.value:
+            case schema.InputToParameterSpec(arg, name):
+                payload = _look_up(name, (stored.weights,), stored)
+                missing = "a parameter among the weights"
+            case schema.InputToBufferSpec(arg, name, persistent):
+                payload = _look_up(name, (stored.weights, stored.constants)[not persistent :], stored)
+                missing = "a buffer among the weights" if persistent else "a buffer among the constants"
+            case schema.InputToTensorConstantSpec(arg, name):
+                payload, missing = _look_up(name, (stored.constants,), stored), "a tensor among the constants"
+            case schema.InputToCustomObjSpec(arg, name):
+                payload, missing = _look_up(name, (stored.constants,), stored), "an object among the constants"
+            case _:
+                continue
+        if payload is None:
+            yield Problem(place, "P19", f"expected {missing} with the name {show(name)}, got none of that name")
+        elif not isinstance(payload, str):
+            yield from _compare(spec, payload, values.get(arg.name), subject.record, place)
+
+
+def _look_up(name: str, tables: tuple[Mapping[str, Payload] | None, ...], stored: Stored) -> Payload | str | None:
+    """The payload of a name; a text where nothing can be said because it, or what would list it, cannot be read."""
+    for table in tables:
+        if table is not None and name in table:
+            return table[name]
+    return "unreadable" if name in stored.broken or None in tables else None
+
+
+def _compare(
+    spec: schema.InputSpec, payload: Payload, meta: schema.TensorMeta | None, record: str, place: str
+) -> Iterator[Problem]:
+    if spec.type == "parameter" and not getattr(payload, "is_param", True):
+        yield Problem(place, "P19", f"expected {show(payload.name)} to be stored as a parameter, got one that is not")
+    if spec.type != "custom_obj" and isinstance(payload, OpaquePayload) and payload.kind != "pickle":
+        yield Problem(place, "P19", f"expected {show(payload.name)} to be a tensor, got a {payload.kind} object")
+    if meta is None or not isinstance(payload, TensorView):
+        return
+    # What the graph says of the value stands in its table of tensors.
+    where = f"{record}: {codec.path_text(('graph_module', 'graph', 'tensor_values', _argument_name(spec)))}"
+    if meta.layout is not payload.layout:
+        message = (
+            f"expected the layout {payload.layout.name}, as {show(payload.name)} is stored, got {meta.layout.name}"
+        )
+        yield Problem(where, "P5", message)
+    try:
+        check_against(payload, meta, where)
+    except Pt2Error as error:
+        yield problem_of(error, where)
+
+
+def _argument_name(spec: schema.InputSpec) -> str:
+    held: Any = spec.value
+    name: str = held.arg.name
+    return name
+
+
+def unused_problems(package: Package, used: Mapping[str, tuple[Subject | None, Stored]]) -> Iterator[Problem]:
+    """Iterate payloads that no program uses, and records that no config names (P20).
+
+    An entry without a use is a note: export keeps state that it found no use for. A name that shares its record with
+    one that is used is a tie and costs nothing.
+
+    Args:
+        package: the file.
+        used: model -> its program, None where it cannot be read, and what is stored of it.
+    """
+    named: set[str] = set()
+    for subject, stored in used.values():
+        named |= stored.records
+        if subject is not None:
+            yield from _unused_entries(subject, stored)
+    if any(subject is None or None in (stored.weights, stored.constants) for subject, stored in used.values()):
+        return
+    for record in package.records:
+        kind = names.kind(package.relative(record))
+        if kind in ("weight", "tensor constant", "custom object", "opaque object") and record not in named:
+            message = f"expected records that a config names, got one of {package.records[record].size:,} bytes without"
+            yield Problem(package.relative(record), "P20", message, "warning")
+
+
+def _unused_entries(subject: Subject, stored: Stored) -> Iterator[Problem]:
+    targets = set(_targets(subject.program.graph_module.signature))
+    for listing, table in zip(stored.places, (stored.weights, stored.constants), strict=True):
+        records = {name: payload.record for name, payload in (table or {}).items() if isinstance(payload, _OF_RECORDS)}
+        shared = {record for name, record in records.items() if name in targets}
+        for name, record in records.items():
+            if name not in targets and record not in shared:
+                place = f"{listing}: {codec.path_text(('config', name)) if listing.endswith(_CONFIG) else show(name)}"
+                message = f"no input of the program is {show(name)}, which is stored with it"
+                yield Problem(place, "P20", message, "note")
+
+
+def _targets(signature: schema.GraphSignature) -> Iterator[str]:
+    for spec in signature.input_specs:
+        for key in ("parameter_name", "buffer_name", "tensor_constant_name", "custom_obj_name"):
+            if (name := getattr(spec.value, key, None)) is not None:
+                yield name
+
+
+def number_problems(stored: Stored, file: str = "") -> Iterator[Problem]:
+    """Read the tensors and iterate those with values that are no numbers (P13, P21).
+
+    Args:
+        stored: the payloads of a program.
+        file: the name of the file, which errors begin with.
+
+    NaN is a warning; infinities, which masks are made of, are a note. Reads one tensor at a time and keeps none.
+    """
+    for table in (stored.weights, stored.constants):
+        for name, payload in (table or {}).items():
+            if isinstance(payload, TensorView) and DTYPES[payload.dtype].kind in ("float", "complex", "bool"):
+                yield from _numbers(name, payload, file)
+
+
+def _numbers(name: str, view: TensorView, file: str) -> Iterator[Problem]:
+    try:
+        nans, infinities = _count_non_finite(view)
+    except Pt2Error as error:
+        yield problem_of(error, view.record, file)
+        return
+    if nans:
+        message = f"expected numbers in {show(name)}, got {nans:,} NaN among {view.numel:,} elements"
+        yield Problem(view.record, "P21", message, "warning")
+    elif infinities:
+        message = f"{infinities:,} of the {view.numel:,} elements of {show(name)} are infinite"
+        yield Problem(view.record, "P21", message, "note")
+
+
+def _count_non_finite(view: TensorView) -> tuple[int, int]:
+    """How many elements of a tensor are NaN, and how many infinite; repeated ones count once."""
+    plain = arrays.without_repeats(view.over(view.storage.read(keep=False)))
+    check_copy(view.where, plain.nbytes, view.storage.nbytes)
+    kind, nans, infinities = DTYPES[view.dtype].kind, 0, 0
+    for block in arrays.blocks(plain):
+        numbers = arrays.values(block, view.dtype, wide=True)
+        for part in (numbers.real, numbers.imag) if kind == "complex" else (numbers,):
+            nans += int((part != part).sum())
+            infinities += int((abs(part) == math.inf).sum())
+    return nans, infinities

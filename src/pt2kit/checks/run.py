@@ -1,0 +1,194 @@
+"""A file -> everything that is wrong with it, and everything that torch would run on loading it, as data.
+
+    archive        the package opens; with `payloads`, every record has its checksum
+    each program   its record, versions, graph, signature, calls, expressions, operators, sizes, devices, payloads
+    the whole      payloads that nobody uses, safety findings
+
+What cannot be read becomes one problem, and the rest goes on.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from pt2kit import codec, graph, schema, signature
+from pt2kit.archive.limits import DEFAULT_LIMITS, Limits
+from pt2kit.archive.opening import FileLike
+from pt2kit.archive.parts import program_record
+from pt2kit.checks.calls import call_problems
+from pt2kit.checks.devices import device_problems
+from pt2kit.checks.expressions import expression_problems
+from pt2kit.checks.findings import distinct, problem_of
+from pt2kit.checks.higher_order import higher_order_problems
+from pt2kit.checks.operators import operator_problems
+from pt2kit.checks.payloads import Stored, number_problems, payload_problems, read_stored, unused_problems
+from pt2kit.checks.safety import package_findings, program_findings
+from pt2kit.checks.sizes import size_problems
+from pt2kit.checks.subject import Subject, subject_of
+from pt2kit.checks.uninitialised import uninitialised_problems
+from pt2kit.checks.versions import unknown_key_problems, version_problems
+from pt2kit.errors import Problem, Pt2Error
+from pt2kit.package import Package, open_package
+
+RULES_OF_PROGRAMS: Final[tuple[Callable[[Subject], Iterable[Problem]], ...]] = (
+    lambda subject: graph.problems(subject.program, subject.graph_place),
+    lambda subject: signature.problems(subject.program.graph_module, f"{subject.record}: $.graph_module"),
+    call_problems,
+    expression_problems,
+    operator_problems,
+    higher_order_problems,
+    size_problems,
+    device_problems,
+)
+"""What looks at one program. Each goes through it by itself, so that one cannot hide what another finds."""
+
+_LOOKED_AT: Final = frozenset(("E3", "P6"))
+"""Rules that keep a package from giving a program out; here they are found again, all of them."""
+
+_PASTED: Final = frozenset(("G8", "G15", "S10", "S14", "K5"))
+"""Rules about names that X6 is about as well, where they are more than wrong."""
+
+
+def check(
+    file: FileLike | Package,
+    *,
+    payloads: bool = False,
+    limits: Limits = DEFAULT_LIMITS,
+    storage_options: Mapping[str, Any] | None = None,
+) -> list[Problem]:
+    """List what is wrong with a `.pt2` file, and what torch would run on loading it. Needs no torch, runs nothing.
+
+    Args:
+        file: a path, bytes, a binary file object, a URL, or an open package, which stays open.
+        payloads: read all records as well: compare their checksums, look for NaN among the numbers.
+        limits: what reading may cost.
+        storage_options: passed to fsspec for a URL.
+
+    Returns:
+        The problems, each once: the archive's, then program by program, then safety findings. `checks.RULES` explains
+        their rules, `checks.severity` weighs them. Of one rule at most 1,000 are listed, and the number of the rest.
+
+    Raises:
+        OSError: the path cannot be opened. A file that can be opened raises nothing, however bad it is.
+
+    Cost: linear in the programs; 2,700 nodes take about 0.1 s. Weights are read with `payloads` only.
+    """
+    if isinstance(file, Package):
+        return list(distinct(_all(file, payloads)))
+    try:
+        package = open_package(file, limits=limits, storage_options=storage_options)
+    except Pt2Error as error:
+        return [problem_of(error, "archive", _name(file))]
+    with package:
+        return list(distinct(_all(package, payloads)))
+
+
+def _name(file: FileLike) -> str:
+    """What messages call a file that did not open."""
+    if isinstance(file, (str, os.PathLike)):
+        return str(os.fspath(file))
+    return "<bytes>" if isinstance(file, (bytes, bytearray, memoryview)) else str(getattr(file, "name", ""))
+
+
+def _all(package: Package, payloads: bool) -> Iterator[Problem]:
+    """All problems, with the names of records as they are below the root folder."""
+    root = package.layout.root
+    for problem in _in_order(package, payloads):
+        yield replace(problem, loc=problem.loc.removeprefix(root)) if root and problem.loc.startswith(root) else problem
+
+
+def _in_order(package: Package, payloads: bool) -> Iterator[Problem]:
+    if payloads:
+        yield from _checksum_problems(package)
+    seen: dict[str, tuple[Subject | None, Stored]] = {}
+    safety: list[Problem] = []
+    for model in package.layout.models:
+        subject, found = _read(package, model)
+        yield from found
+        stored, trouble = read_stored(package, model)
+        yield from trouble if subject is not None else _not_repeated(trouble, found)
+        seen[model] = subject, stored
+        if subject is not None:
+            findings = [
+                finding
+                for look in (program_findings, uninitialised_problems)
+                for finding in _guarded(look(subject), subject.record)
+            ]
+            safety += findings
+            yield from _without_pasted(_program_problems(package, model, subject, stored), findings)
+        if payloads:
+            yield from number_problems(stored, package.name)
+    yield from unused_problems(package, seen)
+    yield from safety
+    yield from package_findings(package)
+
+
+def _read(package: Package, model: str) -> tuple[Subject | None, list[Problem]]:
+    """One program, and what keeps it from being read."""
+    record = program_record(package.archive, package.layout, model)
+    where = record.removeprefix(package.layout.root)
+    try:
+        stored = package.stored[model]
+        return subject_of(stored.program, where, stored.version), []
+    except Pt2Error as error:
+        problem = problem_of(error, where, package.name)
+    if problem.rule in _LOOKED_AT and (program := _decoded(package, record, where)) is not None:
+        version = program.schema_version
+        return subject_of(program, where, f"{version.major}.{version.minor}"), []
+    return None, [problem]
+
+
+def _decoded(package: Package, record: str, where: str) -> schema.ExportedProgram | None:
+    """A program of the current version that was refused for what it says; None where it cannot be decoded."""
+    try:
+        return codec.decode(package.archive.read(record), schema.ExportedProgram, where).value
+    except Pt2Error:
+        return None
+
+
+def _program_problems(package: Package, model: str, subject: Subject, stored: Stored) -> Iterator[Problem]:
+    version = subject.stored_version
+    yield from version_problems(subject)
+    keys = _unknown_keys(package, model, subject)
+    yield from unknown_key_problems((*keys, *stored.unknown), version)
+    for rule in RULES_OF_PROGRAMS:
+        yield from _guarded(rule(subject), subject.record)
+    yield from payload_problems(subject, stored)
+
+
+def _unknown_keys(package: Package, model: str, subject: Subject) -> tuple[str, ...]:
+    try:
+        return tuple(f"{subject.record}: {key}" for key in package.stored[model].unknown)
+    except Pt2Error:
+        return ()
+
+
+def _guarded(problems: Iterable[Problem], where: str) -> Iterator[Problem]:
+    """What a rule finds; what stops it is a problem like others."""
+    try:
+        yield from problems
+    except Pt2Error as error:
+        yield problem_of(error, where)
+
+
+def _without_pasted(problems: Iterable[Problem], findings: list[Problem]) -> Iterator[Problem]:
+    """Leave out what is said of names that a safety finding (X6) says more of."""
+    places = {finding.loc for finding in findings if finding.rule == "X6"}
+    return (problem for problem in problems if problem.rule not in _PASTED or problem.loc not in places)
+
+
+def _not_repeated(problems: list[Problem], before: list[Problem]) -> list[Problem]:
+    """Without what the program's own record already was reported for, under any rule."""
+    known = {(problem.rule, problem.message) for problem in before}
+    return [problem for problem in problems if (problem.rule, problem.message) not in known]
+
+
+def _checksum_problems(package: Package) -> Iterator[Problem]:
+    for record in package.records:
+        try:
+            package.archive.read(record)
+        except Pt2Error as error:
+            yield problem_of(error, package.relative(record), package.name)

@@ -1,0 +1,165 @@
+"""Calls against the sizes that the graph declares, as far as plain numbers decide (rules T8 and T9).
+
+What a call says itself (the size that `full` gets), what it joins (matrix products) and what it broadcasts must agree
+with the value tables. Symbols agree with everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from pt2kit import schema
+from pt2kit.checks.subject import Subject
+from pt2kit.errors import Problem
+from pt2kit.tensors.dtypes import DTYPES
+
+MAX_CREATED_BYTES: Final = 16 << 30
+"""What one call may create out of numbers alone: a causal mask of 131,072 tokens in bools."""
+
+Size = int | None
+Sizes = tuple[Size, ...]
+"""Sizes of a value; None where a symbol decides."""
+Values = Mapping[str, schema.TensorMeta]
+Call = Mapping[str, schema.Argument]
+Rule = Callable[[Call, "Sizes | None", Values], "str | None"]
+"""(arguments by name, declared sizes of the result, the value table) -> what is wrong: "expected …, got …"."""
+
+
+def size_problems(subject: Subject) -> Iterator[Problem]:
+    """Iterate the calls that contradict the declared sizes, or create more than `MAX_CREATED_BYTES` from numbers.
+
+    Raises:
+        LimitError: subgraphs or dicts of arguments nest too deep (G11).
+    """
+    for step in subject.steps():
+        rule = _RULES.get(step.node.target)
+        if rule is None:
+            continue
+        node, values = step.node, step.scope.graph.tensor_values
+        call = {named.name: named.arg for named in node.inputs}
+        result = _sizes(node.outputs[0], values) if node.outputs else None
+        if (wrong := rule(call, result, values)) is not None:
+            yield Problem(step.where, "T8", f"{wrong} ({node.target.removeprefix('torch.ops.')})")
+        elif rule in (_created, _repeated) and (needed := _created_bytes(node, values)) > MAX_CREATED_BYTES:
+            message = f"expected at most {MAX_CREATED_BYTES:,} bytes from one call, got {needed:,}"
+            yield Problem(step.where, "T9", message)
+
+
+def _created_bytes(node: schema.Node, values: Values) -> int:
+    """The bytes that the first result spans, 0 where symbols decide; repeated elements (stride 0) count once."""
+    argument = node.outputs[0].value if node.outputs else None
+    meta = values.get(argument.name) if isinstance(argument, schema.TensorArgument) else None
+    if meta is None:
+        return 0
+    last = 0
+    for size, stride in zip(meta.sizes, meta.strides, strict=False):
+        length, step = size.as_int, stride.as_int
+        if not isinstance(length, int) or not isinstance(step, int) or length <= 0:
+            return 0
+        last += (length - 1) * step
+    row = DTYPES.get(meta.dtype)
+    return (last + 1) * (row.itemsize if row else 1)
+
+
+def _sizes(argument: schema.Argument | None, values: Values) -> Sizes | None:
+    """The declared sizes of a tensor argument; None for anything else."""
+    held = argument.value if argument is not None else None
+    if not isinstance(held, schema.TensorArgument) or held.name not in values:
+        return None
+    return tuple(size.as_int if isinstance(size.as_int, int) else None for size in values[held.name].sizes)
+
+
+def _numbers(argument: schema.Argument | None) -> Sizes | None:
+    """A list of numbers in a call; None for entries that are values."""
+    held = argument.value if argument is not None and argument.type in ("as_ints", "as_sym_ints") else None
+    if not isinstance(held, list):
+        return None
+    found = [item if isinstance(item, int) else item.as_int for item in held]
+    return tuple(item if isinstance(item, int) else None for item in found)
+
+
+def _meet(a: Size, b: Size) -> bool:
+    return a is None or b is None or a == b
+
+
+def _created(call: Call, result: Sizes | None, values: Values) -> str | None:
+    asked = _numbers(call.get("size"))
+    if asked is None or result is None:
+        return None
+    if len(asked) == len(result) and all(map(_meet, asked, result)):
+        return None
+    return f"expected a result of the sizes that are asked for, {_text(asked)}, got {_text(result)} declared"
+
+
+def _repeated(call: Call, result: Sizes | None, values: Values) -> str | None:
+    base, times = _sizes(call.get("self"), values), _numbers(call.get("repeats"))
+    if base is None or times is None or result is None or len(times) < len(base):
+        return None
+    padded = (1,) * (len(times) - len(base)) + base
+    product = tuple(None if a is None or b is None else a * b for a, b in zip(padded, times, strict=True))
+    if len(product) == len(result) and all(map(_meet, product, result)):
+        return None
+    return f"expected a result of the repeated sizes, {_text(product)}, got {_text(result)} declared"
+
+
+def _joined(left: str, right: str, axis: int) -> Rule:
+    """Matrix products: the last dimension of one operand meets dimension `axis`, from the end, of the other."""
+
+    def rule(call: Call, result: Sizes | None, values: Values) -> str | None:
+        a, b = _sizes(call.get(left), values), _sizes(call.get(right), values)
+        if not a or not b or _meet(a[-1], b[max(axis, -len(b))]):
+            return None
+        return f"expected {left} and {right} to meet in one size, got {_text(a)} and {_text(b)}"
+
+    return rule
+
+
+def _pointwise(call: Call, result: Sizes | None, values: Values) -> str | None:
+    a, b = _sizes(call.get("self"), values), _sizes(call.get("other"), values)
+    if a is None or b is None:
+        return None
+    if all(_meet(x, y) or 1 in (x, y) for x, y in zip(reversed(a), reversed(b), strict=False)):
+        return None
+    return f"expected self and other to broadcast, got {_text(a)} and {_text(b)}"
+
+
+def _convolved(call: Call, result: Sizes | None, values: Values) -> str | None:
+    a, b = _sizes(call.get("input"), values), _sizes(call.get("weight"), values)
+    groups = call["groups"].as_int if "groups" in call else 1
+    if a is None or b is None or not isinstance(groups, int) or len(b) < 2 or len(a) not in (len(b), len(b) - 1):
+        return None
+    channels, expected = a[1 - len(b)], b[1]
+    if channels is None or expected is None or channels == expected * groups:
+        return None
+    return f"expected {expected * groups} input channels, got {channels}"
+
+
+def _text(sizes: Sizes) -> str:
+    return f"[{', '.join('?' if size is None else str(size)[:24] for size in sizes)}]"
+
+
+_CREATORS: Final = (
+    *("full.default", "zeros.default", "ones.default", "empty.memory_format", "rand.default", "randn.default"),
+    *("randint.default", "randint.low", "new_full.default", "new_zeros.default", "new_ones.default"),
+    *("new_empty.default", "empty_strided.default", "new_empty_strided.default"),
+)
+_JOINED: Final = {
+    "linear": ("input", "weight", -1),
+    "mm": ("self", "mat2", -2),
+    "bmm": ("self", "mat2", -2),
+    "matmul": ("self", "other", -2),
+    "addmm": ("mat1", "mat2", -2),
+    "baddbmm": ("batch1", "batch2", -2),
+}
+_POINTWISE: Final = ("add", "sub", "mul", "div", "maximum", "minimum", "eq", "ne", "lt", "le", "gt", "ge")
+_RULES: Final[Mapping[str, Rule]] = MappingProxyType(
+    {
+        **{f"torch.ops.aten.{name}": _created for name in _CREATORS},
+        "torch.ops.aten.repeat.default": _repeated,
+        **{f"torch.ops.aten.{name}.default": _joined(*operands) for name, operands in _JOINED.items()},
+        **{f"torch.ops.aten.{name}.default": _convolved for name in ("conv1d", "conv2d", "conv3d")},
+        **{f"torch.ops.aten.{name}.Tensor": _pointwise for name in _POINTWISE},
+    }
+)

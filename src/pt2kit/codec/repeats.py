@@ -1,0 +1,140 @@
+"""JSON text -> objects, reading entries of a long dict that have the same text only once.
+
+A graph of thousands of values has some dozens of different `TensorMeta`. In the dicts of the outer objects the text of
+each entry is found without reading it (`msgspec.Raw`); each text is then read once, and every entry that has it gets
+an object of its own.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import repeat
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin
+
+import msgspec
+from msgspec import Raw, Struct, UnsetType
+from msgspec.structs import astuple, fields
+
+from pt2kit.codec.shape import DictShape, ListShape, StructShape, shape
+
+LEVELS = 3
+"""Levels of objects that can be long: the program, its graph module, its graph."""
+_SCALARS = (str, int, float, NoneType, UnsetType)
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """A struct of the schema with the entries of its long dicts left as text.
+
+    Args:
+        cls: the struct.
+        sketch: a struct with the same fields, where those of `inner` and `entries` have other types.
+        inner: fields that hold a struct with an outline.
+        entries: fields that hold a dict of structs; in a sketch, a dict of `Raw`.
+    """
+
+    cls: type[Struct]
+    sketch: type[Struct]
+    inner: Mapping[str, Outline]
+    entries: Mapping[str, type[Struct]]
+
+
+# A memo of a pure function over classes, which never change.
+@functools.cache
+def outline(cls: Any, levels: int = LEVELS) -> Outline | None:
+    """Find the dicts of a type that can be read by their entries' texts; None where there are none."""
+    found = shape(cls)
+    if not levels or not isinstance(found, StructShape) or found.is_union or found.cls is not cls:
+        return None
+    inner = {name: part for name, kind in found.keys.items() if (part := outline(kind, levels - 1))}
+    entries = {
+        name: kind.inner
+        for name, annotation in found.keys.items()
+        if isinstance(kind := shape(annotation), DictShape) and _can_be_supplied(kind.inner)
+    }
+    if not inner and not entries:
+        return None
+    types = {name: inner[name].sketch for name in inner} | dict.fromkeys(entries, dict[str, Raw])
+    sketch = msgspec.defstruct(
+        cls.__name__,
+        [(info.name, types.get(info.name, found.keys[info.name]), _default(info)) for info in fields(cls)],
+        frozen=True,
+        forbid_unknown_fields=True,
+        gc=False,
+    )
+    return Outline(cls, sketch, inner, entries)
+
+
+def finished(sketch: Struct, outlined: Outline, read: Callable[[list[bytes], type[Struct]], list[Any]]) -> Any:
+    """Turn a decoded sketch into the struct it stands for.
+
+    Args:
+        sketch: an object of `outlined.sketch`.
+        outlined: the outline it was made by.
+        read: decodes texts as objects of one type, one each, in their order; what it raises comes through.
+
+    Returns:
+        the struct; it shares the sketch's other values. No two of its entries share a list.
+    """
+    values = {name: getattr(sketch, name) for name in sketch.__struct_fields__}
+    for name, part in outlined.inner.items():
+        values[name] = finished(values[name], part, read)
+    for name, kind in outlined.entries.items():
+        values[name] = _entries(values[name], kind, read)
+    return outlined.cls(**values)
+
+
+def _entries(
+    raws: Mapping[str, Raw], kind: type[Struct], read: Callable[[list[bytes], type[Struct]], list[Any]]
+) -> dict[str, Any]:
+    numbers: dict[bytes, int] = {}
+    order = [numbers.setdefault(bytes(raw), len(numbers)) for raw in raws.values()]
+    texts = list(numbers)
+    if 2 * len(texts) > len(order):
+        return dict(zip(raws, read([texts[number] for number in order], kind) if texts else [], strict=True))
+    supplies = [_supply(value) for value in read(texts, kind)]
+    return dict(zip(raws, map(next, map(supplies.__getitem__, order)), strict=True))
+
+
+def _supply(value: Any) -> Iterator[Any]:
+    """Endlessly many objects that equal a struct, each with lists of its own. All in C: there are thousands."""
+    held = astuple(value)
+    if not any(isinstance(one, list) for one in held):
+        return repeat(value)
+    return map(type(value), *(map(list.copy, repeat(one)) if isinstance(one, list) else repeat(one) for one in held))
+
+
+def _default(info: Any) -> Any:
+    if info.default_factory is not msgspec.NODEFAULT:
+        return msgspec.field(default_factory=info.default_factory)
+    return msgspec.field() if info.default is msgspec.NODEFAULT else msgspec.field(default=info.default)
+
+
+def _can_be_supplied(kind: Any) -> bool:
+    """Whether a type is a struct that nothing but lists of its own can change."""
+    found = shape(kind)
+    if not isinstance(found, StructShape) or found.cls is not kind:
+        return False
+    return all(_never_changes(_entry(annotation), ()) for annotation in found.keys.values())
+
+
+def _entry(annotation: Any) -> Any:
+    """The type of a list's entries; any other type as it is."""
+    return get_args(annotation)[0] if get_origin(annotation) is list else annotation
+
+
+def _never_changes(annotation: Any, above: tuple[type, ...]) -> bool:
+    """Whether a type's values hold no list or dict at any depth."""
+    match shape(annotation):
+        case StructShape(cls, keys, _) if annotation is cls and cls not in above:
+            return all(_never_changes(inner, (*above, cls)) for inner in keys.values())
+        case ListShape() | DictShape():
+            return False
+    if get_origin(annotation) is Literal:
+        return True
+    if arms := get_args(annotation):
+        return all(_never_changes(arm, above) for arm in arms)
+    return isinstance(annotation, type) and issubclass(annotation, _SCALARS)

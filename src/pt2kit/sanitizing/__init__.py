@@ -1,0 +1,26 @@
+"""A package -> a file that means the same and carries no pickle and no code; stock torch loads it.
+
+    options.py    what a caller may give up, by name
+    plan.py       a package -> all records of the new file, or everything that stands in the way
+    samples.py    sample inputs -> raw records and an index of them
+    payloads.py   weights and constants -> raw records and their configs
+    programs.py   a program -> what of it is code; less metadata, no machine paths
+    records.py    the records of an archive -> what each is, and which of them nothing needs
+    texts.py      an extra file -> whether it is text
+    writing.py    a plan -> a file, compared with the package before it takes its place
+    proof.py      two packages -> their digests, and proof that they mean the same
+
+Rules, beside the X rules of `checks` (`docs/sanitize.md` has all):
+    Z1  every record belongs to something
+    Z2  extra files are text
+    Z3  every key is one that this build knows
+    Z4  weights and constants can be raw records
+    Z5  no path of a machine is left where it was asked to be scrubbed
+    Z6  a program stands alone, without a container that gives it more
+"""
+
+from pt2kit.sanitizing.options import DROPS, STRIPS, Options
+from pt2kit.sanitizing.plan import Plan, make_plan
+from pt2kit.sanitizing.writing import Sanitized, carry_out, sanitize
+
+__all__ = ["DROPS", "STRIPS", "Options", "Plan", "Sanitized", "carry_out", "make_plan", "sanitize"]

@@ -1,0 +1,70 @@
+"""What a caller wants left out -> options, each of them known by name."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from pt2kit.archive import names
+from pt2kit.errors import UnsupportedError
+from pt2kit.traces import PROVENANCE_KEYS, STACK_TRACE_KEYS
+
+DROPS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "compiled": "compiled code",
+        "sample-inputs": "the inputs that programs were exported with",
+        "extra": "all extra files",
+        "unused": "records that nothing refers to",
+    }
+)
+"""What may be dropped, and what that is; besides, the name of one extra file's record ("extra/note.txt")."""
+
+STRIPS: Final[Mapping[str, frozenset[str] | None]] = MappingProxyType(
+    {"traces": STACK_TRACE_KEYS, "provenance": PROVENANCE_KEYS, "metadata": None}
+)
+"""What may be stripped -> the keys of node metadata that go; None for all, and the graph module's own with them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the new file goes without.
+
+    Args:
+        drop: names of `DROPS`, and records of extra files.
+        strip: names of `STRIPS`.
+        scrub_paths: whether absolute paths in metadata lose what is particular to a machine.
+    """
+
+    drop: frozenset[str] = frozenset()
+    strip: frozenset[str] = frozenset()
+    scrub_paths: bool = False
+
+    @property
+    def stripped_keys(self) -> frozenset[str] | None:
+        """The keys of node metadata that go; None for all."""
+        keys = [STRIPS[name] for name in self.strip]
+        return None if None in keys else frozenset().union(*(found for found in keys if found is not None))
+
+    def drops_extra(self, record: str) -> bool:
+        """Whether an extra file goes, by its record's name below the root folder."""
+        return "extra" in self.drop or record in self.drop
+
+
+def make_options(drop: Collection[str] = (), strip: Collection[str] = (), scrub_paths: bool = False) -> Options:
+    """Check what a caller names.
+
+    Raises:
+        UnsupportedError: a name that is none of those that may be dropped or stripped.
+    """
+    for name in drop:
+        if name not in DROPS and names.extra_name(name) is None:
+            raise UnsupportedError(
+                f"drop: expected one of {', '.join(DROPS)}, or the record of an extra file such as 'extra/note.txt', "
+                f"got {name[:80]!r}"
+            )
+    for name in strip:
+        if name not in STRIPS:
+            raise UnsupportedError(f"strip: expected one of {', '.join(STRIPS)}, got {name[:80]!r}")
+    return Options(frozenset(drop), frozenset(strip), scrub_paths)

@@ -1,0 +1,225 @@
+"""A package and options -> all records of the new file; or everything that stands in the way, as problems."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Final
+
+from pt2kit import codec
+from pt2kit.archive import names
+from pt2kit.archive.layout import FORMAT, VERSION
+from pt2kit.archive.pickle_values import PickledStorage
+from pt2kit.archive.record_name import show_name
+from pt2kit.archive.writer import DEFAULT_ROOT
+from pt2kit.errors import Problem, Pt2Error, UnsupportedError
+from pt2kit.package import Package, StoredProgram
+from pt2kit.package.moved_names import index_record, is_storage_record, storage_record
+from pt2kit.sanitizing.options import Options
+from pt2kit.sanitizing.payloads import PayloadPlan, RawRecord
+from pt2kit.sanitizing.programs import find_code, find_container, find_unknown, rewrite_metadata
+from pt2kit.sanitizing.records import parts_of, sort_records
+from pt2kit.sanitizing.samples import Samples, read_samples
+from pt2kit.tensors.output import AnyView
+
+_DATA_VERSION: Final = b"6\n"
+"""Of torch's zip conventions; what it writes for every `.pt2`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record of the new file.
+
+    Args:
+        name: below the root folder.
+        read: gives its content.
+        deflate: whether it is JSON of the format.
+    """
+
+    name: str
+    read: Callable[[], Any]
+    deflate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What sanitizing a package would write.
+
+    Args:
+        records: of the new file, in order; of no use where there are problems.
+        root: its root folder.
+        problems: what stands in the way.
+        kept: safety findings about plain data that stock torch needs.
+        samples: model -> its sample inputs, of those that have some.
+        views: model -> kind of payload -> name -> tensor, as they are written.
+        unpickled: tensors that were pickles.
+        dropped: what is left out, by name.
+        raised: what changed when programs of older versions became current ones ("model: …").
+        changes_metadata: whether metadata is stripped or scrubbed.
+    """
+
+    records: tuple[Record, ...]
+    root: str
+    problems: tuple[Problem, ...]
+    kept: tuple[Problem, ...]
+    samples: Mapping[str, Samples]
+    views: Mapping[str, Mapping[str, Mapping[str, AnyView]]]
+    unpickled: tuple[str, ...]
+    dropped: tuple[str, ...]
+    raised: tuple[str, ...]
+    changes_metadata: bool
+
+
+def make_plan(package: Package, options: Options) -> Plan:
+    """Look through a package for everything that sanitizing has to move, to leave out or to refuse. Reads no tensor.
+
+    Raises:
+        UnsupportedError: there is no program in it; an extra file to be dropped that is not there.
+        Pt2Error: a program or a list of payloads cannot be read.
+    """
+    return _Planner(package, options).plan()
+
+
+class _Planner:
+    """Collects the records of the new file program by program."""
+
+    def __init__(self, package: Package, options: Options) -> None:
+        self._package = package
+        self._options = options
+        self._payloads = PayloadPlan()
+        self._samples: dict[str, Samples] = {}
+        self._problems: list[Problem] = []
+        self._dropped: list[str] = []
+        self._used: set[str] = set()
+        self._storages = 0
+
+    def plan(self) -> Plan:
+        """Raises: as `make_plan`."""
+        package = self._package
+        self._check_asked()
+        models = [record for model in package.layout.models for record in self._model(model)]
+        refused, kept = find_code(package)
+        others = sort_records(package, self._used | self._payloads.used, self._options)
+        payloads = [_raw(row) for row in self._payloads.records]
+        extra = [Record(names.extra(name), _reader(package, record)) for name, record in others.extra.items()]
+        return Plan(
+            records=(*payloads, *models, *extra, *_header()),
+            root=package.layout.root.rstrip("/") or DEFAULT_ROOT,
+            problems=(*self._problems, *self._payloads.problems, *refused, *others.problems),
+            kept=tuple(kept),
+            samples=MappingProxyType(self._samples),
+            views=MappingProxyType(self._payloads.views),
+            unpickled=tuple(self._payloads.unpickled),
+            dropped=(*self._dropped, *others.dropped),
+            raised=tuple(
+                f"{model}: {text}" for model in package.layout.models for text in _raised(package.stored[model])
+            ),
+            changes_metadata=bool(self._options.strip) or self._options.scrub_paths,
+        )
+
+    def _check_asked(self) -> None:
+        package = self._package
+        if not package.layout.models:
+            raise UnsupportedError(f"{package.name}: expected a program, got an archive without one")
+        for record in sorted(self._options.drop):
+            name = names.extra_name(record)
+            if name is not None and name not in package.extra_files:
+                there = ", ".join(map(names.extra, list(package.extra_files)[:5])) or "none"
+                raise UnsupportedError(f"drop: expected an extra file of {package.name} ({there[:300]}), got {record}")
+
+    def _model(self, model: str) -> Iterator[Record]:
+        package, options = self._package, self._options
+        self._payloads.add(package, model)
+        place = parts_of(package, model)
+        records = {place.program, place.weights, place.constants, place.sample_inputs}
+        self._used |= {record for record in records if record is not None}
+        stored = package.stored[model]
+        self._problems += find_unknown(package, model)
+        self._problems += find_container(stored, model)
+        program, paths = rewrite_metadata(stored.program, package.relative(place.program), options)
+        self._problems += paths
+        configs = self._payloads.configs[model]
+        for name, config in (
+            (names.weights_config(model), configs["weights"]),
+            (names.constants_config(model), configs["constants"]),
+        ):
+            yield _text(name, codec.encode(config))
+        # What is not changed goes over as it is: raised to a newer minor, an older torch might not read it.
+        if program is stored.program and _is_typed(package, stored):
+            yield Record(names.model_json(model), _reader(package, place.program), deflate=True)
+        else:
+            yield _text(names.model_json(model), codec.encode(program))
+        yield Record(names.sample_inputs(model), lambda: b"")
+        yield from self._sample_inputs(model, place.sample_inputs)
+
+    def _sample_inputs(self, model: str, record: str | None) -> Iterator[Record]:
+        package, drop = self._package, "sample-inputs" in self._options.drop
+        try:
+            samples = read_samples(package, model, record)
+        except Pt2Error as error:
+            samples = None
+            # Which of the raw records are those of an index that cannot be read, nobody can say.
+            self._used |= {name for name in package.records if is_storage_record(package.relative(name))}
+            if drop:
+                self._dropped.append(f"sample inputs of {model}")
+            else:
+                self._problems.append(_unmoved(model, error))
+        if samples is None:
+            return
+        self._used |= {package.layout.record(name) for name in samples.records}
+        if drop:
+            self._dropped.append(f"sample inputs of {model}")
+            return
+        self._samples[model] = samples
+        first = self._storages
+        self._storages += len(samples.storages)
+        for number, storage in enumerate(samples.storages):
+            yield _storage(storage_record(first + number), storage)
+        yield _text(index_record(model), samples.index(first))
+
+
+def _unmoved(model: str, error: Pt2Error) -> Problem:
+    message = f"expected sample inputs that are plain data; drop 'sample-inputs' to leave them out ({error})"
+    return Problem(names.sample_inputs(model), "X1", message, "safety")
+
+
+def _is_typed(package: Package, stored: StoredProgram) -> bool:
+    """Whether a program has a record of its own, in today's shape."""
+    return package.layout.kind == "archive" and stored.model is None and not stored.is_raised
+
+
+def _raised(stored: StoredProgram) -> Iterator[str]:
+    """What changed when a program became a current one, and what was around it."""
+    yield from map(str, stored.notes)
+    if stored.model is not None:
+        yield f"a method of the container {show_name(stored.model.name[:100])} became a program of its own"
+
+
+def _raw(row: RawRecord) -> Record:
+    # Not kept: it is read once, and what was fetched or inflated would stay in memory.
+    return Record(row.name, lambda: row.storage.read(keep=False)[: row.nbytes])
+
+
+def _storage(name: str, storage: PickledStorage) -> Record:
+    return Record(name, lambda: storage.data)
+
+
+def _text(name: str, data: bytes) -> Record:
+    return Record(name, lambda: data, deflate=True)
+
+
+def _reader(package: Package, record: str) -> Callable[[], Any]:
+    return lambda: package.archive.read(record)
+
+
+def _header() -> tuple[Record, ...]:
+    """The records by which readers know the archive."""
+    content = (
+        (names.ARCHIVE_FORMAT, FORMAT),
+        (names.ARCHIVE_VERSION, VERSION),
+        (names.BYTEORDER, b"little"),
+        (names.DATA_VERSION, _DATA_VERSION),
+    )
+    return tuple(Record(name, partial(bytes, data)) for name, data in content)

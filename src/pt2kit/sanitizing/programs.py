@@ -1,0 +1,231 @@
+"""A program -> what in it is more than data; and the same program with less metadata, or without machine paths."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from pt2kit import codec, symbols, treespec
+from pt2kit.archive import names
+from pt2kit.archive.parts import program_record
+from pt2kit.archive.pickle_plain import FACTORIES
+from pt2kit.archive.record_name import show_name
+from pt2kit.checks import safety_findings
+from pt2kit.codec.text import Path
+from pt2kit.errors import Problem, Pt2Error
+from pt2kit.graph import graphs
+from pt2kit.migrate.rewrite import rewrite
+from pt2kit.package import Package, StoredProgram
+from pt2kit.sanitizing.options import Options
+from pt2kit.schema import CURRENT, ExportedProgram, Graph, SymExpr
+from pt2kit.traces import hide_paths, strip_metadata
+from pt2kit.treespec.kinds import DEFAULTDICT, defaultdict_parts
+
+HANDLED: Final = frozenset(("X1", "X2", "X3", "X8"))
+"""Findings about payloads and records: they are moved, or refused where that is found out."""
+COMPUTED: Final = frozenset(("X11",))
+"""Findings about what a program computes, not about what loading it runs."""
+
+_SHOWN_KEYS: Final = 3
+_MAX_PATHS: Final = 20
+
+
+def find_code(package: Package) -> tuple[list[Problem], list[Problem]]:
+    """Divide the safety findings of a package's programs.
+
+    Returns:
+        those that keep it from being sanitized, and those about plain data that stock torch needs: guards that are
+        conditions (X4), defaultdicts of Python's own containers and numbers (X9).
+
+    Raises:
+        Pt2Error: a program cannot be read.
+    """
+    harmless: dict[tuple[str, str], bool] = {}
+    for model in package.layout.models:
+        for place, fine in _places(package, model):
+            # Programs of one record have the same places: all of them must be harmless there.
+            harmless[place] = fine and harmless.get(place, True)
+    refused: list[Problem] = []
+    kept: list[Problem] = []
+    for finding in safety_findings(package):
+        if finding.rule not in HANDLED:
+            fine = finding.rule in COMPUTED or harmless.get((finding.rule, finding.loc), False)
+            (kept if fine else refused).append(finding)
+    odd = [problem for model in package.layout.models for problem in _odd_expressions(package, model)]
+    # The findings are only about expressions that would do something; these are about all that are none.
+    return [*(one for one in refused if one.rule != "X5" or not odd), *odd], kept
+
+
+def _odd_expressions(package: Package, model: str) -> Iterator[Problem]:
+    """Texts that are not what stands where they stand: torch would evaluate them all the same."""
+    program = package.programs[model]
+    record = package.relative(_record(package, model))
+    for text in program.range_constraints:
+        if (problem := _odd(text, symbols.parse)) is not None:
+            yield Problem(f"{record}: $.range_constraints", "X5", problem, "safety")
+    seen: set[tuple[str, Callable[[str], Any]]] = set()
+    for scope in graphs(program):
+        for parse, value in _expressions(scope.graph):
+            if isinstance(value, SymExpr) and (value.expr_str, parse) not in seen:
+                seen.add((value.expr_str, parse))
+                if (problem := _odd(value.expr_str, parse)) is not None:
+                    yield Problem(f"{record}: {scope.where}", "X5", problem, "safety")
+
+
+def _expressions(graph: Graph) -> Iterator[tuple[Callable[[str], Any], Any]]:
+    """The symbolic values of a graph, each with what reads an expression in its place."""
+    for meta in graph.tensor_values.values():
+        yield from ((symbols.parse_size, size.value) for size in (*meta.sizes, *meta.strides, meta.storage_offset))
+    yield from ((symbols.parse_size, value.value) for value in graph.sym_int_values.values())
+    yield from ((symbols.parse_number, value.value) for value in graph.sym_float_values.values())
+    yield from ((symbols.parse_truth, value.value) for value in graph.sym_bool_values.values())
+
+
+def _odd(text: str, parse: Callable[[str], Any]) -> str | None:
+    try:
+        parse(text)
+    except Pt2Error as error:
+        return f"torch evaluates the expression {show_name(text[:100])}: {error}"
+    return None
+
+
+def _places(package: Package, model: str) -> Iterator[tuple[tuple[str, str], bool]]:
+    """Rule and place of the findings that there may be about plain data, and whether it is plain."""
+    module = package.programs[model].graph_module
+    plain = all(_is_condition(text) for text in package.programs[model].guards_code)
+    for where in dict.fromkeys((names.model_json(model), package.relative(_record(package, model)))):
+        yield ("X4", f"{where}: $.guards_code"), plain
+        for number, entry in enumerate(module.module_call_graph):
+            specs = (entry.signature.in_spec, entry.signature.out_spec) if entry.signature else ()
+            yield ("X9", f"{where}: $.graph_module.module_call_graph[{number}]"), all(map(_is_plain_spec, specs))
+
+
+def _record(package: Package, model: str) -> str:
+    return program_record(package.archive, package.layout, model)
+
+
+def _is_condition(text: str) -> bool:
+    try:
+        symbols.parse_guard(text)
+    except Pt2Error:
+        return False
+    return True
+
+
+def _is_plain_spec(text: str) -> bool:
+    """Whether no context of a spec has torch import more than one of Python's own containers or numbers."""
+    try:
+        for node in treespec.walk(treespec.parse(text)):
+            if node.type == DEFAULTDICT:
+                factory, keys = defaultdict_parts(node)
+                if factory not in FACTORIES or _names_a_class(json.dumps(keys)):
+                    return False
+            elif _names_a_class(node.context or ""):
+                return False
+    except Pt2Error:
+        return False
+    return True
+
+
+def _names_a_class(context: str) -> bool:
+    return any(word in context for word in ("__enum__", "fqn", "default_factory_module"))
+
+
+def find_unknown(package: Package, model: str) -> Iterator[Problem]:
+    """The keys that this build does not know: nobody can say whether they are data.
+
+    Raises:
+        Pt2Error: a record cannot be read.
+    """
+    found = package.unknown(model)
+    if found:
+        shown = ", ".join(found[:_SHOWN_KEYS]) + (", …" if len(found) > _SHOWN_KEYS else "")
+        message = f"expected keys that this build knows, got {len(found):,} others ({shown[:500]}); upgrade pt2kit"
+        yield Problem(package.relative(_record(package, model)), "Z3", message, "safety")
+
+
+def find_container(stored: StoredProgram, model: str) -> Iterator[Problem]:
+    """What a program's container has that a program alone cannot have: it would be lost."""
+    if stored.model is None:
+        return
+    for what, found in (("delegates", stored.model.delegates), ("a map of devices", stored.model.devices)):
+        if found:
+            shown = ", ".join(map(show_name, list(found)[:_SHOWN_KEYS]))
+            message = f"expected a program that stands alone, got a method of a model with {what} ({shown})"
+            yield Problem(model, "Z6", message, "safety")
+
+
+def rewrite_metadata(program: ExportedProgram, where: str, options: Options) -> tuple[ExportedProgram, list[Problem]]:
+    """Take out of a program's metadata what the options name.
+
+    Args:
+        program: of the current version; not changed.
+        where: its record, for problems.
+        options: what goes.
+
+    Returns:
+        the program, the same object where nothing changed, and the places where paths are part of what it means.
+    """
+    if not options.strip and not options.scrub_paths:
+        return program, []
+    old = codec.to_tree(program)
+    tree = rewrite(old, CURRENT.number, {"Node": _NodeVisitor(options), "GraphModule": _ModuleVisitor(options)})
+    problems = list(_paths_left(tree, where)) if options.scrub_paths else []
+    if tree is old:
+        return program, problems
+    return codec.convert(tree, ExportedProgram, where).value, problems
+
+
+class _NodeVisitor:
+    """Gives a node with less metadata."""
+
+    def __init__(self, options: Options) -> None:
+        self._keys = options.stripped_keys
+        self._scrub = options.scrub_paths
+        self._hidden: dict[str, str] = {}
+
+    def __call__(self, node: Any, _: Path) -> Any:
+        old = node["metadata"]
+        new = {} if self._keys is None else strip_metadata(old, self._keys)
+        if self._scrub:
+            new = {key: self._hide(text) for key, text in new.items()}
+        return node if new == old else {**node, "metadata": new}
+
+    def _hide(self, text: str) -> str:
+        # Thousands of nodes have the same few hundred texts.
+        if text not in self._hidden:
+            self._hidden[text] = hide_paths(text)
+        return self._hidden[text]
+
+
+class _ModuleVisitor:
+    """Gives a graph module with less metadata of its own."""
+
+    def __init__(self, options: Options) -> None:
+        self._strip = bool(options.strip) and options.stripped_keys is None
+        self._scrub = options.scrub_paths
+
+    def __call__(self, module: Any, _: Path) -> Any:
+        old = module["metadata"]
+        new = {} if self._strip else old
+        if self._scrub:
+            new = {key: hide_paths(text) for key, text in new.items()}
+        return module if new == old else {**module, "metadata": new}
+
+
+def _paths_left(tree: Any, where: str) -> Iterator[Problem]:
+    """The texts of a program in which a path still stands."""
+    count = 0
+    stack: list[tuple[Any, Path]] = [(tree, ())]
+    while stack and count < _MAX_PATHS:
+        value, path = stack.pop()
+        if isinstance(value, dict):
+            stack += [(key, (*path, "a key")) for key in value if "/" in key or "\\" in key]
+            stack += [(item, (*path, key)) for key, item in value.items()]
+        elif isinstance(value, list):
+            stack += [(item, (*path, number)) for number, item in enumerate(value)]
+        elif isinstance(value, str) and hide_paths(value) != value:
+            count += 1
+            message = f"expected no path of a machine, got {show_name(value[:100])}, which is part of what it means"
+            yield Problem(f"{where}: {codec.path_text(path)}", "Z5", message, "safety")

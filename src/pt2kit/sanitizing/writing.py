@@ -1,0 +1,149 @@
+"""A plan -> a file that takes its place when it is proven to mean the same."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Collection, Mapping
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
+from typing import IO, Any
+
+from pt2kit.archive.writer import ArchiveWriter
+from pt2kit.errors import Problem, UnsupportedError
+from pt2kit.package import FileLike, Package, open_package
+from pt2kit.sanitizing.options import make_options
+from pt2kit.sanitizing.plan import Plan, make_plan
+from pt2kit.sanitizing.proof import digests_of, prove
+from pt2kit.tensors.output import Progress, beside, no_progress
+
+_SHOWN = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Sanitized:
+    """What became of a package.
+
+    Args:
+        digests: model -> part -> digest of what was written; but for "metadata" where that was to change, they are
+            those of the package.
+        metadata_before: model -> digest of its metadata before.
+        moved: the models whose sample inputs are no pickle any more.
+        unpickled: tensors that were pickles and are raw records now.
+        dropped: what was left out, by name.
+        raised: what changed when programs of older versions became current ones.
+        kept: safety findings about plain data that stock torch needs.
+    """
+
+    digests: Mapping[str, Mapping[str, str]]
+    metadata_before: Mapping[str, str]
+    moved: tuple[str, ...]
+    unpickled: tuple[str, ...]
+    dropped: tuple[str, ...]
+    raised: tuple[str, ...]
+    kept: tuple[Problem, ...]
+
+    def to_tree(self) -> dict[str, Any]:
+        """The same as JSON has it."""
+        return {
+            "models": {
+                model: {"digests": dict(found), "metadata_before": self.metadata_before[model]}
+                for model, found in self.digests.items()
+            },
+            "moved": list(self.moved),
+            "unpickled": list(self.unpickled),
+            "dropped": list(self.dropped),
+            "raised": list(self.raised),
+            "kept": [asdict(problem) for problem in self.kept],
+        }
+
+
+def sanitize(
+    src: Package | FileLike,
+    dst: str | os.PathLike[str] | IO[bytes],
+    *,
+    drop: Collection[str] = (),
+    strip: Collection[str] = (),
+    scrub_paths: bool = False,
+    progress: Progress = no_progress,
+) -> Sanitized:
+    """Write a package as a file that means the same and carries no pickle and no code; stock torch loads it.
+
+    Sample inputs become raw records with an index; `Package.sample_inputs` and `pt2kit.load` give them as before. The
+    new file has today's layout, whatever the package had. It is compared with the package before it takes its place.
+
+    Args:
+        src: an open package, or a file, which is opened and closed.
+        dst: a path, replaced whole or not at all, or a binary file object. It may be the package's own file.
+        drop: what may be left out: "compiled", "sample-inputs", "extra", "unused", or the record of one extra file,
+            such as "extra/note.txt". Nothing else is.
+        strip: metadata to leave out: "traces", "provenance" (traces and where nodes come from), or "metadata" (all).
+        scrub_paths: leave of absolute paths in metadata only what is the same on every machine.
+        progress: told the bytes of tensors done and in all, once for each time they are read.
+
+    Raises:
+        UnsupportedError: what cannot be expressed as data, all of it by name; an unknown name in `drop` or `strip`.
+        OSError: a file cannot be read or written.
+        Pt2Error: the package cannot be read.
+
+    Cost: every tensor is read three times: digested, written, digested again.
+    """
+    options = make_options(drop, strip, scrub_paths)
+    with nullcontext(src) if isinstance(src, Package) else open_package(src) as package:
+        plan = make_plan(package, options)
+        if plan.problems:
+            raise refusal(package, plan)
+        return carry_out(package, plan, dst, progress=progress)
+
+
+def refusal(package: Package, plan: Plan) -> UnsupportedError:
+    """The error that lists what stands in the way."""
+    shown = "".join(f"\n  {problem}" for problem in plan.problems[:_SHOWN])
+    more = f"\n  … and {len(plan.problems) - _SHOWN:,} more" if len(plan.problems) > _SHOWN else ""
+    return UnsupportedError(
+        f"{package.name}: expected data alone, got {len(plan.problems):,} other things:{shown}{more}"
+    )
+
+
+def carry_out(
+    package: Package, plan: Plan, dst: str | os.PathLike[str] | IO[bytes], *, progress: Progress = no_progress
+) -> Sanitized:
+    """Write what a plan without problems says, and prove it.
+
+    Raises:
+        UnsupportedError: the new file would mean something else; nothing was written.
+        OSError, Pt2Error: as `sanitize`.
+    """
+    before = {
+        model: digests_of(package, model, plan.views[model], bool(plan.unpickled), progress)
+        for model in package.layout.models
+    }
+    if isinstance(dst, str | os.PathLike):
+        with beside(dst) as temporary:
+            after = _write_and_prove(temporary, plan, before, progress)
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            temporary = os.path.join(folder, "sanitized.pt2")
+            after = _write_and_prove(temporary, plan, before, progress)
+            with open(temporary, "rb") as written:
+                shutil.copyfileobj(written, dst)
+    return Sanitized(
+        digests=after,
+        metadata_before={model: found["metadata"] for model, found in before.items()},
+        moved=tuple(plan.samples),
+        unpickled=plan.unpickled,
+        dropped=plan.dropped,
+        raised=plan.raised,
+        kept=plan.kept,
+    )
+
+
+def _write_and_prove(
+    path: str, plan: Plan, before: Mapping[str, Mapping[str, str]], progress: Progress
+) -> dict[str, dict[str, str]]:
+    with ArchiveWriter(path, root=plan.root) as writer:
+        for record in plan.records:
+            writer.write(record.name, record.read(), deflate=record.deflate)
+    with open_package(path) as result:
+        return prove(result, plan, before, progress)

@@ -1,0 +1,39 @@
+"""`Line`, what the text of a comparison is made of, and how much of it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from pt2kit.diffs import Change
+from pt2kit.text.names import dotted
+
+ALIKE: Final = 3
+"""Changes of one kind that are shown; the rest of them is counted."""
+
+SHOWN: Final = 100
+"""Changes of one section that are shown."""
+
+NAMED: Final = 5
+"""Names in a list of what was left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a section.
+
+    Args:
+        mark: "+", "-", "~", "@" for where a piece of a graph begins, or "" for what stands around and for details.
+        text: what to print; printable.
+    """
+
+    mark: str
+    text: str
+
+
+def left_out(changes: Sequence[Change]) -> Line:
+    """How many changes of one kind are not shown, and the names of the first of them."""
+    names = ", ".join(dotted(change.name) for change in changes[:NAMED])
+    more = ", …" * (len(changes) > NAMED)
+    return Line("", f"… {len(changes):,} more {changes[0].kind} like these: {names}{more}")

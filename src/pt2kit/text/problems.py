@@ -1,0 +1,100 @@
+"""Problems -> lines to read, and a summary as data.
+
+Lines are grouped by how much they weigh, then by rule: the rule once, each problem under it, and what to do.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
+
+from pt2kit.checks import FAMILIES, RULES, severity
+from pt2kit.errors import Problem
+from pt2kit.text.names import printable
+
+MAX_LISTED: Final = 10
+"""Problems of one rule that are printed unless all are asked for."""
+MAX_CHARACTERS: Final = 400
+
+GROUPS: Final[Mapping[str, str]] = MappingProxyType(
+    {"error": "errors", "safety": "what torch would run on loading this", "warning": "warnings", "note": "notes"}
+)
+"""Groups of problems and their headings, in the order of printing. X rules are about safety unless they are notes."""
+
+_ORDER: Final = {letter: number for number, letter in enumerate(FAMILIES)}
+
+
+def problem_lines(file: str, problems: Sequence[Problem], *, full: bool = False) -> Iterator[str]:
+    """What `pt2 check` prints.
+
+    Args:
+        file: its name.
+        problems: as `check` gives them.
+        full: list every problem, not only the first few of each rule.
+    """
+    yield f"{printable(file)}: {verdict(problems)}"
+    for kind, heading in GROUPS.items():
+        found = [problem for problem in problems if _group(problem) == kind]
+        if found:
+            yield ""
+            yield heading
+            yield from _by_rule(found, None if full else MAX_LISTED)
+
+
+def verdict(problems: Iterable[Problem]) -> str:
+    """One line about all problems: "2 errors, 1 warning, 3 notes", "sound, 1 note", "sound"."""
+    counts = Counter(severity(problem) for problem in problems)
+    words = [
+        f"{counts[key]:,} {key}{'' if counts[key] == 1 else 's'}" for key in ("error", "warning", "note") if counts[key]
+    ]
+    return ", ".join(words if counts["error"] or counts["warning"] else ["sound", *words])
+
+
+def problems_tree(file: str, problems: Sequence[Problem]) -> dict[str, Any]:
+    """What `pt2 check --json` prints: counts, and each problem with its rule's text and hint."""
+    counts = Counter(severity(problem) for problem in problems)
+    return {
+        "file": file,
+        "errors": counts["error"],
+        "warnings": counts["warning"],
+        "notes": counts["note"],
+        "problems": [
+            {
+                "rule": problem.rule,
+                "kind": problem.kind,
+                "severity": severity(problem),
+                "loc": problem.loc,
+                "message": problem.message,
+                "text": RULES[problem.rule].text if problem.rule in RULES else "",
+                "hint": RULES[problem.rule].hint if problem.rule in RULES else "",
+            }
+            for problem in problems
+        ],
+    }
+
+
+def _group(problem: Problem) -> str:
+    return "safety" if problem.rule.startswith("X") and problem.kind != "note" else problem.kind
+
+
+def rule_order(rule: str) -> tuple[int, int]:
+    """The place of a rule id among all: its family, then its number."""
+    number = rule[1:]
+    return _ORDER.get(rule[:1], len(_ORDER)), int(number) if number.isdecimal() else 0
+
+
+def _by_rule(problems: Sequence[Problem], limit: int | None) -> Iterator[str]:
+    groups: dict[str, list[Problem]] = {}
+    for problem in problems:
+        groups.setdefault(problem.rule, []).append(problem)
+    for rule in sorted(groups, key=rule_order):
+        found, known = groups[rule], RULES.get(rule)
+        yield f"  {rule:<4}{known.text if known else ''}".rstrip()
+        for problem in found[:limit]:
+            yield f"      {printable(problem.loc, MAX_CHARACTERS)}: {printable(problem.message, MAX_CHARACTERS)}"
+        if limit is not None and len(found) > limit:
+            yield f"      … {len(found) - limit:,} more: pt2 check --full"
+        if known and any(problem.kind != "note" for problem in found):
+            yield f"      -> {known.hint}"

@@ -1,0 +1,77 @@
+"""Problems -> SARIF 2.1.0, the format in which code hosts and editors take findings of static checks.
+
+Only rules that were broken are listed. A place inside the file is a logical location; the file itself is the artifact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import PurePath
+from typing import Any, Final
+from urllib.parse import quote
+
+from pt2kit.checks import FAMILIES, RULES, severity
+from pt2kit.errors import Problem
+from pt2kit.text.names import printable
+from pt2kit.text.problems import rule_order
+
+SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
+MAX_CHARACTERS: Final = 2000
+
+
+def sarif_tree(file: str, problems: Sequence[Problem], version: str) -> dict[str, Any]:
+    """The findings of one file as a SARIF log.
+
+    Args:
+        file: its path or URL, as the caller gave it.
+        problems: as `check` gives them.
+        version: of pt2kit.
+    """
+    rules = sorted({problem.rule for problem in problems}, key=rule_order)
+    places = {rule: number for number, rule in enumerate(rules)}
+    driver = {
+        "name": "pt2kit",
+        "version": version,
+        "semanticVersion": version,
+        "rules": [_rule(rule) for rule in rules],
+    }
+    run = {
+        "tool": {"driver": driver},
+        "artifacts": [{"location": {"uri": _uri(file)}}],
+        "results": [_result(problem, places[problem.rule], file) for problem in problems],
+        "columnKind": "unicodeCodePoints",
+    }
+    return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _rule(rule: str) -> dict[str, Any]:
+    known = RULES[rule]
+    return {
+        "id": rule,
+        "shortDescription": {"text": known.text},
+        "help": {"text": known.hint},
+        "defaultConfiguration": {"level": known.severity},
+        "properties": {"tags": [FAMILIES[rule[0]], *(["security"] if rule.startswith("X") else [])]},
+    }
+
+
+def _result(problem: Problem, index: int, file: str) -> dict[str, Any]:
+    place = {
+        "physicalLocation": {"artifactLocation": {"uri": _uri(file), "index": 0}},
+        "logicalLocations": [{"fullyQualifiedName": printable(problem.loc, MAX_CHARACTERS), "kind": "member"}],
+    }
+    return {
+        "ruleId": problem.rule,
+        "ruleIndex": index,
+        "level": severity(problem),
+        "message": {"text": printable(f"{problem.loc}: {problem.message}", MAX_CHARACTERS)},
+        "locations": [place],
+    }
+
+
+def _uri(file: str) -> str:
+    """A path as a URI reference, a URL as it is."""
+    if "://" in file:
+        return quote(file, safe=":/?#[]@!$&'()*+,;=%~")
+    path = PurePath(file)
+    return path.as_uri() if path.is_absolute() else quote(path.as_posix(), errors="replace")

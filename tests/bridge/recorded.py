@@ -1,0 +1,105 @@
+"""The inputs and outputs that were recorded beside a sample file (`.json` and `.npz`) -> whether a program gives them.
+
+An entry of the JSON is a tree: {"t": kind, "v": children or value}; a tensor is a key of the archive of arrays.
+"""
+
+from __future__ import annotations
+
+import collections
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from tests.bridge.read import corpus_types
+
+BITS = {"bfloat16": "int16", "uint16": "uint16", "uint32": "uint32", "uint64": "uint64"}
+"""Types whose arrays hold something else of the same width."""
+
+
+def difference(program: Any, path: Path, *, fresh: Any = None) -> str:
+    """What a loaded program computes otherwise than the file beside `path` recorded; "" where nothing.
+
+    Args:
+        program: an `ExportedProgram`.
+        path: the sample file.
+        fresh: gives the program anew, for cases that need one which was not called yet.
+    """
+    meta = json.loads(path.with_suffix(".json").read_text())
+    if meta["nocompare"]:
+        return ""
+    arrays = np.load(path.with_suffix(".npz"))
+    for number, case in enumerate(meta["cases"]):
+        called = fresh() if number and case.get("fresh") and fresh is not None else program
+        args, kwargs, wanted = (_value(case[key], arrays, meta["dtypes"]) for key in ("args", "kwargs", "out"))
+        if found := _differs(called.module()(*args, **kwargs), wanted):
+            return f"case {number}: {found}"
+    return ""
+
+
+def has_outputs(path: Path) -> bool:
+    """Whether anything was recorded beside a sample file."""
+    return path.with_suffix(".npz").exists()
+
+
+def _value(node: dict[str, Any], arrays: Any, dtypes: dict[str, str]) -> Any:
+    kind = node["t"]
+    if kind == "tensor":
+        made = _tensor(arrays[node["k"]], dtypes[node["k"]])
+        if node.get("stride"):
+            return torch.empty_strided(made.shape, node["stride"], dtype=made.dtype).copy_(made)
+        return made
+    if kind in ("NoneType", "bool", "int", "float", "str"):
+        return node["v"]
+    children = [_value(child, arrays, dtypes) for child in node["v"]]
+    match kind:
+        case "NT":
+            return corpus_types.NT(*children)
+        case "DC":
+            return corpus_types.DC(*children)
+        case "dict" | "odict":
+            make = dict if kind == "dict" else collections.OrderedDict
+            return make(zip(node["keys"], children, strict=True))
+        case "tuple":
+            return tuple(children)
+    return children
+
+
+def _tensor(array: Any, dtype: str) -> torch.Tensor:
+    if dtype in BITS:
+        array = array.view(BITS[dtype])
+    made = torch.from_numpy(np.array(array))
+    return made if made.dtype == getattr(torch, dtype) else made.view(getattr(torch, dtype))
+
+
+def _leaves(value: Any) -> list[Any]:
+    if isinstance(value, corpus_types.DC):
+        value = [value.x, value.y]
+    if isinstance(value, dict):
+        value = [value[key] for key in sorted(value, key=str)]
+    return [leaf for child in value for leaf in _leaves(child)] if isinstance(value, (tuple, list)) else [value]
+
+
+def _differs(got: Any, wanted: Any) -> str:
+    ours, theirs = _leaves(got), _leaves(wanted)
+    if len(ours) != len(theirs):
+        return f"{len(ours)} results, not {len(theirs)}"
+    for index, (one, other) in enumerate(zip(ours, theirs, strict=True)):
+        if isinstance(other, torch.Tensor):
+            same = isinstance(one, torch.Tensor) and _same(one.detach(), other)
+        else:
+            same = one == other or (isinstance(other, float) and abs(one - other) <= 1e-5 * max(1, abs(other)))
+        if not same:
+            return f"result {index}: {one!r}, not {other!r}"
+    return ""
+
+
+def _same(one: torch.Tensor, other: torch.Tensor) -> bool:
+    one = one if one.layout == torch.strided else one.to_dense()
+    if (one.dtype, one.shape) != (other.dtype, other.shape):
+        return False
+    narrow = one.itemsize < 4 and one.is_floating_point()
+    wide = torch.complex128 if one.is_complex() else torch.float64
+    tolerance = 2e-2 if narrow else 1e-4
+    return torch.allclose(one.to(wide), other.to(wide), rtol=tolerance, atol=tolerance / 10, equal_nan=True)

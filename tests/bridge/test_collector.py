@@ -1,0 +1,80 @@
+"""The garbage collector is held by loads that overlap, and goes on after the last one."""
+
+from __future__ import annotations
+
+import gc
+import threading
+
+import pytest
+
+from pt2kit.bridge.collector import no_collection
+
+
+def test_nested():
+    """It is off inside, and on again after the outermost block."""
+    with no_collection():
+        with no_collection():
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+    assert gc.isenabled()
+
+
+def test_errors():
+    """It is on again after an error."""
+    with pytest.raises(ZeroDivisionError), no_collection():
+        1 / 0  # noqa: B018
+    assert gc.isenabled()
+
+
+def test_off_stays_off():
+    """Where it was off before, it stays off."""
+    gc.disable()
+    try:
+        with no_collection():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_threads_that_overlap():
+    """The first to begin may be the first to end: it stays off for the others."""
+    first_in, second_in, first_out = (threading.Event() for _ in range(3))
+    seen = []
+
+    def first():
+        with no_collection():
+            first_in.set()
+            second_in.wait(10)
+        first_out.set()
+
+    def second():
+        first_in.wait(10)
+        with no_collection():
+            second_in.set()
+            first_out.wait(10)
+            seen.append(gc.isenabled())
+
+    threads = [threading.Thread(target=first), threading.Thread(target=second)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == [False]
+    assert gc.isenabled()
+
+
+def test_many_threads():
+    """However they overlap, it is on at the end."""
+
+    def work():
+        for _ in range(200):
+            with no_collection():
+                assert not gc.isenabled()
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert gc.isenabled()

@@ -1,0 +1,99 @@
+"""Files of old releases, converted, in the hands of the installed torch; and files of today, converted down and up."""
+
+from __future__ import annotations
+
+import io
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tests import samples
+from tests.bridge import recorded
+from tests.bridge.read import corpus_types as corpus_types
+
+import pt2kit
+
+OLD = [path for path in samples.corpus() if path.parent.name not in samples.CURRENT_LAYOUT]
+NAMEDTUPLES = {"NT": "corpus.NT"}
+SPECIALISED = "result 0: |result 1: "
+"""`sym_ops` of 2.1 to 2.7: the exporter wrote the sizes of the example for max and min; no reader can know better."""
+
+TARGETS = ("8.17", "8.14", "8.8", "8.7", "8.6", "8.2", "7.3", "5.3", "5.3-traces", "5.1", "2", "1", "draft")
+LOSSES = ("persistent", "dialect", "class_fqn", "model_name", "extra_files", "example_inputs")
+LOADED_AS_THEY_ARE = ("8.17", "8.14", "8.8", "8.7")
+"""Older versions that torch 2.13 reads without our help."""
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Any:
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+def loader(data: bytes) -> Callable[[], Any]:
+    """Loads a converted file with torch alone."""
+    return lambda: torch.export.load(io.BytesIO(data))
+
+
+def converted(source: Any, target: str) -> bytes:
+    """What converting gives."""
+    buffer = io.BytesIO()
+    pt2kit.convert(source, buffer, target=target, allow=LOSSES, namedtuples=NAMEDTUPLES)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("path", OLD, ids=samples.release_id)
+def test_old_files_run_in_the_installed_torch(path: Path) -> None:
+    """Converted to torch 2.13, a file of 2.1 to 2.8 is loaded by stock torch and gives the outputs of its release."""
+    load = loader(converted(path, "torch==2.13"))
+    program = load()
+    assert recorded.has_outputs(path)
+    found = recorded.difference(program, path, fresh=load)
+    if path.stem == "sym_ops" and path.parent.name < "2.8":
+        assert SPECIALISED.split("|")[0] in found or SPECIALISED.split("|")[1] in found
+    else:
+        assert found == ""
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_down_and_up_again(target: str) -> None:
+    """What an older version can express of today's programs computes the same after the way down and up again."""
+    count = 0
+    for name in ("dynamic_batch", "shared_weights", "kwargs_and_nested_inputs", "cond"):
+        path = samples.sample("2.9.1", name)
+        try:
+            down = converted(path, target)
+        except pt2kit.errors.ConversionError:
+            continue
+        up = converted(down, "torch==2.13")
+        assert recorded.difference(torch.export.load(io.BytesIO(up)), path) == "", name
+        if target in LOADED_AS_THEY_ARE:
+            assert recorded.difference(torch.export.load(io.BytesIO(down)), path) == "", name
+        count += 1
+    assert count >= 3
+
+
+def test_the_state_dict_of_an_old_layout_is_what_torch_would_read() -> None:
+    """torch.load gives the tensors with their storages shared, parameters as parameters, strides as they are."""
+    import zipfile
+
+    with pt2kit.open(samples.sample("2.13.0", "shared_weights")) as package:
+        want = {name: view.numpy().tolist() for name, view in package.weights().items()}
+        data = converted(package, "torch==2.5")
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        state = torch.load(io.BytesIO(archive.read("serialized_state_dict.pt")), weights_only=True)
+    assert {name: tensor.tolist() for name, tensor in state.items()} == want
+    assert isinstance(state["emb.weight"], torch.nn.Parameter)
+    assert state["emb.weight"].data_ptr() == state["out.weight"].data_ptr()
+    assert state["base"].untyped_storage().data_ptr() == state["tail"].untyped_storage().data_ptr()
+
+
+def test_pt2kit_loads_every_version() -> None:
+    """`pt2kit.load` runs what was converted to any version, without converting it back first."""
+    path = samples.sample("2.9.1", "dynamic_batch")
+    for target in TARGETS:
+        assert recorded.difference(pt2kit.load(converted(path, target)), path) == "", target

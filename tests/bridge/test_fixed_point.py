@@ -1,0 +1,87 @@
+"""Saving what was loaded from a saved file gives the same bytes again: nothing gets lost on the way."""
+
+from __future__ import annotations
+
+import io
+import logging
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests import samples
+from tests.bridge.read import corpus_types as corpus_types
+from tests.bridge.read.same import differences
+from tests.bridge.write.trees import content, names
+from tests.bridge.zoo import zoo
+from tests.bridge.zoo.program import Program
+
+from pt2kit.bridge.load import load
+from pt2kit.bridge.save import save
+from pt2kit.errors import PayloadError
+
+PAGE = Path(__file__).parents[2] / "docs" / "differences.md"
+ZOO = "tests.bridge.zoo"
+TRUST = {
+    "own_container": (f"{ZOO}.programs_calling.Words",),
+    "module_input": (f"{ZOO}.programs_calling.Layer",),
+    "opaque_object": (f"{ZOO}.programs_custom.Counter",),
+    "opaque_value": (f"{ZOO}.programs_custom.Weighting",),
+    "script_object": ("__torch__.torch.classes.quantized.LinearPackedParamsBase",),
+    "subclass_weight": ("torch._utils._rebuild_wrapper_subclass", "torch.testing._internal.two_tensor.TwoTensor"),
+}
+# program -> the id in docs/differences.md, and what happens
+LEFT_OUT = {"enum_keys": "F1"}
+REFUSED = {"fake_weights": ("F2", "P9"), "meta_weights": ("F3", "P6")}
+ALL = zoo.programs()
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Any:
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
+
+
+def saved(program: Any) -> bytes:
+    """What pt2kit.save writes."""
+    buffer = io.BytesIO()
+    save(program, buffer)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("program", [p for p in ALL if p.name not in REFUSED], ids=repr)
+def test_zoo(program: Program) -> None:
+    """The first file, and what is saved after loading it, are the same bytes."""
+    first = saved(zoo.exported(program))
+    second = saved(load(first, trust=TRUST.get(program.name, ())))
+    if program.name not in LEFT_OUT:
+        assert first == second, [name for name in names(first) if content(first, name) != content(second, name)]
+        return
+    differing = [name for name in names(first) if content(first, name) != content(second, name)]
+    assert differing == ["data/sample_inputs/model.pt"]
+    assert saved(load(second)) == second
+
+
+@pytest.mark.parametrize("program", [p for p in ALL if p.name in REFUSED], ids=repr)
+def test_without_data(program: Program) -> None:
+    """Weights that were saved without their bytes do not come back as something else."""
+    with pytest.raises(PayloadError) as caught:
+        load(saved(zoo.exported(program)))
+    assert caught.value.rule == REFUSED[program.name][1]
+
+
+@pytest.mark.parametrize("path", samples.corpus("2.13.0"), ids=samples.release_id)
+def test_corpus(path: Path) -> None:
+    """The same for files that torch wrote, from the first file of ours on; and the program is the same."""
+    program = load(path)
+    first = saved(program)
+    again = load(first)
+    assert saved(again) == first
+    assert differences(again, program) == []
+
+
+def test_the_page_lists_the_same_exceptions() -> None:
+    """docs/differences.md and this file know the same ids."""
+    listed = set(re.findall(r"^\| (F\d+) \|", PAGE.read_text(), re.MULTILINE))
+    assert listed == set(LEFT_OUT.values()) | {key for key, _ in REFUSED.values()}

@@ -1,0 +1,101 @@
+"""Expressions and ranges: what cannot be read, what contradicts itself, and what is code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests import samples
+from tests.checks.mutations import DYNAMIC, SYMBOL, Mutation, expression, graph, program, sizes_of, with_input_size
+
+from pt2kit.checks import check
+from pt2kit.checks.expressions import is_code
+
+FLOATS = samples.sample("2.13.0", "sym_float")
+PLACE = "models/model.json: $.graph_module.graph.tensor_values.linear_1.sizes[0]"
+
+
+def said(mutation: Mutation) -> list[tuple[str, str]]:
+    """Rule and message of what is said of expressions."""
+    return [(found.rule, found.message) for found in check(mutation.data) if found.rule[0] == "E" or found.rule == "X5"]
+
+
+@pytest.mark.parametrize(
+    ("text", "hint", "rule", "message"),
+    [
+        ("s77 +* 2", None, "E1", "expected a value at character 5, got '* 2' in 's77 +* 2'"),
+        ("", None, "E1", "expected an expression, got an empty text"),
+        ("s77*0.5", None, "E1", "expected an expression that yields an int, got one that yields a float"),
+        ("s77 > 2", None, "E1", "expected an expression that yields an int, got one that yields a bool"),
+        ("9**9**9", None, "E1", "expected numbers of at most 4096 bits"),
+        ("os.getpid()", None, "X5", "torch evaluates the expression 'os.getpid()'"),
+        ("Symbol('s1', positive=True, integer=True)", None, "E2", "expected a range for the symbol 's1'"),
+        (SYMBOL, 65, "E4", "from 2 to 64, got 65"),
+        (f"Mul(Integer(2), {SYMBOL})", 129, "E4", "from 4 to 128, got 129"),
+    ],
+)
+def test_misfits(text: str, hint: int | None, rule: str, message: str) -> None:
+    """Each misfit is told at its place."""
+    found = [p for p in check(with_input_size(text, hint).data) if p.kind != "note"]
+    assert [(problem.rule, problem.loc) for problem in found] == [(rule, PLACE)]
+    assert message in found[0].message
+
+
+@pytest.mark.parametrize(("text", "hint"), [(SYMBOL, 64), ("2*s77", None), (f"Mul(Integer(2), {SYMBOL})", 128)])
+def test_what_is_fine(text: str, hint: int | None) -> None:
+    """Either dialect is read, and a hint inside the range fits."""
+    assert said(with_input_size(text, hint)) == []
+
+
+def test_each_text_is_told_once() -> None:
+    """An expression that stands in many places is told at the first."""
+
+    def change(tree: Any) -> None:
+        for name in ("linear", "relu", "linear_1"):
+            sizes_of(tree, name, expression("s77 +* 2"), 4)
+
+    assert [rule for rule, _ in said(program(DYNAMIC, change))] == ["E1"]
+
+
+def test_keys_of_ranges() -> None:
+    """A range is of an expression; one that cannot be read is told at its key, one that is code as code."""
+    found = said(program(DYNAMIC, lambda tree: tree["range_constraints"].update({"a b": {"min_val": 1, "max_val": 2}})))
+    assert [rule for rule, _ in found] == ["E1"]
+    found = said(program(DYNAMIC, lambda tree: tree["range_constraints"].update({"f()": {"min_val": 1, "max_val": 2}})))
+    assert [rule for rule, _ in found] == ["X5"]
+
+
+def test_floats_and_truth_values() -> None:
+    """Values of the other tables are held against their kinds."""
+
+    def change(tree: Any) -> None:
+        name = next(iter(graph(tree)["sym_float_values"]))
+        graph(tree)["sym_float_values"][name] = {"as_expr": {"expr_str": "s77 > 2", "hint": None}}
+
+    [(rule, message)] = said(program(FLOATS, change))
+    assert rule == "E1"
+    assert "expected an expression that yields a number, got one that yields a bool" in message
+
+
+def test_numbers_of_many_digits() -> None:
+    """A range whose ends have thousands of digits has a short message."""
+
+    def change(tree: Any) -> None:
+        tree["range_constraints"]["s77"] = {"min_val": 10**2000, "max_val": 1}
+
+    [(rule, message)] = said(program(DYNAMIC, change))
+    assert rule == "E3"
+    assert message == "expected a least value up to the greatest, got a number of many digits and 1"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        *(("s0 +* 2", False), ("", False), ("Add(s0", False), ("Symbol('s0', positive=Tru", False), ("2.5.", False)),
+        *(("__import__('os')", True), ("factorial(10**8)", True), ("[s0][0]", True), ("s0.args", True)),
+        *(("lambda: 1", True), ("(1).__class__", True), ("f ()", True), ("{1}", True)),
+    ],
+)
+def test_is_code(text: str, expected: bool) -> None:
+    """Calls of what is no function of expressions, attributes and items are code; misspelt expressions are not."""
+    assert is_code(text) == expected

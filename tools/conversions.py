@@ -1,0 +1,84 @@
+"""A folder of files by release -> how many convert to which release, and how many come back byte for byte.
+
+python -m tools.conversions                 the sample files of the tests
+python -m tools.conversions FOLDER          another folder with a folder per release
+python -m tools.conversions FOLDER --why    and what keeps the others from it
+
+Of each release: its files, those that convert to the current version, those whose JSON comes back from there byte for
+byte, and those that every older release can express. Without torch.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pt2kit
+from pt2kit.archive.parts import program_record
+from pt2kit.errors import ConversionError
+from pt2kit.schema import CURRENT, LOG
+
+SAMPLES = Path(__file__).parents[1] / "tests" / "data" / "corpus"
+RELEASES = tuple(release for version in LOG for release in version.releases[:1])
+"""The first release of each version: the others write the same."""
+
+
+def convert(source: bytes, target: str) -> bytes:
+    """What converting gives."""
+    buffer = io.BytesIO()
+    pt2kit.convert(source, buffer, target=target)
+    return buffer.getvalue()
+
+
+def programs(data: bytes) -> list[bytes]:
+    """The JSON of every program of a file."""
+    with pt2kit.open(data) as package:
+        layout = package.layout
+        return [bytes(package.archive.read(program_record(package.archive, layout, name))) for name in layout.models]
+
+
+def count(folder: Path, why: Counter[str]) -> dict[str, int]:
+    """The numbers of one release."""
+    release = ".".join(folder.name.split(".")[:2])
+    files = sorted(folder.glob("*.pt2"))
+    found = Counter({"files": len(files)})
+    for path in files:
+        data = path.read_bytes()
+        up = convert(data, CURRENT.number)
+        found["up"] += 1
+        found["same"] += programs(convert(up, f"torch=={release}")) == programs(data)
+        for target in RELEASES:
+            try:
+                convert(data, f"torch=={target}")
+            except ConversionError as error:
+                why[f"{path.stem} -> {target}: {str(error).splitlines()[1].strip()[:160]}"] += 1
+            else:
+                found[target] += 1
+    return found
+
+
+def main() -> int:
+    given = [arg for arg in sys.argv[1:] if not arg.startswith("-")]
+    root = Path(given[0]) if given else SAMPLES
+    folders = sorted((path for path in root.iterdir() if path.is_dir()), key=_key)
+    columns = ("files", "up", "same", *RELEASES)
+    print(f"| from | {' | '.join(('files', 'up', 'byte for byte', *(f'to {release}' for release in RELEASES)))} |")
+    print("|---" * (len(columns) + 1) + "|")
+    why: Counter[str] = Counter()
+    for folder in folders:
+        found = count(folder, why)
+        print(f"| {folder.name} | {' | '.join(str(found.get(column, 0)) for column in columns)} |", flush=True)
+    if "--why" in sys.argv:
+        for text, times in why.most_common():
+            print(f"{times:4}  {text}")
+    return 0
+
+
+def _key(path: Path) -> list[int]:
+    return [int(part) for part in path.name.split(".")]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
