@@ -18,6 +18,9 @@ from pt2kit.tensors import statistics
 
 SAMPLES = Path(__file__).parents[1] / "tests" / "data" / "corpus"
 CONVNET = SAMPLES / "2.13.0" / "convnet.pt2"
+NETWORK = SAMPLES / "2.13.0" / "mlp.pt2"
+OLD_NETWORK = SAMPLES / "2.1.2" / "mlp.pt2"
+HOSTILE = SAMPLES.parent / "hostile" / "011_eval_expr_size.pt2"
 CONTROL_FLOW = SAMPLES / "2.15.0" / "cond.pt2"
 TWO_MODELS = SAMPLES / "2.9.1" / "multi_model_package.pt2"
 
@@ -41,6 +44,28 @@ def weights() -> None:
         found = statistics(weight)
         print(f"{weight.name}: {weight.describe()}, first values {weight.numpy().ravel()[:3].tolist()}")
         print(f"min {found.min:.4f}, max {found.max:.4f}, mean {found.mean:.4f}, std {found.std:.4f}")
+
+
+def check() -> None:
+    """What is wrong with a file: with one that PyTorch wrote, and with one whose sizes are code for PyTorch to run."""
+    run("check", CONVNET)
+    run("check", HOSTILE, code=1)
+
+
+def diff() -> None:
+    """What differs between two networks: a file of 2023 and one of today, of the same model."""
+    run("diff", OLD_NETWORK, NETWORK, code=1)
+
+
+def sanitize() -> None:
+    """A copy without pickles, which means the same: the digests say so."""
+    with tempfile.TemporaryDirectory() as folder:
+        clean = Path(folder) / "clean.pt2"
+        done = pt2kit.sanitize(CONVNET, clean)
+        print(f"moved to raw records: sample inputs of {', '.join(done.moved)}")
+        before, after = pt2kit.digest(CONVNET).program, pt2kit.digest(clean).program
+        print(f"program before {before[:24]}…, after {after[:24]}…")
+        print(f"problems left: {len(pt2kit.check(clean))}")
 
 
 def convert() -> None:
@@ -70,14 +95,16 @@ def save_and_load() -> None:
         subprocess.run([sys.executable, "-c", code, "load", str(path)], check=True)
 
 
-STEPS: tuple[Callable[[], None], ...] = (show, graph, weights, convert, save_and_load)
+STEPS: tuple[Callable[[], None], ...] = (show, graph, weights, check, diff, sanitize, convert, save_and_load)
 
 
-def run(*args: str | Path) -> None:
-    """Run a command of `pt2` as a user would, printing it first."""
+def run(*args: str | Path, code: int = 0) -> None:
+    """Run a command of `pt2` as a user would, printing it first; `code` is the exit code it must have."""
     shown = [arg.relative_to(SAMPLES.parents[2]) if isinstance(arg, Path) else arg for arg in args]
     print(f"$ pt2 {' '.join(map(str, shown))}\n", flush=True)
-    subprocess.run([sys.executable, "-m", "pt2kit", *map(str, shown)], check=True, cwd=SAMPLES.parents[2])
+    done = subprocess.run([sys.executable, "-m", "pt2kit", *map(str, shown)], cwd=SAMPLES.parents[2])
+    if done.returncode != code:
+        raise SystemExit(f"pt2 {args[0]}: expected exit code {code}, got {done.returncode}")
     print()
 
 
@@ -85,7 +112,7 @@ def main() -> None:
     """Run all steps."""
     for number, step in enumerate(STEPS, 1):
         title = f"{number}. {step.__doc__}"
-        print(f"{title}\n{'=' * len(title)}\n", flush=True)
+        print(f"\n{title}\n{'=' * len(title)}\n", flush=True)
         step()
     print(f"\npt2kit {pt2kit.__version__}: PyTorch was {'' if 'torch' in sys.modules else 'not '}imported.")
 

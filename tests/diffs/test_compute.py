@@ -51,6 +51,20 @@ def test_changed_numbers_are_found() -> None:
     assert not diff(path, other, tensors=False).tensors_compared
 
 
+def test_renamed_parameters_are_compared() -> None:
+    """A moved module: its parameters have other names and the same numbers."""
+    path = sample(LATEST, "mlp")
+    moved = {name: data.replace(b'"0.weight"', b'"a.weight"') for name, data in records(path).items()}
+    found = diff(path, packed(moved)).changes
+    assert {(change.kind, change.area, change.name) for change in found} == {
+        ("modified", "input", "a.weight"),
+        ("modified", "weight", "a.weight"),
+    }
+    assert {(detail.what, detail.old, detail.new) for change in found for detail in change.details} == {
+        ("name", "0.weight", "a.weight")
+    }
+
+
 def test_records_beside_the_programs_are_compared() -> None:
     """Extra files and sample inputs, by their bytes; headers are not."""
     found = records(sample(LATEST, "extra_files"))

@@ -27,7 +27,7 @@ def tensor(values: Any, dtype: str = "<f4", scalar_type: ScalarType = ScalarType
 
 def found(old: dict[str, Any], new: dict[str, Any], **options: Any) -> list[tuple[str, ...]]:
     """Changes in short."""
-    options = {"values": True, "progress": no_progress, **options}
+    options = {"renamed": {}, "values": True, "progress": no_progress, **options}
     changes = compare_payloads(old, new, "weight", "model", **options)
     return [(one.kind, one.name, *(detail.what for detail in one.details)) for one in changes]
 
@@ -39,6 +39,15 @@ def test_equal_tensors_are_equal() -> None:
     by_columns = TensorView("w", ScalarType.INT, (2, 3), (1, 2), 0, storage(b"".join(
         bytes(range(4 * n, 4 * n + 4)) for n in (0, 3, 1, 4, 2, 5))))  # fmt: skip
     assert compare_values(one, by_columns) is None
+
+
+def test_renamed_tensors_are_compared() -> None:
+    """With the one of the old name, if that is gone; a name that stayed is compared with itself."""
+    old, same, other = {"a.w": tensor([1.0, 2.0])}, tensor([1.0, 2.0]), tensor([1.0, 3.0])
+    assert found(old, {"b.w": same}, renamed={"b.w": "a.w"}) == [("modified", "b.w", "name")]
+    assert found(old, {"b.w": other}, renamed={"b.w": "a.w"}) == [("modified", "b.w", "name", "values")]
+    both = {"a.w": other, "b.w": same}
+    assert found(old, both, renamed={"b.w": "a.w"}) == [("modified", "a.w", "values"), ("added", "b.w", "type")]
 
 
 def test_numbers_are_compared() -> None:

@@ -11,6 +11,7 @@ from pt2kit.archive import names
 from pt2kit.diffs.changes import Area, Change, Detail, Diff, ModelPair
 from pt2kit.diffs.graphs import Look
 from pt2kit.diffs.program import compare_programs
+from pt2kit.diffs.roles import renamed_payloads
 from pt2kit.diffs.tensors import compare_payloads
 from pt2kit.package import FileLike, Package, open_package
 from pt2kit.tensors.output import Progress, no_progress
@@ -86,8 +87,9 @@ def _payloads(
         ("weight", old.weights(before), new.weights(after)),
         ("constant", old.constants(before), new.constants(after)),
     )
+    renamed = renamed_payloads(old.programs[before].graph_module, new.programs[after].graph_module)
     for area, one, other in areas:
-        yield from compare_payloads(one, other, area, after, values=values, progress=progress)
+        yield from compare_payloads(one, other, area, after, renamed=renamed, values=values, progress=progress)
 
 
 def _unknown(old: Package, new: Package, before: str, after: str) -> Iterator[Change]:

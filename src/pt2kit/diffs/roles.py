@@ -49,6 +49,20 @@ def match_inputs(old: schema.GraphModule, new: schema.GraphModule) -> Pairs:
     return sorted([*pairs, *_left_over(old, new, before, after, pairs)], key=lambda pair: pair[1])
 
 
+def renamed_payloads(old: schema.GraphModule, new: schema.GraphModule) -> dict[str, str]:
+    """New name -> old name of the parameters, buffers and constants that correspond under other names.
+
+    Args:
+        old, new: graph modules with as many input specs as graph inputs.
+    """
+    found = {}
+    for one, other in match_inputs(old, new):
+        (before, old_name), (after, new_name) = input_role(old, one), input_role(new, other)
+        if before in INPUT_NAMES and after in INPUT_NAMES and old_name != new_name:
+            found[new_name] = old_name
+    return found
+
+
 def match_outputs(old: schema.GraphModule, new: schema.GraphModule, pairs: Pairs) -> Pairs:
     """The graph outputs of two programs that correspond, given the inputs that do."""
     renamed = {_name(old.graph.inputs[one]): _name(new.graph.inputs[other]) for one, other in pairs}

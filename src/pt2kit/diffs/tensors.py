@@ -55,6 +55,7 @@ def compare_payloads(
     area: Area,
     model: str,
     *,
+    renamed: Mapping[str, str],
     values: bool,
     progress: Progress,
 ) -> Iterator[Change]:
@@ -64,6 +65,7 @@ def compare_payloads(
         old, new: name -> payload.
         area: "weight" or "constant".
         model: whose they are.
+        renamed: new name -> old name of those that correspond under other names.
         values: compare bytes and numbers, too.
         progress: told the bytes done and in all.
 
@@ -72,25 +74,41 @@ def compare_payloads(
 
     Cost: with `values` reads all tensors that both have.
     """
+    pairs = {name: before for name in new if (before := _old_name(name, old, new, renamed)) is not None}
+    gone = old.keys() - pairs.values()
     yield from (
-        Change("removed", area, model, name, details=_described(old[name], True)) for name in old if name not in new
+        Change("removed", area, model, name, details=_described(old[name], True)) for name in old if name in gone
     )
     shared_old, shared_new = _shared(old), _shared(new)
-    total = sum(new[name].nbytes for name in new if name in old) if values else 0
+    total = sum(new[name].nbytes for name in pairs) if values else 0
     done = 0
     for name, payload in new.items():
-        if name not in old:
+        if name not in pairs:
             yield Change("added", area, model, name, details=_described(payload, False))
             continue
-        details = list(_details(old[name], payload))
-        if shared_old.get(name) != shared_new.get(name):
-            details.append(Detail("shares memory with", shared_old.get(name), shared_new.get(name)))
+        before = pairs[name]
+        details = [Detail("name", before, name)] if before != name else []
+        details += _details(old[before], payload)
+        if shared_old.get(before) != _renamed_keys(shared_new.get(name), pairs):
+            details.append(Detail("shares memory with", shared_old.get(before), shared_new.get(name)))
         if values:
-            details += _values(old[name], payload)
+            details += _values(old[before], payload)
             done += payload.nbytes
             progress(done, total)
         if details:
             yield Change("modified", area, model, name, details=tuple(details))
+
+
+def _old_name(
+    name: str, old: Mapping[str, AnyView], new: Mapping[str, AnyView], renamed: Mapping[str, str]
+) -> str | None:
+    """The payload that one corresponds to: that of its own name, or the one it was renamed from."""
+    before = name if name in old else renamed.get(name)
+    return before if before in old and (before == name or before not in new) else None
+
+
+def _renamed_keys(shared: dict[str, int] | None, pairs: Mapping[str, str]) -> dict[str, int] | None:
+    return shared and {pairs.get(name, name): distance for name, distance in shared.items()}
 
 
 def _described(payload: AnyView, is_old: bool) -> tuple[Detail, ...]:
