@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import subprocess
 import sys
 import time
@@ -87,7 +88,9 @@ def command(argv: Sequence[str], *, rounds: int = 1) -> Spent:
 
 def _spawn(argv: Sequence[str]) -> Spent:
     launched = [sys.executable, "-I", "-S", str(LAUNCHER), *argv]
-    done = subprocess.run(launched, capture_output=True, text=True, timeout=COMMAND_TIMEOUT_S, check=False)
+    # An installed package has its bytecode; a source tree must be allowed to write it.
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    done = subprocess.run(launched, capture_output=True, text=True, timeout=COMMAND_TIMEOUT_S, check=False, env=env)
     *said, numbers = done.stderr.strip().splitlines() or [""]
     if done.returncode:
         shown = f"{Path(argv[0]).name} {' '.join(argv[1:4])}".split("\n")[0]

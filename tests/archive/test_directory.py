@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import struct
+import zlib
 
 import pytest
 from tests.archive.zip_forge import Entry, deflated, forge, simple, zip64
 
 from pt2kit.archive import Limits, open_archive
-from pt2kit.errors import ArchiveError, LimitError
+from pt2kit.archive.directory import read_directory
+from pt2kit.archive.source import open_bytes
+from pt2kit.errors import ArchiveError, LimitError, Pt2Error
 
 MAX32 = 0xFFFFFFFF
 FIRST = Entry(b"m/a", b"first")
@@ -147,3 +150,63 @@ def test_inflated_size_is_limited_by_file_size() -> None:
     open_archive(data, limits=Limits(free_inflated_bytes=200_000)).close()
     open_archive(data, limits=Limits(free_inflated_bytes=0, max_ratio=1000)).close()
     open_archive(forge(Entry(b"m/a", zeros)), limits=Limits(free_inflated_bytes=0, max_ratio=1)).close()
+
+
+def torch_like(*names: bytes) -> bytes:
+    """An archive such as torch writes, with a record of each name."""
+    entries = []
+    for name in names:
+        tail = struct.pack("<4s3I", b"PK\7\x08", zlib.crc32(name), len(name), len(name))
+        padding = struct.pack("<2H", 0x4246, 4) + b"ZZZZ"
+        empty = {"crc32": 0, "csize": 0, "size": 0}
+        entries.append(Entry(name, name, flags=0x0808, local=empty, local_extra=padding, descriptor=tail))
+    return forge(*entries)
+
+
+def outcome(data: bytes) -> object:
+    """The records of an archive, or why it is refused; local headers do not count."""
+    try:
+        return read_directory(open_bytes(data, name="x"), Limits())
+    except Pt2Error as error:
+        return str(error)
+
+
+def both_ways(data: bytes) -> tuple[object, object]:
+    """What the quick reading of a directory gives, and what the detailed checks give."""
+    quick = outcome(data)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pt2kit.archive.directory._read_usual", lambda *_: None)
+        return quick, outcome(data)
+
+
+def test_the_usual_directory_is_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What torch writes needs none of the detailed checks, and gives the same records."""
+    data = torch_like(b"m/data/weights/weight_0", b"m/.data/version", b"m/models/a-b_c.json")
+    quick, detailed = both_ways(data)
+    assert quick == detailed
+    monkeypatch.setattr("pt2kit.archive.directory._read_entry", lambda *_: pytest.fail("read in detail"))
+    assert outcome(data) == quick
+
+
+@pytest.mark.parametrize("bit", [1, 2, 4, 8, 16, 32, 64, 128])
+def test_the_quick_reading_accepts_no_more(bit: int) -> None:
+    """With any one bit of the directory changed, both ways of reading say the same."""
+    data = torch_like(b"m/.data/version", b"m/a.b", b"m/c")
+    for at in range(data.index(b"PK\1\2"), len(data)):
+        changed = bytearray(data)
+        changed[at] ^= bit
+        quick, detailed = both_ways(bytes(changed))
+        assert quick == detailed, at
+
+
+NAMES = rb"m/a m/A m/./a m/../a m//a /m m/ m/... m/..a m/.a C:/m m\a . m/- m/. .. m/\xff".split()
+
+
+@pytest.mark.parametrize(
+    "name", [*NAMES, "m/é".encode(), b"m/\xff", b"", b"m/a b", b"m/a\0", b"\n", b"m\na", b"m/a\nm/b"]
+)
+def test_both_readings_know_the_same_names(name: bytes) -> None:
+    """A name is fit for both ways of reading a directory, or for none."""
+    for names in ((name,), (b"m/a", name), (name, b"m/b")):
+        quick, detailed = both_ways(torch_like(*names))
+        assert quick == detailed

@@ -6,6 +6,7 @@ record's data is compared in `local_header.py`.
 
 from __future__ import annotations
 
+import re
 import stat
 from collections.abc import Iterable
 from itertools import islice
@@ -15,7 +16,7 @@ from typing import Final, NamedTuple, NoReturn
 from pt2kit.archive import headers as h
 from pt2kit.archive.end_record import read_end
 from pt2kit.archive.limits import Limits
-from pt2kit.archive.record_name import collision_key, decode_name, show_name, show_value
+from pt2kit.archive.record_name import PLAIN_NAME, collision_key, decode_name, show_name, show_value
 from pt2kit.archive.source import Source
 from pt2kit.errors import ArchiveError, LimitError
 
@@ -24,6 +25,10 @@ _MAX_DEFLATE: Final = 1032
 _MAX32: Final = h.MAX32
 _LOCAL_SIZE: Final = h.LOCAL.size
 _UNUSUAL_FLAGS: Final = 0xFFFF & ~(h.FLAG_DESCRIPTOR | h.FLAG_UTF8)
+_NO_REST: Final = bytes(6)
+_STORED_KINDS: Final = frozenset({0, h.FLAG_DESCRIPTOR, h.FLAG_UTF8, h.FLAG_DESCRIPTOR | h.FLAG_UTF8})
+"""Flags and method, as one number, of stored records with nothing special about them."""
+_PLAIN_LINES: Final = re.compile(rb"%(name)s(?:\n%(name)s)*" % {b"name": PLAIN_NAME.pattern.encode()}, re.ASCII)
 _SLACK_WITH_DESCRIPTOR: Final = h.MAX_EXTRA + h.DESCRIPTOR_LENGTHS[-1]
 """Bytes that a record with a data descriptor can have beside its header, name and data."""
 
@@ -77,6 +82,8 @@ def read_directory(source: Source, limits: Limits) -> tuple[Record, ...]:
     """
     span = read_end(source, limits)
     data = bytes(source.read(span.offset, span.size))
+    if usual := _read_usual(data, span.count, span.offset):
+        return usual
     entries: list[Record] = []
     pos = 0
     for index in range(span.count):
@@ -90,6 +97,44 @@ def read_directory(source: Source, limits: Limits) -> tuple[Record, ...]:
     _check_names(source, entries)
     _check_inflated(source, entries, limits)
     return _place(source, entries, span.offset)
+
+
+def _read_usual(data: bytes, count: int, directory_offset: int) -> tuple[Record, ...] | None:
+    """The records of a directory such as torch writes; None for any other, be it right or wrong.
+
+    That is: plain names, content stored as it is, no extra fields, comments or file modes, the order of the file. What
+    this accepts, the detailed checks accept too, and give the same; they take twice as long.
+    """
+    names: list[bytes] = []
+    entries: list[tuple[int, int, int, int]] = []
+    pos = free = slack = 0
+    for _ in range(count):
+        if len(data) - pos < h.ENTRY.size:
+            return None
+        signature, kind, crc32, packed, size, name_length, rest, mode, offset = h.ENTRY_WORDS.unpack_from(data, pos)
+        if signature != h.ENTRY_SIGNATURE or packed != size or rest != _NO_REST or mode or kind not in _STORED_KINDS:
+            return None
+        if size == _MAX32 or not free <= offset <= free + slack or offset == _MAX32:
+            return None
+        name_pos = pos + h.ENTRY.size
+        pos = name_pos + name_length
+        names.append(data[name_pos:pos])
+        entries.append((size, crc32, kind, offset))
+        free = offset + _LOCAL_SIZE + name_length + size
+        slack = _SLACK_WITH_DESCRIPTOR if kind & h.FLAG_DESCRIPTOR else h.MAX_EXTRA
+    lines = b"\n".join(names)
+    if pos != len(data) or not free <= directory_offset <= free + slack or not _PLAIN_LINES.fullmatch(lines):
+        return None
+    texts = lines.decode("ascii").split("\n")
+    if len(texts) != count or len(set(map(str.lower, texts))) != count:
+        return None
+    ends = [*(entry[3] for entry in islice(entries, 1, None)), directory_offset]
+    return tuple(
+        [
+            Record(text, size, size, h.STORED, crc32, kind, offset, end)
+            for text, (size, crc32, kind, offset), end in zip(texts, entries, ends, strict=True)
+        ]
+    )
 
 
 def _read_entry(source: Source, data: bytes, pos: int, index: int) -> tuple[Record, int]:

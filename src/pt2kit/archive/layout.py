@@ -74,7 +74,8 @@ def detect(records: Iterable[str], where: str = "archive") -> Layout:
     relative = [name[len(root) :] for name in found]
     _check_marks(where, root, relative)
     models = _find_models(where, root, relative)
-    new = any(names.weights_config_model(name) or names.constants_config_model(name) for name in relative)
+    configs = [name for name in relative if name.endswith(".json")]
+    new = any(names.weights_config_model(name) or names.constants_config_model(name) for name in configs)
     if not new and any(names.weights_payload_model(name) or names.constants_payload_model(name) for name in relative):
         return Layout("archive-2.8", "torch 2.8", root, models)
     return Layout("archive", "torch 2.9 and later", root, models)

@@ -14,13 +14,13 @@ from pt2kit.errors import ArchiveError
 
 _SHOWN: Final = 200
 """Characters of a name, or bytes, that a message shows; names may have 65,535."""
-_PLAIN: Final = re.compile(r"[\w-][\w.-]*(?:/[\w-][\w.-]*)*", re.ASCII)
-"""Most names there are: nothing but letters, digits and the like, and no component that begins with a dot."""
+PLAIN_NAME: Final = re.compile(r"\.?[\w-][\w.-]*(?:/\.?[\w-][\w.-]*)*", re.ASCII)
+"""Most names there are: components of letters, digits and the like, with at most one dot in front."""
 
 
 def name_problem(name: str) -> str | None:
     """Say what makes `name` unfit for a record, or None if nothing does (rule A6)."""
-    if _PLAIN.fullmatch(name):
+    if PLAIN_NAME.fullmatch(name):
         return None
     if not name:
         return "is empty"
