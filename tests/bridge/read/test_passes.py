@@ -122,9 +122,9 @@ def test_constant_outputs() -> None:
     x = torch.ones(2)
     buffer = io.BytesIO()
     torch.export.save(export(Model(), (x,), {}), buffer)
-    program = load(buffer.getvalue())
     for name in ("decomposed", "taken apart", "exported again", "compiled", "copied", "moved"):
-        result = PASSES[name](program, (x,), {})(x)
+        # Each with a program of its own: torch crashes when it copies a loaded one that was decomposed and taken apart.
+        result = PASSES[name](load(buffer.getvalue()), (x,), {})(x)
         assert torch.equal(result[0], x + 1)
         assert result[1:] == (3, "text", None, 2.5, True)
 
@@ -149,7 +149,7 @@ def test_keywords_as_module_names() -> None:
     program = load(buffer.getvalue())
     assert program.state_dict.keys() == module.state_dict().keys()
     for name in ("compiled", "copied", "moved"):
-        torch.testing.assert_close(PASSES[name](program, (x,), {})(x), module(x))
+        torch.testing.assert_close(PASSES[name](load(buffer.getvalue()), (x,), {})(x), module(x))
     torch.testing.assert_close(program.module()(x), module(x))
     again = io.BytesIO()
     save(program, again)
