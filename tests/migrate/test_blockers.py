@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.migrate.programs import VERSIONS, golden, node
 
-from pt2kit.migrate.blockers import block_misfits, smallest
+from pt2kit.migrate.blockers import block_misfits, block_operators, smallest
 from pt2kit.migrate.check import check_tree, fits
 from pt2kit.migrate.ledger import Ledger
 from pt2kit.schema.tables import NAMES, Shape, table
@@ -61,7 +61,7 @@ def test_operators_that_came_later_are_noted(older, newer, target):
     tree = golden(older)
     tree["graph_module"]["graph"]["nodes"].append(node(target, [], []))
     ledger = Ledger("x")
-    assert block_misfits(tree, older, newer, ledger) is tree
+    block_operators(tree, older, newer, ledger)
     assert [(note.message, note.since) for note in ledger.notes] == [(f"the operator {target}", newer)]
     line = list(NAMES)
     earlier = line[line.index(older) - 1]
@@ -69,7 +69,7 @@ def test_operators_that_came_later_are_noted(older, newer, target):
         other = Ledger("x")
         tree = golden(earlier)
         tree["graph_module"]["graph"]["nodes"].append(node(target, [], []))
-        block_misfits(tree, earlier, older, other)
+        block_operators(tree, earlier, older, other)
         assert other.notes == ()
 
 

@@ -66,3 +66,28 @@ def test_unknown_keys_are_kept():
     tree["graph_module"]["graph"]["nodes"][0]["colour"] = "red"
     new = rewrite(tree, "8.7", {"NamedArgument": lambda value, _: {**value}})
     assert new["graph_module"]["graph"]["nodes"][0]["colour"] == "red"
+
+
+def test_only_what_holds_something_visited_is_entered():
+    """Arguments without a graph are passed over, those beside them are not: every graph of every call is reached."""
+    tree = golden("8.20")
+    seen = []
+    new = rewrite(tree, "8.20", {"Graph": lambda value, path: seen.append(path) or {**value, "inputs": []}})
+    assert any("as_graph" in path for path in seen)
+    for path in seen:
+        held = new
+        for step in path:
+            held = held[step]
+        assert held["inputs"] == [], path
+
+
+def test_what_is_of_another_type_is_left_alone():
+    """A walk never fails for a tree that does not fit: what it cannot enter stays what it is."""
+    tree = golden("8.20")
+    nodes = tree["graph_module"]["graph"]["nodes"]
+    nodes[0]["inputs"] = [3, None, {"name": "x"}, {"arg": 4}, {"arg": {"as_graph": "x"}}, "as_graph", ["as_graph"]]
+    nodes[1]["inputs"] = "inputs"
+    tree["graph_module"]["graph"]["tensor_values"] = {"x": 3}
+    tree["graph_module"]["graph"]["sym_int_values"] = [3]
+    for name in ("Node", "SymExpr", "TensorMeta"):
+        assert rewrite(tree, "8.20", {name: lambda value, _: value}) is tree

@@ -8,6 +8,7 @@
     versions.py     which version a program is of; names of targets
     steps.py        all steps as one line; `draft_v1`, `v1_v2`, …, `minor`: the steps
     encoding.py     how each release spelled its JSON
+    check.py        what does not fit a table; `predicates`: whether; `kept`, `narrowed`: the same after a step, quicker
 
 Rules (the ids that errors carry; those of operator sets are in `opset`):
     M1  a tree fits the frozen table of its version

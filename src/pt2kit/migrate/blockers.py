@@ -6,16 +6,15 @@ enum. Each is replaced by the smallest thing that fits, so that the remaining st
 
 from __future__ import annotations
 
-import copy
-import functools
 from collections.abc import Collection
 from typing import Any
 
 from pt2kit.codec.text import Path
-from pt2kit.migrate.check import Misfit, fits, misfits, shape_of
+from pt2kit.migrate.check import Misfit, fits, misfits
 from pt2kit.migrate.ledger import Ledger, Tree
+from pt2kit.migrate.predicates import shape_of
 from pt2kit.migrate.rewrite import rewrite
-from pt2kit.migrate.targets import since
+from pt2kit.migrate.targets import NEWS, since
 from pt2kit.schema.tables import NAMES, Shape, table
 
 
@@ -26,8 +25,10 @@ def block_misfits(tree: Tree, older: str, newer: str, ledger: Ledger) -> Tree:
         tree: a program after the downgrade from `newer`; not changed.
         older, newer: names of the tables.
         ledger: gets the blockers.
+
+    Returns:
+        `tree` itself if it fits; else a new one, which shares what needed no replacement.
     """
-    _block_operators(tree, older, newer, ledger)
     if fits(tree, older):
         return tree
     found = [misfit for misfit in misfits(tree, older) if misfit.cause in ("unknown key", "arm", "member")]
@@ -36,10 +37,11 @@ def block_misfits(tree: Tree, older: str, newer: str, ledger: Ledger) -> Tree:
             ledger.lost("unknown_keys", f"{misfit.type}.{misfit.key}, which no schema here knows", misfit.path, "")
         else:
             ledger.blocked(_message(misfit), misfit.path, newer)
-    tree = copy.deepcopy(tree)
+    new = dict(tree)
+    copied: set[Path] = {()}
     for misfit in found:
-        _replace(tree, misfit, older)
-    return tree
+        _replace(new, misfit, older, copied)
+    return new
 
 
 def _known_keys(type_name: str, version: str) -> Collection[str]:
@@ -55,10 +57,17 @@ def _message(misfit: Misfit) -> str:
     return f"the {misfit.type} {misfit.value}"
 
 
-def _block_operators(tree: Tree, older: str, newer: str, ledger: Ledger) -> None:
-    """Targets that came with the newer version; of operators with schemas no history is known here."""
+def block_operators(tree: Tree, older: str, newer: str, ledger: Ledger) -> None:
+    """Note the targets that came with the newer version; of operators with schemas no history is known here.
 
-    brought = NAMES[NAMES.index(older) + 1 : NAMES.index(newer) + 1]
+    Args:
+        tree: a program of either version; not changed.
+        older, newer: names of the tables.
+        ledger: gets the blockers.
+    """
+    brought = NEWS.intersection(NAMES[NAMES.index(older) + 1 : NAMES.index(newer) + 1])
+    if not brought:
+        return
 
     def node(value: Any, path: Path) -> Any:
         target = value["target"]
@@ -69,10 +78,15 @@ def _block_operators(tree: Tree, older: str, newer: str, ledger: Ledger) -> None
     rewrite(tree, older, {"Node": node})
 
 
-def _replace(tree: Any, misfit: Misfit, version: str) -> None:
-    """Put something that fits in the place of a misfit, in place."""
+def _replace(tree: Any, misfit: Misfit, version: str, copied: set[Path]) -> None:
+    """Put something that fits in the place of a misfit, in place but for what is not in `copied` yet."""
     *outer, last = misfit.path
-    holder = functools.reduce(lambda held, step: held[step], outer, tree)
+    holder = tree
+    for depth, step in enumerate(outer, 1):
+        if (way := misfit.path[:depth]) not in copied:
+            copied.add(way)
+            holder[step] = holder[step].copy()
+        holder = holder[step]
     if misfit.cause == "member":
         holder[last] = smallest(Shape("type", misfit.type), version)
         return

@@ -107,11 +107,13 @@ def _lift_graph(
         ledger.constants[unique] = data
     nodes = []
     for index, node in enumerate(graph["nodes"]):
-        named = [{**entry, "arg": _renamed(entry["arg"], rename)} for entry in node["inputs"]]
-        new, inner = _lift_node({**node, "inputs": named}, (*path, "nodes", index), ledger, taken)
+        if rename:
+            named = [{**entry, "arg": _renamed(entry["arg"], rename)} for entry in node["inputs"]]
+            node = {**node, "inputs": named}
+        new, inner = _lift_node(node, (*path, "nodes", index), ledger, taken)
         nodes.append(new)
         lifted |= inner
-    outputs = [_renamed(output, rename) for output in graph["outputs"]]
+    outputs = [_renamed(output, rename) for output in graph["outputs"]] if rename else graph["outputs"]
     return {**graph, "nodes": nodes, "outputs": outputs, "constants": {}}, lifted
 
 

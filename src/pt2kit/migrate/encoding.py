@@ -17,13 +17,17 @@ does; `encode(read(parse(data)), version) == data` for what the release itself w
 from __future__ import annotations
 
 import copy
+import functools
 import json
 import math
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from pt2kit.errors import JsonError
-from pt2kit.migrate.check import SPELLED_FLOATS, shape_of, too_deep
-from pt2kit.schema.tables import Shape, table
+from pt2kit.migrate.check import too_deep
+from pt2kit.migrate.predicates import SPELLED_FLOATS, shape_of
+from pt2kit.schema.tables import Shape, Type, table
 
 PADDED_UNIONS: Final = frozenset({"1", "2"})
 """Versions whose unions have every arm in the JSON."""
@@ -55,7 +59,7 @@ def read(raw: Any, version: str, where: str, *, root: str = "ExportedProgram") -
         LimitError: nested too deep for this interpreter.
     """
     try:
-        return _read(raw, Shape("type", root), version)
+        return _readers(version)[root](raw)
     except RecursionError:
         raise too_deep(where) from None
 
@@ -69,7 +73,7 @@ def spell(tree: Any, version: str, where: str, *, root: str = "ExportedProgram")
         LimitError: nested too deep for this interpreter.
     """
     try:
-        return _spell(tree, Shape("type", root), version)
+        return _spellers(version)[root](tree)
     except RecursionError:
         raise too_deep(where) from None
 
@@ -88,73 +92,161 @@ def encode(tree: Any, version: str, where: str, *, root: str = "ExportedProgram"
         raise JsonError(f"{where}: expected numbers that JSON can hold, got {error}", rule="J1") from None
 
 
-def _read(value: Any, shape: Shape, version: str) -> Any:
-    match shape.kind:
-        case "leaf" if shape.name == "float" and isinstance(value, float) and not math.isfinite(value):
-            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-        case "type" if isinstance(value, dict):
-            return _read_type(value, shape.name, version)
-        case "list" if isinstance(value, list):
-            return [_read(entry, shape.inner[0], version) for entry in value]
-        case "dict" if isinstance(value, dict):
-            return {key: _read(entry, shape.inner[0], version) for key, entry in value.items()}
-        case "optional" if value is not None:
-            return _read(value, shape.inner[0], version)
-        case "leaf" | "optional":
-            return value
-    return copy.deepcopy(value)
+Turn = Callable[[Any], Any]
+"""A value -> a new one; lists and dicts of it are never shared."""
+
+Change = Callable[[dict[str, Any], str], dict[str, Any]]
+"""(object of one type, version) -> what is read or was spelled in its place."""
 
 
-def _read_type(value: dict[str, Any], name: str, version: str) -> Any:
-    row = table(version)[name]
-    value = _READERS[name](value, version) if name in _READERS else value
-    if row.kind == "union":
-        if version in PADDED_UNIONS and len(value) > 1:
-            value = {arm: held for arm, held in value.items() if held is not None or arm not in row.fields}
+# Pure functions of a frozen table.
+@functools.cache
+def _readers(version: str) -> Mapping[str, Turn]:
+    """Type name -> what reads a value of it."""
+    leaves = MappingProxyType({"float": _read_float})
+    found: dict[str, Turn] = {}
+    for name, row in table(version).items():
+        fields = {key: _turn(shape_of(name, field), found, leaves) for key, field in row.fields.items()}
+        if row.kind == "union":
+            plain = _union_reader(fields, padded=version in PADDED_UNIONS)
+        else:
+            plain = _reader(fields, {key: field.default for key, field in row.fields.items() if field.has_default})
+        found[name] = _after(_READERS[name], version, plain) if name in _READERS else plain
+    return MappingProxyType(found)
+
+
+def _reader(fields: Mapping[str, Turn | None], defaults: Mapping[str, Any]) -> Turn:
+    def read(value: Any) -> Any:
+        if type(value) is not dict:
+            return copy.deepcopy(value)
         found = {}
-    else:
-        found = {key: copy.deepcopy(field.default) for key, field in row.fields.items() if key not in value}
-        found = {key: default for key, default in found.items() if row.fields[key].has_default}
-    for key, held in value.items():
-        field = row.fields.get(key)
-        found[key] = copy.deepcopy(held) if field is None else _read(held, shape_of(name, field), version)
-    return found
+        for key, default in defaults.items():
+            if key not in value:
+                found[key] = copy.deepcopy(default)
+        for key, held in value.items():
+            turn = fields.get(key, copy.deepcopy)
+            found[key] = held if turn is None else turn(held)
+        return found
+
+    return read
 
 
-def _spell(value: Any, shape: Shape, version: str) -> Any:
-    match shape.kind:
-        case "leaf" if shape.name == "float" and version in BARE_FLOATS and _is_spelled(value):
-            return float(value)
-        case "type" if isinstance(value, dict):
-            return _spell_type(value, shape.name, version)
-        case "list" if isinstance(value, list):
-            return [_spell(entry, shape.inner[0], version) for entry in value]
-        case "dict" if isinstance(value, dict):
-            return {key: _spell(entry, shape.inner[0], version) for key, entry in value.items()}
-        case "optional" if value is not None:
-            return _spell(value, shape.inner[0], version)
-        case "leaf" | "optional":
-            return value
-    return copy.deepcopy(value)
+def _union_reader(fields: Mapping[str, Turn | None], *, padded: bool) -> Turn:
+    def read(value: Any) -> Any:
+        if type(value) is not dict:
+            return copy.deepcopy(value)
+        only = len(value) == 1 or not padded
+        found = {}
+        for arm, held in value.items():
+            if only or held is not None or arm not in fields:
+                turn = fields.get(arm, copy.deepcopy)
+                found[arm] = held if turn is None else turn(held)
+        return found
+
+    return read
 
 
-def _spell_type(value: dict[str, Any], name: str, version: str) -> Any:
-    row = table(version)[name]
-    found: dict[str, Any] = {}
-    for key, field in row.fields.items():
-        if key in value:
-            held = _spell(value[key], shape_of(name, field), version)
-            optional = field.has_default and field.default is None
-            if row.kind == "union" or not (held is None and optional and version in LEFT_OUT_NONES):
-                found[key] = held
-        elif row.kind == "union" and version in PADDED_UNIONS:
-            found[key] = None
-    found |= {key: copy.deepcopy(held) for key, held in value.items() if key not in row.fields}
-    return _SPELLERS[name](found, version) if name in _SPELLERS else found
+def _after(change: Change, version: str, turn: Turn) -> Turn:
+    return lambda value: turn(change(value, version) if type(value) is dict else value)
 
 
-def _is_spelled(value: Any) -> bool:
-    return isinstance(value, str) and value in SPELLED_FLOATS
+@functools.cache
+def _spellers(version: str) -> Mapping[str, Turn]:
+    """Type name -> what spells a value of it."""
+    leaves: Mapping[str, Turn] = {"float": _bare_float} if version in BARE_FLOATS else {}
+    found: dict[str, Turn] = {}
+    for name, row in table(version).items():
+        fields = {key: _turn(shape_of(name, field), found, leaves) for key, field in row.fields.items()}
+        if row.kind == "union":
+            plain = _union_speller(fields, padded=version in PADDED_UNIONS)
+        else:
+            plain = _speller(fields, _left_out(row) if version in LEFT_OUT_NONES else frozenset())
+        found[name] = _before(plain, _SPELLERS[name], version) if name in _SPELLERS else plain
+    return MappingProxyType(found)
+
+
+def _left_out(row: Type) -> frozenset[str]:
+    return frozenset(key for key, field in row.fields.items() if field.has_default and field.default is None)
+
+
+def _speller(fields: Mapping[str, Turn | None], left_out: frozenset[str]) -> Turn:
+    def spell_object(value: Any) -> Any:
+        if type(value) is not dict:
+            return copy.deepcopy(value)
+        found = {}
+        for key, turn in fields.items():
+            if key in value:
+                held = value[key]
+                if held is not None or key not in left_out:
+                    found[key] = held if turn is None else turn(held)
+        return _with_unknown(found, value, fields)
+
+    return spell_object
+
+
+def _union_speller(fields: Mapping[str, Turn | None], *, padded: bool) -> Turn:
+    empty = dict.fromkeys(fields) if padded else {}
+
+    def spell_union(value: Any) -> Any:
+        if type(value) is not dict:
+            return copy.deepcopy(value)
+        found = dict(empty)
+        for arm, held in value.items():
+            if arm in fields:
+                turn = fields[arm]
+                found[arm] = held if turn is None else turn(held)
+        return _with_unknown(found, value, fields)
+
+    return spell_union
+
+
+def _with_unknown(found: dict[str, Any], value: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
+    if value.keys() <= fields.keys():
+        return found
+    return found | {key: copy.deepcopy(held) for key, held in value.items() if key not in fields}
+
+
+def _before(turn: Turn, change: Change, version: str) -> Turn:
+    return lambda value: change(turn(value), version) if type(value) is dict else turn(value)
+
+
+def _turn(shape: Shape, known: Mapping[str, Turn], leaves: Mapping[str, Turn]) -> Turn | None:
+    """What turns a value of a shape; None where it stays what it is."""
+    if shape.kind == "leaf":
+        return leaves.get(shape.name)
+    if shape.kind == "type":
+        name = shape.name
+        return known[name] if name in known else lambda value: known[name](value)
+    if shape.kind not in ("list", "dict", "optional"):
+        return copy.deepcopy
+    entry = _turn(shape.inner[0], known, leaves)
+    if shape.kind == "optional":
+        return entry and (lambda value: None if value is None else entry(value))
+    return _list_turn(entry) if shape.kind == "list" else _dict_turn(entry)
+
+
+def _list_turn(entry: Turn | None) -> Turn:
+    if entry is None:
+        return lambda value: value.copy() if type(value) is list else copy.deepcopy(value)
+    return lambda value: [entry(held) for held in value] if type(value) is list else copy.deepcopy(value)
+
+
+def _dict_turn(entry: Turn | None) -> Turn:
+    if entry is None:
+        return lambda value: value.copy() if type(value) is dict else copy.deepcopy(value)
+    return lambda value: (
+        {key: entry(held) for key, held in value.items()} if type(value) is dict else copy.deepcopy(value)
+    )
+
+
+def _read_float(value: Any) -> Any:
+    if type(value) is not float or math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _bare_float(value: Any) -> Any:
+    return float(value) if type(value) is str and value in SPELLED_FLOATS else value
 
 
 def _read_range(value: dict[str, Any], version: str) -> dict[str, Any]:
@@ -191,10 +283,10 @@ def _read_loss(value: dict[str, Any], version: str) -> dict[str, Any]:
     return {"loss_output" if key == "loss_outout" else key: held for key, held in value.items() if key != "loss_output"}
 
 
-_READERS: Final = {
+_READERS: Final[Mapping[str, Change]] = {
     "RangeConstraint": _read_range,
     "ConstantValue": _read_constant,
     "BackwardSignature": _read_loss,
     "OutputSpec": _read_loss,
 }
-_SPELLERS: Final = {"RangeConstraint": _spell_range, "ConstantValue": _spell_constant}
+_SPELLERS: Final[Mapping[str, Change]] = {"RangeConstraint": _spell_range, "ConstantValue": _spell_constant}

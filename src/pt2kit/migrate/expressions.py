@@ -9,39 +9,61 @@ from 8.2      srepr(): "Add(Mul(Integer(2), Symbol('s0', positive=True, integer=
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from pt2kit.codec.text import Path
 from pt2kit.migrate.ledger import Ledger, Tree
-from pt2kit.migrate.rewrite import rewrite
+from pt2kit.migrate.rewrite import Visitor, rewrite
 from pt2kit.symbols import default_assumptions, free_symbols, parse, to_srepr, to_str
 
 _ATTRIBUTE: Final = r"(?<![\w.'])"
 
 
-def rename_symbols(tree: Tree, version: str, old: str, new: str) -> Tree:
+_NO_VISITORS: Final[Mapping[str, Visitor]] = MappingProxyType({})
+
+
+def rename_symbols(
+    tree: Tree, version: str, old: str, new: str, visitors: Mapping[str, Visitor] = _NO_VISITORS
+) -> Tree:
     """Rename symbols of one prefix in every expression and range: `rename_symbols(tree, "2", "i", "u")`.
 
     Args:
         tree: a program whose expressions are in the str dialect.
         version: the name of its table.
         old, new: prefixes, each followed by a number.
+        visitors: what else to apply on the same walk, to other types than `SymExpr`.
     """
     pattern = re.compile(rf"{_ATTRIBUTE}{old}(\d+)(?!\w)")
+    known: dict[str, str] = {}
 
     def expression(value: Any, _: Path) -> Any:
-        text = pattern.sub(rf"{new}\1", value["expr_str"])
-        return value if text == value["expr_str"] else {**value, "expr_str": text}
+        text = value["expr_str"]
+        if text not in known:
+            known[text] = pattern.sub(rf"{new}\1", text)
+        return value if known[text] == text else {**value, "expr_str": known[text]}
 
     ranges = {pattern.sub(rf"{new}\1", name): held for name, held in tree["range_constraints"].items()}
     if len(ranges) != len(tree["range_constraints"]):
-        return tree  # both names are taken, so one of them is no symbol of the prefix
-    changed: Tree = rewrite(tree, version, {"SymExpr": expression})
-    return changed if list(ranges) == list(tree["range_constraints"]) else {**changed, "range_constraints": ranges}
+        # Both names are taken, so one of them is no symbol of the prefix.
+        same: Tree = rewrite(tree, version, visitors)
+        return same
+    changed: Tree = rewrite(tree, version, {**visitors, "SymExpr": expression})
+    if list(ranges) == list(tree["range_constraints"]):
+        return changed
+    values = changed["range_constraints"].values()
+    return {**changed, "range_constraints": dict(zip(ranges, values, strict=True))}
 
 
-def to_structural(tree: Tree, version: str, ledger: Ledger) -> Tree:
+def to_structural(tree: Tree, version: str, ledger: Ledger, visitors: Mapping[str, Visitor] = _NO_VISITORS) -> Tree:
     """Write every expression in the srepr dialect.
+
+    Args:
+        tree: a program whose expressions are in the str dialect.
+        version: the name of its table.
+        ledger: for places.
+        visitors: what else to apply on the same walk, to other types than `SymExpr`.
 
     Raises:
         ExpressionError: a text that is no expression.
@@ -55,7 +77,7 @@ def to_structural(tree: Tree, version: str, ledger: Ledger) -> Tree:
             known[text] = to_srepr(parse(text, where=ledger.place((*path, "expr_str"))))
         return {**value, "expr_str": known[text]}
 
-    result: Tree = rewrite(tree, version, {"SymExpr": expression})
+    result: Tree = rewrite(tree, version, {**visitors, "SymExpr": expression})
     return result
 
 

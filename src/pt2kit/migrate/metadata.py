@@ -8,6 +8,8 @@ A text that cannot be read stays as it is: metadata never decides whether a prog
 
 from __future__ import annotations
 
+import functools
+
 from pt2kit.codec.text import Path
 from pt2kit.migrate.ledger import Ledger
 from pt2kit.traces import dump_module_stack, lenient, module_stack_style, parse_module_stack
@@ -18,9 +20,8 @@ Metadata = dict[str, str]
 def from_first(metadata: Metadata) -> Metadata:
     """The metadata of a node of 2.1, as 2.2 writes it."""
     found = {"source_fn_stack" if key == "source_fn" else key: text for key, text in metadata.items()}
-    stack = found.get("nn_module_stack", "")
-    if module_stack_style(stack) == "paren" and (entries := lenient(parse_module_stack, stack)):
-        found["nn_module_stack"] = dump_module_stack(entries)
+    if stack := found.get("nn_module_stack", ""):
+        found["nn_module_stack"] = _from_paren(stack)
     return found if found != metadata else metadata
 
 
@@ -30,9 +31,8 @@ def to_first(metadata: Metadata, path: Path, ledger: Ledger) -> Metadata:
     if ";" in (functions := found.get("source_fn", "")):
         found["source_fn"] = functions.rpartition(";")[2]
         ledger.lost("source_fn_stack", "all but the innermost function", (*path, "source_fn_stack"), "2")
-    stack = found.get("nn_module_stack", "")
-    if stack and module_stack_style(stack) != "paren" and (entries := lenient(parse_module_stack, stack)):
-        found["nn_module_stack"] = dump_module_stack(entries, "paren")
+    if stack := found.get("nn_module_stack", ""):
+        found["nn_module_stack"] = _to_paren(stack)
     return found if found != metadata else metadata
 
 
@@ -42,7 +42,30 @@ def mend(metadata: Metadata) -> Metadata:
     Source: `metadata_split` in torch/_export/serde/serialize.py (2.13) wants three parts at commas outside brackets.
     """
     stack = metadata.get("nn_module_stack", "")
-    if not stack or module_stack_style(stack) != "comma" or not (entries := lenient(parse_module_stack, stack)):
-        return metadata
-    text = dump_module_stack(entries)
+    text = _mended(stack) if stack else stack
     return metadata if text == stack else {**metadata, "nn_module_stack": text}
+
+
+# Nodes of one module follow each other and have the same stack. Pure functions of a text; few texts are remembered.
+_remembered = functools.lru_cache(maxsize=64)
+
+
+@_remembered
+def _from_paren(stack: str) -> str:
+    if module_stack_style(stack) == "paren" and (entries := lenient(parse_module_stack, stack)):
+        return dump_module_stack(entries)
+    return stack
+
+
+@_remembered
+def _to_paren(stack: str) -> str:
+    if module_stack_style(stack) != "paren" and (entries := lenient(parse_module_stack, stack)):
+        return dump_module_stack(entries, "paren")
+    return stack
+
+
+@_remembered
+def _mended(stack: str) -> str:
+    if module_stack_style(stack) == "comma" and (entries := lenient(parse_module_stack, stack)):
+        return dump_module_stack(entries)
+    return stack

@@ -75,6 +75,8 @@ def _new_fields(older: str, newer: str) -> dict[str, dict[str, Any]]:
 
 
 def _adding(fields: Mapping[str, Any]) -> Visitor:
+    if all(isinstance(default, int | str | None) for default in fields.values()):
+        return lambda value, _: {**fields, **value}
     return lambda value, _: {**copy.deepcopy(dict(fields)), **value}
 
 

@@ -6,9 +6,10 @@ The field table says where the types are, so a step names only what it changes.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 from pt2kit.codec.text import Path
 from pt2kit.schema.tables import Shape, table
@@ -29,8 +30,8 @@ def rewrite(tree: Any, version: str, visitors: Mapping[str, Visitor], *, root: s
     Returns:
         The new tree; parts without changes are those of `tree`. Cost: only what can hold a visited type is walked.
     """
-    plan = _plan(version, frozenset(visitors))
-    return _value(tree, Shape("type", root), plan, visitors, ())
+    walks = _walks(_plan(version, frozenset(visitors)), visitors, version)
+    return walks[root].visit(tree, ()) if root in walks else tree
 
 
 Plan = Mapping[str, Mapping[str, Shape]]
@@ -59,37 +60,123 @@ def _names(shape: Shape) -> set[str]:
     return {shape.name} if shape.kind == "type" else {name for inner in shape.inner for name in _names(inner)}
 
 
-def _value(value: Any, shape: Shape, plan: Plan, visitors: Mapping[str, Visitor], path: Path) -> Any:
-    match shape.kind:
-        case "type":
-            new = _fields(value, plan.get(shape.name, {}), plan, visitors, path) if isinstance(value, dict) else value
-            visitor = visitors.get(shape.name)
-            return visitor(new, path) if visitor else new
-        case "list" if isinstance(value, list):
-            (inner,) = shape.inner
-            entries = [_value(entry, inner, plan, visitors, (*path, index)) for index, entry in enumerate(value)]
-            return value if all(map(_same, entries, value)) else entries
-        case "dict" if isinstance(value, dict):
-            (inner,) = shape.inner
-            named = {key: _value(entry, inner, plan, visitors, (*path, key)) for key, entry in value.items()}
-            return value if all(map(_same, named.values(), value.values())) else named
-        case "optional" if value is not None:
-            return _value(value, shape.inner[0], plan, visitors, path)
-    return value
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """How values of a type or shape are walked.
+
+    Args:
+        visit: applies the functions to a value and what is inside.
+        arms: of a union, or of one that a struct holds: those in which there is something to visit; others are not
+            entered. None where all values must be.
+        key: the field that holds the union; "" where the value is one.
+    """
+
+    visit: Visitor
+    arms: frozenset[str] | None = None
+    key: str = ""
 
 
-def _fields(
-    value: dict[str, Any], fields: Mapping[str, Shape], plan: Plan, visitors: Mapping[str, Visitor], path: Path
-) -> dict[str, Any]:
-    new = value
-    for key in value:
-        if key in fields:
-            held = _value(value[key], fields[key], plan, visitors, (*path, key))
+_LEFT: Final = _Walk(lambda value, _: value)
+
+
+def _walks(plan: Plan, visitors: Mapping[str, Visitor], version: str) -> Mapping[str, _Walk]:
+    """Type -> how its values are walked; types that hold nothing visited are left out."""
+    found: dict[str, _Walk] = {name: _Walk(visitor) for name, visitor in visitors.items()}
+    inner: dict[str, dict[str, Visitor]] = {name: {} for name, fields in plan.items() if fields}
+    for name, fields in inner.items():
+        inside = _inside(fields, len(plan[name]))
+        visitor = visitors.get(name)
+        found[name] = _both(inside, visitor) if visitor else _entered(name, inside, plan, visitors, version)
+    for name, fields in inner.items():
+        fields |= {key: _walk(shape, found).visit for key, shape in plan[name].items()}
+    return found
+
+
+def _entered(name: str, inside: Visitor, plan: Plan, visitors: Mapping[str, Visitor], version: str) -> _Walk:
+    """For a type without a function of its own. Most arguments are of arms that hold nothing visited."""
+    types, fields = table(version), plan[name]
+    if types[name].kind == "union":
+        return _Walk(inside, frozenset(fields))
+    [(key, shape), *others] = fields.items()
+    if others or shape.kind != "type" or types[shape.name].kind != "union" or shape.name in visitors:
+        return _Walk(inside)
+    return _Walk(inside, frozenset(plan[shape.name]), key)
+
+
+def _inside(fields: Mapping[str, Visitor], count: int) -> Visitor:
+    """What walks an object's fields, `count` of them, in the order they have there; `fields` is filled afterwards."""
+
+    def inside(value: Any, path: Path) -> Any:
+        if not isinstance(value, dict):
+            return value
+        new = value
+        left = count
+        for key in value:
+            if key not in fields:
+                continue
+            held = fields[key](value[key], (*path, key))
             if held is not value[key]:
                 new = dict(value) if new is value else new
                 new[key] = held
-    return new
+            left -= 1
+            if not left:
+                break
+        return new
+
+    return inside
 
 
-def _same(new: Any, old: Any) -> bool:
-    return new is old
+def _both(inside: Visitor, visitor: Visitor) -> _Walk:
+    return _Walk(lambda value, path: visitor(inside(value, path), path))
+
+
+def _walk(shape: Shape, walks: Mapping[str, _Walk]) -> _Walk:
+    if shape.kind == "type":
+        return walks.get(shape.name, _LEFT)
+    if shape.kind not in ("list", "dict", "optional"):
+        return _LEFT
+    entry = _walk(shape.inner[0], walks)
+    if shape.kind == "optional":
+        return _Walk(lambda value, path: None if value is None else entry.visit(value, path))
+    return _Walk(_list(entry) if shape.kind == "list" else _dict(entry))
+
+
+def _list(entry: _Walk) -> Visitor:
+    visit, arms, key = entry.visit, entry.arms, entry.key
+
+    def walk(value: Any, path: Path) -> Any:
+        if not isinstance(value, list) or (arms is not None and _is_dull(value, arms, key)):
+            return value
+        new = value
+        for index, held in enumerate(value):
+            if (now := visit(held, (*path, index))) is not held:
+                new = value.copy() if new is value else new
+                new[index] = now
+        return new
+
+    return walk
+
+
+def _dict(entry: _Walk) -> Visitor:
+    visit, arms, key = entry.visit, entry.arms, entry.key
+
+    def walk(value: Any, path: Path) -> Any:
+        if not isinstance(value, dict) or (arms is not None and _is_dull(value.values(), arms, key)):
+            return value
+        new = value
+        for name, held in value.items():
+            if (now := visit(held, (*path, name))) is not held:
+                new = value.copy() if new is value else new
+                new[name] = now
+        return new
+
+    return walk
+
+
+def _is_dull(values: Iterable[Any], arms: frozenset[str], key: str) -> bool:
+    """Whether none of the values has one of the arms; quicker than walking them."""
+    for value in values:
+        union = value.get(key) if key and type(value) is dict else value
+        if type(union) is not dict or not arms.isdisjoint(union):
+            return False
+    return True

@@ -15,8 +15,9 @@ from typing import Final
 
 from pt2kit.errors import VersionError
 from pt2kit.migrate import draft_v1, traces_v5_3, v1_v2, v2_v5_1, v5_1_v5_3, v5_3_v7_3, v7_3_v8_2, v8_2_v8_6
-from pt2kit.migrate.blockers import block_misfits
-from pt2kit.migrate.check import check_tree
+from pt2kit.migrate.blockers import block_misfits, block_operators
+from pt2kit.migrate.check import check_tree, fits
+from pt2kit.migrate.kept import still_fits
 from pt2kit.migrate.ledger import Ledger, Tree
 from pt2kit.migrate.minor import Step as Function
 from pt2kit.migrate.minor import downgrade_minor, upgrade_minor
@@ -96,17 +97,69 @@ def convert(tree: Tree, source: str, target: str, ledger: Ledger) -> Tree:
         VersionError: no such version (M4).
         ExpressionError, PayloadError, UnsupportedError, JsonError, LimitError: what a step cannot read.
     """
-    check_tree(tree, source, ledger.where, root=root_type(source))
+    checked = check_start(tree, source, ledger)
     for step, upwards in route(source, target):
-        if upwards:
-            tree = step.upgrade(tree, ledger)
-            check_tree(tree, step.newer, ledger.where)
-        else:
-            tree = step.downgrade(tree, ledger)
-            if step.older != DRAFT:
-                tree = block_misfits(tree, step.older, step.newer, ledger)
-            check_tree(tree, step.older, ledger.where, root=root_type(step.older))
-    return tree
+        checked = take_step(checked, step, upwards, ledger)
+    return checked.tree
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A tree that fits the table of its version; `exact` if it has no keys that the table does not know."""
+
+    tree: Tree
+    version: str
+    exact: bool
+
+
+def check_start(tree: Tree, version: str, ledger: Ledger) -> Checked:
+    """Check a tree before its first step.
+
+    Raises:
+        SchemaError: it does not fit its table (M1).
+    """
+    root = root_type(version)
+    exact = fits(tree, version, root=root)
+    if not exact:
+        check_tree(tree, version, ledger.where, root=root)
+    return Checked(tree, version, exact)
+
+
+def take_step(checked: Checked, step: Step, upwards: bool, ledger: Ledger) -> Checked:
+    """Take one step, and check the tree that it makes.
+
+    Args:
+        checked: the tree before; it is not changed.
+        step: from its version.
+        upwards: which way.
+        ledger: as for `convert`.
+
+    Raises:
+        SchemaError: the new tree does not fit its table (M1).
+        ExpressionError, PayloadError, UnsupportedError, JsonError, LimitError: what the step cannot read.
+    """
+    version = step.newer if upwards else step.older
+    tree = (step.upgrade if upwards else step.downgrade)(checked.tree, ledger)
+    if upwards:
+        exact = _fits_after(tree, checked, version)
+    elif version == DRAFT:
+        exact = fits(tree, version, root=root_type(version))
+    else:
+        block_operators(tree, step.older, step.newer, ledger)
+        exact = _fits_after(tree, checked, version)
+        if not exact:
+            tree = block_misfits(tree, step.older, step.newer, ledger)
+            exact = fits(tree, version)
+    if not exact:
+        check_tree(tree, version, ledger.where, root=root_type(version))
+    return Checked(tree, version, exact)
+
+
+def _fits_after(tree: Tree, before: Checked, version: str) -> bool:
+    """Whether a program fits its table exactly; what it shares with the tree before is walked only where it must be."""
+    if before.exact and before.version != DRAFT:
+        return still_fits(tree, before.tree, version, before.version)
+    return fits(tree, version)
 
 
 def root_type(version: str) -> str:

@@ -52,6 +52,12 @@ FUNCTIONS_SINCE: Final[Mapping[str, str]] = MappingProxyType({"torch._functorch.
 """Beginnings of targets that are Python functions, and the schema of the first release that writes them."""
 
 
+_UNLISTED: Final = "8.7"
+_NO_HISTORY: Final = "draft"
+NEWS: Final = frozenset((*SINCE.values(), *FUNCTIONS_SINCE.values(), _UNLISTED, _NO_HISTORY))
+"""Every version that `since` can give."""
+
+
 def is_higher_order(target: str) -> bool:
     """Whether a target names a higher-order operator, as any release calls it."""
     return target.startswith((PREFIX, _MODULES)) or target in _FIRST
@@ -60,8 +66,8 @@ def is_higher_order(target: str) -> bool:
 def since(target: str) -> str:
     """The schema version of the first release that has what a target names; "draft" where no history is known."""
     if target.startswith(PREFIX):
-        return SINCE.get(target.removeprefix(PREFIX), "8.7")
-    return next((version for start, version in FUNCTIONS_SINCE.items() if target.startswith(start)), "draft")
+        return SINCE.get(target.removeprefix(PREFIX), _UNLISTED)
+    return next((version for start, version in FUNCTIONS_SINCE.items() if target.startswith(start)), _NO_HISTORY)
 
 
 def from_first(target: str) -> str:

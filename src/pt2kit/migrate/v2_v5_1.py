@@ -24,7 +24,6 @@ from pt2kit.migrate import hops
 from pt2kit.migrate.attention import from_cpu_operator, to_cpu_operator
 from pt2kit.migrate.expressions import rename_symbols
 from pt2kit.migrate.ledger import Ledger, Tree
-from pt2kit.migrate.rewrite import rewrite
 
 _SINCE: Final = "5.1"
 
@@ -47,7 +46,7 @@ def upgrade(tree: Tree, ledger: Ledger) -> Tree:
         "Node": node,
         "TensorMeta": lambda value, _: {**value, "storage_offset": {"as_int": value["storage_offset"]}},
     }
-    new = rewrite(rename_symbols(tree, "2", "i", "u"), "2", visitors)
+    new = rename_symbols(tree, "2", "i", "u", visitors)
     module = _lift_objects(new["graph_module"], list(used), ledger)
     return {**new, "graph_module": module, "schema_version": {"major": 5, "minor": 1}}
 
@@ -86,8 +85,8 @@ def downgrade(tree: Tree, ledger: Ledger) -> Tree:
         "Node": node,
         "TensorMeta": offset,
     }
-    new = rewrite(_unlift_objects(tree), "5.1", visitors)
-    return {**rename_symbols(new, "2", "u", "i"), "schema_version": 2}
+    new = rename_symbols(_unlift_objects(tree), "5.1", "u", "i", visitors)
+    return {**new, "schema_version": 2}
 
 
 def _lift_objects(module: Tree, names: list[str], ledger: Ledger) -> Tree:

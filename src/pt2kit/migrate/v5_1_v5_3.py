@@ -19,7 +19,6 @@ from typing import Any, Final
 from pt2kit.codec.text import Path
 from pt2kit.migrate.expressions import rename_symbols
 from pt2kit.migrate.ledger import Ledger, Tree
-from pt2kit.migrate.rewrite import rewrite
 from pt2kit.migrate.treespecs import describe_tuples, map_specs, name_tuples
 
 _SINCE: Final = "5.3"
@@ -54,8 +53,7 @@ def upgrade_values(tree: Tree, version: str, ledger: Ledger) -> Tree:
         return map_specs(value, path, lambda text, place: name_tuples(text, place, ledger))
 
     visitors = {"OptionalTensorArgument": _upgrade_optional, "ModuleCallSignature": signature}
-    new: Tree = rewrite(tree, version, visitors)
-    return rename_symbols(new, version, "f", "zuf")
+    return rename_symbols(tree, version, "f", "zuf", visitors)
 
 
 def downgrade_values(tree: Tree, version: str, ledger: Ledger) -> Tree:
@@ -65,8 +63,7 @@ def downgrade_values(tree: Tree, version: str, ledger: Ledger) -> Tree:
         return map_specs(value, path, lambda text, place: describe_tuples(text, place, ledger, _SINCE))
 
     visitors = {"OptionalTensorArgument": _downgrade_optional, "ModuleCallSignature": signature}
-    new: Tree = rewrite(tree, version, visitors)
-    return rename_symbols(new, version, "zuf", "f")
+    return rename_symbols(tree, version, "zuf", "f", visitors)
 
 
 def name_constants(tree: Tree, ledger: Ledger) -> Tree:

@@ -35,7 +35,7 @@ def upgrade(tree: Tree, ledger: Ledger) -> Tree:
         "Graph": lambda value, _: {**value, "sym_float_values": {}},
         "ModuleCallSignature": lambda value, _: {**value, "forward_arg_names": None},
     }
-    new = rewrite(to_structural(tree, "7.3", ledger), "7.3", visitors)
+    new = to_structural(tree, "7.3", ledger, visitors)
     return {**new, "schema_version": {"major": 8, "minor": 2}}
 
 

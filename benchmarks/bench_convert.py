@@ -1,0 +1,78 @@
+"""Converting: the transformer of today's schema -> older ones, and files of those -> today's; what that takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from benchmarks import measure, programs
+from benchmarks.bench_open import GRAPH, TRANSFORMER, open_program, record
+from benchmarks.harness import Bench, Measured, Settings, TimesBetter
+
+LOSSES = frozenset({"persistent"})
+"""What the transformer says that torch 2.1 and 2.2 have no word for: it keeps two buffers out of the state dict."""
+
+
+def older_vs_torch(target: str, settings: Settings) -> Measured:
+    """What a user does for the program of an older file, beside what torch takes for the file of today."""
+    import torch
+
+    import pt2kit
+
+    file = programs.path(TRANSFORMER)
+    with TemporaryDirectory() as folder:
+        older = Path(folder, file.name)
+        pt2kit.convert(file, older, target=target, allow=LOSSES)
+        ours, reference = measure.alternate(
+            lambda: open_program(older),
+            lambda: torch.export.load(file),
+            rounds=settings.rounds(10),
+            reference_rounds=1 if settings.quick else 2,
+        )
+    return Measured(ours, reference, note=f"{programs.facts(TRANSFORMER)['nodes']} nodes, written for {target}")
+
+
+def lower_vs_torch(target: str, settings: Settings) -> Measured:
+    """A tree of today's schema as the JSON of an older one, beside what torch takes to load it."""
+    import torch
+
+    from pt2kit.codec import parse
+    from pt2kit.migrate import HARMLESS, lower_program
+
+    file = programs.path(TRANSFORMER)
+    tree = parse(record(file, GRAPH), GRAPH)
+    ours, reference = measure.alternate(
+        lambda: lower_program(tree, target, GRAPH, allow=HARMLESS | LOSSES).encode(GRAPH),
+        lambda: torch.export.load(file),
+        rounds=settings.rounds(10),
+        reference_rounds=1 if settings.quick else 2,
+    )
+    return Measured(ours, reference, note=f"{programs.facts(TRANSFORMER)['nodes']} nodes")
+
+
+BENCHES = (
+    Bench(
+        "raise_first",
+        "open + typed program of a 2,700-node transformer in schema 1 : torch.export.load of today's file",
+        TimesBetter(11),
+        lambda settings: older_vs_torch("torch==2.1", settings),
+    ),
+    Bench(
+        "raise_2_6",
+        "the same in schema 8.2, of torch 2.6 : torch.export.load of today's file",
+        TimesBetter(11),
+        lambda settings: older_vs_torch("torch==2.6", settings),
+    ),
+    Bench(
+        "lower_first",
+        "its tree as the JSON of schema 1 : torch.export.load",
+        TimesBetter(8),
+        lambda settings: lower_vs_torch("1", settings),
+    ),
+    Bench(
+        "lower_2_6",
+        "its tree as the JSON of schema 8.2 : torch.export.load",
+        TimesBetter(15),
+        lambda settings: lower_vs_torch("8.2", settings),
+    ),
+)
