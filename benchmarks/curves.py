@@ -5,12 +5,11 @@ CPU seconds, because each call runs in one thread: other processes on the machin
 
 from __future__ import annotations
 
-import gc
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import programs
+from benchmarks import measure, programs
 from benchmarks.harness import Measured, Settings
 
 SIZES = (1_000, 3_000, 10_000, 30_000, 100_000)
@@ -31,18 +30,5 @@ def curve(count: int, settings: Settings, prepare: Callable[[Path], Callable[[],
     for size in (SIZES[0], count):
         call = prepare(programs.path(f"chain_{size}"))
         rounds = 1 if size > 50_000 else settings.rounds(5 if size < 5_000 else 3)
-        seconds.append(min(_cpu_seconds(call) for _ in range(rounds + 1)) / size)
+        seconds.append(min(measure.timed(call, time.process_time) for _ in range(rounds + 1)) / size)
     return Measured(seconds[1], seconds[0], note=f"{seconds[1] * 1e6:.0f} µs of CPU per node at {count:,} nodes")
-
-
-def _cpu_seconds(call: Callable[[], object]) -> float:
-    gc.collect()
-    gc.freeze()
-    try:
-        started = time.process_time()
-        result = call()
-        seconds = time.process_time() - started
-        del result
-    finally:
-        gc.unfreeze()
-    return seconds

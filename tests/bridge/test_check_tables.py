@@ -12,13 +12,9 @@ from tests import samples
 
 import pt2kit
 from pt2kit.bridge.operators import resolve
-from pt2kit.bridge.read.argument_kinds import arms_of
 from pt2kit.bridge.read.operator_tables import (
     FUNCTIONS,
     HIGHER_ORDER,
-    REFUSED_HIGHER_ORDER,
-    REFUSED_NAMESPACES,
-    REFUSED_OPERATORS,
     SYMBOLIC,
 )
 from pt2kit.checks import refused, schemas
@@ -59,21 +55,6 @@ def test_signatures_are_those_of_the_dispatcher() -> None:
                 assert parameter_arms(parameter.type) == known.arms
         assert found.returns == tuple(kind.replace(" ", "") for kind in operator.returns)
     assert compared > 80
-
-
-def test_kinds_of_arguments() -> None:
-    """The same kinds of arguments fit here and in the bridge, for every type that torch has."""
-    types = {str(argument.real_type) for schema in torch._C._jit_get_all_schemas() for argument in schema.arguments}
-    for kind in types - {"complex", "List[complex]"}:
-        assert parameter_arms(kind.replace(" ", "")) == arms_of(kind), kind
-
-
-def test_refused_operators() -> None:
-    """What loading refuses is what checking reports, with the same reason."""
-    names = {name.replace("::", "."): reason for name, reason in REFUSED_OPERATORS.items()}
-    names |= {f"higher_order.{name}": reason for name, reason in REFUSED_HIGHER_ORDER.items()}
-    assert dict(refused.REFUSED_OPERATORS) == names
-    assert dict(refused.REFUSED_NAMESPACES) == dict(REFUSED_NAMESPACES)
 
 
 def test_functions() -> None:

@@ -17,15 +17,13 @@ from typing import Any, Final, Literal
 import torch
 
 from pt2kit.bridge.extensions import find_namespace, find_target
-from pt2kit.bridge.read.argument_kinds import arms_of
 from pt2kit.bridge.read.operator_tables import (
     FUNCTIONS,
     HIGHER_ORDER,
-    REFUSED_HIGHER_ORDER,
-    REFUSED_NAMESPACES,
-    REFUSED_OPERATORS,
     SYMBOLIC,
 )
+from pt2kit.checks.parameter_kinds import parameter_arms
+from pt2kit.checks.refused import refusal
 from pt2kit.errors import OperatorError
 
 Kind = Literal["operator", "symbolic", "higher_order", "function"]
@@ -153,8 +151,7 @@ def _counts(function: Callable[..., Any]) -> tuple[int, int]:
 def _dispatched(text: str, match: re.Match[str], place: str) -> Operator | None:
     namespace, name, overload = match.groups()
     qualified = f"{namespace}::{name}"
-    reason = REFUSED_OPERATORS.get(qualified) or REFUSED_NAMESPACES.get(namespace)
-    if reason:
+    if reason := refusal(text):
         raise OperatorError(f"{place}: {text} is refused: {reason}")
     try:
         torch._C._dispatch_find_schema_or_throw(qualified, "" if overload == "default" else overload)
@@ -168,7 +165,7 @@ def _dispatched(text: str, match: re.Match[str], place: str) -> Operator | None:
 
 def _higher_order(text: str, name: str, place: str) -> Operator | None:
     if name not in HIGHER_ORDER:
-        reason = REFUSED_HIGHER_ORDER.get(name, "it is not one of the higher-order operators that a file may call")
+        reason = refusal(text) or "it is not one of the higher-order operators that a file may call"
         raise OperatorError(f"{place}: {text[:80]} is refused: {reason}")
     found = torch._ops._higher_order_ops.get(name)
     return None if found is None else Operator(text, found, "higher_order")
@@ -206,7 +203,7 @@ def _with_schema(text: str, target: Callable[..., Any], schema: Any) -> Operator
             argument.kwarg_only,
             not argument.has_default_value(),
             keyword.iskeyword(argument.name),
-            arms_of(str(argument.real_type)),
+            parameter_arms(str(argument.real_type)),
             str(argument.real_type),
         )
     required = frozenset(name for name, parameter in parameters.items() if parameter.required)
