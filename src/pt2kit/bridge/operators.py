@@ -165,7 +165,8 @@ def _dispatched(text: str, match: re.Match[str], place: str) -> Operator | None:
 
 def _higher_order(text: str, name: str, place: str) -> Operator | None:
     if name not in HIGHER_ORDER:
-        reason = refusal(text) or "it is not one of the higher-order operators that a file may call"
+        known = refusal(f"torch.ops.higher_order.{name}")
+        reason = known or "it is not one of the higher-order operators that a file may call"
         raise OperatorError(f"{place}: {text[:80]} is refused: {reason}")
     found = torch._ops._higher_order_ops.get(name)
     return None if found is None else Operator(text, found, "higher_order")
