@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 SRC = ROOT / "src" / "pt2kit"
 FLOORS = [
-    {"errors"},
+    {"errors", "collector"},
     {"archive", "codec", "schema", "symbols", "treespec", "traces"},
     {"migrate", "tensors", "idl"},
     {"package"},

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 import stat
 from collections.abc import Iterable
-from itertools import islice
+from itertools import islice, repeat
 from operator import itemgetter
-from typing import Final, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
 
 from pt2kit.archive import headers as h
 from pt2kit.archive.end_record import read_end
@@ -68,6 +68,8 @@ class Record(NamedTuple):
 
 
 _HEADER_OFFSET: Final = Record._fields.index("header_offset")
+_NAME_LENGTH: Final = 5
+"""Where `headers.ENTRY_WORDS` has the length of the name."""
 
 
 def read_directory(source: Source, limits: Limits) -> tuple[Record, ...]:
@@ -106,35 +108,38 @@ def _read_usual(data: bytes, count: int, directory_offset: int) -> tuple[Record,
     this accepts, the detailed checks accept too, and give the same; they take twice as long.
     """
     names: list[bytes] = []
-    entries: list[tuple[int, int, int, int]] = []
-    pos = free = slack = 0
+    words: list[tuple[Any, ...]] = []
+    pos = 0
     for _ in range(count):
         if len(data) - pos < h.ENTRY.size:
             return None
-        signature, kind, crc32, packed, size, name_length, rest, mode, offset = h.ENTRY_WORDS.unpack_from(data, pos)
-        if signature != h.ENTRY_SIGNATURE or packed != size or rest != _NO_REST or mode or kind not in _STORED_KINDS:
-            return None
-        if size == _MAX32 or not free <= offset <= free + slack or offset == _MAX32:
-            return None
+        word = h.ENTRY_WORDS.unpack_from(data, pos)
         name_pos = pos + h.ENTRY.size
-        pos = name_pos + name_length
+        pos = name_pos + word[_NAME_LENGTH]
         names.append(data[name_pos:pos])
-        entries.append((size, crc32, kind, offset))
-        free = offset + _LOCAL_SIZE + name_length + size
-        slack = _SLACK_WITH_DESCRIPTOR if kind & h.FLAG_DESCRIPTOR else h.MAX_EXTRA
+        words.append(word)
+    if pos != len(data) or not words:
+        return None
+    signatures, kinds, crcs, packed, sizes, name_lengths, others, modes, offsets = zip(*words, strict=True)
+    if {*signatures} != {h.ENTRY_SIGNATURE} or packed != sizes or {*others} != {_NO_REST} or any(modes):
+        return None
+    if not _STORED_KINDS.issuperset(kinds) or max(sizes) == _MAX32 or max(offsets) == _MAX32:
+        return None
+    ends = (*offsets[1:], directory_offset)
+    # What each record has beside its name and its data: a header, and extra fields or a descriptor.
+    rest = [
+        end - start - size - length for start, end, size, length in zip(offsets, ends, sizes, name_lengths, strict=True)
+    ]
     lines = b"\n".join(names)
-    if pos != len(data) or not free <= directory_offset <= free + slack or not _PLAIN_LINES.fullmatch(lines):
+    if offsets[0] or not _LOCAL_SIZE <= min(rest) <= max(rest) <= _LOCAL_SIZE + h.MAX_EXTRA:
+        return None
+    if not _PLAIN_LINES.fullmatch(lines):
         return None
     texts = lines.decode("ascii").split("\n")
     if len(texts) != count or len(set(map(str.lower, texts))) != count:
         return None
-    ends = [*(entry[3] for entry in islice(entries, 1, None)), directory_offset]
-    return tuple(
-        [
-            Record(text, size, size, h.STORED, crc32, kind, offset, end)
-            for text, (size, crc32, kind, offset), end in zip(texts, entries, ends, strict=True)
-        ]
-    )
+    rows = zip(texts, sizes, sizes, repeat(h.STORED), crcs, kinds, offsets, ends, strict=False)
+    return tuple(map(Record._make, rows))
 
 
 def _read_entry(source: Source, data: bytes, pos: int, index: int) -> tuple[Record, int]:

@@ -19,7 +19,6 @@ from pt2kit import package, schema, treespec
 from pt2kit.archive import names
 from pt2kit.archive.parts import sample_inputs_record
 from pt2kit.archive.pickled import is_plain, read_payload
-from pt2kit.bridge.collector import no_collection
 from pt2kit.bridge.read.class_names import registered_namedtuples
 from pt2kit.bridge.read.devices import Devices, Moves
 from pt2kit.bridge.read.pickled_values import FAKE_TENSOR, PickledValues
@@ -29,6 +28,7 @@ from pt2kit.bridge.read.tensors import Tensors
 from pt2kit.bridge.read.trusted import globals_of, load_trusted
 from pt2kit.bridge.read.values import Values
 from pt2kit.bridge.save import Artifact
+from pt2kit.collector import no_collection
 from pt2kit.errors import ArchiveError, IntegrityError, PayloadError, Pt2Error
 from pt2kit.migrate.opset import EXPECTED, OperatorChange, convert_opset
 from pt2kit.package import FileLike, Package, Payload

@@ -1,28 +1,49 @@
 """JSON text -> objects, reading entries of a long dict that have the same text only once.
 
 A graph of thousands of values has some dozens of different `TensorMeta`. In the dicts of the outer objects the text of
-each entry is found without reading it (`msgspec.Raw`); each text is then read once, and every entry that has it gets
-an object of its own.
+each entry is found without reading it (`msgspec.Raw`); each text is then read once, and all entries that have it are
+one object. It is frozen, and so are its lists: nobody who changes one value changes others.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import repeat
 from types import NoneType
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, NoReturn, get_args, get_origin
 
 import msgspec
 from msgspec import Raw, Struct, UnsetType
-from msgspec.structs import astuple, fields
+from msgspec.structs import fields, replace
 
 from pt2kit.codec.shape import DictShape, ListShape, StructShape, shape
 
 LEVELS = 3
 """Levels of objects that can be long: the program, its graph module, its graph."""
 _SCALARS = (str, int, float, NoneType, UnsetType)
+
+
+class SharedList(list[Any]):
+    """A list that belongs to many objects and so cannot be changed in place; a copy of it is a plain list.
+
+    Raises (from whatever would change it):
+        TypeError: says how to change one of the objects.
+    """
+
+    __slots__ = ()
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise TypeError(
+            "expected a list of one value's own, got one that all values of the same text share: "
+            "make a new value (msgspec.structs.replace) with a new list"
+        )
+
+    append = extend = insert = pop = remove = clear = sort = reverse = _refuse
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
+
+    def __reduce_ex__(self, _: Any) -> tuple[type[list[Any]], tuple[list[Any]]]:
+        return list, (list(self),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +74,7 @@ def outline(cls: Any, levels: int = LEVELS) -> Outline | None:
     entries = {
         name: kind.inner
         for name, annotation in found.keys.items()
-        if isinstance(kind := shape(annotation), DictShape) and _can_be_supplied(kind.inner)
+        if isinstance(kind := shape(annotation), DictShape) and _can_be_shared(kind.inner)
     }
     if not inner and not entries:
         return None
@@ -77,7 +98,8 @@ def finished(sketch: Struct, outlined: Outline, read: Callable[[list[bytes], typ
         read: decodes texts as objects of one type, one each, in their order; what it raises comes through.
 
     Returns:
-        the struct; it shares the sketch's other values. No two of its entries share a list.
+        the struct; it shares the sketch's other values. Where most entries of a dict repeat, those of one text are one
+        object, whose lists cannot be changed in place.
     """
     values = {name: getattr(sketch, name) for name in sketch.__struct_fields__}
     for name, part in outlined.inner.items():
@@ -94,17 +116,16 @@ def _entries(
     order = [numbers.setdefault(bytes(raw), len(numbers)) for raw in raws.values()]
     texts = list(numbers)
     if 2 * len(texts) > len(order):
-        return dict(zip(raws, read([texts[number] for number in order], kind) if texts else [], strict=True))
-    supplies = [_supply(value) for value in read(texts, kind)]
-    return dict(zip(raws, map(next, map(supplies.__getitem__, order)), strict=True))
+        return dict(zip(raws, read([texts[number] for number in order], kind), strict=True))
+    values = [_shareable(value) for value in read(texts, kind)] if texts else []
+    return dict(zip(raws, map(values.__getitem__, order), strict=True))
 
 
-def _supply(value: Any) -> Iterator[Any]:
-    """Endlessly many objects that equal a struct, each with lists of its own. All in C: there are thousands."""
-    held = astuple(value)
-    if not any(isinstance(one, list) for one in held):
-        return repeat(value)
-    return map(type(value), *(map(list.copy, repeat(one)) if isinstance(one, list) else repeat(one) for one in held))
+def _shareable(value: Any) -> Any:
+    """A struct that equals another one and cannot change: its lists are `SharedList`s."""
+    held = {name: getattr(value, name) for name in value.__struct_fields__}
+    lists = {name: SharedList(one) for name, one in held.items() if isinstance(one, list)}
+    return replace(value, **lists) if lists else value
 
 
 def _default(info: Any) -> Any:
@@ -113,7 +134,7 @@ def _default(info: Any) -> Any:
     return msgspec.field() if info.default is msgspec.NODEFAULT else msgspec.field(default=info.default)
 
 
-def _can_be_supplied(kind: Any) -> bool:
+def _can_be_shared(kind: Any) -> bool:
     """Whether a type is a struct that nothing but lists of its own can change."""
     found = shape(kind)
     if not isinstance(found, StructShape) or found.cls is not kind:

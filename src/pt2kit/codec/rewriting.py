@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice, repeat
 from json.encoder import encode_basestring_ascii
 from typing import Any
 
@@ -111,17 +111,22 @@ def _joined(groups: Iterator[Any], opening: bytes, closing: bytes, style: Style)
 
 def _raw_entries(value: dict[str, Raw], style: Style) -> Iterator[_Piece]:
     """An object of entries that are written already."""
-    entries, opening = iter(value.items()), b"{"
-    while group := list(islice(entries, _GROUP)):
-        parts: list[bytes | Raw] = []
-        for key, raw in group:
-            # Identifiers need no escapes; most keys are some.
-            text = b'"' + key.encode() + b'"' if key.isascii() and key.isidentifier() else style.text(key)
-            parts.append(opening + text + style.colon)
-            parts.append(raw)
-            opening = style.comma
-        yield b"".join(parts), 0
+    keys, raws, opening = list(value), list(value.values()), b"{"
+    for start in range(0, len(keys), _GROUP):
+        heads = _heads(keys[start : start + _GROUP], opening, style)
+        yield b"".join(chain.from_iterable(zip(heads, raws[start : start + _GROUP], strict=True))), 0
+        opening = style.comma
     yield b"}", 0
+
+
+def _heads(keys: list[str], opening: bytes, style: Style) -> list[bytes]:
+    """What stands before the values of an object: the `opening` or a comma, a key, a colon."""
+    together = "_".join(keys)
+    if together.isascii() and ("_" + together).isidentifier():  # No letter of any key needs an escape.
+        between = b'"%b\n%b"' % (style.colon, style.comma)
+        return (opening + b'"' + between.join(map(str.encode, keys)) + b'"' + style.colon).split(b"\n")
+    commas = chain([opening], repeat(style.comma))
+    return [comma + style.text(key) + style.colon for comma, key in zip(commas, keys, strict=False)]
 
 
 def _with_ascii_escapes(text: bytes | bytearray) -> bytes:

@@ -17,6 +17,7 @@ from pt2kit import codec, schema
 from pt2kit.archive.layout import Layout
 from pt2kit.archive.parts import program_record
 from pt2kit.archive.reader import Archive
+from pt2kit.collector import no_collection
 from pt2kit.errors import GraphError, JsonError, SchemaError, VersionError
 from pt2kit.tensors.bounds import check_device
 
@@ -109,7 +110,7 @@ def read_program(archive: Archive, layout: Layout, model: str, reading: Reading 
     """
     record = program_record(archive, layout, model)
     where = record.removeprefix(layout.root)
-    with archive.reading(record) as data:
+    with archive.reading(record) as data, no_collection():
         return _read_text(data, where, layout, model, reading or Reading())
 
 

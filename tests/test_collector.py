@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from pt2kit.bridge.collector import no_collection
+from pt2kit.collector import no_collection
 
 
 def test_nested():
