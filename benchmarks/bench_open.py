@@ -50,7 +50,7 @@ def open_vs_json(settings: Settings) -> Measured:
     file = programs.path(TRANSFORMER)
     data = record(file, GRAPH)
     ours, reference = measure.alternate(
-        lambda: open_program(file), lambda: msgspec.json.decode(data), rounds=settings.rounds(40)
+        lambda: open_program(file), lambda: msgspec.json.decode(data), rounds=settings.rounds(150)
     )
     return Measured(
         ours, reference, note=f"{programs.facts(TRANSFORMER)['nodes']} nodes, {len(data) / 1e6:.2f} MB of JSON"
@@ -78,7 +78,7 @@ def typed_vs_json(settings: Settings) -> Measured:
     data = record(programs.path(TRANSFORMER), GRAPH)
     decoder = msgspec.json.Decoder(ExportedProgram)
     ours, reference = measure.alternate(
-        lambda: decoder.decode(data), lambda: msgspec.json.decode(data), rounds=settings.rounds(40)
+        lambda: decoder.decode(data), lambda: msgspec.json.decode(data), rounds=settings.rounds(150)
     )
     return Measured(ours, reference, note="no check for duplicate or unknown keys")
 
@@ -91,7 +91,7 @@ def codec_vs_json(settings: Settings) -> Measured:
 
     data = record(programs.path(TRANSFORMER), GRAPH)
     ours, reference = measure.alternate(
-        lambda: decode(data, ExportedProgram, GRAPH), lambda: msgspec.json.decode(data), rounds=settings.rounds(40)
+        lambda: decode(data, ExportedProgram, GRAPH), lambda: msgspec.json.decode(data), rounds=settings.rounds(150)
     )
     return Measured(ours, reference, note="every check on the text, without the archive")
 

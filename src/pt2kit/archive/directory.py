@@ -10,8 +10,8 @@ import re
 import stat
 from collections.abc import Iterable
 from itertools import islice, repeat
-from operator import itemgetter
-from typing import Any, Final, NamedTuple, NoReturn
+from operator import itemgetter, sub
+from typing import Final, NamedTuple, NoReturn
 
 from pt2kit.archive import headers as h
 from pt2kit.archive.end_record import read_end
@@ -68,8 +68,6 @@ class Record(NamedTuple):
 
 
 _HEADER_OFFSET: Final = Record._fields.index("header_offset")
-_NAME_LENGTH: Final = 5
-"""Where `headers.ENTRY_WORDS` has the length of the name."""
 
 
 def read_directory(source: Source, limits: Limits) -> tuple[Record, ...]:
@@ -107,29 +105,20 @@ def _read_usual(data: bytes, count: int, directory_offset: int) -> tuple[Record,
     That is: plain names, content stored as it is, no extra fields, comments or file modes, the order of the file. What
     this accepts, the detailed checks accept too, and give the same; they take twice as long.
     """
-    names: list[bytes] = []
-    words: list[tuple[Any, ...]] = []
-    pos = 0
-    for _ in range(count):
-        if len(data) - pos < h.ENTRY.size:
-            return None
-        word = h.ENTRY_WORDS.unpack_from(data, pos)
-        name_pos = pos + h.ENTRY.size
-        pos = name_pos + word[_NAME_LENGTH]
-        names.append(data[name_pos:pos])
-        words.append(word)
-    if pos != len(data) or not words:
+    before, *entries = data.split(h.ENTRY_SIGNATURE)
+    fixed = h.ENTRY_WORDS.size
+    if before or not entries or min(map(len, entries)) < fixed:
         return None
-    signatures, kinds, crcs, packed, sizes, name_lengths, others, modes, offsets = zip(*words, strict=True)
-    if {*signatures} != {h.ENTRY_SIGNATURE} or packed != sizes or {*others} != {_NO_REST} or any(modes):
+    names = [entry[fixed:] for entry in entries]
+    words = h.ENTRY_WORDS.iter_unpack(b"".join([entry[:fixed] for entry in entries]))
+    kinds, crcs, packed, sizes, name_lengths, others, modes, offsets = zip(*words, strict=True)
+    if name_lengths != tuple(map(len, names)) or packed != sizes or {*others} != {_NO_REST} or any(modes):
         return None
     if not _STORED_KINDS.issuperset(kinds) or max(sizes) == _MAX32 or max(offsets) == _MAX32:
         return None
     ends = (*offsets[1:], directory_offset)
-    # What each record has beside its name and its data: a header, and extra fields or a descriptor.
-    rest = [
-        end - start - size - length for start, end, size, length in zip(offsets, ends, sizes, name_lengths, strict=True)
-    ]
+    # What each record has beside its data and its name: a header, and extra fields or a descriptor.
+    rest = list(map(sub, map(sub, map(sub, ends, offsets), sizes), name_lengths))
     lines = b"\n".join(names)
     if offsets[0] or not _LOCAL_SIZE <= min(rest) <= max(rest) <= _LOCAL_SIZE + h.MAX_EXTRA:
         return None

@@ -25,9 +25,9 @@ ENTRY: Final = struct.Struct("<4s6H3I5H2I")
 comment length, disk, internal attributes, external attributes, header offset."""
 ENTRY_PARTS: Final = struct.Struct("<8x2H4x3I4H2x2I")
 """The same without signature, versions, time, date and internal attributes."""
-ENTRY_WORDS: Final = struct.Struct("<4s4xI4x3IH6s2x2I")
-"""The same, put together: signature, flags and method, crc32, compressed size, size, name length, the three numbers
-after it, external attributes, header offset."""
+ENTRY_WORDS: Final = struct.Struct("<4xI4x3IH6s2x2I")
+"""What follows the signature, put together: flags and method, crc32, compressed size, size, name length, the three
+numbers after it, external attributes, header offset."""
 END: Final = struct.Struct("<4s4H2IH")
 """signature, this disk, directory's disk, entries here, entries, directory size, directory offset, comment length."""
 END64: Final = struct.Struct("<4sQ2H2I4Q")
@@ -36,6 +36,8 @@ directory offset."""
 LOCATOR: Final = struct.Struct("<4sIQI")
 """signature, disk of the ZIP64 end record, its offset, number of disks."""
 
+SUMS: Final = struct.Struct("<3I")
+"""crc32, compressed size, size."""
 DESCRIPTOR: Final = struct.Struct("<4s3I")
 """signature, crc32, compressed size, size: the usual form; `descriptor_forms` knows the others."""
 

@@ -5,7 +5,7 @@ Readers differ in which of the two they believe; an archive where they disagree 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from pt2kit.archive import headers as h
@@ -18,13 +18,16 @@ _DESCRIPTOR_SIZE: Final = h.DESCRIPTOR.size
 _ZEROS: Final = bytes(12)
 
 
-def check_headers(where: str, directory: Iterable[Record], view: memoryview) -> dict[str, int]:
+def check_headers(
+    where: str, directory: Iterable[Record], view: memoryview, peek: Callable[[int, int], bytes]
+) -> dict[str, int]:
     """Compare every record's local header and descriptor with its directory entry.
 
     Args:
         where: what messages call the archive.
         directory: the entries.
         view: the whole file.
+        peek: gives a few bytes of it, by their offset and number.
 
     Returns:
         record name -> offset in the file of its data.
@@ -32,38 +35,48 @@ def check_headers(where: str, directory: Iterable[Record], view: memoryview) -> 
     Raises:
         ArchiveError: as `check_local_header` and `check_descriptor`, for the first record that they refuse.
     """
+    records = tuple(directory)
+    if (usual := _usual_offsets(records, peek)) is not None:
+        return usual
     offsets = {}
-    for record in directory:
-        offset = _usual_offset(record, view)
-        if offset is None:
-            offset = check_local_header(where, record, view, 0)
-            check_descriptor(where, record, view[offset + record.compressed_size : record.end_offset])
+    for record in records:
+        offset = check_local_header(where, record, view, 0)
+        check_descriptor(where, record, view[offset + record.compressed_size : record.end_offset])
         offsets[record.name] = offset
     return offsets
 
 
-def _usual_offset(record: Record, view: memoryview) -> int | None:
-    """The offset of a record's data if all around it is as torch writes it, which is compared at once; or None.
+def _usual_offsets(records: Iterable[Record], peek: Callable[[int, int], bytes]) -> dict[str, int] | None:
+    """Where the data of records is if all around them is as torch and pt2kit write it; None if anything is not.
 
-    That is: zeros for CRC-32 and sizes, one field of padding, and a descriptor of 16 bytes.
+    That is: one record after the other; CRC-32 and sizes either in the header or, in its short form, in a descriptor;
+    nothing in the extra field but padding. What stands between the data of two records is compared at once.
     """
-    text, size, compressed_size, method, crc32, flags, start, end = record
-    name = text.encode("utf-8")
-    name_end = start + _LOCAL_SIZE + len(name)
-    offset = end - _DESCRIPTOR_SIZE - compressed_size
-    extra = offset - name_end
-    if not (4 <= extra <= h.MAX_EXTRA and flags & h.FLAG_DESCRIPTOR) or size > h.MAX32 or compressed_size > h.MAX32:
-        return None
-    head = view[start : name_end + 4].tobytes()
-    parts = (h.LOCAL_SIGNATURE, flags, method, _ZEROS, len(name), extra)
-    if (
-        h.LOCAL_PARTS.unpack_from(head) == parts
-        and head[_LOCAL_SIZE:] == name + h.EXTRA_HEADER.pack(h.EXTRA_PADDING, extra - 4)
-        and view[end - _DESCRIPTOR_SIZE : end].tobytes()
-        == h.DESCRIPTOR.pack(h.DESCRIPTOR_SIGNATURE, crc32, compressed_size, size)
-    ):
-        return offset
-    return None
+    offsets = {}
+    descriptor, position = b"", 0
+    for text, size, compressed_size, method, crc32, flags, start, end in records:
+        if start != position or size > h.MAX32 or compressed_size > h.MAX32:
+            return None
+        name, length, sums = text.encode("utf-8"), 0, h.SUMS.pack(crc32, compressed_size, size)
+        before = descriptor
+        if flags & h.FLAG_DESCRIPTOR:
+            descriptor, length, stated = h.DESCRIPTOR_SIGNATURE + sums, _DESCRIPTOR_SIZE, _ZEROS
+        else:
+            descriptor, stated = b"", sums
+        offsets[text] = offset = end - length - compressed_size
+        extra = offset - start - _LOCAL_SIZE - len(name)
+        if extra and not 4 <= extra <= h.MAX_EXTRA:
+            return None
+        named = name + h.EXTRA_HEADER.pack(h.EXTRA_PADDING, extra - 4) if extra else name
+        fixed = len(before)
+        found = peek(start - fixed, fixed + _LOCAL_SIZE + len(named))
+        parts = (h.LOCAL_SIGNATURE, flags, method, stated, len(name), extra)
+        if not found.startswith(before) or not found.endswith(named):
+            return None
+        if h.LOCAL_PARTS.unpack_from(found, fixed) != parts:
+            return None
+        position = end
+    return offsets if peek(position - len(descriptor), len(descriptor)) == descriptor else None
 
 
 def check_local_header(where: str, record: Record, view: memoryview, base: int) -> int:

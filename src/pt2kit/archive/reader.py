@@ -7,7 +7,7 @@ first time, and copied only where it must be inflated or fetched.
 
 from __future__ import annotations
 
-import threading
+import _thread
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -46,7 +46,7 @@ class Archive:
         self._data_offsets: dict[str, int] = {}
         self._verified: set[str] = set()
         if source.is_local:
-            self._data_offsets = check_headers(source.name, directory, source.read(0, source.size))
+            self._data_offsets = check_headers(source.name, directory, source.read(0, source.size), source.peek)
 
     @property
     def source(self) -> Source:
@@ -109,15 +109,15 @@ class Archive:
             yield content
             return
         sums: list[int] = []
-        thread = _start(lambda: sums.append(zlib.crc32(content))) if content.nbytes >= _BESIDE else None
-        if thread is None:
+        done = _beside(lambda: sums.append(zlib.crc32(content))) if content.nbytes >= _BESIDE else None
+        if done is None:
             self._verify(record, zlib.crc32(content))
             yield content
             return
         try:
             yield content
         finally:
-            thread.join()
+            done.acquire()
             self._verify(record, sums[0])
 
     def data_offset(self, name: str) -> int:
@@ -191,14 +191,26 @@ class Archive:
         self._verified.add(record.name)
 
 
-def _start(work: Callable[[], None]) -> threading.Thread | None:
-    """A thread that does the work; None where there is none to be had: the system's limit, or a platform without."""
-    thread = threading.Thread(target=work, daemon=True)
+def _beside(work: Callable[[], None]) -> _thread.LockType | None:
+    """Do the work in a second thread; None where there is none to be had: the system's limit, or a platform without.
+
+    Returns:
+        a lock that can be had once the work is done. A `threading.Thread` would have this thread wait for its start.
+    """
+    working = _thread.allocate_lock()
+    working.acquire()
+
+    def run() -> None:
+        try:
+            work()
+        finally:
+            working.release()
+
     try:
-        thread.start()
+        _thread.start_new_thread(run, ())
     except RuntimeError:
         return None
-    return thread
+    return working
 
 
 def open_archive(

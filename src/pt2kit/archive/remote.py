@@ -44,6 +44,10 @@ class RemoteSource:
             return self._tail[start : start + length]
         return self._request(offset, length)
 
+    def peek(self, offset: int, length: int) -> bytes:
+        """As `read`."""
+        return bytes(self.read(offset, length))
+
     def close(self) -> None:
         """Stop reading; connections belong to fsspec, which shares them."""
         self._closed = True

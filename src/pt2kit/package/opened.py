@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import cached_property
 from types import TracebackType
 from typing import Any
 
@@ -48,9 +49,6 @@ class Package:
         self._weights: Lazy[StoredPayloads] = Lazy(models, self._read_weights)
         self._constants: Lazy[StoredPayloads] = Lazy(models, self._read_constants)
         self._sample_inputs: Lazy[Any] = Lazy(models, self._read_sample_inputs)
-        indexes = {layout.record(index_record(model)) for model in models}
-        extra = {name: record for name, record in extra_files(archive, layout).items() if record not in indexes}
-        self._extra_files: Lazy[memoryview] = Lazy(tuple(extra), lambda name: self.archive.read(extra[name]))
 
     @property
     def name(self) -> str:
@@ -142,6 +140,13 @@ class Package:
     def extra_files(self) -> Mapping[str, memoryview]:
         """Name -> bytes of the files that the user put beside the programs; read when asked for."""
         return self._extra_files
+
+    @cached_property
+    def _extra_files(self) -> Lazy[memoryview]:
+        indexes = {self.layout.record(index_record(model)) for model in self.layout.models}
+        found = extra_files(self.archive, self.layout)
+        extra = {name: record for name, record in found.items() if record not in indexes}
+        return Lazy(tuple(extra), lambda name: self.archive.read(extra[name]))
 
     def unknown(self, model: str = "model") -> tuple[str, ...]:
         """The places of all keys that this build's schema does not have: in a model's program and in its configs.

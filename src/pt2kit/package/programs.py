@@ -110,7 +110,7 @@ def read_program(archive: Archive, layout: Layout, model: str, reading: Reading 
     """
     record = program_record(archive, layout, model)
     where = record.removeprefix(layout.root)
-    with archive.reading(record) as data, no_collection():
+    with archive.reading(record) as data:
         return _read_text(data, where, layout, model, reading or Reading())
 
 
@@ -127,7 +127,8 @@ def _read_text(data: memoryview, where: str, layout: Layout, model: str, reading
     from pt2kit.package.older import read_older
 
     _, method = layout.methods.get(model, (model, None))
-    stored = read_older(data, where, reading, method, refusal)
+    with no_collection():
+        stored = read_older(data, where, reading, method, refusal)
     check_stated(stored.program, where)
     return stored
 
@@ -186,11 +187,10 @@ def check_stated(program: schema.ExportedProgram, where: str) -> None:
             place = codec.path_text(("range_constraints", symbol))
             raise GraphError(f"{where}: {place}: expected a least value up to the greatest, got {low} and {high}")
     known: set[tuple[str, int | None]] = set()
-    previous = None
-    for name, meta in program.graph_module.graph.tensor_values.items():
-        if (device := meta.device) is previous:
-            continue
-        previous = device
+    values = program.graph_module.graph.tensor_values
+    # Thousands of values are some dozens of objects; the first name of each is kept.
+    for name in dict(zip(map(id, reversed(values.values())), reversed(values), strict=True)).values():
+        device = values[name].device
         if (device.type, device.index) not in known:
             check_device(f"{where}: {codec.path_text(('graph_module', 'graph', 'tensor_values', name))}", device)
             known.add((device.type, device.index))
