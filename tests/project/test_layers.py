@@ -25,7 +25,7 @@ FLOORS = [
 ]
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
 THIRD_PARTY = {
-    "archive": {"fsspec"},
+    "archive": {"fsspec", "msgspec"},
     "codec": {"msgspec"},
     "schema": {"msgspec"},
     "migrate": {"msgspec"},

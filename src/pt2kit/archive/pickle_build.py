@@ -6,6 +6,8 @@ from collections import deque
 from collections.abc import Callable, Set
 from typing import Any, NamedTuple
 
+from msgspec.structs import force_setattr
+
 from pt2kit.archive import pickle_numpy, pickle_values
 from pt2kit.archive.pickle_checks import check_count
 from pt2kit.archive.pickle_context import Account, describe, printable
@@ -107,8 +109,8 @@ class _Builder:
             if target.built:
                 raise self.account.error(printable(target.cls.path), "one state", "a second one")
             # The description stays frozen for everybody else: a pickle makes an object first and sets its state next.
-            object.__setattr__(target, "state", state)
-            object.__setattr__(target, "built", True)
+            force_setattr(target, "state", state)
+            force_setattr(target, "built", True)
         else:
             raise self.account.error("BUILD", "an object that takes a state", describe(target))
 

@@ -12,6 +12,8 @@ import math
 import re
 from typing import Any
 
+from msgspec.structs import force_setattr
+
 from pt2kit.archive.pickle_checks import check_arity, check_dims
 from pt2kit.archive.pickle_context import Account, describe, printable
 from pt2kit.archive.pickle_values import Global, NumpyArray, NumpyDType, NumpyScalar
@@ -51,7 +53,7 @@ def build_dtype(account: Account, dtype: NumpyDType, state: Any) -> None:
     if any(part is not None for part in state[2:5]):
         raise UnsupportedError(f"{account.where}: numpy.dtype: expected a plain element type, got a structured one")
     # The description stays frozen for everybody else: a pickle makes an object first and sets its state next.
-    object.__setattr__(dtype, "name", _ordered(dtype.name[1:], state[1]))
+    force_setattr(dtype, "name", _ordered(dtype.name[1:], state[1]))
 
 
 def make_scalar(account: Account, path: str, args: tuple[Any, ...]) -> NumpyScalar:
@@ -79,7 +81,7 @@ def build_array(account: Account, array: NumpyArray, state: Any) -> None:
         raise account.error("numpy.ndarray: state", "5 parts", describe(state))
     filled = _array(account, "numpy.ndarray", state[4], state[2], state[1], bool(state[3]))
     for name in ("dtype", "shape", "fortran_order", "data"):
-        object.__setattr__(array, name, getattr(filled, name))
+        force_setattr(array, name, getattr(filled, name))
 
 
 def from_buffer(account: Account, path: str, args: tuple[Any, ...]) -> NumpyArray:

@@ -7,8 +7,9 @@ Source: torch/_utils.py, as called by files of torch 1.6 to 2.15.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from pt2kit.archive.pickle_checks import check_arity, check_bool, check_count, check_dims, check_tensor
 from pt2kit.archive.pickle_context import Account, describe

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
+
+from msgspec.structs import replace
 
 from pt2kit.archive.pickle_checks import INT64, Handler, check_arity, check_bool, check_count, check_dims
 from pt2kit.archive.pickle_context import Account, describe, printable

@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final
 
+from msgspec import structs
+
 from pt2kit.archive import pickle_numpy, pickle_plain, pickle_tensor_kinds, pickle_tensors
 from pt2kit.archive import pickle_values as data
 from pt2kit.archive.pickle_checks import check_bool, check_count
@@ -289,7 +291,7 @@ def _with_flags(body: Any, tensor: Any, at: _At) -> Any:
     attributes = at.at("attributes").items(at.field(body, "attributes"), {})
     marked = pickle_tensors.with_state(at.account, at.path, tensor, attributes)
     needs = check_bool(at.account, f"{at.path}.requires_grad", at.field(body, "requires_grad"))
-    return replace(marked, kind=kind, requires_grad=needs)
+    return structs.replace(marked, kind=kind, requires_grad=needs)
 
 
 def _dense(body: Any, at: _At) -> data.PickledTensor:
@@ -303,7 +305,7 @@ def _dense(body: Any, at: _At) -> data.PickledTensor:
     offset = at.field(body, "storage_offset")
     tensor = pickle_tensors.dense(at.account, at.path, at.reader.storages[number], offset, sizes, strides, dtype)
     conj, neg = (check_bool(at.account, f"{at.path}.{name}", at.field(body, name)) for name in ("conj", "neg"))
-    return replace(tensor, conj=conj, neg=neg)
+    return structs.replace(tensor, conj=conj, neg=neg)
 
 
 def _sparse(body: Any, at: _At) -> data.SparseTensor:
@@ -327,7 +329,7 @@ def _quantized(body: Any, at: _At) -> data.QuantizedTensor:
     made = pickle_tensor_kinds.rebuild_qtensor(at.account, at.path, args)
     if made.values.dtype_name != values.dtype_name:
         raise at.at("values").error(f"a tensor of {made.values.dtype_name}", values.dtype_name)
-    return replace(made, values=values)
+    return structs.replace(made, values=values)
 
 
 def _nested(body: Any, at: _At) -> data.NestedTensor:

@@ -8,10 +8,11 @@ named records          a container of schema 8.6 says which record of the archiv
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+
+from msgspec import structs
 
 from pt2kit import codec, schema
 from pt2kit.archive.layout import Layout
@@ -144,7 +145,9 @@ def _know(
 def _tied(tensor: PickledTensor, path: str, known: dict[tuple[Any, ...], PickledStorage]) -> PickledTensor:
     """The same tensor, over the storage that another of the same record has already: tied tensors stay tied."""
     own = tensor.storage
-    return replace(tensor, storage=known.setdefault((path, own.key, own.dtype_name, own.nbytes, own.device), own))
+    return structs.replace(
+        tensor, storage=known.setdefault((path, own.key, own.dtype_name, own.nbytes, own.device), own)
+    )
 
 
 def _opener(archive: Archive, layout: Layout, reading: Reading | None) -> Callable[[str, str], memoryview]:
