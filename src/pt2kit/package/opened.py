@@ -64,8 +64,8 @@ class Package:
     def programs(self) -> Mapping[str, schema.ExportedProgram]:
         """Model name -> program, raised to the current schema version; each is decoded when first asked for.
 
-        A program is frozen: change it with `msgspec.structs.replace`. Values of a large one that have equal metadata may
-        share it; the lists in that refuse to be changed in place.
+        A program is frozen: change it with `msgspec.structs.replace`. Values of a large one that have equal metadata
+        may share it; the lists in that refuse to be changed in place.
 
         Raises (on access):
             KeyError: no such model.
