@@ -34,25 +34,36 @@ def size_problems(subject: Subject) -> Iterator[Problem]:
         LimitError: subgraphs or dicts of arguments nest too deep (G11).
     """
     for step in subject.steps():
-        rule = _RULES.get(step.node.target)
-        if rule is None:
-            continue
-        node, values = step.node, step.scope.graph.tensor_values
-        call = {named.name: named.arg for named in node.inputs}
-        result = _sizes(node.outputs[0], values) if node.outputs else None
-        if (wrong := rule(call, result, values)) is not None:
-            yield Problem(step.where, "T8", f"{wrong} ({node.target.removeprefix('torch.ops.')})")
-        elif rule in (_created, _repeated) and (needed := _created_bytes(node, values)) > MAX_CREATED_BYTES:
-            message = f"expected at most {MAX_CREATED_BYTES:,} bytes from one call, got {needed:,}"
-            yield Problem(step.where, "T9", message)
+        if (found := size_problem(step.node, step.scope.graph.tensor_values)) is not None:
+            yield Problem(step.where, *found)
 
 
-def _created_bytes(node: schema.Node, values: Values) -> int:
-    """The bytes that the first result spans, 0 where symbols decide; repeated elements (stride 0) count once."""
+def size_problem(node: schema.Node, values: Values) -> tuple[str, str] | None:
+    """Say what is wrong with the sizes of one call.
+
+    Args:
+        node: the call.
+        values: the value table of its graph.
+
+    Returns:
+        T8 or T9, and "expected …, got …"; None where nothing is wrong, or plain numbers do not decide.
+    """
+    rule = _RULES.get(node.target)
+    if rule is None:
+        return None
+    call = {named.name: named.arg for named in node.inputs}
+    result = _sizes(node.outputs[0], values) if node.outputs else None
+    if (wrong := rule(call, result, values)) is not None:
+        return "T8", f"{wrong} ({node.target.removeprefix('torch.ops.')})"
     argument = node.outputs[0].value if node.outputs else None
     meta = values.get(argument.name) if isinstance(argument, schema.TensorArgument) else None
-    if meta is None:
-        return 0
+    if meta is not None and rule in (_created, _repeated) and (needed := spanned_bytes(meta)) > MAX_CREATED_BYTES:
+        return "T9", f"expected at most {MAX_CREATED_BYTES:,} bytes from one call, got {needed:,}"
+    return None
+
+
+def spanned_bytes(meta: schema.TensorMeta) -> int:
+    """The bytes that a value spans, 0 where symbols decide; repeated elements (stride 0) count once."""
     last = 0
     for size, stride in zip(meta.sizes, meta.strides, strict=False):
         length, step = size.as_int, stride.as_int

@@ -7,9 +7,9 @@ do what they do.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from pt2kit import schema
 from pt2kit.checks import schemas
@@ -79,6 +79,22 @@ class _Taint:
                 self.roots.pop(alias, None)
 
 
+class Use(NamedTuple):
+    """A read of such memory, or its return.
+
+    Args:
+        step: the node that reads it; None where the graph returns it.
+        position: which of the graph's outputs returns it.
+        value: the value that is read or returned.
+        origin: the value that brought the memory.
+    """
+
+    step: Step | None
+    position: int
+    value: str
+    origin: str
+
+
 def uninitialised_problems(subject: Subject) -> Iterator[Problem]:
     """Iterate reads and results of memory that nothing was written to; after a read the memory counts as clean.
 
@@ -86,15 +102,27 @@ def uninitialised_problems(subject: Subject) -> Iterator[Problem]:
         LimitError: subgraphs or dicts of arguments nest too deep (G11).
     """
     for scope in graphs(subject.program, subject.graph_place):
-        if any(node.target in _SOURCES for node in scope.graph.nodes):
-            yield from _follow(scope, subject.release)
+        for use in uninitialised_uses(scope, lambda target: schemas.find(target, subject.release)):
+            place = f"{scope.where}.outputs[{use.position}]" if use.step is None else use.step.where
+            of = "" if use.origin == use.value else f" (it comes from {show(use.origin)})"
+            said = f"{'reads' if use.step else 'returns'} {show(use.value)}, whose memory nothing was written to{of}"
+            yield Problem(place, "X11", said, "safety")
 
 
-def _follow(scope: Scope, release: str) -> Iterator[Problem]:
+def uninitialised_uses(scope: Scope, find: Callable[[str], schemas.Signature | None]) -> Iterator[Use]:
+    """Iterate reads and returns of memory that nothing was written to, in one graph.
+
+    Args:
+        scope: the graph.
+        find: target of a node -> its signature; None for what is no operator.
+    """
+    if not any(node.target in _SOURCES for node in scope.graph.nodes):
+        return
     tainted = _Taint()
     for number, node in enumerate(scope.graph.nodes):
-        if any(name in tainted.roots for named in node.inputs for name in arguments(named.arg)):
-            yield from _use(Step(scope, number, node), tainted, release)
+        is_used = any(name in tainted.roots for named in node.inputs for name in arguments(named.arg))
+        if is_used and (read := _read(node, find(node.target), tainted)) is not None:
+            yield Use(Step(scope, number, node), 0, *read)
         if node.target in _SOURCES:
             for name in _defined(node):
                 if not _is_empty(scope.graph.tensor_values.get(name)):
@@ -102,19 +130,22 @@ def _follow(scope: Scope, release: str) -> Iterator[Problem]:
     for position, output in enumerate(scope.graph.outputs if not scope.depth else ()):
         for name in arguments(output):
             if name in tainted.roots:
-                yield _finding(f"{scope.where}.outputs[{position}]", "returns", name, tainted)
+                yield Use(None, position, name, tainted.roots[name])
 
 
-def _use(step: Step, tainted: _Taint, release: str) -> Iterator[Problem]:
-    """What a node does with tainted arguments: cleans them, passes them on, or reads them."""
-    node, parts = step.node, step.node.target.split(".")
-    found = schemas.find(node.target, release)
+def _read(node: schema.Node, found: schemas.Signature | None, tainted: _Taint) -> tuple[str, str] | None:
+    """What a node does with tainted arguments: cleans them, passes them on, or reads them.
+
+    Returns:
+        the first that it reads, and the value that brought its memory.
+    """
+    parts = node.target.split(".")
     if found is None or len(parts) < 5 or parts[2] not in ("aten", "prims"):
         tainted.clean(name for named in node.inputs for name in arguments(named.arg))
-        return
+        return None
     name = parts[3]
     if name in _SHAPES:
-        return
+        return None
     first, others = _split(node, found)
     read = [value for value in others if value in tainted.roots and not _is_written(node, found, value)]
     roots = [value for value in first if value in tainted.roots]
@@ -125,11 +156,11 @@ def _use(step: Step, tainted: _Taint, release: str) -> Iterator[Problem]:
             read += roots
     elif roots and name.endswith("_"):
         tainted.clean(roots)
-    if read:
-        yield _finding(step.where, "reads", read[0], tainted)
-        tainted.clean(read)
+    use = (read[0], tainted.roots[read[0]]) if read else None
+    tainted.clean(read)
     if not roots:
         tainted.clean(others)
+    return use
 
 
 def _split(node: schema.Node, found: schemas.Signature) -> tuple[list[str], list[str]]:
@@ -159,9 +190,3 @@ def _defined(node: schema.Node) -> Iterator[str]:
 def _is_empty(meta: schema.TensorMeta | None) -> bool:
     """Whether a tensor has no element, whatever its symbols are."""
     return meta is not None and any(size.as_int == 0 for size in meta.sizes)
-
-
-def _finding(place: str, verb: str, value: str, tainted: _Taint) -> Problem:
-    origin = tainted.roots[value]
-    of = "" if origin == value else f" (it comes from {show(origin)})"
-    return Problem(place, "X11", f"{verb} {show(value)}, whose memory nothing was written to{of}", "safety")
