@@ -41,7 +41,7 @@ format: $(VENV)/.stamp ## let ruff rewrite what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.stamp ## run every benchmark, or some (NAMES="open_vs_json load"), and print the table of ratios
+bench: $(VENV)/.stamp ## run every benchmark, or some (NAMES="open_vs_json show_time"), and print the table of ratios
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,torch,bench]'
 	$(BIN)/python -m benchmarks $(NAMES)
 

@@ -295,3 +295,16 @@ def test_a_source_passes_through() -> None:
 
 def _named(file: IO[bytes], name: str) -> IO[bytes]:
     return file
+
+
+@pytest.mark.skipif(not hasattr(os, "pread"), reason="there the bytes come from the mapping")
+def test_peek_after_the_file_was_cut(tmp_path: Path) -> None:
+    """Small reads of a file that became shorter are refused; the mapping, which would end the process, is not asked."""
+    path = tmp_path / "x.bin"
+    path.write_bytes(DATA)
+    source = open_source(path)
+    assert source.peek(1, 2) == DATA[1:3]
+    os.truncate(path, 2)
+    with pytest.raises(ArchiveError, match=r"expected 2 bytes at offset 1, got 1: the file was cut short .* \[A1\]"):
+        source.peek(1, 2)
+    source.close()

@@ -36,8 +36,6 @@ directory offset."""
 LOCATOR: Final = struct.Struct("<4sIQI")
 """signature, disk of the ZIP64 end record, its offset, number of disks."""
 
-SUMS: Final = struct.Struct("<3I")
-"""crc32, compressed size, size."""
 DESCRIPTOR: Final = struct.Struct("<4s3I")
 """signature, crc32, compressed size, size: the usual form; `descriptor_forms` knows the others."""
 

@@ -14,7 +14,6 @@ from pt2kit.archive.record_name import show_name, show_value
 from pt2kit.errors import ArchiveError
 
 _LOCAL_SIZE: Final = h.LOCAL.size
-_DESCRIPTOR_SIZE: Final = h.DESCRIPTOR.size
 _ZEROS: Final = bytes(12)
 
 
@@ -57,13 +56,11 @@ def _usual_offsets(records: Iterable[Record], peek: Callable[[int, int], bytes])
     for text, size, compressed_size, method, crc32, flags, start, end in records:
         if start != position or size > h.MAX32 or compressed_size > h.MAX32:
             return None
-        name, length, sums = text.encode("utf-8"), 0, h.SUMS.pack(crc32, compressed_size, size)
-        before = descriptor
-        if flags & h.FLAG_DESCRIPTOR:
-            descriptor, length, stated = h.DESCRIPTOR_SIGNATURE + sums, _DESCRIPTOR_SIZE, _ZEROS
-        else:
-            descriptor, stated = b"", sums
-        offsets[text] = offset = end - length - compressed_size
+        name, before = text.encode("utf-8"), descriptor
+        descriptor, stated = h.DESCRIPTOR.pack(h.DESCRIPTOR_SIGNATURE, crc32, compressed_size, size), _ZEROS
+        if not flags & h.FLAG_DESCRIPTOR:
+            descriptor, stated = b"", descriptor[len(h.DESCRIPTOR_SIGNATURE) :]
+        offsets[text] = offset = end - len(descriptor) - compressed_size
         extra = offset - start - _LOCAL_SIZE - len(name)
         if extra and not 4 <= extra <= h.MAX_EXTRA:
             return None

@@ -91,7 +91,13 @@ class MemorySource:
             return bytes(self.read(offset, length))
         check_range(self, offset, length)
         found = os.pread(self._fd, length, offset)
-        return found if len(found) == length else bytes(self.read(offset, length))
+        if len(found) != length:  # Looking into the mapping there would end the process.
+            raise ArchiveError(
+                f"{self.name}: expected {length} bytes at offset {offset}, got {len(found)}: the file was cut short "
+                "while it was open",
+                rule="A1",
+            )
+        return found
 
     def close(self) -> None:
         """Drop the mapping; the views that are out keep it alive until they are gone."""

@@ -15,7 +15,7 @@ from typing import Any, Literal, NoReturn, get_args, get_origin
 
 import msgspec
 from msgspec import Raw, Struct, UnsetType
-from msgspec.structs import fields, replace
+from msgspec.structs import astuple, fields, replace
 
 from pt2kit.codec.shape import DictShape, ListShape, StructShape, shape
 
@@ -123,9 +123,8 @@ def _entries(
 
 def _shareable(value: Any) -> Any:
     """A struct that equals another one and cannot change: its lists are `SharedList`s."""
-    held = {name: getattr(value, name) for name in value.__struct_fields__}
-    lists = {name: SharedList(one) for name, one in held.items() if isinstance(one, list)}
-    return replace(value, **lists) if lists else value
+    held = zip(value.__struct_fields__, astuple(value), strict=True)
+    return replace(value, **{name: SharedList(one) for name, one in held if isinstance(one, list)})
 
 
 def _default(info: Any) -> Any:
