@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from tests.migrate.programs import VERSIONS, golden, node
+from tests.migrate.programs import VERSIONS, golden
 
-from pt2kit.migrate.blockers import block_misfits, block_operators, smallest
+from pt2kit.migrate.blockers import block_misfits, smallest
 from pt2kit.migrate.check import check_tree, fits
 from pt2kit.migrate.ledger import Ledger
-from pt2kit.schema.tables import NAMES, Shape, table
+from pt2kit.schema.tables import Shape, table
 
 
 def test_a_tree_that_fits_is_the_same_object():
@@ -45,32 +45,6 @@ def test_fields_that_say_something_are_noted():
     noted = {note.message: (note.kind, note.name) for note in ledger.notes}
     assert noted["ExportedProgram.guards_code"] == ("blocked", "")
     assert noted["Node.colour, which no schema here knows"] == ("lost", "unknown_keys")
-
-
-@pytest.mark.parametrize(
-    ("older", "newer", "target"),
-    [
-        ("5.1", "5.3", "torch.ops.higher_order.with_effects"),
-        ("7.3", "8.2", "torch.ops.higher_order.invoke_subgraph"),
-        ("8.6", "8.7", "torch.ops.higher_order.of_tomorrow"),
-        ("8.17", "8.20", "torch._functorch.predispatch._add_batch_dim"),
-    ],
-)
-def test_operators_that_came_later_are_noted(older, newer, target):
-    """Where their history is known, at the step that brought them and at no other."""
-    tree = golden(older)
-    tree["graph_module"]["graph"]["nodes"].append(node(target, [], []))
-    ledger = Ledger("x")
-    block_operators(tree, older, newer, ledger)
-    assert [(note.message, note.since) for note in ledger.notes] == [(f"the operator {target}", newer)]
-    line = list(NAMES)
-    earlier = line[line.index(older) - 1]
-    if older not in ("5.1", "5.3"):
-        other = Ledger("x")
-        tree = golden(earlier)
-        tree["graph_module"]["graph"]["nodes"].append(node(target, [], []))
-        block_operators(tree, earlier, older, other)
-        assert other.notes == ()
 
 
 @pytest.mark.parametrize("version", [version for version in VERSIONS if version != "draft"])

@@ -50,10 +50,8 @@ def test_other_modules_go_up_only():
 
 
 def test_first_versions():
-    """Every operator of the table has a version that is one; without a history nothing is claimed."""
-    assert set(targets.SINCE.values()) | set(targets.FUNCTIONS_SINCE.values()) <= set(NAMES)
-    assert targets.since("torch.ops.higher_order.with_effects") == "5.3"
-    assert targets.since("torch.ops.higher_order.of_tomorrow") == "8.7"
+    """Python functions whose history no table of operators has; of all others nothing is claimed."""
+    assert set(targets.FUNCTIONS_SINCE.values()) <= set(NAMES)
     assert targets.since("torch._functorch.predispatch._add_batch_dim") == "8.20"
-    assert targets.since("torch.ops.aten.add.Tensor") == "draft"
+    assert targets.since("torch.ops.aten.add.Tensor") is None
     assert not targets.is_higher_order("torch.ops.aten.cond.default")

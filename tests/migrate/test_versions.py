@@ -74,16 +74,16 @@ def test_what_is_no_program(raw, message):
 
 
 TARGETS = [
-    ("8.20", Target("8.20", "2.12")),
-    ("5.3", Target("5.3", "2.4")),
-    ("1", Target("1", "2.1")),
+    ("8.20", Target("8.20", "2.12", "2.15")),
+    ("5.3", Target("5.3", "2.4", "2.4")),
+    ("1", Target("1", "2.1", "2.1")),
     ("8.6", Target("8.6", "")),
     ("draft", Target("draft", "")),
     ("5.3-traces", Target("5.3-traces", "")),
-    ("torch==2.4", Target("5.3", "2.4")),
-    ("torch==2.4.1", Target("5.3", "2.4")),
-    ("torch==2.13", Target("8.20", "2.13")),
-    ("torch==2.10.0", Target("8.15", "2.10")),
+    ("torch==2.4", Target("5.3", "2.4", "2.4")),
+    ("torch==2.4.1", Target("5.3", "2.4", "2.4")),
+    ("torch==2.13", Target("8.20", "2.13", "2.13")),
+    ("torch==2.10.0", Target("8.15", "2.10", "2.10")),
 ]
 
 
@@ -97,7 +97,7 @@ def test_every_release_is_a_target():
     """The log and the targets agree."""
     for version in schema.LOG:
         for release in version.releases:
-            assert parse_target(f"torch=={release}") == Target(version.number, release)
+            assert parse_target(f"torch=={release}") == Target(version.number, release, release)
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,9 @@ def convert_model(model: Model, to: Destination, wanted: Operators, numbering: N
     """
     notes: list[Note] = []
     beside = _beside(model, notes) if to.has_constants_inside else Beside()
-    converted = convert_program(model.package, model.name, model.record, to.version, beside, wanted)
+    converted = convert_program(
+        model.package, model.name, model.record, to.version, beside, wanted, release=to.operators
+    )
     found = Outcome(converted, [], [*notes, *converted.notes])
     name = names.PLAIN_PROGRAM if to.kind == "plain-zip" else names.model_json(model.name)
     text = Held(name, len(converted.data), lambda: converted.data, deflate=True)

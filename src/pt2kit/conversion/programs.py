@@ -13,7 +13,8 @@ from pt2kit import codec, schema
 from pt2kit.codec.unknown import put_back
 from pt2kit.errors import Problem
 from pt2kit.migrate.containers import map_devices
-from pt2kit.migrate.ledger import Beside, Note
+from pt2kit.migrate.ledger import Beside, Ledger, Note
+from pt2kit.migrate.operator_calls import fit_calls
 from pt2kit.migrate.opset import EXPECTED, OperatorChange, convert_opset
 from pt2kit.migrate.program import Lowered, try_to_lower
 from pt2kit.package import Package, StoredProgram
@@ -63,6 +64,7 @@ def convert_program(
     beside: Beside,
     wanted: Operators,
     *,
+    release: str = "",
     in_container: bool = False,
 ) -> Converted:
     """Bring one program to another version.
@@ -74,6 +76,7 @@ def convert_program(
         version: the name of the target's table.
         beside: weights and constants, for versions that keep them inside.
         wanted: what its operators are to be.
+        release: of torch, whose operators there are; without it, the last that writes the version.
         in_container: whether it becomes part of a container: then its tree is always given, and its text never.
 
     Raises:
@@ -85,27 +88,36 @@ def convert_program(
     found = convert_opset(stored.program, where, expected=wanted.expected, changes=wanted.changes)
     notes = [Note("changed", "", text, "", (where,), 1) for text in found.notes]
     is_same = found.program is stored.program and stored.version == version
-    if is_same and not in_container and stored.model is None:
+    if is_same and not in_container and stored.model is None and _suits(stored, release):
         return Converted({}, package.archive.read(record), tuple(notes), found.problems)
     tree, dropped = _tree(stored, found.program, version)
     if stored.model is not None and not in_container:
         tree, left = _taken_out(tree, stored.model, where)
         notes += left
-    lowered, said = lower_tree(tree, version, where, beside)
+    lowered, said = lower_tree(tree, version, where, beside, release)
     notes += [*(_placed(note, where) for note in (*stored.notes, *dropped)), *said]
     blocked = in_container or any(note.kind == "blocked" for note in notes)
     return Converted(lowered.tree, b"" if blocked else lowered.encode(where), tuple(notes), found.problems)
 
 
+def _suits(stored: StoredProgram, release: str) -> bool:
+    """Whether a release takes all calls of a program of its version; only of 8.20 are there several releases."""
+    if stored.version != schema.CURRENT.number or not release:
+        return True
+    ledger = Ledger("")
+    tree = codec.to_tree(stored.program)
+    return fit_calls(tree, stored.version, release, ledger) is tree and not ledger.notes
+
+
 def lower_tree(
-    tree: dict[str, Any], version: str, where: str, beside: Beside | None = None
+    tree: dict[str, Any], version: str, where: str, beside: Beside | None = None, release: str = ""
 ) -> tuple[Lowered, list[Note]]:
     """Bring the tree of a current program to another version; notes have their places with the record.
 
     Raises:
         Pt2Error: as `try_to_lower`.
     """
-    lowered = try_to_lower(tree, version, where, beside=beside)
+    lowered = try_to_lower(tree, version, where, beside=beside, release=release)
     return lowered, [_placed(note, where) for note in lowered.notes]
 
 

@@ -33,12 +33,14 @@ class Destination:
     Args:
         version: the name of the table ("5.3").
         release: the release of torch that is followed ("2.4"); "" for a version that no release wrote.
+        operators: the release whose operators programs may call; "" for a version that no release wrote.
         kind: the layout; "model" for an archive of containers, "json" for one JSON text.
         state_dict, constants, sample_inputs: names of the records of a plain zip; "" where it has none.
     """
 
     version: str
     release: str
+    operators: str
     kind: Kind
     state_dict: str = ""
     constants: str = ""
@@ -72,19 +74,20 @@ def find_destination(target: str) -> Destination:
         VersionError: neither; the ones there are, are listed (M4).
     """
     found = parse_target(target)
-    version, release = found.version, found.release
+    version, release, operators = found.version, found.release, found.operators
     if version == DRAFT:
-        return Destination(version, release, "json")
+        return Destination(version, release, operators, "json")
     if version == CONTAINER:
-        return Destination(version, release, "model")
+        return Destination(version, release, operators, "model")
     if version == SAVED_ARCHIVE:
-        return Destination(version, release, "archive-2.8")
+        return Destination(version, release, operators, "archive-2.8")
     if version != TRACES and parse_version(version) >= ARCHIVE_SINCE:
-        return Destination(version, release, "archive")
+        return Destination(version, release, operators, "archive")
     old = version in ("1", "2")
     return Destination(
         version,
         release,
+        operators,
         "plain-zip",
         names.PLAIN_STATE_DICT_OLD if old else names.PLAIN_STATE_DICT,
         "" if version == "1" else names.PLAIN_CONSTANTS_OLD if old else names.PLAIN_CONSTANTS,

@@ -13,9 +13,7 @@ from pt2kit.codec.text import Path
 from pt2kit.migrate.check import Misfit, fits, misfits
 from pt2kit.migrate.ledger import Ledger, Tree
 from pt2kit.migrate.predicates import shape_of
-from pt2kit.migrate.rewrite import rewrite
-from pt2kit.migrate.targets import NEWS, since
-from pt2kit.schema.tables import NAMES, Shape, table
+from pt2kit.schema.tables import Shape, table
 
 
 def block_misfits(tree: Tree, older: str, newer: str, ledger: Ledger) -> Tree:
@@ -55,27 +53,6 @@ def _message(misfit: Misfit) -> str:
     if misfit.cause == "arm":
         return f"the arm {misfit.key} of {misfit.type}"
     return f"the {misfit.type} {misfit.value}"
-
-
-def block_operators(tree: Tree, older: str, newer: str, ledger: Ledger) -> None:
-    """Note the targets that came with the newer version; of operators with schemas no history is known here.
-
-    Args:
-        tree: a program of either version; not changed.
-        older, newer: names of the tables.
-        ledger: gets the blockers.
-    """
-    brought = NEWS.intersection(NAMES[NAMES.index(older) + 1 : NAMES.index(newer) + 1])
-    if not brought:
-        return
-
-    def node(value: Any, path: Path) -> Any:
-        target = value["target"]
-        if since(target) in brought:
-            ledger.blocked(f"the operator {target}", (*path, "target"), newer)
-        return value
-
-    rewrite(tree, older, {"Node": node})
 
 
 def _replace(tree: Any, misfit: Misfit, version: str, copied: set[Path]) -> None:

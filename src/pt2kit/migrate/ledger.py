@@ -20,6 +20,7 @@ _SHOWN: Final = 10
 
 HARMLESS: Final = frozenset(
     {
+        "assertions",
         "assumptions",
         "equality_constraints",
         "forward_arg_names",

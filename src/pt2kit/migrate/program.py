@@ -14,9 +14,10 @@ from pt2kit.archive.pickle_values import PickledTensor
 from pt2kit.migrate import encoding, metadata
 from pt2kit.migrate.check import too_deep
 from pt2kit.migrate.ledger import HARMLESS, Beside, Ledger, Note, ReadExternal, Tree
+from pt2kit.migrate.operator_calls import fit_calls
 from pt2kit.migrate.rewrite import rewrite
-from pt2kit.migrate.steps import check_start, convert, root_type, route, take_step
-from pt2kit.migrate.versions import Found, find_version
+from pt2kit.migrate.steps import LINE, TRACES, check_start, convert, root_type, route, take_step
+from pt2kit.migrate.versions import DRAFT, Found, find_version
 from pt2kit.schema import CURRENT, LOG, MINIMUM
 
 
@@ -97,6 +98,7 @@ def lower_program(
     *,
     allow: Collection[str] = HARMLESS,
     beside: Beside | None = None,
+    release: str = "",
 ) -> Lowered:
     """Write a program of the current version as an older one.
 
@@ -106,6 +108,7 @@ def lower_program(
         where: the record's name, for messages.
         allow: names of the losses that the caller accepts.
         beside: weights and constants, for the versions that keep them inside the program (1, the draft).
+        release: of torch, whose operators there are ("2.13"); without it, the last that writes the target.
 
     Raises:
         ConversionError: the target cannot express the program, or something would be lost that was not allowed: all of
@@ -116,12 +119,12 @@ def lower_program(
 
     Cost: 0.25 s per 1,000 nodes to the oldest version, 0.1 s to schema 8.2.
     """
-    lowered, ledger = _lower(tree, target, where, beside)
+    lowered, ledger = _lower(tree, target, where, beside, release)
     ledger.settle(target, allow)
     return lowered
 
 
-def try_to_lower(tree: Tree, target: str, where: str, *, beside: Beside | None = None) -> Lowered:
+def try_to_lower(tree: Tree, target: str, where: str, *, beside: Beside | None = None, release: str = "") -> Lowered:
     """Like `lower_program`, but what the target cannot express is among the notes and raises nothing.
 
     Where there is such a note ("blocked"), the tree has something that fits in its place, and is no result.
@@ -129,17 +132,25 @@ def try_to_lower(tree: Tree, target: str, where: str, *, beside: Beside | None =
     Raises:
         Pt2Error: as `lower_program`, but for ConversionError.
     """
-    return _lower(tree, target, where, beside)[0]
+    return _lower(tree, target, where, beside, release)[0]
 
 
-def _lower(tree: Tree, target: str, where: str, beside: Beside | None) -> tuple[Lowered, Ledger]:
+def _lower(tree: Tree, target: str, where: str, beside: Beside | None, release: str) -> tuple[Lowered, Ledger]:
     ledger = Ledger(where, beside=beside)
     try:
         whole = encoding.read(tree, CURRENT.number, where)  # with every field that may be left out
         lowered = convert(whole, CURRENT.number, target, ledger)
+        if target != DRAFT:  # of no release, so that no operator is missing
+            lowered = fit_calls(lowered, target, release or release_of(target), ledger)
     except RecursionError:
         raise too_deep(where) from None
     return Lowered(lowered, target, ledger.notes), ledger
+
+
+def release_of(version: str) -> str:
+    """The last release that writes a version; for a development state, the first that came after it."""
+    following = LINE[LINE.index(TRACES.newer if version == TRACES.older else version) :]
+    return next(row.releases[-1] for name in following for row in LOG if row.number == name and row.releases)
 
 
 def oldest_version(tree: Tree, where: str, *, allow: Collection[str] = HARMLESS) -> str:
@@ -166,6 +177,7 @@ def oldest_version(tree: Tree, where: str, *, allow: Collection[str] = HARMLESS)
         checked = check_start(encoding.read(tree, CURRENT.number, where), CURRENT.number, ledger)
         for step, upwards in route(CURRENT.number, MINIMUM.number):
             checked = take_step(checked, step, upwards, ledger)
+            fit_calls(checked.tree, step.older, release_of(step.older), ledger)
             if ledger.obstacles(allow):
                 break
             oldest = step.older if step.older in released else oldest

@@ -15,7 +15,7 @@ from typing import Final
 
 from pt2kit.errors import VersionError
 from pt2kit.migrate import draft_v1, traces_v5_3, v1_v2, v2_v5_1, v5_1_v5_3, v5_3_v7_3, v7_3_v8_2, v8_2_v8_6
-from pt2kit.migrate.blockers import block_misfits, block_operators
+from pt2kit.migrate.blockers import block_misfits
 from pt2kit.migrate.check import check_tree, fits
 from pt2kit.migrate.kept import still_fits
 from pt2kit.migrate.ledger import Ledger, Tree
@@ -145,7 +145,6 @@ def take_step(checked: Checked, step: Step, upwards: bool, ledger: Ledger) -> Ch
     elif version == DRAFT:
         exact = fits(tree, version, root=root_type(version))
     else:
-        block_operators(tree, step.older, step.newer, ledger)
         exact = _fits_after(tree, checked, version)
         if not exact:
             tree = block_misfits(tree, step.older, step.newer, ledger)

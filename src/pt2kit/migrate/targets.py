@@ -4,7 +4,7 @@
     2.2 to 2.4   torch.ops.higher_order.…; for some that are classes of their own torch._higher_order_ops.<module>.…
     from 2.5     torch.ops.higher_order.…
 
-Which releases have an operator at all is known here for those without a schema.
+Which releases have one at all is told by the table of operators (`schema.operators`).
 """
 
 from __future__ import annotations
@@ -26,36 +26,8 @@ _IN_MODULES: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 
-SINCE: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "cond": "1",
-        "map_impl": "1",
-        "out_dtype": "5.1",
-        "auto_functionalized": "5.1",
-        "call_torchbind": "5.1",
-        "while_loop": "5.3",
-        "with_effects": "5.3",
-        "wrap_with_set_grad_enabled": "5.3",
-        "associative_scan": "7.3",
-        "auto_functionalized_v2": "7.3",
-        "flex_attention": "7.3",
-        "hints_wrapper": "7.3",
-        "wrap_with_autocast": "7.3",
-        "invoke_subgraph": "8.2",
-        "scan": "8.2",
-    }
-)
-"""Higher-order operators and the schema of the first release that had them. One that is not here is of 8.7 or later."""
-
-
 FUNCTIONS_SINCE: Final[Mapping[str, str]] = MappingProxyType({"torch._functorch.predispatch.": "8.20"})
 """Beginnings of targets that are Python functions, and the schema of the first release that writes them."""
-
-
-_UNLISTED: Final = "8.7"
-_NO_HISTORY: Final = "draft"
-NEWS: Final = frozenset((*SINCE.values(), *FUNCTIONS_SINCE.values(), _UNLISTED, _NO_HISTORY))
-"""Every version that `since` can give."""
 
 
 def is_higher_order(target: str) -> bool:
@@ -63,11 +35,9 @@ def is_higher_order(target: str) -> bool:
     return target.startswith((PREFIX, _MODULES)) or target in _FIRST
 
 
-def since(target: str) -> str:
-    """The schema version of the first release that has what a target names; "draft" where no history is known."""
-    if target.startswith(PREFIX):
-        return SINCE.get(target.removeprefix(PREFIX), _UNLISTED)
-    return next((version for start, version in FUNCTIONS_SINCE.items() if target.startswith(start)), _NO_HISTORY)
+def since(target: str) -> str | None:
+    """The schema version of the first release that writes a Python function; None for one without a history."""
+    return next((version for start, version in FUNCTIONS_SINCE.items() if target.startswith(start)), None)
 
 
 def from_first(target: str) -> str:

@@ -98,10 +98,13 @@ class Target:
         version: the name of a table ("5.3").
         release: the torch release whose layout and payload encoding are written ("2.4"); "" for a version that no
             release wrote.
+        operators: the release whose operators programs may call: the one that was named, else the last that writes
+            the version; "" as for `release`.
     """
 
     version: str
     release: str
+    operators: str = ""
 
 
 def parse_target(text: str) -> Target:
@@ -116,13 +119,13 @@ def parse_target(text: str) -> Target:
     if text.startswith("torch=="):
         release = ".".join(text.removeprefix("torch==").split(".")[:2])
         if release in known:
-            return Target(known[release], release)
+            return Target(known[release], release, release)
     elif text in (DRAFT, TRACES):
         return Target(text, "")
     else:
         for version in LOG:
             if version.number == text:
-                return Target(text, version.releases[0] if version.releases else "")
+                return Target(text, *(version.releases[0], version.releases[-1]) if version.releases else ("", ""))
     numbers = ", ".join((DRAFT, *(version.number for version in LOG), TRACES))
     raise VersionError(
         f"target: expected a schema version ({numbers}) or a release from torch=={next(iter(known))} to "
