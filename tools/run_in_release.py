@@ -11,6 +11,7 @@ line is written as soon as it is known, so that what is missing after a crash sh
 from __future__ import annotations
 
 import collections
+import contextlib
 import dataclasses
 import importlib
 import json
@@ -41,6 +42,8 @@ def register() -> None:
     """Make known what the sample files use: a named tuple, a dataclass, operators; as far as this torch can."""
     sys.modules.setdefault("make", sys.modules[__name__])  # sample inputs name the classes by this module
     importlib.import_module("torch.ao.quantization.fx._decomposed")
+    with contextlib.suppress(ImportError):  # 2.3 and 2.4 find its operators once it is imported
+        importlib.import_module("torch._higher_order_ops.wrap")
     if hasattr(pytree, "_register_namedtuple"):
         pytree._register_namedtuple(NT, serialized_type_name="corpus.NT")
     _register_dataclass()

@@ -143,3 +143,43 @@ def test_other_operators_are_left_alone(function):
     assert function(other, (), Ledger("x")) is other
     assert hops.gather_operands(other, (), Ledger("x"), "8.8") is other
     assert hops.ungroup_map(other, (), Ledger("x")) is other
+
+
+SCAN, ASSOCIATIVE = "torch.ops.higher_order.scan", "torch.ops.higher_order.associative_scan"
+LISTED = ("", {"as_tensors": [A]})
+NONE = ("", {"as_tensors": []})
+ZERO, FORWARDS = ("", {"as_int": 0}), ("", {"as_bool": False})
+
+
+@pytest.mark.parametrize(
+    ("target", "old", "new"),
+    [
+        (SCAN, [BODY, LISTED, LISTED, ZERO, FORWARDS, NONE], [BODY, LISTED, LISTED, NONE]),
+        (ASSOCIATIVE, [BODY, LISTED, ZERO], [BODY, LISTED, NONE]),
+    ],
+)
+def test_scans_took_a_dimension_up_to_2_6(target, old, new):
+    """The first, forwards: all that later releases do."""
+    ledger = Ledger("x")
+    before = node(target, old, [])
+    after = hops.drop_scan_options(before, (), ledger)
+    assert after["inputs"] == node(target, new, [])["inputs"]
+    assert hops.add_scan_options(after, (), ledger, "8.6") == before
+    assert {note.kind for note in ledger.notes} == {"changed"}
+
+
+def test_a_scan_along_another_dimension_is_noted():
+    """Later releases move it to the front before the call; dropping it needs permission."""
+    ledger = Ledger("x")
+    backwards = node(SCAN, [BODY, LISTED, LISTED, ZERO, ("", {"as_bool": True}), NONE], [])
+    hops.drop_scan_options(backwards, ("n",), ledger)
+    assert [(note.kind, note.name) for note in ledger.notes] == [("lost", "scan_options"), ("changed", "")]
+
+
+def test_an_associative_scan_with_more_values_is_blocked_for_2_6():
+    """There is no place for them."""
+    ledger = Ledger("x")
+    hops.add_scan_options(node(ASSOCIATIVE, [BODY, LISTED, LISTED], []), ("n",), ledger, "8.6")
+    assert [(note.kind, note.message, note.since) for note in ledger.notes] == [
+        ("blocked", "associative_scan with values beside those that it scans", "8.6")
+    ]

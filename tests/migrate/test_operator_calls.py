@@ -34,9 +34,9 @@ def names(called) -> list[str]:
     ("release", "target", "message", "since"),
     [
         ("2.3", "torch.ops.higher_order.scan", "the operator torch.ops.higher_order.scan", "8.2"),
-        ("2.2", "torch.ops.higher_order.with_effects", "the operator torch.ops.higher_order.with_effects", "5.1"),
+        ("2.2", "torch.ops.higher_order.with_effects", "the operator torch.ops.higher_order.with_effects", "5.3"),
         ("2.2", "torch._higher_order_ops.effects.with_effects", "the operator torch.ops.higher_order.with_effects",
-         "5.1"),
+         "5.3"),
         ("2.6", "torch.ops.higher_order.of_tomorrow", "the operator torch.ops.higher_order.of_tomorrow", "8.7"),
         ("2.11", "torch._functorch.predispatch._add_batch_dim",
          "the operator torch._functorch.predispatch._add_batch_dim", "8.20"),

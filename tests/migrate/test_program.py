@@ -30,7 +30,9 @@ def test_samples_are_raised_and_come_back(release):
         assert repr(raw) == repr(before)
         assert raised.found.table == version
         assert raised.tree["schema_version"] == {"major": 8, "minor": 20}
-        lowered = lower_program(raised.tree, version, record, beside=Beside(constants=raised.constants))
+        beside = Beside(constants=raised.constants)
+        # Some releases wrote what they do not read.
+        lowered = lower_program(raised.tree, version, record, allow=HARMLESS | {"unreadable"}, beside=beside)
         assert lowered.encode(record) == data, path.stem
         decoded = codec.convert(raised.tree, schema.ExportedProgram, record)
         assert decoded.unknown == ()
@@ -166,7 +168,7 @@ def test_oldest_versions():
         found[path.stem] = oldest_version(raise_program(parse(data, record), record).tree, record)
     assert found["mlp"] == "1"
     assert found["constants"] == "7.3"
-    assert found["none_input"] == "2"
+    assert found["none_input"] == "5.1"  # 2.2 writes inputs that are no tensors, but reads none
     assert found["float8"] == "8.7"
     assert found["complex_scalar"] == "8.14"
     assert found["sym_float"] == "8.2"

@@ -110,3 +110,26 @@ def test_texts_without_named_tuples_are_not_touched():
     signature = {"in_spec": "a", "out_spec": "b"}
     assert treespecs.map_specs(signature, (), lambda text, _: text) is signature
     assert treespecs.map_specs(signature, (), lambda text, _: text * 2) == {"in_spec": "aa", "out_spec": "bb"}
+
+
+def dataclass(context: str, kind: str = "pkg.DC") -> str:
+    return f'[1, {{"type": "{kind}", "context": {context}, "children_spec": [{LEAF}]}}]'
+
+
+def test_the_context_of_a_dataclass_became_text():
+    """2.2 lists where the class is, the fields given and those that are None; later the latter two are JSON text."""
+    old, new = dataclass('["pkg.DC", ["x"], ["y"]]'), dataclass(r'"[[\"x\"], [\"y\"]]"')
+    ledger = Ledger("x")
+    assert treespecs.text_dataclasses(old, (), ledger) == new
+    assert treespecs.list_dataclasses(new, (), ledger) == old
+    assert [note.kind for note in ledger.notes] == ["changed", "changed"]
+
+
+@pytest.mark.parametrize("context", [r'"[[\"x\", \"z\"], []]"', '"no JSON"', '"[1, 2]"', "null", r'"[\"x\"]"'])
+def test_other_contexts_are_left_alone(context):
+    """What is no dataclass, or does not fit its children, stays as it is."""
+    text = dataclass(context)
+    ledger = Ledger("x")
+    assert treespecs.list_dataclasses(text, (), ledger) == text
+    assert treespecs.text_dataclasses(text, (), ledger) == text
+    assert ledger.notes == ()

@@ -127,6 +127,41 @@ def gather_operands(node: Node, path: Path, ledger: Ledger, since: str) -> Node:
     return {**node, "inputs": [body, name, _as_list(operands, body, (*path, "inputs"), ledger, since)]}
 
 
+_SCANS: Final = {f"{PREFIX}scan": (3, 4), f"{PREFIX}associative_scan": (2,)}
+"""Operator -> the places where 2.6 has the dimension, and for scan whether it goes backwards."""
+
+
+def drop_scan_options(node: Node, path: Path, ledger: Ledger) -> Node:
+    """`scan(body, init, xs, dim, reverse, others)` of 2.6 as `scan(body, init, xs, others)`; the other one alike."""
+    places = _SCANS.get(node["target"], ())
+    inputs = node["inputs"]
+    options = [inputs[place]["arg"] for place in places if place < len(inputs)]
+    if not places or any(arm not in ("as_int", "as_bool") for option in options for arm in option):
+        return node
+    if any(any(option.values()) for option in options):
+        message = f"{node['target']} along another dimension than the first, or backwards"
+        ledger.lost("scan_options", message, (*path, "inputs"), "8.2")
+    ledger.changed(f"{node['target']} takes no dimension since 2.7", path)
+    kept = [named for place, named in enumerate(inputs) if place not in places]
+    if node["target"].endswith("associative_scan"):
+        kept.append(_as_list([], inputs[0], path, ledger, "8.6"))
+    return {**node, "inputs": kept}
+
+
+def add_scan_options(node: Node, path: Path, ledger: Ledger, since: str) -> Node:
+    """The opposite of `drop_scan_options`: along the first dimension, forwards."""
+    inputs = node["inputs"]
+    if node["target"] not in _SCANS or not inputs:
+        return node
+    kind = {"kind": inputs[0]["kind"]} if "kind" in inputs[0] else {}
+    dimension = {"name": "", "arg": {"as_int": 0}, **kind}
+    if node["target"].endswith("associative_scan"):
+        if len(inputs) > 2 and _entries(inputs[2]) != []:
+            ledger.blocked("associative_scan with values beside those that it scans", (*path, "inputs"), since)
+        return {**node, "inputs": [*inputs[:2], dimension]}
+    return {**node, "inputs": [*inputs[:3], dimension, {"name": "", "arg": {"as_bool": False}, **kind}, *inputs[3:]]}
+
+
 _LISTS: Final = {"as_tensor": "as_tensors", "as_sym_int": "as_sym_ints", "as_sym_bool": "as_sym_bools"}
 _ENTRIES: Final = {arm: single for single, arm in _LISTS.items()}
 

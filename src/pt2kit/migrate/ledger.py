@@ -20,8 +20,10 @@ _SHOWN: Final = 10
 
 HARMLESS: Final = frozenset(
     {
+        "argument_kinds",
         "assertions",
         "assumptions",
+        "constant_names",
         "equality_constraints",
         "forward_arg_names",
         "graph_metadata",
@@ -29,7 +31,9 @@ HARMLESS: Final = frozenset(
         "hints",
         "input_names",
         "namedtuple_fields",
+        "module_calls",
         "node_names",
+        "small_sizes",
         "source_fn_stack",
         "tied",
         "torch_version",

@@ -30,6 +30,23 @@ _OPERATORS: Final = "torch.ops."
 _UNLISTED: Final = "8.7"
 """Before this version, a higher-order operator that no table has blocks: all that there were then are known."""
 
+_CALLED_OTHERWISE: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "associative_scan": "2.5",
+        "auto_functionalized": "2.3",
+        "flex_attention": "2.5",
+        "flex_attention_backward": "2.5",
+        "triton_kernel_wrapper_functional": "2.6",
+        "triton_kernel_wrapper_mutation": "2.6",
+        "while_loop": "2.4",
+        "with_effects": "2.4",
+    }
+)
+"""Higher-order operators -> the first release that calls them as the next ones do; the one before registers them too.
+
+Source: the parameters of `__call__` in torch/_higher_order_ops, 2.1 to 2.8.
+"""
+
 ASSERTED: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
     {"aten._assert_tensor_metadata.default": frozenset(("device", "layout"))}
 )
@@ -84,7 +101,9 @@ def _fitted(node: dict[str, Any], path: Path, release: str, ledger: Ledger) -> d
 def _missing(target: str, release: str) -> str | None:
     """The version that brought what has no schema, where the release does not have it; None where it has."""
     if target.startswith(targets.PREFIX):
-        having = _having(lambda known: known.higher_order, target.removeprefix(targets.PREFIX))
+        name = target.removeprefix(targets.PREFIX)
+        having = _having(lambda known: known.higher_order, name)
+        having = having[having.index(_CALLED_OTHERWISE[name]) :] if name in _CALLED_OTHERWISE else having
         first = _version(having[0]) if having else _UNLISTED
     else:
         having = _having(lambda known: known.functions, target)

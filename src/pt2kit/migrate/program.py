@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from pt2kit.archive.pickle_values import PickledTensor
 from pt2kit.migrate import encoding, metadata
 from pt2kit.migrate.check import too_deep
 from pt2kit.migrate.ledger import HARMLESS, Beside, Ledger, Note, ReadExternal, Tree
 from pt2kit.migrate.operator_calls import fit_calls
+from pt2kit.migrate.reader_limits import make_readable
 from pt2kit.migrate.rewrite import rewrite
 from pt2kit.migrate.steps import LINE, TRACES, check_start, convert, root_type, route, take_step
 from pt2kit.migrate.versions import DRAFT, Found, find_version
@@ -142,9 +143,17 @@ def _lower(tree: Tree, target: str, where: str, beside: Beside | None, release: 
         lowered = convert(whole, CURRENT.number, target, ledger)
         if target != DRAFT:  # of no release, so that no operator is missing
             lowered = fit_calls(lowered, target, release or release_of(target), ledger)
+            lowered = make_readable(lowered, target, ledger)
+        if target in _NO_FIELD_NAMES:
+            for name in ledger.namedtuple_fields:
+                ledger.lost("namedtuple_fields", f"the field names of {name!r}", ("graph_module",), "8.6")
     except RecursionError:
         raise too_deep(where) from None
     return Lowered(lowered, target, ledger.notes), ledger
+
+
+_NO_FIELD_NAMES: Final = frozenset(("5.3-traces", "5.3", "7.3", "8.2"))
+"""Versions that have no place for the field names of named tuples; older ones keep them in the tree specs."""
 
 
 def release_of(version: str) -> str:
@@ -178,6 +187,7 @@ def oldest_version(tree: Tree, where: str, *, allow: Collection[str] = HARMLESS)
         for step, upwards in route(CURRENT.number, MINIMUM.number):
             checked = take_step(checked, step, upwards, ledger)
             fit_calls(checked.tree, step.older, release_of(step.older), ledger)
+            make_readable(checked.tree, step.older, ledger)
             if ledger.obstacles(allow):
                 break
             oldest = step.older if step.older in released else oldest

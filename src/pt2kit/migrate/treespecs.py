@@ -3,11 +3,15 @@
 1            in_spec is (args) for a call without keywords, else ((args), {kwargs}); later always the second
 up to 5.1    a named tuple's context is {"class_name": "NT", "fields": ["a", "b"]}
 from 5.3     it is the name under which the class is registered: "corpus.NT"
+
+1, 2         a dataclass's context is a list: ["module.DC", ["x"], ["y"]], the fields given and those that are None
+from 5.1     it is JSON text of the latter two, "[[\\"x\\"], [\\"y\\"]]"; the class is known by its registered name
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any, Final
 
 from pt2kit.codec.text import Path
@@ -94,6 +98,49 @@ def describe_tuples(text: str, path: Path, ledger: Ledger, since: str) -> str:
         return TreeSpec(node.type, json.dumps(described), node.children)
 
     return dump(map_nodes(_parse(text, path, ledger), change))
+
+
+def text_dataclasses(text: str, path: Path, ledger: Ledger) -> str:
+    """Contexts of dataclasses that are lists, as later releases write them; the class's place in Python goes."""
+
+    def change(node: TreeSpec) -> TreeSpec:
+        match context_value(node, ledger.place(path)):
+            case [str(place), list(given), list(missing)]:
+                ledger.changed(f"the dataclass {place!r} is known by its registered name {node.type!r}", path)
+                return TreeSpec(node.type, context_text([given, missing]), node.children)
+        return node
+
+    return _changed(text, path, ledger, change)
+
+
+def list_dataclasses(text: str, path: Path, ledger: Ledger) -> str:
+    """The opposite of `text_dataclasses`; a class is taken to be where its registered name says."""
+
+    def change(node: TreeSpec) -> TreeSpec:
+        if node.type is None or node.type.startswith(("builtins.", "collections.")):
+            return node
+        context = context_value(node, ledger.place(path))
+        match _json(context) if isinstance(context, str) else None:
+            case [list(given), list(missing)] if len(given) == len(node.children):
+                ledger.changed(f"the dataclass {node.type!r} is looked for in Python by that name", path)
+                return TreeSpec(node.type, json.dumps([node.type, given, missing]), node.children)
+        return node
+
+    return _changed(text, path, ledger, change)
+
+
+def _changed(text: str, path: Path, ledger: Ledger, change: Callable[[TreeSpec], TreeSpec]) -> str:
+    """A spec after a change of its nodes; the text itself where none changed."""
+    spec = _parse(text, path, ledger)
+    new = map_nodes(spec, change)
+    return text if new == spec else dump(new)
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def registered_names(text: str, path: Path, ledger: Ledger) -> list[str]:

@@ -13,7 +13,8 @@ What changed, upwards:
 
 Lost upwards: example_inputs (no file of 2.1 has any), and equality_constraints between dimensions that do not share a
 symbol anyway. Lost downwards: hints that are no ints, hints of truth values, all but the innermost of a
-source_fn_stack. Blocked downwards: user inputs and outputs that are constants, constants whose bytes are not given.
+source_fn_stack, names of constants. Blocked downwards: user inputs and outputs that are constants, constants whose
+bytes are not given.
 """
 
 from __future__ import annotations
@@ -227,6 +228,9 @@ def _downgrade_module(module: Tree, ledger: Ledger) -> Tree:
         if not data:
             path = (*_SIGNATURE, "input_specs", index)
             ledger.blocked(f"the constant {target!r}, whose bytes are not given", path, _SINCE)
+        if name != target:
+            place = (*_SIGNATURE, "input_specs", index, "tensor_constant")
+            ledger.lost("constant_names", f"the name {target!r} of a constant", place, _SINCE)
         constants[name] = base64.b64encode(data).decode()
     inputs = [argument for argument in graph["inputs"] if argument.get("as_tensor", {}).get("name") not in constants]
     values = {name: value for name, value in graph["tensor_values"].items() if name not in constants}

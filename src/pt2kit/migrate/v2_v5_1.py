@@ -24,6 +24,7 @@ from pt2kit.migrate import hops
 from pt2kit.migrate.attention import from_cpu_operator, to_cpu_operator
 from pt2kit.migrate.expressions import rename_symbols
 from pt2kit.migrate.ledger import Ledger, Tree
+from pt2kit.migrate.treespecs import list_dataclasses, map_specs, text_dataclasses
 
 _SINCE: Final = "5.1"
 
@@ -43,6 +44,9 @@ def upgrade(tree: Tree, ledger: Ledger) -> Tree:
         "CustomObjArgument": custom_object,
         "Graph": lambda value, path: {**to_cpu_operator(value, path, ledger), "custom_obj_values": {}},
         "InputToBufferSpec": lambda value, _: {**value, "persistent": True},
+        "ModuleCallSignature": lambda value, path: map_specs(
+            value, path, lambda text, place: text_dataclasses(text, place, ledger)
+        ),
         "Node": node,
         "TensorMeta": lambda value, _: {**value, "storage_offset": {"as_int": value["storage_offset"]}},
     }
@@ -82,6 +86,9 @@ def downgrade(tree: Tree, ledger: Ledger) -> Tree:
         "CustomObjArgument": custom_object,
         "Graph": graph,
         "InputToBufferSpec": buffer,
+        "ModuleCallSignature": lambda value, path: map_specs(
+            value, path, lambda text, place: list_dataclasses(text, place, ledger)
+        ),
         "Node": node,
         "TensorMeta": offset,
     }

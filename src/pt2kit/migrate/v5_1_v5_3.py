@@ -8,7 +8,8 @@ What changed, upwards:
   go into the ledger, for schema 8.6;
 - unbacked float symbols are called zuf0, …, from f0, ….
 
-Lost upwards: nothing. Lost downwards: names of constant inputs. Blocked downwards: effect tokens, named tuples whose
+Lost upwards: nothing. Lost downwards: names of constant inputs, values of symbols below 2 (see `reader_limits`); values
+are renamed as 2.3 calls them (see `fx_names`). Blocked downwards: effect tokens, named tuples whose
 fields are not known.
 """
 
@@ -18,7 +19,9 @@ from typing import Any, Final
 
 from pt2kit.codec.text import Path
 from pt2kit.migrate.expressions import rename_symbols
+from pt2kit.migrate.fx_names import name_as_fx
 from pt2kit.migrate.ledger import Ledger, Tree
+from pt2kit.migrate.reader_limits import narrow_ranges
 from pt2kit.migrate.treespecs import describe_tuples, map_specs, name_tuples
 
 _SINCE: Final = "5.3"
@@ -42,7 +45,8 @@ def downgrade(tree: Tree, ledger: Ledger) -> Tree:
     Raises:
         SchemaError, JsonError, LimitError: a tree spec that is none.
     """
-    new = unname_constants(downgrade_values(tree, "5.3", ledger), ledger)
+    readable = narrow_ranges(name_as_fx(tree, ledger, keeps_inputs=False), ledger, _SINCE)
+    new = unname_constants(downgrade_values(readable, "5.3", ledger), ledger)
     return {**new, "schema_version": {"major": 5, "minor": 1}}
 
 

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from pt2kit.codec.text import Path
 from pt2kit.migrate import targets
+from pt2kit.migrate.fx_names import name_as_fx
 from pt2kit.migrate.ledger import Ledger, Tree
 from pt2kit.migrate.rewrite import rewrite
 
@@ -47,12 +48,13 @@ def downgrade(tree: Tree, ledger: Ledger) -> Tree:
     if module["metadata"]:
         ledger.graph_metadata = module["metadata"]
         ledger.lost("graph_metadata", "metadata of the graph module", ("graph_module", "metadata"), _SINCE)
-    return {
+    older = {
         **{key: value for key, value in new.items() if key not in ("verifiers", "torch_version")},
         "graph_module": {key: value for key, value in module.items() if key != "metadata"},
         "schema_version": {"major": 5, "minor": 3},
         "dialect": _dialect(new, ledger),
     }
+    return name_as_fx(older, ledger, keeps_inputs=True)
 
 
 def _renaming(rename: Any, ledger: Ledger) -> dict[str, Any]:

@@ -5,10 +5,12 @@ What changed, upwards:
 - an argument says whether it is positional: known here for the calls without a schema (higher-order operators, Python
   functions of symbols), None elsewhere, where the reader decides from the operator's schema as 2.6 does;
 - a higher-order operator says whether it returns a single tensor (see `hops`), and a tuple of one is no longer a list;
+- `scan` and `associative_scan` take no dimension, nor whether they go backwards;
 - the graph module has the field names of named tuples: those that an older form of the program carried.
 
-Nothing is lost upwards. Lost downwards: the field names, unless the target is old enough to write them itself. Blocked
-downwards: positional arguments with names outside operators with schemas, a tuple of one symbolic value, float8.
+Lost upwards: another dimension of a scan than the first. Lost downwards: kinds of arguments of operators with schemas,
+the field names, unless the target is old enough to write them itself. Blocked downwards: positional arguments with
+names outside operators with schemas, a tuple of one symbolic value, float8.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from pt2kit.codec.text import Path
-from pt2kit.migrate.hops import unwrap_outputs, wrap_outputs
+from pt2kit.migrate.hops import add_scan_options, drop_scan_options, unwrap_outputs, wrap_outputs
 from pt2kit.migrate.ledger import Ledger, Tree
 from pt2kit.migrate.rewrite import rewrite
 from pt2kit.migrate.targets import is_higher_order
@@ -30,7 +32,11 @@ _SYMBOLIC: Final = ("_operator.", "math.", "torch.sym_", "torch._sym_")
 
 def upgrade(tree: Tree, ledger: Ledger) -> Tree:
     """An 8.2 program as 8.6."""
-    new = rewrite(tree, "8.2", {"Node": _upgrade_node})
+
+    def node(value: Any, path: Path) -> Any:
+        return _upgrade_node(drop_scan_options(value, path, ledger))
+
+    new = rewrite(tree, "8.2", {"Node": node})
     module = new["graph_module"]
     fields = {name: {"field_names": ledger.namedtuple_fields[name]} for name in _named_tuples(module, ledger)}
     return {
@@ -44,8 +50,11 @@ def downgrade(tree: Tree, ledger: Ledger) -> Tree:
     """An 8.6 program as 8.2; field names of named tuples go into the ledger."""
 
     def node(value: Any, path: Path) -> Any:
+        value = add_scan_options(value, path, ledger, _SINCE)
         schemaless = is_higher_order(value["target"])
         inputs = []
+        if not schemaless and not _is_symbolic(value) and any(named["kind"] is not None for named in value["inputs"]):
+            ledger.lost("argument_kinds", "which arguments a call gives by position", (*path, "inputs"), _SINCE)
         for index, named in enumerate(value["inputs"]):
             if schemaless and named["kind"] == POSITIONAL and named["name"]:
                 message = f"the positional argument {named['name']!r} of an operator without a schema"
@@ -64,7 +73,7 @@ def downgrade(tree: Tree, ledger: Ledger) -> Tree:
     }
 
 
-def _upgrade_node(value: Any, _: Path) -> Any:
+def _upgrade_node(value: Any) -> Any:
     symbolic, higher_order = _is_symbolic(value), is_higher_order(value["target"])
     inputs = []
     for named in value["inputs"]:
