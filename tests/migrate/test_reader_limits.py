@@ -23,6 +23,8 @@ def with_ends(version: str, inputs: list, outputs: list):
     [
         ("2", [X, {"as_int": 3}], [X], "a graph with as_int as an input, which the release does not read", "5.1"),
         ("2", [{"as_none": []}], [X], "a graph with as_none as an input, which the release does not read", "5.1"),
+        ("2", [X], [{"as_sym_int": {"as_name": "n"}}],
+         "a graph with as_sym_int as an output, which the release does not read", "5.1"),
         ("5.1", [{"as_sym_int": {"as_name": "n"}}], [X],
          "a graph with as_sym_int as an input, which the release does not read", "8.7"),
         ("5.1", [X], [{"as_int": 3}], "a graph with as_int as an output, which the release does not read", "5.3"),

@@ -1,7 +1,8 @@
 """What the readers of older releases do not read although their schema has it -> noted, or written so that they do.
 
     graph inputs     2.1, 2.2: tensors alone; up to 2.6: no symbolic sizes
-    graph outputs    up to 2.3: tensors and symbolic values; 2.4 and 2.5: also None and ints; 2.6: also floats
+    graph outputs    up to 2.3: tensors and symbolic values (2.2: these from subgraphs alone); 2.4 and 2.5: also None and
+                     ints; 2.6: also floats
     arguments        2.1, 2.2: no lists of texts
     signature        2.1: no gradients
     module calls     2.1: none with a signature, which are dropped
@@ -39,6 +40,7 @@ _OUTPUTS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
 )
 """Version -> the arms of `Argument` that its readers take at the ends of a graph; others take all."""
 
+_ROOT: Final = ("graph_module", "graph")
 _SMALLEST: Final = 2
 _NAMES: Final = re.compile(r"[A-Za-z_]\w*")
 
@@ -80,7 +82,8 @@ def _without_calls(tree: Tree, ledger: Ledger) -> Tree:
 
 
 def _note_graph(graph: dict[str, Any], path: Path, version: str, ledger: Ledger) -> dict[str, Any]:
-    for key, arms, what in (("inputs", _INPUTS[version], "input"), ("outputs", _OUTPUTS[version], "output")):
+    outputs = _TENSORS if version == "2" and path == _ROOT else _OUTPUTS[version]
+    for key, arms, what in (("inputs", _INPUTS[version], "input"), ("outputs", outputs, "output")):
         for index, argument in enumerate(graph[key]):
             for arm in argument.keys() - arms:
                 message = f"a graph with {arm} as an {what}, which the release does not read"
