@@ -87,6 +87,17 @@ def news(release: str) -> list[str]:
     return sorted(found, key=lambda line: (operator_name(line[2:]), line[0] == "+"))
 
 
+def with_dumps(dumps: Iterable[Path]) -> str:
+    """The table with the releases of some dumps, and all others as they are."""
+    known = {release: lines_of_table(release) for release in known_releases()} if TARGET.exists() else {}
+    return text({**known, **dict(map(lines_of_dump, dumps))})
+
+
+def put_in(dumps: Iterable[Path]) -> None:
+    """Write the table with the releases of some dumps."""
+    TARGET.write_text(with_dumps(dumps), encoding="utf-8")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("dumps", nargs="*", type=Path)
@@ -96,14 +107,11 @@ def main() -> int:
     if options.news:
         print("\n".join(news(options.news)))
         return 0
-    known = {release: lines_of_table(release) for release in known_releases()} if TARGET.exists() else {}
-    new = text({**known, **dict(map(lines_of_dump, options.dumps))})
-    if options.check:
-        if TARGET.read_text(encoding="utf-8") == new:
-            return 0
+    if not options.check:
+        put_in(options.dumps)
+    elif TARGET.read_text(encoding="utf-8") != with_dumps(options.dumps):
         print(f"{TARGET.name}: not what tools/operator_schemas.py writes; run it")
         return 1
-    TARGET.write_text(new, encoding="utf-8")
     return 0
 
 

@@ -1,8 +1,8 @@
 """What the readers of older releases do not read although their schema has it -> noted, or written so that they do.
 
     graph inputs     2.1, 2.2: tensors alone; up to 2.6: no symbolic sizes
-    graph outputs    up to 2.3: tensors and symbolic values (2.2: these from subgraphs alone); 2.4 and 2.5: also None and
-                     ints; 2.6: also floats
+    graph outputs    up to 2.3: tensors and symbolic values (2.2: these from subgraphs alone);
+                     2.4 and 2.5: also None and ints; 2.6: also floats
     arguments        2.1, 2.2: no lists of texts
     signature        2.1: no gradients
     module calls     2.1: none with a signature, which are dropped
