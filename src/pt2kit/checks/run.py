@@ -22,7 +22,9 @@ from pt2kit.checks.calls import call_problems
 from pt2kit.checks.devices import device_problems
 from pt2kit.checks.expressions import expression_problems
 from pt2kit.checks.findings import distinct, problem_of
+from pt2kit.checks.guards import guard_problems
 from pt2kit.checks.higher_order import higher_order_problems
+from pt2kit.checks.node_metadata import metadata_problems
 from pt2kit.checks.operators import operator_problems
 from pt2kit.checks.payloads import Stored, number_problems, payload_problems, read_stored, unused_problems
 from pt2kit.checks.safety import package_findings, program_findings
@@ -38,10 +40,12 @@ RULES_OF_PROGRAMS: Final[tuple[Callable[[Subject], Iterable[Problem]], ...]] = (
     lambda subject: signature.problems(subject.program.graph_module, f"{subject.record}: $.graph_module"),
     call_problems,
     expression_problems,
+    guard_problems,
     operator_problems,
     higher_order_problems,
     size_problems,
     device_problems,
+    metadata_problems,
 )
 """What looks at one program. Each goes through it by itself, so that one cannot hide what another finds."""
 
