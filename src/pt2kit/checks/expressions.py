@@ -190,7 +190,7 @@ def _hint_problems(found: Found, span: tuple[int | float, int | float] | None) -
         return
     low, high = span
     message = f"expected a hint of {show(found.text)} from {_short(low)} to {_short(high)}, got {_short(hint)}"
-    yield Problem(found.place, "E4", message, "warning")
+    yield Problem(found.place, "E4", message)
 
 
 def _assumptions(symbol: symbols.Symbol) -> str:

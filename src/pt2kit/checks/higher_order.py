@@ -98,6 +98,9 @@ def higher_order_problems(subject: Subject) -> Iterator[Problem]:
             name = _name(step.node)
             if (convention := CONVENTIONS.get(name)) is not None:
                 yield from _check(step, convention)
+            elif name == "out_dtype" and [n.arg.type for n in step.node.inputs[:2]] != ["as_operator", "as_scalar_type"]:
+                message = "expected an operator and an element type as the first arguments of out_dtype, got others"
+                yield Problem(f"{step.where}.inputs", "T7", message)
             elif name in SINGLE and bool(step.node.is_hop_single_tensor_return) is not SINGLE[name]:
                 yield _other_return(step, SINGLE[name])
 

@@ -191,6 +191,9 @@ def _compare(
         yield problem_of(error, where)
     else:
         yield from _stride_problems(payload, meta, where)
+    if spec.type != "parameter" and payload.requires_grad is not meta.requires_grad:
+        message = f"expected {show(payload.name)} to require a gradient as in the graph, {meta.requires_grad}, got "
+        yield Problem(where, "P14", f"{message}{payload.requires_grad}")
 
 
 def _stride_problems(payload: TensorView, meta: schema.TensorMeta, where: str) -> Iterator[Problem]:

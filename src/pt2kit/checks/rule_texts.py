@@ -64,6 +64,8 @@ TARGETS: Final[Mapping[str, str]] = MappingProxyType(
         "T6": "a node has as many results as its operator, each of its kind",
         "T7": "a higher-order operator passes as many values as its subgraphs take, and takes what they give",
         "T8": "sizes that a call states, joins or broadcasts agree with the sizes that the graph declares",
+        "T11": "the element type that a call asks for, or asserts, is the one that the graph declares",
+        "T12": "a dimension that a call names is one of its tensor",
         "T10": "an argument that is passed by place has that place among the operator's parameters",
         "T9": "no call creates, out of numbers alone, more bytes than the limit",
     }

@@ -29,6 +29,7 @@ from pt2kit.checks.operators import operator_problems
 from pt2kit.checks.payloads import Stored, number_problems, payload_problems, read_stored, unused_problems
 from pt2kit.checks.safety import package_findings, program_findings
 from pt2kit.checks.sizes import size_problems
+from pt2kit.checks.stated import stated_problems
 from pt2kit.checks.subject import Subject, subject_of
 from pt2kit.checks.uninitialised import uninitialised_problems
 from pt2kit.checks.versions import unknown_key_problems, version_problems
@@ -44,6 +45,7 @@ RULES_OF_PROGRAMS: Final[tuple[Callable[[Subject], Iterable[Problem]], ...]] = (
     operator_problems,
     higher_order_problems,
     size_problems,
+    stated_problems,
     device_problems,
     metadata_problems,
 )

@@ -21,7 +21,7 @@ RULES: Final[Mapping[str, str]] = MappingProxyType(
         "G6": "a tensor has as many sizes as strides, and none of them nor its storage offset is a negative number",
         "G7": "an argument that holds one value names a value of the kind that it says",
         "G8": "the name of a value is an identifier",
-        "G9": "a graph input is one value or one constant",
+        "G9": "a graph input, or output, is one value or one constant",
         "G10": "a subgraph stands among the arguments of a node, nowhere else",
         "G11": "subgraphs and dicts of arguments nest no deeper than the limits",
         "G12": "a graph that returns a single tensor has one output, and it is a value",

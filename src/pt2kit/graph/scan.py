@@ -174,6 +174,10 @@ class Scan:
 
     def _check_outputs(self) -> Iterator[Problem]:
         outputs = self.graph.outputs
+        for position, output in enumerate(outputs):
+            if output.type not in ONE_VALUE | ONE_CONSTANT:
+                message = f"expected one value or constant, got {output.type}"
+                yield Problem(self._place(None, "outputs", position), "G9", message)
         if not self.graph.is_single_tensor_return:
             return
         if len(outputs) != 1 or outputs[0].type not in ONE_VALUE:
