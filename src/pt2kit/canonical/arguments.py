@@ -61,9 +61,7 @@ def _usual(node: schema.Node) -> list[NamedArgument]:
 
 def _is_bound_by_name(target: str) -> bool:
     """Whether a target is an operator with a schema: of the dispatcher, or of an extension."""
-    return target.startswith("#") or (
-        target.startswith(_DISPATCHER) and operator_namespace(target) != HIGHER_ORDER
-    )
+    return target.startswith("#") or (target.startswith(_DISPATCHER) and operator_namespace(target) != HIGHER_ORDER)
 
 
 def _is_same(one: NamedArgument, other: NamedArgument) -> bool:

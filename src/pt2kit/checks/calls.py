@@ -29,7 +29,7 @@ def call_problems(subject: Subject) -> Iterator[Problem]:
         got = f"{show(entries[0].fqn)}{'' if entries[0].signature else ' without one'}" if entries else "nothing"
         message = f"expected the root (fqn '') with its signature as the first entry, got {got}"
         yield Problem(f"{where}[0]" if entries else where, "K1", message)
-    if module.graph.is_single_tensor_return:
+    if module.graph.is_single_tensor_return and len(module.graph.outputs) == 1:  # Else G12 says it.
         message = "expected false, as a program returns a list of outputs, got true"
         yield Problem(f"{subject.graph_place}.is_single_tensor_return", "K8", message)
     fields = {name: row.field_names for name, row in module.treespec_namedtuple_fields.items()}
@@ -99,8 +99,8 @@ def _call_form(text: str, where: str) -> Iterator[Problem]:
     except Pt2Error:
         return
     kinds = [child.type for child in spec.children]
-    if spec.type != "builtins.tuple" or kinds != ["builtins.tuple", "builtins.dict"]:
-        got = f"{show(str(spec.type))} of {', '.join(show(str(kind)) for kind in kinds[:4]) or 'nothing'}"
+    if spec.type == "builtins.tuple" and kinds != ["builtins.tuple", "builtins.dict"]:
+        got = f"one of {', '.join('a leaf' if kind is None else show(kind) for kind in kinds[:4]) or 'nothing'}"
         yield Problem(where, "K8", f"expected a tuple of a tuple (arguments) and a dict (keyword arguments), got {got}")
 
 

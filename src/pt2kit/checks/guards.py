@@ -74,7 +74,9 @@ def _call_tree(module: schema.GraphModule) -> _Branch | None:
         if treespec.leaf_count(spec) != len(values) or len(signature.forward_arg_names) < len(args):
             return None
         leaves = iter(values)
-        named = {name: _branch(arg, leaves, fields) for name, arg in zip(signature.forward_arg_names, args, strict=False)}
+        named = {
+            name: _branch(arg, leaves, fields) for name, arg in zip(signature.forward_arg_names, args, strict=False)
+        }
         return _Branch({**named, **{name: _branch(arg, leaves, fields) for name, arg in kwargs.items()}})
     except Pt2Error:
         return None
@@ -95,7 +97,7 @@ def _known(graph: schema.Graph, argument: schema.Argument) -> _Known:
     name = getattr(held, "name", None) or getattr(held, "as_name", None)
     for table in (graph.tensor_values, graph.sym_int_values, graph.sym_float_values, graph.sym_bool_values):
         if isinstance(name, str) and name in table:
-            found: _Known = table[name]  # type: ignore[index]
+            found: _Known = table[name]
             return found
     return held if isinstance(held, int) and argument.type in ("as_int", "as_bool") else None
 
@@ -114,7 +116,9 @@ def _find(source: Source, tree: _Branch) -> Any:
         key = step[0] if isinstance(step, tuple) else step
         if isinstance(here, _Branch):
             if key not in here.children:
-                return None if here is tree and any(str(name).startswith(str(key)) for name in here.children) else MISSING
+                return (
+                    None if here is tree and any(str(name).startswith(str(key)) for name in here.children) else MISSING
+                )
             here = here.children[key]
         else:
             return None  # A part of an input, such as a constant of a class, of which the file says nothing.

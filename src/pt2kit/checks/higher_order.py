@@ -98,10 +98,13 @@ def higher_order_problems(subject: Subject) -> Iterator[Problem]:
             name = _name(step.node)
             if (convention := CONVENTIONS.get(name)) is not None:
                 yield from _check(step, convention)
-            elif name == "out_dtype" and [n.arg.type for n in step.node.inputs[:2]] != ["as_operator", "as_scalar_type"]:
+            elif name == "out_dtype" and [n.arg.type for n in step.node.inputs[:2]] != [
+                "as_operator",
+                "as_scalar_type",
+            ]:
                 message = "expected an operator and an element type as the first arguments of out_dtype, got others"
                 yield Problem(f"{step.where}.inputs", "T7", message)
-            elif name in SINGLE and bool(step.node.is_hop_single_tensor_return) is not SINGLE[name]:
+            elif name in SINGLE and _contradicts(step.node, SINGLE[name]):
                 yield _other_return(step, SINGLE[name])
 
 
@@ -145,7 +148,7 @@ def _results(step: Step, graphs: Sequence[schema.Graph], gives: int) -> Iterator
         message = f"expected {given} results of {_name(node)}, as many as its subgraph gives, got {got}"
         yield Problem(f"{step.where}.outputs", "T7", message)
     single = graphs[gives].is_single_tensor_return
-    if node.outputs and bool(node.is_hop_single_tensor_return) is not single:
+    if _contradicts(node, single):
         yield _other_return(step, single)
     if _name(node) == "cond":
         if len({graph.is_single_tensor_return for graph in graphs}) > 1:
@@ -155,6 +158,13 @@ def _results(step: Step, graphs: Sequence[schema.Graph], gives: int) -> Iterator
         if len(set(others)) > 1:
             message = f"expected branches with equally many results, got {' and '.join(map(str, others))}"
             yield Problem(f"{step.where}.inputs", "T7", message)
+
+
+def _contradicts(node: schema.Node, single: bool) -> bool:
+    """Whether a node says otherwise of its results than what it calls; where it contradicts itself, G13 says so."""
+    if bool(node.is_hop_single_tensor_return) is single or not node.outputs:
+        return False
+    return single or [output.type for output in node.outputs] == ["as_tensor"]
 
 
 def _other_return(step: Step, single: bool) -> Problem:

@@ -30,6 +30,9 @@ _MAX_LISTED: Final = 12
 EXTENDED: Final = frozenset(("quantized_decomposed",))
 """Namespaces of torch that other libraries, such as ExecuTorch, register more operators in."""
 
+_TENSORS_ONLY: Final = frozenset(("2.1", "2.2"))
+"""Releases that leave numbers out of the results of a node."""
+
 NUMBER_ARMS: Final = frozenset(("as_int", "as_float", "as_bool", "as_sym_int", "as_sym_float", "as_sym_bool"))
 RESULT_ARMS: Final = frozenset(("as_sym_int", "as_sym_float", "as_sym_bool"))
 LISTS: Final = frozenset(("as_ints", "as_floats", "as_bools", "as_sym_ints", "as_sym_floats", "as_sym_bools"))
@@ -75,7 +78,11 @@ def _existence(
         return
     name, namespace = target.removeprefix(_OPERATORS), operator_namespace(target)
     known = schemas.operators(subject.release)
-    if name in known.schemas or name in schemas.RAISED or (namespace == HIGHER_ORDER and name.rpartition(".")[2] in known.higher_order):
+    if (
+        name in known.schemas
+        or name in schemas.RAISED
+        or (namespace == HIGHER_ORDER and name.rpartition(".")[2] in known.higher_order)
+    ):
         return
     if is_custom(target) or namespace not in schemas.namespaces() | {HIGHER_ORDER}:
         whose = "of a library" if is_custom(target) else "of parts of torch that not every build has"
@@ -91,7 +98,9 @@ def _existence(
     else:
         if target not in unknown:
             unknown[target] = _close(target, subject.release) if len(unknown) < _MAX_LISTED else ""
-        whose = f"torch {schemas.nearest(subject.release)}" if others or not schemas.is_known(subject.release) else "torch"
+        whose = (
+            f"torch {schemas.nearest(subject.release)}" if others or not schemas.is_known(subject.release) else "torch"
+        )
         message = f"expected an operator that {whose} has, got {show(target)}{unknown[target]}"
         yield Problem(f"{step.where}.target", "T1", message)
 
@@ -156,6 +165,8 @@ def _binding(subject: Subject, step: Step, found: schemas.Signature) -> Iterator
     torch passes those without a kind by place if they have no default and may stand by place.
     """
     kinds = {named.name: named.kind for named in step.node.inputs}
+    if any(parameter.required and name not in kinds for name, parameter in found.parameters.items()):
+        return  # T4 says so; what follows has other places because of it.
     by_place = [
         parameter
         for parameter in found.parameters.values()
@@ -180,11 +191,14 @@ def _is_by_place(parameter: schemas.Parameter, kind: ArgumentKind | None) -> boo
 
 def _results(subject: Subject, step: Step, found: schemas.Signature) -> Iterator[Problem]:
     node = step.node
-    if len(node.outputs) != len(found.returns):
-        message = f"expected {len(found.returns)} outputs, as many as {_short(node)} has, got {len(node.outputs)}"
+    returns = found.returns
+    if subject.release in _TENSORS_ONLY and len(node.outputs) != len(returns):
+        returns = tuple(kind for kind in returns if kind.startswith("Tensor"))
+    if len(node.outputs) != len(returns):
+        message = f"expected {len(returns)} outputs, as many as {_short(node)} has, got {len(node.outputs)}"
         yield _problem(subject, f"{step.where}.outputs", "T6", message)
         return
-    for position, (output, kind) in enumerate(zip(node.outputs, found.returns, strict=True)):
+    for position, (output, kind) in enumerate(zip(node.outputs, returns, strict=True)):
         arms = result_arms(kind)
         if arms is not None and (arm := output.type) not in arms:
             message = f"expected {kind} as result {position} of {_short(node)}, got {arm}"

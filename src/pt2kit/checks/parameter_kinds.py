@@ -202,11 +202,7 @@ def _converted(argument: schema.Argument, kind: _Type, is_single: IsSingle, numb
     if kind.base == "Tensor":
         return numbers_as_tensors and (argument.type in _NUMBERS or argument.type == "as_complex")
     tensor = argument.value
-    return (
-        kind.base in _OF_ONE_ELEMENT
-        and isinstance(tensor, schema.TensorArgument)
-        and is_single(tensor.name)
-    )
+    return kind.base in _OF_ONE_ELEMENT and isinstance(tensor, schema.TensorArgument) and is_single(tensor.name)
 
 
 def _entries_fit(arm: str, entries: list[Any], kind: _Type, is_single: IsSingle) -> bool:

@@ -155,7 +155,7 @@ def payload_problems(subject: Subject, stored: Stored) -> Iterator[Problem]:
         if payload is None:
             yield Problem(place, "P19", f"expected {missing} with the name {show(name)}, got none of that name")
         elif not isinstance(payload, str):
-            yield from _compare(spec, payload, values.get(arg.name), subject.record, place)
+            yield from _compared(spec, payload, values.get(arg.name), subject.record, place)
 
 
 def _look_up(name: str, tables: tuple[Mapping[str, Payload] | None, ...], stored: Stored) -> Payload | str | None:
@@ -166,6 +166,16 @@ def _look_up(name: str, tables: tuple[Mapping[str, Payload] | None, ...], stored
     return "unreadable" if name in stored.broken or None in tables else None
 
 
+def _compared(
+    spec: schema.InputSpec, payload: Payload, meta: schema.TensorMeta | None, record: str, place: str
+) -> Iterator[Problem]:
+    """What a payload is against what the signature and the graph say; what stops that is a problem like others."""
+    try:
+        yield from _compare(spec, payload, meta, record, place)
+    except Pt2Error as error:
+        yield problem_of(error, place)
+
+
 def _compare(
     spec: schema.InputSpec, payload: Payload, meta: schema.TensorMeta | None, record: str, place: str
 ) -> Iterator[Problem]:
@@ -173,7 +183,7 @@ def _compare(
         yield Problem(place, "P19", f"expected {show(payload.name)} to be stored as a parameter, got one that is not")
     if spec.type != "custom_obj" and isinstance(payload, OpaquePayload) and payload.kind != "pickle":
         yield Problem(place, "P19", f"expected {show(payload.name)} to be a tensor, got a {payload.kind} object")
-    if isinstance(payload, OpaquePayload) and not _is_pickled(payload):
+    if isinstance(payload, OpaquePayload) and not payload.is_pickled:
         message = f"expected what torch.save or pickle writes as {show(payload.name)}, got other bytes"
         yield Problem(payload.record, "P22", message)
     if meta is None or not isinstance(payload, TensorView):
@@ -204,17 +214,10 @@ def _stride_problems(payload: TensorView, meta: schema.TensorMeta, where: str) -
         size != 1 and isinstance(wanted, int) and got != wanted for size, got, wanted in rows
     ):
         shown = ", ".join("?" if not isinstance(one, int) else str(one)[:24] for one in declared)
-        message = f"payload {show(payload.name)}: strides: expected [{shown}] as in the graph, got {list(payload.strides)}"
+        message = (
+            f"payload {show(payload.name)}: strides: expected [{shown}] as in the graph, got {list(payload.strides)}"
+        )
         yield Problem(where, "P14", message)
-
-
-def _is_pickled(payload: OpaquePayload) -> bool:
-    """Whether a record begins as a file of torch.save or a pickle does."""
-    try:
-        head = bytes(payload.storage.read(keep=False)[:4])
-    except Pt2Error:
-        return True  # Told where the record is read.
-    return head.startswith((b"PK\x03\x04", b"\x80"))
 
 
 def _taken_twice(subject: Subject, stored: Stored) -> Iterator[Problem]:
@@ -238,7 +241,9 @@ def _taken_twice(subject: Subject, stored: Stored) -> Iterator[Problem]:
             like = next((one for one in left if (one.dtype, one.sizes) == (view.dtype, view.sizes)), None)
             if like is not None:
                 place = f"{subject.record}: $.graph_module.signature.input_specs[{number}]"
-                message = f"expected one input to take {show(name)}, got {counts[name]}, while {show(like.name)} has none"
+                message = (
+                    f"expected one input to take {show(name)}, got {counts[name]}, while {show(like.name)} has none"
+                )
                 yield Problem(place, "P23", message)
 
 

@@ -35,8 +35,8 @@ CALLS: Final[Mapping[str, str]] = MappingProxyType(
         "K4": "a tree spec has as many leaves as there are inputs or outputs",
         "K5": "names of arguments are identifiers, distinct, one for each argument of the tree spec",
         "K6": "a kept call signature names values of the program",
-        "K8": "the root graph returns a list of outputs, and is called with positional and keyword arguments",
         "K7": "containers are of types that torch knows by itself; others have to be registered before loading",
+        "K8": "the root graph returns a list of outputs, and is called with positional and keyword arguments",
     }
 )
 
@@ -49,7 +49,7 @@ EXPRESSIONS: Final[Mapping[str, str]] = MappingProxyType(
         "E5": "a symbol has the same assumptions wherever it is used",
         "E6": "a guard names inputs of the program, and dimensions that they have",
         "E7": "a guard is true for some inputs of the declared sizes, and for those of the example",
-        "E8": "a size, stride or offset is from 0 to 2**63 - 1 for some values of its symbols, any other int fits 64 bits",
+        "E8": "a size, stride or offset can be from 0 to 2**63 - 1, and any other int can fit 64 bits",
         "E9": "the value that an expression had in the example is of the expression's kind",
     }
 )
@@ -64,10 +64,10 @@ TARGETS: Final[Mapping[str, str]] = MappingProxyType(
         "T6": "a node has as many results as its operator, each of its kind",
         "T7": "a higher-order operator passes as many values as its subgraphs take, and takes what they give",
         "T8": "sizes that a call states, joins or broadcasts agree with the sizes that the graph declares",
+        "T9": "no call creates, out of numbers alone, more bytes than the limit",
+        "T10": "an argument that is passed by place has that place among the operator's parameters",
         "T11": "the element type that a call asks for, or asserts, is the one that the graph declares",
         "T12": "a dimension that a call names is one of its tensor",
-        "T10": "an argument that is passed by place has that place among the operator's parameters",
-        "T9": "no call creates, out of numbers alone, more bytes than the limit",
     }
 )
 
@@ -107,7 +107,7 @@ MIGRATION: Final[Mapping[str, str]] = MappingProxyType(
         "M3": "the target version can express the program, and nothing is lost that was not allowed by name",
         "M4": "a version or target is one that a table describes",
         "M5": "a record is a program: an object that says its schema version",
-        "O1": "a program has the number of its aten operators, not newer than what the changes lead back from",
+        "O1": "a program's number is not newer than what the changes lead back from",
         "O2": "every namespace of a program has an expected number (a warning: its operators are taken as they are)",
         "O3": "every operator that a program uses has changes that begin and end at its numbers",
     }

@@ -141,7 +141,9 @@ def _pointwise(call: Call, result: Sizes | None, values: Values) -> str | None:
     together = tuple(_broadcast(x, y) for x, y in zip_longest(reversed(a), reversed(b), fillvalue=1))[::-1]
     if result is None or (len(together) == len(result) and all(map(_meet, together, result))):
         return None
-    return f"expected a result of the sizes {_text(together)}, as self and other broadcast, got {_text(result)} declared"
+    return (
+        f"expected a result of the sizes {_text(together)}, as self and other broadcast, got {_text(result)} declared"
+    )
 
 
 def _broadcast(one: Size, other: Size) -> Size:

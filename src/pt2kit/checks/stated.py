@@ -79,9 +79,7 @@ def _type(step: Step, call: _Call, values: _Values, name: str) -> Iterator[Probl
     yield Problem(step.where, "T11", message)
 
 
-def _dimensions(
-    step: Step, call: _Call, values: _Values, found: schemas.Signature, name: str
-) -> Iterator[Problem]:
+def _dimensions(step: Step, call: _Call, values: _Values, found: schemas.Signature, name: str) -> Iterator[Problem]:
     first = next(iter(found.parameters.values()), None)
     meta = _meta(call.get(first.name), values) if first is not None else None
     if meta is None or name.endswith("_backward"):

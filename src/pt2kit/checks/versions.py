@@ -35,7 +35,7 @@ def version_problems(subject: Subject) -> Iterator[Problem]:
             yield Problem(f"{subject.record}: $.verifiers[{number}]", "V3", message)
     if "aten" not in program.opset_version:
         message = "expected the number of the operator set aten, got none"
-        yield Problem(f"{subject.record}: $.opset_version", "O1", message)
+        yield Problem(f"{subject.record}: $.opset_version", "O2", message)
     for namespace, number in program.opset_version.items():
         place = f"{subject.record}: {codec.path_text(('opset_version', cut(namespace)))}"
         if namespace not in EXPECTED:

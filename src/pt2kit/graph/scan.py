@@ -148,7 +148,9 @@ class Scan:
         for _, held in found:
             first, owner = self._subgraphs.setdefault(held.name, (held.graph, place))
             if first is not held.graph and first != held.graph:
-                message = f"expected a name of its own for a subgraph, got {show(held.name)}, which another one has, {owner}"
+                message = (
+                    f"expected a name of its own for a subgraph, got {show(held.name)}, which another one has, {owner}"
+                )
                 yield Problem(place, "G16", message)
 
     def _not_defined(self, reference: Reference, node: int | None, position: int) -> Iterator[Problem]:
@@ -174,10 +176,6 @@ class Scan:
 
     def _check_outputs(self) -> Iterator[Problem]:
         outputs = self.graph.outputs
-        for position, output in enumerate(outputs):
-            if output.type not in ONE_VALUE | ONE_CONSTANT:
-                message = f"expected one value or constant, got {output.type}"
-                yield Problem(self._place(None, "outputs", position), "G9", message)
         if not self.graph.is_single_tensor_return:
             return
         if len(outputs) != 1 or outputs[0].type not in ONE_VALUE:

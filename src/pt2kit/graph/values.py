@@ -47,7 +47,7 @@ def kinds(graph: schema.Graph) -> dict[str, ValueKind]:
 
 
 def table_problems(graph: schema.Graph, where: str) -> Iterator[Problem]:
-    """Iterate names with two entries (G4), and tensors whose numbers do not fit one another (G6) or any tensor (G17)."""
+    """Iterate names with two entries (G4), and tensors that contradict themselves (G6) or cannot be (G17)."""
     seen: dict[str, ValueKind] = {}
     for kind, table in tables(graph).items():
         for name in table.keys() & seen.keys():
