@@ -9,9 +9,11 @@
     program.py   inputs, outputs, signature, everything that is a set
     form.py      one graph and its subgraphs
     order.py     the order of nodes;  labels.py, symmetry.py: what breaks its ties
+    arguments.py  the arguments of a call as every release would write them
     facts.py     the graph as numbers;  values.py: arguments;  effects.py: nodes that write;  encoding.py: bytes
 """
 
+from pt2kit.canonical.arguments import usual_graph
 from pt2kit.canonical.effects import writes, writes_inside
 from pt2kit.canonical.encoding import encode_value
 from pt2kit.canonical.form import Keep, encode_graph_value, graph_digest, normal_form, subgraph_digest
@@ -26,6 +28,7 @@ __all__ = [
     "normal_form",
     "sort_inputs",
     "subgraph_digest",
+    "usual_graph",
     "writes",
     "writes_inside",
 ]

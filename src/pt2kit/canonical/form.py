@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from pt2kit import schema
+from pt2kit.canonical.arguments import usual_graph
 from pt2kit.canonical.effects import writes
 from pt2kit.canonical.encoding import encode_value
 from pt2kit.canonical.facts import Facts, collect
@@ -82,6 +83,7 @@ def normal_form(
 
     Cost: see `order.node_order`.
     """
+    graph = usual_graph(graph)
     inner = [_subgraphs(node, f"{where}.nodes[{n}]", keep, depth) for n, node in enumerate(graph.nodes)]
     facts = collect(graph, inputs, outputs, where)
     writing = [

@@ -6,13 +6,16 @@ weighs and what to do about it.
     run.py            `check`: all rules, each program, in order
     rules.py          `RULES`, `severity`; rule_texts.py has the words
     versions.py       V2 to V4, O1, O2     where the file says it comes from
-    calls.py          K1 to K7             module call graph, tree specs, names of arguments
-    expressions.py    E1 to E5             symbolic expressions, ranges, hints
-    operators.py      T1 to T6             calls against the operators of torch (schemas.py, from shipped data)
+    calls.py          K1 to K8             module call graph, tree specs, names of arguments
+    expressions.py    E1 to E5, E8, E9     symbolic expressions, ranges, hints
+    guards.py         E6, E7               guards against the inputs
+    node_metadata.py  V5                   metadata that torch cannot read
+    operators.py      T1 to T6, T10        calls against the operators of their release (schemas.py, parameter_kinds.py)
+    stated.py         T8, T11, T12         calls against what they state of their results
     higher_order.py   T7                   calls against the subgraphs that they carry
     sizes.py          T8, T9               calls against the declared sizes
     devices.py        P6                   devices that torch does not have
-    payloads.py       P1 to P21            weights and constants against records, signature and graph
+    payloads.py       P1 to P23            weights and constants against records, signature and graph
     safety.py         X1 to X13            what torch would run, or resolve by a name from the file, on loading it
     uninitialised.py  X11                  memory that nothing was written to
 

@@ -121,9 +121,17 @@ def _pickled_payloads(package: Package, model: str) -> Iterator[Problem]:
         except Pt2Error:
             continue
         for name, payload in found.items():
-            if isinstance(payload, OpaquePayload) and payload.record in package.records:
+            if isinstance(payload, OpaquePayload) and payload.record in package.records and _is_pickled(payload):
                 rule = "X2" if payload.kind == "pickle" else "X3"
                 yield _pickle(package, payload.record, rule, f"torch unpickles {_shown(name)!r} ({payload.kind})")
+
+
+def _is_pickled(payload: OpaquePayload) -> bool:
+    """Whether there is anything to unpickle; a record that cannot be read counts as one, and is told as such."""
+    try:
+        return payload.is_pickled
+    except Pt2Error:
+        return True
 
 
 def _guards(subject: Subject) -> Iterator[Problem]:

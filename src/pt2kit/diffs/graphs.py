@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from pt2kit import schema
-from pt2kit.canonical import writes_inside
+from pt2kit.canonical import usual_graph, writes_inside
 from pt2kit.diffs.changes import Area, Change, Detail, GraphPair
 from pt2kit.diffs.correspond import correspond
 from pt2kit.diffs.details import Names, argument_labels, known_pairs, node_details, value_details
@@ -77,6 +77,7 @@ class GraphDiff:
         if depth > MAX_SUBGRAPH_DEPTH:
             raise LimitError(f"{path}: expected subgraphs nested at most {MAX_SUBGRAPH_DEPTH} levels deep", rule="G11")
         path = self._own(path)
+        old, new = usual_graph(old), usual_graph(new)
         intern = Interner()
         before, after = self._sides(old, new, inputs, outputs, path, intern)
         values = _value_pairs(before, after, inputs)

@@ -10,7 +10,7 @@ Rules (`RULES` says what must hold):
     G1 used before it is defined · G2 defined twice · G3 no entry in the value tables · G4 two entries · G5 an entry
     without a value (warning) · G6 sizes and strides · G7 kind of a value · G8 name of a value · G9 graph inputs
     G10 subgraphs elsewhere · G11 nesting (`LimitError`) · G12, G13 single tensor returns · G14 names of nodes (warning)
-    G15 names that torch pastes into source (safety)
+    G15 names that torch pastes into source (safety) · G16 subgraphs of one name · G17 what a tensor can be
 
 `index` raises the errors among them. Warnings and safety findings are for `problems` alone: they do not keep a program
 from being read.

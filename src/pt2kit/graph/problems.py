@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from pt2kit.errors import LimitError, Problem
-from pt2kit.graph.arguments import graph_arguments
+from pt2kit.graph.arguments import ONE_CONSTANT, ONE_VALUE, graph_arguments
 from pt2kit.graph.rules import LIMIT_RULE, show
 from pt2kit.graph.scan import Scan
 from pt2kit.graph.walk import MAX_SUBGRAPH_DEPTH, TOO_DEEP, Scope, Source, Step, carried, root
@@ -41,6 +41,11 @@ def _graph_problems(scope: Scope, inner: list[Scope]) -> Iterator[Problem]:
     """What is wrong with one graph; the subgraphs that its nodes carry are put into `inner`."""
     scan = Scan(scope.graph, scope.where)
     yield from scan.run()
+    if scope.depth:  # Of the root's outputs the signature has its own rule.
+        for position, output in enumerate(scope.graph.outputs):
+            if output.type not in ONE_VALUE | ONE_CONSTANT:
+                message = f"expected one value or constant, got {output.type}"
+                yield Problem(f"{scope.where}.outputs[{position}]", "G9", message)
     taken: dict[str, int] = {}
     for number, node in enumerate(scope.graph.nodes):
         step = Step(scope, number, node)

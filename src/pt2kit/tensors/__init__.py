@@ -18,7 +18,7 @@ Rules (the ids that errors carry):
     P11  all raw tensors in one record have one element type; an empty record has none
     P12  only floating-point and complex tensors require a gradient; only complex ones are conjugated
     P13  a bool is stored as 0 or 1
-    P14  element type and sizes are those that the graph states
+    P14  element type, sizes and strides are those that the graph states
     P15  a payload that takes code to rebuild is described, not rebuilt
     P16  a copy takes at most 1 GiB, or as much as the bytes it is made from
     P17  the parts of a sparse or nested tensor fit together, and its indices point inside it

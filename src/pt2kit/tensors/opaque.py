@@ -47,6 +47,11 @@ class OpaquePayload:
     is_param: bool = False
 
     @property
+    def is_pickled(self) -> bool:
+        """Whether the record begins as what torch.save or pickle writes: a zip archive or a pickle. Reads it."""
+        return bytes(self.storage.read(keep=False)[:4]).startswith((b"PK\x03\x04", b"\x80"))
+
+    @property
     def record(self) -> str:
         """The archive record that holds it."""
         return self.storage.record

@@ -112,8 +112,6 @@ def _nodes_summary(changes: list[Change], pair: ModelPair | None) -> Iterator[tu
         if kinds:
             texts = (f"{what.removeprefix('metadata ')} of {count:,}" for what, count in kinds.most_common(NAMED))
             yield title, f"{', '.join(map(printable, texts))}{', …' if len(kinds) > NAMED else ''}"
-    if untold := sum(any(detail.is_untold for detail in change.details) for change in described):
-        yield "kinds", f"one file does not say how the arguments of {count_text(untold, 'node')} are passed"
 
 
 def _total(diff: Diff, model: str, area: str) -> int:
