@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from torch.export import ExportedProgram
-from torch.utils._python_dispatch import _disable_current_modes
 
 from pt2kit import codec, schema
 from pt2kit.archive import ArchiveWriter, names
 from pt2kit.archive.layout import FORMAT, VERSION
+from pt2kit.bridge.torch_names import disable_current_modes
 from pt2kit.bridge.write.payloads import Payloads, Record
 from pt2kit.bridge.write.places import at
 from pt2kit.bridge.write.program import write_program
@@ -143,7 +143,7 @@ class _Encoded:
 def _serialize(ep: Any, opsets: Mapping[str, int] | None, payloads: Payloads, protocol: int) -> Artifact:
     """Everything that can fail; `payloads` may hold other programs' records already."""
     known = len(payloads.records)
-    with _disable_current_modes():  # the caller may be in a fake tensor mode
+    with disable_current_modes():  # the caller may be in a fake tensor mode
         written = write_program(ep, opsets)
         weights = payloads.weights(ep.state_dict, written.values)
         constants = payloads.constants(ep.constants, written.objects, written.values)

@@ -8,6 +8,7 @@ from typing import Final
 
 import torch
 
+from pt2kit.bridge.torch_names import MKLDNN
 from pt2kit.errors import UnsupportedError
 from pt2kit.schema import Device, Layout, MemoryFormat, ScalarType
 
@@ -43,7 +44,7 @@ LAYOUTS: Mapping[Layout, torch.layout] = MappingProxyType(
         Layout.SparseCsc: torch.sparse_csc,
         Layout.SparseBsr: torch.sparse_bsr,
         Layout.SparseBsc: torch.sparse_bsc,
-        Layout._mkldnn: torch._mkldnn,
+        Layout._mkldnn: MKLDNN,
         Layout.Strided: torch.strided,
     }
 )

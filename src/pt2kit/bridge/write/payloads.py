@@ -12,10 +12,9 @@ from typing import Any
 
 import torch
 from msgspec.structs import replace
-from torch._library.opaque_object import is_opaque_value
-from torch._subclasses.fake_tensor import FakeTensor
 
 from pt2kit.archive import names
+from pt2kit.bridge.torch_names import FakeTensor, ScriptObject, is_opaque_value, storage_identity
 from pt2kit.bridge.write.objects import pickle_opaque, pickle_script, pickle_tensor
 from pt2kit.bridge.write.places import placed
 from pt2kit.bridge.write.storages import storage_bytes, storage_chunks
@@ -123,7 +122,7 @@ class Payloads:
         return self._storages[key]
 
     def _object(self, value: Any) -> PayloadMeta:
-        if isinstance(value, torch._C.ScriptObject):
+        if isinstance(value, ScriptObject):
             data, record = pickle_script(value), names.custom_object
         elif is_opaque_value(value):
             data, record = pickle_opaque(value, self._protocol), names.opaque_object
@@ -159,7 +158,7 @@ def _storage_key(tensor: torch.Tensor) -> tuple[Any, ...]:
     """What tensors have in common that share a record."""
     storage = tensor.untyped_storage()
     if not _has_bytes(tensor):  # their storages have no address
-        return "none", storage._cdata, tensor.dtype
+        return "none", storage_identity(storage), tensor.dtype
     if tensor.is_conj() or tensor.is_neg():  # values that are not the bytes of the storage
         return "solid", id(tensor), tensor.dtype
     if storage.nbytes() == 0 and tensor.numel():
