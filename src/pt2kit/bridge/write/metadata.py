@@ -9,7 +9,7 @@ from typing import Any
 from torch.fx import Node
 
 from pt2kit.bridge.targets import describe
-from pt2kit.bridge.torch_names import NodeSource, action_text
+from pt2kit.bridge.torch_names import WRITES_ORIGINS, NodeSource, action_text
 from pt2kit.errors import SchemaError
 from pt2kit.traces import (
     ModuleEntry,
@@ -47,7 +47,7 @@ class Metadata:
             texts["torch_fn"] = dump_torch_fn([_text(part, "torch_fn") for part in function])
         if custom := meta.get("custom"):
             texts["custom"] = dump_custom(custom, "metadata 'custom'")
-        if "from_node" in meta:
+        if WRITES_ORIGINS and "from_node" in meta:
             texts["from_node"] = _sources(meta["from_node"])
         return texts
 
