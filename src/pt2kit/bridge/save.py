@@ -118,10 +118,13 @@ def save(
 
     Source: `save` in torch/export/__init__.py and `package_pt2` in torch/export/pt2_archive/_package.py, 2.13.
     """
+    own = _own()
+    if target is None and find_destination(own.number).kind != "archive":
+        target = own.releases[0]  # up to torch 2.8 the records are others
     if target is not None:
         _save_for(target, ep, f, extra_files, opset_version, pickle_protocol)
     else:
-        _save(ep, f, extra_files, opset_version, pickle_protocol, own_version())
+        _save(ep, f, extra_files, opset_version, pickle_protocol, own.number)
     if isinstance(f, (io.IOBase, IO)) and f.seekable():
         f.seek(0)
 
@@ -176,7 +179,11 @@ def _save(
 
 def own_version() -> str:
     """The version of the schema that the installed torch writes, or the newest before it that is known here."""
-    return max((row for row in schema.LOG if row.pair <= SCHEMA_VERSION), key=lambda row: row.pair).number
+    return _own().number
+
+
+def _own() -> schema.Version:
+    return max((row for row in schema.LOG if row.pair <= SCHEMA_VERSION and row.releases), key=lambda row: row.pair)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ DTYPES: Mapping[ScalarType, torch.dtype] = MappingProxyType(
         ScalarType.FLOAT8E5M2: torch.float8_e5m2,
         ScalarType.FLOAT8E4M3FNUZ: torch.float8_e4m3fnuz,
         ScalarType.FLOAT8E5M2FNUZ: torch.float8_e5m2fnuz,
-        ScalarType.FLOAT8E8M0FNU: torch.float8_e8m0fnu,
+        **({ScalarType.FLOAT8E8M0FNU: torch.float8_e8m0fnu} if hasattr(torch, "float8_e8m0fnu") else {}),  # 2.7
     }
 )
 LAYOUTS: Mapping[Layout, torch.layout] = MappingProxyType(

@@ -21,7 +21,6 @@ from torch._export.serde.schema import SCHEMA_VERSION as _SCHEMA_VERSION
 from torch._export.serde.serialize import _reconstruct_fake_tensor as reconstruct_fake_tensor
 from torch._export.verifier import SpecViolationError, Verifier, _VerifierMeta
 from torch._guards import SLoc
-from torch._higher_order_ops import aoti_call_delegate
 from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table, triton_kernel_wrapper_functional
 from torch._library.fake_class_registry import FakeScriptObject
 from torch._ops import HigherOrderOperator, OpOverload, _higher_order_ops
@@ -260,6 +259,8 @@ Source: `Verifier` in torch/_export/verifier.py, 2.13. The one that applies a cu
 takes the class to apply from its arguments.
 """
 
+aoti_call_delegate: Final = _optional("torch._higher_order_ops", "aoti_call_delegate")
+"""A call of code that AOTInductor compiled; None in releases without it."""
 _is_opaque = _optional("torch._library.opaque_object", "is_custom_class_obj") or _optional(
     "torch._library.opaque_object", "is_opaque_value"
 )
