@@ -188,3 +188,39 @@ def test_storages() -> None:
     assert [tensor.requires_grad for tensor in made] == [False, True]
     assert len({torch_names.storage_identity(tensor.untyped_storage()) for tensor in made}) == 2
     assert {(tensor.device.type, tuple(tensor.shape)) for tensor in made} == {("cpu", (2, 3))}
+
+
+# Where a TypeError or an AttributeError is the file's, the caller's or Python's own: text of expressions that sympy
+# refuses, contexts of registered containers, names in `trust=`, objects that cannot be pickled.
+THEIRS = {
+    "symbols.py", "read/treespecs.py", "read/module_inputs.py", "read/devices.py", "write/objects.py",
+    "write/sample_inputs.py", "write/values.py", "write/arguments.py", "write/program.py", "write/metadata.py",
+    "write/treespecs.py", "targets.py",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("path", OTHERS, ids=lambda path: str(path.relative_to(BRIDGE)))
+def test_mistakes_about_torch_stay_what_they_are(path: Path) -> None:
+    """A TypeError or an AttributeError of torch is never caught, so it is never told as a fault of a file."""
+    caught = [ast.unparse(node.type) for node in ast.walk(ast.parse(path.read_text()))
+              if isinstance(node, ast.ExceptHandler) and node.type is not None]  # fmt: skip
+    found = [text for text in caught if "TypeError" in text or "AttributeError" in text]
+    assert str(path.relative_to(BRIDGE)) in THEIRS or found == []
+
+
+@pytest.mark.parametrize("error", [TypeError("got an unexpected keyword argument"), AttributeError("no such name")])
+def test_a_torch_that_changed(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where torch takes other arguments than we pass, its own error comes out of `load`."""
+    from tests.samples import sample
+
+    from pt2kit.bridge.load import load
+    from pt2kit.bridge.read import program, values
+
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise error
+
+    for module, name in ((values, "make_fake"), (program, "ExportedProgram")):
+        with monkeypatch.context() as patch:
+            patch.setattr(module, name, refuse)
+            with pytest.raises(type(error), match=str(error)):
+                load(sample("2.13.0", "mlp"))

@@ -105,6 +105,7 @@ _TABLE: Final = """
     _sym_tanh | 2.6 | functions over numbers
     amp.autocast_mode._enter_autocast, amp.autocast_mode._exit_autocast | 2.6 | ends of an autocast region
     export.ExportedProgram._guards_code | 2.9 | the guards of a program | it has none
+    export.pt2_archive._package._save_pickled_tensors | 2.10 | weights storage by storage | in the order of their names
     fx.Graph._find_nodes_lookup_table, fx.Graph._graph_namespace, fx.Graph._insert, fx.Graph._len,
     fx.Graph._target_to_str | 2.6 | what `create_node` does, without its searches
     fx.Node._rename | 2.6 | gives a node a free name
@@ -163,6 +164,9 @@ def _optional(module: str, name: str) -> Any:
     except ImportError:
         return None
 
+
+GROUPS_WEIGHTS: Final = _optional("torch.export.pt2_archive._package", "_save_pickled_tensors") is not None
+"""Whether `torch.export.save` writes weights storage by storage, pickled ones first; else in their own order."""
 
 # Operators and what the dispatcher knows
 

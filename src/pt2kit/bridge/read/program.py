@@ -146,7 +146,7 @@ def build_program(
             constants=payloads.constants,
             verifiers=verifiers,
         )
-    except (SpecViolationError, AssertionError, RuntimeError, ValueError, TypeError, SyntaxError) as error:
+    except (SpecViolationError, AssertionError, RuntimeError, ValueError, SyntaxError) as error:
         raise GraphError(f"{WHERE}: expected a program that torch takes, got: {error}") from error
     set_guards_code(live, guards)
     live.graph_module.meta.update(_module_metadata(module))

@@ -117,7 +117,7 @@ class Values:
                 nbytes = nbytes + offset * dtype.itemsize
                 elem = _with_offset(sizes, strides, offset, dtype, nbytes)
             made = make_fake(self._shapes.mode, elem, device)
-        except (RuntimeError, AssertionError, TypeError, OverflowError) as error:
+        except (RuntimeError, AssertionError, OverflowError) as error:
             raise GraphError(f"{where}: expected a tensor that torch can describe, got: {error}") from error
         static = type(nbytes) is int
         return _Template(
@@ -139,7 +139,7 @@ class Values:
                     device=device,
                     requires_grad=meta.requires_grad,
                 )
-        except (RuntimeError, AssertionError, TypeError) as error:
+        except (RuntimeError, AssertionError) as error:
             raise UnsupportedError(f"{where}: expected a tensor that torch can describe, got: {error}") from error
 
     def _numbers(self, values: Sequence[schema.SymInt], where: str) -> list[Any]:

@@ -14,7 +14,7 @@ import torch
 from msgspec.structs import replace
 
 from pt2kit.archive import names
-from pt2kit.bridge.torch_names import FakeTensor, ScriptObject, is_opaque_value, storage_identity
+from pt2kit.bridge.torch_names import GROUPS_WEIGHTS, FakeTensor, ScriptObject, is_opaque_value, storage_identity
 from pt2kit.bridge.write.objects import pickle_opaque, pickle_script, pickle_tensor
 from pt2kit.bridge.write.places import placed
 from pt2kit.bridge.write.storages import storage_bytes, storage_chunks
@@ -95,7 +95,9 @@ class Payloads:
         folder: str,
         record: Callable[[int], str],
     ) -> dict[str, PayloadMeta]:
-        """Add tensors: first the pickled ones, then storage by storage."""
+        """Add tensors: first the pickled ones, then storage by storage; or one by one, as the installed torch does."""
+        if not GROUPS_WEIGHTS:
+            return self._one_by_one(tensors, values, what, folder, record)
         plain: dict[Any, list[tuple[str, torch.Tensor]]] = {}
         config: dict[str, PayloadMeta] = {}
         for name, tensor in tensors.items():
@@ -111,6 +113,28 @@ class Payloads:
             for name, tensor in group:
                 with placed(f"{what} {name!r}"):
                     config[name] = _meta(path, tensor, False, values)
+        return config
+
+    def _one_by_one(
+        self,
+        tensors: Mapping[str, torch.Tensor],
+        values: Values,
+        what: str,
+        folder: str,
+        record: Callable[[int], str],
+    ) -> dict[str, PayloadMeta]:
+        config: dict[str, PayloadMeta] = {}
+        for name, tensor in tensors.items():
+            with placed(f"{what} {name!r}"):
+                if not _is_plain(tensor):
+                    config[name] = _meta(
+                        self._bytes(record, pickle_tensor(tensor, self._protocol)), tensor, True, values
+                    )
+                    continue
+                storage = tensor.untyped_storage()
+                own = 0 if storage.nbytes() else storage_identity(storage)  # those without bytes have no address
+                path = self._storage((folder, *_storage_key(tensor), own), tensor, record)
+                config[name] = _meta(path, tensor, False, values)
         return config
 
     def _storage(self, key: Any, tensor: torch.Tensor, record: Callable[[int], str]) -> str:
