@@ -4,17 +4,19 @@ JOBS ?= auto
 VENV := .venv
 CORE := .venv-core
 BIN := $(VENV)/bin
+# The release that development and CI use; others are tried by test-torch.
+TORCH_PIN := torch==2.13.0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-core lint format bench fuzz compatibility regen toolchains clean
+.PHONY: help demo test test-core test-torch test-torches lint format bench fuzz compatibility regen toolchains clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
 
 # The stamps name what each environment was made from, so a changed pyproject.toml remakes it.
-$(VENV)/.stamp: pyproject.toml
+$(VENV)/.stamp: pyproject.toml Makefile
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,torch]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]' '$(TORCH_PIN)'
 	@touch $@
 
 $(CORE)/.stamp: pyproject.toml
@@ -32,6 +34,12 @@ test-core: $(CORE)/.stamp ## run everything but tests/bridge in an environment w
 	@! $(CORE)/bin/python -c 'import torch' 2>/dev/null || { echo 'torch is importable in $(CORE)'; exit 1; }
 	$(CORE)/bin/python -m pytest -n $(JOBS) -q --ignore=tests/bridge
 
+test-torch: ## try one release of torch in an environment of its own: tests, sample files, zoo (TORCH=2.15.0)
+	$(PYTHON) tools/torches.py $(if $(TORCH),$(TORCH),$(error say TORCH=2.15.0)) $(if $(CORPUS),--corpus $(CORPUS))
+
+test-torches: ## the same for all seven releases; writes the table in docs/compatibility.md (about an hour)
+	$(PYTHON) tools/torches.py $(if $(CORPUS),--corpus $(CORPUS))
+
 lint: $(VENV)/.stamp ## ruff (lint and format) and mypy --strict
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -42,7 +50,7 @@ format: $(VENV)/.stamp ## let ruff rewrite what it can
 	$(BIN)/ruff format .
 
 bench: $(VENV)/.stamp ## run every benchmark, or some (NAMES="open_vs_json show_time"), and print the table of ratios
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,torch,bench]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,bench]' '$(TORCH_PIN)'
 	$(BIN)/python -m benchmarks $(NAMES)
 
 fuzz: $(VENV)/.stamp ## a long fuzzing campaign over every parser (MINUTES=10)

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import torch
 from torch.export import ExportedProgram
-from torch.utils._python_dispatch import _disable_current_modes
 
 from pt2kit import package, schema, treespec
 from pt2kit.archive import names
@@ -28,6 +27,7 @@ from pt2kit.bridge.read.tensors import Tensors
 from pt2kit.bridge.read.trusted import globals_of, load_trusted
 from pt2kit.bridge.read.values import Values
 from pt2kit.bridge.save import Artifact
+from pt2kit.bridge.torch_names import disable_current_modes
 from pt2kit.collector import no_collection
 from pt2kit.errors import ArchiveError, IntegrityError, PayloadError, Pt2Error
 from pt2kit.migrate.opset import EXPECTED, OperatorChange, convert_opset
@@ -84,7 +84,7 @@ def load(
     """
     devices = Devices(device)
     # The caller may be in a fake tensor mode, which would get hold of the weights.
-    with no_collection(), _disable_current_modes(), _opened(f) as (opened, mapping):
+    with no_collection(), disable_current_modes(), _opened(f) as (opened, mapping):
         if model not in opened.programs:
             raise ArchiveError(
                 f"{opened.name}: expected a program {model!a}, got {', '.join(map(ascii, opened.programs)) or 'none'}"

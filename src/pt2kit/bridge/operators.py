@@ -22,6 +22,7 @@ from pt2kit.bridge.read.operator_tables import (
     HIGHER_ORDER,
     SYMBOLIC,
 )
+from pt2kit.bridge.torch_names import OpOverload, find_higher_order, find_schema, schema_of
 from pt2kit.checks.parameter_kinds import parameter_arms
 from pt2kit.checks.refused import refusal
 from pt2kit.errors import OperatorError
@@ -123,7 +124,8 @@ def resolve(text: str, where: str = "") -> Operator | None:
     if text in SYMBOLIC:
         return Operator(text, SYMBOLIC[text], "symbolic", counts=_counts(SYMBOLIC[text]))
     if text in FUNCTIONS:
-        return Operator(text, FUNCTIONS[text], "function")
+        function = FUNCTIONS[text]
+        return None if function is None else Operator(text, function, "function")
     if text.startswith("#"):
         return _extension(text, place)
     higher = _HIGHER_ORDER.fullmatch(text)
@@ -153,14 +155,12 @@ def _dispatched(text: str, match: re.Match[str], place: str) -> Operator | None:
     qualified = f"{namespace}::{name}"
     if reason := refusal(text):
         raise OperatorError(f"{place}: {text} is refused: {reason}")
-    try:
-        torch._C._dispatch_find_schema_or_throw(qualified, "" if overload == "default" else overload)
-    except RuntimeError:
+    if not find_schema(qualified, "" if overload == "default" else overload):
         return None
     found = getattr(getattr(getattr(torch.ops, namespace), name), overload)
-    if not isinstance(found, torch._ops.OpOverload):
+    if not isinstance(found, OpOverload):
         raise OperatorError(f"{place}: expected {text} to be an operator, got {type(found).__name__}")
-    return _with_schema(text, found, found._schema)
+    return _with_schema(text, found, schema_of(found))
 
 
 def _higher_order(text: str, name: str, place: str) -> Operator | None:
@@ -168,7 +168,7 @@ def _higher_order(text: str, name: str, place: str) -> Operator | None:
         known = refusal(f"torch.ops.higher_order.{name}")
         reason = known or "it is not one of the higher-order operators that a file may call"
         raise OperatorError(f"{place}: {text[:80]} is refused: {reason}")
-    found = torch._ops._higher_order_ops.get(name)
+    found = find_higher_order(name)
     return None if found is None else Operator(text, found, "higher_order")
 
 

@@ -13,9 +13,9 @@ from itertools import count
 from typing import Any
 
 from msgspec.structs import replace
-from torch.utils import _pytree as pytree
 
 from pt2kit import schema, treespec
+from pt2kit.bridge.torch_names import pytree
 from pt2kit.errors import GraphError
 from pt2kit.graph import index
 from pt2kit.symbols import parse_guard

@@ -11,10 +11,9 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from torch.utils import _pytree as pytree
-
 from pt2kit import signature as twin
 from pt2kit.bridge.read.names import is_pasted_safely
+from pt2kit.bridge.torch_names import pytree
 from pt2kit.symbols import parse_guard
 
 

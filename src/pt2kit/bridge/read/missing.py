@@ -8,6 +8,7 @@ from typing import Final
 
 import torch
 
+from pt2kit.bridge.torch_names import has_script_class
 from pt2kit.errors import OperatorError, SchemaError, UnsupportedError
 from pt2kit.graph import Scope
 
@@ -47,16 +48,8 @@ def missing_classes(scopes: Iterable[Scope]) -> Iterator[str]:
     for scope in scopes:
         for custom in scope.graph.custom_obj_values.values():
             match = _SCRIPT_CLASS.fullmatch(custom.class_fqn)
-            if match and not _is_registered(*match.groups()):
+            if match and not has_script_class(*match.groups()):
                 yield custom.class_fqn
-
-
-def _is_registered(namespace: str, name: str) -> bool:
-    try:
-        torch._C._get_custom_class_python_wrapper(namespace, name)
-    except RuntimeError:
-        return False
-    return True
 
 
 def _is_container(text: str) -> bool:

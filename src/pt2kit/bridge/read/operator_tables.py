@@ -9,12 +9,10 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-import torch
-from torch._functorch import predispatch
-from torch.amp import autocast_mode
-from torch.fx.experimental.symbolic_shapes import cast_symbool_to_symint_guardless
-
 from pt2kit.bridge.targets import PLAIN_FUNCTIONS
+from pt2kit.bridge.torch_names import FUNCTIONS, NUMBER_FUNCTIONS
+
+__all__ = ["FUNCTIONS", "HIGHER_ORDER", "SYMBOLIC", "words"]
 
 
 def words(text: str) -> frozenset[str]:
@@ -32,35 +30,5 @@ HIGHER_ORDER: Final = words(
 )
 """Higher-order operators that a file may call: they run subgraphs and operators that are checked themselves."""
 
-_PREDISPATCH: Final = words(
-    "_add_batch_dim _remove_batch_dim _vmap_increment_nesting _vmap_decrement_nesting lazy_load_decompositions "
-    "_make_dual _unpack_dual _jvp_increment_nesting _jvp_decrement_nesting _unwrap_for_grad _enter_dual_level "
-    "_exit_dual_level"
-)
-
-SYMBOLIC: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
-    {
-        **PLAIN_FUNCTIONS,
-        **{
-            f"torch._sym_{name}": vars(torch)[f"_sym_{name}"]
-            for name in words("acos asin atan cos cosh log2 sin sinh sqrt tan tanh")
-        },
-        "torch.sym_sqrt": torch.sym_sqrt,
-    }
-)
+SYMBOLIC: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType({**PLAIN_FUNCTIONS, **NUMBER_FUNCTIONS})
 """Target -> function over numbers; its one result is a number or a truth value."""
-
-FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
-    {
-        **{f"torch._functorch.predispatch.{name}": vars(predispatch)[name] for name in sorted(_PREDISPATCH)},
-        "torch._C._set_grad_enabled": torch._C._set_grad_enabled,
-        "torch.amp.autocast_mode._enter_autocast": autocast_mode._enter_autocast,
-        "torch.amp.autocast_mode._exit_autocast": autocast_mode._exit_autocast,
-        "torch.fx.experimental.symbolic_shapes.cast_symbool_to_symint_guardless": cast_symbool_to_symint_guardless,
-    }
-)
-"""Target -> other functions of torch that export puts into graphs it has not finished (vmap, jvp, autocast regions).
-
-Source: `Verifier` in torch/_export/verifier.py, 2.13. The one that applies a custom autograd function is left out: it
-takes the class to apply from its arguments.
-"""

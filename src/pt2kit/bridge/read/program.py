@@ -13,7 +13,6 @@ from typing import Any, Final
 
 import torch
 from msgspec import UNSET
-from torch._export import verifier
 from torch.export import ExportedProgram
 
 from pt2kit import schema, traces
@@ -37,6 +36,7 @@ from pt2kit.bridge.read.treespecs import TreeSpecs
 from pt2kit.bridge.read.uninitialised import check_initialised
 from pt2kit.bridge.read.values import Values
 from pt2kit.bridge.scalars import LAYOUTS
+from pt2kit.bridge.torch_names import SpecViolationError, Verifier, find_verifier, set_guards_code
 from pt2kit.errors import GraphError, JsonError, SchemaError, UnsupportedError
 from pt2kit.graph import Scope, graphs, leaves, node_label
 
@@ -146,15 +146,15 @@ def build_program(
             constants=payloads.constants,
             verifiers=verifiers,
         )
-    except (verifier.SpecViolationError, AssertionError, RuntimeError, ValueError, TypeError, SyntaxError) as error:
+    except (SpecViolationError, AssertionError, RuntimeError, ValueError, SyntaxError) as error:
         raise GraphError(f"{WHERE}: expected a program that torch takes, got: {error}") from error
-    live._guards_code = guards
+    set_guards_code(live, guards)
     live.graph_module.meta.update(_module_metadata(module))
     return live
 
 
-def _verifier(name: str) -> type[verifier.Verifier]:
-    found: type[verifier.Verifier] | None = verifier._VerifierMeta._registry.get(name or "ATEN")
+def _verifier(name: str) -> type[Verifier]:
+    found = find_verifier(name or "ATEN")
     if found is None:
         raise SchemaError(f"$.verifiers: expected the dialect of a verifier (ATEN, TRAINING), got {name[:80]!a}")
     return found

@@ -21,6 +21,7 @@ from pt2kit.archive.pickle_globals import name_global
 from pt2kit.archive.pickled import globals_in, is_plain
 from pt2kit.bridge.read.devices import Devices
 from pt2kit.bridge.read.pickled_values import FAKE_TENSOR
+from pt2kit.bridge.torch_names import script_object
 from pt2kit.errors import PayloadError, Pt2Error, UnsupportedError
 from pt2kit.tensors import OpaquePayload
 
@@ -52,7 +53,7 @@ def load_trusted(payload: OpaquePayload, trust: Set[str], devices: Devices | Non
         )
     data = bytes(payload.buffer())
     if payload.kind == "torchbind":
-        return _run(payload.where, lambda: torch._C._pickle_load_obj(data))
+        return _run(payload.where, lambda: script_object(data))
     if payload.kind == "pickle":
         return _run(payload.where, lambda: _torch_load(data, trust, devices))
     return _run(payload.where, lambda: _unpickler(trust)(io.BytesIO(data)).load())
