@@ -30,6 +30,7 @@ from pt2kit.bridge.read.module_calls import live_module_calls, parse_specs
 from pt2kit.bridge.read.module_inputs import lend_modules
 from pt2kit.bridge.read.names import check_path
 from pt2kit.bridge.read.printing import check_printing
+from pt2kit.bridge.read.provenance import check_provenance
 from pt2kit.bridge.read.scope import Shared
 from pt2kit.bridge.read.shapes import Shapes
 from pt2kit.bridge.read.signature import live_signature
@@ -118,6 +119,7 @@ def build_program(
         check_printing(scope)
         check_initialised(scope, operators)
         check_sizes(scope)
+    check_provenance(scopes, operators, trust)
     calls = live_module_calls(module.module_call_graph, parsed, specs)
     shapes = Shapes(program.range_constraints)
     values = Values(shapes, devices)

@@ -1,0 +1,50 @@
+"""A file of evidence -> what was seen of each operator."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+SLOW = ("SIGPROF", "SIGKILL", "SIGALRM")
+
+
+@dataclass
+class Evidence:
+    """What was seen of one operator.
+
+    Args:
+        deaths: "indices values all 2**40: SIGSEGV", of calls that die alone, too.
+        leaks: "size number 100": calls whose results follow what memory was filled with.
+        succeeded: how many hostile calls went well.
+        base: where its valid calls come from: "recorded", "relative", "made", "none".
+        shared: a result may lie in an argument's memory though the schema does not say so.
+    """
+
+    deaths: list[str] = field(default_factory=list)
+    leaks: list[str] = field(default_factory=list)
+    succeeded: int = 0
+    base: str = ""
+    shared: bool = False
+
+
+def read(path: Path) -> tuple[str, dict[str, Evidence]]:
+    """The release, and operator with overload -> what was seen of it."""
+    release = ""
+    found: dict[str, Evidence] = {}
+    for text in path.read_text().splitlines():
+        line = json.loads(text)
+        if "release" in line:
+            release = line["release"]
+            continue
+        item = found.setdefault(line["op"], Evidence())
+        if "death" in line:
+            if line["signal"] not in SLOW and line["alone"] not in ("", *SLOW):
+                item.deaths.append(f"{' '.join(filter(None, line['death']))}: {line['alone']}")
+        elif "leak" in line:
+            item.leaks.append(" ".join(filter(None, line["leak"])))
+        else:
+            item.succeeded += max(line["ok"], 0)
+            item.base = line["base"] or item.base
+            item.shared |= line.get("shared", False)
+    return release, found
