@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.checks.mutations import COND, MLP, Mutation, call, graph, new_value, program, tensor
+from tests.checks.mutations import COND, MLP, Mutation, call, graph, new_value, program, sizes_of, tensor
 
 from pt2kit.checks import check, safety_findings
 from pt2kit.package import open_package
@@ -33,6 +33,7 @@ def one(target: str, result: str, of: str, **more: Any) -> Call:
 def nodes_of(calls: list[Call], tree: Any, values: Any) -> list[Any]:
     """The nodes for some calls; what they give is described as `relu` is."""
     made = []
+    sizes_of(tree, "relu", 1, 2, 4, 4)
     for text, arguments in calls:
         target, *results = text.split(" ")
         for result in results:

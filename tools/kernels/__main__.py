@@ -65,7 +65,7 @@ def _run(given: argparse.Namespace) -> int:
     done = set() if given.only else _done(given.out)
     left = [name for name in names if name not in done]
     print(f"{len(calls)} operators with recorded calls; {len(left)} of {len(names)} to run", flush=True)
-    if not done:
+    if not given.out.exists():
         given.out.write_text(json.dumps({"release": torch.__version__.partition("+")[0]}) + "\n")
     children = []
     for job in range(given.jobs):

@@ -233,7 +233,7 @@ def _cases(
         if bases:
             break
         for number, call in enumerate(found):
-            if number >= 80 or len(bases) >= 2:
+            if number >= 100 or len(bases) >= 2:
                 break
             if ("base", f"{source} {number}") in dead:
                 continue

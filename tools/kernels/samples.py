@@ -227,6 +227,8 @@ def _schema(name: str) -> Any:
 
 SHAPES: Final = ((3, 4), (2, 3, 4, 4), (4,), (2, 3, 4), (), (2, 3, 4, 4, 4))
 NUMBERS: Final = (1, 2, 0, 4)
+_VECTORS: Final = ("bias", "mean", "var", "invstd", "rstd", "scale", "zero_point", "gamma", "beta", "weight")
+"""What is in the names of arguments that have one element for each channel."""
 _WHOLE: Final = ("indices", "index", "offset", "lengths", "sizes", "rows", "cols", "ids", "batch_sizes", "perm")
 
 
@@ -234,12 +236,54 @@ def made(schema: Any, namespace: str) -> Iterator[Call]:
     """Calls made from a schema alone: shapes, numbers and types that often fit; none is known to be valid."""
     required = [argument for argument in schema.arguments if not argument.has_default_value() or argument.is_out]
     dtypes = (torch.float32, torch.int64, torch.quint8) if "quantized" in namespace else (torch.float32, torch.int64)
-    for dtype, shape, number in itertools.product(dtypes, SHAPES, NUMBERS):
-        yield (), {argument.name: _value(argument, dtype, shape, number) for argument in required}
+    yield from by_hand(f"{schema.name}.{schema.overload_name}".rstrip("."))
+    for dtype, has_vectors, shape, number in itertools.product(dtypes, (True, False), SHAPES, NUMBERS):
+        yield (), {argument.name: _value(argument, dtype, shape, number, has_vectors) for argument in required}
 
 
-def _value(argument: Any, dtype: torch.dtype, shape: Iterable[int], number: int) -> Any:
+def by_hand(name: str) -> Iterator[Call]:
+    """Calls of operators that neither a database reaches nor chance meets."""
+    make = BY_HAND.get(name)
+    if make is not None:
+        yield (), make()
+
+
+BY_HAND: Final[dict[str, Callable[[], dict[str, Any]]]] = {
+    "aten::_ctc_loss_backward": lambda: _ctc_gradient([5, 5], [3, 2]),
+    "aten::_ctc_loss_backward.Tensor": lambda: _ctc_gradient(torch.tensor([5, 5]), torch.tensor([3, 2])),
+    "aten::segment_reduce": lambda: {
+        "data": torch.ones(6, 2), "reduce": "sum", "lengths": torch.tensor([2, 4]), "axis": 0, "unsafe": True,
+    },
+    "aten::_sparse_coo_tensor_unsafe": lambda: {
+        "indices": torch.zeros(2, 3, dtype=torch.int64), "values": torch.ones(3), "size": [2, 2],
+    },
+    "aten::_slow_conv2d_forward": lambda: _convolution(),
+    "aten::_slow_conv2d_backward.output_mask": lambda: {
+        **{key: value for key, value in _convolution().items() if key != "bias"},
+        "grad_output": torch.ones(1, 4, 3, 3), "output_mask": [True, True, True],
+    },
+}  # fmt: skip
+"""Schema -> a valid call."""
+
+
+def _ctc_gradient(inputs: Any, targets: Any) -> dict[str, Any]:
+    scores = torch.randn(5, 2, 7).log_softmax(-1)
+    labels = torch.ones(2, 3, dtype=torch.int64)
+    given = {"log_probs": scores, "targets": labels, "input_lengths": inputs, "target_lengths": targets, "blank": 0}
+    loss, alpha = torch.ops.aten._ctc_loss(scores, labels, inputs, targets, 0, False)
+    return {**given, "grad": torch.ones_like(loss), "neg_log_likelihood": loss, "log_alpha": alpha}
+
+
+def _convolution() -> dict[str, Any]:
+    numbers = {"kernel_size": [3, 3], "stride": [1, 1], "padding": [0, 0]}
+    return {"self": torch.ones(1, 2, 5, 5), "weight": torch.ones(4, 2, 3, 3), "bias": torch.ones(4), **numbers}
+
+
+def _value(argument: Any, dtype: torch.dtype, shape: Iterable[int], number: int, has_vectors: bool) -> Any:
     kind = str(argument.real_type)
+    sizes = tuple(shape)
+    if has_vectors and "Tensor" in kind and len(sizes) > 1 and any(word in argument.name for word in _VECTORS):
+        shape = sizes[1:2]
     if "Tensor" in kind:
         one = _tensor(argument.name, dtype, tuple(shape))
         return [one, one.clone()] if "List" in kind else one

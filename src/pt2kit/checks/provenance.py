@@ -18,8 +18,8 @@ from typing import Final, NamedTuple
 from msgspec import UNSET
 
 from pt2kit import codec, schema
-from pt2kit.checks import schemas
-from pt2kit.checks.refused import CONDITIONS, Condition, Origin, find_row
+from pt2kit.checks import kernel_sizes, schemas
+from pt2kit.checks.refused import Condition, Origin, find_everyday
 from pt2kit.graph import Scope, Step, arguments, leaves
 from pt2kit.graph.rules import show
 from pt2kit.graph.walk import carried, check_depth
@@ -31,7 +31,7 @@ _INPUT: Final = "input"
 
 _SAME: Final = frozenset(
     (
-        "alias", "alias_copy", "clone", "contiguous", "detach", "detach_", "detach_copy", "lift_fresh",
+        "alias", "alias_copy", "clone", "contiguous", "detach", "detach_copy", "lift_fresh",
         "lift_fresh_copy", "positive", "resolve_conj", "resolve_neg", "to", "_to_copy",
     )
 )  # fmt: skip
@@ -63,7 +63,7 @@ _ITSELF: Final = frozenset(
     ("type_as", "dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout", "to_dense")
 )
 """Operators, without overload, that may give their argument itself, though their schema does not say so."""
-_PASSING: Final = frozenset(
+PASSING: Final = frozenset(
     (
         "cond", "invoke_subgraph", "strict_mode", "tag_activation_checkpoint", "wrap", "wrap_activation_checkpoint",
         "wrap_with_autocast", "wrap_with_set_grad_enabled", "hints_wrapper",
@@ -89,12 +89,29 @@ class Finding(NamedTuple):
     message: str
 
 
+class Sized(NamedTuple):
+    """A call whose sizes have to fit.
+
+    Args:
+        step: the call.
+        operator: "aten._fft_c2r".
+        rule: the name of the rule.
+        made: arguments of the call that made what this one trusts, as far as they stand in the same graph.
+    """
+
+    step: Step
+    operator: str
+    rule: str
+    made: Mapping[str, schema.Argument]
+
+
 class _Maker(NamedTuple):
-    """The call that made a value: its operator without overload, which of its results, and what it got."""
+    """The call that made a value: its operator without overload, which of its results, what it got, and where."""
 
     operator: str
     result: int
     arguments: Mapping[str, Hashable]
+    step: Step | None = None
 
 
 @dataclass(eq=False, slots=True)
@@ -133,8 +150,7 @@ def is_concerned(nodes: Iterable[schema.Node]) -> bool:
 
 
 def _is_watched(target: str) -> bool:
-    name = name_of(target)
-    return name in CONDITIONS or name.rpartition(".")[2] in _PARTS | _SPARSE
+    return find_everyday(target) is not None or name_of(target).rpartition(".")[2] in _PARTS | _SPARSE
 
 
 def _called_by(node: schema.Node) -> Iterator[str]:
@@ -149,8 +165,10 @@ def name_of(target: str) -> str:
     return ".".join(target.removeprefix(_OPERATORS).split(".")[:2])
 
 
-def trusting_calls(root: Scope, find: Find) -> Iterator[Finding]:
+def trusting_calls(root: Scope, find: Find) -> Iterator[Finding | Sized]:
     """Iterate the calls that trust an argument which nobody vouches for, and the writes to parts of sparse tensors.
+
+    Those whose sizes have to fit are for `kernel_sizes`, with whatever sizes the caller knows.
 
     Args:
         root: the root graph.
@@ -163,6 +181,22 @@ def trusting_calls(root: Scope, find: Find) -> Iterator[Finding]:
     named = [name for argument in root.graph.inputs for name in arguments(argument)]
     values = {name: walk.fresh(_Maker(_INPUT, 0, {})) for name in named}
     yield from walk.graph(root, values)
+
+
+def unvouched_calls(root: Scope, find: Find) -> Iterator[Finding]:
+    """Iterate what `trusting_calls` finds, and the calls whose sizes do not fit, as the program declares them.
+
+    Raises:
+        LimitError: subgraphs or dicts of arguments nest too deep (G11).
+    """
+    for found in trusting_calls(root, find):
+        if isinstance(found, Finding):
+            yield found
+            continue
+        sizes = kernel_sizes.declared(found.step.scope.graph.tensor_values)
+        given = {named.name: named.arg for named in found.step.node.inputs}
+        for text in kernel_sizes.misfits(found.rule, given, found.made, sizes, lambda _: None):
+            yield Finding(found.step, found.operator, f"expected {text}")
 
 
 class _Walk:
@@ -178,7 +212,7 @@ class _Walk:
         value.memory.values.append(value)
         return value
 
-    def graph(self, scope: Scope, values: dict[str, _Value]) -> Iterator[Finding]:
+    def graph(self, scope: Scope, values: dict[str, _Value]) -> Iterator[Finding | Sized]:
         """Go through one graph; `values` has its inputs, and gets the rest."""
         for number, node in enumerate(scope.graph.nodes):
             step = Step(scope, number, node)
@@ -187,13 +221,15 @@ class _Walk:
             else:
                 yield from self._call(step, values)
 
-    def _call(self, step: Step, values: dict[str, _Value]) -> Iterator[Finding]:
+    def _call(self, step: Step, values: dict[str, _Value]) -> Iterator[Finding | Sized]:
         node = step.node
         name = name_of(node.target)
         short = name.rpartition(".")[2]
-        row = find_row(node.target)
-        if row is not None and row.conditions:
+        row = find_everyday(node.target)
+        if row is not None:
             yield from _unmet(step, name, row.conditions, values)
+            if row.sizes:
+                yield Sized(step, name, row.sizes, _made(step, row.conditions, values))
         found = self.find(node.target)
         given = {named.name: [values[n] for n in arguments(named.arg) if n in values] for named in node.inputs}
         for parameter, held in given.items():
@@ -216,17 +252,18 @@ class _Walk:
             ):
                 for value in given.get(parameter, ()):
                     value.memory.part = name
-        self._results(node, name, short, found, given, values)
+        self._results(step, name, short, found, given, values)
 
     def _results(
         self,
-        node: schema.Node,
+        step: Step,
         name: str,
         short: str,
         found: schemas.Signature | None,
         given: Mapping[str, list[_Value]],
         values: dict[str, _Value],
     ) -> None:
+        node = step.node
         written = [
             value
             for parameter, held in given.items()
@@ -235,7 +272,7 @@ class _Walk:
         ]
         first = next(iter(given.values()), [])
         key = self._key(node, values)
-        maker = _Maker(name, 0, {named.name: _argument_key(named.arg, values) for named in node.inputs})
+        maker = _Maker(name, 0, {named.name: _argument_key(named.arg, values) for named in node.inputs}, step)
         shares = written[:1] or (first[:1] if found is not None and (found.is_view or short in _ITSELF) else [])
         keeps = first[0] if first and short in _SAME | _RESHAPED and not written and _keeps_numbers(node) else None
         for position, output in enumerate(node.outputs):
@@ -269,15 +306,15 @@ class _Walk:
             other.maker = None
             other.key = (key, other.key)
 
-    def _higher_order(self, step: Step, values: dict[str, _Value]) -> Iterator[Finding]:
+    def _higher_order(self, step: Step, values: dict[str, _Value]) -> Iterator[Finding | Sized]:
         """The subgraphs that a node calls, and the operators that it calls for it."""
         node = step.node
         for called in map(name_of, _called_by(node)):
-            if called in CONDITIONS:
+            if find_everyday(f"{_OPERATORS}{called}.default") is not None:
                 message = f"called through {name_of(node.target)}, where nothing is known of its arguments"
                 yield Finding(step, called, message)
         passed = [values[name] for named in node.inputs for name in arguments(named.arg) if name in values]
-        is_passing = node.target.removeprefix(_HIGHER_ORDER) in _PASSING
+        is_passing = node.target.removeprefix(_HIGHER_ORDER) in PASSING
         inner = list(carried(step))
         results: list[list[_Value | None]] = []
         for scope in inner:
@@ -351,6 +388,17 @@ def _unmet(step: Step, name: str, conditions: tuple[Condition, ...], values: Map
                 break
 
 
+def _made(step: Step, conditions: tuple[Condition, ...], values: Mapping[str, _Value]) -> dict[str, schema.Argument]:
+    """What the call got that made the arguments which this one trusts."""
+    call = {named.name: named.arg for named in step.node.inputs}
+    for condition in conditions:
+        for name in arguments(call[condition.argument]) if condition.argument in call else ():
+            maker = values[name].maker if name in values else None
+            if maker is not None and maker.step is not None and maker.step.scope is step.scope:
+                return {named.name: named.arg for named in maker.step.node.inputs}
+    return {}
+
+
 def _is_vouched(
     value: _Value, condition: Condition, call: Mapping[str, schema.Argument], values: Mapping[str, _Value]
 ) -> bool:
@@ -367,9 +415,18 @@ def _is_vouched(
 def _agree(origin: Origin, maker: _Maker, call: Mapping[str, schema.Argument], values: Mapping[str, _Value]) -> bool:
     """Whether the call that made a value got the same tensors as the one that trusts it."""
     return all(
-        theirs in maker.arguments and ours in call and maker.arguments[theirs] == _argument_key(call[ours], values)
+        maker.arguments.get(theirs) == (_argument_key(call[ours], values) if ours in call else None)
         for ours, theirs in origin.same
-    )
+    ) and all(_least(maker.step, name) >= least for name, least in origin.least)
+
+
+def _least(step: Step | None, name: str) -> float:
+    """The number that an argument is; nothing less than any other where it is left out, or a value."""
+    for named in step.node.inputs if step is not None else ():
+        if named.name == name:
+            number = named.arg.as_int
+            return number if isinstance(number, int) else float("-inf")
+    return float("inf")
 
 
 def _said(argument: schema.Argument) -> str:

@@ -23,12 +23,14 @@ class Origin(msgspec.Struct, frozen=True, omit_defaults=True):
     Args:
         operator: the operator that makes it, without overload; "input" for the caller of the program.
         result: which of its results it is.
-        same: pairs of arguments that have to be the same tensor: of the operator that trusts, of the one that made it.
+        same: pairs of arguments that have to be the same: of the operator that trusts, of the one that made it.
+        least: numbers among the arguments of the latter, and the least that each may be.
     """
 
     operator: str
     result: int = 0
     same: tuple[tuple[str, str], ...] = ()
+    least: tuple[tuple[str, int], ...] = ()
 
 
 class Condition(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -56,13 +58,22 @@ class Row(msgspec.Struct, frozen=True, omit_defaults=True):
 
     Args:
         reason: why a file should not call it.
-        conditions: of its arguments, all of which make a call harmless; none where no call is.
+        conditions: where its arguments have to come from.
+        sizes: the rule of `kernel_sizes.py` that a call has to keep.
+        kept: why nothing is asked of it, although it was seen to die.
         evidence: overload -> what was seen: "indices values 2**40: SIGSEGV".
     """
 
     reason: str
     conditions: tuple[Condition, ...] = ()
+    sizes: str = ""
+    kept: str = ""
     evidence: dict[str, tuple[str, ...]] = {}
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether no call is harmless."""
+        return not (self.conditions or self.sizes or self.kept)
 
 
 class Table(msgspec.Struct, frozen=True):
@@ -94,24 +105,24 @@ def _origin_text(origin: Origin) -> str:
 TABLE: Final = _load()
 
 REFUSED_OPERATORS: Final[Mapping[str, str]] = MappingProxyType(
-    {name: row.reason for name, row in TABLE.operators.items() if not row.conditions}
+    {name: row.reason for name, row in TABLE.operators.items() if row.is_refused}
 )
 """Operator, without overload unless it is about one alone -> why a file should not call it."""
 
 REFUSED_NAMESPACES: Final[Mapping[str, str]] = MappingProxyType(TABLE.namespaces)
 """Namespace -> why a file should not call any operator in it."""
 
-CONDITIONS: Final[Mapping[str, tuple[Condition, ...]]] = MappingProxyType(
-    {name: row.conditions for name, row in TABLE.operators.items() if row.conditions}
+EVERYDAY: Final[Mapping[str, Row]] = MappingProxyType(
+    {name: row for name, row in TABLE.operators.items() if row.conditions or row.sizes}
 )
-"""Everyday operator, without overload -> what its arguments have to be (`provenance.py`)."""
+"""Everyday operator, without overload unless it is about one alone -> what a call has to keep (`provenance.py`)."""
 
 
 def refusal(target: str) -> str | None:
     """Why a file should not call an operator ("torch.ops.aten.from_file.default"); None where nothing is against it."""
     row = find_row(target)
     if row is not None:
-        return None if row.conditions else row.reason
+        return row.reason if row.is_refused else None
     parts = target.split(".")
     return REFUSED_NAMESPACES.get(parts[2]) if parts[:2] == ["torch", "ops"] and len(parts) >= 4 else None
 
@@ -122,3 +133,9 @@ def find_row(target: str) -> Row | None:
         return None
     parts = target.removeprefix(_TARGET).split(".")
     return TABLE.operators.get(".".join(parts[:3])) or TABLE.operators.get(".".join(parts[:2]))
+
+
+def find_everyday(target: str) -> Row | None:
+    """The row of an operator, if a call of it has to keep something."""
+    row = find_row(target)
+    return row if row is not None and (row.conditions or row.sizes) else None

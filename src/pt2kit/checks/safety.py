@@ -21,7 +21,7 @@ from pt2kit.archive.parts import Parts, parts
 from pt2kit.archive.pickled import globals_in, is_plain
 from pt2kit.checks import schemas
 from pt2kit.checks.expressions import expressions, is_code
-from pt2kit.checks.provenance import is_concerned, trusting_calls
+from pt2kit.checks.provenance import is_concerned, unvouched_calls
 from pt2kit.checks.refused import refusal
 from pt2kit.checks.subject import Subject, subject_of
 from pt2kit.checks.targets import is_usual
@@ -222,10 +222,11 @@ def _targets(step: Step) -> Iterator[Problem]:
 
 def _trusting(subject: Subject) -> Iterator[Problem]:
     """Calls of everyday operators that trust an argument with memory, where nobody vouches for it."""
-    if is_concerned(step.node for step in subject.steps()):
-        root = next(graphs(subject.program, subject.graph_place))
-        for found in trusting_calls(root, lambda target: schemas.find(target, subject.release)):
-            yield Problem(found.step.where, "X10", f"torch calls {found.operator}: {found.message}", "safety")
+    if not is_concerned(step.node for step in subject.steps()):
+        return
+    root = next(graphs(subject.program, subject.graph_place))
+    for found in unvouched_calls(root, lambda target: schemas.find(target, subject.release)):
+        yield Problem(found.step.where, "X10", f"torch calls {found.operator}: {found.message}", "safety")
 
 
 def _printed(step: Step) -> Iterator[Problem]:

@@ -19,6 +19,7 @@ from torch.export import ExportedProgram
 from pt2kit import schema, traces
 from pt2kit import signature as twin
 from pt2kit.bridge.operators import resolve_all
+from pt2kit.bridge.read.actual_sizes import check_actual_sizes
 from pt2kit.bridge.read.adapt import adapt_named_tuples
 from pt2kit.bridge.read.declared_sizes import check_sizes
 from pt2kit.bridge.read.devices import Devices
@@ -150,6 +151,7 @@ def build_program(
         )
     except (verifier.SpecViolationError, AssertionError, RuntimeError, ValueError, TypeError, SyntaxError) as error:
         raise GraphError(f"{WHERE}: expected a program that torch takes, got: {error}") from error
+    check_actual_sizes(live.graph_module, trust)
     live._guards_code = guards
     live.graph_module.meta.update(_module_metadata(module))
     return live

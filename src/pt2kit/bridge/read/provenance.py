@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence, Set
 
 from pt2kit.bridge.operators import Operator
 from pt2kit.bridge.read.uninitialised import signature_of
-from pt2kit.checks.provenance import is_concerned, trusting_calls
+from pt2kit.checks.provenance import is_concerned, unvouched_calls
 from pt2kit.errors import OperatorError
 from pt2kit.graph import Scope, node_label
 
@@ -28,7 +28,7 @@ def check_provenance(scopes: Sequence[Scope], operators: Mapping[str, Operator],
     """
     if "X10" in trust or not is_concerned(node for scope in scopes for node in scope.graph.nodes):
         return
-    for found in trusting_calls(scopes[0], lambda target: signature_of(operators[target])):
+    for found in unvouched_calls(scopes[0], lambda target: signature_of(operators[target])):
         if found.operator not in trust:
             node = found.step.node
             where = f"{found.step.where}: node {node_label(node, found.step.number)} ({node.target})"
