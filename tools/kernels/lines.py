@@ -38,10 +38,14 @@ def read(path: Path) -> tuple[str, dict[str, Evidence]]:
             continue
         item = found.setdefault(line["op"], Evidence())
         if "death" in line:
-            if line["signal"] not in SLOW and line["alone"] not in ("", *SLOW) and not _is_mkldnn(line["death"]):
+            if (
+                line["signal"] not in SLOW
+                and line["alone"] not in ("", *SLOW)
+                and not _is_made_by_refused(line["death"])
+            ):
                 item.deaths.append(f"{' '.join(filter(None, line['death']))}: {line['alone']}")
         elif "leak" in line:
-            if not _is_mkldnn(line["leak"]):
+            if not _is_made_by_refused(line["leak"]):
                 item.deaths.append(f"{' '.join(filter(None, line['leak']))}: leak")
         else:
             item.succeeded += max(line["ok"], 0)
@@ -50,6 +54,14 @@ def read(path: Path) -> tuple[str, dict[str, Evidence]]:
     return release, found
 
 
-def _is_mkldnn(label: list[str]) -> bool:
-    """Whether a call got a tensor in MKL-DNN's own layout. What makes one is refused, so nothing else has to be."""
-    return label[1] == "layout" and label[2].endswith("mkldnn")
+def _text(label: list[str], end: str) -> list[str]:
+    return [] if _is_made_by_refused(label) else [f"{' '.join(filter(None, label))}: {end}"]
+
+
+def _is_made_by_refused(label: list[str]) -> bool:
+    """Whether a call got a tensor in MKL-DNN's own layout, or one without memory beside others that have some.
+
+    What makes such tensors is refused (`to_mkldnn`, `device="meta"` in a program with inputs elsewhere), so that
+    nothing else has to be.
+    """
+    return (label[1] == "layout" and label[2].endswith(("mkldnn", "meta"))) or "layout meta" in label[2]

@@ -7,7 +7,7 @@ known is None, and fits. Where what a kernel trusts comes from another call, tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -15,7 +15,25 @@ from msgspec import UNSET
 
 from pt2kit import schema
 
-Sizes = tuple[int | None, ...] | None
+
+class Shape(tuple[int | None, ...]):
+    """The sizes of a tensor, and its strides, as far as they are known.
+
+    Args:
+        sizes: in elements.
+        strides: in elements.
+    """
+
+    strides: tuple[int | None, ...]
+
+    def __new__(cls, sizes: Iterable[int | None], strides: Iterable[int | None]) -> Shape:
+        """The sizes, which are the tuple, and the strides beside them."""
+        made = super().__new__(cls, sizes)
+        made.strides = tuple(strides)
+        return made
+
+
+Sizes = Shape | None
 Call = Mapping[str, Any]
 Rule = Callable[[Call], Iterator[str]]
 """A call -> what should hold of it and does not: "running_mean of 4 elements, as many as input has channels"."""
@@ -23,6 +41,8 @@ Rule = Callable[[Call], Iterator[str]]
 
 MAX_REPEATED: Final = 1 << 36
 """Elements of one tensor, counted as often as it repeats them."""
+MAX_PADDING: Final = 1 << 40
+"""Elements that are put before or behind a dimension."""
 
 
 def _meet(a: Any, b: Any) -> bool:
@@ -62,6 +82,41 @@ def _filled(*names: str) -> Rule:
         for name in names:
             if call.get(name) is not None and 0 in call[name]:
                 yield f"{name} with elements"
+
+    return rule
+
+
+def _dense(*names: str) -> Rule:
+    """Tensors whose elements lie side by side, each in memory of its own."""
+
+    def rule(call: Call) -> Iterator[str]:
+        for name in names:
+            shape = call.get(name)
+            if isinstance(shape, Shape) and any(
+                stride == 0 and size not in (0, 1) for size, stride in zip(shape, shape.strides, strict=False)
+            ):
+                yield f"{name} without repeated elements"
+
+    return rule
+
+
+def _padded(count: int) -> Rule:
+    """Padding of the last `count` dimensions, and its derivative."""
+
+    def rule(call: Call) -> Iterator[str]:
+        sizes, grad, padding = call.get("self"), call.get("grad_output"), call.get("padding")
+        if padding is not None and (len(padding) != 2 * count or any(abs(by or 0) >= MAX_PADDING for by in padding)):
+            yield f"{2 * count} numbers below {MAX_PADDING:,} as padding"
+        elif grad is not None and sizes is not None and padding is not None:
+            if len(sizes) not in (count + 1, count + 2):
+                yield f"self of {count + 1} or {count + 2} dimensions"
+                return
+            made = [*sizes]
+            for axis in range(count):
+                size, before, after = sizes[-1 - axis], padding[2 * axis], padding[2 * axis + 1]
+                made[-1 - axis] = None if None in (size, before, after) else size + before + after
+            if not _fit(grad, made):
+                yield "grad_output of the padded sizes"
 
     return rule
 
@@ -289,6 +344,11 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         "recurrent": _recurrent,
         "weight norm": _weight_norm,
         "weight norm gradient": _alike("saved_v", "grad_w"),
+        "group norm": _dense("weight", "bias"),
+        "noise": _all_of(_dense("noise"), _alike("self", "noise")),
+        "padded 1d": _padded(1),
+        "padded 2d": _padded(2),
+        "padded 3d": _padded(3),
         "pool 2d": _pool_gradient(2),
         "pool 3d": _pool_gradient(3),
         "scaled": _scaled,
@@ -324,7 +384,9 @@ def declared(values: Mapping[str, schema.TensorMeta]) -> Callable[[str], Sizes]:
 
     def sizes(name: str) -> Sizes:
         meta = values.get(name)
-        return None if meta is None else tuple(_whole(size.as_int) for size in meta.sizes)
+        if meta is None:
+            return None
+        return Shape((_whole(size.as_int) for size in meta.sizes), (_whole(step.as_int) for step in meta.strides))
 
     return sizes
 

@@ -20,7 +20,7 @@ from msgspec import UNSET
 from pt2kit import codec, schema
 from pt2kit.checks import kernel_sizes, schemas
 from pt2kit.checks.refused import Condition, Origin, find_everyday
-from pt2kit.graph import Scope, Step, arguments, leaves
+from pt2kit.graph import Scope, Step, arguments, leaves, walk
 from pt2kit.graph.rules import show
 from pt2kit.graph.walk import carried, check_depth
 
@@ -146,7 +146,7 @@ class _Memory:
 
 def is_concerned(nodes: Iterable[schema.Node]) -> bool:
     """Whether some of a program's nodes call anything that is looked at here."""
-    return any(_is_watched(target) for node in nodes for target in (node.target, *_called_by(node)))
+    return any(_is_on_meta(node) or any(map(_is_watched, (node.target, *_called_by(node)))) for node in nodes)
 
 
 def _is_watched(target: str) -> bool:
@@ -177,10 +177,26 @@ def trusting_calls(root: Scope, find: Find) -> Iterator[Finding | Sized]:
     Raises:
         LimitError: subgraphs or dicts of arguments nest too deep (G11).
     """
-    walk = _Walk(find)
+    yield from _without_memory(root)
+    program = _Walk(find)
     named = [name for argument in root.graph.inputs for name in arguments(argument)]
-    values = {name: walk.fresh(_Maker(_INPUT, 0, {})) for name in named}
-    yield from walk.graph(root, values)
+    values = {name: program.fresh(_Maker(_INPUT, 0, {})) for name in named}
+    yield from program.graph(root, values)
+
+
+def _without_memory(root: Scope) -> Iterator[Finding]:
+    """Calls that make tensors without memory, in a program whose inputs have some: kernels mix them up."""
+    inputs = {name for argument in root.graph.inputs for name in arguments(argument)}
+    metas = [root.graph.tensor_values[name] for name in inputs if name in root.graph.tensor_values]
+    if not any(meta.device.type != "meta" for meta in metas):
+        return
+    for step in walk(root.graph, root.where):
+        if _is_on_meta(step.node):
+            yield Finding(step, name_of(step.node.target), "makes a tensor without memory beside others that have some")
+
+
+def _is_on_meta(node: schema.Node) -> bool:
+    return any(named.arg.as_device is not UNSET and named.arg.as_device.type == "meta" for named in node.inputs)
 
 
 def unvouched_calls(root: Scope, find: Find) -> Iterator[Finding]:

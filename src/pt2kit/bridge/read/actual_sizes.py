@@ -16,7 +16,7 @@ from torch import fx
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from pt2kit.bridge.targets import describe
-from pt2kit.checks.kernel_sizes import RULES
+from pt2kit.checks.kernel_sizes import RULES, Shape
 from pt2kit.checks.provenance import PASSING, name_of
 from pt2kit.checks.refused import Row, find_everyday
 from pt2kit.errors import OperatorError
@@ -154,7 +154,7 @@ class _Runner:
 def _plain(value: Any) -> Any:
     """An argument as the rules take it: sizes for a tensor."""
     if isinstance(value, torch.Tensor):
-        return tuple(value.shape)
+        return Shape(value.shape, value.stride())
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
     return value if isinstance(value, (int, float, bool, str)) else None
