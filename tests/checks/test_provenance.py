@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
-from tests.checks.mutations import COND, MLP, Mutation, call, graph, new_value, program, sizes_of, tensor
+from tests.checks.mutations import COND, MLP, Mutation, call, graph, new_value, program, tensor
 
 from pt2kit.checks import check, safety_findings
 from pt2kit.package import open_package
 
 Call = tuple[str, dict[str, Any]]
-R = tensor("relu")
+R = tensor("x")
+VIEW: Call = ("aten.view.default x", {"self": tensor("relu"), "size": {"as_ints": [1, 2, 4, 4]}})
 POOL: Call = ("aten.max_pool2d_with_indices.default p i", {"self": R, "kernel_size": {"as_ints": [2]}})
 BACK = "aten.max_pool2d_with_indices_backward"
 COO: Call = ("aten.sparse_coo_tensor.indices s", {"indices": tensor("n"), "values": R})
 COUNT: Call = ("aten.ones_like.default n", {"self": R})
 
 
-def back(indices: str = "i", self: str = "relu") -> Call:
+def back(indices: str = "i", self: str = "x") -> Call:
     """The derivative of the pooling."""
     numbers = {name: {"as_ints": [2, 2]} for name in ("kernel_size", "stride", "padding", "dilation")}
     given = {"grad_output": tensor("p"), "self": tensor(self), **numbers, "ceil_mode": {"as_bool": False}}
@@ -33,11 +35,13 @@ def one(target: str, result: str, of: str, **more: Any) -> Call:
 def nodes_of(calls: list[Call], tree: Any, values: Any) -> list[Any]:
     """The nodes for some calls; what they give is described as `relu` is."""
     made = []
-    sizes_of(tree, "relu", 1, 2, 4, 4)
+    values["x"] = copy.deepcopy(graph(tree)["tensor_values"]["relu"])
+    values["x"]["sizes"] = [{"as_int": size} for size in (1, 2, 4, 4)]
+    values["x"]["strides"] = [{"as_int": stride} for stride in (32, 16, 4, 1)]
     for text, arguments in calls:
         target, *results = text.split(" ")
         for result in results:
-            values[result] = graph(tree)["tensor_values"]["relu"]
+            values[result] = values["x"]
         node = call(f"torch.ops.{target}", results[0], **arguments)
         node["outputs"] = [tensor(result) for result in results]
         made.append(node)
@@ -48,7 +52,7 @@ def chain(*calls: Call) -> Mutation:
     """A file with more calls at its end."""
 
     def change(tree: Any) -> None:
-        graph(tree)["nodes"] += nodes_of(list(calls), tree, graph(tree)["tensor_values"])
+        graph(tree)["nodes"] += nodes_of([VIEW, *calls], tree, graph(tree)["tensor_values"])
 
     return program(MLP, change)
 
@@ -70,11 +74,11 @@ SOUND = {
     "several copies": [POOL, one("detach.default", "j", "i"), one("clone.default", "k", "j"), back("k")],
     "as whole numbers": [POOL, one("_to_copy.default", "j", "i", dtype=LONG), back("j")],
     "in another shape": [POOL, one("view.default", "j", "i", size=SHAPE), back("j")],
-    "for a copy of the same": [POOL, one("alias.default", "r", "relu"), back(self="r")],
+    "for a copy of the same": [POOL, one("alias.default", "r", "x"), back(self="r")],
     "for the same view": [
-        one("unsqueeze.default", "r", "relu", dim={"as_int": 0}),
+        one("unsqueeze.default", "r", "x", dim={"as_int": 0}),
         ("aten.max_pool2d_with_indices.default p i", {"self": tensor("r"), "kernel_size": {"as_ints": [2]}}),
-        one("unsqueeze.default", "q", "relu", dim={"as_int": 0}),
+        one("unsqueeze.default", "q", "x", dim={"as_int": 0}),
         back(self="q"),
     ],
     "something else was written to": [POOL, one("clone.default", "j", "i"), one("zero_.default", "z", "j"), back()],
@@ -85,7 +89,7 @@ SOUND = {
 EXPECTED = "result 1 of aten.max_pool2d_with_indices for the same self, unchanged, got"
 HOSTILE = {
     "made otherwise": ([POOL, COUNT, back("n")], f"torch calls {BACK}: expected indices to be {EXPECTED} 'n'"),
-    "an input": ([POOL, back("relu")], f"{EXPECTED} 'relu'"),
+    "an input": ([POOL, back("x")], f"{EXPECTED} 'x'"),
     "the other result": ([POOL, back("p")], f"{EXPECTED} 'p'"),
     "changed": ([POOL, one("add.Tensor", "j", "i", other=tensor("i")), back("j")], f"{EXPECTED} 'j'"),
     "written over": ([POOL, one("zero_.default", "z", "i"), back()], f"{EXPECTED} 'i'"),
@@ -97,13 +101,13 @@ HOSTILE = {
     "as small numbers": ([POOL, one("_to_copy.default", "j", "i", dtype=CHAR), back("j")], f"{EXPECTED} 'j'"),
     "as other bits": ([POOL, one("view.dtype", "j", "i", dtype=LONG), back("j")], f"{EXPECTED} 'j'"),
     "as numbers of another's type": (
-        [POOL, one("to.other", "j", "i", other=tensor("relu")), back("j")], f"{EXPECTED} 'j'"
+        [POOL, one("to.other", "j", "i", other=tensor("x")), back("j")], f"{EXPECTED} 'j'"
     ),
-    "for another": ([POOL, one("relu.default", "r", "relu"), back(self="r")], f"{EXPECTED} 'i'"),
+    "for another": ([POOL, one("relu.default", "r", "x"), back(self="r")], f"{EXPECTED} 'i'"),
     "for another view": (
-        [POOL, one("view.default", "r", "relu", size=SHAPE), back(self="r")], f"{EXPECTED} 'i'"
+        [POOL, one("view.default", "r", "x", size=SHAPE), back(self="r")], f"{EXPECTED} 'i'"
     ),
-    "for what has another shape now": ([POOL, one("t_.default", "r", "relu"), back()], f"{EXPECTED} 'i'"),
+    "for what has another shape now": ([POOL, one("t_.default", "r", "x"), back()], f"{EXPECTED} 'i'"),
     "of another pooling": (
         [("aten.adaptive_max_pool2d.default p i", {"self": R, "output_size": {"as_ints": [1]}}), back()],
         f"{EXPECTED} 'i'",
@@ -151,8 +155,8 @@ def higher_order(target: str, before: list[Call], inner: list[Call], passed: lis
 
     def change(tree: Any) -> None:
         values = graph(tree)["tensor_values"]
-        nodes = nodes_of(before, tree, values)
-        held = dict.fromkeys(passed, values["relu"])
+        nodes = nodes_of([VIEW, *before], tree, values)
+        held = dict.fromkeys(passed, values["x"])
         body = {
             "inputs": [tensor(name) for name in passed],
             "nodes": nodes_of(inner, tree, held),
@@ -175,10 +179,10 @@ def higher_order(target: str, before: list[Call], inner: list[Call], passed: lis
 def test_subgraphs() -> None:
     """What is passed to a subgraph is known there, what it gives is known outside, and what it writes is lost."""
     region = "wrap_with_set_grad_enabled"
-    assert said(higher_order(region, [POOL], [back()], ["p", "i", "relu"], ["b"])) == []
-    (found,) = said(higher_order(region, [POOL], [one("zero_.default", "z", "i"), back()], ["p", "i", "relu"], ["b"]))
+    assert said(higher_order(region, [POOL], [back()], ["p", "i", "x"], ["b"])) == []
+    (found,) = said(higher_order(region, [POOL], [one("zero_.default", "z", "i"), back()], ["p", "i", "x"], ["b"]))
     assert EXPECTED in found
-    (found,) = said(higher_order("while_loop", [POOL], [back()], ["p", "i", "relu"], ["b"]))
+    (found,) = said(higher_order("while_loop", [POOL], [back()], ["p", "i", "x"], ["b"]))
     assert EXPECTED in found
     (found,) = said(higher_order("scan", [COUNT, COO], [one("zero_.default", "z", "n")], ["n"], ["z"]))
     assert "writes to a part of a sparse tensor" in found
@@ -189,7 +193,7 @@ def test_called_for_another() -> None:
 
     def change(tree: Any) -> None:
         node = call("torch.ops.higher_order.with_effects", new_value(tree, "h", "relu"))
-        given = [{"as_operator": f"torch.ops.{BACK}.default"}, R]
+        given = [{"as_operator": f"torch.ops.{BACK}.default"}, tensor("relu")]
         node["inputs"] = [{"name": "", "arg": argument, "kind": 1} for argument in given]
         graph(tree)["nodes"].append(node)
 

@@ -26,7 +26,7 @@ from typing import Any, Final, NoReturn, TextIO
 
 import torch
 from tools.kernels.hostile import Case, cases
-from tools.kernels.samples import Call, Calls, copy, made, relatives
+from tools.kernels.samples import Call, Calls, by_hand, copy, made, relatives
 from torch.utils import _pytree as pytree
 
 CALL_SECONDS: Final = 0.4
@@ -227,7 +227,7 @@ def _cases(
     """The cases of an operator; the same ones, with the same numbers, each time."""
     target = find(name)
     schema = target._schema
-    bases = list(calls.get(name, ()))
+    bases = [*calls.get(name, ()), *by_hand(f"{schema.name}.{schema.overload_name}".rstrip("."))]
     state.base = "recorded" if bases else "none"
     for source, found in (("relative", relatives(name, schema, calls)), ("made", made(schema, name))):
         if bases:

@@ -235,8 +235,11 @@ _WHOLE: Final = ("indices", "index", "offset", "lengths", "sizes", "rows", "cols
 def made(schema: Any, namespace: str) -> Iterator[Call]:
     """Calls made from a schema alone: shapes, numbers and types that often fit; none is known to be valid."""
     required = [argument for argument in schema.arguments if not argument.has_default_value() or argument.is_out]
-    dtypes = (torch.float32, torch.int64, torch.quint8) if "quantized" in namespace else (torch.float32, torch.int64)
-    yield from by_hand(f"{schema.name}.{schema.overload_name}".rstrip("."))
+    dtypes: tuple[torch.dtype | None, ...] = (torch.float32, torch.int64)
+    if "quantized" in namespace:
+        dtypes += (torch.quint8,)
+    if any(word in schema.name for word in ("sparse", "smm", "coalesce", "indices", "values", "hspmm", "spmm", "nnz")):
+        dtypes = (None, *dtypes)
     for dtype, has_vectors, shape, number in itertools.product(dtypes, (True, False), SHAPES, NUMBERS):
         yield (), {argument.name: _value(argument, dtype, shape, number, has_vectors) for argument in required}
 
@@ -257,6 +260,26 @@ BY_HAND: Final[dict[str, Callable[[], dict[str, Any]]]] = {
     "aten::_sparse_coo_tensor_unsafe": lambda: {
         "indices": torch.zeros(2, 3, dtype=torch.int64), "values": torch.ones(3), "size": [2, 2],
     },
+    "aten::lstm.data": lambda: _packed(2, 20),
+    "aten::gru.data": lambda: _packed(1, 15),
+    "aten::rnn_tanh.data": lambda: _packed(1, 5),
+    "aten::rnn_relu.data": lambda: _packed(1, 5),
+    "aten::_pack_padded_sequence": lambda: {
+        "input": torch.ones(3, 2, 4), "lengths": torch.tensor([3, 2]), "batch_first": False,
+    },
+    "aten::_pack_padded_sequence_backward": lambda: {
+        "grad": torch.ones(5, 4), "input_size": [3, 2, 4], "batch_sizes": torch.tensor([2, 2, 1]), "batch_first": False,
+    },
+    "aten::_jagged_to_padded_dense_forward": lambda: {
+        "values": torch.ones(5, 4), "offsets": [torch.tensor([0, 2, 5])], "max_lengths": [3],
+    },
+    "aten::_padded_dense_to_jagged_forward": lambda: {
+        "dense": torch.ones(2, 3, 4), "offsets": [torch.tensor([0, 2, 5])], "total_L": 5,
+    },
+    "aten::_validate_compressed_sparse_indices": lambda: {
+        "is_crow": True, "compressed_idx": torch.tensor([0, 1, 2]), "plain_idx": torch.tensor([0, 1]),
+        "cdim": 2, "dim": 2, "nnz": 2,
+    },
     "aten::_slow_conv2d_forward": lambda: _convolution(),
     "aten::_slow_conv2d_backward.output_mask": lambda: {
         **{key: value for key, value in _convolution().items() if key != "bias"},
@@ -274,12 +297,21 @@ def _ctc_gradient(inputs: Any, targets: Any) -> dict[str, Any]:
     return {**given, "grad": torch.ones_like(loss), "neg_log_likelihood": loss, "log_alpha": alpha}
 
 
+def _packed(states: int, rows: int) -> dict[str, Any]:
+    weights = [torch.ones(rows, 4), torch.ones(rows, 5), torch.ones(rows), torch.ones(rows)]
+    state = [torch.zeros(1, 2, 5)] * states
+    return {
+        "data": torch.ones(5, 4), "batch_sizes": torch.tensor([2, 2, 1]), "hx": state if states > 1 else state[0],
+        "params": weights, "has_biases": True, "num_layers": 1, "dropout": 0.0, "train": False, "bidirectional": False,
+    }  # fmt: skip
+
+
 def _convolution() -> dict[str, Any]:
     numbers = {"kernel_size": [3, 3], "stride": [1, 1], "padding": [0, 0]}
     return {"self": torch.ones(1, 2, 5, 5), "weight": torch.ones(4, 2, 3, 3), "bias": torch.ones(4), **numbers}
 
 
-def _value(argument: Any, dtype: torch.dtype, shape: Iterable[int], number: int, has_vectors: bool) -> Any:
+def _value(argument: Any, dtype: torch.dtype | None, shape: Iterable[int], number: int, has_vectors: bool) -> Any:
     kind = str(argument.real_type)
     sizes = tuple(shape)
     if has_vectors and "Tensor" in kind and len(sizes) > 1 and any(word in argument.name for word in _VECTORS):
@@ -299,9 +331,11 @@ NUMBERS_OF: Final[dict[str, Callable[[int], Any]]] = {
 }  # fmt: skip
 
 
-def _tensor(name: str, dtype: torch.dtype, shape: tuple[int, ...]) -> torch.Tensor:
+def _tensor(name: str, dtype: torch.dtype | None, shape: tuple[int, ...]) -> torch.Tensor:
     if any(word in name for word in _WHOLE):
         return torch.zeros(shape, dtype=torch.int64)
+    if dtype is None:
+        return torch.ones(shape).to_sparse() if len(shape) == 2 else torch.ones(shape)
     if dtype is torch.quint8:
         return torch.quantize_per_tensor(torch.ones(shape), 0.1, 0, dtype)
     return torch.ones(shape, dtype=dtype)

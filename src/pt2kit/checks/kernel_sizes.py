@@ -322,7 +322,9 @@ def _bags(call: Call) -> Iterator[str]:
 RULES: Final[Mapping[str, Rule]] = MappingProxyType(
     {
         "attention": _all_of(_attention, _filled("query", "key", "value")),
-        "attention gradient": _all_of(_attention, _filled("query", "key", "value"), _alike("query", "out", "grad_out")),
+        "attention gradient": _all_of(
+            _attention, _filled("query", "key", "value"), _alike("query", "out", "grad_out"), _sums
+        ),
         "bags": _bags,
         "batch norm": _all_of(
             _per_channel(
