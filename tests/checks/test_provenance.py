@@ -44,6 +44,7 @@ def nodes_of(calls: list[Call], tree: Any, values: Any) -> list[Any]:
             values[result] = values["x"]
         node = call(f"torch.ops.{target}", results[0], **arguments)
         node["outputs"] = [tensor(result) for result in results]
+        node["name"] = "_".join(results)
         made.append(node)
     return made
 
