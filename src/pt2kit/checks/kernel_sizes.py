@@ -269,6 +269,20 @@ def _recurrent(call: Call) -> Iterator[str]:
             yield f"{name} that fits hidden_size and input"
 
 
+def _distances(call: Call) -> Iterator[str]:
+    """Derivatives of distances: one for each pair of rows, which have equally many features."""
+    first, second = call.get("x1"), call.get("x2")
+    if first is None or second is None:
+        return
+    if len(first) < 2 or len(second) < 2 or not _meet(first[-1], second[-1]):
+        yield "x1 and x2 of 2 dimensions or more, with the same features"
+        return
+    for name in ("grad", "cdist"):
+        shape = call.get(name)
+        if shape is not None and not _fit(tuple(shape[-2:]), (first[-2], second[-2])):
+            yield f"{name} with an element for each pair of rows"
+
+
 def _few(call: Call) -> Iterator[str]:
     """No more elements, repeated ones counted, than any memory has."""
     count = 1
@@ -338,6 +352,7 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         "grad like pdist": _alike("pdist", "grad"),
         "grid 2d": _grid(2),
         "grid 3d": _grid(3),
+        "distances": _distances,
         "few": _few,
         "layer norm": _layer_norm,
         "like self": _alike("self", "target"),
