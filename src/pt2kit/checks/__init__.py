@@ -17,6 +17,9 @@ weighs and what to do about it.
     devices.py        P6                   devices that torch does not have
     payloads.py       P1 to P23            weights and constants against records, signature and graph
     safety.py         X1 to X13            what torch would run, or resolve by a name from the file, on loading it
+    refused.py        X10                  the table of operators that a file should not call, or not just so
+    provenance.py     X10                  where the arguments come from that kernels trust
+    kernel_sizes.py   X10                  sizes that kernels trust
     uninitialised.py  X11                  memory that nothing was written to
 
 The A, J, G and S rules stand in the rooms that read archives, JSON, graphs and signatures.

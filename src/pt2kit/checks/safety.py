@@ -2,7 +2,8 @@
 
 Each finding is a `Problem` of kind "safety"; of kind "note" where what would be run is plain data (real files have
 some of those, because sample inputs are always a pickle); of kind "warning" where a pickle needs classes of packages
-that torch does not bring, or cannot be read. Nothing is run here, and no table of operators is read.
+that torch does not bring, or cannot be read. Nothing is run here, and the signatures of operators are read for programs
+alone that call operators which trust their arguments (`provenance.py`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from pt2kit import symbols, treespec
 from pt2kit.archive import names
 from pt2kit.archive.parts import Parts, parts
 from pt2kit.archive.pickled import globals_in, is_plain
+from pt2kit.checks import schemas
 from pt2kit.checks.expressions import expressions, is_code
+from pt2kit.checks.provenance import is_concerned, unvouched_calls
 from pt2kit.checks.refused import refusal
 from pt2kit.checks.subject import Subject, subject_of
 from pt2kit.checks.targets import is_usual
@@ -79,6 +82,7 @@ def program_findings(subject: Subject) -> Iterator[Problem]:
     for step in subject.steps():
         yield from _targets(step)
         yield from _printed(step)
+    yield from _trusting(subject)
     yield from _tree_specs(subject)
 
 
@@ -222,6 +226,15 @@ def _targets(step: Step) -> Iterator[Problem]:
             yield Problem(place, "X7", f"torch looks up {_shown(target)!r} attribute by attribute", "safety")
         elif (reason := refusal(target)) is not None:
             yield Problem(place, "X10", f"torch calls {_shown(target)}: {reason}", "safety")
+
+
+def _trusting(subject: Subject) -> Iterator[Problem]:
+    """Calls of everyday operators that trust an argument with memory, where nobody vouches for it."""
+    if not is_concerned(step.node for step in subject.steps()):
+        return
+    root = next(graphs(subject.program, subject.graph_place))
+    for found in unvouched_calls(root, lambda target: schemas.find(target, subject.release)):
+        yield Problem(found.step.where, "X10", f"torch calls {found.operator}: {found.message}", "safety")
 
 
 def _printed(step: Step) -> Iterator[Problem]:

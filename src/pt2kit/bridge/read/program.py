@@ -18,6 +18,7 @@ from torch.export import ExportedProgram
 from pt2kit import schema, traces
 from pt2kit import signature as twin
 from pt2kit.bridge.operators import resolve_all
+from pt2kit.bridge.read.actual_sizes import check_actual_sizes
 from pt2kit.bridge.read.adapt import adapt_named_tuples
 from pt2kit.bridge.read.declared_sizes import check_sizes
 from pt2kit.bridge.read.devices import Devices
@@ -29,6 +30,7 @@ from pt2kit.bridge.read.module_calls import live_module_calls, parse_specs
 from pt2kit.bridge.read.module_inputs import lend_modules
 from pt2kit.bridge.read.names import check_path
 from pt2kit.bridge.read.printing import check_printing
+from pt2kit.bridge.read.provenance import check_provenance
 from pt2kit.bridge.read.scope import Shared
 from pt2kit.bridge.read.shapes import Shapes
 from pt2kit.bridge.read.signature import live_signature
@@ -118,6 +120,7 @@ def build_program(
         check_printing(scope)
         check_initialised(scope, operators)
         check_sizes(scope)
+    check_provenance(scopes, operators, trust)
     calls = live_module_calls(module.module_call_graph, parsed, specs)
     shapes = Shapes(program.range_constraints)
     values = Values(shapes, devices)
@@ -148,6 +151,7 @@ def build_program(
         )
     except (SpecViolationError, AssertionError, RuntimeError, ValueError, SyntaxError) as error:
         raise GraphError(f"{WHERE}: expected a program that torch takes, got: {error}") from error
+    check_actual_sizes(live.graph_module, trust)
     set_guards_code(live, guards)
     live.graph_module.meta.update(_module_metadata(module))
     return live

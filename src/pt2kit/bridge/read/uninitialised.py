@@ -26,7 +26,7 @@ def check_initialised(scope: Scope, operators: Mapping[str, Operator]) -> None:
     Raises:
         OperatorError: the first node, or the output, that does (X11).
     """
-    for use in uninitialised_uses(scope, lambda target: _signature(operators[target])):
+    for use in uninitialised_uses(scope, lambda target: signature_of(operators[target])):
         said = f"{use.value}, whose memory nothing was written to (it comes from {use.origin})"
         if use.step is None:
             where = f"{scope.where}.outputs[{use.position}]"
@@ -36,7 +36,7 @@ def check_initialised(scope: Scope, operators: Mapping[str, Operator]) -> None:
         raise OperatorError(f"{where}: expected arguments that were computed, got {said}", rule="X11")
 
 
-def _signature(operator: Operator) -> schemas.Signature | None:
+def signature_of(operator: Operator) -> schemas.Signature | None:
     """What torch says of an operator, as the table of a release says it; None for those without a schema."""
     if operator.kind != "operator":
         return None
