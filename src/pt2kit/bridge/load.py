@@ -23,6 +23,7 @@ from pt2kit.bridge.read.class_names import registered_namedtuples
 from pt2kit.bridge.read.devices import Devices, Moves
 from pt2kit.bridge.read.pickled_values import FAKE_TENSOR, PickledValues
 from pt2kit.bridge.read.program import Context, Payloads, build_program
+from pt2kit.bridge.read.refusals import trusted
 from pt2kit.bridge.read.sample_inputs import StoredInputs, read_sample_inputs
 from pt2kit.bridge.read.tensors import Tensors
 from pt2kit.bridge.read.trusted import globals_of, load_trusted
@@ -62,8 +63,8 @@ def load(
         device: one device for everything, or stored device -> device (`{"cuda:0": "cpu"}`); applies to weights,
             constants, sample inputs and the devices in the graph.
         model: which of the programs to build; the others are not read.
-        trust: globals that pickled payloads may use ("package.Class"), and classes of modules among the inputs; others
-            are refused by name.
+        trust: what is not refused: globals that pickled payloads may use ("package.Class"), classes of modules among
+            the inputs, operators ("aten.resize_"), and rules ("X11") as errors name them (docs/security.md lists all).
         verify: compare all weights with their checksums, in several threads, which reads every byte. Without it that
             is done for the first 64 MiB of mapped weights, and for everything that is not mapped.
 
@@ -83,6 +84,7 @@ def load(
     Source: `load` in torch/export/__init__.py and torch/export/pt2_archive/_package.py, 2.13.
     """
     devices = Devices(device)
+    allowed = trusted(trust)
     # The caller may be in a fake tensor mode, which would get hold of the weights.
     with no_collection(), _disable_current_modes(), _opened(f) as (opened, mapping):
         if model not in opened.programs:
@@ -99,11 +101,11 @@ def load(
 
         def open_payloads(context: Context) -> Payloads:
             tensors = Tensors(devices, opened.archive, mapping, verify=verify)
-            found = _payloads(opened, model, tensors, context, frozenset(trust))
+            found = _payloads(opened, model, tensors, context, allowed)
             tensors.finish()
             return found
 
-        return build_program(program, devices, open_payloads, frozenset(trust))
+        return build_program(program, devices, open_payloads, allowed)
 
 
 def deserialize(

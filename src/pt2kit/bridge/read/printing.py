@@ -9,9 +9,11 @@ from typing import Final
 from msgspec import UNSET
 
 from pt2kit import schema
+from pt2kit.bridge.read.refusals import refused
 from pt2kit.errors import OperatorError
 from pt2kit.graph import Scope, leaves, node_label
 
+RULE: Final = "X12"
 MAX_TEXT: Final = 10_000
 """Characters of one text."""
 
@@ -42,7 +44,8 @@ def _check(node: schema.Node, where: str) -> None:
         if text is UNSET:
             continue
         if not text.isprintable() or len(text) > MAX_TEXT:
-            raise OperatorError(f"{where}: expected one line of printable text to print, got {text[:80]!a}")
+            message = f"{where}: expected one line of printable text to print, got {text[:80]!a}"
+            raise refused(OperatorError, message, RULE)
         if _FORMAT in called:
             _check_format(text, where)
 
@@ -51,7 +54,8 @@ def _check_format(text: str, where: str) -> None:
     try:
         fields = [(name, spec) for _, name, spec, _ in string.Formatter().parse(text) if name is not None]
     except ValueError as error:
-        raise OperatorError(f"{where}: expected a format, got {text[:80]!a}: {error}") from error
+        raise refused(OperatorError, f"{where}: expected a format, got {text[:80]!a}: {error}", RULE) from error
     for name, spec in fields:
         if not _FIELD.fullmatch(name) or not _SPEC.fullmatch(spec or ""):
-            raise OperatorError(f"{where}: expected a format of plain names, got {name[:40]!a} in {text[:80]!a}")
+            message = f"{where}: expected a format of plain names, got {name[:40]!a} in {text[:80]!a}"
+            raise refused(OperatorError, message, RULE)
