@@ -27,6 +27,7 @@ from pt2kit.bridge.read.operator_tables import (
 from pt2kit.bridge.read.refusals import operator_entry, refused, trusts_operator
 from pt2kit.checks.parameter_kinds import parameter_arms
 from pt2kit.checks.refused import refusal
+from pt2kit.checks.targets import plain_target
 from pt2kit.errors import OperatorError
 
 Kind = Literal["operator", "symbolic", "higher_order", "function"]
@@ -130,7 +131,7 @@ def resolve(text: str, where: str = "", trust: Set[str] = frozenset()) -> Operat
         return Operator(text, FUNCTIONS[text], "function")
     if text.startswith("#"):
         return _extension(text, place)
-    higher = _HIGHER_ORDER.fullmatch(text)
+    higher = _HIGHER_ORDER.fullmatch(plain_target(text))
     if higher:
         return _higher_order(text, higher[1], place, trust)
     dispatched = _DISPATCHED.fullmatch(text)

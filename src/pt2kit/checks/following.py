@@ -17,6 +17,7 @@ from pt2kit.checks import known_numbers, reading_table, schemas, shadows
 from pt2kit.checks.merging import MERGES
 from pt2kit.checks.plain_calls import Call, asked_sizes, call_of, declared, permuted_strides
 from pt2kit.checks.shadows import Memory, Shadow
+from pt2kit.checks.targets import plain_target
 from pt2kit.graph import Scope, Step, arguments
 
 Find = Callable[[str], "schemas.Signature | None"]
@@ -80,7 +81,8 @@ def origin(shadow: Shadow) -> str:
 
 def higher_order_name(target: str) -> str | None:
     """The name of a higher-order operator; None for other targets."""
-    return target.removeprefix(HIGHER_ORDER) if target.startswith(HIGHER_ORDER) else None
+    plain = plain_target(target)
+    return plain.removeprefix(HIGHER_ORDER) if plain.startswith(HIGHER_ORDER) else None
 
 
 class Follower:

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from pt2kit.checks.targets import plain_target
+
 _FILES: Final = "it reads or writes files"
 _UNCHECKED: Final = "it trusts its arguments with memory that they may not have"
 _UNWRITTEN: Final = "it gives memory that nothing was written to"
@@ -60,7 +62,7 @@ REFUSED_NAMESPACES: Final[Mapping[str, str]] = MappingProxyType(
 
 def refusal(target: str) -> str | None:
     """Why a file should not call an operator ("torch.ops.aten.from_file.default"); None where nothing is against it."""
-    parts = target.split(".")
+    parts = plain_target(target).split(".")
     if parts[:2] != ["torch", "ops"] or len(parts) < 4:
         return None
     return REFUSED_OPERATORS.get(f"{parts[2]}.{parts[3]}") or REFUSED_NAMESPACES.get(parts[2])

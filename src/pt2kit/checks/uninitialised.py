@@ -14,7 +14,7 @@ from msgspec import UNSET
 
 from pt2kit import schema
 from pt2kit.checks import reading_table, schemas
-from pt2kit.checks.following import HIGHER_ORDER, Find, Findings, Follower
+from pt2kit.checks.following import Find, Findings, Follower, higher_order_name
 from pt2kit.checks.following_graphs import run_graphs
 from pt2kit.checks.plain_calls import names_of
 from pt2kit.checks.shadows import Memory, Shadow
@@ -66,7 +66,7 @@ def find_uses(scope: Scope, find: Find) -> Findings:
 def _may_bring(node: schema.Node) -> bool:
     """Whether a node may bring memory that nothing was written to."""
     called = [node.target]
-    if node.target.startswith(HIGHER_ORDER):
+    if higher_order_name(node.target) is not None:
         found = [leaf for named in node.inputs for _, leaf in leaves(named.arg)]
         called += [leaf.as_operator for leaf in found if leaf.as_operator is not UNSET]
     return any(reading_table.is_source(target) for target in called)

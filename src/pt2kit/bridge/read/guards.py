@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from torch.utils import _pytree as pytree
 
 from pt2kit import signature as twin
 from pt2kit.bridge.read.names import is_pasted_safely
+from pt2kit.errors import LimitError
 from pt2kit.symbols import parse_guard
+
+MAX_NESTING: Final = 150
+"""Brackets inside brackets. Python compiles 200, some of which torch needs for itself."""
 
 
 def check_guards(guards: Sequence[str], where: str = "$.guards_code") -> list[str]:
@@ -27,7 +31,21 @@ def check_guards(guards: Sequence[str], where: str = "$.guards_code") -> list[st
     """
     for index, text in enumerate(guards):
         parse_guard(text, where=f"{where}[{index}]")
+        if (depth := _nesting(text)) > MAX_NESTING:
+            raise LimitError(
+                f"{where}[{index}]: expected brackets nested at most {MAX_NESTING} levels deep, got {depth}: torch "
+                "compiles guards, and Python takes 200"
+            )
     return list(guards)
+
+
+def _nesting(text: str) -> int:
+    """How deep brackets stand in each other; those in quoted keys count too, which errs on the safe side."""
+    depth = deepest = 0
+    for character in text:
+        depth += (character in "([{") - (character in ")]}")
+        deepest = max(deepest, depth)
+    return deepest
 
 
 def can_be_guarded(example_inputs: Any, inputs: Iterable[twin.InputSpec]) -> bool:

@@ -30,6 +30,7 @@ from pt2kit.bridge.read.module_calls import live_module_calls, parse_specs
 from pt2kit.bridge.read.module_inputs import lend_modules
 from pt2kit.bridge.read.names import check_path
 from pt2kit.bridge.read.printing import check_printing
+from pt2kit.bridge.read.regions import check_regions
 from pt2kit.bridge.read.scope import Shared
 from pt2kit.bridge.read.shapes import Shapes
 from pt2kit.bridge.read.signature import live_signature
@@ -118,6 +119,8 @@ def build_program(
     for scope in scopes:
         if "X12" not in trust:
             check_printing(scope)
+        if "X14" not in trust:
+            check_regions(scope)
         if "T9" not in trust:
             check_sizes(scope)
     calls = live_module_calls(module.module_call_graph, parsed, specs)
