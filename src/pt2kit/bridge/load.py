@@ -34,10 +34,11 @@ from pt2kit.errors import ArchiveError, IntegrityError, PayloadError, Pt2Error
 from pt2kit.migrate.opset import EXPECTED, OperatorChange, convert_opset
 from pt2kit.package import FileLike, Package, Payload
 from pt2kit.package.moved_samples import MovedInputs, read_moved_inputs
-from pt2kit.tensors import OpaquePayload
+from pt2kit.tensors import MetaView, OpaquePayload
 
 ZIP: Final = b"PK\x03\x04"
 """How a torch.save file begins."""
+_SHOWN: Final = 20
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -183,9 +184,24 @@ def _texts(opened: Package) -> dict[str, Any]:
 
 def _payloads(opened: Package, model: str, tensors: Tensors, context: Context, trust: Set[str]) -> Payloads:
     values = context.values
-    state_dict = {name: _payload(view, tensors, values, trust) for name, view in opened.weights(model).items()}
-    constants = {name: _payload(view, tensors, values, trust) for name, view in opened.constants(model).items()}
+    weights, constant_views = opened.weights(model), opened.constants(model)
+    state_dict = {name: _payload(view, tensors, values, trust) for name, view in weights.items()}
+    constants = {name: _payload(view, tensors, values, trust) for name, view in constant_views.items()}
+    without = [view.name for views in (weights, constant_views) for view in views.values() if _is_without_data(view)]
+    if without:
+        shown = ", ".join(without[:_SHOWN]) + (f" and {len(without) - _SHOWN} more" if len(without) > _SHOWN else "")
+        _LOG.warning(
+            "%d tensor(s) were saved without data and are on the meta device: %s; fill them with "
+            "load_state_dict(..., assign=True)",
+            len(without),
+            shown,
+        )
     return Payloads(state_dict, constants, _sample_inputs(opened, model, tensors, context, trust))
+
+
+def _is_without_data(view: Payload) -> bool:
+    """Whether a tensor was saved without its data; one that was on the meta device never had any."""
+    return isinstance(view, MetaView) and view.device.type != "meta"
 
 
 def _payload(view: Payload, tensors: Tensors, values: Values, trust: Set[str]) -> Any:

@@ -21,6 +21,7 @@ from pt2kit.graph.rules import show
 from pt2kit.package import Package, Payload
 from pt2kit.tensors import arrays
 from pt2kit.tensors.bounds import check_copy
+from pt2kit.tensors.compound import MetaView
 from pt2kit.tensors.dtypes import DTYPES
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.payload import check_against, views_from_config
@@ -171,6 +172,8 @@ def _compare(
         yield Problem(place, "P19", f"expected {show(payload.name)} to be stored as a parameter, got one that is not")
     if spec.type != "custom_obj" and isinstance(payload, OpaquePayload) and payload.kind != "pickle":
         yield Problem(place, "P19", f"expected {show(payload.name)} to be a tensor, got a {payload.kind} object")
+    if isinstance(payload, MetaView):
+        yield from _without_data(payload, place)
     if meta is None or not isinstance(payload, TensorView):
         return
     # What the graph says of the value stands in its table of tensors.
@@ -184,6 +187,16 @@ def _compare(
         check_against(payload, meta, where)
     except Pt2Error as error:
         yield problem_of(error, where)
+
+
+def _without_data(payload: MetaView, place: str) -> Iterator[Problem]:
+    """What the file itself says it has no data for."""
+    where = payload.record or place
+    if payload.device.type == "meta":
+        yield Problem(where, "P6", f"{show(payload.name)} is on the meta device, which holds no data", "note")
+    else:
+        message = f"{show(payload.name)} was saved without data: its record is empty"
+        yield Problem(where, "P9", message, "note")
 
 
 def _argument_name(spec: schema.InputSpec) -> str:
