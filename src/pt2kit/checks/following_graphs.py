@@ -23,7 +23,8 @@ from pt2kit.schema import ArgumentKind
 
 _ONCE: Final = frozenset(
     (
-        "invoke_subgraph", "wrap_with_set_grad_enabled", "wrap_with_autocast", "strict_mode",
+        "invoke_subgraph", "invoke_quant", "invoke_quant_packed",
+        "wrap_with_set_grad_enabled", "wrap_with_autocast", "strict_mode",
         "tag_activation_checkpoint", "wrap_activation_checkpoint", "wrap",
     )
 )  # fmt: skip

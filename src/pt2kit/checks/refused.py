@@ -13,7 +13,6 @@ from pt2kit.checks.targets import plain_target
 
 _FILES: Final = "it reads or writes files"
 _UNCHECKED: Final = "it trusts its arguments with memory that they may not have"
-_UNWRITTEN: Final = "it gives memory that nothing was written to"
 _PROCESS: Final = "it changes the state of the process"
 _KERNEL: Final = "the source of its kernel is not in the file"
 
@@ -31,10 +30,6 @@ _BY_REASON: Final = {
         "aten._sparse_bsr_tensor_unsafe", "aten._sparse_bsc_tensor_unsafe", "aten._nested_view_from_buffer",
         "aten._nested_view_from_buffer_copy", "aten._reshape_alias", "aten._reshape_alias_copy", "aten.set_",
         "aten.set", "aten.set_data",
-    ),
-    _UNWRITTEN: (
-        "aten.resize_", "aten.resize", "aten.resize_as_", "aten.resize_as", "aten._resize_output_",
-        "aten._resize_output", "prims.resize",
     ),
     _PROCESS: ("aten._cufft_set_plan_cache_max_size", "aten._cufft_clear_plan_cache"),
     "it gives addresses": ("mkldnn.data_ptr",),
