@@ -194,7 +194,7 @@ def open_file_object(
             return MemorySource(memoryview(file.getvalue())[file.tell() :], name)
         if isinstance(file, (io.FileIO, io.BufferedReader, io.BufferedRandom)):
             raw = getattr(file, "raw", file)
-            mapped = _map(file, name) if isinstance(raw, io.FileIO) and not file.tell() else None
+            mapped = _map(file, name) if isinstance(raw, io.FileIO) and not _stands_within(file) else None
             if mapped is not None:
                 return mapped
         if file.seekable() if hasattr(file, "seekable") else hasattr(file, "seek"):
@@ -205,6 +205,11 @@ def open_file_object(
     except (OSError, ValueError) as exc:
         # ValueError: the file object is closed, or does not support reading.
         raise ArchiveError(f"{name}: expected a file object open for reading bytes: {exc}", rule="A1") from exc
+
+
+def _stands_within(file: IO[bytes]) -> bool:
+    """Whether a file object has a position that is not its beginning; pipes have none."""
+    return file.seekable() and file.tell() > 0
 
 
 def _map(file: io.FileIO | io.BufferedReader | io.BufferedRandom, name: str) -> MemorySource | None:

@@ -3,8 +3,6 @@
 Each takes a tensor of 3 by 4 numbers.
 """
 
-
-
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -15,9 +15,11 @@ from torch.utils import _pytree as pytree
 
 from pt2kit import signature as twin
 from pt2kit.bridge.read.names import is_pasted_safely
-from pt2kit.errors import LimitError
+from pt2kit.bridge.read.refusals import refused
+from pt2kit.errors import LimitError, Pt2Error
 from pt2kit.symbols import parse_guard
 
+RULE: Final = "X4"
 MAX_NESTING: Final = 150
 """Brackets inside brackets. Python compiles 200, some of which torch needs for itself."""
 
@@ -30,12 +32,14 @@ def check_guards(guards: Sequence[str], where: str = "$.guards_code") -> list[st
         LimitError: it is larger than an expression may be.
     """
     for index, text in enumerate(guards):
-        parse_guard(text, where=f"{where}[{index}]")
+        try:
+            parse_guard(text, where=f"{where}[{index}]")
+        except Pt2Error as error:
+            message = str(error).removesuffix(f" [{error.rule}]")
+            raise refused(type(error), message, error.rule, [RULE]) from error
         if (depth := _nesting(text)) > MAX_NESTING:
-            raise LimitError(
-                f"{where}[{index}]: expected brackets nested at most {MAX_NESTING} levels deep, got {depth}: torch "
-                "compiles guards, and Python takes 200"
-            )
+            message = f"{where}[{index}]: expected brackets nested at most {MAX_NESTING} levels deep, got {depth}"
+            raise refused(LimitError, f"{message}: torch compiles guards, and Python takes 200", RULE)
     return list(guards)
 
 

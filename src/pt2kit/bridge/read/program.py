@@ -121,8 +121,7 @@ def build_program(
             check_printing(scope)
         if "X14" not in trust:
             check_regions(scope)
-        if "T9" not in trust:
-            check_sizes(scope)
+        check_sizes(scope, unbounded="T9" in trust)
     calls = live_module_calls(module.module_call_graph, parsed, specs)
     shapes = Shapes(program.range_constraints)
     values = Values(shapes, devices)
