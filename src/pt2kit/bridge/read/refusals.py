@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from typing import TypeVar
 
+from pt2kit.checks.targets import plain_target
 from pt2kit.errors import Pt2Error
 
 _Error = TypeVar("_Error", bound=Pt2Error)
@@ -54,6 +55,7 @@ def trusts_operator(trust: Set[str], target: str, rule: str) -> bool:
 
 def operator_entry(target: str) -> str:
     """What `trust=` calls an operator: "aten.set_"; other targets stand there as they are."""
+    target = plain_target(target)
     if not target.startswith("torch.ops."):
         return target
     return ".".join(target.split(".")[2:4])
