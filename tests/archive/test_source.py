@@ -117,16 +117,17 @@ def test_bytes_io_stays_usable() -> None:
     source = open_source(file)
     file.seek(0)
     file.write(b"new bytes" * 1000)
-    assert source.read(0, len(DATA)) == DATA
+    assert source.read(0, source.size) == DATA[5:]
 
 
 def test_positions_are_put_back() -> None:
-    """Reading a file object leaves its position alone and starts at the file's beginning."""
+    """Reading a file object leaves its position alone and starts there."""
     file = Trickle(DATA)
     file.seek(17)
     source = open_source(file)
     assert isinstance(source, FileSource)
-    assert source.read(0, 20) == DATA[:20]
+    assert source.read(0, 20) == DATA[17:37]
+    assert source.size == len(DATA) - 17
     assert file.tell() == 17
     source.close()
     assert not file.closed
@@ -247,9 +248,11 @@ def test_temporary_files() -> None:
     """Files that are being written are read as far as they are written."""
     with tempfile.TemporaryFile() as file:
         file.write(DATA)
+        file.seek(0)
         assert open_source(file).read(0, len(DATA)) == DATA
     with tempfile.NamedTemporaryFile() as named:
         named.write(DATA)
+        named.seek(0)
         assert open_source(named).size == len(DATA)  # type: ignore[arg-type]
     with tempfile.SpooledTemporaryFile() as spooled:
         spooled.write(DATA)
@@ -308,3 +311,14 @@ def test_peek_after_the_file_was_cut(tmp_path: Path) -> None:
     with pytest.raises(ArchiveError, match=r"expected 2 bytes at offset 1, got 1: the file was cut short .* \[A1\]"):
         source.peek(1, 2)
     source.close()
+
+
+def test_files_are_read_from_where_they_stand(tmp_path: Path) -> None:
+    """What stands before an archive in a file is none of its business: plain files, buffered or not, and BytesIO."""
+    path = tmp_path / "behind.bin"
+    path.write_bytes(b"1234" + DATA)
+    for file in (path.open("rb"), path.open("rb", buffering=0), path.open("r+b"), io.BytesIO(b"1234" + DATA)):
+        with file:
+            file.seek(4)
+            source = open_source(file)
+            assert (source.size, source.peek(1, 3), bytes(source.read(0, len(DATA)))) == (len(DATA), DATA[1:4], DATA)

@@ -41,9 +41,10 @@ READ = ("add.Tensor", "g", {"self": R, "other": E})
     [
         ([EMPTY], "", []),
         ([EMPTY], "e", ["returns 'e', whose memory nothing was written to"]),
-        ([EMPTY, READ], "", ["reads 'e', whose memory nothing was written to"]),
-        ([EMPTY, READ, (*READ[:1], "h", READ[2])], "", ["reads 'e', whose memory nothing was written to"]),
-        ([EMPTY, ("relu.default", "f", {"self": E})], "", ["reads 'e', whose memory nothing was written to"]),
+        ([EMPTY, READ], "", []),
+        ([EMPTY, READ], "g", ["reads 'e', whose memory nothing was written to"]),
+        ([EMPTY, READ, (*READ[:1], "h", READ[2])], "g", ["reads 'e', whose memory nothing was written to"]),
+        ([EMPTY, ("relu.default", "f", {"self": E})], "f", ["reads 'e', whose memory nothing was written to"]),
         ([EMPTY, ("zero_.default", "f", {"self": E}), READ], "e", []),
         ([EMPTY, ("copy_.default", "f", {"self": E, "src": R})], "e", []),
         ([EMPTY, ("fill.Scalar", "f", {"self": E, "value": {"as_int": 1}})], "f", []),
@@ -68,7 +69,7 @@ READ = ("add.Tensor", "g", {"self": R, "other": E})
         ([EMPTY, ("add.out", "f", {"self": R, "other": R, "out": E})], "e", []),
         (
             [EMPTY, ("copy_.default", "f", {"self": R, "src": E})],
-            "",
+            "relu",
             ["reads 'e', whose memory nothing was written to"],
         ),
     ],

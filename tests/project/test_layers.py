@@ -32,7 +32,7 @@ THIRD_PARTY = {
     "package": {"msgspec"},
     "graph": {"msgspec"},
     "signature": {"msgspec"},
-    "checks": {"msgspec"},
+    "checks": {"msgspec", "numpy"},
     "canonical": {"msgspec"},
     "conversion": {"msgspec"},
     "sanitizing": {"msgspec"},

@@ -26,10 +26,10 @@ def open_source(
 
     Args:
         file: a path (mapped into memory); any fsspec URL ("https://…", "s3://…", "memory://…"; read by byte ranges);
-            bytes, bytearray or memoryview (shared, must not change); a binary file object, of which the whole file
-            counts, wherever its position is: it is mapped if it is a plain file on disk, read by seeking otherwise
-            (the position is put back after each read; nobody else may use it meanwhile), and read to its end if it
-            cannot seek. A `Source` is returned as it is.
+            bytes, bytearray or memoryview (shared, must not change); a binary file object, which is read from where it
+            stands on, as torch does: mapped if it is a plain file on disk and stands at its beginning, by seeking
+            otherwise (the position is put back after each read; nobody else may use it meanwhile), and to its end if
+            it cannot seek. A `Source` is returned as it is.
         name: what messages call it; derived from `file` if not given.
         storage_options: passed to fsspec for a URL (credentials, headers, …).
         max_stream_bytes: the most bytes taken from a file object that cannot seek.

@@ -112,7 +112,7 @@ class MemorySource:
 
 
 class FileSource:
-    """A file object that can seek: each read seeks, reads, and puts the position back."""
+    """A file object that can seek, from where it stands on: each read seeks, reads, and puts the position back."""
 
     is_local = False  # Nothing is known of what a read costs: it may be a remote file.
 
@@ -122,9 +122,9 @@ class FileSource:
         self._lock = threading.Lock()
         self._closed = False
         with self._lock:
-            before = file.tell()
-            self.size = file.seek(0, io.SEEK_END)
-            file.seek(before)
+            self._start = file.tell()
+            self.size = max(0, file.seek(0, io.SEEK_END) - self._start)
+            file.seek(self._start)
 
     def read(self, offset: int, length: int) -> memoryview:
         """Copy `length` bytes from `offset` on out of the file."""
@@ -135,7 +135,7 @@ class FileSource:
             with self._lock:
                 before = self._file.tell()
                 try:
-                    self._file.seek(offset)
+                    self._file.seek(self._start + offset)
                     return memoryview(_read_exactly(self._file, length, offset, self.name)).toreadonly()
                 finally:
                     self._file.seek(before)
@@ -186,15 +186,15 @@ def open_bytes(data: bytes | bytearray | memoryview, *, name: str = "<bytes>") -
 def open_file_object(
     file: IO[bytes], *, name: str | None = None, max_stream_bytes: int = DEFAULT_LIMITS.max_stream_bytes
 ) -> Source:
-    """Read the whole of a binary file object, wherever its position is: mapped, by seeking, or to its end at once."""
+    """Read a binary file object from where it stands on: mapped, by seeking, or to its end at once."""
     name = name or _file_name(file)
     try:
         if type(file) is io.BytesIO:
             # A snapshot that shares memory: a view of the live buffer would keep its owner from writing to it.
-            return MemorySource(memoryview(file.getvalue()), name)
+            return MemorySource(memoryview(file.getvalue())[file.tell() :], name)
         if isinstance(file, (io.FileIO, io.BufferedReader, io.BufferedRandom)):
             raw = getattr(file, "raw", file)
-            mapped = _map(file, name) if isinstance(raw, io.FileIO) else None
+            mapped = _map(file, name) if isinstance(raw, io.FileIO) and not _stands_within(file) else None
             if mapped is not None:
                 return mapped
         if file.seekable() if hasattr(file, "seekable") else hasattr(file, "seek"):
@@ -205,6 +205,11 @@ def open_file_object(
     except (OSError, ValueError) as exc:
         # ValueError: the file object is closed, or does not support reading.
         raise ArchiveError(f"{name}: expected a file object open for reading bytes: {exc}", rule="A1") from exc
+
+
+def _stands_within(file: IO[bytes]) -> bool:
+    """Whether a file object has a position that is not its beginning; pipes have none."""
+    return file.seekable() and file.tell() > 0
 
 
 def _map(file: io.FileIO | io.BufferedReader | io.BufferedRandom, name: str) -> MemorySource | None:

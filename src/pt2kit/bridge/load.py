@@ -22,6 +22,7 @@ from pt2kit.bridge.read.class_names import registered_namedtuples
 from pt2kit.bridge.read.devices import Devices, Moves
 from pt2kit.bridge.read.pickled_values import FAKE_TENSOR, PickledValues
 from pt2kit.bridge.read.program import Context, Payloads, build_program
+from pt2kit.bridge.read.refusals import trusted
 from pt2kit.bridge.read.sample_inputs import StoredInputs, read_sample_inputs
 from pt2kit.bridge.read.tensors import Tensors
 from pt2kit.bridge.read.trusted import globals_of, load_trusted
@@ -33,10 +34,11 @@ from pt2kit.errors import ArchiveError, IntegrityError, PayloadError, Pt2Error
 from pt2kit.migrate.opset import EXPECTED, OperatorChange, convert_opset
 from pt2kit.package import FileLike, Package, Payload
 from pt2kit.package.moved_samples import MovedInputs, read_moved_inputs
-from pt2kit.tensors import OpaquePayload
+from pt2kit.tensors import MetaView, OpaquePayload
 
 ZIP: Final = b"PK\x03\x04"
 """How a torch.save file begins."""
+_SHOWN: Final = 20
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -62,8 +64,8 @@ def load(
         device: one device for everything, or stored device -> device (`{"cuda:0": "cpu"}`); applies to weights,
             constants, sample inputs and the devices in the graph.
         model: which of the programs to build; the others are not read.
-        trust: globals that pickled payloads may use ("package.Class"), and classes of modules among the inputs; others
-            are refused by name.
+        trust: what is not refused: globals that pickled payloads may use ("package.Class"), classes of modules among
+            the inputs, operators ("aten.resize_"), and rules ("X11") as errors name them (docs/security.md lists all).
         verify: compare all weights with their checksums, in several threads, which reads every byte. Without it that
             is done for the first 64 MiB of mapped weights, and for everything that is not mapped.
 
@@ -83,6 +85,7 @@ def load(
     Source: `load` in torch/export/__init__.py and torch/export/pt2_archive/_package.py, 2.13.
     """
     devices = Devices(device)
+    allowed = trusted(trust)
     # The caller may be in a fake tensor mode, which would get hold of the weights.
     with no_collection(), disable_current_modes(), _opened(f) as (opened, mapping):
         if model not in opened.programs:
@@ -99,11 +102,11 @@ def load(
 
         def open_payloads(context: Context) -> Payloads:
             tensors = Tensors(devices, opened.archive, mapping, verify=verify)
-            found = _payloads(opened, model, tensors, context, frozenset(trust))
+            found = _payloads(opened, model, tensors, context, allowed)
             tensors.finish()
             return found
 
-        return build_program(program, devices, open_payloads, frozenset(trust))
+        return build_program(program, devices, open_payloads, allowed)
 
 
 def deserialize(
@@ -181,9 +184,24 @@ def _texts(opened: Package) -> dict[str, Any]:
 
 def _payloads(opened: Package, model: str, tensors: Tensors, context: Context, trust: Set[str]) -> Payloads:
     values = context.values
-    state_dict = {name: _payload(view, tensors, values, trust) for name, view in opened.weights(model).items()}
-    constants = {name: _payload(view, tensors, values, trust) for name, view in opened.constants(model).items()}
+    weights, constant_views = opened.weights(model), opened.constants(model)
+    state_dict = {name: _payload(view, tensors, values, trust) for name, view in weights.items()}
+    constants = {name: _payload(view, tensors, values, trust) for name, view in constant_views.items()}
+    without = [view.name for views in (weights, constant_views) for view in views.values() if _is_without_data(view)]
+    if without:
+        shown = ", ".join(without[:_SHOWN]) + (f" and {len(without) - _SHOWN} more" if len(without) > _SHOWN else "")
+        _LOG.warning(
+            "%d tensor(s) were saved without data and are on the meta device: %s; fill them with "
+            "load_state_dict(..., assign=True)",
+            len(without),
+            shown,
+        )
     return Payloads(state_dict, constants, _sample_inputs(opened, model, tensors, context, trust))
+
+
+def _is_without_data(view: Payload) -> bool:
+    """Whether a tensor was saved without its data; one that was on the meta device never had any."""
+    return isinstance(view, MetaView) and view.device.type != "meta"
 
 
 def _payload(view: Payload, tensors: Tensors, values: Values, trust: Set[str]) -> Any:

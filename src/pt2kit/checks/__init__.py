@@ -16,11 +16,13 @@ weighs and what to do about it.
     sizes.py          T8, T9               calls against the declared sizes
     devices.py        P6                   devices that torch does not have
     payloads.py       P1 to P23            weights and constants against records, signature and graph
-    safety.py         X1 to X13            what torch would run, or resolve by a name from the file, on loading it
+    safety.py         X1 to X14            what torch would run, or resolve by a name from the file, on loading it
     refused.py        X10                  the table of operators that a file should not call, or not just so
     provenance.py     X10                  where the arguments come from that kernels trust
     kernel_sizes.py   X10                  sizes that kernels trust
-    uninitialised.py  X11                  memory that nothing was written to
+    uninitialised.py  X11                  memory that nothing was written to, followed call by call: following.py and
+                                           following_graphs.py with shadows.py, merging.py, known_numbers.py and the
+                                           table of what operators read, reading_table.py
 
 The A, J, G and S rules stand in the rooms that read archives, JSON, graphs and signatures.
 """

@@ -22,6 +22,7 @@ from pt2kit.graph.rules import show
 from pt2kit.package import Package, Payload
 from pt2kit.tensors import arrays
 from pt2kit.tensors.bounds import check_copy
+from pt2kit.tensors.compound import MetaView
 from pt2kit.tensors.dtypes import DTYPES
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.payload import check_against, views_from_config
@@ -186,6 +187,8 @@ def _compare(
     if isinstance(payload, OpaquePayload) and not payload.is_pickled:
         message = f"expected what torch.save or pickle writes as {show(payload.name)}, got other bytes"
         yield Problem(payload.record, "P22", message)
+    if isinstance(payload, MetaView):
+        yield from _without_data(payload, place)
     if meta is None or not isinstance(payload, TensorView):
         return
     # What the graph says of the value stands in its table of tensors.
@@ -245,6 +248,16 @@ def _taken_twice(subject: Subject, stored: Stored) -> Iterator[Problem]:
                     f"expected one input to take {show(name)}, got {counts[name]}, while {show(like.name)} has none"
                 )
                 yield Problem(place, "P23", message)
+
+
+def _without_data(payload: MetaView, place: str) -> Iterator[Problem]:
+    """What the file itself says it has no data for."""
+    where = payload.record or place
+    if payload.device.type == "meta":
+        yield Problem(where, "P6", f"{show(payload.name)} is on the meta device, which holds no data", "note")
+    else:
+        message = f"{show(payload.name)} was saved without data: its record is empty"
+        yield Problem(where, "P9", message, "note")
 
 
 def _argument_name(spec: schema.InputSpec) -> str:

@@ -14,6 +14,8 @@ from typing import Final
 
 import msgspec
 
+from pt2kit.checks.targets import plain_target
+
 _TARGET: Final = "torch.ops."
 
 
@@ -120,6 +122,7 @@ EVERYDAY: Final[Mapping[str, Row]] = MappingProxyType(
 
 def refusal(target: str) -> str | None:
     """Why a file should not call an operator ("torch.ops.aten.from_file.default"); None where nothing is against it."""
+    target = plain_target(target)
     row = find_row(target)
     if row is not None:
         return row.reason if row.is_refused else None
@@ -129,6 +132,7 @@ def refusal(target: str) -> str | None:
 
 def find_row(target: str) -> Row | None:
     """The row of an operator ("torch.ops.aten.from_file.default"); None where the table has none."""
+    target = plain_target(target)
     if not target.startswith(_TARGET):
         return None
     parts = target.removeprefix(_TARGET).split(".")

@@ -129,6 +129,7 @@ SAFETY: Final[Mapping[str, str]] = MappingProxyType(
         "X11": "memory that nothing was written to is read or returned",
         "X12": "a text that is printed is more than a line of text",
         "X13": "an extension is asked for an operator by a name from the file",
+        "X14": "a region of gradients, autocast, vmap or jvp is not closed, or not opened",
     }
 )
 """Rule id -> what a safety finding of that rule says of the file."""

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Final
 
 _DISPATCHER: Final = re.compile(r"torch\.ops\.\w+(\.\w+){0,2}")
+_DEFINED: Final = "torch._higher_order_ops."
 _UNARY: Final = (
     *("_operator.abs", "_operator.neg", "_operator.not_", "_operator.pos", "math.ceil", "math.floor", "math.trunc"),
     *("torch.sym_float", "torch.sym_int", "torch.sym_not", "torch.sym_sqrt", "torch.sym_sum"),
@@ -46,6 +47,17 @@ _BY_MODULE: Final = {
     "torch.fx.experimental.symbolic_shapes": ("cast_symbool_to_symint_guardless",),
 }  # fmt: skip
 _FUNCTIONS: Final = frozenset(_COUNTS) | {f"{module}.{name}" for module, names in _BY_MODULE.items() for name in names}
+
+
+def plain_target(target: str) -> str:
+    """A target in the one spelling that every rule about operators knows.
+
+    Higher-order operators are also reached through the modules that define them
+    ("torch._higher_order_ops.triton_kernel_wrap.print"): what counts is their name.
+    """
+    if target.startswith(_DEFINED):
+        return f"torch.ops.higher_order.{target.rpartition('.')[2]}"
+    return target
 
 
 def is_usual(target: str) -> bool:

@@ -13,6 +13,7 @@ from pt2kit.bridge.read.arguments import READERS
 from pt2kit.bridge.read.names import check_variable
 from pt2kit.bridge.read.nodes import read_node
 from pt2kit.bridge.read.scope import Scope, Shared
+from pt2kit.bridge.read.uninitialised import check_assumed
 from pt2kit.bridge.torch_names import unbacked_bindings
 from pt2kit.errors import GraphError, LimitError
 from pt2kit.graph import MAX_SUBGRAPH_DEPTH
@@ -65,6 +66,8 @@ def read_graph(graph: schema.Graph, shared: Shared, where: str, depth: int, cons
     _output(graph, scope)
     _bind_symbols(scope)
     shapes.pending = outer
+    if (assumed := shared.assumed.get(id(graph))) is not None:
+        check_assumed(scope, assumed)
     return scope
 
 

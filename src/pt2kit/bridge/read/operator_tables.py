@@ -23,7 +23,8 @@ def words(text: str) -> frozenset[str]:
 HIGHER_ORDER: Final = words(
     """
     associative_scan auto_functionalized auto_functionalized_v2 call_torchbind cond flex_attention
-    flex_attention_backward hints_wrapper invoke_subgraph local_map_hop map map_impl out_dtype print run_const_graph
+    flex_attention_backward foreach_map hints_wrapper invoke_quant invoke_quant_packed
+    invoke_subgraph local_map_hop map map_impl out_dtype print run_const_graph
     scan strict_mode tag_activation_checkpoint while_loop while_loop_stack_output with_effects wrap
     wrap_activation_checkpoint wrap_with_autocast wrap_with_set_grad_enabled
     """

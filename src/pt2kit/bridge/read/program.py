@@ -31,6 +31,7 @@ from pt2kit.bridge.read.module_inputs import lend_modules
 from pt2kit.bridge.read.names import check_path
 from pt2kit.bridge.read.printing import check_printing
 from pt2kit.bridge.read.provenance import check_provenance
+from pt2kit.bridge.read.regions import check_regions
 from pt2kit.bridge.read.scope import Shared
 from pt2kit.bridge.read.shapes import Shapes
 from pt2kit.bridge.read.signature import live_signature
@@ -89,7 +90,7 @@ def build_program(
         program: of the current schema version.
         devices: where its tensors go.
         open_payloads: called once, after everything that can be checked before it was.
-        trust: names of classes that may be imported, for modules among the inputs.
+        trust: rules and operators that are not refused, and names of classes that may be imported.
 
     Returns:
         A program in the state that `torch.export.load` leaves one in. It shares nothing with `program`.
@@ -110,16 +111,19 @@ def build_program(
         signature = twin.from_schema(module)
         parsed = parse_specs(module.module_call_graph, signature)
     verifiers = [_verifier(name) for name in program.verifiers]
-    guards = check_guards(program.guards_code)
+    guards = list(program.guards_code) if "X4" in trust else check_guards(program.guards_code)
     fields = {name: tuple(given.field_names) for name, given in module.treespec_namedtuple_fields.items()}
     specs = TreeSpecs(fields, trust)
     scopes = list(graphs(program))
-    operators, missing = resolve_all(_targets(scopes))
+    operators, missing = resolve_all(_targets(scopes), trust)
     raise_missing(missing, specs.missing(parsed), missing_classes(scopes))
+    assumed = {} if "X11" in trust else check_initialised(scopes[0], operators)
     for scope in scopes:
-        check_printing(scope)
-        check_initialised(scope, operators)
-        check_sizes(scope)
+        if "X12" not in trust:
+            check_printing(scope)
+        if "X14" not in trust:
+            check_regions(scope)
+        check_sizes(scope, unbounded="T9" in trust)
     check_provenance(scopes, operators, trust)
     calls = live_module_calls(module.module_call_graph, parsed, specs)
     shapes = Shapes(program.range_constraints)
@@ -130,7 +134,7 @@ def build_program(
     if examples is not None and not can_be_guarded(examples, signature.input_specs):
         _LOG.warning("example inputs are left out: torch could not write guards from their keys or constants")
         examples = None
-    shared = Shared(operators, shapes, values, Metadata(), devices, payloads.constants, read_subgraph)
+    shared = Shared(operators, shapes, values, Metadata(), devices, payloads.constants, read_subgraph, assumed)
     names = [spec.arg.name for spec in signature.input_specs]
     built = read_graph(module.graph, shared, f"{WHERE}.graph", 0, names)
     for name in shared.inner.difference(spec.target for spec in signature.input_specs if spec.target):
