@@ -62,7 +62,8 @@ def test_own_version(path: Path) -> None:
 def test_up_and_down_again(path: Path) -> None:
     """Raised to the current version and lowered to its own again, a file says what it said: its JSON byte for byte."""
     up = converted(path, CURRENT.number)
-    with pt2kit.open(path) as before, pt2kit.open(converted(up, release(path))) as after:
+    # Some releases wrote what they do not read.
+    with pt2kit.open(path) as before, pt2kit.open(converted(up, release(path), allow=["unreadable"])) as after:
         assert records(before) == records(after)
         for model in before.layout.models:
             if b'"constants": {"' in text(before, model):  # torch.save files, whose bytes are ours now
@@ -105,7 +106,9 @@ def test_every_version_and_back(version: str) -> None:
         assert tensors(before) == tensors(after)
         old, new = (package.programs["model"].graph_module for package in (before, after))
         assert [node.target for node in old.graph.nodes] == [node.target for node in new.graph.nodes]
-        assert old.signature == new.signature
+        # Up to 2.3, torch.fx calls the node of an input named after a builtin otherwise.
+        called = "input_1" if version in ("draft", "1", "2", "5.1") else "input"
+        assert repr(old.signature).replace("'input'", f"'{called}'") == repr(new.signature)
 
 
 def test_everything_in_the_way_is_listed_once() -> None:
