@@ -86,6 +86,7 @@ def save(
     extra_files: Mapping[str, str | bytes] | None = None,
     opset_version: Mapping[str, int] | None = None,
     pickle_protocol: int = DEFAULT_PICKLE_PROTOCOL,
+    fsync: bool = False,
 ) -> None:
     """Save a program, or several in one archive, as a `.pt2` file that torch.export.load and pt2kit.load read.
 
@@ -95,6 +96,7 @@ def save(
         extra_files: name -> content of files that go along; text is stored as UTF-8.
         opset_version: operator namespace -> version, in addition to that of aten.
         pickle_protocol: for the parts that are pickles: sample inputs, tensor subclasses, opaque objects.
+        fsync: wait for the disk also where no file is replaced; replacing one always does.
 
     Raises:
         TypeError: an argument of another type.
@@ -119,7 +121,7 @@ def save(
             if len(programs) == 1:
                 raise
             raise at(f"program {name!r}", error) from error
-    with ArchiveWriter(f) as writer:
+    with ArchiveWriter(f, fsync=fsync) as writer:
         for name, model in models.items():
             _write_model(writer, name, model)
         for name, content in extra.items():
