@@ -57,6 +57,23 @@ def open_vs_json(settings: Settings) -> Measured:
     )
 
 
+def other_writer(settings: Settings) -> Measured:
+    import json
+
+    from pt2kit.codec import decode
+    from pt2kit.schema import ExportedProgram
+
+    data = record(programs.path(TRANSFORMER), GRAPH)
+    tree = json.loads(data)
+    other = json.dumps({"unknown": 1, **{key: tree[key] for key in reversed(tree)}}, indent=1).encode()
+    ours, reference = measure.alternate(
+        lambda: decode(other, ExportedProgram, GRAPH),
+        lambda: decode(data, ExportedProgram, GRAPH),
+        rounds=settings.rounds(50),
+    )
+    return Measured(ours, reference, note="keys in another order, one of them unknown, indented")
+
+
 def open_vs_torch(settings: Settings) -> Measured:
     import torch
 
@@ -161,6 +178,12 @@ BENCHES = (
     ),
     Bench("open_typed", "msgspec typed decode alone : untyped", None, typed_vs_json),
     Bench("open_codec", "pt2kit.codec.decode alone : untyped msgspec", None, codec_vs_json),
+    Bench(
+        "open_other_writer",
+        "pt2kit.codec.decode of a program as other tools write JSON : as torch writes it",
+        AtMost(4),
+        other_writer,
+    ),
     Bench(
         "open_vs_torch",
         "open + typed program of a 2,700-node transformer : torch.export.load of the file",

@@ -22,7 +22,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["error", "warning", "note", "safety"]
+Severity = Literal["error", "warning", "note"]
+Kind = Literal[Severity, "safety"]
 
 
 class Pt2Error(Exception):
@@ -83,6 +84,10 @@ class ConversionError(Pt2Error):
     """A program that cannot be expressed in the target version."""
 
 
+RUNNING_RULES = frozenset(f"X{number}" for number in range(1, 8))
+"""Safety rules whose breach runs what the file says; that of the others is a warning."""
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """One finding, as data.
@@ -99,6 +104,18 @@ class Problem:
     rule: str
     message: str
     kind: Kind = "error"
+
+    @property
+    def where(self) -> str:
+        """The same as `loc`."""
+        return self.loc
+
+    @property
+    def severity(self) -> Severity:
+        """How much it weighs: its kind, and for a safety finding "warning" or "error", by its rule."""
+        if self.kind != "safety":
+            return self.kind
+        return "error" if self.rule in RUNNING_RULES else "warning"
 
     def __str__(self) -> str:
         return f"{self.loc}: {self.message} [{self.rule}]"

@@ -38,6 +38,11 @@ REFUSED: dict[str, tuple[dict[str, object], str, str]] = {
     "crc": ({"local": {"crc32": 1}}, "A13", f"expected CRC-32 {CRC}, got 1"),
     "compressed size": ({"local": {"csize": 4}}, "A13", "expected compressed size 6, got 4"),
     "size": ({"local": {"size": 7}}, "A13", "expected size 6, got 7"),
+    "a size of zero with flag 3": (
+        {"flags": 0x0808, "local": {"size": 0}, "descriptor": struct.pack("<4s3I", b"PK\x07\x08", CRC, 6, 6)},
+        "A13",
+        "expected size 6, got 0",
+    ),
     "zeros without flag 3": ({"local": ZEROS}, "A13", "expected CRC-32"),
     "sentinel without zip64": ({"local": {"size": MAX32}}, "A13", f"expected size 6, got {MAX32}"),
     "zip64 size": (

@@ -147,7 +147,7 @@ for file in json.load(sys.stdin):
 
 
 def test_a_reader_that_goes_away() -> None:
-    """`pt2 diff … | head -1` ends quietly."""
+    """`pt2 diff … | head -1` ends quietly, and still says that there is a difference."""
     for option in ("--full", "--json"):
         process = subprocess.Popen(
             [sys.executable, "-m", "pt2kit", "diff", MLP, CONVNET, option],
@@ -160,7 +160,7 @@ def test_a_reader_that_goes_away() -> None:
         process.stdout.close()
         assert process.stderr.read() == b""
         process.stderr.close()
-        process.wait(timeout=60)
+        assert process.wait(timeout=60) == 1
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")

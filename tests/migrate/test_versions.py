@@ -84,6 +84,9 @@ TARGETS = [
     ("torch==2.4.1", Target("5.3", "2.4", "2.4")),
     ("torch==2.13", Target("8.20", "2.13", "2.13")),
     ("torch==2.10.0", Target("8.15", "2.10", "2.10")),
+    ("torch==2.13.0rc1", Target("8.20", "2.13", "2.13")),
+    ("torch==2.13.0+cpu", Target("8.20", "2.13", "2.13")),
+    ("torch==2.13.0a0+git12ab", Target("8.20", "2.13", "2.13")),
 ]
 
 
@@ -101,7 +104,21 @@ def test_every_release_is_a_target():
 
 
 @pytest.mark.parametrize(
-    "text", ["", "torch", "torch==2", "torch==2.0", "torch==1.13", "8.9", "2.4", "torch>=2.4", "9"]
+    "text",
+    [
+        "",
+        "torch",
+        "torch==2",
+        "torch==2.0",
+        "torch==1.13",
+        "8.9",
+        "2.4",
+        "torch>=2.4",
+        "9",
+        "torch==2.4.junk",
+        "torch==2.4.1.2.3",
+        "torch==2.4 ",
+    ],
 )
 def test_unknown_targets(text):
     """The ones there are, are listed."""

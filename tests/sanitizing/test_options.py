@@ -38,3 +38,19 @@ def test_unknown_names(name: str) -> None:
         make_options(drop=[name])
     with pytest.raises(UnsupportedError, match="strip: expected one of traces, provenance, metadata"):
         make_options(strip=[name])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"strip": "traces"}, r"strip: expected a collection of names, got one text; write strip=\['traces'\]"),
+        ({"drop": "extra/a.txt"}, r"drop: expected a collection of names, got one text; write drop="),
+        ({"strip": True}, "strip: expected a collection of names, got bool: True"),
+        ({"drop": [1]}, "drop: expected a collection of names, got list"),
+        ({"scrub_paths": "no"}, "scrub_paths: expected True or False, got 'no'"),
+    ],
+)
+def test_other_types(options, message):
+    """One text is not taken apart into letters; nothing else is guessed."""
+    with pytest.raises(TypeError, match=message):
+        make_options(**options)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.traces.texts import texts
 
-from pt2kit.traces import METADATA_KEYS, hide_paths, lenient, parse_from_node, parse_module_stack
+from pt2kit.traces import METADATA_KEYS, hide_paths, lenient, parse_from_node, parse_module_stack, scrub_paths
 
 CASES = [
     ('File "/srv/al ice/secret/x.py", line 3, in f\n    y', 'File ".../x.py", line 3, in f\n    y'),
@@ -77,3 +78,39 @@ def test_any_text(text: str) -> None:
     """Any text has an answer, and doing it twice changes nothing more."""
     found = hide_paths(text)
     assert hide_paths(found) == found
+
+
+PIECES = [
+    "/",
+    "\\",
+    "site-packages",
+    "dist-packages",
+    "lib",
+    "python3.11",
+    "home",
+    "root",
+    "C:",
+    "a",
+    "b.py",
+    ".",
+    "...",
+]
+
+
+@given(
+    st.lists(
+        st.sampled_from([*PIECES, "~", ":", "//", '"', 'File "', '", line 3', " ", "file:", "[", "]"]), max_size=14
+    )
+)
+def test_paths_of_all_kinds(pieces: list[str]) -> None:
+    """Folders inside folders of the same kind do not become shorter each time."""
+    text = "".join(pieces)
+    for rewrite in (hide_paths, scrub_paths):
+        assert rewrite(rewrite(text)) == rewrite(text)
+
+
+@pytest.mark.parametrize("rewrite", [hide_paths, scrub_paths])
+def test_an_installation_inside_another(rewrite: Callable[[str], str]) -> None:
+    """The innermost one counts, at once."""
+    assert rewrite("/a/site-packages/site-packages/x.py") == "site-packages/x.py"
+    assert rewrite("/a/site-packages/lib/python3.11/x.py") == "python/x.py"

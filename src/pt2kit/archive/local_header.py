@@ -182,10 +182,12 @@ def _check_sizes(where: str, record: Record, stated: tuple[int, int, int], extra
     check_unicode_path(where, parts, record.name.encode("utf-8"))
     later = bool(record.flags & h.FLAG_DESCRIPTOR)
     truth = (record.crc32, record.compressed_size, record.size)
+    # With a descriptor the header may say 0, of both sizes or of none; with a ZIP64 field they may say "see there".
+    elsewhere = (0, h.MAX32) if values else (0,)
+    left_out = later and stated[0] == 0 and all(size in elsewhere for size in stated[1:])
     for what, expected, got in zip(("CRC-32", "compressed size", "size"), truth, stated, strict=True):
-        # With a descriptor the header may say 0; with a ZIP64 field the sizes may say "see there".
-        fits = got == expected or (later and got == 0) or (what != "CRC-32" and got == h.MAX32 and bool(values))
-        if not fits:
+        later_or_there = later and got == 0 if what == "CRC-32" else left_out or (got == h.MAX32 and bool(values))
+        if got != expected and not later_or_there:
             raise ArchiveError(f"{where}: expected {what} {expected}, got {got}", rule="A13")
     _check_zip64(where, record, stated, values, later)
 

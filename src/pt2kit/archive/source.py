@@ -65,11 +65,20 @@ class MemorySource:
         name: what messages call them.
         mapping: what holds the bytes of a file.
         fd: that file; closed with this object. Copying some bytes of it costs a fraction of touching a mapped page.
+        file: the file object that the bytes are from, if there is one.
     """
 
     is_local = True
 
-    def __init__(self, data: memoryview, name: str, mapping: mmap.mmap | None = None, fd: int | None = None) -> None:
+    def __init__(
+        self,
+        data: memoryview,
+        name: str,
+        mapping: mmap.mmap | None = None,
+        fd: int | None = None,
+        file: IO[bytes] | None = None,
+    ) -> None:
+        self.file = file
         self.name = name
         self.size = data.nbytes
         self._data: memoryview | None = data
@@ -118,6 +127,7 @@ class FileSource:
 
     def __init__(self, file: IO[bytes], name: str) -> None:
         self.name = name
+        self.file = file
         self._file = file
         self._lock = threading.Lock()
         self._closed = False
@@ -167,6 +177,17 @@ def open_path(
         raise ArchiveError(f"{shown!r}: expected a path, got text that cannot be one: {exc}", rule="A1") from exc
 
 
+def is_source(source: Source, file: IO[bytes]) -> bool:
+    """Whether an open file is the one that a source reads, under whatever name or number."""
+    if getattr(source, "file", None) is file:
+        return True
+    try:
+        origin = source.file.fileno() if isinstance(source, FileSource) else getattr(source, "_fd", None)
+        return origin is not None and os.path.samestat(os.fstat(origin), os.fstat(file.fileno()))
+    except (OSError, AttributeError, ValueError):  # A file object without a file, or a closed one.
+        return False
+
+
 def check_range(source: Source, offset: int, length: int) -> None:
     """Refuse a range that is not inside the source (A1)."""
     if offset < 0 or length < 0 or offset + length > source.size:
@@ -191,7 +212,7 @@ def open_file_object(
     try:
         if type(file) is io.BytesIO:
             # A snapshot that shares memory: a view of the live buffer would keep its owner from writing to it.
-            return MemorySource(memoryview(file.getvalue())[file.tell() :], name)
+            return MemorySource(memoryview(file.getvalue())[file.tell() :], name, file=file)
         if isinstance(file, (io.FileIO, io.BufferedReader, io.BufferedRandom)):
             raw = getattr(file, "raw", file)
             mapped = _map(file, name) if isinstance(raw, io.FileIO) and not _stands_within(file) else None
@@ -226,7 +247,8 @@ def _map(file: io.FileIO | io.BufferedReader | io.BufferedRandom, name: str) -> 
     except (OSError, ValueError):
         return None  # Some file systems cannot map; reading still works.
     # Windows has no way to read at an offset that leaves the file's own position alone.
-    return MemorySource(memoryview(mapping), name, mapping, os.dup(file.fileno()) if hasattr(os, "pread") else None)
+    descriptor = os.dup(file.fileno()) if hasattr(os, "pread") else None
+    return MemorySource(memoryview(mapping), name, mapping, descriptor, file)
 
 
 def _read_stream(file: IO[bytes], name: str, limit: int) -> memoryview:

@@ -1,6 +1,6 @@
 """Where an archive is written to: a path or a file object -> `Target`, which takes bytes in order.
 
-A path gets its bytes in a temporary file in the same folder, which takes its place when everything is written.
+A path gets its bytes in a file that takes its place when everything is written.
 """
 
 from __future__ import annotations
@@ -8,9 +8,13 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import shutil
 import stat
+from collections.abc import Iterator
 from typing import IO
 
+from pt2kit.archive.replacement import Replacement
+from pt2kit.archive.source import Source, is_source
 from pt2kit.errors import ArchiveError
 
 
@@ -20,21 +24,26 @@ class Target:
     Args:
         file: where the bytes go; from its present position on.
         name: what messages call it.
-        beside: path of the temporary file, if there is one.
-        final: the path that it takes the place of.
+        new: whose file that is, if it takes the place of a path.
+        owned: whether to close it.
         fsync: wait for the disk in `commit`.
     """
 
     def __init__(
-        self, file: IO[bytes], name: str, *, beside: str | None = None, final: str | None = None, fsync: bool = False
+        self,
+        file: IO[bytes],
+        name: str,
+        *,
+        new: Replacement | None = None,
+        owned: bool = False,
+        fsync: bool = False,
     ) -> None:
         self.name = name
         self.position = 0
         self._file = file
-        self._beside = beside
-        self._final = final
+        self._new = new
+        self._owned = owned
         self._fsync = fsync
-        self._owned = final is not None
         self._start = 0
         self.can_seek = False
         with contextlib.suppress(OSError, AttributeError):
@@ -65,29 +74,31 @@ class Target:
 
     def commit(self) -> None:
         """Put the file in its place."""
+        if self._new is not None:
+            self._new.commit()
+            return
         self._file.flush()
         if self._fsync:
             with contextlib.suppress(io.UnsupportedOperation, AttributeError):
                 os.fsync(self._file.fileno())
         if self._owned:
             self._file.close()
-        if self._beside is not None and self._final is not None:
-            os.replace(self._beside, self._final)
 
     def discard(self) -> None:
         """Remove the temporary file; what a file object got stays in it."""
-        if self._owned:
+        if self._new is not None:
+            self._new.discard()
+        elif self._owned:
             with contextlib.suppress(OSError):  # The disk may be full: closing then fails once more.
                 self._file.close()
-        if self._beside is not None:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(self._beside)
 
 
 def open_target(target: str | os.PathLike[str] | IO[bytes], *, fsync: bool = False) -> Target:
-    """Open a path (written beside and renamed; a link is followed) or wrap a file object.
+    """Open a path, which is replaced at the end (`Replacement`), or wrap a file object.
 
-    The new file has the permissions of the one it replaces, or those of any new file.
+    Args:
+        target: a path or a binary file object.
+        fsync: wait for the disk also where no file is replaced.
 
     Raises:
         OSError: the folder does not exist or cannot be written to.
@@ -109,16 +120,35 @@ def open_target(target: str | os.PathLike[str] | IO[bytes], *, fsync: bool = Fal
         raise ArchiveError(f"{name}: expected a file to write, got a folder", rule="A1")
     if mode is not None and not stat.S_ISREG(mode):
         # A pipe or a device cannot be replaced by a file.
-        return Target(open(final, "wb"), name, final=final, fsync=fsync)
-    beside = os.path.join(os.path.dirname(final), f".pt2kit-{os.urandom(8).hex()}.tmp")
-    # Not tempfile: its files are private, and the new file should have the permissions that a new file gets.
-    descriptor = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
-    try:
-        if mode is not None:
-            os.chmod(beside, stat.S_IMODE(mode))
-        file = os.fdopen(descriptor, "w+b")
-    except BaseException:
-        os.close(descriptor)
-        os.unlink(beside)
-        raise
-    return Target(file, name, beside=beside, final=final, fsync=fsync)
+        return Target(open(final, "wb"), name, owned=True, fsync=fsync)
+    new = Replacement(final, fsync=fsync)
+    return Target(new.file, name, new=new)
+
+
+@contextlib.contextmanager
+def not_while_reading(
+    source: Source, target: str | os.PathLike[str] | IO[bytes]
+) -> Iterator[str | os.PathLike[str] | IO[bytes]]:
+    """Give what to write to, so that a source is not written over while it is read.
+
+    Where the target is an open handle of the source's own file, that is a temporary file. At the end, unless an error
+    comes, its content is copied to the handle, from where that stands, and the file is cut off after it.
+    """
+    if isinstance(target, str | os.PathLike) or not is_source(source, target):
+        yield target
+        return
+    with spooled(target) as spool:
+        yield spool
+    target.truncate()
+
+
+@contextlib.contextmanager
+def spooled(target: IO[bytes]) -> Iterator[IO[bytes]]:
+    """Give a temporary file, whose content is copied to `target` at the end, unless an error comes."""
+    from tempfile import TemporaryFile  # Costs more to import than the rest of this room.
+
+    with TemporaryFile() as spool:
+        yield spool
+        spool.seek(0)
+        shutil.copyfileobj(spool, target)
+        target.flush()

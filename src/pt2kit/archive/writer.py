@@ -4,8 +4,7 @@ Stored records begin at multiples of 64 bytes, so that they can be mapped; nothi
 user or the way the data was handed over: same names and bytes in the same order, same file (deflated records as far as
 zlib is the same). No data descriptors, no folders, ZIP64 fields only where a value needs them.
 
-A path is written beside its target and renamed over it at the end, so that the target is either the old file or the
-whole new one.
+A path is replaced at the end, so that it is either the old file or the whole new one.
 """
 
 from __future__ import annotations
@@ -63,7 +62,8 @@ class ArchiveWriter:
             before an error stays in it; closing it is up to the caller.
         root: the root folder of all records; "" for none (the plain zip of torch 2.1 to 2.7). Derived from the path as
             torch does it: "mlp" for "mlp.pt2", and "archive" for a file object.
-        fsync: wait until the disk has the bytes before renaming, at the price of speed.
+        fsync: wait until the disk has the bytes, also where no file is replaced. Replacing one always waits, so that a
+            crash of the machine leaves the old file or the new one.
 
     Raises:
         OSError: the target's folder cannot be written to.

@@ -93,6 +93,7 @@ def save(
     opset_version: Mapping[str, int] | None = None,
     pickle_protocol: int = DEFAULT_PICKLE_PROTOCOL,
     target: str | None = None,
+    fsync: bool = False,
 ) -> None:
     """Save a program, or several in one archive, as a `.pt2` file that torch.export.load and pt2kit.load read.
 
@@ -106,6 +107,7 @@ def save(
         pickle_protocol: for the parts that are pickles: sample inputs, tensor subclasses, opaque objects.
         target: another release of torch, whose file it is to be ("2.9", "torch==2.9"): what is saved goes through a
             temporary file (beside `f` where that is a path) and `pt2kit.convert`.
+        fsync: wait for the disk also where no file is replaced; replacing one always does.
 
     Raises:
         TypeError: an argument of another type.
@@ -122,9 +124,9 @@ def save(
     if target is None and find_destination(own.number).kind != "archive":
         target = own.releases[0]  # up to torch 2.8 the records are others
     if target is not None:
-        _save_for(target, ep, f, extra_files, opset_version, pickle_protocol)
+        _save_for(target, ep, f, extra_files, opset_version, pickle_protocol, fsync)
     else:
-        _save(ep, f, extra_files, opset_version, pickle_protocol, own.number)
+        _save(ep, f, extra_files, opset_version, pickle_protocol, own.number, fsync)
     if isinstance(f, (io.IOBase, IO)) and f.seekable():
         f.seek(0)
 
@@ -136,6 +138,7 @@ def _save_for(
     extra_files: Mapping[str, str | bytes] | None,
     opset_version: Mapping[str, int] | None,
     pickle_protocol: int,
+    fsync: bool,
 ) -> None:
     """Save what the current version of the schema says, and convert that."""
     release = f"torch=={target.removeprefix('torch==')}"
@@ -144,7 +147,7 @@ def _save_for(
     with tempfile.TemporaryFile(dir=folder) as whole:
         _save(ep, whole, extra_files, opset_version, pickle_protocol, schema.CURRENT.number)
         whole.seek(0)
-        convert(whole, f, target=release, opset_version=opset_version)
+        convert(whole, f, target=release, opset_version=opset_version, fsync=fsync)
 
 
 def _save(
@@ -154,6 +157,7 @@ def _save(
     opset_version: Mapping[str, int] | None,
     pickle_protocol: int,
     version: str,
+    fsync: bool = False,
 ) -> None:
     programs = ep if isinstance(ep, Mapping) else {"model": ep}
     for name, program in programs.items():
@@ -169,7 +173,7 @@ def _save(
             if len(programs) == 1:
                 raise
             raise at(f"program {name!r}", error) from error
-    with ArchiveWriter(f) as writer:
+    with ArchiveWriter(f, fsync=fsync) as writer:
         for name, model in models.items():
             _write_model(writer, name, model)
         for name, content in extra.items():

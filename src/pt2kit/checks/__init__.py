@@ -4,6 +4,7 @@
 weighs and what to do about it.
 
     run.py            `check`: all rules, each program, in order
+    report.py         `Report`, what `check` gives: a list with views of it
     rules.py          `RULES`, `severity`; rule_texts.py has the words
     versions.py       V2 to V4, O1, O2     where the file says it comes from
     calls.py          K1 to K8             module call graph, tree specs, names of arguments
@@ -35,15 +36,18 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from pt2kit.checks.rules import FAMILIES, RULES, Rule, Severity, severity
+    from pt2kit.checks.report import Report
+    from pt2kit.checks.rules import FAMILIES, RULES, Rule, severity
     from pt2kit.checks.run import check
     from pt2kit.checks.safety import safety_findings
+    from pt2kit.errors import Severity
 
-__all__ = ["FAMILIES", "RULES", "Rule", "Severity", "check", "safety_findings", "severity"]
+__all__ = ["FAMILIES", "RULES", "Report", "Rule", "Severity", "check", "safety_findings", "severity"]
 
 _HOMES: Final[Mapping[str, str]] = MappingProxyType(
     {
         **dict.fromkeys(("FAMILIES", "RULES", "Rule", "Severity", "severity"), "rules"),
+        "Report": "report",
         "check": "run",
         "safety_findings": "safety",
     }

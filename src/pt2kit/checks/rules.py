@@ -10,15 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final, Literal
+from typing import Final
 
 from pt2kit.archive import rules as archive_rules
 from pt2kit.checks import rule_texts as texts
-from pt2kit.errors import Problem
+from pt2kit.errors import Problem, Severity
 from pt2kit.graph import rules as graph_rules
 from pt2kit.signature import rules as signature_rules
-
-Severity = Literal["error", "warning", "note"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +81,5 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(_table())
 
 
 def severity(problem: Problem) -> Severity:
-    """How much a problem weighs: its kind, and for a safety finding the severity of its rule."""
-    if problem.kind == "safety":
-        return RULES[problem.rule].severity if problem.rule in RULES else "warning"
-    return problem.kind
+    """How much a problem weighs; the same as `problem.severity`."""
+    return problem.severity

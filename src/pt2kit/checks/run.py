@@ -27,6 +27,7 @@ from pt2kit.checks.higher_order import higher_order_problems
 from pt2kit.checks.node_metadata import metadata_problems
 from pt2kit.checks.operators import operator_problems
 from pt2kit.checks.payloads import Stored, number_problems, payload_problems, read_stored, unused_problems
+from pt2kit.checks.report import Report
 from pt2kit.checks.safety import package_findings, program_findings
 from pt2kit.checks.sizes import size_problems
 from pt2kit.checks.stated import stated_problems
@@ -64,7 +65,7 @@ def check(
     payloads: bool = False,
     limits: Limits = DEFAULT_LIMITS,
     storage_options: Mapping[str, Any] | None = None,
-) -> list[Problem]:
+) -> Report:
     """List what is wrong with a `.pt2` file, and what torch would run on loading it. Needs no torch, runs nothing.
 
     Args:
@@ -74,8 +75,9 @@ def check(
         storage_options: passed to fsspec for a URL.
 
     Returns:
-        The problems, each once: the archive's, then program by program, then safety findings. `checks.RULES` explains
-        their rules, `checks.severity` weighs them. Of one rule at most 1,000 are listed, and the number of the rest.
+        The problems, each once: the archive's, then program by program, then safety findings. It is a list with `ok`,
+        `errors` and `warnings`. `checks.RULES` explains their rules. Of one rule at most 1,000 are listed, and the
+        number of the rest.
 
     Raises:
         OSError: the path cannot be opened. A file that can be opened raises nothing, however bad it is.
@@ -83,13 +85,13 @@ def check(
     Cost: linear in the programs; 2,700 nodes take about 0.1 s. Weights are read with `payloads` only.
     """
     if isinstance(file, Package):
-        return list(distinct(_all(file, payloads)))
+        return Report(distinct(_all(file, payloads)))
     try:
         package = open_package(file, limits=limits, storage_options=storage_options)
     except Pt2Error as error:
-        return [problem_of(error, "archive", _name(file))]
+        return Report([problem_of(error, "archive", _name(file))])
     with package:
-        return list(distinct(_all(package, payloads)))
+        return Report(distinct(_all(package, payloads)))
 
 
 def _name(file: FileLike) -> str:

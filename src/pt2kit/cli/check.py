@@ -10,7 +10,7 @@ import click
 
 from pt2kit.cli.colours import colour, wants_colour
 from pt2kit.cli.common import file_argument, json_option
-from pt2kit.cli.output import OutputClosed, print_json, print_lines
+from pt2kit.cli.output import OutputClosed, exit_code, print_json, print_lines
 from pt2kit.errors import Problem
 
 STYLES: Final = {
@@ -44,12 +44,13 @@ def command(file: str, payloads: bool, strict: bool, full: bool, sarif: bool, as
     """Check a .pt2 file without running anything of it: archive, JSON, graph, signature, operators, weights."""
     if sarif and as_json:
         raise click.UsageError("expected one of --json and --sarif, got both")
-    from pt2kit.checks import check, severity
+    from pt2kit.checks import check
 
     found = check(sys.stdin.buffer if file == "-" else file, payloads=payloads)
-    _print("stdin" if file == "-" else file, found, full, sarif, as_json)
-    failing = ("error", "warning") if strict else ("error",)
-    return int(any(severity(problem) in failing for problem in found))
+    code = int(not found.ok or (strict and bool(found.warnings)))
+    with exit_code(code):
+        _print("stdin" if file == "-" else file, found, full, sarif, as_json)
+    return code
 
 
 def _print(file: str, found: Sequence[Problem], full: bool, sarif: bool, as_json: bool) -> None:

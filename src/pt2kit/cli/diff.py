@@ -13,7 +13,7 @@ import click
 
 from pt2kit.cli.colours import colour, wants_colour
 from pt2kit.cli.common import json_option, open_file, progress
-from pt2kit.cli.output import OutputClosed, print_json, print_lines
+from pt2kit.cli.output import OutputClosed, exit_code, print_json, print_lines
 from pt2kit.text.names import printable
 
 if TYPE_CHECKING:
@@ -75,7 +75,8 @@ def command(
             found = diff(
                 old, new, tensors=not no_tensors, metadata=not no_metadata, names=names, order=order, progress=report
             )
-        _show(found, full, html, as_json)
+        with exit_code(int(not found.same)):
+            _show(found, full, html, as_json)
     return int(not found.same)
 
 

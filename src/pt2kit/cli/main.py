@@ -70,10 +70,10 @@ def main() -> None:
         code = 2
     except click.ClickException as error:
         code = _fail(error.format_message())
-    except (BrokenPipeError, OutputClosed):
-        # The reader of our output went away (`pt2 show … | head`): not our trouble, and nothing more to say.
+    except (BrokenPipeError, OutputClosed) as error:
+        # The reader of our output went away (`pt2 show … | head`): what was found before that counts.
         _drop_output()
-        code = 0
+        code = error.code if isinstance(error, OutputClosed) else 0
     except (Pt2Error, OSError) as error:
         code = _fail(str(error))
         _drop_output()

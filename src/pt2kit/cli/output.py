@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from pt2kit.cli.colours import colour, wants_colour
 
 
 class OutputClosed(Exception):
-    """The reader of standard output went away: `pt2 show … | head`. Not an OSError, which click answers itself."""
+    """The reader of standard output went away: `pt2 show … | head`. Not an OSError, which click answers itself.
+
+    Args:
+        code: what the command exits with all the same.
+    """
+
+    def __init__(self, code: int = 0) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+@contextlib.contextmanager
+def exit_code(code: int) -> Iterator[None]:
+    """Print inside this what goes with an exit code: it counts also if nobody reads to the end."""
+    try:
+        yield
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except (BrokenPipeError, OutputClosed):
+        raise OutputClosed(code) from None
 
 
 def print_lines(lines: Iterable[str]) -> None:

@@ -1,9 +1,9 @@
 """JSON bytes -> objects of the schema in one typed pass; what the schema does not know is kept beside them.
 
 The typed decoder is fast but keeps the last of two equal keys and does not say whether a key was left out. So its
-result is written again: if that gives the text it came from, nothing was lost. Any difference, be it only another order
-of keys, takes the slow road: a plain tree first, which refuses what is wrong with it, then a conversion that explains
-itself.
+result is written again: if that gives the text it came from, nothing was lost. After any difference, such as another
+order of keys, the text is read once more as a plain tree, which refuses equal keys, and compared with the result to
+find the keys that are unknown. What the typed decoder refuses is converted from a tree, which explains what is wrong.
 """
 
 from __future__ import annotations
@@ -14,11 +14,13 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from pt2kit.codec.encoder import to_tree
 from pt2kit.codec.repeats import finished, outline
 from pt2kit.codec.rewriting import gives, separators
 from pt2kit.codec.shape import DictShape, ListShape, StructShape, shape
-from pt2kit.codec.text import Path, parse, path_text
+from pt2kit.codec.text import Path, parse, parse_again, path_text, written
 from pt2kit.codec.unknown import Unknown, take_out
+from pt2kit.collector import no_collection
 from pt2kit.errors import LimitError, SchemaError
 
 T = TypeVar("T")
@@ -49,35 +51,32 @@ def decode(data: bytes | memoryview, cls: type[T], where: str) -> Decoded[T]:
         LimitError: nested too deep.
     """
     try:
-        value = _decode_proven(data, cls)
-    except (_Unproven, msgspec.MsgspecError, ValueError, RecursionError):
+        value, is_whole = _decode_typed(data, cls)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
         return convert(parse(data, where), cls, where)
-    return Decoded(value)
+    if is_whole:
+        return Decoded(value)
+    with no_collection():
+        unknown = take_out(parse_again(data, where), to_tree(value))
+    return Decoded(value, tuple(Unknown(item.path, parse(written(item.value), f"{where}: {item}")) for item in unknown))
 
 
-class _Unproven(Exception):
-    """Writing what was decoded does not give the text it came from."""
-
-
-def _decode_proven(data: bytes | memoryview, cls: Any) -> Any:
-    """Decode a text, and show that nothing of it was lost."""
+def _decode_typed(data: bytes | memoryview, cls: Any) -> tuple[Any, bool]:
+    """Decode a text; and whether writing the result gives the text it came from, so that nothing of it was lost."""
     outlined = outline(cls) if len(data) >= _LONG else None
     value = msgspec.json.decode(data, type=outlined.sketch if outlined else cls)
-    if not gives(value, data):
-        raise _Unproven
+    whole = [gives(value, data)]
     if outlined is None:
-        return value
+        return value, whole[0]
     comma, _ = separators(data)
-    return finished(value, outlined, lambda texts, kind: _decode_list(texts, kind, comma))
 
+    def decode_list(texts: list[bytes], kind: Any) -> list[Any]:
+        joined = b"[" + comma.join(texts) + b"]"
+        values: list[Any] = msgspec.json.decode(joined, type=list[kind])
+        whole.append(all(whole) and gives(values, joined))
+        return values
 
-def _decode_list(texts: list[bytes], kind: Any, comma: bytes) -> list[Any]:
-    """Decode texts as one type, one object each, and show likewise that nothing was lost."""
-    joined = b"[" + comma.join(texts) + b"]"
-    values: list[Any] = msgspec.json.decode(joined, type=list[kind])
-    if len(values) != len(texts) or not gives(values, joined):
-        raise _Unproven
-    return values
+    return finished(value, outlined, decode_list), all(whole)
 
 
 def convert(tree: Any, cls: type[T], where: str) -> Decoded[T]:
@@ -91,9 +90,9 @@ def convert(tree: Any, cls: type[T], where: str) -> Decoded[T]:
     Raises:
         SchemaError: the tree has another shape, with the path of the first misfit.
     """
-    unknown = take_out(tree, cls)
     try:
-        return Decoded(msgspec.convert(tree, cls), unknown)
+        value = msgspec.convert(tree, cls)
+        return Decoded(value, take_out(tree, to_tree(value)))
     except msgspec.ValidationError as error:
         message, path = _explain(error, tree, cls)
         rule = "J4" if message.startswith("expected exactly one key") else "J5"

@@ -83,7 +83,6 @@ def outline(cls: Any, levels: int = LEVELS) -> Outline | None:
         cls.__name__,
         [(info.name, types.get(info.name, found.keys[info.name]), _default(info)) for info in fields(cls)],
         frozen=True,
-        forbid_unknown_fields=True,
         gc=False,
     )
     return Outline(cls, sketch, inner, entries)

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable
+from collections import Counter
+from itertools import accumulate
 from typing import Any, NoReturn
+
+import msgspec
 
 from pt2kit.errors import JsonError, LimitError
 
@@ -16,7 +19,10 @@ MAX_DEPTH = 512
 MAX_DIGITS = 4300
 """Digits of an integer: what the interpreter itself converts without being asked twice."""
 
-_STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
+_OUTSIDE_STRINGS = b"[]{}:"
+_NOT_STRUCTURE = bytes(set(range(256)) - set(_OUTSIDE_STRINGS + b'"'))
+_STEPS = bytes(1 if char in b"[{" else 0xFF if char in b"]}" else 0 for char in range(256))
+"""What each character adds to the level of nesting, as a signed byte."""
 
 Path = tuple[str | int, ...]
 
@@ -36,25 +42,57 @@ def parse(data: bytes | memoryview, where: str, *, bare_literals: bool = False) 
     raw = bytes(data)
     text = _decode_utf8(raw, where)
     check_depth(raw, where)
-    duplicates: list[tuple[dict[str, Any], str]] = []
     try:
-        tree = json.loads(
-            text,
-            object_pairs_hook=_pairs_hook(duplicates),
-            parse_constant=float if bare_literals else _refuse_literal,
-            parse_float=_finite,
-        )
+        tree = msgspec.json.decode(raw)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        tree = _parse_slowly(text, where, bare_literals)
+    if _colons(msgspec.json.encode(tree)) != _colons(raw):
+        _refuse_duplicates(text, where)
+    return tree
+
+
+def parse_again(data: bytes | memoryview, where: str) -> Any:
+    """Turn JSON bytes that the typed decoder has read already into a plain tree; as `parse`, of any depth.
+
+    The typed decoder passes over the values of unknown keys, so here they may still be refused. Floats are
+    `SpelledByPython`, so that `written` gives most texts as they were, which shows that no object has a key twice.
+    """
+    raw = bytes(data)
+    try:
+        tree = _AS_SPELLED.decode(raw)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return parse(data, where)
+    # Of equal keys a parser keeps one: written again, the tree has fewer colons than the text.
+    text = written(tree)
+    if text != msgspec.json.format(raw, indent=-1) and _colons(text) != _colons(raw):
+        _refuse_duplicates(raw.decode(), where)
+    return tree
+
+
+def written(tree: Any) -> bytes:
+    """Write what `parse_again` gave, compactly."""
+    return _SPELLING.encode(tree)
+
+
+class SpelledByPython(float):
+    """A float that is written as Python, so torch, spells it, which is with another exponent than the encoder's."""
+
+    __slots__ = ()
+
+
+_AS_SPELLED = msgspec.json.Decoder(float_hook=SpelledByPython)
+_SPELLING = msgspec.json.Encoder(enc_hook=lambda number: msgspec.Raw(float.__repr__(number).encode()))
+
+
+def _parse_slowly(text: str, where: str, bare_literals: bool) -> Any:
+    """Parse what the fast parser refuses: numbers without quotes that JSON lacks, and what needs a word for it."""
+    try:
+        tree = json.loads(text, parse_constant=float if bare_literals else _refuse_literal, parse_float=_finite)
     except json.JSONDecodeError as error:
         raise JsonError(f"{where}: byte {len(text[: error.pos].encode())}: not JSON: {error.msg}", rule="J1") from None
     except ValueError as error:
-        raise JsonError(f"{where}: {_long_integer(raw) or error}", rule="J1") from None
-    if duplicates:
-        holder, key = duplicates[0]
-        raise JsonError(
-            f"{where}: {path_text(_find(tree, holder))}: expected each key once, got {key!r} twice", rule="J2"
-        )
-    if b"\\ud" in raw.lower():
-        _refuse_lone_surrogates(tree, where)
+        raise JsonError(f"{where}: {_long_integer(text) or error}", rule="J1") from None
+    _refuse_lone_surrogates(tree, where)
     return tree
 
 
@@ -73,15 +111,7 @@ def path_text(path: Path) -> str:
 
 def depth(raw: bytes) -> int:
     """Count the levels of nesting of JSON text; brackets inside strings do not count. Linear."""
-    level = deepest = 0
-    for match in _STRING_OR_BRACKET.finditer(raw):
-        first = raw[match.start()]
-        if first in b"[{":
-            level += 1
-            deepest = max(deepest, level)
-        elif first in b"]}":
-            level -= 1
-    return deepest
+    return max(accumulate(memoryview(_structure(raw).translate(_STEPS, b":")).cast("b")), default=0)
 
 
 def check_depth(raw: bytes, where: str) -> None:
@@ -92,6 +122,18 @@ def check_depth(raw: bytes, where: str) -> None:
     """
     if (levels := depth(raw)) > MAX_DEPTH:
         raise LimitError(f"{where}: expected at most {MAX_DEPTH} levels of nesting, got {levels}", rule="J3")
+
+
+def _structure(raw: bytes) -> bytes:
+    """The brackets and colons of JSON text that stand outside strings. A few passes in C, none per token."""
+    if b"\\\\" in raw:
+        raw = raw.replace(b"\\\\", b"")
+    marks = raw.replace(b'\\"', b"").translate(None, _NOT_STRUCTURE).replace(b'""', b"")
+    return re.sub(rb'"[^"]*"', b"", marks)
+
+
+def _colons(raw: bytes) -> int:
+    return _structure(raw).count(b":")
 
 
 def _decode_utf8(raw: bytes, where: str) -> str:
@@ -108,22 +150,26 @@ def _decode_utf8(raw: bytes, where: str) -> str:
         ) from None
 
 
-def _pairs_hook(
-    duplicates: list[tuple[dict[str, Any], str]],
-) -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
+def _refuse_duplicates(text: str, where: str) -> None:
+    """Raise the error that names the key that is there twice, and its place."""
+    duplicates: list[tuple[dict[str, Any], str]] = []
+
     def build(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         built = dict(pairs)
         if len(built) != len(pairs):
-            seen: set[str] = set()
-            duplicates.append((built, next(key for key, _ in pairs if key in seen or seen.add(key))))  # type: ignore[func-returns-value]
+            counts = Counter(key for key, _ in pairs)
+            duplicates.append((built, next(key for key in built if counts[key] > 1)))
         return built
 
-    return build
+    tree = json.loads(text, object_pairs_hook=build)
+    for holder, key in duplicates[:1]:
+        place = path_text(_find(tree, holder))
+        raise JsonError(f"{where}: {place}: expected each key once, got {key!r} twice", rule="J2")
 
 
-def _long_integer(raw: bytes) -> str:
+def _long_integer(text: str) -> str:
     """What to say of an integer with more digits than the interpreter converts; "" where there is none."""
-    found = re.search(rb"\d{%d,}" % (MAX_DIGITS + 1), raw)
+    found = re.search(rf"\d{{{MAX_DIGITS + 1},}}", text)
     return f"expected an integer of at most {MAX_DIGITS} digits, got one of {len(found[0])}" if found else ""
 
 

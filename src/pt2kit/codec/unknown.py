@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from pt2kit.codec.shape import DictShape, ListShape, StructShape, shape
-from pt2kit.codec.text import Path, children, path_text
+from pt2kit.codec.text import Path, path_text
 from pt2kit.errors import SchemaError
 
 
@@ -22,25 +21,28 @@ class Unknown:
         return path_text(self.path)
 
 
-def take_out(tree: Any, annotation: Any) -> tuple[Unknown, ...]:
-    """Remove from a tree, in place, the keys that the type does not know; unknown arms of unions stay.
+def take_out(tree: Any, known: Any) -> tuple[Unknown, ...]:
+    """Remove from a tree, in place, the keys that are not in what was made of it.
 
     Args:
         tree: the plain tree; changed.
-        annotation: the type it should have. Where the tree does not fit it, nothing is removed.
+        known: the plain tree of the object that it was converted to, which has all other keys.
+
+    Cost: a comparison in C for each level, and Python only for what differs.
     """
     found: list[Unknown] = []
-    stack: list[tuple[Any, Any, Path]] = [(tree, annotation, ())]
+    stack: list[tuple[Any, Any, Path]] = [(tree, known, ())] if tree != known else []
     while stack:
-        node, kind, path = stack.pop()
-        match shape(kind), node:
-            case StructShape(_, keys, is_union), dict():
-                if not is_union:
-                    found += [Unknown((*path, key), node.pop(key)) for key in list(node) if key not in keys]
-                stack += [(node[key], keys[key], (*path, key)) for key in node if key in keys]
-            case (ListShape(inner), list()) | (DictShape(inner), dict()):
-                stack += [(child, inner, (*path, key)) for key, child in children(node)]
-    return tuple(sorted(found, key=lambda item: path_text(item.path)))
+        node, kept, path = stack.pop()
+        pairs: Any = ()
+        if isinstance(node, dict):
+            if node.keys() != kept.keys():
+                found += [Unknown((*path, key), node.pop(key)) for key in list(node) if key not in kept]
+            pairs = ((key, child, kept[key]) for key, child in node.items())
+        elif isinstance(node, list):
+            pairs = zip(range(len(node)), node, kept, strict=True)
+        stack += [(child, other, (*path, step)) for step, child, other in pairs if child != other]
+    return tuple(sorted(found, key=lambda item: item.path))
 
 
 def put_back(tree: Any, unknown: Iterable[Unknown]) -> None:

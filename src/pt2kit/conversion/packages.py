@@ -15,7 +15,7 @@ from typing import IO, Final
 
 from pt2kit.archive import names
 from pt2kit.archive.layout import FORMAT, VERSION
-from pt2kit.archive.target import open_target
+from pt2kit.archive.target import not_while_reading, open_target
 from pt2kit.archive.writer import ArchiveWriter
 from pt2kit.conversion import containers
 from pt2kit.conversion.models import Model, Outcome, convert_model, find_model
@@ -42,6 +42,7 @@ def convert(
     dst: str | os.PathLike[str] | IO[bytes] | None,
     *,
     target: str,
+    fsync: bool = False,
     allow: Iterable[str] = (),
     opset_version: Mapping[str, int] | None = None,
     operator_changes: Iterable[OperatorChange] = (),
@@ -52,10 +53,11 @@ def convert(
 
     Args:
         src: an open package, or whatever `pt2kit.open` takes.
-        dst: a path, replaced whole or not at all (it may be the source's own), or a binary file object; None writes
-            nothing: the report says what would be done.
+        dst: a path, replaced whole or not at all, or a binary file object; either may be the source's own file. None
+            writes nothing: the report says what would be done.
         target: a schema version ("8.7", "5.3-traces", "draft") or a release ("torch==2.4"). A version stands for the
             first release that wrote it.
+        fsync: wait for the disk also where no file is replaced; replacing one always does.
         allow: names of losses that are accepted ("persistent") beside those of `HARMLESS`.
         opset_version: namespace -> number of the operator set that the programs are to have, beside those of torch.
         operator_changes: how operators of the caller's namespaces changed between those numbers.
@@ -93,7 +95,8 @@ def convert(
         if dst is not None:
             plan = [record for outcome in outcomes for record in outcome.records] + _marks(to) + rest
             # Programs of one archive may share records.
-            _write(dst, to, list({record.name: record for record in plan}.values()), progress)
+            with not_while_reading(package.archive.source, dst) as file:
+                _write(file, to, list({record.name: record for record in plan}.values()), progress, fsync)
     return report
 
 
@@ -160,12 +163,16 @@ def _joined(notes: Iterable[Note]) -> tuple[Note, ...]:
 
 
 def _write(
-    dst: str | os.PathLike[str] | IO[bytes], to: Destination, plan: list[Planned], progress: Progress | None
+    dst: str | os.PathLike[str] | IO[bytes],
+    to: Destination,
+    plan: list[Planned],
+    progress: Progress | None,
+    fsync: bool,
 ) -> None:
     if to.kind == "json":
-        _write_text(dst, plan[0])
+        _write_text(dst, plan[0], fsync)
         return
-    with ArchiveWriter(dst, root=None if to.is_archive else "") as writer:
+    with ArchiveWriter(dst, root=None if to.is_archive else "", fsync=fsync) as writer:
         write_plan(writer, plan, progress)
         if to.is_archive:
             writer.write(names.ARCHIVE_FORMAT, FORMAT)
@@ -175,8 +182,8 @@ def _write(
             writer.write(names.SERIALIZATION_ID, _serialization_id(writer))
 
 
-def _write_text(dst: str | os.PathLike[str] | IO[bytes], text: Planned) -> None:
-    target = open_target(dst)
+def _write_text(dst: str | os.PathLike[str] | IO[bytes], text: Planned, fsync: bool) -> None:
+    target = open_target(dst, fsync=fsync)
     try:
         if isinstance(text, Held):
             target.write(memoryview(text.read()))

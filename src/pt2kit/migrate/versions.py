@@ -7,6 +7,7 @@ has no number, and the other 5.3, which has the number of another.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -107,18 +108,25 @@ class Target:
     operators: str = ""
 
 
+_RELEASE: Final = re.compile(
+    r"torch==(\d+\.\d+)(?:\.\d+)?(?:(?:a|b|rc)\d+)?(?:\.(?:post|dev)\d+)*(?:\+[a-z0-9]+(?:[._-][a-z0-9]+)*)?", re.ASCII
+)
+"""A release as its own wheels are called."""
+
+
 def parse_target(text: str) -> Target:
     """Read the name of a target: a schema version ("8.7", "draft", "5.3-traces") or a release ("torch==2.4").
 
     A version stands for the first release that wrote it, and a development state for itself.
 
+    Of a release, what follows its first two numbers ("2.4.1", "2.13.0rc1", "2.13.0+cpu") says nothing about the format.
+
     Raises:
         VersionError: neither; the ones there are, are listed (M4).
     """
     known = {release: version.number for version in LOG for release in version.releases}
-    if text.startswith("torch=="):
-        release = ".".join(text.removeprefix("torch==").split(".")[:2])
-        if release in known:
+    if named := _RELEASE.fullmatch(text):
+        if (release := named[1]) in known:
             return Target(known[release], release, release)
     elif text in (DRAFT, TRACES):
         return Target(text, "")

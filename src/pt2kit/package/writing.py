@@ -13,6 +13,7 @@ from typing import IO, Final
 from pt2kit import codec, schema
 from pt2kit.archive import names
 from pt2kit.archive.parts import program_record
+from pt2kit.archive.target import not_while_reading
 from pt2kit.archive.writer import ArchiveWriter
 from pt2kit.errors import SchemaError, UnsupportedError
 from pt2kit.package.opened import Package
@@ -26,14 +27,16 @@ def write_package(
     target: str | os.PathLike[str] | IO[bytes],
     *,
     programs: Mapping[str, schema.ExportedProgram] | None = None,
+    fsync: bool = False,
 ) -> None:
     """Write a package as a new file: the same records in the same order, with some programs replaced.
 
     Args:
         package: where everything comes from.
-        target: a path, replaced whole or not at all, or a binary file object. It may be the package's own file.
+        target: a path, replaced whole or not at all, or a binary file object; either may be the package's own file.
         programs: model name -> what to write instead. A program that is not the one that was read loses the keys this
             build does not know, so that is refused where there are any.
+        fsync: wait for the disk also where no file is replaced; replacing one always does.
 
     Raises:
         KeyError: a program for a model that the package does not have.
@@ -54,7 +57,11 @@ def write_package(
         for model, new in (programs or {}).items()
     }
     is_archive = package.layout.kind != "plain-zip"  # whose readers expect everything stored
-    with ArchiveWriter(target, root=package.layout.root.rstrip("/")) as writer:
+    root = package.layout.root.rstrip("/")
+    with (
+        not_while_reading(package.archive.source, target) as file,
+        ArchiveWriter(file, root=root, fsync=fsync) as writer,
+    ):
         for record in package.records:
             relative = package.relative(record)
             if replaced and relative == names.SERIALIZATION_ID:

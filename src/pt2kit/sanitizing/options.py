@@ -56,8 +56,13 @@ def make_options(drop: Collection[str] = (), strip: Collection[str] = (), scrub_
     """Check what a caller names.
 
     Raises:
+        TypeError: one text, or anything else that is no collection of texts; a `scrub_paths` that is no bool.
         UnsupportedError: a name that is none of those that may be dropped or stripped.
     """
+    _check_names("drop", drop)
+    _check_names("strip", strip)
+    if not isinstance(scrub_paths, bool):
+        raise TypeError(f"scrub_paths: expected True or False, got {scrub_paths!r:.80}")
     for name in drop:
         if name not in DROPS and names.extra_name(name) is None:
             raise UnsupportedError(
@@ -68,3 +73,11 @@ def make_options(drop: Collection[str] = (), strip: Collection[str] = (), scrub_
         if name not in STRIPS:
             raise UnsupportedError(f"strip: expected one of {', '.join(STRIPS)}, got {name[:80]!r}")
     return Options(frozenset(drop), frozenset(strip), scrub_paths)
+
+
+def _check_names(argument: str, given: object) -> None:
+    """Refuse what would be taken apart into other names than the caller meant."""
+    if isinstance(given, str):
+        raise TypeError(f"{argument}: expected a collection of names, got one text; write {argument}=[{given[:80]!r}]")
+    if not isinstance(given, Collection) or not all(isinstance(name, str) for name in given):
+        raise TypeError(f"{argument}: expected a collection of names, got {type(given).__name__}: {given!r:.80}")

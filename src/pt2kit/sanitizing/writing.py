@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Collection, Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from typing import IO, Any
 
+from pt2kit.archive.source import is_source
+from pt2kit.archive.target import spooled
 from pt2kit.archive.writer import ArchiveWriter
 from pt2kit.errors import Problem, UnsupportedError
 from pt2kit.package import FileLike, Package, open_package
 from pt2kit.sanitizing.options import make_options
 from pt2kit.sanitizing.plan import Plan, make_plan
 from pt2kit.sanitizing.proof import digests_of, prove
-from pt2kit.tensors.output import Progress, beside, no_progress
+from pt2kit.tensors.output import Progress, new_file, no_progress
 
 _SHOWN = 50
 
@@ -66,6 +66,7 @@ def sanitize(
     drop: Collection[str] = (),
     strip: Collection[str] = (),
     scrub_paths: bool = False,
+    fsync: bool = False,
     progress: Progress = no_progress,
 ) -> Sanitized:
     """Write a package as a file that means the same and carries no pickle and no code; stock torch loads it.
@@ -75,11 +76,12 @@ def sanitize(
 
     Args:
         src: an open package, or a file, which is opened and closed.
-        dst: a path, replaced whole or not at all, or a binary file object. It may be the package's own file.
+        dst: a path, replaced whole or not at all, or a binary file object; either may be the package's own file.
         drop: what may be left out: "compiled", "sample-inputs", "extra", "unused", or the record of one extra file,
             such as "extra/note.txt". Nothing else is.
         strip: metadata to leave out: "traces", "provenance" (traces and where nodes come from), or "metadata" (all).
         scrub_paths: leave of absolute paths in metadata only what is the same on every machine.
+        fsync: wait for the disk also where no file is replaced; replacing one always does.
         progress: told the bytes of tensors done and in all, once for each time they are read.
 
     Raises:
@@ -94,7 +96,7 @@ def sanitize(
         plan = make_plan(package, options)
         if plan.problems:
             raise refusal(package, plan)
-        return carry_out(package, plan, dst, progress=progress)
+        return carry_out(package, plan, dst, fsync=fsync, progress=progress)
 
 
 def refusal(package: Package, plan: Plan) -> UnsupportedError:
@@ -107,7 +109,12 @@ def refusal(package: Package, plan: Plan) -> UnsupportedError:
 
 
 def carry_out(
-    package: Package, plan: Plan, dst: str | os.PathLike[str] | IO[bytes], *, progress: Progress = no_progress
+    package: Package,
+    plan: Plan,
+    dst: str | os.PathLike[str] | IO[bytes],
+    *,
+    fsync: bool = False,
+    progress: Progress = no_progress,
 ) -> Sanitized:
     """Write what a plan without problems says, and prove it.
 
@@ -120,14 +127,13 @@ def carry_out(
         for model in package.layout.models
     }
     if isinstance(dst, str | os.PathLike):
-        with beside(dst) as temporary:
-            after = _write_and_prove(temporary, plan, before, progress)
+        with new_file(dst, fsync=fsync) as file:
+            after = _write_and_prove(file, plan, before, progress)
     else:
-        with tempfile.TemporaryDirectory() as folder:
-            temporary = os.path.join(folder, "sanitized.pt2")
-            after = _write_and_prove(temporary, plan, before, progress)
-            with open(temporary, "rb") as written:
-                shutil.copyfileobj(written, dst)
+        with spooled(dst) as file:
+            after = _write_and_prove(file, plan, before, progress)
+        if is_source(package.archive.source, dst):
+            dst.truncate()
     return Sanitized(
         digests=after,
         metadata_before={model: found["metadata"] for model, found in before.items()},
@@ -140,10 +146,10 @@ def carry_out(
 
 
 def _write_and_prove(
-    path: str, plan: Plan, before: Mapping[str, Mapping[str, str]], progress: Progress
+    file: IO[bytes], plan: Plan, before: Mapping[str, Mapping[str, str]], progress: Progress
 ) -> dict[str, dict[str, str]]:
-    with ArchiveWriter(path, root=plan.root) as writer:
+    with ArchiveWriter(file, root=plan.root) as writer:
         for record in plan.records:
             writer.write(record.name, record.read(), deflate=record.deflate)
-    with open_package(path) as result:
+    with open_package(file) as result:
         return prove(result, plan, before, progress)

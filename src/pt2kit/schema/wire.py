@@ -59,7 +59,7 @@ def as_floats(values: Iterable[Float]) -> list[float]:
     return [as_float(value) for value in values]
 
 
-class Object(Struct, frozen=True, forbid_unknown_fields=True, gc=False):
+class Object(Struct, frozen=True, gc=False):
     """A record of the schema: named fields, all of them present in a file of the current version."""
 
 

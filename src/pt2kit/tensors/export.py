@@ -14,7 +14,7 @@ from pt2kit.archive.record_name import encode_name
 from pt2kit.tensors import arrays
 from pt2kit.tensors.bounds import check_copy, numel
 from pt2kit.tensors.dtypes import DTYPES
-from pt2kit.tensors.output import AnyView, Progress, Reader, beside, dense_view, no_progress
+from pt2kit.tensors.output import AnyView, Progress, Reader, dense_view, new_file, no_progress
 from pt2kit.tensors.view import TensorView
 
 _DATE: Final = (1980, 1, 1, 0, 0, 0)
@@ -36,7 +36,7 @@ def to_npy(view: AnyView, path: str | os.PathLike[str], *, progress: Progress = 
     """
     tensor = dense_view(view)
     total = _bytes(tensor)
-    with beside(path) as temporary, open(temporary, "wb") as file:
+    with new_file(path) as file:
         _header(file, tensor)
         done = 0
         for piece in _pieces(tensor, tensor.storage.read(keep=False)):
@@ -68,7 +68,7 @@ def to_npz(views: Mapping[str, AnyView], path: str | os.PathLike[str], *, progre
         encode_name(f"{name}.npy", where)
     reader = Reader(tensors.values())
     total, done = sum(map(_bytes, tensors.values())), 0
-    with beside(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
+    with new_file(path) as new, zipfile.ZipFile(new, "w") as archive:
         for name, tensor in tensors.items():
             entry = zipfile.ZipInfo(f"{name}.npy", _DATE)
             entry.external_attr = _MODE

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import stat
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeAlias
+from typing import IO, TypeAlias
 
+from pt2kit.archive.replacement import replacing
 from pt2kit.errors import UnsupportedError
 from pt2kit.tensors.compound import MetaView, NestedView, QuantizedView, SparseView
 from pt2kit.tensors.opaque import OpaquePayload
@@ -27,33 +27,25 @@ def no_progress(done: int, total: int) -> None:
 
 
 @contextlib.contextmanager
-def beside(path: str | os.PathLike[str]) -> Iterator[str]:
-    """Give the path of an empty file beside `path` that takes its place at the end, unless an error comes.
+def new_file(path: str | os.PathLike[str], *, fsync: bool = False) -> Iterator[IO[bytes]]:
+    """Give an empty file that takes the place of `path` at the end, unless an error comes.
 
-    The new file has the permissions of the one it replaces, or those of any new file. A link is followed.
+    Args:
+        path, fsync: as for `Replacement`.
 
     Raises:
         OSError: the folder does not exist or cannot be written to.
         UnsupportedError: `path` is there and no file (P18).
     """
-    final = os.path.realpath(path)
-    mode: int | None = None
-    with contextlib.suppress(FileNotFoundError):
-        mode = os.stat(final).st_mode
-    if mode is not None and not stat.S_ISREG(mode):
+    check_is_file(path)
+    with replacing(path, fsync=fsync) as file:
+        yield file
+
+
+def check_is_file(path: str | os.PathLike[str]) -> None:
+    """Refuse a target that is there and no plain file (P18)."""
+    if os.path.exists(path) and not os.path.isfile(path):
         raise UnsupportedError(f"{os.fspath(path)}: expected a file to write, got a folder or a device", rule="P18")
-    temporary = os.path.join(os.path.dirname(final), f".pt2kit-{os.urandom(8).hex()}.tmp")
-    with open(temporary, "xb") as file:
-        new_mode = os.fstat(file.fileno()).st_mode
-    try:
-        yield temporary
-        # Set at the end: a library that writes the file may have made it anew.
-        os.chmod(temporary, stat.S_IMODE(new_mode if mode is None else mode))
-        os.replace(temporary, final)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
 
 
 def dense_view(view: AnyView) -> TensorView:

@@ -8,15 +8,17 @@ one storage.
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Mapping
+import stat
+from collections.abc import Iterator, Mapping
 from typing import IO, Any, Final, Literal
 
 from pt2kit.errors import UnsupportedError
 from pt2kit.tensors import arrays
 from pt2kit.tensors.bounds import check_copy
 from pt2kit.tensors.dtypes import DTYPES
-from pt2kit.tensors.output import AnyView, Progress, Reader, beside, dense_view, no_progress
+from pt2kit.tensors.output import AnyView, Progress, Reader, check_is_file, dense_view, no_progress
 from pt2kit.tensors.view import TensorView
 
 _MISSING_TYPES: Final = frozenset({"complex32", "complex128"})
@@ -60,7 +62,8 @@ def to_safetensors(
     for name, tensor in tensors.items():
         _check(name, tensor)
     total = sum(tensor.nbytes for tensor in tensors.values())
-    with beside(path) as temporary, TemporaryFile(dir=os.path.dirname(temporary)) as spool:
+    check_is_file(path)
+    with _beside(path) as temporary, TemporaryFile(dir=os.path.dirname(temporary)) as spool:
         buffers = _gather(tensors, spool, progress, total)
         specs = {name: _spec(library, tensor, buffers[name]) for name, tensor in tensors.items()}
         try:
@@ -71,6 +74,28 @@ def to_safetensors(
                 rule="P18",
             ) from error
     progress(total, total)
+
+
+@contextlib.contextmanager
+def _beside(path: str | os.PathLike[str]) -> Iterator[str]:
+    """Give the path of an empty file beside `path` that takes its place at the end, unless an error comes.
+
+    The library takes no file, but a path, and makes the file there anew: so it has a name while it is written, and
+    gets its permissions at the end.
+    """
+    final = os.path.realpath(path)
+    temporary = os.path.join(os.path.dirname(final), f".pt2kit-{os.urandom(8).hex()}.tmp")
+    with open(temporary, "xb") as file:
+        mode = os.fstat(file.fileno()).st_mode
+    try:
+        yield temporary
+        with contextlib.suppress(FileNotFoundError):
+            mode = os.stat(final).st_mode
+        os.chmod(temporary, stat.S_IMODE(mode))
+        os.replace(temporary, final)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
 
 
 def _library() -> Any:

@@ -29,8 +29,9 @@ _TOKEN = re.compile(r"(?:\b[A-Za-z]:(?=[\\/]))?[^\s\"'`,;:=<>|()\[\]{}]+")
 _FILE_PART = re.compile(r"(?:\b[A-Za-z]:(?=[\\/]))?[^:]+")
 _WORD_PART = re.compile(r"(?:\b[A-Za-z]:(?=[\\/]))?[^\s:]+")
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
-_PACKAGES = re.compile(r"/(?:site|dist)-packages/")
-_STDLIB = re.compile(r"/lib/python\d+(?:\.\d+)?/")
+# The slash at the end may be the one at the beginning of the next.
+_PACKAGES = re.compile(r"/(?:site|dist)-packages(?=/)")
+_STDLIB = re.compile(r"/lib/python\d+(?:\.\d+)?(?=/)")
 _HOME = re.compile(r"(//|[A-Za-z]:)?(?:/home/[^/]+|/[Uu]sers/[^/]+|/root)(?:/|$)")
 
 
@@ -160,9 +161,9 @@ def _known(path: str) -> str | None:
 
 def _installed(plain: str) -> str | None:
     """The part of a path below site-packages or the standard library, None for a path outside both."""
-    last = ("", 0, 0)
-    for name, pattern in (("site-packages/", _PACKAGES), ("python/", _STDLIB)):
+    root, end = "", 0
+    for name, pattern in (("site-packages", _PACKAGES), ("python", _STDLIB)):
         for match in pattern.finditer(plain):
-            if match.end() > last[2]:
-                last = (name, match.start(), match.end())
-    return f"{last[0]}{plain[last[2] :]}" if last[0] else None
+            if match.end() > end:
+                root, end = name, match.end()
+    return root + plain[end:] if root else None

@@ -1,0 +1,50 @@
+"""The problems of a file, in order -> a report: whether it is sound, and its problems by weight, place and rule."""
+
+from __future__ import annotations
+
+from pt2kit.errors import Problem, Severity
+
+
+class Report(list[Problem]):
+    """What `check` found, in its order: a list of problems, with views of it.
+
+    Each problem has `severity`, `where`, `rule`, `message` and `kind`; `checks.RULES` has the hint of a rule. What
+    torch would run on loading the file is of the kind "safety", so what is wrong is told by `severity`.
+    """
+
+    __slots__ = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is an error; there may be warnings and notes."""
+        return not self.errors
+
+    @property
+    def errors(self) -> list[Problem]:
+        """What is wrong with the file, and what would run code that it brings."""
+        return self.problems(severity="error")
+
+    @property
+    def warnings(self) -> list[Problem]:
+        """What is sound and deserves a look."""
+        return self.problems(severity="warning")
+
+    def problems(
+        self, *, severity: Severity | None = None, where: str = "", rule: str | None = None, message: str = ""
+    ) -> list[Problem]:
+        """The problems that meet all conditions, in order.
+
+        Args:
+            severity: "error", "warning" or "note".
+            where: what the place begins with: a record ("models/model.json"), or more of it.
+            rule: the id of a rule ("P2"), or the letter of a family ("P").
+            message: a part of the message.
+        """
+        return [
+            problem
+            for problem in self
+            if severity in (None, problem.severity)
+            and problem.where.startswith(where)
+            and rule in (None, problem.rule, problem.rule.rstrip("0123456789"))
+            and message in problem.message
+        ]
