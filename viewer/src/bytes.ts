@@ -27,7 +27,7 @@ export function icicle(program: Program, by: 'bytes' | 'operators', top: number,
     const button = h('button', {
       type: 'button', class: `part depth${depth % 4}`, title: `${program.boxPath(box) || 'program'}\n${amount}, ${share}`, 'aria-label': `${name}: ${amount}, ${share}`,
       onclick: () => choose(box), ondblclick: () => dive(box),
-    }, w > 36 ? h('b', { text: name }) : '', w > 90 ? h('span', { text: ` ${amount}` }) : '');
+    }, w > 22 ? h('b', { text: name }) : '', w > 90 ? h('span', { text: ` ${amount}` }) : '');
     Object.assign(button.style, { left: `${x}px`, top: `${depth * ROW}px`, width: `${Math.max(1, w - 1)}px`, height: `${ROW - 2}px` });
     area.append(button);
     let at = x;

@@ -275,7 +275,7 @@ class Net {
   }
 
   /** Puts a row as close to where its neighbours want it as order and widths let it. */
-  private fit(row: Int32Array, mode: number, pinned = false): void {
+  private fit(row: Int32Array, mode: number): void {
     const n = row.length, mean = new Float64Array(n), weight = new Float64Array(n), size = new Int32Array(n);
     let top = 0, offset = 0;
     const offsets = new Float64Array(n);
@@ -294,10 +294,9 @@ class Net {
         sum += force * (this.x[link.to] + this.middle(link.to, link.in) - this.middle(v, link.out));
         total += force;
       }
-      const stays = pinned && v < this.n && !this.items[v].pin;
       offsets[i] = offset;
-      mean[top] = (stays || !total ? this.x[v] : sum / total) - offset;
-      weight[top] = stays ? 1e9 : total || 0.1;
+      mean[top] = (total ? sum / total : this.x[v]) - offset;
+      weight[top] = total || 0.1;
       size[top] = 1;
       offset += this.width[v] + (this.gap(v) + (i + 1 < n ? this.gap(row[i + 1]) : 0)) / 2;
       top++;
@@ -314,11 +313,55 @@ class Net {
     }
   }
 
-  /** With ports known, what is no item moves until its lines are straight. */
+  /** With ports known, lines become straight: each run of dummies goes where all of them can stand in one column. */
   private straighten(): void {
-    for (let sweep = 0; sweep < 4; sweep++) {
-      for (let k = 0; k < this.rows.length; k++) this.fit(this.rows[sweep % 2 ? this.rows.length - 1 - k : k], 2, true);
+    const place = new Int32Array(this.count);
+    for (const row of this.rows) row.forEach((v, i) => { place[v] = i; });
+    const bends = (v: number): boolean => v >= this.n || this.items[v].pin > 0;
+    for (let v = 0; v < this.count; v++) {
+      if (!bends(v)) continue;
+      const above = this.up.start[v] < this.up.start[v + 1] ? this.links[this.up.list[this.up.start[v]]] : null;
+      if (above && bends(above.from)) continue; // in the middle of a run
+      const run = [v];
+      let below: typeof above = null;
+      for (let at = v; ;) {
+        below = null;
+        let next = -1;
+        for (let e = this.down.start[at]; e < this.down.start[at + 1]; e++) {
+          const link = this.links[this.down.list[e]];
+          if (bends(link.to)) { if (next < 0) next = link.to; } else below ??= link;
+        }
+        if (next < 0) break;
+        run.push(next);
+        at = next;
+      }
+      const from = above ? this.x[above.from] + this.middle(above.from, above.out) : NaN;
+      const to = below ? this.x[below.to] + this.middle(below.to, below.in) : NaN;
+      this.align(run, place, from, to);
     }
+  }
+
+  /** Puts a run of dummies into as few columns as their neighbours leave room for. */
+  private align(run: number[], place: Int32Array, from: number, to: number): void {
+    let start = 0, low = -Infinity, high = Infinity;
+    const settle = (end: number): void => {
+      let x = start === 0 && from >= low && from <= high ? from : end === run.length && to >= low && to <= high ? to : NaN;
+      if (Number.isNaN(x)) {
+        const wanted = start === 0 && !Number.isNaN(from) ? from : end === run.length && !Number.isNaN(to) ? to : start > 0 ? this.x[run[start - 1]] : this.x[run[start]];
+        x = Math.max(low, Math.min(high, wanted));
+      }
+      for (let k = start; k < end; k++) this.x[run[k]] = x;
+    };
+    run.forEach((v, k) => {
+      const row = this.rows[this.layerOf[v]], i = place[v];
+      const least = i > 0 ? this.x[row[i - 1]] + this.width[row[i - 1]] + 8 : -Infinity;
+      const most = i + 1 < row.length ? this.x[row[i + 1]] - 8 : Infinity;
+      if (least > most) { settle(k); start = k + 1; low = -Infinity; high = Infinity; return; }
+      if (Math.max(low, least) > Math.min(high, most)) { settle(k); start = k; low = least; high = most; return; }
+      low = Math.max(low, least);
+      high = Math.min(high, most);
+    });
+    if (start < run.length) settle(run.length);
   }
 
   route(): Drawing {

@@ -95,6 +95,7 @@ class App {
     this.selection = this.find(program, address);
     if (this.selection.kind === 'node') this.reveal(program.picture.nodes.box[this.selection.id]);
     if (this.selection.kind === 'box') this.reveal(this.selection.id, true);
+    if (this.selection.kind === 'weight') this.reveal(program.picture.nodes.box[program.list(program.nodesOfWeight, this.selection.id)[0]] ?? 0);
     if (address.query !== this.query) { byId<HTMLInputElement>('search').value = address.query; this.query = address.query; }
     this.applyMark();
     await this.layout();
@@ -135,9 +136,9 @@ class App {
       if (status) for (let box = picture.nodes.box[node]; box >= 0; box = picture.boxes.parent[box]) this.status[box] = this.status[box] && this.status[box] !== status ? 3 : status;
     });
     const still = (): boolean => this.number === number;
-    ask<Facts>(`facts/${number}`).then(facts => { if (still()) { this.facts = facts; this.refreshPanel(); } }, (error: Error) => this.toast(error.message));
-    ask<Finding[]>(`findings/${number}`).then(found => { if (still()) { this.findings = found; this.refreshPanel(); } }, () => undefined);
-    if (this.index.old) ask<Change[]>(`changes/${number}`).then(found => { if (still()) { this.changes = found; this.refreshList(); this.refreshPanel(); } }, (error: Error) => this.toast(error.message));
+    ask<Facts>(`facts/${number}`).then(facts => { if (still()) { this.facts = facts; this.arrived(); } }, (error: Error) => this.toast(error.message));
+    ask<Finding[]>(`findings/${number}`).then(found => { if (still()) { this.findings = found; this.arrived(); } }, () => undefined);
+    if (this.index.old) ask<Change[]>(`changes/${number}`).then(found => { if (still()) { this.changes = found; this.refreshList(); this.arrived(); } }, (error: Error) => this.toast(error.message));
   }
 
   /** Lay out what is open, and keep a box where it is on the screen. */
@@ -251,6 +252,11 @@ class App {
     this.refreshPanel();
     this.refreshTab();
     this.refreshMarks();
+  }
+
+  /** What came later is put into the panel, unless someone may be at work in it. */
+  private arrived(): void {
+    if (this.selection.kind !== 'weight') this.refreshPanel();
   }
 
   private refreshPanel(): void {

@@ -158,6 +158,12 @@ export class Painting {
     return (this.scene.kind[item] === NODE ? marks.nodes : marks.boxes)[this.scene.id[item]] === 1;
   }
 
+  /** Whether a step begins at an open box, in which the label stands already. */
+  private isOpen(start: number): boolean {
+    const item = start < -1 ? this.itemOf.get(1 + start) : undefined;
+    return item !== undefined && this.scene.kind[item] === OPEN;
+  }
+
   private title(item: number): string {
     let title = this.titles.get(item);
     if (title === undefined) {
@@ -269,7 +275,7 @@ export class Painting {
     ctx.fillStyle = palette.label;
     ctx.globalAlpha = marks ? 0.5 : 1;
     for (const i of steps) {
-      if (scene.start[i] === -1 || scene.value[i] < 0 || scene.flags[i] & 9) continue;
+      if (scene.start[i] === -1 || scene.value[i] < 0 || scene.flags[i] & 9 || this.isOpen(scene.start[i])) continue;
       const x = scene.steps[5 * i], y = scene.steps[5 * i + 1], key = `${Math.round(x)} ${Math.round(y)}`;
       if (seen.has(key)) continue;
       seen.add(key);

@@ -4,7 +4,7 @@
 // around it. What goes into or out of a box goes through a port on its border, one for each value.
 
 import { Drawing, Edge, Item, layered } from './layered';
-import { CALL, INPUT, OPERATION, Picture, REPEAT } from './wire';
+import { CALL, INPUT, OPERATION, Picture, REMOVED, REPEAT } from './wire';
 
 export const FOLDED = 0, NODE = 1, OPEN = 2;
 
@@ -59,6 +59,7 @@ export class Stage {
   readonly children: number[][];
   readonly nodesOf: number[][];
   readonly chips: Int32Array;
+  private readonly ranks: Float64Array;
   private readonly kept = new Map<string, Laid>();
 
   constructor(readonly picture: Picture) {
@@ -83,6 +84,7 @@ export class Stage {
     });
     for (let box = 1; box < count; box++) if (this.inside[box]) this.children[this.parent[box]].push(box);
     for (const list of this.children) list.sort((a, b) => this.firstNode[a] - this.firstNode[b]);
+    this.ranks = this.rankAll();
     this.chips = new Int32Array(nodes.kind.length);
     for (const node of picture.chips.target) this.chips[node]++;
   }
@@ -162,11 +164,23 @@ export class Stage {
     return plans;
   }
 
-  /** Outputs come last in their graph, inputs before what uses them; otherwise the order of execution. */
-  private rank(node: number): number {
-    const kind = this.picture.nodes.kind[node];
-    return kind === INPUT ? node - 1e9 : kind === OPERATION ? node : node + 1e9;
+  /** Outputs come last in their graph, inputs first; otherwise the order of execution, what is gone after its arguments. */
+  private rankAll(): Float64Array {
+    const { nodes, edges, values } = this.picture;
+    const ranks = Float64Array.from(nodes.kind, (kind, node) => (kind === INPUT ? node - 1e9 : kind === OPERATION ? node : node + 1e9));
+    const gone = nodes.status.some(status => status === REMOVED);
+    if (!gone) return ranks;
+    const last = new Float64Array(ranks.length).fill(-1);
+    edges.target.forEach((target, i) => {
+      if (nodes.status[target] !== REMOVED) return;
+      const from = values.node[edges.source[i]];
+      if (nodes.kind[from] === OPERATION) last[target] = Math.max(last[target], ranks[from]);
+      ranks[target] = last[target] + 1e-3 + target * 1e-9;
+    });
+    return ranks;
   }
+
+  private rank(node: number): number { return this.ranks[node]; }
 
   private rankOfBox(box: number): number { return this.firstNode[box]; }
 
