@@ -30,7 +30,7 @@ export interface Drawing {
   flags: Uint8Array; // step: 1 drawn against the flow, 2 a stub
 }
 
-const GAP_X = 18, GAP_DUMMY = 10, GAP_Y = 26, TRACK = 6, MAX_TRACKS = 40, STUB = 12;
+const GAP_X = 18, GAP_DUMMY = 10, GAP_Y = 26, TRACK = 6, MAX_TRACKS = 40, STUB = 12, MANY = 64;
 
 export function layered(items: Item[], edges: Edge[]): Drawing {
   const n = items.length;
@@ -163,6 +163,8 @@ class Net {
     const spans: number[] = [];
     for (const wire of wires.values()) spans.push(wire.reduce((most, i) => Math.max(most, layerOf[lower(i)] - layerOf[upper(i)]), 0));
     const limit = spanLimit(spans, 3 * this.n + 4000);
+    const into = new Int32Array(this.n); // how many edges end at an item: of very many, only short ones are drawn whole
+    for (let i = 0; i < edges.length; i++) into[lower(i)]++;
     for (const wire of wires.values()) {
       const start = upper(wire[0]);
       const chain: number[] = [start];
@@ -170,7 +172,7 @@ class Net {
       wire.sort((a, b) => layerOf[lower(a)] - layerOf[lower(b)]);
       for (const i of wire) {
         const end = lower(i), span = layerOf[end] - layerOf[start];
-        if (span > limit || span < 1) { this.stubs.push(i); continue; }
+        if (span > limit || span < 1 || (span > 1 && into[end] > MANY)) { this.stubs.push(i); continue; }
         while (chain.length < span) {
           const dummy = this.count++;
           this.layerOf.push(layerOf[start] + chain.length);
@@ -284,7 +286,9 @@ class Net {
       let sum = 0, total = 0;
       if (mode !== 1) for (let e = this.up.start[v]; e < this.up.start[v + 1]; e++) {
         const link = this.links[this.up.list[e]];
-        const force = link.from >= this.n && v >= this.n ? 8 : link.from >= this.n || v >= this.n ? 2 : 1;
+        // What comes from nowhere stands where it is used, and does not pull: a row of sums would drift to one side.
+        const isSource = this.up.start[link.from] === this.up.start[link.from + 1];
+        const force = link.from >= this.n && v >= this.n ? 8 : link.from >= this.n || v >= this.n ? 2 : isSource ? 0.02 : 1;
         sum += force * (this.x[link.from] + this.middle(link.from, link.out) - this.middle(v, link.in));
         total += force;
       }

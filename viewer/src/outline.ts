@@ -18,7 +18,7 @@ export function moduleTree(program: Program, open: Set<number>, toggle: (box: nu
     const kind = program.text(boxes.type[box]).split('.').pop() ?? '', repeat = boxes.kind[box] === REPEAT || boxes.repeat[box] > 1 ? ` × ${boxes.repeat[box]}` : '';
     const arrow = h('button', { type: 'button', class: 'arrow', 'aria-expanded': String(open.has(box)), 'aria-label': `${open.has(box) ? 'Fold' : 'Unfold'} ${name}`, onclick: () => toggle(box), text: open.has(box) ? '▾' : '▸' });
     const row = h('li', {}, arrow, link(`${name}${repeat}`, () => choose(box), 'name'), h('span', { class: 'faint', text: kind }));
-    row.style.paddingLeft = `${4 + Math.min(depth, 24) * 12}px`;
+    row.style.paddingLeft = `${4 + Math.min(depth, 11) * 9}px`;
     list.append(row);
     if (open.has(box)) for (const child of children) add(child, depth + 1);
   };

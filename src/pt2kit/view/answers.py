@@ -22,7 +22,7 @@ from typing import Any, Final
 from pt2kit import codec
 from pt2kit.checks import check
 from pt2kit.diffs import Diff, diff
-from pt2kit.errors import Problem, Pt2Error
+from pt2kit.errors import PayloadError, Problem, Pt2Error
 from pt2kit.package import FileLike, Package, open_package
 from pt2kit.text.names import printable
 from pt2kit.view.columns import MAX_TEXT
@@ -221,9 +221,12 @@ class Answers:
 
     def tensor(self, number: int, weight: int, index: list[int]) -> Any:
         """The numbers of one tensor; reads its record."""
-        entries = self.drawing(number).entries
-        if not 0 <= weight < len(entries):
+        drawing = self.drawing(number)
+        entries = drawing.entries
+        if not 0 <= weight < len(drawing.picture.weights.name):
             raise KeyError(f"tensor {weight}")
+        if weight >= len(entries):
+            raise PayloadError(f"{self._names[0]}: expected the bytes of this tensor, got none in the file")
         return sample(entries[weight].payload, index)
 
 

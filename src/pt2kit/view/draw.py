@@ -169,7 +169,8 @@ class _Artist:
         self._draw_outputs(scope, home, known, held)
 
     def _owners(self, held: Mapping[str, int]) -> dict[str, str]:
-        return {name: self.entries[weight].name.rpartition(".")[0] for name, weight in held.items()}
+        names = [self.texts.list[number] for number in self.weights.name]
+        return {name: names[weight].rpartition(".")[0] for name, weight in held.items()}
 
     def _draw_inputs(self, scope: Scope, home: int, known: dict[str, int]) -> dict[str, int]:
         """Draw the inputs of a graph; returns those that are tensors of the archive, by value."""
@@ -179,15 +180,30 @@ class _Artist:
         for position, argument in enumerate(scope.graph.inputs):
             spec = specs[position] if position < len(specs) else None
             names = list(dict.fromkeys(arguments(argument)))
-            weight = numbers.get(getattr(spec.value, HELD[spec.type])) if spec and spec.type in HELD else None
-            if weight is not None:
-                held |= dict.fromkeys(names, weight)
+            if spec is not None and spec.type in HELD:
+                name = getattr(spec.value, HELD[spec.type])
+                if name not in numbers:
+                    numbers[name] = self._missing(name, spec.type, names, scope)
+                held |= dict.fromkeys(names, numbers[name])
                 continue
             node = self._add(INPUT, scope, names[0] if names else f"input {position}", _role(spec), home, None)
             self.names[node] = names
             for name in names:
                 known[name] = self._value(scope, node, name)
         return held
+
+    def _missing(self, name: str, kind: str, values: list[str], scope: Scope) -> int:
+        """A tensor that the archive should hold and does not: known from the graph alone."""
+        weights = self.weights
+        weights.name.append(self.texts(name))
+        weights.kind.append(self.texts(kind))
+        weights.type.append(self.texts(self.types.named(scope.graph, values[0]) if values else ""))
+        weights.bytes.append(0)
+        weights.elements.append(0)
+        weights.box.append(self._box_of_name(name.rpartition(".")[0]))
+        weights.first.append(len(weights.first))
+        weights.status.append(0)
+        return len(weights.name) - 1
 
     def _draw_step(self, step: Step, places: _Places, fqn: str, known: dict[str, int], held: Mapping[str, int]) -> None:
         scope, number, node = step
