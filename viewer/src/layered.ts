@@ -288,19 +288,19 @@ class Net {
         const link = this.links[this.up.list[e]];
         // What comes from nowhere stands where it is used, and does not pull: a row of sums would drift to one side.
         const isSource = this.up.start[link.from] === this.up.start[link.from + 1];
-        const force = link.from >= this.n && v >= this.n ? 8 : link.from >= this.n || v >= this.n ? 2 : isSource ? 0.02 : 1;
+        const force = link.from >= this.n && v >= this.n ? 5000 : link.from >= this.n || v >= this.n ? 2 : isSource ? 0.02 : 1;
         sum += force * (this.x[link.from] + this.middle(link.from, link.out) - this.middle(v, link.in));
         total += force;
       }
       if (mode !== 0) for (let e = this.down.start[v]; e < this.down.start[v + 1]; e++) {
         const link = this.links[this.down.list[e]];
-        const force = link.to >= this.n && v >= this.n ? 8 : link.to >= this.n || v >= this.n ? 2 : 1;
+        const force = link.to >= this.n && v >= this.n ? 5000 : link.to >= this.n || v >= this.n ? 2 : 1;
         sum += force * (this.x[link.to] + this.middle(link.to, link.in) - this.middle(v, link.out));
         total += force;
       }
       offsets[i] = offset;
       mean[top] = (total ? sum / total : this.x[v]) - offset;
-      weight[top] = total || 0.1;
+      weight[top] = (total || 0.1) * (this.up.start[v] === this.up.start[v + 1] ? 0.02 : 1);
       size[top] = 1;
       offset += this.width[v] + (this.gap(v) + (i + 1 < n ? this.gap(row[i + 1]) : 0)) / 2;
       top++;
