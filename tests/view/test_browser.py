@@ -60,7 +60,7 @@ def test_repeated_layers_fold_and_unfold(chromium: Any, layers: Path) -> None:
     with visiting(chromium, layers) as visit:
         visit.go()
         folded = boxes(visit)
-        assert "layers × 12" in visit.text("#list")
+        assert "layers \u00d7 12" in visit.text("#list")
         visit.page.click("#list button[aria-label='Unfold layers']")
         visit.settled()
         assert boxes(visit) >= folded + 12

@@ -22,6 +22,7 @@ from pt2kit.text.modules import ModuleSummary
 from pt2kit.text.payloads import Entry, entries_of
 from pt2kit.text.values import ValueTexts
 from pt2kit.traces import lenient, parse_stack_trace
+from pt2kit.traces.tree import MAX_MODULE_DEPTH
 from pt2kit.view.columns import (
     CALL,
     INPUT,
@@ -158,7 +159,7 @@ class _Artist:
     def _draw_graph(self, scope: Scope, guessed: bool) -> None:
         """One graph: its inputs, its nodes, its outputs, and what goes from one to another."""
         home, around = self.homes.get(id(scope.graph), (0, ""))
-        places = _Places(self, home, around)
+        places = _Places(self, home, around, guessed)
         known: dict[str, int] = {}
         held = self._draw_inputs(scope, home, known)
         modules = guessed_modules(scope.graph, self._owners(held)) if guessed and scope.depth == 0 else None
@@ -267,8 +268,9 @@ class _Artist:
 class _Places:
     """Dotted names of modules -> their boxes in one graph; a subgraph has boxes of its own for what is inside it."""
 
-    def __init__(self, artist: _Artist, home: int, around: str) -> None:
+    def __init__(self, artist: _Artist, home: int, around: str, guessed: bool) -> None:
         self._artist = artist
+        self._guessed = guessed
         self._known = artist.module_boxes if home == 0 else {around: home}
         self._home = home
         self._around = around
@@ -278,7 +280,8 @@ class _Places:
         if fqn in self._known:
             return self._known[fqn]
         outside = self._around and not fqn.startswith(f"{self._around}.")
-        if self._home == 0 or outside or not fqn:
+        # In the root graph what the file states is there already; what is guessed is not.
+        if outside or not fqn or fqn.count(".") >= MAX_MODULE_DEPTH or (self._home == 0 and not self._guessed):
             found = self._home
         else:
             parent, _, name = fqn.rpartition(".")
@@ -286,7 +289,8 @@ class _Places:
             above, text = self.box(parent), artist.texts
             known = artist.module_boxes.get(fqn)
             kind = artist.boxes.type[known] if known is not None else 0
-            path = text(f"{artist.texts.list[artist.boxes.path[self._home]]}.{fqn}")
+            above_path = artist.texts.list[artist.boxes.path[self._home]]
+            path = text(f"{above_path}.{fqn}" if above_path else fqn)
             found = artist.boxes.add(above, text(name), kind, path)
         self._known[fqn] = found
         return found
