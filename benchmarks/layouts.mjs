@@ -1,10 +1,8 @@
 // Layout libraries and the viewer's own layout on one program: seconds to lay out everything unfolded.
 //
-//   python -m benchmarks.pictures layers 100 program.json && pt2 view program.json --html ... is not needed: pass an
-//   answer of pt2kit.view.Answers(FILE).answer("program/0") as a file.
-//
-// Usage: node layouts.mjs PICTURE.json (own|dagre|elk), with elkjs and @dagrejs/dagre installed beside it, and the own
-// layout bundled to own.mjs (npx rolldown viewer/src/scene.ts --file own.mjs --platform node).
+// Usage: node layouts.mjs PICTURE.json (own|dagre|elk). PICTURE.json is `pt2kit.view.Answers(FILE).answer("program/0")`.
+// elkjs and @dagrejs/dagre are installed beside this file, and the own layout is bundled to own.mjs
+// (npx --prefix viewer rolldown viewer/src/scene.ts --file own.mjs --platform node).
 
 import { readFileSync } from 'node:fs';
 import { performance } from 'node:perf_hooks';
@@ -13,7 +11,11 @@ const picture = JSON.parse(readFileSync(process.argv[2], 'utf8')), which = proce
 const { boxes, nodes, edges, values } = picture, used = new Set();
 for (const box of nodes.box) for (let at = box; at >= 0; at = boxes.parent[at]) used.add(at);
 const pairs = [...new Set(edges.source.map((value, i) => `${values.node[value]} ${edges.target[i]}`))].map(pair => pair.split(' '));
-const report = start => console.log(`${which}: ${nodes.kind.length} nodes, ${((performance.now() - start) / 1000).toFixed(2)} s`);
+const cpu = process.cpuUsage();
+const report = start => {
+  const used = process.cpuUsage(cpu), seconds = ((used.user + used.system) / 1e6).toFixed(2);
+  console.log(`${which}: ${nodes.kind.length} nodes, ${((performance.now() - start) / 1000).toFixed(2)} s, ${seconds} s of processor time`);
+};
 
 if (which === 'own') {
   const { Stage } = await import(`${process.cwd()}/own.mjs`);

@@ -203,23 +203,20 @@ HOSTILE = (
 
 
 def names(length: int) -> schema.ExportedProgram:
-    """Nodes, values, modules, operators and traces with hostile names, one of them of some length."""
+    """Nodes, values, modules, operators and traces with hostile names, and a node whose name has some length."""
     nodes, last = list[schema.Node](), "x"
     for name in (*HOSTILE, "n" * length):
-        stack = f",,model.Net;k,{name.replace(';', '').replace(',', '')},{name[:100].replace(';', '').replace(',', '')}"
-        node = call("torch.ops.aten.add.Tensor", [("self", last), (name[:100], "x")], name, stack)
-        trace = f'File "{name[:200]}", line 1, in {name[:200]}\n    {name[:200]}'
-        nodes.append(
-            schema.Node(
-                f"torch.ops.{name[:100]}.op.default",
-                node.inputs,
-                node.outputs,
-                {**node.metadata, "stack_trace": trace, name: name},
-                name=name,
-            )
-        )
+        short = name[:2000]
+        module = short.replace(";", "").replace(",", "")
+        metadata = {
+            "nn_module_stack": f",,model.Net;k,{module},{module[:100]}",
+            "stack_trace": f'File "{short}", line 1, in {short}\n    {short}',
+            short: short,
+        }
+        inputs = call("", [(short[:100], last), ("other", "x")], name).inputs
+        nodes.append(schema.Node(f"torch.ops.{short[:100]}.op.default", inputs, [tensor(name)], metadata, name=name))
         last = name
-    return program(["x"], nodes, [last])
+    return program(["x"], nodes, [HOSTILE[0]])
 
 
 KINDS = {"flat": flat, "layers": layers, "inputs": inputs, "hub": hub, "deep": deep, "names": names}

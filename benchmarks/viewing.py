@@ -1,8 +1,8 @@
 """`pt2 view` in headless Chromium: first picture, everything unfolded, layout, frames, memory; and other viewers.
 
-Run by hand (`make browser` first): `python -m benchmarks.viewing [--others]`. Prints a table, with the load of the machine.
-`--others` shows the same files in Netron and Model Explorer, where these are installed, and waits up to 300 s for a
-picture of theirs: until the page holds as many drawn elements as half the nodes.
+Run by hand (`make browser` first): `python -m benchmarks.viewing [--others]`. Prints a table, and the load it was under.
+`--others` shows a file in Netron and Model Explorer, where these are installed, and waits up to 300 s for a picture of
+theirs: until the page holds as many drawn elements as half the nodes.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ new Promise(done => {
     const t = performance.now() - start;
     if (t > 3000) { done(frames / (t / 1000)); return; }
     frames++;
-    canvas.dispatchEvent(new WheelEvent('wheel', { deltaY: Math.sin(t / 300) * 40, clientX: box.x + 300, clientY: box.y + 300,
-      bubbles: true, cancelable: true, shiftKey: frames % 40 < 20 }));
+    const at = { clientX: box.x + 300, clientY: box.y + 300, bubbles: true, cancelable: true };
+    const turn = { deltaY: Math.sin(t / 300) * 40, shiftKey: frames % 40 < 20 };
+    canvas.dispatchEvent(new WheelEvent('wheel', { ...turn, ...at }));
     requestAnimationFrame(step);
   };
   requestAnimationFrame(step);
