@@ -1,6 +1,6 @@
 """`pt2 view` in headless Chromium: first picture, everything unfolded, layout, frames, memory; and other viewers.
 
-Run by hand (`make browser` first): `python -m benchmarks.viewing [--others]`. Prints a table, and the load it was under.
+Run by hand (`make browser` first): `python -m benchmarks.viewing [--others]`. Prints a table and the load it ran under.
 `--others` shows a file in Netron and Model Explorer, where these are installed, and waits up to 300 s for a picture of
 theirs: until the page holds as many drawn elements as half the nodes.
 """
