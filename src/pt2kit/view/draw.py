@@ -106,7 +106,7 @@ class _Artist:
         self.calls = Calls()
         self.stated = stated_modules(program)
         self.module_boxes: dict[str, int] = {}  # dotted name -> box, in the root graph
-        self.homes: dict[int, tuple[int, str]] = {}  # id of a subgraph -> its box, the module its operator stands in
+        self.homes: dict[str, tuple[int, str]] = {}  # path of a subgraph -> its box, the module its operator stands in
         self._sources: dict[str, int] = {}
 
     def draw(self, problem: str) -> Drawing:
@@ -158,7 +158,7 @@ class _Artist:
 
     def _draw_graph(self, scope: Scope, guessed: bool) -> None:
         """One graph: its inputs, its nodes, its outputs, and what goes from one to another."""
-        home, around = self.homes.get(id(scope.graph), (0, ""))
+        home, around = self.homes.get(scope.path, (0, ""))
         places = _Places(self, home, around, guessed)
         known: dict[str, int] = {}
         held = self._draw_inputs(scope, home, known)
@@ -219,7 +219,7 @@ class _Artist:
         for below in inner:
             name = self.texts(below.path.rpartition("/")[2])
             home = self.boxes.add(box, name, 0, self.texts(f"{below.path}()"), SUBGRAPH, drawn)
-            self.homes[id(below.graph)] = home, fqn
+            self.homes[below.path] = home, fqn
         used = list(dict.fromkeys(name for named in node.inputs for name in arguments(named.arg)))
         self._use(drawn, used, known, held)
         results = list(dict.fromkeys(node_outputs(node)))
@@ -248,8 +248,8 @@ class _Artist:
         self.scopes.append(scope)
         source = self._source(step.node.metadata.get("stack_trace", "")) if step else 0
         node = self.nodes.add(kind, self.texts(join(scope.path, label)), self.texts(target), source, box)
-        if kind == INPUT and id(scope.graph) in self.homes:
-            self.carries.add(self.boxes.node[self.homes[id(scope.graph)][0]], node)
+        if kind == INPUT and scope.path in self.homes:
+            self.carries.add(self.boxes.node[self.homes[scope.path][0]], node)
         return node
 
     def _value(self, scope: Scope, node: int, name: str) -> int:
