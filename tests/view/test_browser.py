@@ -22,7 +22,7 @@ TWO = samples.sample("2.13.0", "multi_model_package")
 DYNAMIC = samples.sample("2.13.0", "dynamic_batch")
 SUBGRAPHS = [
     next(path for path in reversed(samples.corpus()) if path.stem.startswith(name))
-    for name in ("cond_closure", "while", "map_hop", "checkpoint_hop")
+    for name in ("cond_closure", "while", "map_hop")
     if any(path.stem.startswith(name) for path in samples.corpus())
 ]
 NEWEST = [samples.corpus(release)[0] for release in samples.RELEASES]
