@@ -8,7 +8,8 @@ BIN := $(VENV)/bin
 TORCH_PIN := torch==2.13.0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-core test-torch test-torches lint format bench fuzz compatibility regen toolchains clean
+.PHONY: help demo test test-core test-torch test-torches test-view lint format bench fuzz compatibility regen toolchains
+.PHONY: viewer browser clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -69,5 +70,19 @@ toolchains: $(VENV)/node_modules/.bin/tsc ## what proves the generated definitio
 	@command -v g++ >/dev/null && test -e /usr/include/nlohmann/json.hpp \
 	  || { apt-get update -qq && apt-get install -y -qq g++ nlohmann-json3-dev; }
 
+viewer/node_modules/.stamp: viewer/package-lock.json
+	npm ci --prefix viewer --silent --no-audit --no-fund
+	@touch $@
+
+viewer: viewer/node_modules/.stamp ## build the page of pt2 view from viewer/ into src/pt2kit/view/page/
+	npm run build --prefix viewer --silent
+
+browser: viewer/node_modules/.stamp $(VENV)/.stamp ## what drives and checks that page: chromium, playwright, axe-core
+	@command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq chromium; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[browser]'
+
+test-view: browser ## run the tests of pt2 view in a real browser
+	PT2KIT_BROWSER=required $(BIN)/python -m pytest -n $(JOBS) -q tests/view tests/cli/test_view.py
+
 clean: ## remove the environments and caches
-	rm -rf $(VENV) $(CORE) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(CORE) viewer/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis

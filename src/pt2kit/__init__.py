@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from pt2kit.sanitizing import sanitize as sanitize
     from pt2kit.signature import ExportGraphSignature as ExportGraphSignature
     from pt2kit.tensors.view import TensorView as TensorView
+    from pt2kit.view.notebook import view as view
 
 __version__ = "0.1.0.dev0"
 
@@ -92,6 +93,7 @@ _ROOMS = frozenset(
         "text",
         "traces",
         "treespec",
+        "view",
     ]
 )
 
@@ -120,6 +122,7 @@ __all__ = [
     "save",
     "serialize",
     "unregister_extension",
+    "view",
     "write",
 ]
 

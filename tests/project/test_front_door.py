@@ -12,7 +12,7 @@ import pt2kit
 
 FUNCTIONS = {
     *("open", "write", "save", "load", "serialize", "deserialize", "canonicalize", "convert", "digest", "diff"),
-    *("check", "sanitize", "register_extension", "unregister_extension"),
+    *("check", "sanitize", "view", "register_extension", "unregister_extension"),
 }
 """Verbs, in pairs: open/write a file, save/load a live program, the same in memory."""
 CLASSES = {

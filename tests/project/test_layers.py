@@ -41,6 +41,7 @@ THIRD_PARTY = {
     "digests": {"numpy", "msgspec"},
     "diffs": {"numpy", "msgspec"},
     "bridge": {"torch", "sympy", "numpy", "msgspec"},
+    "view": {"numpy"},
     "cli": {"click", "rich"},
 }
 STDLIB = sys.stdlib_module_names

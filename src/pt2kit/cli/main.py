@@ -16,6 +16,7 @@ from pt2kit.errors import Pt2Error
 COMMANDS = MappingProxyType(
     {
         "show": "What is in a file: a summary, the graph, one node, one module, the records.",
+        "view": "See a program in a browser, folded by modules; two programs, with what differs coloured.",
         "check": "What is wrong with a file, and what torch would run on loading it.",
         "weights": "List tensors, or extract them to .safetensors, .npz or .npy.",
         "digest": "Name a program by what it means: sha256 of graph, signature, weights, metadata.",

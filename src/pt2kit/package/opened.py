@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
+from importlib import import_module
 from types import TracebackType
 from typing import Any
 
@@ -186,6 +187,12 @@ class Package:
 
     def __repr__(self) -> str:
         return f"<Package {self.name!r}: {', '.join(map(repr, self.layout.models)) or 'no programs'}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the page of `pt2 view`."""
+        # By name, when a notebook asks: the room that draws is above this one, and nothing else here knows of it.
+        shown: str = import_module("pt2kit.view").view(self)._repr_html_()
+        return shown
 
     def _read_program(self, model: str) -> StoredProgram:
         return read_program(self.archive, self.layout, model, self._reading)

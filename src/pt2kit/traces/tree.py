@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pt2kit.errors import LimitError
 from pt2kit.traces.modules import ModuleEntry
 
-MAX_MODULE_DEPTH = 32  # real models nest about ten deep; what lies deeper keeps its dotted name as one name
+MAX_MODULE_DEPTH = 64  # real models nest about ten deep; what lies deeper keeps its dotted name as one name
 MAX_MODULES = 200_000
 
 # Entries of nodes that torch made itself, outside every module.
