@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from pt2kit.diffs import diff as diff
     from pt2kit.digests import Digest as Digest
     from pt2kit.digests import digest as digest
+    from pt2kit.editing import Editor as Editor
+    from pt2kit.editing import edit as edit
     from pt2kit.errors import Problem as Problem
     from pt2kit.errors import Pt2Error as Pt2Error
     from pt2kit.package import Package as Package
@@ -66,6 +68,8 @@ _PUBLIC = MappingProxyType(
         "sanitize": ("sanitizing", "sanitize"),
         "Sanitized": ("sanitizing", "Sanitized"),
         "diff": ("diffs", "diff"),
+        "edit": ("editing", "edit"),
+        "Editor": ("editing", "Editor"),
         "Diff": ("diffs", "Diff"),
     }
 )
@@ -79,6 +83,7 @@ _ROOMS = frozenset(
         "conversion",
         "diffs",
         "digests",
+        "editing",
         "errors",
         "graph",
         "idl",
@@ -98,6 +103,7 @@ _ROOMS = frozenset(
 __all__ = [
     "Diff",
     "Digest",
+    "Editor",
     "ExportGraphSignature",
     "Extension",
     "Package",
@@ -113,6 +119,7 @@ __all__ = [
     "deserialize",
     "diff",
     "digest",
+    "edit",
     "load",
     "open",
     "register_extension",
