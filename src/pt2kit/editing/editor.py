@@ -63,7 +63,7 @@ def edit(source: Source, model: str | None = None) -> Editor:
         raise ArchiveError(f"{package.name}: expected model= to be one of {', '.join(models) or 'none'}, got {model}")
     parts = parts_of(package)
     opened = package if is_current(package) else parts.package()
-    return Editor(opened.programs[chosen], opened, parts, chosen)
+    return Editor(opened.programs[chosen], opened, parts, chosen, package)
 
 
 class Editor:
@@ -87,12 +87,14 @@ class Editor:
         package: Package | None = None,
         parts: Parts | None = None,
         model: str = "model",
+        source: Package | None = None,
     ) -> None:
         module = program.graph_module
         self.program = program
         self.model = model
         self._package = package
         self._parts = parts
+        self._source = source
         self.graph = Graph(module.graph, "$.graph_module.graph")
         soundness.check_specs(module)
         self.inputs = [
@@ -105,6 +107,7 @@ class Editor:
         ]
         self.calls = Calls(module, self.graph, self.inputs, self.outputs)
         self.weights, self.constants = read_weights(package, parts, model)
+        self._stored_weights = [dict(table.entries) for table in (self.weights, self.constants)]
         self.ranges = {name: (one.min_val, one.max_val) for name, one in program.range_constraints.items()}
         self.guards = list(program.guards_code)
         self.verifiers = list(program.verifiers)
@@ -377,6 +380,9 @@ class Editor:
             return program
         parts = self._parts
         stored = self._package.stored[self.model]
+        if program is self.program and not self._weights_changed():
+            self.result = self._source or self._package
+            return self.result
         if program is not self.program:
             if stored.unknown:
                 raise SchemaError(
@@ -414,6 +420,9 @@ class Editor:
 
     def __repr__(self) -> str:
         return f"<Editor of {show(self.model)}: {len(self.graph.nodes)} nodes>"
+
+    def _weights_changed(self) -> bool:
+        return [table.entries for table in (self.weights, self.constants)] != self._stored_weights
 
     def _written(self) -> schema.ExportedProgram:
         """The program with all edits; the one that was opened, where nothing changed."""

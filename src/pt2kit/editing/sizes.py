@@ -14,7 +14,7 @@ from msgspec import UNSET
 
 from pt2kit import schema, symbols
 from pt2kit.symbols.expr import Call, Expr, Integer
-from pt2kit.symbols.order import by_key
+from pt2kit.symbols.order import by_key, by_size
 
 Monomial: TypeAlias = "tuple[Expr, ...]"
 """Factors, each as often as its power says, in the order of `symbols.order.by_key`."""
@@ -109,7 +109,7 @@ def quotient(size: schema.SymInt, by: schema.SymInt) -> schema.SymInt:
 
 def computed(name: str, args: Sequence[schema.SymInt], value: Hint) -> schema.SymInt:
     """A call of a function over sizes ("Mod", "Max"), as an expression."""
-    return _size({(Call(name, tuple(_expression(_terms(arg)) for arg in args)),): 1}, value)
+    return _size({(_call(name, [_expression(_terms(arg)) for arg in args]),): 1}, value)
 
 
 def parsed(text: str) -> schema.SymInt:
@@ -181,7 +181,7 @@ def _polynomial(expr: Expr) -> Terms:
                 found = _times(found, args[0])
             return found
         if all(len(terms) <= 1 for terms in args) or node.function in ("FloorDiv", "Mod", "Max", "Min"):
-            return {(Call(node.function, tuple(map(_expression, args))),): 1}
+            return {(_call(node.function, [_expression(terms) for terms in args]),): 1}
         return {(node,): 1}
 
     def leaf(node: Expr) -> Terms:
@@ -190,6 +190,11 @@ def _polynomial(expr: Expr) -> Terms:
         return {(node,): 1}
 
     return symbols.fold(expr, leaf, call)
+
+
+def _call(name: str, args: Sequence[Expr]) -> Call:
+    """A call; the arguments of `Max` and `Min`, which have no order of their own, in the one that sympy gives them."""
+    return Call(name, by_size(args) if name in ("Max", "Min") else tuple(args))
 
 
 def _small(args: Sequence[Terms]) -> bool:
@@ -255,3 +260,8 @@ def _term(factors: Monomial, count: int) -> Expr:
     if count != 1 or not parts:
         parts.insert(0, Integer(count))
     return parts[0] if len(parts) == 1 else Call("Mul", tuple(parts))
+
+
+def expression(size: schema.SymInt) -> Expr:
+    """A size as an expression in the form of a polynomial."""
+    return _expression(_terms(size))
