@@ -11,11 +11,14 @@
     soundness.py         what must hold when an editor is left
 """
 
+from pt2kit.editing.composing import compose
 from pt2kit.editing.editor import Editor, edit
+from pt2kit.editing.extracting import extract
 from pt2kit.editing.graphs import Graph
 from pt2kit.editing.interface import Input, Output
 from pt2kit.editing.metas import tensor_meta
 from pt2kit.editing.nodes import Node
+from pt2kit.editing.packing import only, pack, unpack, with_extra_files
 from pt2kit.editing.values import Value
 from pt2kit.editing.weights import read_safetensors
 

@@ -34,10 +34,21 @@ _PAYLOADS: Final = frozenset(("weight", "tensor constant", "custom object", "opa
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One record: its size in bytes, and what gives them."""
+    """One record.
+
+    Args:
+        size: in bytes.
+        read: gives them.
+        origin: the archive and the name of the record that it is a copy of, where it is one.
+    """
 
     size: int
     read: Callable[[], Any]
+    origin: tuple[Archive, str] | None = None
+
+    def is_same(self, other: Part) -> bool:
+        """Whether two records are copies of one."""
+        return self is other or (self.origin is not None and self.origin == other.origin)
 
 
 @dataclass(slots=True)
@@ -129,6 +140,10 @@ class PlannedArchive(Archive):
         )
         self._data_offsets = dict.fromkeys(self._parts, 0)
 
+    def part(self, name: str) -> Part:
+        """The record of a full name, as it was planned."""
+        return self._parts[name]
+
     def read(self, name: str, *, verify: bool = True) -> memoryview:
         """Give the content of a record.
 
@@ -160,7 +175,7 @@ def parts_of(package: Package) -> Parts:
     root = package.layout.root.rstrip("/") or DEFAULT_ROOT
     if is_current(package):
         records = {
-            package.relative(record): Part(row.size, _reader(package, record))
+            package.relative(record): _copied(package, record, row.size)
             for record, row in package.records.items()
             if package.relative(record) != names.SERIALIZATION_ID
         }
@@ -222,5 +237,8 @@ def _cut(record: Held) -> Callable[[], Any]:
     return lambda: memoryview(record.read())[: record.size]
 
 
-def _reader(package: Package, record: str) -> Callable[[], Any]:
-    return lambda: package.archive.read(record)
+def _copied(package: Package, record: str, size: int) -> Part:
+    archive = package.archive
+    if isinstance(archive, PlannedArchive):
+        return archive.part(record)
+    return Part(size, lambda: archive.read(record), (archive, record))

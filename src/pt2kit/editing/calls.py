@@ -55,6 +55,7 @@ class Calls:
         return treespec.dump(spec_of(self.ins)) != treespec.dump(treespec.parse(self.root.in_spec)) or self.reordered
 
     reordered = False
+    prefix = ""
 
     def sides(self, edit: str) -> tuple[Branch, Branch]:
         """The tuple of positional arguments and the dict of keywords.

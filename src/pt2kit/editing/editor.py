@@ -122,6 +122,17 @@ class Editor:
         return self._parts is not None
 
     @property
+    def parts(self) -> Parts:
+        """The records of the package that was opened.
+
+        Raises:
+            GraphError: there is only a program.
+        """
+        if self._parts is None:
+            raise GraphError(f"{self!r}: expected a package, got a program alone")
+        return self._parts
+
+    @property
     def nodes(self) -> Iterable[Node]:
         """The nodes of all graphs, subgraphs included, each graph in order."""
         return (node for graph in self.graph.walk() for node in graph.nodes)

@@ -362,21 +362,12 @@ def _check_unused(editor: Editor, one: Input, edit: str, *, besides_nodes: bool 
 
 def _take_out(editor: Editor, chosen: Tree, gone: Iterable[Input], edit: str) -> None:
     """Take a leaf or an argument out of the tree of the call, and inputs out of the graph."""
-    args, kwargs = editor.calls.sides(edit)
-    ins = editor.calls.ins
-    parent = parent_of(ins, chosen)
-    if parent is None:
-        raise GraphError(f"{edit}: expected an input of the in_spec, got {chosen!r}")
-    names = editor.calls.names(edit)
-    place = next(
-        (i for i, child in enumerate((*args.children, *kwargs.children)) if any(
-            leaf in list(leaves_of(child)) for leaf in leaves_of(chosen)) or child is chosen), None
-    )  # fmt: skip
-    argument = names[place] if place is not None else ""
+    place, argument, parent = _place_of(editor, chosen, edit)
+    is_argument = parent in editor.calls.sides(edit)
     parent.remove(chosen, edit)
-    if parent in (args, kwargs) and editor.calls.arg_names and place is not None:
+    if is_argument and editor.calls.arg_names:
         del editor.calls.arg_names[place]
-    editor.guards[:] = [guard for guard in editor.guards if not argument or not _mentions(guard, argument)]
+    editor.guards[:] = [guard for guard in editor.guards if not _mentions(guard, argument)]
     for one in gone:
         editor.inputs.remove(one)
         editor.graph.forget(one.slot)
@@ -392,3 +383,31 @@ def _insert(items: list[Any], new: Any, groups: dict[str, int]) -> None:
     place = sum(groups.get(one.kind, 1) <= group for one in items)
     items.insert(place, new)
 
+
+
+def remove_arguments(editor: Editor, gone: Sequence[Input]) -> None:
+    """Take inputs out of what the caller passes, whether or not something uses them: another value takes their place.
+
+    Raises:
+        GraphError: one stands in a container of a shape of its own.
+    """
+    for one in gone:
+        place, argument, parent = _place_of(editor, one, f"compose({show(one.name)})")
+        parent.remove(one, f"compose({show(one.name)})")
+        if parent in editor.calls.sides("compose") and editor.calls.arg_names:
+            del editor.calls.arg_names[place]
+        editor.guards[:] = [guard for guard in editor.guards if not _mentions(guard, argument)]
+        editor.inputs.remove(one)
+        editor.graph.input_slots.remove(one.slot)
+
+
+def _place_of(editor: Editor, chosen: Tree, edit: str) -> tuple[int, str, Branch]:
+    """Which argument of the call something is in, by number and name, and the container that holds it."""
+    args, kwargs = editor.calls.sides(edit)
+    parent = parent_of(editor.calls.ins, chosen)
+    if parent is None:
+        raise GraphError(f"{edit}: expected an input of the in_spec, got {chosen!r}")
+    for place, child in enumerate((*args.children, *kwargs.children)):
+        if child is chosen or parent_of(child, chosen) is not None:
+            return place, editor.calls.names(edit)[place], parent
+    raise GraphError(f"{edit}: expected an argument or what is in one, got {chosen!r}")

@@ -55,13 +55,13 @@ def needed_ranges(editor: Editor, graph: schema.Graph) -> dict[str, schema.Range
     if graph is editor.graph._origin:
         new = {name: range_of(limits) for name, limits in editor.ranges.items()}
         return old if new == old else new
-    before, after = set(_symbols(editor.graph._origin)), dict.fromkeys(_symbols(graph))
+    before, after = set(needed_symbols(editor.graph._origin)), dict.fromkeys(needed_symbols(graph))
     kept = {name: range_of(limits) for name, limits in editor.ranges.items() if name in after or name not in before}
     came = {name: range_of(None) for name in after if name not in kept and name not in before}
     return {**kept, **came}
 
 
-def _symbols(graph: schema.Graph) -> Iterator[str]:
+def needed_symbols(graph: schema.Graph) -> Iterator[str]:
     """The symbols in what is known of the values of a graph and its subgraphs."""
     seen: set[int] = set()
     for scope in rules.graphs(graph):
