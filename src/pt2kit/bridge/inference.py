@@ -60,7 +60,7 @@ def infer_with_torch(target: str, arguments: Mapping[str, Any], edit: str) -> An
             result = operator.target(**plain) if operator.parameters else operator.target(*plain.values())
     except Pt2Error:
         raise
-    except Exception as error:  # noqa: BLE001 - whatever a fake kernel raises is the caller's to know
+    except Exception as error:
         raise GraphError(f"{edit}: expected arguments that {target} takes, got what torch refuses: {error}") from error
     return _described(result, Descriptions(), edit)
 

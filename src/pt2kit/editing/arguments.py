@@ -114,7 +114,9 @@ def _write(value: Any, type_text: str, edit: str) -> tuple[Argument, list[Value]
     value = _result(value)
     if isinstance(value, Value):
         if is_list and value.kind == "tensor" and base == "Tensor":
-            raise GraphError(f"{edit}: expected a list of tensors, got the value {show(value.name)}; write it as a list")
+            raise GraphError(
+                f"{edit}: expected a list of tensors, got the value {show(value.name)}; write it as a list"
+            )
         return _one_value(value), [value]
     if isinstance(value, list | tuple):
         return _list([_result(item) for item in value], type_text, edit)
@@ -137,25 +139,27 @@ def _one_value(value: Value) -> Argument:
         held = value.meta
         return Argument(as_custom_obj=schema.CustomObjArgument(value.name, held.class_fqn if held else ""))
     arm, cls, _ = _SYMBOLIC[value.kind]
-    return Argument(**{arm: cls(as_name=value.name)})
+    made: Argument = Argument.create(**{arm: cls(as_name=value.name)})
+    return made
 
 
 def _constant(value: Any, base: str, edit: str) -> Argument:
     if value is None:
         return Argument(as_none=True)
-    if base == "ScalarType" and not isinstance(value, int) or isinstance(value, schema.ScalarType):
+    if (base == "ScalarType" and not isinstance(value, int)) or isinstance(value, schema.ScalarType):
         return Argument(as_scalar_type=scalar_type(value))
     if isinstance(value, schema.Layout):
         return Argument(as_layout=value)
     if isinstance(value, schema.MemoryFormat):
         return Argument(as_memory_format=value)
-    if base == "Device" and isinstance(value, str) or isinstance(value, schema.Device):
+    if (base == "Device" and isinstance(value, str)) or isinstance(value, schema.Device):
         return Argument(as_device=device_of(value))
     if isinstance(value, str) and base in ("Layout", "MemoryFormat"):
         return _named(value.removeprefix("torch."), base, edit)
     for cls, arm, _ in _PLAIN:
         if isinstance(value, cls):
-            return Argument(**{arm: cls(value)})
+            made: Argument = Argument.create(**{arm: cls(value)})
+            return made
     if isinstance(value, complex):
         return Argument(as_complex=schema.ComplexValue(value.real, value.imag))
     if isinstance(value, float) or hasattr(value, "__float__"):
@@ -185,14 +189,14 @@ def _list(items: Sequence[Any], type_text: str, edit: str) -> tuple[Argument, li
     if "Optional[Tensor]" in type_text or (None in [i for i in items if not isinstance(i, Value)]):
         return _optional_tensors(items, edit), values
     if not items:
-        return Argument(**{_EMPTY.get(base, "as_ints"): []}), []
+        return Argument.create(**{_EMPTY.get(base, "as_ints"): []}), []
     if any(isinstance(item, list | tuple) for item in items):
         return _rows(items, edit)
     if values:
         return _with_values(items, values, edit), values
     for cls, _, arm in _PLAIN:
         if all(isinstance(item, cls) and not (cls is int and isinstance(item, bool)) for item in items):
-            return Argument(**{arm: list(items)}), []
+            return Argument.create(**{arm: list(items)}), []
     if all(isinstance(item, int | float) for item in items):
         return Argument(as_floats=[float(item) for item in items]), []
     raise GraphError(f"{edit}: expected a list of one kind of values, got {show(repr(list(items)))}")
@@ -218,7 +222,8 @@ def _with_values(items: Sequence[Any], values: Sequence[Value], edit: str) -> Ar
     if len(kinds) == 1 and (kind := next(iter(kinds))) in _SYMBOLIC:
         arm, cls, plain = _SYMBOLIC[kind]
         held = [cls(as_name=item.name) if isinstance(item, Value) else cls(**{plain: item}) for item in items]
-        return Argument(**{f"{arm}s": held})
+        made: Argument = Argument.create(**{f"{arm}s": held})
+        return made
     raise GraphError(f"{edit}: expected a list of values of one kind, got {show(repr(list(items)))}")
 
 
@@ -233,4 +238,3 @@ def _rows(items: Sequence[Any], edit: str) -> tuple[Argument, list[Value]]:
         if all(isinstance(one, int | float) for one in flat):
             return Argument(as_float_lists=[[float(one) for one in row] for row in items]), []
     raise GraphError(f"{edit}: expected rows of tensors or of numbers, got {show(repr(list(items)))}")
-

@@ -231,14 +231,14 @@ def result_slot(values: Sequence[Any], node: Node | None, *, is_list: bool) -> S
         template = schema.Argument(as_tensors=[schema.TensorArgument(value.name) for value in values])
     else:
         [value] = values
-        arms = {
+        arms: Mapping[str, Any] = {
             "tensor": lambda name: {"as_tensor": schema.TensorArgument(name)},
             "sym_int": lambda name: {"as_sym_int": schema.SymIntArgument(as_name=name)},
             "sym_float": lambda name: {"as_sym_float": schema.SymFloatArgument(as_name=name)},
             "sym_bool": lambda name: {"as_sym_bool": schema.SymBoolArgument(as_name=name)},
             "custom_obj": lambda name: {"as_custom_obj": schema.CustomObjArgument(name, value.meta.class_fqn)},
         }
-        template = schema.Argument(**arms[value.kind](value.name))
+        template = schema.Argument.create(**arms[value.kind](value.name))
     return Slot(template, list(values), (), node)
 
 

@@ -115,12 +115,12 @@ class Calls:
             )
         return entry if new == old else schema.ModuleCallEntry(entry.fqn, new)
 
-    def _slot(self, argument: schema.Argument) -> Slot | None:
+    def _slot(self, argument: schema.Argument) -> Slot:
         """The slot of an argument of a kept signature; None where it names what the graph does not have (K6)."""
         values = self._graph.values
         found = [values.get(reference.name) for reference in rules.references(argument)]
         if any(value is None for value in found):
-            return Slot(argument, []) if not found else _Fixed(argument)
+            return _Fixed(argument)
         return Slot(argument, [value for value in found if value is not None])
 
     def _is_alive(self, slot: Any) -> bool:

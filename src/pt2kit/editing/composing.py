@@ -101,9 +101,7 @@ def _add_prefix(editor: Editor, prefix: str) -> None:
             one.rename_constant(f"{stem}_{one.name}")
     arguments = editor.calls.arg_names
     keep = len(arguments) - _keyword_count(editor)
-    arguments[:keep] = [
-        names_before[old].name if old in names_before else f"{stem}_{old}" for old in arguments[:keep]
-    ]
+    arguments[:keep] = [names_before[old].name if old in names_before else f"{stem}_{old}" for old in arguments[:keep]]
     for target in dict.fromkeys(one.target for one in editor.inputs if one.target):
         editor.rename_weight(target, f"{stem}.{target}")
     editor.calls.prefix = stem
@@ -176,9 +174,7 @@ def _fit(output: Output, target: Input, found: dict[str, Any]) -> None:
                 if known != arithmetic.expression(size):
                     raise GraphError(f"{place}: expected one size for {expr.name}, got two")
         elif arithmetic.known(size) not in (None, arithmetic.known(other)):
-            raise GraphError(
-                f"{place}: expected sizes {wanted.shape}, got {given.shape}", rule="P14"
-            )
+            raise GraphError(f"{place}: expected sizes {wanted.shape}, got {given.shape}", rule="P14")
         elif arithmetic.known(size) is None:
             raise GraphError(f"{place}: expected the size {other.value}, got {size.value.expr_str}; specialize it")
 
@@ -256,7 +252,7 @@ def _shared_weights(a: Editor, b: Editor) -> set[str]:
         if mine is None and theirs is None:
             continue
         if mine is None or theirs is None or not _equal(mine, theirs):
-            raise GraphError(f"compose: expected weights of different names, or the same numbers, got {show(str(name))} "
+            raise GraphError(f"compose: expected weights of other names, or equal numbers, got {show(str(name))} "
                              "in both programs; pass prefixes=")  # fmt: skip
     return {str(name) for name in both}
 

@@ -27,7 +27,7 @@ from pt2kit.editing.graphs import Graph
 from pt2kit.editing.interface import Input, Output
 from pt2kit.editing.nodes import Node
 from pt2kit.editing.values import Value
-from pt2kit.editing.weights import Weights, read_weights, write_weights
+from pt2kit.editing.weights import read_weights, write_weights
 from pt2kit.errors import ArchiveError, GraphError, SchemaError
 from pt2kit.graph.rules import show
 from pt2kit.package import FileLike, Package, open_package, write_package
@@ -456,7 +456,8 @@ class Editor:
             "verifiers": self.verifiers,
             "opset_version": self.opset_version,
         }
-        return _replaced(old, **parts)
+        new: schema.ExportedProgram = _replaced(old, **parts)
+        return new
 
 
 def range_of(limits: tuple[int | None, int | None] | None) -> schema.RangeConstraint:

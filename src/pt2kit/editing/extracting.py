@@ -196,7 +196,9 @@ def _program(editor: Editor, cut: _Cut) -> schema.ExportedProgram:
         [one.slot.written() for one in ins],
         [one.slot.written() for one in outs],
         nodes,
-        *(_table(editor, kind, alive) for kind in ("tensor", "sym_int", "sym_bool")),
+        _table(editor, "tensor", alive),
+        _table(editor, "sym_int", alive),
+        _table(editor, "sym_bool", alive),
         old.graph_module.graph.is_single_tensor_return,
         _table(editor, "custom_obj", alive),
         _table(editor, "sym_float", alive),
@@ -236,9 +238,11 @@ def _outputs(editor: Editor, cut: _Cut, ins: Collection[Input]) -> list[Output]:
     for one in editor.outputs:
         if one.kind in USER_OUTPUTS or one.value not in made:
             continue
-        if one.kind == "token" and tokens:
-            found.append(one)
-        elif one.target in targets or (one.kind in OF_INPUTS and one.input is not None and one.input.value in cut.ins):
+        if (
+            (one.kind == "token" and tokens)
+            or one.target in targets
+            or (one.kind in OF_INPUTS and one.input is not None and one.input.value in cut.ins)
+        ):
             found.append(one)
     kept = sum(one.kind == "token" for one in found)
     for token in tokens[kept:]:
@@ -326,9 +330,13 @@ def _package(editor: Editor, program: schema.ExportedProgram, cut: _Cut) -> Pack
     externals = {value.name for node in cut.nodes for value in node.inputs if value.kind == "custom_obj"}
     parts = Parts(old.name, old.root, dict(old.records), (editor.model,), list(old.origins))
     for name in list(parts.records):
-        if names.kind(name) in ("program", "weights config", "constants config", "sample inputs", "extra file"):
-            del parts.records[name]
-        elif names.kind(name) in ("compiled code", "other"):
+        if names.kind(name) in (
+            "program",
+            "weights config",
+            "constants config",
+            "sample inputs",
+            "extra file",
+        ) or names.kind(name) in ("compiled code", "other"):
             del parts.records[name]
     for kind in KINDS:
         rows = {key: meta for key, meta in old.config(editor.model, kind).items() if key in targets | externals}

@@ -43,7 +43,7 @@ def fill(argument: Argument, names: Names, graphs: Iterator[schema.Graph]) -> Ar
             as_string_to_argument={key: fill(inner, names, graphs) for key, inner in argument.value.items()}
         )
     writer = _WRITERS.get(arm)
-    return argument if writer is None else Argument(**{arm: writer(argument.value, names)})
+    return argument if writer is None else Argument.create(**{arm: writer(argument.value, names)})
 
 
 def _tensor(_: object, names: Names) -> TensorArgument:

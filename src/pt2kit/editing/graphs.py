@@ -432,6 +432,7 @@ class Graph:
             node._order = number * _GAP
 
     def check_own(self, edit: str, what: Node | Value) -> None:
+        """Refuse a node or value that is not in this graph, or not any more."""
         if what.graph is not self:
             raise GraphError(f"{edit}: expected something of the graph at {self.where}, got {what!r} of another graph")
         is_gone = what._order < 0 if isinstance(what, Node) else (
@@ -450,6 +451,7 @@ class Graph:
                                  f"got {show(value.name)}", rule="G1")  # fmt: skip
 
     def check_free(self, edit: str, name: str, besides: Node | None = None) -> None:
+        """Refuse a name that is no identifier (G8) or taken (G2, G14)."""
         if not name.isidentifier():
             raise GraphError(f"{edit}: expected an identifier as a name, got {show(name)}", rule="G8")
         if name in self._values or name in self._left_over or name in self._externals:
@@ -458,9 +460,7 @@ class Graph:
             raise GraphError(f"{edit}: expected a name that no node has, got {show(name)}", rule="G14")
 
     def _is_taken(self, name: str) -> bool:
-        return (
-            name in self._values or name in self._left_over or name in self._externals or name in self._node_names
-        )
+        return name in self._values or name in self._left_over or name in self._externals or name in self._node_names
 
     def _close(self, name: str) -> str:
         from difflib import get_close_matches

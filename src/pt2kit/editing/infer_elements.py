@@ -266,7 +266,17 @@ def _created_like(call: Call) -> TensorMeta:
 _SAME = (
     *("relu", "abs", "neg", "sign", "round", "floor", "ceil", "trunc", "detach", "alias", "silu", "gelu", "elu"),
     *("hardswish", "hardtanh", "leaky_relu", "relu6", "mish", "selu", "celu", "hardsigmoid", "softplus", "square"),
-    *("bitwise_not", "logsigmoid", "dropout", "positive", "softshrink", "hardshrink", "feature_dropout", "tril", "triu"),
+    *(
+        "bitwise_not",
+        "logsigmoid",
+        "dropout",
+        "positive",
+        "softshrink",
+        "hardshrink",
+        "feature_dropout",
+        "tril",
+        "triu",
+    ),
 )
 _REAL = (
     *("exp", "expm1", "log", "log1p", "log2", "log10", "sqrt", "rsqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh"),
@@ -286,7 +296,11 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         **{f"aten.{name}.{kind}": _binary() for name in ("add", "sub", "mul") for kind in ("Tensor", "Scalar")},
         "aten.rsub.Scalar": _binary(),
         "aten.rsub.Tensor": _binary(),
-        **{f"aten.{name}.{kind}": _binary(with_floats) for name in ("div", "true_divide") for kind in ("Tensor", "Scalar")},
+        **{
+            f"aten.{name}.{kind}": _binary(with_floats)
+            for name in ("div", "true_divide")
+            for kind in ("Tensor", "Scalar")
+        },
         **{f"aten.{name}.{kind}": _binary() for name in ("remainder", "fmod") for kind in ("Tensor", "Scalar")},
         "aten.floor_divide.default": _binary(),
         "aten.floor_divide.Scalar": _binary(),
@@ -297,11 +311,7 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         "aten.atan2.default": _binary(with_floats),
         **{f"aten.{name}.{kind}": _binary(_to_bool) for name in _COMPARED for kind in ("Tensor", "Scalar")},
         **{f"aten.logical_{name}.default": _binary(_to_bool) for name in ("and", "or", "xor")},
-        **{
-            f"aten.bitwise_{name}.{kind}": _binary()
-            for name in ("and", "or", "xor")
-            for kind in ("Tensor", "Scalar")
-        },
+        **{f"aten.bitwise_{name}.{kind}": _binary() for name in ("and", "or", "xor") for kind in ("Tensor", "Scalar")},
         **{f"aten.__{name}__.{kind}": _binary() for name in ("and", "or", "xor") for kind in ("Tensor", "Scalar")},
         **{f"aten.{name}_.{kind}": _in_place for name in ("add", "sub", "mul", "div") for kind in ("Tensor", "Scalar")},
         **{f"aten.{name}_.default": _in_place for name in ("relu", "copy", "detach", "zero", "silu", "neg", "sigmoid")},

@@ -56,8 +56,10 @@ def _product(a: TensorMeta, b: TensorMeta, metas: Sequence[TensorMeta]) -> Tenso
     batch = broadcast([a.sizes[:-2], b.sizes[:-2]])
     rows = a.sizes[-2:-1]
     columns = b.sizes[-1:] if len(b.sizes) > 1 else []
-    if max(len(a.sizes), len(b.sizes)) > 2 and not (is_row_major(a) and is_row_major(b)) and not (
-        len(a.sizes) == len(b.sizes) == 3
+    if (
+        max(len(a.sizes), len(b.sizes)) > 2
+        and not (is_row_major(a) and is_row_major(b))
+        and not (len(a.sizes) == len(b.sizes) == 3)
     ):
         raise Unknown("operands that are not row-major")
     return like(a, [*batch, *rows, *columns], gradient=_gradient(metas, a.dtype))

@@ -263,9 +263,7 @@ def _unbind(call: Call) -> list[TensorMeta]:
     length = known(meta.sizes[place])
     if length is None:
         raise Unknown("a size that symbols decide")
-    return [
-        _select(Call({**call.arguments, "dim": place, "index": index})) for index in range(length)
-    ]
+    return [_select(Call({**call.arguments, "dim": place, "index": index})) for index in range(length)]
 
 
 def _index_select(call: Call) -> TensorMeta:

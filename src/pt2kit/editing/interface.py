@@ -153,7 +153,8 @@ class Output:
         target = self.target or ""
         if kind in OF_INPUTS:
             target = self.input.name if self.input is not None else old.user_input_name
-        return schema.OutputSpec(**{kind: type(old)(tensor, target)})
+        made: schema.OutputSpec = schema.OutputSpec.create(**{kind: type(old)(tensor, target)})
+        return made
 
     def __repr__(self) -> str:
         return f"<Output {self.name}: {self.kind}>"

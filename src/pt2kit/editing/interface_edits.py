@@ -223,7 +223,9 @@ def specialize(editor: Editor, symbol: str, number: int) -> None:
     """As `Editor.specialize`."""
     edit = f"specialize({show(symbol)}, {number})"
     if symbol not in editor.ranges:
-        raise GraphError(f"{edit}: expected a symbol of the program ({', '.join(editor.ranges) or 'none'}), got another")
+        raise GraphError(
+            f"{edit}: expected a symbol of the program ({', '.join(editor.ranges) or 'none'}), got another"
+        )
     _check_range(editor, symbol, number, edit)
     for graph in editor.graph.walk():
         for value in graph.values.values():
@@ -239,9 +241,7 @@ def substituted_meta(meta: Any, numbers: dict[str, int]) -> Any:
         offset = _substituted(meta.storage_offset, numbers)
         if (sizes, strides, offset) == (meta.sizes, meta.strides, meta.storage_offset):
             return meta
-        return schema.TensorMeta(
-            meta.dtype, sizes, meta.requires_grad, meta.device, strides, offset, meta.layout
-        )
+        return schema.TensorMeta(meta.dtype, sizes, meta.requires_grad, meta.device, strides, offset, meta.layout)
     if isinstance(meta, schema.SymInt):
         return _substituted(meta, numbers)
     if isinstance(meta, schema.SymFloat | schema.SymBool) and meta.type == "as_expr":
@@ -382,7 +382,6 @@ def _insert(items: list[Any], new: Any, groups: dict[str, int]) -> None:
     group = groups.get(new.kind, 1)
     place = sum(groups.get(one.kind, 1) <= group for one in items)
     items.insert(place, new)
-
 
 
 def remove_arguments(editor: Editor, gone: Sequence[Input]) -> None:

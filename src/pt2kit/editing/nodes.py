@@ -185,9 +185,7 @@ class Node:
             and self.metadata == old.metadata
         ):
             return old
-        return schema.Node(
-            old.target, inputs, outputs, dict(self.metadata), old.is_hop_single_tensor_return, self.name
-        )
+        return schema.Node(old.target, inputs, outputs, dict(self.metadata), old.is_hop_single_tensor_return, self.name)
 
     def __repr__(self) -> str:
         return f"<Node {', '.join(f'%{value.name}' for value in self.outputs) or '-'} = {self.target}>"
@@ -241,12 +239,12 @@ def are_same(new: Sequence[Any], old: Sequence[Any]) -> bool:
 
 def are_entries(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
     """Whether two tables hold the same objects under the same names, in the same order."""
-    return len(new) == len(old) and all(
-        a == b and new[a] is old[b] for a, b in zip(new, old, strict=True)
-    )
+    return len(new) == len(old) and all(a == b and new[a] is old[b] for a, b in zip(new, old, strict=True))
 
 
-def _beside(slots: list[Slot], old: list[schema.NamedArgument]) -> Iterator[tuple[Slot, schema.NamedArgument | None, schema.Argument]]:
+def _beside(
+    slots: list[Slot], old: list[schema.NamedArgument]
+) -> Iterator[tuple[Slot, schema.NamedArgument | None, schema.Argument]]:
     """The slots with the arguments that stood in their places, and what they are now."""
     for position, slot in enumerate(slots):
         yield slot, old[position] if position < len(old) else None, slot.written()

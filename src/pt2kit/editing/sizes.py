@@ -62,7 +62,8 @@ def all_same(a: Sequence[schema.SymInt], b: Sequence[schema.SymInt]) -> bool:
 
 def product(sizes: Iterable[schema.SymInt]) -> schema.SymInt:
     """The product of sizes; 1 of none."""
-    terms, value = {(): 1}, 1
+    terms: Terms = {(): 1}
+    value = 1
     hints: list[Hint] = []
     for size in sizes:
         hints.append(hint(size))

@@ -1,4 +1,4 @@
-"""The tree of a call's inputs or outputs <-> one that can be changed, whose leaves are the inputs or outputs themselves.
+"""The tree of a call's inputs or outputs <-> one that can be changed, whose leaves are these themselves.
 
 What can be taken out or put in is an item of a tuple, a list or a dict. Other containers have a shape of their own.
 """

@@ -14,7 +14,8 @@ from pt2kit.editing.filling import fill
 from pt2kit.graph import Meta, ValueKind
 
 if TYPE_CHECKING:
-    from pt2kit.editing.graphs import Graph, Node
+    from pt2kit.editing.graphs import Graph
+    from pt2kit.editing.nodes import Node
 
 
 class Value:

@@ -65,12 +65,12 @@ def add(
     value = editor.graph.define(editor.graph.unique(wish), "tensor", view.meta(), None)
     slot = result_slot([value], None, is_list=False)
     argument = schema.TensorArgument(value.name)
-    specs = {
+    specs: Mapping[str, Any] = {
         "parameter": lambda: schema.InputToParameterSpec(argument, name),
         "buffer": lambda: schema.InputToBufferSpec(argument, name, persistent),
         "tensor_constant": lambda: schema.InputToTensorConstantSpec(argument, name),
     }
-    new = Input(schema.InputSpec(**{kind: specs[kind]()}), slot)
+    new = Input(schema.InputSpec.create(**{kind: specs[kind]()}), slot)
     place = sum(INPUT_GROUPS.get(one.kind, 1) <= 1 for one in editor.inputs)
     editor.inputs.insert(place, new)
     where = home(kind, persistent)
@@ -190,9 +190,7 @@ def tie(editor: Editor, name: str, to: str) -> None:
             f"{edit}: expected two tensors alike, got {mine.payload.describe()} and {theirs.payload.describe()}",
             rule="P14",
         )
-    view = replace(
-        theirs.payload, name=name, requires_grad=mine.payload.requires_grad, is_param=mine.payload.is_param
-    )
+    view = replace(theirs.payload, name=name, requires_grad=mine.payload.requires_grad, is_param=mine.payload.is_param)
     meta = theirs.meta
     if meta is not None:
         meta = schema.PayloadMeta(meta.path_name, view.is_param, meta.use_pickle, view.meta())

@@ -20,7 +20,7 @@ from pt2kit.editing.metas import scalar_type
 from pt2kit.errors import GraphError, PayloadError
 from pt2kit.graph.rules import show
 from pt2kit.package import Package, Payload
-from pt2kit.tensors import DTYPES, Storage, TensorView, numpy_dtype
+from pt2kit.tensors import DTYPES, Storage, TensorView, arrays, numpy_dtype
 from pt2kit.tensors.bounds import contiguous_strides
 from pt2kit.tensors.dtypes import scalar_type_of
 
@@ -165,7 +165,7 @@ def _from_array(name: str, numbers: Any, edit: str) -> TensorView:
     array = np.asarray(numbers)
     dtype = scalar_type_of(array.dtype, f"{edit}: {name!r}")
     row = np.ascontiguousarray(array, dtype=numpy_dtype(dtype)).reshape(array.shape)
-    data = memoryview(row.reshape(-1).view(np.uint8)) if row.size else memoryview(b"")
+    data = arrays.raw_bytes(row)
     sizes = tuple(map(int, row.shape))
     storage = Storage(f"<{name}>", data.nbytes, lambda: data, in_place=True)
     return TensorView(name, dtype, sizes, contiguous_strides(sizes), 0, storage)

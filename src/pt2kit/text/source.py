@@ -79,9 +79,7 @@ class _Printer:
             f"out_spec {_text(held.out_spec)}{names}"
         )
 
-    def _graph(
-        self, graph: schema.Graph, depth: int, signature: schema.GraphSignature | None = None
-    ) -> Iterator[str]:
+    def _graph(self, graph: schema.Graph, depth: int, signature: schema.GraphSignature | None = None) -> Iterator[str]:
         indent = _INDENT * depth
         kinds = {name: kind for kind, table in tables(graph).items() for name in table}
         defined = [name for argument in graph.inputs for name in arguments(argument)]
@@ -134,10 +132,8 @@ class _Printer:
         names = [name for argument in defining for name in arguments(argument)]
         if not names:
             return ""
-        held = tables(graph)
-        return " : " + ", ".join(
-            "?" if name not in kinds else self._type(held[kinds[name]][name]) for name in names  # type: ignore[index]
-        )
+        held: Mapping[Any, Mapping[str, Any]] = tables(graph)
+        return " : " + ", ".join("?" if name not in kinds else self._type(held[kinds[name]][name]) for name in names)
 
     def _type(self, meta: Any) -> str:
         """What is known of a value; what is shared is written once."""
@@ -161,9 +157,9 @@ class _Printer:
     def _tensor(self, meta: schema.TensorMeta) -> str:
         row = DTYPES.get(meta.dtype)
         text = f"{row.short if row else meta.dtype.name}[{', '.join(map(self._symbolic, meta.sizes))}]"
-        sizes = [size.as_int for size in meta.sizes]
-        plain = [stride.as_int for stride in meta.strides]
-        if UNSET in sizes or any(size < 0 for size in sizes) or list(contiguous_strides(tuple(sizes))) != plain:
+        sizes = [size.as_int for size in meta.sizes if isinstance(size.as_int, int)]
+        plain = tuple(stride.as_int for stride in meta.strides)
+        if len(sizes) != len(meta.sizes) or min(sizes, default=0) < 0 or contiguous_strides(sizes) != plain:
             text += f" strides[{', '.join(map(self._symbolic, meta.strides))}]"
         if meta.storage_offset.as_int != 0:
             text += f" offset[{self._symbolic(meta.storage_offset)}]"

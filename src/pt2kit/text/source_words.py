@@ -70,7 +70,8 @@ def input_spec(kind: str, argument: schema.Argument, rest: Sequence[Any]) -> sch
         "tensor_constant": schema.InputToTensorConstantSpec,
         "custom_obj": schema.InputToCustomObjSpec,
     }
-    return schema.InputSpec(**{kind: makers[kind](argument.value, *rest)})
+    made: schema.InputSpec = schema.InputSpec.create(**{kind: makers[kind](argument.value, *rest)})
+    return made
 
 
 def output_spec(kind: str, argument: schema.Argument, rest: Sequence[Any]) -> schema.OutputSpec:
@@ -88,7 +89,8 @@ def output_spec(kind: str, argument: schema.Argument, rest: Sequence[Any]) -> sc
         "gradient_to_user_input": schema.GradientToUserInputSpec,
         "user_input_mutation": schema.UserInputMutationSpec,
     }
-    return schema.OutputSpec(**{kind: makers[kind](schema.TensorArgument(name), *rest)})
+    made: schema.OutputSpec = schema.OutputSpec.create(**{kind: makers[kind](schema.TensorArgument(name), *rest)})
+    return made
 
 
 def constant_value(value: Any) -> schema.ConstantValue:
@@ -97,5 +99,6 @@ def constant_value(value: Any) -> schema.ConstantValue:
         return schema.ConstantValue(as_none=True)
     for cls, arm in ((bool, "as_bool"), (int, "as_int"), (float, "as_float")):
         if isinstance(value, cls):
-            return schema.ConstantValue(**{arm: value})
+            made: schema.ConstantValue = schema.ConstantValue.create(**{arm: value})
+            return made
     return schema.ConstantValue(as_string=value)

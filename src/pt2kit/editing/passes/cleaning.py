@@ -67,7 +67,7 @@ def identities(editor: Editor) -> int:
         writes = any(node.writes for node in graph.nodes)
         for node in list(graph.nodes):
             source = _same_as(node)
-            if source is None or node.output.is_output and source.producer is None:
+            if source is None or (node.output.is_output and source.producer is None):
                 continue
             if writes and node.target.removeprefix("torch.ops.aten.") not in _VIEWS:
                 continue  # what is written to one must not be seen through the other
@@ -115,7 +115,14 @@ def _same_as(node: Node) -> Value | None:
 
 _VIEWS: Final = frozenset(
     (
-        *("alias.default", "view.default", "reshape.default", "expand.default", "permute.default", "contiguous.default"),
+        *(
+            "alias.default",
+            "view.default",
+            "reshape.default",
+            "expand.default",
+            "permute.default",
+            "contiguous.default",
+        ),
         *("slice.Tensor", "squeeze.default", "squeeze.dim", "flatten.using_ints", "to.dtype", "to.device"),
         *("to.dtype_layout", "type_as.default", "transpose.int"),
     )

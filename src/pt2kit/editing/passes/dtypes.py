@@ -13,7 +13,7 @@ from pt2kit.editing.interface import Input
 from pt2kit.editing.metas import scalar_type
 from pt2kit.editing.weights import Entry
 from pt2kit.errors import GraphError
-from pt2kit.tensors import DTYPES, Storage, TensorView, numpy_dtype
+from pt2kit.tensors import DTYPES, Storage, TensorView, arrays, numpy_dtype
 from pt2kit.tensors.bounds import contiguous_strides
 
 
@@ -74,16 +74,12 @@ def _converted(view: TensorView, target: schema.ScalarType, done: dict[Any, Stor
     nbytes = view.numel * DTYPES[target].itemsize
 
     def compute() -> memoryview:
-        import numpy as np
-
-        array = np.ascontiguousarray(view.numpy().astype(numpy_dtype(target)))
-        return memoryview(array.reshape(-1).view(np.uint8)) if array.size else memoryview(b"")
+        array = view.numpy().astype(numpy_dtype(target))
+        return arrays.raw_bytes(array)
 
     if key not in done:
         done[key] = Storage(f"<{view.name}>", nbytes, compute)
-    return replace(
-        view, dtype=target, strides=contiguous_strides(view.sizes), storage_offset=0, storage=done[key]
-    )
+    return replace(view, dtype=target, strides=contiguous_strides(view.sizes), storage_offset=0, storage=done[key])
 
 
 def _insert_cast(editor: Editor, one: Input, target: schema.ScalarType) -> None:

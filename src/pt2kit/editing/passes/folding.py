@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pt2kit import schema
 from pt2kit.editing.editor import Editor
-from pt2kit.editing.interface_edits import put_number
 from pt2kit.editing.inference import infer_meta
+from pt2kit.editing.interface_edits import put_number
 from pt2kit.editing.values import Value
 from pt2kit.errors import GraphError
 
