@@ -91,6 +91,7 @@ class Editor:
     ) -> None:
         module = program.graph_module
         self.program = program
+        self._opened = program
         self.model = model
         self._package = package
         self._parts = parts
@@ -367,6 +368,23 @@ class Editor:
         """
         weight_edits.convert(self, name, kind, persistent)
 
+    def replace_program(self, program: schema.ExportedProgram) -> None:
+        """Take another program with the same weights: one that was written or changed as text.
+
+        Raises:
+            GraphError: the program contradicts itself, or takes weights that the package does not have.
+        """
+        new = Editor(program, self._package, self._parts, self.model, self._source)
+        held = {*self.weights, *self.constants}
+        for one in new.inputs:
+            if self.has_weights and one.target is not None and one.target not in held:
+                raise GraphError(
+                    f"replace_program: expected weights that the package has, got {show(one.target)}", rule="P19"
+                )
+        weights, constants, stored, opened = self.weights, self.constants, self._stored_weights, self.program
+        self.__dict__.update(new.__dict__)
+        self.weights, self.constants, self._stored_weights, self._opened = weights, constants, stored, opened
+
     def check(self) -> schema.ExportedProgram:
         """The program as it is now, checked; the editor goes on.
 
@@ -391,10 +409,10 @@ class Editor:
             return program
         parts = self._parts
         stored = self._package.stored[self.model]
-        if program is self.program and not self._weights_changed():
+        if program is self._opened and not self._weights_changed():
             self.result = self._source or self._package
             return self.result
-        if program is not self.program:
+        if program is not self._opened:
             if stored.unknown:
                 raise SchemaError(
                     f"{names.model_json(self.model)}: expected no keys of a newer schema, got {len(stored.unknown)} "
