@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.editing.scripts import run_script
+from tests.samples import corpus
 
 import pt2kit
 from pt2kit.errors import Pt2Error
-from tests.editing.scripts import run_script
-from tests.samples import corpus
 
 FILES = [path for path in corpus("2.13.0") if path.stat().st_size < 60_000]
 

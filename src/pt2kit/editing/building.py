@@ -7,6 +7,7 @@ is taken at the caller's word: its arguments by name, its results by their metas
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from pt2kit import schema
@@ -42,10 +43,9 @@ def full_target(operator: str, edit: str) -> str:
     Raises:
         GraphError: an operator of torch that does not exist, or several overloads and none called "default".
     """
-    name = operator.replace("::", ".")
-    if argument_counts(name) is not None or name.startswith("#"):
-        return name
-    name = name.removeprefix(_OPS)
+    if (found := _whole_name(operator)) is not None:
+        return found
+    name = operator.replace("::", ".").removeprefix(_OPS)
     parts = name.split(".")
     if len(parts) < 2 or not all(part.isidentifier() for part in parts):
         raise GraphError(f"{edit}: expected an operator as 'aten.add.Tensor' or '_operator.mul', got {show(operator)}")
@@ -56,15 +56,34 @@ def full_target(operator: str, edit: str) -> str:
     if len(parts) > 2:
         if name in known or operator_namespace(target) not in schemas.COMPLETE:
             return target
-        there = [other for other in known if other.startswith(f"{parts[0]}.{parts[1]}.")]
+        there = _overloads(f"{parts[0]}.{parts[1]}.")
         raise GraphError(f"{edit}: expected an operator of torch {schemas.RELEASE}, got {name}{_instead(there)}",
                          rule="T1")  # fmt: skip
-    there = [other for other in known if other.startswith(f"{name}.")]
+    there = _overloads(f"{name}.")
     if f"{name}.default" in there:
         return f"{target}.default"
     if len(there) != 1:
         raise GraphError(f"{edit}: expected an operator with its overload, got {name}{_instead(there)}", rule="T1")
     return f"{_OPS}{there[0]}"
+
+
+@lru_cache(maxsize=1024)
+def _whole_name(operator: str) -> str | None:
+    """The whole name of an operator that is written out, or has an overload called "default"; None for all others."""
+    name = operator.replace("::", ".")
+    if argument_counts(name) is not None or name.startswith("#"):
+        return name
+    name = name.removeprefix(_OPS)
+    known = schemas.table().operators
+    if name in known:
+        return f"{_OPS}{name}"
+    return f"{_OPS}{name}.default" if f"{name}.default" in known else None
+
+
+@lru_cache(maxsize=1024)
+def _overloads(family: str) -> tuple[str, ...]:
+    """The operators of torch whose names begin so."""
+    return tuple(name for name in schemas.table().operators if name.startswith(family))
 
 
 def check_call(target: str, names: Sequence[str], results: int, edit: str) -> None:

@@ -222,13 +222,15 @@ class Graph:
         Raises:
             GraphError: something uses its results; nothing was changed.
         """
-        edit = f"erase({node.label})"
-        self.check_own(edit, node)
+        if node.graph is not self or node._order < 0:
+            self.check_own(f"erase({node.label})", node)
         for value in node.outputs:
             if value._slots:
                 who = ", ".join(user.label for user in value.users[:3]) or "the graph's outputs"
-                raise GraphError(f"{edit}: expected a node whose results nobody uses, got {show(value.name)}, which "
-                                 f"{who} use; replace_uses first")  # fmt: skip
+                raise GraphError(
+                    f"erase({node.label}): expected a node whose results nobody uses, got {show(value.name)}, which "
+                    f"{who} use; replace_uses first"
+                )
         for slot in node.slots:
             slot.detach()
         for value in node.outputs:
@@ -275,8 +277,7 @@ class Graph:
 
     def unique(self, wish: str) -> str:
         """A name that nothing in the graph has: the wish itself, or with a number behind it. Takes constant time."""
-        stem = "".join(char if char.isidentifier() or char.isdigit() else "_" for char in wish)
-        stem = stem if stem.isidentifier() else f"_{stem}"
+        stem = wish if wish.isidentifier() else _identifier(wish)
         if not self._is_taken(stem):
             return stem
         number = self._names.get(stem, 1)
@@ -467,3 +468,9 @@ class Graph:
 
         near = get_close_matches(name, list(self._values)[:20_000], n=3, cutoff=0.7)
         return f"; there is {', '.join(near)}" if near else ""
+
+
+def _identifier(wish: str) -> str:
+    """A text as a name: what a name cannot have becomes an underscore."""
+    stem = "".join(char if char.isidentifier() or char.isdigit() else "_" for char in wish)
+    return stem if stem.isidentifier() else f"_{stem}"

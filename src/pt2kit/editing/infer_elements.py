@@ -268,7 +268,7 @@ _SAME = (
     *("hardswish", "hardtanh", "leaky_relu", "relu6", "mish", "selu", "celu", "hardsigmoid", "softplus", "square"),
     *(
         "bitwise_not",
-        "logsigmoid",
+        "log_sigmoid",
         "dropout",
         "positive",
         "softshrink",
