@@ -167,6 +167,13 @@ def test_refused_edits_name_themselves(case: str) -> None:
     assert editor.check() is editor.program
 
 
+def test_a_truth_value_cannot_go_out() -> None:
+    """Stock torch does not load such an output."""
+    editor = pt2kit.edit(sample("2.13.0", "item_bool"))
+    with pytest.raises(GraphError, match=r"add_output\('ge'\): expected a tensor or a number, got a truth value"):
+        editor.add_output("ge")
+
+
 def test_a_program_alone_has_no_weights() -> None:
     """Edits of weights need a package; all others work on a program and give one."""
     program = pt2kit.open(sample("2.13.0", "mlp")).programs["model"]

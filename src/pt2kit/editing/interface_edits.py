@@ -272,6 +272,9 @@ def add_output(editor: Editor, name: str | Value, key: str | None, position: int
     outs = editor.calls.outs
     if outs is None:
         raise GraphError(f"{edit}: expected an out_spec over the outputs, got none in this program")
+    if value.kind == "sym_bool":
+        # Source: `deserialize_argument_spec` in torch/_export/serde/serialize.py, 2.13, which does not know them.
+        raise GraphError(f"{edit}: expected a tensor or a number, got a truth value, which torch does not load there")
     slot = result_slot([value], None, is_list=False)
     new = Output(schema.OutputSpec(user_output=schema.UserOutputSpec(slot.template)), slot, {})
     if not isinstance(outs, Branch):
