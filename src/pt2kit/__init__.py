@@ -29,6 +29,12 @@ if TYPE_CHECKING:
     from pt2kit.diffs import diff as diff
     from pt2kit.digests import Digest as Digest
     from pt2kit.digests import digest as digest
+    from pt2kit.editing import Editor as Editor
+    from pt2kit.editing import compose as compose
+    from pt2kit.editing import edit as edit
+    from pt2kit.editing import extract as extract
+    from pt2kit.editing import pack as pack
+    from pt2kit.editing import unpack as unpack
     from pt2kit.errors import Problem as Problem
     from pt2kit.errors import Pt2Error as Pt2Error
     from pt2kit.package import Package as Package
@@ -67,6 +73,12 @@ _PUBLIC = MappingProxyType(
         "sanitize": ("sanitizing", "sanitize"),
         "Sanitized": ("sanitizing", "Sanitized"),
         "diff": ("diffs", "diff"),
+        "edit": ("editing", "edit"),
+        "Editor": ("editing", "Editor"),
+        "extract": ("editing", "extract"),
+        "compose": ("editing", "compose"),
+        "pack": ("editing", "pack"),
+        "unpack": ("editing", "unpack"),
         "Diff": ("diffs", "Diff"),
     }
 )
@@ -80,6 +92,7 @@ _ROOMS = frozenset(
         "conversion",
         "diffs",
         "digests",
+        "editing",
         "errors",
         "graph",
         "idl",
@@ -100,6 +113,7 @@ _ROOMS = frozenset(
 __all__ = [
     "Diff",
     "Digest",
+    "Editor",
     "ExportGraphSignature",
     "Extension",
     "Package",
@@ -111,16 +125,21 @@ __all__ = [
     "__version__",
     "canonicalize",
     "check",
+    "compose",
     "convert",
     "deserialize",
     "diff",
     "digest",
+    "edit",
+    "extract",
     "load",
     "open",
+    "pack",
     "register_extension",
     "sanitize",
     "save",
     "serialize",
+    "unpack",
     "unregister_extension",
     "view",
     "write",

@@ -13,11 +13,13 @@ import pt2kit
 FUNCTIONS = {
     *("open", "write", "save", "load", "serialize", "deserialize", "canonicalize", "convert", "digest", "diff"),
     *("check", "sanitize", "view", "register_extension", "unregister_extension"),
+    *("edit", "extract", "compose", "pack", "unpack"),
 }
 """Verbs, in pairs: open/write a file, save/load a live program, the same in memory."""
 CLASSES = {
     "Diff",
     "Digest",
+    "Editor",
     "Extension",
     "Package",
     "Report",

@@ -1,4 +1,4 @@
-"""A URL -> `Source` that fetches byte ranges through fsspec, and nothing that was not asked for.
+"""A URL -> `Source` that fetches byte ranges through fsspec, and nothing that was not asked for; and back to a URL.
 
 The end of the file is fetched once when it is opened and kept, as an archive's directory and the small records that
 torch writes last are there. fsspec is imported by the first URL only.
@@ -6,8 +6,10 @@ torch writes last are there. fsspec is imported by the first URL only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from tempfile import SpooledTemporaryFile
+from typing import IO, Any, Final, cast
 from urllib.parse import urlsplit, urlunsplit
 
 from pt2kit.archive.limits import KIB
@@ -16,6 +18,9 @@ from pt2kit.errors import ArchiveError
 
 TAIL_BYTES: Final = 66 * KIB
 """What is fetched of the end at once: room for the longest comment and, in most files, the whole directory."""
+
+_SPOOLED: Final = 64 << 20
+_PIECE: Final = 8 << 20
 
 Fetch = Callable[[int, int], bytes]
 """(start, end) -> the bytes of that range."""
@@ -144,3 +149,25 @@ def _guarded(name: str, call: Callable[[], Any]) -> Any:
         hint = "; install pt2kit[http]" if isinstance(exc, ImportError) and "aiohttp" in str(exc) else ""
         detail = str(exc) or type(exc).__name__
         raise ArchiveError(f"{name}: expected to read it, got: {detail}{hint}", rule="A1") from exc
+
+
+@contextmanager
+def create_url(url: str, *, storage_options: Mapping[str, Any] | None = None) -> Iterator[IO[bytes]]:
+    """A file object that writes to a URL of any protocol that fsspec knows; it appears when the block ends well.
+
+    Raises:
+        ArchiveError: the protocol is unknown or its package missing, or the target cannot be written (A1).
+    """
+    shown = public_url(url)
+    fs, path = _guarded(shown, lambda: _file_system(url, storage_options))
+    # Put aside first: many back ends cannot seek, and a file that was begun must not stay behind an error.
+    with SpooledTemporaryFile(_SPOOLED) as spool:
+        yield cast("IO[bytes]", spool)
+        spool.seek(0)
+        try:
+            with fs.open(path, "wb") as file:
+                while piece := spool.read(_PIECE):
+                    file.write(piece)
+        except Exception as error:
+            detail = str(error) or type(error).__name__
+            raise ArchiveError(f"{shown}: expected to write it, got: {detail}", rule="A1") from error

@@ -33,6 +33,40 @@ def open_file(file: str, *, namedtuples: Mapping[str, str] | None = None) -> Pac
     return open_package(sys.stdin.buffer if file == "-" else file, namedtuples=namedtuples)
 
 
+def write_result(package: Package, target: str) -> None:
+    """Write a package to a path, a URL, or - for standard output.
+
+    Raises:
+        OSError, Pt2Error: it cannot be written.
+    """
+    from pt2kit.package import write_package
+
+    if target == "-":
+        write_package(package, sys.stdout.buffer)
+    elif "://" in target:
+        from pt2kit.archive.remote import create_url
+
+        with create_url(target) as file:
+            write_package(package, file)
+    else:
+        write_package(package, target)
+
+
+def pairs(values: Iterable[str], option: str) -> list[tuple[str, str]]:
+    """What stands on both sides of "=" in the values of an option.
+
+    Raises:
+        UsageError: a value without "=".
+    """
+    found = []
+    for value in values:
+        left, sign, right = value.partition("=")
+        if not left or not sign or not right:
+            raise click.UsageError(f"{option}: expected OLD=NEW, got {value!r}")
+        found.append((left, right))
+    return found
+
+
 def choose_model(package: Package, model: str | None) -> str:
     """The model asked for, or the only one, or "model".
 

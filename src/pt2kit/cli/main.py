@@ -23,6 +23,11 @@ COMMANDS = MappingProxyType(
         "diff": "What differs between two files: nodes, signature, weights, by what they do and not by their names.",
         "convert": "Write a file as another release of torch writes it, up or down.",
         "sanitize": "Write a file that means the same, without pickles and code; strip traces, scrub paths.",
+        "edit": "Change a program: inputs, outputs, operators, weights, devices; run passes over it.",
+        "extract": "Cut a module, or what lies between values, out of a program.",
+        "compose": "Join two programs: outputs of one become inputs of the other.",
+        "pack": "Put several programs into one archive, equal weights stored once.",
+        "unpack": "Write each program of an archive to a file of its own.",
         "schema": "Definitions of the format for other languages; what may change between versions.",
     }
 )
