@@ -53,12 +53,12 @@ def command(file: str, other: str | None, html: Path | None, tensors: bool, brow
 
 
 def _write(answers: Answers, path: Path, tensors: bool) -> int:
-    from pt2kit.tensors.output import beside
+    from pt2kit.tensors.output import new_file
     from pt2kit.view import alone
 
     page = alone(answers, tensors=tensors)
-    with beside(path) as temporary:
-        Path(temporary).write_text(page, encoding="utf-8")
+    with new_file(path) as file:
+        file.write(page.encode())
     error = answers.index().error
     print_lines([f"{printable(str(path))}  {len(page):,} bytes"])
     if error:

@@ -52,12 +52,12 @@ def full_target(operator: str, edit: str) -> str:
     target = f"{_OPS}{name}"
     if operator_namespace(target) == "higher_order" or is_custom(target):
         return target if len(parts) > 2 or parts[0] == "higher_order" else f"{target}.default"
-    known = schemas.table().operators
+    known = schemas.operators("").schemas
     if len(parts) > 2:
         if name in known or operator_namespace(target) not in schemas.COMPLETE:
             return target
         there = _overloads(f"{parts[0]}.{parts[1]}.")
-        raise GraphError(f"{edit}: expected an operator of torch {schemas.RELEASE}, got {name}{_instead(there)}",
+        raise GraphError(f"{edit}: expected an operator of torch {schemas.nearest("")}, got {name}{_instead(there)}",
                          rule="T1")  # fmt: skip
     there = _overloads(f"{name}.")
     if f"{name}.default" in there:
@@ -74,7 +74,7 @@ def _whole_name(operator: str) -> str | None:
     if argument_counts(name) is not None or name.startswith("#"):
         return name
     name = name.removeprefix(_OPS)
-    known = schemas.table().operators
+    known = schemas.operators("").schemas
     if name in known:
         return f"{_OPS}{name}"
     return f"{_OPS}{name}.default" if f"{name}.default" in known else None
@@ -83,7 +83,7 @@ def _whole_name(operator: str) -> str | None:
 @lru_cache(maxsize=1024)
 def _overloads(family: str) -> tuple[str, ...]:
     """The operators of torch whose names begin so."""
-    return tuple(name for name in schemas.table().operators if name.startswith(family))
+    return tuple(name for name in schemas.operators("").schemas if name.startswith(family))
 
 
 def check_call(target: str, names: Sequence[str], results: int, edit: str) -> None:
