@@ -119,7 +119,7 @@ def edit_growth(settings: Settings) -> Measured:
 
 def text_parse(settings: Settings) -> Measured:
     """The text form of a large program, read back."""
-    from pt2kit.package import open_package
+    from pt2kit.package.open import open_package
     from pt2kit.text import parse, print_program
 
     with open_package(programs.path("transformer_2700")) as package:

@@ -16,8 +16,8 @@ from collections import Counter
 from pathlib import Path
 
 import pt2kit
-from pt2kit.archive.parts import program_record
 from pt2kit.errors import ConversionError
+from pt2kit.package.parts import program_record
 from pt2kit.schema import CURRENT, LOG
 
 SAMPLES = Path(__file__).parents[1] / "tests" / "data" / "corpus"

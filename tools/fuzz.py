@@ -23,12 +23,12 @@ sys.path.insert(0, str(ROOT))
 
 from tests.samples import CURRENT_LAYOUT, corpus  # noqa: E402
 
-from pt2kit import codec, package, schema, symbols, traces, treespec  # noqa: E402
-from pt2kit.archive.pickled import globals_in, read_payload  # noqa: E402
-from pt2kit.archive.reader import open_archive  # noqa: E402
-from pt2kit.archive.writer import ArchiveWriter  # noqa: E402
+from pt2kit import codec, node_metadata, package, schema, symbols, treespec  # noqa: E402
 from pt2kit.errors import Pt2Error  # noqa: E402
 from pt2kit.graph import problems  # noqa: E402
+from pt2kit.pickles.reader import globals_in, read_payload  # noqa: E402
+from pt2kit.zip.reader import open_archive  # noqa: E402
+from pt2kit.zip.writer import ArchiveWriter  # noqa: E402
 
 Damage = Callable[[bytes, random.Random], bytes]
 SLOW = 10.0
@@ -136,7 +136,7 @@ def materials() -> dict[str, tuple[Callable[[bytes], Any], list[bytes], Damage]]
         "expression": (on_text(symbols.parse), encoded(expressions), damage),
         "guard": (on_text(symbols.parse_guard), encoded(guards), damage),
         "tree spec": (on_text(lambda text: treespec.parse(text, "fuzz")), encoded(specs), damage),
-        "module stack": (on_text(traces.parse_module_stack), encoded(stacks), damage),
+        "module stack": (on_text(node_metadata.parse_module_stack), encoded(stacks), damage),
     }
 
 

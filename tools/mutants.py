@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from pt2kit import schema
-from pt2kit.archive import names
+from pt2kit.package import record_names as names
 
 Change = Callable[[Any, str | int, random.Random], None]
 """What changes an entry of a tree in place: (container, key, dice)."""

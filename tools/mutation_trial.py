@@ -33,8 +33,9 @@ from tests.packages import rewritten
 from tools.mutants import RECORDS, Mutant, kinds_of, mutant
 from torch.utils import _pytree as pytree
 
-from pt2kit.archive import open_archive, verify_header
 from pt2kit.checks import check, severity
+from pt2kit.package.layout import verify_header
+from pt2kit.zip.reader import open_archive
 
 RELEASE = "2.13.0"
 SECONDS = 20

@@ -25,9 +25,9 @@ from pathlib import Path
 import yaml
 from tools import operator_schemas
 
-from pt2kit.archive.reader import open_archive
 from pt2kit.schema import LOG, parse_version
 from pt2kit.schema.operators import RELEASES, known_releases, operator_name
+from pt2kit.zip.reader import open_archive
 
 ROOT = Path(__file__).parents[1]
 HISTORY = ROOT / "src" / "pt2kit" / "schema" / "history"

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from pt2kit.bridge.save import serialize as serialize
     from pt2kit.canonical import canonicalize as canonicalize
     from pt2kit.checks import check as check
-    from pt2kit.conversion import Report as Report
-    from pt2kit.conversion import convert as convert
     from pt2kit.diffs import Diff as Diff
     from pt2kit.diffs import diff as diff
     from pt2kit.digests import Digest as Digest
@@ -37,9 +35,11 @@ if TYPE_CHECKING:
     from pt2kit.editing import unpack as unpack
     from pt2kit.errors import Problem as Problem
     from pt2kit.errors import Pt2Error as Pt2Error
-    from pt2kit.package import Package as Package
-    from pt2kit.package import open_package as open
-    from pt2kit.package import write_package as write
+    from pt2kit.package.open import Package as Package
+    from pt2kit.package.open import open_package as open
+    from pt2kit.package.write import write_package as write
+    from pt2kit.release.conversion import convert as convert
+    from pt2kit.release.report import Report as Report
     from pt2kit.sanitizing import Sanitized as Sanitized
     from pt2kit.sanitizing import sanitize as sanitize
     from pt2kit.signature import ExportGraphSignature as ExportGraphSignature

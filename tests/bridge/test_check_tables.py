@@ -13,8 +13,8 @@ from pt2kit.bridge.read.operator_tables import (
     SYMBOLIC,
 )
 from pt2kit.checks import refused, schemas
+from pt2kit.checks.known_targets import argument_counts, is_usual
 from pt2kit.checks.parameter_kinds import parameter_arms
-from pt2kit.checks.targets import argument_counts, is_usual
 from pt2kit.errors import OperatorError
 from pt2kit.graph import walk
 

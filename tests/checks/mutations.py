@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from tests import samples
-from tests.archive import pickle_forge
-from tests.archive.zip_forge import Entry, forge, simple
 from tests.packages import edited, rewritten
+from tests.zip import pickle_forge
+from tests.zip.zip_forge import Entry, forge, simple
 
-from pt2kit.archive import names, open_archive
+from pt2kit.package import record_names as names
+from pt2kit.zip.reader import open_archive
 
 MLP = samples.sample("2.13.0", "mlp")
 CONSTANTS_FILE = samples.sample("2.13.0", "constants")

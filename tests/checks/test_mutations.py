@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from tests import samples
-from tests.archive.zip_forge import Entry, deflated, forge
 from tests.checks import mutations as m
 from tests.checks.mutations import (
     COND,
@@ -31,10 +30,13 @@ from tests.checks.mutations import (
     tensor,
 )
 from tests.packages import rewritten
+from tests.zip.zip_forge import Entry, deflated, forge
 
-from pt2kit.archive import names, open_archive, verify_header
 from pt2kit.checks import RULES, check
 from pt2kit.errors import Problem
+from pt2kit.package import record_names as names
+from pt2kit.package.layout import verify_header
+from pt2kit.zip.reader import open_archive
 
 HOSTILE = {case["name"]: case["path"] for case in samples.hostile()}
 

@@ -9,7 +9,7 @@ import pytest
 from tests.checks.mutations import COND, MLP, Mutation, call, graph, new_value, program, tensor
 
 from pt2kit.checks import check, safety_findings
-from pt2kit.package import open_package
+from pt2kit.package.open import open_package
 
 Call = tuple[str, dict[str, Any]]
 R = tensor("x")

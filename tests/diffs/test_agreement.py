@@ -20,9 +20,9 @@ from tests.packages import edited
 
 import pt2kit
 from pt2kit import codec
-from pt2kit.archive import names
 from pt2kit.diffs import diff
 from pt2kit.errors import Pt2Error
+from pt2kit.package import record_names as names
 
 FILES = samples.corpus("2.13.0")
 Change = Callable[[Any, random.Random], None]

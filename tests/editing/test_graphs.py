@@ -15,7 +15,7 @@ def graph(name: str = "mlp") -> pt2kit.editing.Graph:
 
 @pytest.mark.parametrize("path", corpus("2.13.0", "2.4.1"), ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_both_ends_of_every_edge_agree(path: pt2kit.package.FileLike) -> None:
-    """A node is a user of each of its inputs and the producer of each of its outputs, as `graph.index` says."""
+    """A node is a user of each of its inputs and the producer of each of its outputs, as `graph.def_use` says."""
     with pt2kit.open(path) as package:
         for program in package.programs.values():
             editor = pt2kit.edit(program)
@@ -25,7 +25,7 @@ def test_both_ends_of_every_edge_agree(path: pt2kit.package.FileLike) -> None:
                     assert all(value.producer is node for value in node.outputs)
                 for value in inner.values.values():
                     assert all(value in user.inputs for user in value.users)
-            index = pt2kit.graph.index(program.graph_module.graph)
+            index = pt2kit.graph.def_use(program.graph_module.graph)
             nodes = list(editor.graph.nodes)
             for name, value in editor.graph.values.items():
                 assert tuple(nodes.index(user) for user in value.users) == index.users(name)

@@ -9,9 +9,9 @@ from pathlib import Path
 from tests.cli.run import pt2
 from tools import conversions
 
-from pt2kit.conversion import HARMLESS
-from pt2kit.migrate.minor import LOSSES
+from pt2kit.release.conversion import HARMLESS
 from pt2kit.schema import LOG
+from pt2kit.versions.line.minor import LOSSES
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "compatibility.md").read_text(encoding="utf-8")

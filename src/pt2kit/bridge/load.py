@@ -15,9 +15,6 @@ import torch
 from torch.export import ExportedProgram
 
 from pt2kit import package, schema, treespec
-from pt2kit.archive import names
-from pt2kit.archive.parts import sample_inputs_record
-from pt2kit.archive.pickled import is_plain, read_payload
 from pt2kit.bridge.read.class_names import registered_namedtuples
 from pt2kit.bridge.read.devices import Devices, Moves
 from pt2kit.bridge.read.pickled_values import FAKE_TENSOR, PickledValues
@@ -31,10 +28,16 @@ from pt2kit.bridge.save import Artifact
 from pt2kit.bridge.torch_names import disable_current_modes
 from pt2kit.collector import no_collection
 from pt2kit.errors import ArchiveError, IntegrityError, PayloadError, Pt2Error
-from pt2kit.migrate.opset import EXPECTED, OperatorChange, convert_opset
-from pt2kit.package import FileLike, Package, Payload
-from pt2kit.package.moved_samples import MovedInputs, read_moved_inputs
-from pt2kit.tensors import MetaView, OpaquePayload
+from pt2kit.package import record_names as names
+from pt2kit.package.open import Package
+from pt2kit.package.parts import sample_inputs_record
+from pt2kit.package.payloads import Payload
+from pt2kit.package.pickle_free_inputs.index import PickleFreeInputs, read_moved_inputs
+from pt2kit.pickles.reader import is_plain, read_payload
+from pt2kit.tensors.compound import MetaView
+from pt2kit.tensors.opaque import OpaquePayload
+from pt2kit.versions.opset.changes import EXPECTED, OperatorChange, convert_opset
+from pt2kit.zip.opening import FileLike
 
 ZIP: Final = b"PK\x03\x04"
 """How a torch.save file begins."""
@@ -238,7 +241,7 @@ def _sample_inputs(
     return read_sample_inputs(stored, context.in_spec, context.sources, PickledValues(where, tensors, context.values))
 
 
-def _moved_inputs(opened: Package, model: str) -> MovedInputs | None:
+def _moved_inputs(opened: Package, model: str) -> PickleFreeInputs | None:
     """Sample inputs that are raw records with an index; None where there are none, or none that can be read."""
     try:
         return read_moved_inputs(opened.archive, opened.layout, model)

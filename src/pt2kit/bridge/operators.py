@@ -26,9 +26,9 @@ from pt2kit.bridge.read.operator_tables import (
 )
 from pt2kit.bridge.read.refusals import operator_entry, refused, trusts_operator
 from pt2kit.bridge.torch_names import OpOverload, find_higher_order, find_schema, schema_of
+from pt2kit.checks.known_targets import plain_target
 from pt2kit.checks.parameter_kinds import parameter_arms
 from pt2kit.checks.refused import refusal
-from pt2kit.checks.targets import plain_target
 from pt2kit.errors import OperatorError
 
 Kind = Literal["operator", "symbolic", "higher_order", "function"]

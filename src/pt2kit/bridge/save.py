@@ -13,17 +13,18 @@ from typing import IO, Any
 from torch.export import ExportedProgram
 
 from pt2kit import codec, schema
-from pt2kit.archive import ArchiveWriter, names
-from pt2kit.archive.layout import FORMAT, VERSION
 from pt2kit.bridge.torch_names import SCHEMA_VERSION, disable_current_modes
 from pt2kit.bridge.write.payloads import Payloads, Record
 from pt2kit.bridge.write.places import at
 from pt2kit.bridge.write.program import write_program
 from pt2kit.bridge.write.sample_inputs import write_sample_inputs
-from pt2kit.conversion import convert
-from pt2kit.conversion.targets import find_destination
 from pt2kit.errors import ArchiveError, Pt2Error
-from pt2kit.migrate.program import lower_program
+from pt2kit.package import record_names as names
+from pt2kit.package.layout import FORMAT, VERSION
+from pt2kit.release.conversion import convert
+from pt2kit.release.destinations import find_destination
+from pt2kit.versions.program import downgrade_program
+from pt2kit.zip.writer import ArchiveWriter
 
 DEFAULT_PICKLE_PROTOCOL = 2
 _DATA_VERSION = b"6\n"  # of torch's zip conventions; what it writes for every `.pt2`
@@ -230,7 +231,7 @@ def _program_text(program: schema.ExportedProgram, version: str) -> bytes:
     """
     if version == schema.CURRENT.number:
         return codec.encode(program)
-    lowered = lower_program(codec.to_tree(program), version, "the program")
+    lowered = downgrade_program(codec.to_tree(program), version, "the program")
     return lowered.encode("the program")
 
 

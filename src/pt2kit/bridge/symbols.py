@@ -17,20 +17,9 @@ from sympy.functions.elementary.piecewise import ExprCondPair
 from pt2kit.bridge.torch_names import int_oo
 from pt2kit.bridge.torch_names import sympy_functions as torch_functions
 from pt2kit.errors import ExpressionError, UnsupportedError
-from pt2kit.symbols import (
-    FUNCTIONS,
-    Boolean,
-    Call,
-    Expr,
-    Float,
-    Infinity,
-    Integer,
-    Rational,
-    Symbol,
-    fold,
-    parse_srepr,
-)
-from pt2kit.symbols.expr import Leaf
+from pt2kit.symbols.expr import Boolean, Call, Expr, Float, Infinity, Integer, Leaf, Rational, Symbol, fold
+from pt2kit.symbols.functions import FUNCTIONS
+from pt2kit.symbols.srepr import parse_srepr
 
 # Functions of torch whose class stands under another name, or that later releases write as another one.
 _RENAMED: Final[Mapping[str, str]] = MappingProxyType({"Round": "RoundToInt", "TrueDiv": "IntTrueDiv"})

@@ -15,8 +15,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from pt2kit import schema
-from pt2kit.graph import operator_namespace
-from pt2kit.graph.view import HIGHER_ORDER
+from pt2kit.graph.view import HIGHER_ORDER, operator_namespace
 from pt2kit.schema import ArgumentKind, NamedArgument
 from pt2kit.schema.operators import find_operator, known_releases
 

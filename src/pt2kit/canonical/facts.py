@@ -13,9 +13,9 @@ from typing import Final, NoReturn
 from pt2kit import schema
 from pt2kit.canonical.values import slots
 from pt2kit.errors import GraphError
-from pt2kit.graph import ValueKind, references, tables
-from pt2kit.graph.arguments import graph_arguments
+from pt2kit.graph.argument_values import ValueKind, graph_arguments, references
 from pt2kit.graph.rules import show
+from pt2kit.graph.values import tables
 
 NO_VALUE: Final = -1
 """Stands where an argument holds a constant, or a custom object that the archive's constants hold."""

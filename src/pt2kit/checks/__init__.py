@@ -30,33 +30,27 @@ The A, J, G and S rules stand in the rooms that read archives, JSON, graphs and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from importlib import import_module
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
+
+from pt2kit.front_door import front_door
 
 if TYPE_CHECKING:
-    from pt2kit.checks.report import Report
-    from pt2kit.checks.rules import FAMILIES, RULES, Rule, severity
-    from pt2kit.checks.run import check
-    from pt2kit.checks.safety import safety_findings
-    from pt2kit.errors import Severity
+    from pt2kit.checks.report import Report as Report
+    from pt2kit.checks.rules import FAMILIES as FAMILIES
+    from pt2kit.checks.rules import RULES as RULES
+    from pt2kit.checks.rules import Rule as Rule
+    from pt2kit.checks.rules import severity as severity
+    from pt2kit.checks.run import check as check
+    from pt2kit.checks.safety import safety_findings as safety_findings
+    from pt2kit.errors import Severity as Severity
 
-__all__ = ["FAMILIES", "RULES", "Report", "Rule", "Severity", "check", "safety_findings", "severity"]
-
-_HOMES: Final[Mapping[str, str]] = MappingProxyType(
+__getattr__, __dir__, __all__ = front_door(
+    __name__,
     {
-        **dict.fromkeys(("FAMILIES", "RULES", "Rule", "Severity", "severity"), "rules"),
-        "Report": "report",
-        "check": "run",
-        "safety_findings": "safety",
-    }
+        "pt2kit.errors": "Severity",
+        "report": "Report",
+        "rules": "FAMILIES RULES Rule severity",
+        "run": "check",
+        "safety": "safety_findings",
+    },
 )
-"""Name -> the module that it is loaded from when somebody asks for it: who shows a file asks for findings alone."""
-
-
-def __getattr__(name: str) -> Any:
-    """Load what only some callers need when it is first asked for (PEP 562)."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from pt2kit import schema, treespec
-from pt2kit.checks.subject import Subject
+from pt2kit.checks.program_context import Subject
 from pt2kit.errors import Problem, Pt2Error
-from pt2kit.graph import references, tables
+from pt2kit.graph.argument_values import references
 from pt2kit.graph.rules import show
+from pt2kit.graph.values import tables
 from pt2kit.treespec.kinds import MAPPINGS, NAMEDTUPLE, SEQUENCES
 
 KNOWN_CONTAINERS: Final = frozenset((*SEQUENCES, *MAPPINGS, NAMEDTUPLE))

@@ -11,10 +11,10 @@ from msgspec import UNSET
 
 from pt2kit import codec, schema, symbols
 from pt2kit.checks.findings import problem_of
-from pt2kit.checks.subject import Subject
+from pt2kit.checks.program_context import Subject
 from pt2kit.errors import Problem, Pt2Error
-from pt2kit.graph import Scope, graphs
 from pt2kit.graph.rules import cut, show
+from pt2kit.graph.traversal import Scope, graphs
 
 _CALLED: Final = re.compile(r"([A-Za-z_]\w*)\s*\(")
 _CODE: Final = re.compile(r"__|[\[\]{}@;:\\]|[\w)\]]\s*\.\s*[A-Za-z_]|\blambda\b")

@@ -14,11 +14,12 @@ from typing import Any, Final, NamedTuple
 
 from pt2kit import schema
 from pt2kit.checks import known_numbers, reading_table, schemas, shadows
+from pt2kit.checks.known_targets import plain_target
 from pt2kit.checks.merging import MERGES
 from pt2kit.checks.plain_calls import Call, asked_sizes, call_of, declared, permuted_strides
 from pt2kit.checks.shadows import Memory, Shadow
-from pt2kit.checks.targets import plain_target
-from pt2kit.graph import Scope, Step, arguments
+from pt2kit.graph.argument_values import arguments
+from pt2kit.graph.traversal import Scope, Step
 
 Find = Callable[[str], "schemas.Signature | None"]
 """Target of a node -> the signature of the operator; None for what is no operator, or not known."""

@@ -17,8 +17,8 @@ from pt2kit.checks.following import Follower, higher_order_name
 from pt2kit.checks.higher_order import CONVENTIONS
 from pt2kit.checks.plain_calls import names_of
 from pt2kit.checks.shadows import Memory, Shadow
-from pt2kit.graph import Scope, Step, arguments, leaves
-from pt2kit.graph.walk import carried, check_depth
+from pt2kit.graph.argument_values import arguments, leaves
+from pt2kit.graph.traversal import Scope, Step, carried, check_depth
 from pt2kit.schema import ArgumentKind
 
 _ONCE: Final = frozenset(

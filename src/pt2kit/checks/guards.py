@@ -11,10 +11,11 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from pt2kit import schema, symbols, treespec
-from pt2kit.checks.subject import Subject
+from pt2kit.checks.program_context import Subject
 from pt2kit.errors import Problem, Pt2Error
 from pt2kit.graph.rules import show
-from pt2kit.symbols import Expr, Guard, Source
+from pt2kit.symbols.expr import Expr
+from pt2kit.symbols.guards import Guard, Source
 
 _INPUTS: Final = ("user_input", "constant_input")
 _Ends = tuple[int | None, int | None]

@@ -14,9 +14,9 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from pt2kit import schema
-from pt2kit.checks.subject import Subject
+from pt2kit.checks.program_context import Subject
 from pt2kit.errors import Problem
-from pt2kit.graph import Step
+from pt2kit.graph.traversal import Step
 from pt2kit.schema import ArgumentKind
 
 _HIGHER_ORDER: Final = "torch.ops.higher_order."

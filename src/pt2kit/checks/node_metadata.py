@@ -9,17 +9,17 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from pt2kit import codec, traces
-from pt2kit.checks.subject import Subject
+from pt2kit import codec, node_metadata
+from pt2kit.checks.program_context import Subject
 from pt2kit.errors import Problem, Pt2Error
 from pt2kit.graph.rules import cut, show
 
 _READERS: Final[Mapping[str, Callable[[str], object]]] = MappingProxyType(
     {
-        "nn_module_stack": traces.parse_module_stack,
-        "source_fn_stack": traces.parse_source_fn_stack,
-        "from_node": traces.parse_from_node,
-        "custom": traces.parse_custom,
+        "nn_module_stack": node_metadata.parse_module_stack,
+        "source_fn_stack": node_metadata.parse_source_fn_stack,
+        "from_node": node_metadata.parse_from_node,
+        "custom": node_metadata.parse_custom,
     }
 )
 """Key of metadata -> what reads its text as torch does."""

@@ -14,13 +14,14 @@ from msgspec import UNSET
 
 from pt2kit import schema
 from pt2kit.checks import schemas
+from pt2kit.checks.known_targets import argument_counts, is_usual
 from pt2kit.checks.parameter_kinds import misfit, result_arms, takes_numbers_as_tensors
-from pt2kit.checks.subject import Subject
-from pt2kit.checks.targets import argument_counts, is_usual
+from pt2kit.checks.program_context import Subject
 from pt2kit.errors import Kind, Problem
-from pt2kit.graph import Step, is_custom, leaves, operator_namespace
+from pt2kit.graph.argument_values import leaves
 from pt2kit.graph.rules import show
-from pt2kit.graph.view import HIGHER_ORDER
+from pt2kit.graph.traversal import Step
+from pt2kit.graph.view import HIGHER_ORDER, is_custom, operator_namespace
 from pt2kit.schema import ArgumentKind
 
 _OPERATORS: Final = "torch.ops."

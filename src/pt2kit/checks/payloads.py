@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pt2kit import codec, schema
-from pt2kit.archive import names
-from pt2kit.archive.parts import parts
 from pt2kit.checks.findings import problem_of
-from pt2kit.checks.subject import Subject
+from pt2kit.checks.program_context import Subject
 from pt2kit.errors import Problem, Pt2Error
 from pt2kit.graph.rules import show
-from pt2kit.package import Package, Payload
+from pt2kit.package import record_names as names
+from pt2kit.package.open import Package
+from pt2kit.package.parts import parts
+from pt2kit.package.payloads import Payload
 from pt2kit.tensors import arrays
 from pt2kit.tensors.bounds import check_copy
 from pt2kit.tensors.compound import MetaView

@@ -13,7 +13,8 @@ from msgspec import UNSET
 from pt2kit import schema
 from pt2kit.checks import schemas
 from pt2kit.checks.shadows import Sizes, are_ints
-from pt2kit.graph import Step, arguments
+from pt2kit.graph.argument_values import arguments
+from pt2kit.graph.traversal import Step
 
 
 class Call(NamedTuple):

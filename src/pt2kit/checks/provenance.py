@@ -20,9 +20,9 @@ from msgspec import UNSET
 from pt2kit import codec, schema
 from pt2kit.checks import kernel_sizes, schemas
 from pt2kit.checks.refused import Condition, Origin, find_everyday
-from pt2kit.graph import Scope, Step, arguments, leaves, walk
+from pt2kit.graph.argument_values import arguments, leaves
 from pt2kit.graph.rules import show
-from pt2kit.graph.walk import carried, check_depth
+from pt2kit.graph.traversal import Scope, Step, carried, check_depth, walk
 
 _OPERATORS: Final = "torch.ops."
 _HIGHER_ORDER: Final = "torch.ops.higher_order."

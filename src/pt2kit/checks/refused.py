@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from pt2kit.checks.targets import plain_target
+from pt2kit.checks.known_targets import plain_target
 
 _TARGET: Final = "torch.ops."
 

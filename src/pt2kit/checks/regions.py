@@ -12,9 +12,9 @@ from typing import Final
 
 from msgspec import UNSET
 
-from pt2kit.checks.subject import Subject
+from pt2kit.checks.program_context import Subject
 from pt2kit.errors import Problem
-from pt2kit.graph import Scope, Step, graphs
+from pt2kit.graph.traversal import Scope, Step, graphs
 
 RULE: Final = "X14"
 _PREDISPATCH: Final = "torch._functorch.predispatch."

@@ -112,7 +112,7 @@ MIGRATION: Final[Mapping[str, str]] = MappingProxyType(
         "O3": "every operator that a program uses has changes that begin and end at its numbers",
     }
 )
-"""As the docstrings of `pt2kit.migrate` and of its `opset` have them."""
+"""As the docstrings of `pt2kit.versions` and of its `opset` have them."""
 
 SAFETY: Final[Mapping[str, str]] = MappingProxyType(
     {

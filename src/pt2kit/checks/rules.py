@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from pt2kit.archive import rules as archive_rules
 from pt2kit.checks import rule_texts as texts
 from pt2kit.errors import Problem, Severity
 from pt2kit.graph import rules as graph_rules
 from pt2kit.signature import rules as signature_rules
+from pt2kit.zip import rules as archive_rules
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,20 +16,21 @@ from typing import Final
 from msgspec import UNSET
 
 from pt2kit import symbols, treespec
-from pt2kit.archive import names
-from pt2kit.archive.parts import Parts, parts
-from pt2kit.archive.pickled import globals_in, is_plain
 from pt2kit.checks import schemas
 from pt2kit.checks.expressions import expressions, is_code
 from pt2kit.checks.formats import format_problem, text_problem
+from pt2kit.checks.known_targets import is_usual, plain_target
+from pt2kit.checks.program_context import Subject, subject_of
 from pt2kit.checks.provenance import is_concerned, unvouched_calls
 from pt2kit.checks.refused import refusal
 from pt2kit.checks.regions import region_problems
-from pt2kit.checks.subject import Subject, subject_of
-from pt2kit.checks.targets import is_usual, plain_target
 from pt2kit.errors import Kind, Problem, Pt2Error
-from pt2kit.graph import Step, graphs, leaves
-from pt2kit.package import Package
+from pt2kit.graph.argument_values import leaves
+from pt2kit.graph.traversal import Step, graphs
+from pt2kit.package import record_names as names
+from pt2kit.package.open import Package
+from pt2kit.package.parts import Parts, parts
+from pt2kit.pickles.reader import globals_in, is_plain
 from pt2kit.schema import InputSpec, OutputSpec
 from pt2kit.tensors.opaque import OpaquePayload
 

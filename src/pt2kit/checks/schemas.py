@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from pt2kit.migrate.attention import FLASH_CPU
 from pt2kit.schema.operator_text import Operator, ValueType, parse_operator
 from pt2kit.schema.operators import COMPLETE as COMPLETE
 from pt2kit.schema.operators import ReleaseOperators, known_releases, release_operators
+from pt2kit.versions.line.attention import FLASH_CPU
 
 _TARGET: Final = "torch.ops."
 

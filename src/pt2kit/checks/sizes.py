@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Final
 
 from pt2kit import schema
-from pt2kit.checks.subject import Subject
+from pt2kit.checks.program_context import Subject
 from pt2kit.errors import Problem
 from pt2kit.tensors.dtypes import DTYPES
 

@@ -11,9 +11,9 @@ from typing import Final
 
 from pt2kit import schema
 from pt2kit.checks import schemas
-from pt2kit.checks.subject import Subject
+from pt2kit.checks.program_context import Subject
 from pt2kit.errors import Problem
-from pt2kit.graph import Step
+from pt2kit.graph.traversal import Step
 
 _DIMENSIONS: Final = frozenset(("dim", "dim0", "dim1", "dims", "start_dim", "end_dim"))
 """Names of parameters that count dimensions of the first tensor."""

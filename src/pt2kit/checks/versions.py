@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from pt2kit import codec, schema
-from pt2kit.checks.subject import Subject
+from pt2kit.checks.program_context import Subject
 from pt2kit.errors import Problem
 from pt2kit.graph.rules import cut, show
-from pt2kit.migrate.opset import EXPECTED
+from pt2kit.versions.opset.changes import EXPECTED
 
 DIALECTS: Final = frozenset(("ATEN", "TRAINING", "EDGE", ""))
 """The dialects of torch's verifiers and of ExecuTorch's; "" stands for ATEN in old files."""

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import click
 
-from pt2kit.package import Package, open_package
+from pt2kit.package.open import Package, open_package
 from pt2kit.text.names import printable
 
 file_argument = click.argument("file", metavar="FILE")
@@ -39,12 +39,12 @@ def write_result(package: Package, target: str) -> None:
     Raises:
         OSError, Pt2Error: it cannot be written.
     """
-    from pt2kit.package import write_package
+    from pt2kit.package.write import write_package
 
     if target == "-":
         write_package(package, sys.stdout.buffer)
     elif "://" in target:
-        from pt2kit.archive.remote import create_url
+        from pt2kit.zip.remote import create_url
 
         with create_url(target) as file:
             write_package(package, file)

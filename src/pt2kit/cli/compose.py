@@ -28,7 +28,7 @@ def command(first: str, second: str, target: str, connect: tuple[str, ...], pref
     """Write one program that runs two: what the first gives, the second takes."""
     if len(prefix) not in (0, 2):
         raise click.UsageError(f"--prefix: expected none or two, got {len(prefix)}")
-    from pt2kit.editing import compose
+    from pt2kit.editing.composing import compose
 
     wanted = {int(old) if old.isdecimal() else old: new for old, new in pairs(connect, "--connect")}
     with open_file(first) as a, open_file(second) as b:

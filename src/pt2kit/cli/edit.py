@@ -11,7 +11,7 @@ from pt2kit.cli.common import Refusal, choose_model, json_option, model_option, 
 from pt2kit.cli.output import print_json, print_lines
 
 if TYPE_CHECKING:
-    from pt2kit.editing import Editor
+    from pt2kit.editing.editor import Editor
 
 EPILOG = """\b
 Examples:
@@ -51,7 +51,7 @@ Exit codes: 0 written, 2 an edit cannot be made (the error names it; nothing was
 @json_option
 def command(source: str, target: str, model: str | None, as_json: bool, **options: Any) -> int:
     """Change a program of a .pt2 file and write the result; what was not asked for stays as it is."""
-    from pt2kit.editing import edit
+    from pt2kit.editing.editor import edit
 
     with open_file(source) as package:
         chosen = choose_model(package, model)

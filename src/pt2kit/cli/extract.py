@@ -29,7 +29,7 @@ def command(
         raise click.UsageError("expected --module, or --input and --output")
     if module is not None and (inputs or outputs):
         raise click.UsageError("expected --module, or --input and --output, got both")
-    from pt2kit.editing import extract
+    from pt2kit.editing.extracting import extract
 
     with open_file(source) as package:
         found = extract(

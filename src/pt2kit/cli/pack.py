@@ -22,7 +22,7 @@ Examples:
 @click.option("--extra", metavar="NAME=PATH", multiple=True, help="Put a file beside the programs.")
 def command(files: tuple[str, ...], target: str, extra: tuple[str, ...]) -> int:
     """Put the programs of several files into one archive; weights whose bytes are equal are stored once."""
-    from pt2kit.editing import pack
+    from pt2kit.editing.packing import pack
 
     added = {}
     for name, path in pairs(extra, "--extra"):

@@ -19,7 +19,7 @@ from pt2kit.cli.common import (
     suggestion,
 )
 from pt2kit.cli.output import print_json, print_lines
-from pt2kit.package import Package
+from pt2kit.package.open import Package
 
 EPILOG = """\b
 Examples:
@@ -146,7 +146,7 @@ def _show_node(package: Package, model: str, name: str, as_json: bool) -> int:
 
 
 def _show_module(package: Package, model: str, fqn: str, as_json: bool) -> int:
-    from pt2kit.graph import walk
+    from pt2kit.graph.traversal import walk
     from pt2kit.text.payloads import entries_of, payload_lines, payload_row
     from pt2kit.text.program import module_of, node_line
     from pt2kit.text.values import ValueTexts
@@ -182,7 +182,7 @@ def _module_names(fqns: Iterable[str]) -> dict[str, None]:
 
 
 def _records(package: Package) -> list[dict[str, Any]]:
-    from pt2kit.archive import names
+    from pt2kit.package import record_names as names
 
     return [
         {
@@ -199,8 +199,8 @@ def _records(package: Package) -> list[dict[str, Any]]:
 
 def _record_lines(package: Package) -> Iterator[str]:
     from pt2kit.text.columns import table
+    from pt2kit.text.format import bytes_text, count_text
     from pt2kit.text.names import printable
-    from pt2kit.text.quantities import bytes_text, count_text
 
     rows = _records(package)
     yield f"{count_text(len(rows), 'record')}, {bytes_text(sum(row['bytes'] for row in rows))}"

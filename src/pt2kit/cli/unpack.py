@@ -13,7 +13,7 @@ from pt2kit.cli.output import print_lines
 @click.argument("folder", metavar="FOLDER")
 def command(file: str, folder: str) -> int:
     """Write each program of an archive to FOLDER/<name>.pt2, with the weights that it uses and all extra files."""
-    from pt2kit.editing import unpack
+    from pt2kit.editing.packing import unpack
 
     with open_file(file) as package:
         found = unpack(package, folder)

@@ -13,8 +13,8 @@ from pt2kit.canonical.values import rename
 from pt2kit.diffs.changes import Detail
 from pt2kit.diffs.expressions import Symbols
 from pt2kit.diffs.matching import Matching
-from pt2kit.graph import arguments, tables
-from pt2kit.graph.arguments import graph_arguments
+from pt2kit.graph.argument_values import arguments, graph_arguments
+from pt2kit.graph.values import tables
 
 _GONE: Final = "\0gone"
 """What stands for an old value that corresponds to no new one; no file has such a name."""

@@ -12,21 +12,21 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from pt2kit import codec, schema
-from pt2kit.archive import names
-from pt2kit.archive.directory import Record
-from pt2kit.archive.layout import FORMAT, VERSION, Layout
-from pt2kit.archive.limits import DEFAULT_LIMITS
-from pt2kit.archive.reader import Archive
-from pt2kit.archive.source import open_bytes
-from pt2kit.archive.writer import DEFAULT_ROOT
-from pt2kit.conversion.models import convert_model, find_model
-from pt2kit.conversion.plan import Held
-from pt2kit.conversion.programs import operators
-from pt2kit.conversion.rest import arrange_rest, free_numbers
-from pt2kit.conversion.targets import find_destination
 from pt2kit.errors import ConversionError, UnsupportedError
-from pt2kit.migrate.ledger import HARMLESS, obstacles
-from pt2kit.package import Package
+from pt2kit.package import record_names as names
+from pt2kit.package.layout import FORMAT, VERSION, Layout
+from pt2kit.package.open import Package
+from pt2kit.release.destinations import find_destination
+from pt2kit.release.models import convert_model, find_model
+from pt2kit.release.other_records import arrange_rest, free_numbers
+from pt2kit.release.plan import Held
+from pt2kit.release.programs import operators
+from pt2kit.versions.conversion_log import HARMLESS, obstacles
+from pt2kit.zip.directory import Record
+from pt2kit.zip.limits import DEFAULT_LIMITS
+from pt2kit.zip.reader import Archive
+from pt2kit.zip.source import open_bytes
+from pt2kit.zip.writer import DEFAULT_ROOT
 
 _DATA_VERSION: Final = b"6\n"
 _PAYLOADS: Final = frozenset(("weight", "tensor constant", "custom object", "opaque object"))
@@ -96,7 +96,7 @@ class Parts:
 
     def drop_samples(self, model: str) -> None:
         """Leave out the inputs that a model was exported with, which torch wants to find as an empty record."""
-        from pt2kit.package.moved_names import index_record
+        from pt2kit.package.pickle_free_inputs.names import index_record
 
         self.records.pop(index_record(model), None)
         self.put(names.sample_inputs(model), b"")
@@ -190,7 +190,7 @@ def folder_of(kind: str) -> str:
 
 def is_current(package: Package) -> bool:
     """Whether a package has today's layout, with payloads as raw records."""
-    from pt2kit.archive.parts import parts
+    from pt2kit.package.parts import parts
 
     layout = package.layout
     return layout.kind == "archive" and all(
@@ -226,7 +226,7 @@ def _saved(record: Any) -> bytes:
     """The bytes of a torch.save record: sparse and other compound tensors, which are few and small."""
     import io
 
-    from pt2kit.migrate import torch_save
+    from pt2kit.pickles import writer as torch_save
 
     file = io.BytesIO()
     torch_save.dump(record.value, file, record.name)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from pt2kit import schema
 from pt2kit.checks import schemas
+from pt2kit.checks.known_targets import argument_counts
 from pt2kit.checks.parameter_kinds import parameter_arms
-from pt2kit.checks.targets import argument_counts
 from pt2kit.editing.arguments import to_slot
 from pt2kit.editing.metas import entry, kind_of
 from pt2kit.editing.nodes import Node

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from pt2kit import codec, schema, symbols, treespec
-from pt2kit.archive import names
 from pt2kit.editing import sizes as arithmetic
 from pt2kit.editing.assembly import Part, Parts, folder_of
 from pt2kit.editing.editor import Editor, Source, edit, range_of
@@ -18,9 +17,11 @@ from pt2kit.editing.trees import Branch, Tree, leaves_of, spec_of
 from pt2kit.editing.values import Value
 from pt2kit.editing.weights import KINDS
 from pt2kit.errors import GraphError
-from pt2kit.graph import graph_arguments, tables
+from pt2kit.graph.argument_values import graph_arguments
 from pt2kit.graph.rules import show
-from pt2kit.package import Package
+from pt2kit.graph.values import tables
+from pt2kit.package import record_names as names
+from pt2kit.package.open import Package
 
 
 def compose(

@@ -19,7 +19,6 @@ from typing import IO, Any, Final, TypeAlias
 from msgspec.structs import replace
 
 from pt2kit import codec, schema
-from pt2kit.archive import names
 from pt2kit.editing import interface_edits, soundness, weight_edits
 from pt2kit.editing.assembly import Parts, is_current, parts_of
 from pt2kit.editing.calls import Calls
@@ -30,7 +29,10 @@ from pt2kit.editing.values import Value
 from pt2kit.editing.weights import read_weights, write_weights
 from pt2kit.errors import ArchiveError, GraphError, SchemaError
 from pt2kit.graph.rules import show
-from pt2kit.package import FileLike, Package, open_package, write_package
+from pt2kit.package import record_names as names
+from pt2kit.package.open import Package, open_package
+from pt2kit.package.write import write_package
+from pt2kit.zip.opening import FileLike
 
 Source: TypeAlias = "FileLike | Package | schema.ExportedProgram"
 

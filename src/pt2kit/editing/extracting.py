@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pt2kit import codec, schema, treespec
-from pt2kit.archive import names
 from pt2kit.editing.assembly import Parts
 from pt2kit.editing.building import full_target
 from pt2kit.editing.editor import Editor, Source, edit
@@ -18,9 +17,12 @@ from pt2kit.editing.values import Value
 from pt2kit.editing.weights import KINDS
 from pt2kit.errors import GraphError
 from pt2kit.graph.rules import show
-from pt2kit.package import Package
-from pt2kit.traces import lenient, module_fqn, parse_module_stack
-from pt2kit.treespec import LEAF, TreeSpec
+from pt2kit.node_metadata.lenience import lenient
+from pt2kit.node_metadata.modules import parse_module_stack
+from pt2kit.node_metadata.tree import module_fqn
+from pt2kit.package import record_names as names
+from pt2kit.package.open import Package
+from pt2kit.treespec.spec import LEAF, TreeSpec
 
 _TUPLE = "builtins.tuple"
 _CONTEXT = '"null"'
@@ -308,7 +310,7 @@ def _entries(editor: Editor, cut: _Cut, alive: set[Value | None], *, is_whole: b
 
 
 def _names_of(signature: schema.ModuleCallSignature) -> set[str]:
-    from pt2kit.graph import arguments
+    from pt2kit.graph.argument_values import arguments
 
     return {name for argument in (*signature.inputs, *signature.outputs) for name in arguments(argument)}
 

@@ -15,9 +15,9 @@ from pt2kit import schema
 from pt2kit.editing.nodes import Node, Nodes, are_entries, are_same
 from pt2kit.editing.values import Slot, Value
 from pt2kit.errors import GraphError
-from pt2kit.graph import Meta, ValueKind, graph_arguments, references
+from pt2kit.graph.argument_values import ValueKind, graph_arguments, references
 from pt2kit.graph.rules import show
-from pt2kit.graph.values import tables
+from pt2kit.graph.values import Meta, tables
 
 if TYPE_CHECKING:
     from pt2kit.editing.building import Infer

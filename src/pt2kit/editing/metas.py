@@ -9,8 +9,9 @@ from pt2kit import schema
 from pt2kit.editing import sizes as arithmetic
 from pt2kit.editing.values import Value
 from pt2kit.errors import GraphError
-from pt2kit.graph import Meta, ValueKind
+from pt2kit.graph.argument_values import ValueKind
 from pt2kit.graph.rules import show
+from pt2kit.graph.values import Meta
 from pt2kit.tensors.dtypes import DTYPES, scalar_type_named, scalar_type_of
 
 CPU: Final = schema.Device("cpu")

@@ -10,8 +10,7 @@ from pt2kit import schema
 from pt2kit.canonical.effects import writes
 from pt2kit.editing.values import Slot, Value
 from pt2kit.errors import GraphError
-from pt2kit.graph import graph_arguments
-from pt2kit.graph.arguments import ONE_VALUE
+from pt2kit.graph.argument_values import ONE_VALUE, graph_arguments
 from pt2kit.graph.rules import show
 
 if TYPE_CHECKING:

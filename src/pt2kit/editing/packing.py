@@ -10,14 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from pt2kit import schema
-from pt2kit.archive import names
-from pt2kit.archive.record_name import name_problem
-from pt2kit.archive.writer import DEFAULT_ROOT
 from pt2kit.editing.assembly import Part, Parts, folder_of, parts_of
 from pt2kit.editing.weights import KINDS
 from pt2kit.errors import ArchiveError
 from pt2kit.graph.rules import show
-from pt2kit.package import FileLike, Package, open_package, write_package
+from pt2kit.package import record_names as names
+from pt2kit.package.open import Package, open_package
+from pt2kit.package.write import write_package
+from pt2kit.zip.opening import FileLike
+from pt2kit.zip.record_name import name_problem
+from pt2kit.zip.writer import DEFAULT_ROOT
 
 
 def pack(
@@ -170,7 +172,7 @@ def _free(parts: Parts, record: str, kind: str) -> str:
 
 
 def _records_of(model: str) -> tuple[str, ...]:
-    from pt2kit.package.moved_names import index_record
+    from pt2kit.package.pickle_free_inputs.names import index_record
 
     return (
         names.model_json(model),

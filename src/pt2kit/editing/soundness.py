@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from pt2kit import graph as rules
 from pt2kit import schema, signature
+from pt2kit.checks.program_context import subject_of
 from pt2kit.checks.run import RULES_OF_PROGRAMS
-from pt2kit.checks.subject import subject_of
 from pt2kit.editing.sizes import symbols_of
 from pt2kit.errors import GraphError, Problem, Pt2Error
-from pt2kit.graph import tables
+from pt2kit.graph.values import tables
 
 if TYPE_CHECKING:
     from pt2kit.editing.editor import Editor

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 from pt2kit import treespec
 from pt2kit.errors import GraphError
 from pt2kit.graph.rules import show
-from pt2kit.treespec import LEAF, TreeSpec
+from pt2kit.treespec.spec import LEAF, TreeSpec
 
 SEQUENCES: Final = ("builtins.tuple", "builtins.list", "torch.fx.immutable_collections.immutable_list")
 MAPPINGS: Final = (

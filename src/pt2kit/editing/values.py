@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from pt2kit import graph as rules
 from pt2kit import schema
 from pt2kit.editing.filling import fill
-from pt2kit.graph import Meta, ValueKind
+from pt2kit.graph.argument_values import ValueKind
+from pt2kit.graph.values import Meta
 
 if TYPE_CHECKING:
     from pt2kit.editing.graphs import Graph

@@ -17,9 +17,11 @@ from pt2kit.editing.values import Value
 from pt2kit.editing.weights import Entry, Kind, Weights, read_safetensors, to_view
 from pt2kit.errors import GraphError
 from pt2kit.graph.rules import show
-from pt2kit.package import Package, open_package
-from pt2kit.tensors import DTYPES, Storage, TensorView
+from pt2kit.package.open import Package, open_package
 from pt2kit.tensors.bounds import contiguous_strides
+from pt2kit.tensors.dtypes import DTYPES
+from pt2kit.tensors.storage import Storage
+from pt2kit.tensors.view import TensorView
 
 if TYPE_CHECKING:
     from pt2kit.editing.editor import Editor

@@ -14,15 +14,18 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from pt2kit import schema
-from pt2kit.archive.record_name import show_name
 from pt2kit.editing.assembly import Part, Parts, folder_of
 from pt2kit.editing.metas import scalar_type
 from pt2kit.errors import GraphError, PayloadError
 from pt2kit.graph.rules import show
-from pt2kit.package import Package, Payload
-from pt2kit.tensors import DTYPES, Storage, TensorView, arrays, numpy_dtype
+from pt2kit.package.open import Package
+from pt2kit.package.payloads import Payload
+from pt2kit.tensors import arrays
 from pt2kit.tensors.bounds import contiguous_strides
-from pt2kit.tensors.dtypes import scalar_type_of
+from pt2kit.tensors.dtypes import DTYPES, numpy_dtype, scalar_type_of
+from pt2kit.tensors.storage import Storage
+from pt2kit.tensors.view import TensorView
+from pt2kit.zip.record_name import show_name
 
 Kind = Literal["weights", "constants"]
 KINDS: Final[tuple[Kind, Kind]] = ("weights", "constants")

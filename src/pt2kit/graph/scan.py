@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pt2kit import schema
 from pt2kit.errors import LimitError, Problem
-from pt2kit.graph.arguments import (
+from pt2kit.graph.argument_values import (
     ONE_CONSTANT,
     ONE_VALUE,
     TOO_DEEP,

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from pt2kit import codec, schema
 from pt2kit.errors import Problem
-from pt2kit.graph.arguments import ValueKind
+from pt2kit.graph.argument_values import ValueKind
 from pt2kit.graph.rules import cut, show
 
 Meta = schema.TensorMeta | schema.SymInt | schema.SymFloat | schema.SymBool | schema.CustomObjArgument

@@ -12,8 +12,6 @@ from collections.abc import MutableMapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from pt2kit.archive import Archive
-from pt2kit.archive.record_name import name_problem, show_name
 from pt2kit.codec import path_text
 from pt2kit.errors import PayloadError, UnsupportedError
 from pt2kit.schema import Layout, PayloadConfig, PayloadMeta, ScalarType, SymInt, TensorMeta
@@ -22,6 +20,8 @@ from pt2kit.tensors.dtypes import DTYPES, dtype_of
 from pt2kit.tensors.opaque import OpaqueKind, OpaquePayload
 from pt2kit.tensors.storage import Storage
 from pt2kit.tensors.view import TensorView
+from pt2kit.zip.reader import Archive
+from pt2kit.zip.record_name import name_problem, show_name
 
 if TYPE_CHECKING:
     from pt2kit.tensors.compound import MetaView, SparseView

@@ -7,7 +7,8 @@ from enum import IntEnum
 from typing import Any, Final
 
 from pt2kit import codec
-from pt2kit.diffs import Change, Detail, ValueDifference
+from pt2kit.diffs.changes import Change, Detail
+from pt2kit.diffs.tensors import ValueDifference
 from pt2kit.schema import Argument, ConstantValue, Device, RangeConstraint, ScalarType, SymFloat, SymInt, TensorMeta
 from pt2kit.text.arguments import argument_text
 from pt2kit.text.names import dotted, printable

@@ -14,7 +14,8 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from pt2kit import codec, schema
-from pt2kit.graph import arguments, tables
+from pt2kit.graph.argument_values import arguments
+from pt2kit.graph.values import tables
 from pt2kit.tensors.bounds import contiguous_strides
 from pt2kit.tensors.dtypes import DTYPES
 from pt2kit.text.source_words import (

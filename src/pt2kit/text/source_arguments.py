@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from pt2kit import schema
-from pt2kit.graph import MAX_SUBGRAPH_DEPTH
+from pt2kit.graph.traversal import MAX_SUBGRAPH_DEPTH
 from pt2kit.schema import Argument, TensorArgument
 from pt2kit.tensors.dtypes import DTYPES
 

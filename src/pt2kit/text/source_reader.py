@@ -15,7 +15,8 @@ from typing import Any, Final
 from pt2kit import codec, schema
 from pt2kit.collector import no_collection
 from pt2kit.errors import Pt2Error
-from pt2kit.graph import MAX_SUBGRAPH_DEPTH, arguments
+from pt2kit.graph.argument_values import arguments
+from pt2kit.graph.traversal import MAX_SUBGRAPH_DEPTH
 from pt2kit.schema import Argument, TensorArgument
 from pt2kit.tensors.bounds import contiguous_strides
 from pt2kit.text.source_arguments import ARMS, SHORT, WORDS

@@ -17,11 +17,12 @@ from __future__ import annotations
 import sys
 from types import ModuleType
 
-from pt2kit.package import FileLike, Package
+from pt2kit.package.open import Package
 from pt2kit.view.answers import Answers
 from pt2kit.view.notebook import View, view
 from pt2kit.view.page import alone
 from pt2kit.view.server import Server
+from pt2kit.zip.opening import FileLike
 
 __all__ = ["Answers", "Server", "View", "alone", "view"]
 

@@ -20,10 +20,11 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from pt2kit import codec
-from pt2kit.checks import check
-from pt2kit.diffs import Diff, diff
+from pt2kit.checks.run import check
+from pt2kit.diffs.changes import Diff
+from pt2kit.diffs.compute import diff
 from pt2kit.errors import PayloadError, Problem, Pt2Error
-from pt2kit.package import FileLike, Package, open_package
+from pt2kit.package.open import Package, open_package
 from pt2kit.text.names import printable
 from pt2kit.view.columns import MAX_TEXT
 from pt2kit.view.compared import ChangeRow, mark_changes
@@ -32,6 +33,7 @@ from pt2kit.view.draw import Drawing, draw
 from pt2kit.view.facts import program_facts
 from pt2kit.view.findings import findings
 from pt2kit.view.samples import sample
+from pt2kit.zip.opening import FileLike
 
 MAX_ERROR: Final = 4000
 MAX_PROGRAMS: Final = 1000

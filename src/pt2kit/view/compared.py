@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from pt2kit.diffs import Change, Diff
+from pt2kit.diffs.changes import Change, Diff
 from pt2kit.errors import Pt2Error
 from pt2kit.text.change_details import change_lines
 from pt2kit.text.names import printable

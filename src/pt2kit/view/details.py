@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from pt2kit.graph import arguments
+from pt2kit.graph.argument_values import arguments
+from pt2kit.node_metadata.frames import parse_stack_trace
+from pt2kit.node_metadata.lenience import lenient
+from pt2kit.node_metadata.modules import parse_module_stack
 from pt2kit.schema import Argument, Graph, SymInt, TensorMeta
 from pt2kit.text.arguments import argument_text
 from pt2kit.text.names import printable
 from pt2kit.text.values import ValueTexts, device_text
-from pt2kit.traces import lenient, parse_module_stack, parse_stack_trace
 from pt2kit.view.columns import MAX_TEXT
 from pt2kit.view.draw import Drawing
 

@@ -13,16 +13,19 @@ from dataclasses import dataclass
 from typing import Final
 
 from pt2kit.errors import Pt2Error
-from pt2kit.graph import Scope, arguments, graphs, node_label, node_outputs
-from pt2kit.graph.walk import Step, carried, join
-from pt2kit.package import Package, Payload
+from pt2kit.graph.argument_values import arguments
+from pt2kit.graph.traversal import Scope, Step, carried, graphs, join, node_label
+from pt2kit.graph.view import node_outputs
+from pt2kit.node_metadata.frames import parse_stack_trace
+from pt2kit.node_metadata.lenience import lenient
+from pt2kit.node_metadata.tree import MAX_MODULE_DEPTH
+from pt2kit.package.open import Package
+from pt2kit.package.payloads import Payload
 from pt2kit.schema import Argument, ExportedProgram, InputSpec, OutputSpec
-from pt2kit.text.amounts import elements_of
 from pt2kit.text.modules import ModuleSummary
 from pt2kit.text.payloads import Entry, entries_of
+from pt2kit.text.tensor_totals import elements_of
 from pt2kit.text.values import ValueTexts
-from pt2kit.traces import lenient, parse_stack_trace
-from pt2kit.traces.tree import MAX_MODULE_DEPTH
 from pt2kit.view.columns import (
     CALL,
     INPUT,

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pt2kit import treespec
 from pt2kit.errors import Pt2Error
-from pt2kit.package import Package
+from pt2kit.package.open import Package
 from pt2kit.schema import ExportedProgram, InputSpec, OutputSpec
 from pt2kit.text.arguments import argument_text
 from pt2kit.text.call import summarize_call

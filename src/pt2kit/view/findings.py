@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pt2kit.archive.parts import program_record
 from pt2kit.errors import Problem
-from pt2kit.package import Package
+from pt2kit.package.open import Package
+from pt2kit.package.parts import program_record
 from pt2kit.text.names import printable
 from pt2kit.view.columns import MAX_TEXT
 from pt2kit.view.draw import Drawing

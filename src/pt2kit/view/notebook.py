@@ -6,9 +6,10 @@ import html
 from dataclasses import dataclass
 from typing import Final
 
-from pt2kit.package import FileLike, Package
+from pt2kit.package.open import Package
 from pt2kit.view.answers import Answers
 from pt2kit.view.page import alone
+from pt2kit.zip.opening import FileLike
 
 MAX_PAGE: Final = 24 << 20
 """Characters of a page that a notebook takes in; of a larger program it shows how to see it."""

@@ -16,7 +16,7 @@ from typing import Any, Final
 from pt2kit import codec
 from pt2kit.canonical.form import Keep, normal_form
 from pt2kit.errors import Pt2Error
-from pt2kit.graph import Scope
+from pt2kit.graph.traversal import Scope
 from pt2kit.schema import Node
 from pt2kit.view.columns import MODULE, OPERATION, REPEAT, Boxes, Nodes, Texts
 

@@ -15,12 +15,13 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.export.pt2_archive._package import load_pt2, package_pt2
 
 from pt2kit import codec
-from pt2kit.archive import open_archive, verify_header
 from pt2kit.bridge import save as save_file
 from pt2kit.bridge.load import load
 from pt2kit.bridge.save import own_version, save, serialize
 from pt2kit.errors import ArchiveError, ConversionError, GraphError, Pt2Error, UnsupportedError, VersionError
+from pt2kit.package.layout import verify_header
 from pt2kit.schema import ExportedProgram
+from pt2kit.zip.reader import open_archive
 
 
 class Scaled(torch.nn.Module):

@@ -15,7 +15,7 @@ import torch
 from torch import fx
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from pt2kit.bridge.targets import describe
+from pt2kit.bridge.callables import describe
 from pt2kit.checks.kernel_sizes import RULES, Shape
 from pt2kit.checks.provenance import PASSING, name_of
 from pt2kit.checks.refused import Row, find_everyday

@@ -11,7 +11,7 @@ from pt2kit import schema
 from pt2kit.bridge.read.refusals import refused
 from pt2kit.checks.sizes import size_problem, spanned_bytes
 from pt2kit.errors import GraphError, LimitError
-from pt2kit.graph import Scope, node_label
+from pt2kit.graph.traversal import Scope, node_label
 
 MAX_STATIC_BYTES: Final = 1 << 40
 """What any one value without symbols may need: more than the memory of any one device."""

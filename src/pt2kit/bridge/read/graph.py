@@ -13,10 +13,10 @@ from pt2kit.bridge.read.arguments import READERS
 from pt2kit.bridge.read.names import check_variable
 from pt2kit.bridge.read.nodes import read_node
 from pt2kit.bridge.read.scope import Scope, Shared
-from pt2kit.bridge.read.uninitialised import check_assumed
+from pt2kit.bridge.read.uninitialized import check_assumed
 from pt2kit.bridge.torch_names import unbacked_bindings
 from pt2kit.errors import GraphError, LimitError
-from pt2kit.graph import MAX_SUBGRAPH_DEPTH
+from pt2kit.graph.traversal import MAX_SUBGRAPH_DEPTH
 
 CONSTANTS: Final = frozenset(("as_int", "as_float", "as_bool", "as_none", "as_string"))
 """Arms of inputs and outputs that are constants of the calling convention."""

@@ -16,7 +16,7 @@ from pt2kit.bridge.read.names import is_pasted_safely
 from pt2kit.bridge.read.refusals import refused
 from pt2kit.bridge.torch_names import pytree
 from pt2kit.errors import LimitError, Pt2Error
-from pt2kit.symbols import parse_guard
+from pt2kit.symbols.guards import parse_guard
 
 RULE: Final = "X4"
 MAX_NESTING: Final = 150

@@ -10,7 +10,7 @@ import torch
 
 from pt2kit.bridge.torch_names import has_script_class
 from pt2kit.errors import OperatorError, SchemaError, UnsupportedError
-from pt2kit.graph import Scope
+from pt2kit.graph.traversal import Scope
 
 SHOWN: Final = 20
 _SCRIPT_CLASS: Final = re.compile(r"__torch__\.torch\.classes\.(\w+)\.(\w+)", re.ASCII)

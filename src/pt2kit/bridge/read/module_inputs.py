@@ -17,7 +17,7 @@ import torch
 from pt2kit import treespec
 from pt2kit.bridge.torch_names import child_specs, pytree
 from pt2kit.errors import SchemaError, UnsupportedError
-from pt2kit.treespec import TreeSpec
+from pt2kit.treespec.spec import TreeSpec
 
 
 class Prototype:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from pt2kit.bridge.targets import PLAIN_FUNCTIONS
+from pt2kit.bridge.callables import PLAIN_FUNCTIONS
 from pt2kit.bridge.torch_names import FUNCTIONS, NUMBER_FUNCTIONS
 
 __all__ = ["FUNCTIONS", "HIGHER_ORDER", "SYMBOLIC", "words"]

@@ -12,9 +12,10 @@ from msgspec import UNSET
 from pt2kit import schema
 from pt2kit.bridge.read.refusals import refused
 from pt2kit.checks.formats import format_problem, text_problem
-from pt2kit.checks.targets import plain_target
+from pt2kit.checks.known_targets import plain_target
 from pt2kit.errors import OperatorError
-from pt2kit.graph import Scope, leaves, node_label
+from pt2kit.graph.argument_values import leaves
+from pt2kit.graph.traversal import Scope, node_label
 
 RULE: Final = "X12"
 _PRINT: Final = "torch.ops.aten._print.default"

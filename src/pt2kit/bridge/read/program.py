@@ -15,7 +15,7 @@ import torch
 from msgspec import UNSET
 from torch.export import ExportedProgram
 
-from pt2kit import schema, traces
+from pt2kit import node_metadata, schema
 from pt2kit import signature as twin
 from pt2kit.bridge.operators import resolve_all
 from pt2kit.bridge.read.actual_sizes import check_actual_sizes
@@ -36,12 +36,13 @@ from pt2kit.bridge.read.scope import Shared
 from pt2kit.bridge.read.shapes import Shapes
 from pt2kit.bridge.read.signature import live_signature
 from pt2kit.bridge.read.treespecs import TreeSpecs
-from pt2kit.bridge.read.uninitialised import check_initialised
+from pt2kit.bridge.read.uninitialized import check_initialised
 from pt2kit.bridge.read.values import Values
 from pt2kit.bridge.scalars import LAYOUTS
 from pt2kit.bridge.torch_names import SpecViolationError, Verifier, find_verifier, set_guards_code
 from pt2kit.errors import GraphError, JsonError, SchemaError, UnsupportedError
-from pt2kit.graph import Scope, graphs, leaves, node_label
+from pt2kit.graph.argument_values import leaves
+from pt2kit.graph.traversal import Scope, graphs, node_label
 
 WHERE: Final = "$.graph_module"
 _LOG: Final = logging.getLogger(__name__)
@@ -227,7 +228,7 @@ def _module_metadata(module: schema.GraphModule) -> Mapping[str, Any]:
     found: dict[str, Any] = {}
     if module.metadata.get("custom"):
         try:
-            found["custom"] = traces.parse_custom(module.metadata["custom"], f"{WHERE}.metadata.custom")
+            found["custom"] = node_metadata.parse_custom(module.metadata["custom"], f"{WHERE}.metadata.custom")
         except JsonError as error:
             raise SchemaError(str(error)) from error
     fields = module.treespec_namedtuple_fields

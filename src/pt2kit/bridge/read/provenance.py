@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 
 from pt2kit.bridge.operators import Operator
-from pt2kit.bridge.read.uninitialised import signature_of
+from pt2kit.bridge.read.uninitialized import signature_of
 from pt2kit.checks.provenance import is_concerned, unvouched_calls
 from pt2kit.errors import OperatorError
-from pt2kit.graph import Scope, node_label
+from pt2kit.graph.traversal import Scope, node_label
 
 
 def check_provenance(scopes: Sequence[Scope], operators: Mapping[str, Operator], trust: Set[str]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from typing import TypeVar
 
-from pt2kit.checks.targets import plain_target
+from pt2kit.checks.known_targets import plain_target
 from pt2kit.errors import Pt2Error
 
 _Error = TypeVar("_Error", bound=Pt2Error)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pt2kit.bridge.read.refusals import refused
 from pt2kit.checks.regions import RULE, unbalanced
 from pt2kit.errors import OperatorError
-from pt2kit.graph import Scope, node_label
+from pt2kit.graph.traversal import Scope, node_label
 
 
 def check_regions(scope: Scope) -> None:

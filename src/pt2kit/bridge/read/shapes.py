@@ -31,7 +31,8 @@ from pt2kit.bridge.torch_names import (
     set_range,
 )
 from pt2kit.errors import ExpressionError, GraphError
-from pt2kit.symbols import Expr, free_symbols, parse_number, parse_size, parse_truth
+from pt2kit.symbols.dialects import parse_number, parse_size, parse_truth
+from pt2kit.symbols.expr import Expr, free_symbols
 
 # Where ranges come from, for torch's messages. It would search the stack, and import half of torch for that.
 _ORIGIN: Final = SLoc("range_constraints of the file", None)

@@ -15,13 +15,14 @@ from typing import Any, Final
 import torch
 
 from pt2kit import schema
-from pt2kit.archive import Archive
 from pt2kit.bridge.read.devices import Devices
 from pt2kit.bridge.scalars import DTYPES, LAYOUTS
 from pt2kit.bridge.torch_names import QUANTIZERS, negated
 from pt2kit.errors import PayloadError, UnsupportedError
-from pt2kit.tensors import Storage, TensorView
 from pt2kit.tensors.compound import MetaView, NestedView, QuantizedView, SparseView
+from pt2kit.tensors.storage import Storage
+from pt2kit.tensors.view import TensorView
+from pt2kit.zip.reader import Archive
 
 ALIGNMENT: Final = 64
 """Bytes that a storage's address must be a multiple of to be used in place: what torch's own allocator gives."""

@@ -17,14 +17,14 @@ from typing import Any, Final
 
 import torch
 
-from pt2kit.archive.pickle_globals import name_global
-from pt2kit.archive.pickled import globals_in, is_plain
 from pt2kit.bridge.read.devices import Devices
 from pt2kit.bridge.read.pickled_values import FAKE_TENSOR
 from pt2kit.bridge.read.refusals import refused
 from pt2kit.bridge.torch_names import script_object
 from pt2kit.errors import PayloadError, Pt2Error, UnsupportedError
-from pt2kit.tensors import OpaquePayload
+from pt2kit.pickles.allowed_globals import name_global
+from pt2kit.pickles.reader import globals_in, is_plain
+from pt2kit.tensors.opaque import OpaquePayload
 
 _SCRIPT_PREFIX: Final = "__torch__."
 _SHOWN: Final = 20

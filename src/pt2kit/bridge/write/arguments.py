@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
+from pt2kit.bridge.callables import target_text
 from pt2kit.bridge.scalars import SCHEMA_LAYOUTS, SCHEMA_MEMORY_FORMATS, from_dtype
-from pt2kit.bridge.targets import target_text
 from pt2kit.bridge.torch_names import (
     HigherOrderOperator,
     OpOverload,

@@ -8,17 +8,12 @@ from typing import Any
 
 from torch.fx import Node
 
-from pt2kit.bridge.targets import describe
+from pt2kit.bridge.callables import describe
 from pt2kit.bridge.torch_names import WRITES_ORIGINS, NodeSource, action_text
 from pt2kit.errors import SchemaError
-from pt2kit.traces import (
-    ModuleEntry,
-    SourceFn,
-    dump_custom,
-    dump_module_stack,
-    dump_source_fn_stack,
-    dump_torch_fn,
-)
+from pt2kit.node_metadata.functions import SourceFn, dump_source_fn_stack, dump_torch_fn
+from pt2kit.node_metadata.modules import ModuleEntry, dump_module_stack
+from pt2kit.node_metadata.origin import dump_custom
 
 
 class Metadata:

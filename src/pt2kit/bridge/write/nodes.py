@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch.fx import Node
 
+from pt2kit.bridge.callables import SYMBOLIC_FUNCTIONS, describe, parameter_names, target_text
 from pt2kit.bridge.extensions import find_type
-from pt2kit.bridge.stored_names import stored_name
-from pt2kit.bridge.targets import SYMBOLIC_FUNCTIONS, describe, parameter_names, target_text
+from pt2kit.bridge.serialized_names import stored_name
 from pt2kit.bridge.torch_names import HigherOrderOperator, OpOverload
 from pt2kit.bridge.write.arguments import write_argument
 from pt2kit.bridge.write.higher_order import write_higher_order, write_untyped

@@ -13,13 +13,13 @@ from typing import Any
 import torch
 from msgspec.structs import replace
 
-from pt2kit.archive import names
 from pt2kit.bridge.torch_names import GROUPS_WEIGHTS, FakeTensor, ScriptObject, is_opaque_value, storage_identity
 from pt2kit.bridge.write.objects import pickle_opaque, pickle_script, pickle_tensor
 from pt2kit.bridge.write.places import placed
 from pt2kit.bridge.write.storages import storage_bytes, storage_chunks
 from pt2kit.bridge.write.values import Values
 from pt2kit.errors import GraphError, PayloadError, UnsupportedError
+from pt2kit.package import record_names as names
 from pt2kit.schema import PayloadConfig, PayloadMeta
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from pt2kit import codec
-from pt2kit.bridge.stand_ins import pickled_name, stand_in_name
+from pt2kit.bridge.placeholder_types import pickled_name, stand_in_name
 from pt2kit.bridge.torch_names import FakeTensor, child_specs, pytree, reconstruct_fake_tensor
 from pt2kit.bridge.write.places import at
 from pt2kit.bridge.write.values import Values

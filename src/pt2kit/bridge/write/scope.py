@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch.fx import Node
 
+from pt2kit.bridge.callables import target_text
 from pt2kit.bridge.extensions import find_type
-from pt2kit.bridge.targets import target_text
 from pt2kit.bridge.torch_names import OpOverload, schema_of
 from pt2kit.bridge.write.arms import NONE, make
 from pt2kit.bridge.write.metadata import Metadata

@@ -9,11 +9,11 @@ from typing import Any
 import torch
 
 from pt2kit import treespec
-from pt2kit.bridge.stand_ins import stand_in_name
+from pt2kit.bridge.placeholder_types import stand_in_name
 from pt2kit.bridge.torch_names import child_specs, pytree
 from pt2kit.errors import GraphError, LimitError, UnsupportedError
 from pt2kit.schema import NamedTupleDef
-from pt2kit.treespec import TreeSpec
+from pt2kit.treespec.spec import TreeSpec
 
 
 class TreeSpecs:

@@ -12,7 +12,7 @@ from pt2kit.editing.arguments import to_plain
 from pt2kit.editing.editor import Editor
 from pt2kit.editing.nodes import Node
 from pt2kit.editing.values import Value
-from pt2kit.graph import operator_namespace
+from pt2kit.graph.view import operator_namespace
 
 _ASSERTIONS: Final = frozenset(
     f"torch.ops.aten.{name}"

@@ -8,7 +8,7 @@ from pt2kit.editing.editor import Editor
 from pt2kit.editing.graphs import Graph
 from pt2kit.editing.passes.cleaning import has_effect
 from pt2kit.editing.values import Slot, Value
-from pt2kit.graph import operator_namespace
+from pt2kit.graph.view import operator_namespace
 
 
 def cse(editor: Editor) -> int:

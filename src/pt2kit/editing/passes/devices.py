@@ -10,7 +10,7 @@ from pt2kit.editing.editor import Editor
 from pt2kit.editing.metas import device_of, device_text
 from pt2kit.editing.values import Slot
 from pt2kit.editing.weights import Entry
-from pt2kit.tensors import TensorView
+from pt2kit.tensors.view import TensorView
 
 
 def move(editor: Editor, devices: str | Mapping[str, str]) -> int:

@@ -13,8 +13,11 @@ from pt2kit.editing.interface import Input
 from pt2kit.editing.metas import scalar_type
 from pt2kit.editing.weights import Entry
 from pt2kit.errors import GraphError
-from pt2kit.tensors import DTYPES, Storage, TensorView, arrays, numpy_dtype
+from pt2kit.tensors import arrays
 from pt2kit.tensors.bounds import contiguous_strides
+from pt2kit.tensors.dtypes import DTYPES, numpy_dtype
+from pt2kit.tensors.storage import Storage
+from pt2kit.tensors.view import TensorView
 
 
 def cast_weights(editor: Editor, dtype: Any, names: Collection[str] | None = None) -> int:
