@@ -23,9 +23,10 @@ sys.path.insert(0, str(ROOT))
 
 from tests.samples import CURRENT_LAYOUT, corpus  # noqa: E402
 
-from pt2kit import codec, node_metadata, package, schema, symbols, treespec  # noqa: E402
+from pt2kit import codec, node_metadata, schema, symbols, treespec  # noqa: E402
 from pt2kit.errors import Pt2Error  # noqa: E402
 from pt2kit.graph import problems  # noqa: E402
+from pt2kit.package.open import open_package  # noqa: E402
 from pt2kit.pickles.reader import globals_in, read_payload  # noqa: E402
 from pt2kit.zip.reader import open_archive  # noqa: E402
 from pt2kit.zip.writer import ArchiveWriter  # noqa: E402
@@ -73,7 +74,7 @@ def damage_record(data: bytes, dice: random.Random) -> bytes:
 
 def read_everything(data: bytes) -> None:
     """Open a file and read all that can be read without torch."""
-    with package.open_package(data) as opened:
+    with open_package(data) as opened:
         for model in opened.layout.models:
             list(problems(opened.programs[model]))
             for payload in (*opened.weights(model).values(), *opened.constants(model).values()):

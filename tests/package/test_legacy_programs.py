@@ -31,6 +31,7 @@ from pt2kit.errors import (
     VersionError,
 )
 from pt2kit.package import record_names as names
+from pt2kit.package.open import open_package
 from pt2kit.pickles import writer as torch_save
 from pt2kit.tensors import OpaquePayload, SparseView, TensorView
 
@@ -112,7 +113,7 @@ def test_named_tuples_by_class_name() -> None:
     """What a class is registered as can be said when a file is opened that knows the class name alone."""
     path = samples.sample("2.3.1", "namedtuple_io")
     for given, expected in (({}, "NT"), ({"NT": "corpus.NT"}, "corpus.NT")):
-        with pt2kit.package.open_package(path, namedtuples=given) as package:
+        with open_package(path, namedtuples=given) as package:
             assert list(package.programs["model"].graph_module.treespec_namedtuple_fields) == [expected]
 
 

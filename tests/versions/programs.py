@@ -11,7 +11,10 @@ from tests.samples import DATA, RELEASES, corpus
 
 from pt2kit import codec, schema
 from pt2kit.package.layout import verify_header
-from pt2kit.versions import encoding, layouts
+from pt2kit.package.parts import parts
+from pt2kit.pickles.reader import read_payload
+from pt2kit.versions import encoding
+from pt2kit.versions.program import upgrade_program
 from pt2kit.versions.steps import root_type, versions
 from pt2kit.zip.reader import open_archive
 
@@ -42,8 +45,27 @@ def stored_programs(*releases: str) -> Iterator[tuple[Path, str, bytes]]:
         with open_archive(path) as archive:
             layout = verify_header(archive)
             for model in layout.models:
-                record = layouts.parts(archive, layout, model).program
+                record = parts(archive, layout, model).program
                 yield path, record, bytes(archive.read(record))
+
+
+def upgraded(data: bytes, record: str) -> Any:
+    """The upgraded program of a JSON record."""
+    return upgrade_program(codec.parse(data, record, bare_literals=True), record)
+
+
+def payloads_beside(archive: Any, place: Any, program: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Descriptions of a program's weights and of its constants: from torch.save files, or from inside the program."""
+    weights, constants = (
+        dict(read_payload(data, record)) if record and (data := archive.read(record)) else {}
+        for record in (place.weights, place.constants)
+    )
+    specs = program.tree["graph_module"]["signature"]["input_specs"]
+    objects = {spec["custom_obj"]["custom_obj_name"] for spec in specs if "custom_obj" in spec}
+    for name, data in program.constants.items():
+        is_pickled = isinstance(data, bytes) and name not in objects
+        constants[name] = read_payload(data, name) if is_pickled else data
+    return weights, constants
 
 
 def copied(tree: Any) -> Any:
@@ -66,5 +88,5 @@ def replace_nodes(tree: dict[str, Any], nodes: list[Any]) -> dict[str, Any]:
 
 __all__ = [
     "BY_RELEASE", "GOLDEN", "RELEASES", "VERSIONS", "copied", "golden", "golden_bytes", "node", "release_version",
-    "replace_nodes", "stored_programs",
+    "payloads_beside", "replace_nodes", "stored_programs", "upgraded",
 ]  # fmt: skip

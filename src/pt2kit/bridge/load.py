@@ -14,7 +14,7 @@ from typing import Any, Final
 import torch
 from torch.export import ExportedProgram
 
-from pt2kit import package, schema, treespec
+from pt2kit import schema, treespec
 from pt2kit.bridge.read.class_names import registered_namedtuples
 from pt2kit.bridge.read.devices import Devices, Moves
 from pt2kit.bridge.read.pickled_values import FAKE_TENSOR, PickledValues
@@ -29,7 +29,7 @@ from pt2kit.bridge.torch_names import disable_current_modes
 from pt2kit.collector import no_collection
 from pt2kit.errors import ArchiveError, IntegrityError, PayloadError, Pt2Error
 from pt2kit.package import record_names as names
-from pt2kit.package.open import Package
+from pt2kit.package.open import Package, open_package
 from pt2kit.package.parts import sample_inputs_record
 from pt2kit.package.payloads import Payload
 from pt2kit.package.pickle_free_inputs.index import PickleFreeInputs, read_moved_inputs
@@ -150,7 +150,7 @@ def _opened(f: FileLike) -> Iterator[tuple[Package, mmap.mmap | None]]:
         if isinstance(f, (str, os.PathLike)) and os.path.isfile(f):
             source = stack.enter_context(open(f, "rb"))
         mapping = _mapped(source)
-        opened = stack.enter_context(package.open_package(source, namedtuples=registered_namedtuples()))
+        opened = stack.enter_context(open_package(source, namedtuples=registered_namedtuples()))
         if mapping is not None and len(mapping) != opened.archive.source.size:
             mapping = None  # The file grew or shrank while it was opened.
         yield opened, mapping

@@ -3,7 +3,7 @@
 The seam of the house: zip -> codec -> version -> objects of the current schema. Nothing above reads bytes.
 
     open.py              `open_package` -> `Package`
-    layout.py            which of the four layouts below an archive has; record_names.py and parts.py: what is where in it
+    layout.py            which of the layouts below an archive has; record_names.py, parts.py: what is where in it
     json_file.py         one program's JSON as an archive of one record
     programs.py          the record of a program -> `StoredProgram`, of the current schema version
     payloads.py          the records of weights and constants -> views by name

@@ -7,9 +7,9 @@ A payload is a zip inside a record of the archive::
     <root>/byteorder       "little" or "big" (from torch 2.1 on)
     <root>/version, .format_version, .storage_alignment, .data/serialization_id    not needed to read it
 
-The stream is read twice. First `pickles.scan` collects the globals it refers to, and everything outside the allow-list
-of `pickles.allowed_globals` is refused by name, all names at once. Then `pickles.builder` makes the values, and `pickles.value_limits`
-checks that they can be walked. Storages are views into the payload, read when they are asked for.
+The stream is read twice. First `scan` collects the globals it refers to, and everything outside the allow-list of
+`allowed_globals` is refused by name, all names at once. Then `builder` makes the values, and `value_limits` checks that
+they can be walked. Storages are views into the payload, read when they are asked for.
 
 Not read, but named: files of torch before 1.6 and of `_use_new_zipfile_serialization=False`, tar files, bare pickles,
 TorchScript archives, TorchBind objects, payloads of big-endian machines.

@@ -11,8 +11,8 @@
     plan.py           records of a new file as data
     report.py         what changed and what was lost
 
-The steps between versions are in `pt2kit.versions`, as are operator set versions; what a user needs of those to describe
-operators of his own is here too.
+The steps between versions are in `pt2kit.versions`, as are operator set versions; what a user needs of those to
+describe operators of his own is here too.
 """
 
 from __future__ import annotations

@@ -77,8 +77,8 @@ def convert(
         Pt2Error: the source cannot be read.
         OSError: the target cannot be written.
 
-    Cost: programs as `downgrade_program`; weights are read and written once and never held, but for the draft's, which are
-        text inside the program.
+    Cost: programs as `downgrade_program`; weights are read and written once and never held, but for the draft's, which
+        are text inside the program.
     """
     to = find_destination(target)
     wanted = operators(opset_version, operator_changes)

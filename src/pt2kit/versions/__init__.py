@@ -1,6 +1,6 @@
-"""A program between schema versions: a stored tree of any release -> the current version, and back. No torch, no classes.
+"""A program between schema versions: a stored tree of any release -> the current version, and back.
 
-    program.py         `upgrade_program`: a stored program -> the current version; `downgrade_program`: that -> an older one
+    program.py         `upgrade_program`: a stored program -> the current version; `downgrade_program`: the way back
     steps.py           all steps as one line
     line/              the steps between releases, one file for each pair of versions, and what several of them need
     draft/             the design draft, which no release wrote, <-> schema 1; imported when one is met
@@ -9,7 +9,8 @@
     identify.py        which version a program is of; names of targets
     encoding.py        how each release spelled its JSON
     conversion_log.py  what a conversion changed, lost, and carries beside the tree
-    check.py           what does not fit the table of a version; predicates.py: whether; kept.py, narrowed.py: after a step
+    check.py           what does not fit the table of a version; predicates.py: whether; kept.py, narrowed.py:
+                       the same after a step
     blockers.py        what an older version cannot express
     rewrite.py         a tree -> a new tree, sharing all that did not change
 

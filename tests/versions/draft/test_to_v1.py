@@ -6,15 +6,15 @@ import base64
 import json
 
 import pytest
-from tests.versions.programs import GOLDEN, copied, golden, golden_bytes, stored_programs
+from tests.versions.programs import GOLDEN, copied, golden, golden_bytes, payloads_beside, stored_programs, upgraded
 from tools.golden_draft import external_bytes
 from tools.golden_maker import tensor
 
 from pt2kit import codec, graph, schema, signature
 from pt2kit.errors import ConversionError, SchemaError, UnsupportedError
 from pt2kit.package.layout import verify_header
+from pt2kit.package.parts import parts
 from pt2kit.pickles.values import PickledTensor
-from pt2kit.versions import layouts
 from pt2kit.versions.check import check_tree
 from pt2kit.versions.conversion_log import HARMLESS, ConversionLog, SideInputs
 from pt2kit.versions.draft.storage import ExternalBytes, read_folder
@@ -86,10 +86,9 @@ def test_samples_as_drafts(release):
     for path, record, data in stored_programs(release):
         with open_archive(path) as archive:
             layout = verify_header(archive)
-            place = next(p for m in layout.models if (p := layouts.parts(archive, layout, m)).program == record)
-            raised = layouts.read_bare_program(data, record)
-            weights = dict(layouts.read_weights(archive, place))
-            constants = dict(layouts.read_constants(archive, place, raised))
+            place = next(p for m in layout.models if (p := parts(archive, layout, m)).program == record)
+            raised = upgraded(data, record)
+            weights, constants = payloads_beside(archive, place, raised)
             tensors = {name: value for name, value in (weights | constants).items() if isinstance(value, PickledTensor)}
             try:
                 draft = downgrade_program(
@@ -101,7 +100,7 @@ def test_samples_as_drafts(release):
                 ).encode(record)
             except ConversionError:
                 continue
-        again = layouts.read_bare_program(draft, record)
+        again = upgraded(draft, record)
         side_inputs = SideInputs(weights=again.weights, constants=again.constants)
         assert (
             downgrade_program(again.tree, "draft", record, allow=ALLOWED, side_inputs=side_inputs).encode(record)

@@ -1,4 +1,4 @@
-"""A flat table of JSON values -> sample inputs, as the reader of pickles describes them: `pickle_free_inputs.encode` read back.
+"""A flat table of JSON values -> sample inputs, as the reader of pickles describes them; the opposite of `encode`.
 
 The table may be anybody's. Every call that a pickle would make goes through the same checks as it does there: tensors
 lie inside their storages, parts fit together, keys can be hashed, the whole is neither deep nor large as a tree.
