@@ -74,7 +74,7 @@ viewer/node_modules/.stamp: viewer/package-lock.json
 	npm ci --prefix viewer --silent --no-audit --no-fund
 	@touch $@
 
-viewer: viewer/node_modules/.stamp ## build the page of pt2 view from viewer/ into src/pt2kit/view/page/
+viewer: viewer/node_modules/.stamp ## build the page of pt2 view from viewer/ into src/pt2kit/viewing/page/
 	npm run build --prefix viewer --silent
 
 browser: viewer/node_modules/.stamp $(VENV)/.stamp ## what drives and checks that page: chromium, playwright, axe-core
@@ -82,7 +82,7 @@ browser: viewer/node_modules/.stamp $(VENV)/.stamp ## what drives and checks tha
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[browser]'
 
 test-view: browser ## run the tests of pt2 view in a real browser
-	PT2KIT_BROWSER=required $(BIN)/python -m pytest -n $(JOBS) -q tests/view tests/cli/test_view.py
+	PT2KIT_BROWSER=required $(BIN)/python -m pytest -n $(JOBS) -q tests/viewing tests/cli/test_view.py
 
 clean: ## remove the environments and caches
 	rm -rf $(VENV) $(CORE) viewer/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,6 +1,6 @@
 // Layout libraries and the viewer's own layout on one program: seconds to lay out everything unfolded.
 //
-// Usage: node layouts.mjs PICTURE.json (own|dagre|elk). PICTURE.json is `pt2kit.view.Answers(FILE).answer("program/0")`.
+// Usage: node layouts.mjs PICTURE.json (own|dagre|elk). PICTURE.json is `pt2kit.viewing.Answers(FILE).answer("program/0")`.
 // elkjs and @dagrejs/dagre are installed beside this file, and the own layout is bundled to own.mjs
 // (npx --prefix viewer rolldown viewer/src/scene.ts --file own.mjs --platform node).
 

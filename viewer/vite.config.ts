@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { defineConfig, type Plugin } from 'vite';
 
-/** sha256 of the names and contents of all that the page is built from; `tests/view/test_page.py` works out the same. */
+/** sha256 of the names and contents of all that the page is built from; `tests/viewing/test_page.py` works out the same. */
 function stamp(): string {
   const files = ['index.html', 'package-lock.json', 'package.json', 'tsconfig.json', 'vite.config.ts', ...readdirSync('src').map(name => `src/${name}`)].sort();
   const hash = createHash('sha256');
@@ -35,6 +35,6 @@ function oneFile(): Plugin {
 
 export default defineConfig({
   base: './',
-  build: { outDir: '../src/pt2kit/view/page', emptyOutDir: true, modulePreload: false, target: 'es2022', cssCodeSplit: false },
+  build: { outDir: '../src/pt2kit/viewing/page', emptyOutDir: true, modulePreload: false, target: 'es2022', cssCodeSplit: false },
   plugins: [oneFile()],
 });

@@ -20,7 +20,7 @@ FLOORS = [
     {"digests", "diffs"},
     {"sanitizing", "editing"},
     {"text"},
-    {"bridge", "view"},
+    {"bridge", "viewing"},
     {"cli"},
     {"__init__", "__main__"},
 ]
@@ -45,7 +45,7 @@ THIRD_PARTY = {
     "diffs": {"numpy", "msgspec"},
     "text": {"msgspec"},
     "bridge": {"torch", "sympy", "numpy", "msgspec"},
-    "view": {"numpy"},
+    "viewing": {"numpy"},
     "cli": {"click", "rich"},
 }
 STDLIB = sys.stdlib_module_names

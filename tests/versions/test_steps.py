@@ -9,9 +9,10 @@ from tests.versions.programs import VERSIONS, golden
 
 from pt2kit import schema
 from pt2kit.errors import SchemaError, VersionError
-from pt2kit.schema.tables import NAMES
+from pt2kit.schema.tables import NAMES, Shape, table
+from pt2kit.versions.check import fits
 from pt2kit.versions.conversion_log import ConversionLog
-from pt2kit.versions.steps import LINE, STEPS, TRACES, convert, root_type, route
+from pt2kit.versions.steps import LINE, MINORS, STEPS, TRACES, convert, root_type, route
 
 
 def test_the_line_has_every_version_that_has_a_table():
@@ -79,3 +80,24 @@ def test_roots():
     """The draft is a graph module, everything else a program."""
     assert root_type("draft") == "GraphModule"
     assert {root_type(name) for name in VERSIONS if name != "draft"} == {"ExportedProgram"}
+
+
+@pytest.mark.parametrize("step", [*STEPS[1:], TRACES], ids=lambda step: step.newer)
+def test_steps_up_fit(step):
+    """What a step up makes of a program fits the newer table exactly."""
+    before = golden(step.older)
+    assert fits(step.upgrade(before, ConversionLog("x")), step.newer)
+
+
+@pytest.mark.parametrize(("older", "newer"), [*pairwise(MINORS)])
+def test_a_minor_only_adds(older, newer):
+    """Whatever is of the older minor is of the newer: no type lost a field, an arm or a member, none was narrowed."""
+    for name, before in table(older).items():
+        after = table(newer)[name]
+        assert after.kind == before.kind
+        assert set(before.members.values()) <= set(after.members.values())
+        for key, field in before.fields.items():
+            assert after.fields[key].shape in (field.shape, Shape("optional", inner=(field.shape,)))
+        added = [after.fields[key] for key in after.fields.keys() - before.fields.keys()]
+        assert after.kind == "union" or all(field.has_default for field in added)
+        assert all(after.fields[key].has_default for key, field in before.fields.items() if field.has_default)

@@ -1,4 +1,4 @@
-// The answers of `pt2kit.view.answers`, as types. The columns are those of `pt2kit/view/columns.py`.
+// The answers of `pt2kit.viewing.answers`, as types. The columns are those of `pt2kit/viewing/columns.py`.
 
 export const MODULE = 0, REPEAT = 1, SUBGRAPH = 2, CALL = 3;
 export const OPERATION = 0, INPUT = 1, OUTPUT = 2;

@@ -12,7 +12,7 @@ from pt2kit.cli.output import print_lines
 from pt2kit.text.names import printable
 
 if TYPE_CHECKING:
-    from pt2kit.view.answers import Answers
+    from pt2kit.viewing.answers import Answers
 
 EPILOG = """\b
 Examples:
@@ -42,7 +42,7 @@ def command(file: str, other: str | None, html: Path | None, tensors: bool, brow
         raise click.UsageError("expected standard input once, got it twice")
     if tensors and html is None:
         raise click.UsageError("expected --tensors with --html, got it alone: a served page reads tensors when asked")
-    from pt2kit.view.answers import Answers
+    from pt2kit.viewing.answers import Answers
 
     sources = [sys.stdin.buffer if name == "-" else name for name in (file, other) if name is not None]
     answers = Answers(sources[-1], sources[0] if other is not None else None, live=html is None)
@@ -54,7 +54,7 @@ def command(file: str, other: str | None, html: Path | None, tensors: bool, brow
 
 def _write(answers: Answers, path: Path, tensors: bool) -> int:
     from pt2kit.tensors.output import new_file
-    from pt2kit.view.page import alone
+    from pt2kit.viewing.page import alone
 
     page = alone(answers, tensors=tensors)
     with new_file(path) as file:
@@ -67,7 +67,7 @@ def _write(answers: Answers, path: Path, tensors: bool) -> int:
 
 
 def _serve(answers: Answers, browser: bool, port: int) -> int:
-    from pt2kit.view.server import Server
+    from pt2kit.viewing.server import Server
 
     with Server(answers, port) as server:
         print_lines([server.url])

@@ -9,8 +9,7 @@
     identify.py        which version a program is of; names of targets
     encoding.py        how each release spelled its JSON
     conversion_log.py  what a conversion changed, lost, and carries beside the tree
-    check.py           what does not fit the table of a version; predicates.py: whether; kept.py, narrowed.py:
-                       the same after a step
+    check.py           what does not fit the table of a version; conforms.py: whether, quickly
     blockers.py        what an older version cannot express
     rewrite.py         a tree -> a new tree, sharing all that did not change
 

@@ -12,8 +12,8 @@ from typing import Any
 from pt2kit.codec.text import Path
 from pt2kit.schema.tables import Shape, table
 from pt2kit.versions.check import Misfit, fits, misfits
+from pt2kit.versions.conforms import shape_of
 from pt2kit.versions.conversion_log import ConversionLog, Tree
-from pt2kit.versions.predicates import shape_of
 
 
 def block_misfits(tree: Tree, older: str, newer: str, log: ConversionLog) -> Tree:

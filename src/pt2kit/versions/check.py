@@ -16,8 +16,8 @@ from pt2kit.codec.text import Path
 from pt2kit.errors import LimitError, SchemaError
 from pt2kit.pickles.budget import printable
 from pt2kit.schema.tables import Shape, table
-from pt2kit.versions.predicates import LEAVES, predicate, predicates
-from pt2kit.versions.predicates import shape_of as shape_of
+from pt2kit.versions.conforms import LEAVES, predicate, predicates
+from pt2kit.versions.conforms import shape_of as shape_of
 
 Cause = Literal["unknown key", "missing key", "type", "arm", "arms", "member"]
 _LONGEST: Final = 80

@@ -27,7 +27,7 @@ from typing import Any, Final
 from pt2kit.errors import JsonError
 from pt2kit.schema.tables import Shape, Type, table
 from pt2kit.versions.check import too_deep
-from pt2kit.versions.predicates import SPELLED_FLOATS, shape_of
+from pt2kit.versions.conforms import SPELLED_FLOATS, shape_of
 
 PADDED_UNIONS: Final = frozenset({"1", "2"})
 """Versions whose unions have every arm in the JSON."""

@@ -4,7 +4,7 @@
                           5.3 - 5.3-traces
 
 Majors 3, 4 and 6 were never released and have no tables, so no steps either. A tree is checked against the frozen table
-of its version before the first step and after each one.
+of its version before the first step and after each one, but for steps up to the next minor, which only add.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from pt2kit.versions.check import check_tree, fits
 from pt2kit.versions.conversion_log import ConversionLog, Tree
 from pt2kit.versions.draft import to_v1 as draft_v1
 from pt2kit.versions.identify import DRAFT
-from pt2kit.versions.kept import still_fits
 from pt2kit.versions.line import compact_traces as traces_v5_3
 from pt2kit.versions.line import v1_v2, v2_v5_1, v5_1_v5_3, v5_3_v7_3, v7_3_v8_2, v8_2_v8_6
 from pt2kit.versions.line.minor import Step as Function
@@ -143,24 +142,18 @@ def apply_step(checked: Checked, step: Step, upwards: bool, log: ConversionLog) 
     version = step.newer if upwards else step.older
     tree = (step.upgrade if upwards else step.downgrade)(checked.tree, log)
     if upwards:
-        exact = _fits_after(tree, checked, version)
+        # A minor only adds, so what fitted the one before fits: nothing new to look at.
+        exact = (checked.exact and step.older in MINORS) or fits(tree, version)
     elif version == DRAFT:
         exact = fits(tree, version, root=root_type(version))
     else:
-        exact = _fits_after(tree, checked, version)
+        exact = fits(tree, version)
         if not exact:
             tree = block_misfits(tree, step.older, step.newer, log)
             exact = fits(tree, version)
     if not exact:
         check_tree(tree, version, log.where, root=root_type(version))
     return Checked(tree, version, exact)
-
-
-def _fits_after(tree: Tree, before: Checked, version: str) -> bool:
-    """Whether a program fits its table exactly; what it shares with the tree before is walked only where it must be."""
-    if before.exact and before.version != DRAFT:
-        return still_fits(tree, before.tree, version, before.version)
-    return fits(tree, version)
 
 
 def root_type(version: str) -> str:

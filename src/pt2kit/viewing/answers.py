@@ -26,13 +26,13 @@ from pt2kit.diffs.compute import diff
 from pt2kit.errors import PayloadError, Problem, Pt2Error
 from pt2kit.package.open import Package, open_package
 from pt2kit.text.names import printable
-from pt2kit.view.columns import MAX_TEXT
-from pt2kit.view.compared import ChangeRow, mark_changes
-from pt2kit.view.details import CHUNK, node_details
-from pt2kit.view.draw import Drawing, draw
-from pt2kit.view.facts import program_facts
-from pt2kit.view.findings import findings
-from pt2kit.view.samples import sample
+from pt2kit.viewing.columns import MAX_TEXT
+from pt2kit.viewing.compared import ChangeRow, mark_changes
+from pt2kit.viewing.details import CHUNK, node_details
+from pt2kit.viewing.draw import Drawing, draw
+from pt2kit.viewing.facts import program_facts
+from pt2kit.viewing.findings import findings
+from pt2kit.viewing.samples import sample
 from pt2kit.zip.opening import FileLike
 
 MAX_ERROR: Final = 4000

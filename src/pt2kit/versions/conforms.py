@@ -1,4 +1,4 @@
-"""The frozen table of a version -> a function per type that says whether a tree is of it; the quick side of `check`.
+"""The frozen table of a version -> a predicate per type: whether a tree conforms to it; the quick side of `check`.
 
 A predicate does not say why not: `check.misfits` walks again for that. Both take trees in canonical form (see
 `encoding`).

@@ -11,9 +11,9 @@ import pytest
 from benchmarks.pictures import written
 from tests import samples
 from tests.packages import rewritten
-from tests.view.browser import Visit, visiting
+from tests.viewing.browser import Visit, visiting
 
-from pt2kit.view import Answers, alone
+from pt2kit.viewing import Answers, alone
 
 AXE = Path(__file__).parents[2] / "viewer" / "node_modules" / "axe-core" / "axe.min.js"
 MLP = samples.sample("2.13.0", "mlp")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from tests import samples
 
-from pt2kit.view import Answers, Server
+from pt2kit.viewing import Answers, Server
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from pt2kit.canonical.form import Keep, normal_form
 from pt2kit.errors import Pt2Error
 from pt2kit.graph.traversal import Scope
 from pt2kit.schema import Node
-from pt2kit.view.columns import MODULE, OPERATION, REPEAT, Boxes, Nodes, Texts
+from pt2kit.viewing.columns import MODULE, OPERATION, REPEAT, Boxes, Nodes, Texts
 
 MIN_NODES: Final = 3
 """Calls in a module from which on two of them in a row are worth a box of their own; of smaller ones it takes four."""

@@ -14,8 +14,8 @@ from pt2kit.errors import Pt2Error
 from pt2kit.text.change_details import change_lines
 from pt2kit.text.names import printable
 from pt2kit.text.values import ValueTexts
-from pt2kit.view.columns import INPUT, MAX_TEXT, OPERATION, OUTPUT, Texts
-from pt2kit.view.draw import Drawing
+from pt2kit.viewing.columns import INPUT, MAX_TEXT, OPERATION, OUTPUT, Texts
+from pt2kit.viewing.draw import Drawing
 
 ADDED, REMOVED, MODIFIED = 1, 2, 3
 STATUS: Final[Mapping[str, int]] = {"added": ADDED, "removed": REMOVED, "modified": MODIFIED}

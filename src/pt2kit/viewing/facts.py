@@ -14,7 +14,7 @@ from pt2kit.text.arguments import argument_text
 from pt2kit.text.call import summarize_call
 from pt2kit.text.names import printable
 from pt2kit.text.values import ValueTexts
-from pt2kit.view.columns import MAX_TEXT
+from pt2kit.viewing.columns import MAX_TEXT
 
 MAX_ROWS: Final = 20_000
 """Rows of one table that are sent; the last one says how many are left out."""

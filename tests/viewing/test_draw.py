@@ -10,8 +10,8 @@ from tests import samples
 
 import pt2kit
 from pt2kit.graph import walk
-from pt2kit.view.columns import CALL, INPUT, OPERATION, OUTPUT, REPEAT, SUBGRAPH, Picture
-from pt2kit.view.draw import Drawing, draw
+from pt2kit.viewing.columns import CALL, INPUT, OPERATION, OUTPUT, REPEAT, SUBGRAPH, Picture
+from pt2kit.viewing.draw import Drawing, draw
 
 SOME = samples.corpus()[::9]
 

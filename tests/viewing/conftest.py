@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.view.browser import launched
+from tests.viewing.browser import launched
 
 
 @pytest.fixture(scope="session")

@@ -14,8 +14,8 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 
-from pt2kit.view.answers import Answers
-from pt2kit.view.page import built_page, policy
+from pt2kit.viewing.answers import Answers
+from pt2kit.viewing.page import built_page, policy
 
 LOOPBACK: Final = "127.0.0.1"
 

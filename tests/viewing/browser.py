@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pt2kit.view import Answers, Server
+from pt2kit.viewing import Answers, Server
 
 FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),

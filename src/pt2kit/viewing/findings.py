@@ -11,8 +11,8 @@ from pt2kit.errors import Problem
 from pt2kit.package.open import Package
 from pt2kit.package.parts import program_record
 from pt2kit.text.names import printable
-from pt2kit.view.columns import MAX_TEXT
-from pt2kit.view.draw import Drawing
+from pt2kit.viewing.columns import MAX_TEXT
+from pt2kit.viewing.draw import Drawing
 
 NODE: Final = re.compile(r"(?:.*)\.nodes\[\d+\]", re.DOTALL)
 VALUE: Final = re.compile(r"_values(?:\.([\w$]+)|\[['\"](.+?)['\"]\])")

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from pt2kit.package.open import Package
-from pt2kit.view.answers import Answers
-from pt2kit.view.page import alone
+from pt2kit.viewing.answers import Answers
+from pt2kit.viewing.page import alone
 from pt2kit.zip.opening import FileLike
 
 MAX_PAGE: Final = 24 << 20

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from benchmarks.pictures import HOSTILE, written
 from tests import samples
-from tests.view.browser import Visit, visiting
+from tests.viewing.browser import Visit, visiting
 
-from pt2kit.view import Answers, alone
+from pt2kit.viewing import Answers, alone
 
 CASES = [case["path"] for case in samples.hostile() if str(case["path"]).endswith(".pt2")]
 

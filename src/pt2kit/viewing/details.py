@@ -14,8 +14,8 @@ from pt2kit.schema import Argument, Graph, SymInt, TensorMeta
 from pt2kit.text.arguments import argument_text
 from pt2kit.text.names import printable
 from pt2kit.text.values import ValueTexts, device_text
-from pt2kit.view.columns import MAX_TEXT
-from pt2kit.view.draw import Drawing
+from pt2kit.viewing.columns import MAX_TEXT
+from pt2kit.viewing.draw import Drawing
 
 CHUNK: Final = 256
 """Nodes whose details go to a page at once."""

@@ -26,7 +26,7 @@ from pt2kit.text.modules import ModuleSummary
 from pt2kit.text.payloads import Entry, entries_of
 from pt2kit.text.tensor_totals import elements_of
 from pt2kit.text.values import ValueTexts
-from pt2kit.view.columns import (
+from pt2kit.viewing.columns import (
     CALL,
     INPUT,
     OPERATION,
@@ -40,8 +40,8 @@ from pt2kit.view.columns import (
     Values,
     Weights,
 )
-from pt2kit.view.modules import guessed_modules, module_summary, stated_modules
-from pt2kit.view.repeats import Calls, group_repeats
+from pt2kit.viewing.modules import guessed_modules, module_summary, stated_modules
+from pt2kit.viewing.repeats import Calls, group_repeats
 
 HELD: Final[Mapping[str, str]] = {
     "parameter": "parameter_name",
