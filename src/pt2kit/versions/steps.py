@@ -4,7 +4,7 @@
                           5.3 - 5.3-traces
 
 Majors 3, 4 and 6 were never released and have no tables, so no steps either. A tree is checked against the frozen table
-of its version before the first step and after each one, but for steps up to the next minor, which only add.
+of its version before the first step and after each one, but for those between minors on the way up, which only add.
 """
 
 from __future__ import annotations
@@ -142,8 +142,9 @@ def apply_step(checked: Checked, step: Step, upwards: bool, log: ConversionLog) 
     version = step.newer if upwards else step.older
     tree = (step.upgrade if upwards else step.downgrade)(checked.tree, log)
     if upwards:
-        # A minor only adds, so what fitted the one before fits: nothing new to look at.
-        exact = (checked.exact and step.older in MINORS) or fits(tree, version)
+        # A minor only adds, so what fitted the one before fits; the last is looked at for them all.
+        is_between = version in MINORS[1:-1] and checked.exact
+        exact = is_between or fits(tree, version)
     elif version == DRAFT:
         exact = fits(tree, version, root=root_type(version))
     else:
