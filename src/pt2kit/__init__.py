@@ -73,8 +73,8 @@ _HOMES = {
     "viewing.notebook": "view",
 }
 _ROOMS = (
-    "bridge canonical checks codec diffs digests editing errors graph idl node_metadata package pickles release sanitizing "
-    "schema signature symbols tensors text treespec versions viewing zip"
+    "bridge canonical checks codec diffs digests editing errors graph idl node_metadata package pickles release "
+    "sanitizing schema signature symbols tensors text treespec versions viewing zip"
 )
 
 __getattr__, __dir__, __all__ = front_door(__name__, _HOMES, _ROOMS)

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from pt2kit.viewing import Answers, Server
+from pt2kit.viewing.answers import Answers
+from pt2kit.viewing.server import Server
 
 FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),

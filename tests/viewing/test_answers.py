@@ -10,7 +10,7 @@ import pytest
 from tests import samples
 
 import pt2kit
-from pt2kit.viewing import Answers
+from pt2kit.viewing.answers import Answers
 
 SOME = samples.corpus()[::17]
 DYNAMIC = samples.sample("2.13.0", "dynamic_batch")

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import pytest
 from tests import samples
 
-from pt2kit.viewing import Answers, Server
+from pt2kit.viewing.answers import Answers
+from pt2kit.viewing.server import Server
 
 
 @pytest.fixture

@@ -131,7 +131,7 @@ def _parsed(text: str, where: str) -> Any:
 def _list_passes(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if not wanted:
         return
-    from pt2kit.editing.passes import PASSES
+    from pt2kit.editing import passes
 
-    print_lines(PASSES)
+    print_lines(passes.PASSES)
     ctx.exit(0)

@@ -12,7 +12,7 @@ from pt2kit.cli.output import print_lines
 EPILOG = """\b
 Examples:
   pt2 pack encoder.pt2 decoder.pt2 -o both.pt2
-  pt2 pack enc=a.pt2 dec=b.pt2 -o both.pt2 --extra notes.txt=/tmp/notes.txt
+  pt2 pack enc=a.pt2 dec=b.pt2 -o both.pt2 --extra notes.txt=doc/notes.txt
 """
 
 

@@ -19,7 +19,7 @@ from pt2kit.editing.metas import entry, kind_of
 from pt2kit.editing.nodes import Node
 from pt2kit.editing.values import Slot
 from pt2kit.errors import GraphError
-from pt2kit.graph import is_custom, operator_namespace
+from pt2kit.graph.view import is_custom, operator_namespace
 from pt2kit.graph.rules import show
 
 if TYPE_CHECKING:
@@ -57,8 +57,9 @@ def full_target(operator: str, edit: str) -> str:
         if name in known or operator_namespace(target) not in schemas.COMPLETE:
             return target
         there = _overloads(f"{parts[0]}.{parts[1]}.")
-        raise GraphError(f"{edit}: expected an operator of torch {schemas.nearest("")}, got {name}{_instead(there)}",
-                         rule="T1")  # fmt: skip
+        newest = schemas.nearest("")
+        message = f"{edit}: expected an operator of torch {newest}, got {name}{_instead(there)}"
+        raise GraphError(message, rule="T1")
     there = _overloads(f"{name}.")
     if f"{name}.default" in there:
         return f"{target}.default"

@@ -191,7 +191,7 @@ class Package:
     def _repr_html_(self) -> str:
         """What a notebook shows: the page of `pt2 view`."""
         # By name, when a notebook asks: the room that draws is above this one, and nothing else here knows of it.
-        shown: str = import_module("pt2kit.viewing").view(self)._repr_html_()
+        shown: str = import_module("pt2kit.viewing.notebook").view(self)._repr_html_()
         return shown
 
     def _read_program(self, model: str) -> StoredProgram:

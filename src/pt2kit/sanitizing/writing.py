@@ -152,5 +152,6 @@ def _write_and_prove(
     with ArchiveWriter(file, root=plan.root) as writer:
         for record in plan.records:
             writer.write(record.name, record.read(), deflate=record.deflate)
+    file.seek(0)
     with open_package(file) as result:
         return prove(result, plan, before, progress)

@@ -13,7 +13,7 @@ import zlib
 from importlib.resources import files
 from typing import Final
 
-from pt2kit.view.answers import Answers
+from pt2kit.viewing.answers import Answers
 
 MARK: Final = "<!-- data -->"
 """Where the answers go in a page that stands alone."""
