@@ -19,8 +19,8 @@ from pt2kit.editing.metas import entry, kind_of
 from pt2kit.editing.nodes import Node
 from pt2kit.editing.values import Slot
 from pt2kit.errors import GraphError
-from pt2kit.graph.view import is_custom, operator_namespace
 from pt2kit.graph.rules import show
+from pt2kit.graph.view import is_custom, operator_namespace
 
 if TYPE_CHECKING:
     from pt2kit.editing.graphs import Graph
