@@ -22,7 +22,7 @@ def test_down_and_up(tmp_path: Path) -> None:
     assert (found.code, found.err) == (0, "")
     assert found.out == (
         "from schema 8.20, archive (torch 2.13.0+cpu) to schema 7.3, plain-zip (torch 2.5): 2 changes; "
-        "lost: forward_arg_names\n"
+        "lost: argument_kinds, forward_arg_names\n"
     )
     assert pt2("convert", down, up, "--target", "torch==2.13").code == 0
     with pt2kit.open(down) as old, pt2kit.open(up) as new:

@@ -166,12 +166,12 @@ def test_the_report() -> None:
     assert (report.source.schema, report.source.layout) == ("8.20", "archive")
     assert (report.target.schema, report.target.layout, report.target.release) == ("7.3", "plain-zip", "torch 2.5")
     assert report.models == ("model",)
-    assert {note.name for note in report.lost} == {"forward_arg_names"}
+    assert {note.name for note in report.lost} == {"argument_kinds", "forward_arg_names"}
     assert "weights became a torch.save file" in {note.message for note in report.changed}
     tree = report.to_tree()
     assert json.loads(json.dumps(tree)) == tree
     assert tree["target"] == {"schema": "7.3", "layout": "plain-zip", "release": "torch 2.5"}
-    assert str(report).endswith("lost: forward_arg_names")
+    assert str(report).endswith("lost: argument_kinds, forward_arg_names")
 
 
 def test_several_programs() -> None:

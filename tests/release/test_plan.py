@@ -30,6 +30,7 @@ def test_a_plan_is_written_in_order() -> None:
     buffer = io.BytesIO()
     with ArchiveWriter(buffer) as writer:
         write_plan(writer, plan, lambda done, total: steps.append((done, total)))
+    buffer.seek(0)
     with open_archive(buffer) as archive:
         assert [name.rpartition("/")[2] for name in archive.records] == ["a", "b", "c", "d"]
         assert archive.records["archive/c"].size == large

@@ -11,6 +11,9 @@ EPILOG = """\b
 Examples:
   pt2 compose encoder.pt2 decoder.pt2 both.pt2 --connect hidden=x
   pt2 compose a.pt2 b.pt2 ab.pt2 --connect 0=x --prefix enc --prefix dec
+
+\b
+Exit codes: 0 written, 2 it cannot be done (the error says why; nothing was written).
 """
 
 

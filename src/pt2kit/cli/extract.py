@@ -11,6 +11,9 @@ EPILOG = """\b
 Examples:
   pt2 extract model.pt2 layer.pt2 --module layers.3.mlp
   pt2 extract model.pt2 head.pt2 --input relu_4 --output linear_5
+
+\b
+Exit codes: 0 written, 2 it cannot be done (the error says why; nothing was written).
 """
 
 

@@ -7,8 +7,17 @@ import click
 from pt2kit.cli.common import file_argument, open_file
 from pt2kit.cli.output import print_lines
 
+EPILOG = """\b
+Examples:
+  pt2 unpack both.pt2 programs/
+  pt2 unpack s3://models/both.pt2 programs/
 
-@click.command("unpack", short_help="Each program to a file of its own.")
+\b
+Exit codes: 0 written, 2 it cannot be done (the error says why; nothing was written).
+"""
+
+
+@click.command("unpack", epilog=EPILOG, short_help="Each program to a file of its own.")
 @file_argument
 @click.argument("folder", metavar="FOLDER")
 def command(file: str, folder: str) -> int:

@@ -14,6 +14,7 @@ from pt2kit.codec.unknown import put_back
 from pt2kit.errors import Problem
 from pt2kit.package.open import Package
 from pt2kit.package.programs import StoredModel, StoredProgram
+from pt2kit.versions.check import too_deep
 from pt2kit.versions.containers import map_devices
 from pt2kit.versions.conversion_log import ConversionLog, Note, SideInputs
 from pt2kit.versions.operator_calls import fit_calls
@@ -88,7 +89,7 @@ def convert_program(
     found = convert_opset(stored.program, where, expected=wanted.expected, changes=wanted.changes)
     notes = [Note("changed", "", text, "", (where,), 1) for text in found.notes]
     is_same = found.program is stored.program and stored.version == version
-    if is_same and not in_container and stored.model is None and _suits(stored, release):
+    if is_same and not in_container and stored.model is None and _suits(stored, release, where):
         return Converted({}, package.archive.read(record), tuple(notes), found.problems)
     tree, dropped = _tree(stored, found.program, version)
     if stored.model is not None and not in_container:
@@ -100,13 +101,16 @@ def convert_program(
     return Converted(lowered.tree, b"" if blocked else lowered.encode(where), tuple(notes), found.problems)
 
 
-def _suits(stored: StoredProgram, release: str) -> bool:
+def _suits(stored: StoredProgram, release: str, where: str) -> bool:
     """Whether a release takes all calls of a program of its version; only of 8.20 are there several releases."""
     if stored.version != schema.CURRENT.number or not release:
         return True
     log = ConversionLog("")
     tree = codec.to_tree(stored.program)
-    return fit_calls(tree, stored.version, release, log) is tree and not log.notes
+    try:
+        return fit_calls(tree, stored.version, release, log) is tree and not log.notes
+    except RecursionError:
+        raise too_deep(where) from None
 
 
 def lower_tree(
