@@ -4,17 +4,20 @@ JOBS ?= auto
 VENV := .venv
 CORE := .venv-core
 BIN := $(VENV)/bin
+# The release that development and CI use; others are tried by test-torch.
+TORCH_PIN := torch==2.13.0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-core lint format bench fuzz compatibility regen toolchains clean
+.PHONY: help demo test test-core test-torch test-torches test-view lint format bench fuzz compatibility regen toolchains
+.PHONY: viewer browser clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
 
 # The stamps name what each environment was made from, so a changed pyproject.toml remakes it.
-$(VENV)/.stamp: pyproject.toml
+$(VENV)/.stamp: pyproject.toml Makefile
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,torch]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]' '$(TORCH_PIN)'
 	@touch $@
 
 $(CORE)/.stamp: pyproject.toml
@@ -32,6 +35,12 @@ test-core: $(CORE)/.stamp ## run everything but tests/bridge in an environment w
 	@! $(CORE)/bin/python -c 'import torch' 2>/dev/null || { echo 'torch is importable in $(CORE)'; exit 1; }
 	$(CORE)/bin/python -m pytest -n $(JOBS) -q --ignore=tests/bridge
 
+test-torch: ## try one release of torch in an environment of its own: tests, sample files, zoo (TORCH=2.15.0)
+	$(PYTHON) tools/torches.py $(if $(TORCH),$(TORCH),$(error say TORCH=2.15.0)) $(if $(CORPUS),--corpus $(CORPUS))
+
+test-torches: ## the same for all seven releases; writes the table in docs/compatibility.md (about an hour)
+	$(PYTHON) tools/torches.py $(if $(CORPUS),--corpus $(CORPUS))
+
 lint: $(VENV)/.stamp ## ruff (lint and format) and mypy --strict
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -42,7 +51,7 @@ format: $(VENV)/.stamp ## let ruff rewrite what it can
 	$(BIN)/ruff format .
 
 bench: $(VENV)/.stamp ## run every benchmark, or some (NAMES="open_vs_json show_time"), and print the table of ratios
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,torch,bench]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,bench]' '$(TORCH_PIN)'
 	$(BIN)/python -m benchmarks $(NAMES)
 
 fuzz: $(VENV)/.stamp ## coverage-guided fuzzing: each harness for MINUTES=10, and a table
@@ -62,5 +71,19 @@ toolchains: $(VENV)/node_modules/.bin/tsc ## what proves the generated definitio
 	@command -v g++ >/dev/null && test -e /usr/include/nlohmann/json.hpp \
 	  || { apt-get update -qq && apt-get install -y -qq g++ nlohmann-json3-dev; }
 
+viewer/node_modules/.stamp: viewer/package-lock.json
+	npm ci --prefix viewer --silent --no-audit --no-fund
+	@touch $@
+
+viewer: viewer/node_modules/.stamp ## build the page of pt2 view from viewer/ into src/pt2kit/viewing/page/
+	npm run build --prefix viewer --silent
+
+browser: viewer/node_modules/.stamp $(VENV)/.stamp ## what drives and checks that page: chromium, playwright, axe-core
+	@command -v chromium >/dev/null || { apt-get update -qq && apt-get install -y -qq chromium; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[browser]'
+
+test-view: browser ## run the tests of pt2 view in a real browser
+	PT2KIT_BROWSER=required $(BIN)/python -m pytest -n $(JOBS) -q tests/viewing tests/cli/test_view.py
+
 clean: ## remove the environments and caches
-	rm -rf $(VENV) $(CORE) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(CORE) viewer/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis

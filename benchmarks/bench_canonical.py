@@ -115,7 +115,7 @@ def canonical_growth(settings: Settings) -> Measured:
 
 def digest_program(settings: Settings) -> Measured:
     from pt2kit.digests import digest_program as digest
-    from pt2kit.package import open_package
+    from pt2kit.package.open import open_package
 
     with open_package(programs.path("transformer_2700")) as package:
         program = package.programs["model"]

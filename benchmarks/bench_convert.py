@@ -37,12 +37,13 @@ def lower_vs_torch(target: str, settings: Settings) -> Measured:
     import torch
 
     from pt2kit.codec import parse
-    from pt2kit.migrate import HARMLESS, lower_program
+    from pt2kit.versions.conversion_log import HARMLESS
+    from pt2kit.versions.program import downgrade_program
 
     file = programs.path(TRANSFORMER)
     tree = parse(record(file, GRAPH), GRAPH)
     ours, reference = measure.alternate(
-        lambda: lower_program(tree, target, GRAPH, allow=HARMLESS | LOSSES).encode(GRAPH),
+        lambda: downgrade_program(tree, target, GRAPH, allow=HARMLESS | LOSSES).encode(GRAPH),
         lambda: torch.export.load(file),
         rounds=settings.rounds(10),
         reference_rounds=1 if settings.quick else 2,

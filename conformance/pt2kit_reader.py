@@ -16,10 +16,10 @@ from typing import Any
 
 import pt2kit
 from pt2kit import graph, schema, signature, symbols, treespec
-from pt2kit.archive.pickle_values import NamedTuple
 from pt2kit.checks.findings import problem_of
 from pt2kit.errors import Pt2Error
-from pt2kit.package import Package
+from pt2kit.package.open import Package
+from pt2kit.pickles.values import NamedTuple
 from pt2kit.tensors import DTYPES, OpaquePayload, SparseView, TensorView
 
 SYMBOL_VALUE = 5

@@ -8,7 +8,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pt2kit.archive import ArchiveWriter, names, open_archive, verify_header
+from pt2kit.package import record_names as names
+from pt2kit.package.layout import verify_header
+from pt2kit.zip.reader import open_archive
+from pt2kit.zip.writer import ArchiveWriter
 
 
 def rewritten(path: Path, records: Mapping[str, bytes | None]) -> bytes:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import os
 import threading
 
 import pytest
@@ -77,4 +79,30 @@ def test_many_threads():
         thread.start()
     for thread in threads:
         thread.join()
+    assert gc.isenabled()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.parametrize("inside", [True, False])
+def test_fork(inside: bool) -> None:
+    """A child collects garbage again, whether a block of its own thread or of another one was open at the fork."""
+    opened, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with no_collection():
+            opened.set()
+            done.wait()
+
+    holder = threading.Thread(target=hold)
+    if not inside:
+        holder.start()
+        opened.wait()
+    with no_collection() if inside else contextlib.nullcontext():
+        child = os.fork()
+        if not child:
+            os._exit(0 if gc.isenabled() else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    done.set()
+    if not inside:
+        holder.join()
     assert gc.isenabled()

@@ -151,6 +151,7 @@ VERSION_CASES = (
     Case("table", ("M1", "J5"), "old", "a key that schema 8.7 asks for is missing", drop(graph, "inputs"), record="serialized_exported_program.json"),
     Case("torch_version", ("V2",), "small", "torch_version is a word", put(lambda t: t, "torch_version", "new"), must="report"),
     Case("verifiers", ("V3",), "small", "a dialect that nobody has", put(lambda t: t, "verifiers", ["MINE"]), must="report"),
+    Case("node_metadata", ("V5",), "small", "a module stack that cannot be read", put(lambda t: nodes(t)[1]["metadata"], "nn_module_stack", "a,b;[("), must="report"),
     Case("unknown_key", ("V4",), "small", "a key that schema 8.20 has not", put(graph, "colour", "red"), must="report"),
     Case("opset", ("O1",), "small", "aten 11", put(lambda t: t["opset_version"], "aten", 11), must="report"),
     Case("namespace", ("O2",), "small", "an operator set that nobody knows", put(lambda t: t["opset_version"], "mine", 1), must="report"),
@@ -192,6 +193,11 @@ def _same_names(tree: Tree) -> None:
         node["name"] = "again"
 
 
+def _one_name(tree: Tree) -> None:
+    branches = next(n for n in nodes(tree) if "cond" in n["target"])["inputs"][1:3]
+    branches[1]["arg"]["as_graph"]["name"] = branches[0]["arg"]["as_graph"]["name"]
+
+
 GRAPH_CASES = (
     Case("not_defined", ("G1",), "small", "an argument that nothing defines", put(lambda t: nodes(t)[0]["inputs"][0], "arg", {"as_tensor": {"name": "nobody"}})),
     Case("later", ("G1",), "small", "nodes in the wrong order", _swap_nodes),
@@ -212,6 +218,8 @@ GRAPH_CASES = (
     Case("single_graph", ("G12",), "cond", "is_single_tensor_return with two outputs", lambda t: (put(lambda u: subgraph(u)["graph"], "is_single_tensor_return", True)(t), subgraph(t)["graph"]["outputs"].append({"as_int": 1}))),
     Case("single_node", ("G13",), "cond", "is_hop_single_tensor_return with a list", lambda t: next(n for n in nodes(t) if "cond" in n["target"]).update(is_hop_single_tensor_return=True, outputs=[{"as_tensors": [{"name": "getitem"}]}])),
     Case("node_names", ("G14",), "small", "all nodes have one name", _same_names, must="report"),
+    Case("one_name", ("G16",), "cond", "two subgraphs that differ under one name", _one_name, must="report"),
+    Case("element_type", ("G17",), "small", "a value of the element type UNKNOWN", put(lambda t: meta(t, "relu"), "dtype", 0), must="report"),
     Case("pasted", ("G15", "X6", "T3"), "small", "an argument's name with a bracket", put(lambda t: nodes(t)[0]["inputs"][0], "name", "self):"), must="report"),
 )  # fmt: skip
 
@@ -310,6 +318,11 @@ def _kept(tree: Tree) -> Tree:
     return found
 
 
+def _without_keywords(tree: Tree) -> None:
+    protocol, spec = json.loads(root(tree)["in_spec"])
+    root(tree)["in_spec"] = json.dumps([protocol, spec["children_spec"][0]])
+
+
 CALL_CASES = (
     Case("root", ("K1",), "small", "the root entry is not the first", _no_root),
     Case("no_root", ("K1",), "small", "no module call graph", put(lambda t: t["graph_module"], "module_call_graph", [])),
@@ -324,6 +337,7 @@ CALL_CASES = (
     Case("names", ("K5", "X6"), "small", "the name of an argument is no identifier", put(root, "forward_arg_names", ["x: int"]), must="report"),
     Case("names_count", ("K5",), "small", "more names than arguments", put(root, "forward_arg_names", ["x", "y"])),
     Case("kept_values", ("K6",), "kept", "a kept call that names no value of the graph", put(lambda t: _kept(t)["inputs"], 0, {"as_tensor": {"name": "nobody"}}), must="report"),
+    Case("no_keywords", ("K8", "K3"), "small", "an in_spec of the arguments alone", _without_keywords, must="report"),
     Case("container", ("K7",), "nested", "a container that somebody registers", lambda t: (_respell('"builtins.list"', '"mine.List"')(t)), must="report"),
 )  # fmt: skip
 
@@ -343,10 +357,13 @@ EXPRESSION_CASES = (
     Case("power", ("E1",), "small", "a power with millions of digits", lambda t: sized(t, "Pow(Integer(10), Integer(99999999))")),
     Case("deep", ("E1",), "small", "300 calls inside each other", lambda t: sized(t, "Identity(" * 300 + "Integer(2)" + ")" * 300)),
     Case("code", ("X5", "E1"), "small", "an expression that is code", lambda t: sized(t, "__import__('os').getpid()")),
-    Case("no_range", ("E2",), "small", "a symbol without a range", lambda t: t["range_constraints"].clear()),
+    Case("no_range", ("E2",), "small", "a symbol without a range", lambda t: t["range_constraints"].clear(), must="report"),
     Case("range", ("E3",), "small", "a range whose ends are exchanged", put(lambda t: t["range_constraints"]["s77"], "min_val", 100)),
     Case("hint", ("E4",), "small", "a hint outside the range", put(lambda t: meta(t, "x")["sizes"][0]["as_expr"]["hint"], "as_int", 1000), must="report"),
     Case("assumptions", ("E5",), "small", "a symbol with two meanings", _assumptions),
+    Case("guards", ("E6", "E7"), "small", "a guard on an input that is not there, and one that nothing passes", put(lambda t: t, "guards_code", ["L['y'].size()[0] >= 2", "L['x'].size()[0] > 1000"]), must="report"),
+    Case("large", ("E8",), "small", "a size of 2**63", lambda t: sized(t, "Integer(9223372036854775808)"), must="report"),
+    Case("hint_kind", ("E9",), "small", "a float as the value of a size", put(lambda t: meta(t, "x")["sizes"][0]["as_expr"], "hint", {"as_float": 3.0}), must="report"),
 )  # fmt: skip
 
 
@@ -364,6 +381,13 @@ def tensor(tree: Tree) -> Tree:
 
 def _weight_case(name: str, rule: str, wrong: str, edit: Callable[[Tree], Any], *more: str) -> Case:
     return Case(name, (rule, *more), "small", wrong, edit, record=WEIGHTS)
+
+
+def _named_twice(tree: Tree) -> None:
+    named = {
+        spec["parameter"]["parameter_name"]: spec["parameter"] for spec in specs(tree, "input") if "parameter" in spec
+    }
+    named["mid.n.bias"]["parameter_name"] = "mid.inner.l.bias"
 
 
 PAYLOAD_CASES = (
@@ -395,6 +419,8 @@ PAYLOAD_CASES = (
     _weight_case("copy", "P16", "2 GiB by strides of 0", lambda t: tensor(t).update(sizes=[{"as_int": 1 << 15}] * 2, strides=[{"as_int": 0}] * 2), "P14"),
     Case("nowhere", ("P19",), "small", "a parameter without a payload", lambda t: t["config"].pop(next(iter(t["config"]))), record=WEIGHTS),
     Case("not_param", ("P19",), "small", "a parameter that is stored as none", put(weight, "is_param", False), record=WEIGHTS),
+    Case("pickled", ("P22", "P15"), "small", "a raw record that is said to be pickled", put(weight, "use_pickle", True), record=WEIGHTS, must="report"),
+    Case("named_twice", ("P23",), "kept", "a parameter that two inputs take, and one that none does", _named_twice, must="report"),
     Case("nan", ("P21",), "small", "nan among the weights", text=lambda data: b"\0\0\xc0\x7f" * (len(data) // 4), record="data/weights/weight_0", must="report"),
 )  # fmt: skip
 
@@ -431,6 +457,9 @@ CHECK_CASES = (
     Case("no_argument", ("T4",), "small", "a required argument is missing", put(lambda t: nodes(t)[1], "inputs", []), must="report"),
     Case("argument_kind", ("T5",), "small", "a text where a tensor belongs", put(lambda t: nodes(t)[1]["inputs"][0], "arg", {"as_string": "x"}), must="report"),
     Case("results", ("T6",), "small", "no result where there is one", lambda t: nodes(t).append({**nodes(t)[1], "outputs": [], "name": "more"}), must="report"),
+    Case("by_place", ("T10",), "small", "an argument by place that lands in another parameter", _call("torch.ops.aten.argmax.default", [1], self={"as_tensor": {"name": "x"}}, keepdim={"as_bool": True}), must="report"),
+    Case("result_type", ("T11",), "small", "a result of another element type than is asked for", _call("torch.ops.aten.to.dtype", [1], self={"as_tensor": {"name": "relu"}}, dtype={"as_scalar_type": 8}), must="report"),
+    Case("dimension", ("T12",), "small", "a dimension that the tensor has not", _call("torch.ops.aten.softmax.int", [1], self={"as_tensor": {"name": "relu"}}, dim={"as_int": 7}), must="report"),
     Case("operands", ("T7",), "cond", "an operand too few", lambda t: next(n for n in nodes(t) if "cond" in n["target"])["inputs"][3].update(arg={"as_tensors": []}), must="report"),
     Case("guard", ("X4",), "small", "a guard that is code", put(lambda t: t, "guards_code", ["__import__('os').getpid() > 0"]), must="report"),
     Case("attribute", ("X7", "T1"), "small", "a target outside the dispatcher", put(lambda t: nodes(t)[1], "target", "torch.hub.load"), must="report"),

@@ -18,7 +18,7 @@ import yaml
 
 from pt2kit import idl, schema
 from pt2kit.checks.rules import FAMILIES, RULES
-from pt2kit.idl.changes import Change, changes
+from pt2kit.idl.table_changes import Change, changes
 from pt2kit.schema import enums
 from pt2kit.schema.table import TYPES, field_table
 from pt2kit.schema.tables import NAMES, table

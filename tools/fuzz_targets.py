@@ -16,12 +16,17 @@ from typing import Any
 
 from tests.samples import CURRENT_LAYOUT, DATA, RELEASES, corpus
 
-from pt2kit import codec, conversion, diffs, digests, package, sanitizing, schema, symbols, traces, treespec
-from pt2kit.archive.pickled import globals_in, read_payload
-from pt2kit.archive.reader import open_archive
-from pt2kit.archive.writer import ArchiveWriter
-from pt2kit.checks import check
-from pt2kit.tensors import TensorView
+from pt2kit import codec, node_metadata, schema, symbols, treespec
+from pt2kit.checks.run import check
+from pt2kit.diffs.compute import diff
+from pt2kit.digests.compute import digest
+from pt2kit.package.open import open_package
+from pt2kit.pickles.reader import globals_in, read_payload
+from pt2kit.release.conversion import convert
+from pt2kit.sanitizing.writing import sanitize
+from pt2kit.tensors.view import TensorView
+from pt2kit.zip.reader import open_archive
+from pt2kit.zip.writer import ArchiveWriter
 
 MAX_SEED = 24_000
 """Bytes of the largest sound input: small ones are changed and read faster."""
@@ -114,7 +119,7 @@ def with_program(data: bytes) -> bytes:
 
 def read_everything(data: bytes) -> None:
     """Open a file and read all that can be read without torch."""
-    with package.open_package(data) as opened:
+    with open_package(data) as opened:
         for model in opened.layout.models:
             _ = opened.programs[model]
             for payload in (*opened.weights(model).values(), *opened.constants(model).values()):
@@ -152,10 +157,10 @@ def pickles() -> list[bytes]:
     return list(streams)
 
 
-def convert(data: bytes) -> None:
+def convert_to_any(data: bytes) -> None:
     """Convert to the version that the first byte names."""
     target = TARGETS[data[0] % len(TARGETS)] if data else TARGETS[0]
-    conversion.convert(with_program(data[1:]), io.BytesIO(), target=target)
+    convert(with_program(data[1:]), io.BytesIO(), target=target)
 
 
 def load(data: bytes) -> None:
@@ -182,13 +187,13 @@ HARNESSES = {
     "expression": Harness(on_text(symbols.parse), lambda: texts("expr_str")),
     "guard": Harness(on_text(symbols.parse_guard), lambda: texts("guards_code")),
     "treespec": Harness(on_text(lambda text: treespec.parse(text, "fuzz")), lambda: texts("in_spec"), is_json=True),
-    "module_stack": Harness(on_text(traces.parse_module_stack), lambda: texts("nn_module_stack")),
-    "stack_trace": Harness(on_text(traces.parse_stack_trace), lambda: texts("stack_trace")),
-    "from_node": Harness(on_text(traces.parse_from_node), lambda: texts("from_node")),
+    "module_stack": Harness(on_text(node_metadata.parse_module_stack), lambda: texts("nn_module_stack")),
+    "stack_trace": Harness(on_text(node_metadata.parse_stack_trace), lambda: texts("stack_trace")),
+    "from_node": Harness(on_text(node_metadata.parse_from_node), lambda: texts("from_node")),
     "check": Harness(lambda data: check(with_program(data), payloads=True), programs, is_json=True),
-    "convert": Harness(convert, lambda: [bytes([3 * n % 9]) + text for n, text in enumerate(programs())]),
-    "digest": Harness(lambda data: digests.digest(with_program(data)), programs, is_json=True),
-    "diff": Harness(lambda data: diffs.diff(packed("x", b""), with_program(data)), programs, is_json=True),
-    "sanitize": Harness(lambda data: sanitizing.sanitize(with_program(data), io.BytesIO()), programs, is_json=True),
+    "convert": Harness(convert_to_any, lambda: [bytes([3 * n % 9]) + text for n, text in enumerate(programs())]),
+    "digest": Harness(lambda data: digest(with_program(data)), programs, is_json=True),
+    "diff": Harness(lambda data: diff(packed("x", b""), with_program(data)), programs, is_json=True),
+    "sanitize": Harness(lambda data: sanitize(with_program(data), io.BytesIO()), programs, is_json=True),
     "load": Harness(load, programs, is_json=True),
 }

@@ -17,9 +17,9 @@ from pathlib import Path
 from tools.golden_draft import draft, external_bytes
 from tools.golden_maker import Maker
 
-from pt2kit.migrate import encoding
-from pt2kit.migrate.check import check_tree
-from pt2kit.migrate.steps import root_type, versions
+from pt2kit.versions import encoding
+from pt2kit.versions.check import check_tree
+from pt2kit.versions.steps import root_type, versions
 
 FOLDER = Path(__file__).parents[1] / "tests" / "golden" / "programs"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from pt2kit.migrate.draft_graph import LAYOUTS, MEMORY_FORMATS, SCALAR_TYPES
-from pt2kit.migrate.draft_storage import ExternalBytes
+from pt2kit.versions.draft.graph import LAYOUTS, MEMORY_FORMATS, SCALAR_TYPES
+from pt2kit.versions.draft.storage import ExternalBytes
 
 _WEIGHT = b"?\x80\0\0@\0\0\0@@\0\0"
 """1.0, 2.0 and 3.0, big-endian."""

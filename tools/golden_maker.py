@@ -5,11 +5,11 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from pt2kit.archive.pickle_values import PickledStorage, PickledTensor
-from pt2kit.migrate import torch_save
-from pt2kit.migrate.check import shape_of
+from pt2kit.pickles import writer as torch_save
+from pt2kit.pickles.values import PickledStorage, PickledTensor
 from pt2kit.schema import parse_version
 from pt2kit.schema.tables import Shape, table
+from pt2kit.versions.check import shape_of
 
 STACK = '  File "model.py", line 3, in forward\n    return x + 1\n'
 LEAF = '{"type": null, "context": null, "children_spec": []}'

@@ -22,11 +22,11 @@ from typing import Any, Final
 from tools.golden_maker import Maker
 
 import pt2kit
-from pt2kit.archive.reader import open_archive
 from pt2kit.errors import ConversionError
-from pt2kit.migrate import encoding
-from pt2kit.migrate.steps import root_type, versions
 from pt2kit.schema.tables import Shape, table
+from pt2kit.versions import encoding
+from pt2kit.versions.steps import root_type, versions
+from pt2kit.zip.reader import open_archive
 
 ROOT: Final = Path(__file__).parents[1]
 FOLDER: Final = ROOT / "tests" / "golden" / "packages"

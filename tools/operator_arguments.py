@@ -1,4 +1,4 @@
-"""The operators that torch registers -> `src/pt2kit/migrate/operator_arguments.txt`. Needs torch.
+"""The operators that torch registers -> `src/pt2kit/versions/operator_arguments.txt`. Needs torch.
 
     python tools/operator_arguments.py          write the file
     python tools/operator_arguments.py --check  exit 1 if it is not what it would be

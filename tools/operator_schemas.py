@@ -1,88 +1,117 @@
-"""The operators that torch registers -> `src/pt2kit/checks/data/operators-<release>.json.z`. Needs torch.
+"""Installations of torch -> `src/pt2kit/schema/history/operators.txt`, the operators of every release.
 
-    python -m tools.operator_schemas            write the file for the torch that is installed
-    python -m tools.operator_schemas --check    exit 1 if the file of that release is not what it would be
+    python -m tools.operator_schemas 2.4.json 2.5.json      put releases into the table, from what
+                                                            `tools/registered_operators.py` printed in each
+    python -m tools.operator_schemas --check 2.13.json      exit 1 if the table says otherwise
+    python -m tools.operator_schemas --news 2.15            what a release has otherwise than the one before
 
-The file is deflated JSON: `release`, `higher_order` (names of higher-order operators) and `operators`, which maps
-"namespace.name.overload" to a signature that `pt2kit.checks.schemas` reads. The same torch gives the same bytes.
+Releases that are not given stay as the table has them. What a build leaves out that the releases before and after it
+have alike (a CPU build has no operators for other devices) counts as theirs: only `COMPLETE` namespaces are the same in
+every build. The same installations give the same bytes.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
-import zlib
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
-import torch
-import torch._higher_order_ops  # registers all higher-order operators; torch alone registers some
+from pt2kit.schema.operators import COMPLETE, RELEASES, known_releases, operator_name, release_operators
 
-FOLDER = Path(__file__).parents[1] / "src" / "pt2kit" / "checks" / "data"
-TESTED = ("_test", "debug_mode_ops")
-"""Namespaces that torch registers for its own tests."""
+TARGET = Path(__file__).parents[1] / "src" / "pt2kit" / "schema" / "history" / "operators.txt"
 
 
-def release() -> str:
-    """The release of the installed torch, without what names the build: "2.13.0"."""
-    return torch.__version__.partition("+")[0]
+def lines_of_dump(path: Path) -> tuple[str, frozenset[str]]:
+    """The release ("2.4") that a dump is of, and its lines of the table."""
+    dump = json.loads(path.read_text(encoding="utf-8"))
+    release = ".".join(dump["release"].split(".")[:2])
+    higher_order = (f"higher_order::{name}" for name in dump["higher_order"])
+    return release, frozenset([*dump["schemas"], *higher_order, *dump["functions"]])
 
 
-def target() -> Path:
-    """The file of the installed torch."""
-    return FOLDER / f"operators-{release()}.json.z"
+def lines_of_table(release: str) -> frozenset[str]:
+    """The lines of a release that the table has."""
+    known = release_operators(release)
+    higher_order = (f"higher_order::{name}" for name in known.higher_order)
+    return frozenset([*known.schemas.values(), *higher_order, *known.functions])
 
 
-def content() -> bytes:
-    """What the file holds: JSON with sorted keys, deflated."""
-    operators: dict[str, str] = {}
-    for schema in torch._C._jit_get_all_schemas():
-        namespace, name = schema.name.split("::")
-        if namespace not in TESTED:
-            operators.setdefault(f"{namespace}.{name}.{schema.overload_name or 'default'}", signature(schema))
-    table = {
-        "release": release(),
-        "higher_order": sorted(torch._ops._higher_order_ops),
-        "operators": dict(sorted(operators.items())),
-    }
-    return zlib.compress(json.dumps(table, separators=(",", ":")).encode(), 9)
+def text(lines: Mapping[str, frozenset[str]]) -> str:
+    """The table: lines by the releases that have them, the most common first."""
+    releases = [release for release in RELEASES if release in lines]
+    groups: dict[str, list[str]] = {}
+    for line in sorted(set().union(*lines.values())):
+        having = [release in lines and line in lines[release] for release in releases]
+        groups.setdefault(spans(releases, _filled(line, having)), []).append(line)
+    ordered = sorted(groups.items(), key=lambda group: (-len(group[1]), group[0]))
+    return "\n".join([" ".join(releases), *("\n".join([f"@ {name}", *held]) for name, held in ordered)]) + "\n"
 
 
-def signature(schema: Any) -> str:
-    """One schema as text: "self:Tensor other:Tensor *alpha:number= -> Tensor".
-
-    `*` stands before what is passed by name only, `!` before what is written to, `=` behind what has a default; `&`
-    before a result that shares memory with an argument which is not written. `...` stands for any number of others.
-    """
-    arguments = [
-        ("*" if argument.kwarg_only else "")
-        + ("!" if argument.alias_info is not None and argument.alias_info.is_write else "")
-        + f"{argument.name}:{_type(argument)}"
-        + ("=" if argument.has_default_value() else "")
-        for argument in schema.arguments
-    ]
-    returns = [
-        ("&" if result.alias_info is not None and not result.alias_info.is_write else "") + _type(result)
-        for result in schema.returns
-    ]
-    head, _, tail = str(schema).partition(" -> ")
-    arguments += ["..."] if "..." in head else []
-    returns += ["..."] if "..." in tail else []
-    return f"{' '.join(arguments)} -> {' '.join(returns)}".strip()
+def _filled(line: str, having: list[bool]) -> list[bool]:
+    """Which releases have a line, with what the builds between two others left out."""
+    if "(" not in line or line.partition("::")[0] in COMPLETE:
+        return having
+    return [has or (any(having[:at][-1:]) and any(having[at + 1 : at + 2])) for at, has in enumerate(having)]
 
 
-def _type(value: Any) -> str:
-    return str(value.real_type).replace(" ", "")
+def spans(releases: list[str], having: Iterable[bool]) -> str:
+    """Releases as a line names them: "2.1-2.4 2.6"."""
+    runs: list[list[str]] = []
+    before = False
+    for release, has in zip(releases, having, strict=True):
+        if has and before:
+            runs[-1] = [runs[-1][0], release]
+        elif has:
+            runs.append([release])
+        before = has
+    return " ".join("-".join(run) for run in runs)
+
+
+def news(release: str) -> list[str]:
+    """What a release has otherwise than the one before, a line each."""
+    before = known_releases()[known_releases().index(release) - 1]
+    old, new = release_operators(before), release_operators(release)
+    found = [f"- {name}" for name in old.schemas if name not in new.schemas]
+    for name, schema in new.schemas.items():
+        if name not in old.schemas:
+            found.append(f"+ {schema}")
+        elif old.schemas[name] != schema:
+            found += [f"- {old.schemas[name]}", f"+ {schema}"]
+    for what, gone, came in (
+        ("higher_order::", old.higher_order - new.higher_order, new.higher_order - old.higher_order),
+        ("", old.functions - new.functions, new.functions - old.functions),
+    ):
+        found += [*(f"- {what}{name}" for name in sorted(gone)), *(f"+ {what}{name}" for name in sorted(came))]
+    return sorted(found, key=lambda line: (operator_name(line[2:]), line[0] == "+"))
+
+
+def with_dumps(dumps: Iterable[Path]) -> str:
+    """The table with the releases of some dumps, and all others as they are."""
+    known = {release: lines_of_table(release) for release in known_releases()} if TARGET.exists() else {}
+    return text({**known, **dict(map(lines_of_dump, dumps))})
+
+
+def put_in(dumps: Iterable[Path]) -> None:
+    """Write the table with the releases of some dumps."""
+    TARGET.write_text(with_dumps(dumps), encoding="utf-8")
 
 
 def main() -> int:
-    path = target()
-    if "--check" in sys.argv[1:]:
-        if path.exists() and zlib.decompress(path.read_bytes()) == zlib.decompress(content()):
-            return 0
-        print(f"{path.name}: not what tools/operator_schemas.py writes; run it")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("dumps", nargs="*", type=Path)
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--news", metavar="RELEASE")
+    options = parser.parse_args()
+    if options.news:
+        print("\n".join(news(options.news)))
+        return 0
+    if not options.check:
+        put_in(options.dumps)
+    elif TARGET.read_text(encoding="utf-8") != with_dumps(options.dumps):
+        print(f"{TARGET.name}: not what tools/operator_schemas.py writes; run it")
         return 1
-    path.write_bytes(content())
     return 0
 
 

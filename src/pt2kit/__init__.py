@@ -9,9 +9,9 @@ Names load when they are used: importing pt2kit imports neither torch nor numpy.
 
 from __future__ import annotations
 
-import importlib
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from pt2kit.front_door import front_door
 
 if TYPE_CHECKING:
     from pt2kit.bridge.extensions import Extension as Extension
@@ -21,117 +21,61 @@ if TYPE_CHECKING:
     from pt2kit.bridge.load import load as load
     from pt2kit.bridge.save import save as save
     from pt2kit.bridge.save import serialize as serialize
-    from pt2kit.canonical import canonicalize as canonicalize
-    from pt2kit.checks import check as check
-    from pt2kit.conversion import Report as Report
-    from pt2kit.conversion import convert as convert
-    from pt2kit.diffs import Diff as Diff
-    from pt2kit.diffs import diff as diff
-    from pt2kit.digests import Digest as Digest
-    from pt2kit.digests import digest as digest
+    from pt2kit.canonical.program import canonicalize as canonicalize
+    from pt2kit.checks.run import check as check
+    from pt2kit.diffs.changes import Diff as Diff
+    from pt2kit.diffs.compute import diff as diff
+    from pt2kit.digests.compute import digest as digest
+    from pt2kit.digests.result import Digest as Digest
+    from pt2kit.editing.composing import compose as compose
+    from pt2kit.editing.editor import Editor as Editor
+    from pt2kit.editing.editor import edit as edit
+    from pt2kit.editing.extracting import extract as extract
+    from pt2kit.editing.packing import pack as pack
+    from pt2kit.editing.packing import unpack as unpack
     from pt2kit.errors import Problem as Problem
     from pt2kit.errors import Pt2Error as Pt2Error
-    from pt2kit.package import Package as Package
-    from pt2kit.package import open_package as open
-    from pt2kit.package import write_package as write
-    from pt2kit.sanitizing import Sanitized as Sanitized
-    from pt2kit.sanitizing import sanitize as sanitize
-    from pt2kit.signature import ExportGraphSignature as ExportGraphSignature
+    from pt2kit.package.open import Package as Package
+    from pt2kit.package.open import open_package as open
+    from pt2kit.package.write import write_package as write
+    from pt2kit.release.conversion import convert as convert
+    from pt2kit.release.report import Report as Report
+    from pt2kit.sanitizing.writing import Sanitized as Sanitized
+    from pt2kit.sanitizing.writing import sanitize as sanitize
+    from pt2kit.signature.export_signature import ExportGraphSignature as ExportGraphSignature
     from pt2kit.tensors.view import TensorView as TensorView
+    from pt2kit.viewing.notebook import view as view
 
 __version__ = "0.1.0.dev0"
 
-_PUBLIC = MappingProxyType(
-    {
-        "open": ("package", "open_package"),
-        "write": ("package", "write_package"),
-        "Package": ("package", "Package"),
-        "TensorView": ("tensors.view", "TensorView"),
-        "ExportGraphSignature": ("signature", "ExportGraphSignature"),
-        "Problem": ("errors", "Problem"),
-        "Pt2Error": ("errors", "Pt2Error"),
-        "save": ("bridge.save", "save"),
-        "load": ("bridge.load", "load"),
-        "serialize": ("bridge.save", "serialize"),
-        "deserialize": ("bridge.load", "deserialize"),
-        "register_extension": ("bridge.extensions", "register_extension"),
-        "unregister_extension": ("bridge.extensions", "unregister_extension"),
-        "Extension": ("bridge.extensions", "Extension"),
-        "canonicalize": ("canonical", "canonicalize"),
-        "check": ("checks", "check"),
-        "convert": ("conversion", "convert"),
-        "Report": ("conversion", "Report"),
-        "digest": ("digests", "digest"),
-        "Digest": ("digests", "Digest"),
-        "sanitize": ("sanitizing", "sanitize"),
-        "Sanitized": ("sanitizing", "Sanitized"),
-        "diff": ("diffs", "diff"),
-        "Diff": ("diffs", "Diff"),
-    }
-)
-_ROOMS = frozenset(
-    [
-        "archive",
-        "bridge",
-        "canonical",
-        "checks",
-        "codec",
-        "conversion",
-        "diffs",
-        "digests",
-        "errors",
-        "graph",
-        "idl",
-        "migrate",
-        "package",
-        "sanitizing",
-        "schema",
-        "signature",
-        "symbols",
-        "tensors",
-        "text",
-        "traces",
-        "treespec",
-    ]
+_HOMES = {
+    "bridge.extensions": "Extension register_extension unregister_extension",
+    "bridge.load": "deserialize load",
+    "bridge.save": "save serialize",
+    "canonical.program": "canonicalize",
+    "checks.run": "check",
+    "diffs.changes": "Diff",
+    "diffs.compute": "diff",
+    "digests.compute": "digest",
+    "digests.result": "Digest",
+    "editing.composing": "compose",
+    "editing.editor": "Editor edit",
+    "editing.extracting": "extract",
+    "editing.packing": "pack unpack",
+    "errors": "Problem Pt2Error",
+    "package.open": "Package open=open_package",
+    "package.write": "write=write_package",
+    "release.conversion": "convert",
+    "release.report": "Report",
+    "sanitizing.writing": "Sanitized sanitize",
+    "signature.export_signature": "ExportGraphSignature",
+    "tensors.view": "TensorView",
+    "viewing.notebook": "view",
+}
+_ROOMS = (
+    "bridge canonical checks codec diffs digests editing errors graph idl node_metadata package pickles release "
+    "sanitizing schema signature symbols tensors text treespec versions viewing zip"
 )
 
-__all__ = [
-    "Diff",
-    "Digest",
-    "ExportGraphSignature",
-    "Extension",
-    "Package",
-    "Problem",
-    "Pt2Error",
-    "Report",
-    "Sanitized",
-    "TensorView",
-    "__version__",
-    "canonicalize",
-    "check",
-    "convert",
-    "deserialize",
-    "diff",
-    "digest",
-    "load",
-    "open",
-    "register_extension",
-    "sanitize",
-    "save",
-    "serialize",
-    "unregister_extension",
-    "write",
-]
-
-
-def __getattr__(name: str) -> Any:
-    if name in _PUBLIC:
-        module, attribute = _PUBLIC[name]
-        return getattr(importlib.import_module(f"pt2kit.{module}"), attribute)
-    if name in _ROOMS:
-        return importlib.import_module(f"pt2kit.{name}")
-    raise AttributeError(f"module 'pt2kit' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*__all__, *_ROOMS})
+__getattr__, __dir__, __all__ = front_door(__name__, _HOMES, _ROOMS)
+__all__ = sorted([*__all__, "__version__"])

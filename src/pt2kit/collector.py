@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import os
 import threading
 from collections.abc import Iterator
 
@@ -29,12 +30,23 @@ class _Holders:
 
     def leave(self) -> None:
         with self._lock:
+            if self._count == 0:
+                return  # A child of a fork inside the block: it began anew.
             self._count -= 1
             if self._count == 0 and self._resume:
                 gc.enable()
 
+    def begin_anew(self) -> None:
+        """Let go of everything: in the child of a fork the threads that hold the collector do not exist."""
+        self._lock = threading.Lock()
+        if self._count and self._resume:
+            gc.enable()
+        self._count = 0
+
 
 _HOLDERS = _Holders()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_HOLDERS.begin_anew)
 
 
 @contextlib.contextmanager

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from tests import samples
 
-from pt2kit.archive import ArchiveWriter, open_archive, verify_header
+from pt2kit.package.layout import verify_header
+from pt2kit.zip.reader import open_archive
+from pt2kit.zip.writer import ArchiveWriter
 
 torch = pytest.importorskip("torch")
 

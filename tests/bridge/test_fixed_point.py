@@ -25,8 +25,8 @@ ZOO = "tests.bridge.zoo"
 TRUST = {
     "own_container": (f"{ZOO}.programs_calling.Words",),
     "module_input": (f"{ZOO}.programs_calling.Layer",),
-    "opaque_object": (f"{ZOO}.programs_custom.Counter",),
-    "opaque_value": (f"{ZOO}.programs_custom.Weighting",),
+    "opaque_object": (f"{ZOO}.programs_opaque.Counter",),
+    "opaque_value": (f"{ZOO}.programs_opaque.Weighting",),
     "script_object": ("__torch__.torch.classes.quantized.LinearPackedParamsBase",),
     "subclass_weight": ("torch._utils._rebuild_wrapper_subclass", "torch.testing._internal.two_tensor.TwoTensor"),
 }

@@ -11,7 +11,7 @@ import yaml as pyyaml
 from tests.idl.helpers import package
 
 from pt2kit import idl, treespec
-from pt2kit.idl.table import plain_table
+from pt2kit.idl.field_table import plain_table
 
 SERDE = Path(torch.__file__).parent / "_export" / "serde"
 

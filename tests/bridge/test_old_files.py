@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import torch
 from tests import samples
-from tests.archive import pickle_forge as forge
 from tests.bridge import recorded
 from tests.bridge.read import corpus_types as corpus_types
 from tests.packages import rewritten
+from tests.zip import pickle_forge as forge
 
 import pt2kit
 from pt2kit.bridge.load import load

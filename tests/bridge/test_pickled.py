@@ -1,4 +1,4 @@
-"""What torch.save writes, read by `pt2kit.archive.pickled`, against what torch itself says of the values."""
+"""What torch.save writes, read by `pt2kit.pickles.reader`, against what torch itself says of the values."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 import torch
 
-from pt2kit.archive import pickle_values as pv
-from pt2kit.archive.pickle_dtypes import ITEM_SIZES, LAYOUTS, MEMORY_FORMATS, QSCHEMES
-from pt2kit.archive.pickle_globals import CALLS
-from pt2kit.archive.pickled import globals_in, is_plain, read_payload
 from pt2kit.errors import Pt2Error, UnsupportedError
+from pt2kit.pickles import values as pv
+from pt2kit.pickles.allowed_globals import CALLS
+from pt2kit.pickles.reader import globals_in, is_plain, read_payload
+from pt2kit.pickles.torch_names import ITEM_SIZES, LAYOUTS, MEMORY_FORMATS, QSCHEMES
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*(TypedStorage|[Ss]parse|[Nn]ested|[Qq]uantiz|__array_wrap__).*"),

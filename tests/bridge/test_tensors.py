@@ -14,9 +14,10 @@ import torch
 from tests.samples import CURRENT_LAYOUT, corpus, release_id, sample
 from torch.export.pt2_archive._package import PT2ArchiveReader, _load_constants, _load_state_dict
 
-from pt2kit.archive import Archive, names, open_archive, verify_header
-from pt2kit.archive.pickled import read_payload
 from pt2kit.codec import decode
+from pt2kit.package import record_names as names
+from pt2kit.package.layout import verify_header
+from pt2kit.pickles.reader import read_payload
 from pt2kit.schema import PayloadConfig, ScalarType
 from pt2kit.tensors import (
     DTYPES,
@@ -32,6 +33,7 @@ from pt2kit.tensors import (
     views_from_config,
     views_from_pickled,
 )
+from pt2kit.zip.reader import Archive, open_archive
 
 Views = dict[str, Any]
 NEWEST = CURRENT_LAYOUT[-1]

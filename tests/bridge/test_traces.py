@@ -8,28 +8,21 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.traces.texts import names, texts
+from tests.node_metadata.texts import names, texts
 from torch._export.serde.serialize import GraphModuleDeserializer, GraphModuleSerializer
 
-from pt2kit.traces import (
-    ModuleEntry,
+from pt2kit.node_metadata.frames import dump_stack_trace, parse_stack_trace
+from pt2kit.node_metadata.functions import (
     SourceFn,
-    compact,
-    dump_custom,
-    dump_from_node,
-    dump_module_stack,
     dump_source_fn_stack,
-    dump_stack_trace,
     dump_torch_fn,
-    expand_all,
-    module_fqn,
-    module_tree,
-    parse_from_node,
-    parse_module_stack,
     parse_source_fn_stack,
-    parse_stack_trace,
     parse_torch_fn,
 )
+from pt2kit.node_metadata.modules import ModuleEntry, dump_module_stack, parse_module_stack
+from pt2kit.node_metadata.origin import dump_custom, dump_from_node, parse_from_node
+from pt2kit.node_metadata.references import compact, expand_all
+from pt2kit.node_metadata.tree import module_fqn, module_tree
 
 
 def torch_reads(key, text):

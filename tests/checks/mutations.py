@@ -10,17 +10,19 @@ from pathlib import Path
 from typing import Any
 
 from tests import samples
-from tests.archive import pickle_forge
-from tests.archive.zip_forge import Entry, forge, simple
 from tests.packages import edited, rewritten
+from tests.zip import pickle_forge
+from tests.zip.zip_forge import Entry, forge, simple
 
-from pt2kit.archive import names, open_archive
+from pt2kit.package import record_names as names
+from pt2kit.zip.reader import open_archive
 
 MLP = samples.sample("2.13.0", "mlp")
 CONSTANTS_FILE = samples.sample("2.13.0", "constants")
 DYNAMIC = samples.sample("2.13.0", "dynamic_batch")
 COND = samples.sample("2.13.0", "cond")
 JOINT = samples.sample("2.13.0", "training_loss_joint")
+MANY = samples.sample("2.13.0", "many_params")
 SHARED = samples.sample("2.13.0", "shared_weights")
 TOKENS = samples.sample("2.13.0", "print_effect__decomp")
 KEPT = samples.sample("2.13.0", "preserve_module_sig")

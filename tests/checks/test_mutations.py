@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 from tests import samples
-from tests.archive.zip_forge import Entry, deflated, forge
 from tests.checks import mutations as m
 from tests.checks.mutations import (
     COND,
     DYNAMIC,
     JOINT,
     KEPT,
+    MANY,
     MLP,
     OPERATORS,
     PLAIN,
@@ -30,10 +30,13 @@ from tests.checks.mutations import (
     tensor,
 )
 from tests.packages import rewritten
+from tests.zip.zip_forge import Entry, deflated, forge
 
-from pt2kit.archive import names
 from pt2kit.checks import RULES, check
 from pt2kit.errors import Problem
+from pt2kit.package import record_names as names
+from pt2kit.package.layout import verify_header
+from pt2kit.zip.reader import open_archive
 
 HOSTILE = {case["name"]: case["path"] for case in samples.hostile()}
 
@@ -113,6 +116,7 @@ JSON: dict[str, Callable[[], Mutation]] = {
     "M1": lambda: m.records(PLAIN, {names.PLAIN_PROGRAM: b'{"schema_version": {"major": 7, "minor": 3}}'}),
     "M4": lambda: m.program(MLP, _set("schema_version", {"major": 9, "minor": 0})),
     "M5": lambda: m.records(PLAIN, {names.PLAIN_PROGRAM: b"{}"}),
+    "V5": lambda: m.nodes(MLP, lambda found: found[1]["metadata"].__setitem__("nn_module_stack", "a,b;[(")),
     "O1": lambda: m.program(MLP, _set("opset_version", {"aten": 11})),
     "O2": lambda: m.program(MLP, _set("opset_version", {"aten": 10, "mine": 1})),
 }
@@ -143,10 +147,6 @@ def _defined_twice(tree: Any) -> None:
     graph(tree)["nodes"][-1]["name"] = "relu_1"
 
 
-def _wrong_kind(tree: Any) -> None:
-    graph(tree)["nodes"][1]["inputs"][0]["arg"] = {"as_sym_int": {"as_name": "linear"}}
-
-
 def _odd_value_name(tree: Any) -> None:
     m.rename(tree, "relu", "re lu")
     graph(tree)["nodes"][1]["name"] = "relu"
@@ -167,6 +167,15 @@ def _argument(number: int, position: int, value: Any) -> Callable[[list[Any]], N
     return lambda found: found[number]["inputs"][position].__setitem__("arg", value)
 
 
+def _one_name(found: list[Any]) -> None:
+    """Both branches under one name: torch runs whichever comes last."""
+    branches = next(node for node in found if node["target"].endswith("cond"))["inputs"][1:3]
+    branches[1]["arg"]["as_graph"]["name"] = branches[0]["arg"]["as_graph"]["name"]
+
+
+_MUL = "torch.ops.aten.mul.Tensor"
+
+
 GRAPH: dict[str, Callable[[], Mutation]] = {
     "G1": lambda: m.nodes(MLP, _argument(1, 0, tensor("ghost"))),
     "G2": lambda: m.program(MLP, _defined_twice),
@@ -174,7 +183,7 @@ GRAPH: dict[str, Callable[[], Mutation]] = {
     "G4": lambda: m.program(OPERATORS, _second_entry),
     "G5": lambda: m.program(MLP, lambda tree: m.new_value(tree, "nobody", "relu")),
     "G6": lambda: m.program(MLP, lambda tree: graph(tree)["tensor_values"]["relu"]["strides"].pop()),
-    "G7": lambda: m.program(MLP, _wrong_kind),
+    "G7": lambda: m.added(DYNAMIC, _MUL, self=tensor("x"), other={"as_sym_int": {"as_name": "x"}}),
     "G8": lambda: m.program(MLP, _odd_value_name),
     "G9": lambda: m.nodes(TOKENS, _argument(0, 2, _subgraph(inputs=[{"as_ints": [1]}]))),
     "G10": lambda: m.nodes(TOKENS, _subgraph_as_output),
@@ -182,6 +191,8 @@ GRAPH: dict[str, Callable[[], Mutation]] = {
     "G12": lambda: m.program(JOINT, lambda tree: graph(tree).__setitem__("is_single_tensor_return", True)),
     "G13": lambda: m.nodes(TOKENS, lambda found: found[0].__setitem__("is_hop_single_tensor_return", True)),
     "G14": lambda: m.nodes(MLP, lambda found: found[2].__setitem__("name", "relu")),
+    "G16": lambda: m.nodes(COND, _one_name),
+    "G17": lambda: m.program(MLP, lambda tree: graph(tree)["tensor_values"]["relu"].__setitem__("dtype", 0)),
     "G15": lambda: m.nodes(MLP, lambda found: found[1].__setitem__("name", "re-lu")),
 }
 
@@ -292,7 +303,13 @@ CALLS: dict[str, Callable[[], Mutation]] = {
     "K5": lambda: m.program(MLP, lambda tree: root_call(tree).__setitem__("forward_arg_names", ["for"])),
     "K6": lambda: m.program(KEPT, _kept_input),
     "K7": lambda: m.tree_spec(_other_container),
+    "K8": lambda: m.tree_spec(lambda spec: [1, spec[1]["children_spec"][0]]),
 }
+
+
+def _hint(tree: Any, value: Any) -> None:
+    m.sizes_of(tree, "linear_1", {"as_expr": {"expr_str": m.SYMBOL, "hint": value}}, 4)
+
 
 EXPRESSIONS: dict[str, Callable[[], Mutation]] = {
     "E1": lambda: m.with_input_size("s77 +* 2"),
@@ -300,6 +317,10 @@ EXPRESSIONS: dict[str, Callable[[], Mutation]] = {
     "E3": lambda: m.program(DYNAMIC, lambda tree: tree["range_constraints"]["s77"].__setitem__("min_val", 99)),
     "E4": lambda: m.with_input_size(m.SYMBOL, 1000),
     "E5": lambda: m.with_input_size("Symbol('s77', integer=True)"),
+    "E6": lambda: m.program(DYNAMIC, _set("guards_code", ["L['y'].size()[0] >= 2"])),
+    "E7": lambda: m.program(DYNAMIC, _set("guards_code", ["L['x'].size()[0] > 64"])),
+    "E8": lambda: m.with_input_size(str(1 << 63)),
+    "E9": lambda: m.program(DYNAMIC, lambda tree: _hint(tree, {"as_float": 3.0})),
 }
 
 
@@ -318,6 +339,9 @@ def _created(tree: Any) -> None:
     graph(tree)["tensor_values"]["extra"]["strides"] = [{"as_int": 1 << 20}, {"as_int": 1}]
 
 
+_ARGMAX = "torch.ops.aten.argmax.default"
+
+
 TARGETS: dict[str, Callable[[], Mutation]] = {
     "T1": lambda: m.nodes(MLP, lambda found: found[1].__setitem__("target", "torch.ops.aten.relu.nope")),
     "T2": lambda: m.nodes(MLP, lambda found: found[1].__setitem__("target", "torch.ops.mine.relu.default")),
@@ -328,6 +352,9 @@ TARGETS: dict[str, Callable[[], Mutation]] = {
     "T7": lambda: m.nodes(COND, _argument(0, 3, {"as_tensors": []})),
     "T8": lambda: m.program(MLP, _sized),
     "T9": lambda: m.program(MLP, _created),
+    "T10": lambda: m.added(MLP, _ARGMAX, self=tensor("relu"), keepdim={"as_bool": True}),
+    "T11": lambda: m.added(MLP, "torch.ops.aten.to.dtype", self=tensor("relu"), dtype={"as_scalar_type": 8}),
+    "T12": lambda: m.added(MLP, "torch.ops.aten.softmax.int", self=tensor("relu"), dim={"as_int": 7}),
 }
 
 
@@ -353,6 +380,21 @@ def _floats(*values: float) -> bytes:
     return struct.pack(f"<{len(values)}f", *values)
 
 
+def _marked_as_pickled() -> dict[str, bytes | None]:
+    """A weight whose raw record is said to be pickled."""
+    with open_archive(MLP) as archive:
+        root = verify_header(archive).root
+        config = json.loads(bytes(archive.read(root + m.WEIGHTS)))
+    config["config"]["2.bias"]["use_pickle"] = True
+    return {m.WEIGHTS: json.dumps(config).encode()}
+
+
+def _named_twice(tree: Any) -> None:
+    """One weight for two inputs, while the other one lies there unused."""
+    found = [spec["parameter"] for spec in _specs(tree, "input") if "parameter" in spec]
+    found[2]["parameter_name"] = found[0]["parameter_name"]
+
+
 PAYLOADS: dict[str, Callable[[], Mutation]] = {
     "P1": lambda: _path_name("../weight_3"),
     "P2": lambda: _path_name("weight_9"),
@@ -370,6 +412,8 @@ PAYLOADS: dict[str, Callable[[], Mutation]] = {
     "P14": lambda: m.weights(MLP, lambda config: config["2.bias"]["tensor_meta"].update(sizes=[{"as_int": 2}])),
     "P19": lambda: m.program(MLP, lambda tree: m.spec(tree, "input", 3).__setitem__("parameter_name", "nope")),
     "P20": lambda: m.records(MLP, {names.weight(9): bytes(8)}),
+    "P22": lambda: m.records(MLP, _marked_as_pickled()),
+    "P23": lambda: m.program(MANY, _named_twice),
     "P21": lambda: m.records(MLP, {names.weight(3): _floats(1, 2, 3, math.nan)}, payloads=True),
 }
 

@@ -25,9 +25,9 @@ from tests.checks.mutations import (
 from tests.checks.mutations import stored as entry
 from tests.packages import edited, rewritten
 
-from pt2kit.archive import names
 from pt2kit.checks import check
 from pt2kit.errors import Problem
+from pt2kit.package import record_names as names
 
 FLOAT8 = samples.sample("2.13.0", "float8")
 

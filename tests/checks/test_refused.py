@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 from pt2kit.checks import schemas
-from pt2kit.checks.refused import REFUSED_NAMESPACES, REFUSED_OPERATORS, refusal
+from pt2kit.checks.kernel_sizes import RULES
+from pt2kit.checks.refused import EVERYDAY, REFUSED_NAMESPACES, REFUSED_OPERATORS, TABLE, refusal
+
+RELEASE = "2.13"
+"""The release whose operators the table of kernels was made with."""
 
 
 @pytest.mark.parametrize(
@@ -28,8 +32,43 @@ def test_refusal(target: str, reason: str | None) -> None:
 
 def test_names_exist() -> None:
     """What torch itself registers is spelt as torch spells it."""
-    table = schemas.table()
-    known = {name.rpartition(".")[0] for name in table.operators} | {f"higher_order.{n}" for n in table.higher_order}
+    table = schemas.operators(RELEASE)
+    known = {name.rpartition(".")[0] for name in table.schemas} | {f"higher_order.{n}" for n in table.higher_order}
     own = {name for name in REFUSED_OPERATORS if name.partition(".")[0] in ("aten", "prims")}
-    assert own - known == set()
-    assert set(REFUSED_NAMESPACES) - {"fsdp"} <= {name.partition(".")[0] for name in table.operators}
+    assert own - known - set(table.schemas) == set()
+    assert set(REFUSED_NAMESPACES) - {"fsdp", "static_runtime"} <= {name.partition(".")[0] for name in table.schemas}
+
+
+def overloads(name: str) -> list[schemas.Signature]:
+    """The signatures of an operator, of one overload where the name has it."""
+    table = schemas.operators(RELEASE).schemas
+    return [schemas.parse(text) for key, text in table.items() if key == name or key.rpartition(".")[0] == name]
+
+
+def test_rows_fit_their_operators() -> None:
+    """What is asked of everyday operators speaks of arguments and results that they have, by rules that there are."""
+    for name, row in EVERYDAY.items():
+        assert not row.is_refused
+        assert row.sizes in ("", *RULES), name
+        assert overloads(name), name
+        for condition in row.conditions:
+            assert all(condition.argument in one.parameters for one in overloads(name)), (name, condition.argument)
+            for origin in condition.origins:
+                makers = overloads(origin.operator)
+                assert bool(makers) == (origin.operator != "input"), origin
+                # Overloads that write into `out` give no new value.
+                assert not makers or any(len(maker.returns) > origin.result for maker in makers), origin
+                assert all(any(theirs in maker.parameters for maker in makers) for _, theirs in origin.same), origin
+                assert all(any(ours in one.parameters for one in overloads(name)) for ours, _ in origin.same), origin
+
+
+def test_evidence() -> None:
+    """The evidence is of the release of the other tables, and of overloads that it has; most rows have some."""
+    assert TABLE.release.startswith(RELEASE)
+    for name, row in TABLE.operators.items():
+        for overload, texts in row.evidence.items():
+            base = ".".join(name.split(".")[:2])
+            if base.startswith(("aten.", "prims.")):
+                assert f"{base}.{overload}" in schemas.operators(RELEASE).schemas, (name, overload)
+            assert texts
+    assert sum(bool(row.evidence) for row in TABLE.operators.values()) > 80

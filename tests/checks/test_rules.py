@@ -36,7 +36,7 @@ def test_ids_are_in_order() -> None:
 
 def test_texts_are_those_of_the_rooms() -> None:
     """A rule of another room has the text that the room gives it."""
-    opset = importlib.import_module("pt2kit.migrate.opset")
+    opset = importlib.import_module("pt2kit.versions.opset.changes")
     texts = {key: rule.text for key, rule in RULES.items()}
     for room in (archive, graph, signature):
         for key, text in room.RULES.items():

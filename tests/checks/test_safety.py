@@ -10,9 +10,9 @@ from tests import samples
 from tests.packages import edited, rewritten
 
 import pt2kit
-from pt2kit.archive import names
 from pt2kit.checks import safety_findings
 from pt2kit.errors import Problem, Pt2Error
+from pt2kit.package import record_names as names
 
 MLP = samples.sample("2.13.0", "mlp")
 HOSTILE = {case["name"]: case["path"] for case in samples.hostile()}
@@ -127,7 +127,7 @@ def test_paths_that_end_their_quotes(name: str) -> None:
 
 def test_messages_are_bounded() -> None:
     """However long the names in a file are, and however many a pickle calls, a message stays short."""
-    from tests.archive import pickle_forge as forge
+    from tests.zip import pickle_forge as forge
 
     calls = tuple(forge.Call(f"m{number}.{'x' * 300}", ()) for number in range(60))
     pickle = forge.payload(forge.stream((calls, {})))

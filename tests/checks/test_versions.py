@@ -46,14 +46,14 @@ def test_versions_that_do_not(text: str, message: str) -> None:
 
 
 def test_dialects_and_operator_sets() -> None:
-    """Unknown dialects and operator sets are warnings, at their places."""
+    """Unknown dialects are errors, unknown operator sets warnings, at their places."""
 
     def change(tree: Any) -> None:
         tree["verifiers"] = ["TRAINING", "EDGE", "MINE"]
         tree["opset_version"] = {"aten": 0, "mine": 3}
 
     assert [(problem.loc, problem.rule, problem.kind) for problem in said(program(MLP, change).data)] == [
-        ("models/model.json: $.verifiers[2]", "V3", "warning"),
+        ("models/model.json: $.verifiers[2]", "V3", "error"),
         ("models/model.json: $.opset_version.aten", "O1", "warning"),
         ("models/model.json: $.opset_version.mine", "O2", "warning"),
     ]

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 from tests import samples
-from tests.archive.range_server import serve
 from tests.cli.run import pt2
 from tests.packages import edited, rewritten
 from tests.text.golden import FOLDER, GRAPHS, SUMMARIES
+from tests.zip.range_server import serve
 
-from pt2kit.archive import names
+from pt2kit.package import record_names as names
 
 MLP = samples.sample("2.13.0", "mlp")
 COND = samples.sample("2.13.0", "cond_params")

@@ -15,7 +15,7 @@ from tests.packages import rewritten, tree_of
 from tests.text.golden import FOLDER
 
 import pt2kit
-from pt2kit.archive import names
+from pt2kit.package import record_names as names
 
 MLP = samples.sample("2.13.0", "mlp")
 CONSTANTS = samples.sample("2.13.0", "constants")

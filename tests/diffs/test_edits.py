@@ -19,7 +19,7 @@ from pt2kit.canonical.values import rename
 from pt2kit.diffs import Change, diff
 from pt2kit.digests import digest_program
 from pt2kit.graph import node_outputs, references
-from pt2kit.graph.arguments import graph_arguments
+from pt2kit.graph.argument_values import graph_arguments
 
 C = "torch.ops.aten.c.default"
 LATEST = CURRENT_LAYOUT[-3]

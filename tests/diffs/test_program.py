@@ -131,7 +131,7 @@ def test_a_layer_more_is_added_as_a_whole() -> None:
 
 
 def test_arguments_are_compared_by_name_and_value() -> None:
-    """Constants, values that are swapped, arguments that come and go, and how they are passed."""
+    """Constants, values that are swapped, arguments that come and go."""
     old = tensor_graph(
         ["x", "y"], [node(ADD, ["z"], arg(as_tensor="x"), arg(as_tensor="y"), schema.Argument(as_int=1))], ["z"]
     )
@@ -140,9 +140,6 @@ def test_arguments_are_compared_by_name_and_value() -> None:
         ("argument a2",): with_input(one, 2, schema.Argument(as_int=2)),
         ("argument a0", "argument a1"): with_input(with_input(one, 0, arg(as_tensor="y")), 1, arg(as_tensor="x")),
         ("argument a2", ""): replace(one, inputs=one.inputs[:2]),
-        ("kind of argument a2",): replace(
-            one, inputs=[*one.inputs[:2], replace(one.inputs[2], kind=schema.ArgumentKind.KEYWORD)]
-        ),
     }
     for expected, edited in cases.items():
         [found] = changes(program(old), program(replace(old, nodes=[edited])))
@@ -289,21 +286,14 @@ def test_metadata_of_nodes_is_compared_where_asked() -> None:
     assert found.is_described_only
 
 
-def test_kinds_of_arguments_that_one_side_does_not_say_are_no_change_of_the_node() -> None:
-    """Older files do not say how arguments are passed; nodes still do what they did."""
+def test_how_arguments_are_passed_is_no_change() -> None:
+    """Older files do not say it, and torch binds the arguments of an operator by name."""
     graph = layers(1)
     untold = with_nodes(
         graph,
         lambda nodes: [replace(one, inputs=[replace(named, kind=None) for named in one.inputs]) for one in nodes],
     )
-    found = changes(program(untold), program(graph))
-    assert {detail.what for one in found for detail in one.details} == {"kind of argument a0", "kind of argument a1"}
-    assert all(one.is_described_only for one in found)
-    keyword = schema.ArgumentKind.KEYWORD
-    other = with_nodes(
-        graph, lambda nodes: [replace(nodes[0], inputs=[replace(nodes[0].inputs[0], kind=keyword)]), *nodes[1:]]
-    )
-    assert not any(one.is_described_only for one in changes(program(graph), program(other)))
+    assert changes(program(untold), program(graph)) == []
 
 
 def test_programs_without_traces_name_the_module_of_the_parameter() -> None:

@@ -6,12 +6,16 @@ same values, any is taken.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import math
 import re
 import struct
+from pathlib import Path
 from typing import Any
+
+OPERATORS = Path(__file__).parents[2] / "src" / "pt2kit" / "schema" / "history" / "operators.txt"
 
 DEFAULTS = {
     "index": None,
@@ -160,12 +164,55 @@ def writes(node: dict[str, Any]) -> bool:
     )
 
 
+@functools.cache
+def operators() -> dict[str, list[tuple[int, list[str]]]]:
+    """Operator -> the names of its parameters, release by release, from the table that section 2 refers to."""
+    head, *groups = OPERATORS.read_text(encoding="utf-8").split("\n@ ")
+    releases = head.split()
+    found: dict[str, list[tuple[int, list[str]]]] = {}
+    for group in groups:
+        spans, *lines = group.splitlines()
+        oldest = min(releases.index(span.partition("-")[0]) for span in spans.split())
+        for line in lines:
+            name, bracket, rest = line.partition("(")
+            if bracket:
+                name = name.replace("::", ".")
+                inside = re.sub(r"\[[^\]]*\]|\([^()]*\)|\"[^\"]*\"", "", rest.rpartition(" -> ")[0])
+                names = [part.partition("=")[0].split()[-1] for part in inside.strip("()").split(",") if part.strip()]
+                key = name if name.count(".") > 1 else f"{name}.default"
+                found.setdefault(key, []).append((oldest, names))
+    return {name: sorted(rows, key=lambda row: row[0]) for name, rows in found.items()}
+
+
+def usual(node: dict[str, Any]) -> dict[str, Any]:
+    """A node with its arguments as section 2 wants them."""
+    target, inputs = node["target"], node["inputs"]
+    short = target.removeprefix("torch.ops.")
+    is_higher = target.startswith("torch._higher_order_ops.") or (
+        target != short and (short.startswith("higher_order.") or "." not in short)
+    )
+    if target.startswith(("_operator.", "math.", "builtins.", "torch.sym_", "torch._sym_")):
+        named = [("", one["arg"]) for one in inputs]
+    elif target.startswith("#") or (target != short and not is_higher):
+        names = [one["name"] for one in inputs]
+        rows = [row for _, row in operators().get(short, []) if set(names) <= set(row)] if target != short else []
+        if rows and len(set(names)) == len(names):
+            inputs = sorted(inputs, key=lambda one: rows[0].index(one["name"]))
+        named = [(one["name"], one["arg"]) for one in inputs]
+    else:
+        placed = [one for one in inputs if not one["name"] or one.get("kind") == 1]
+        others = [one for one in inputs if one["name"] and one.get("kind") != 1]
+        named = [("", one["arg"]) for one in placed]
+        named += [(one["name"], one["arg"]) for one in sorted(others, key=lambda one: one["name"])]
+    return {**node, "inputs": [{"name": name, "arg": arg, "kind": None} for name, arg in named]}
+
+
 TABLES = ("tensor_values", "sym_int_values", "sym_float_values", "sym_bool_values", "custom_obj_values")
 
 
 def normal(graph: dict[str, Any], inputs: list[Any], outputs: list[Any]) -> tuple[Any, dict[str, str], list[Any]]:
     """Section 2, one graph: the graph in normal form, its names, and the metadata of all graphs in it."""
-    nodes = graph["nodes"]
+    nodes = [usual(node) for node in graph["nodes"]]
     metas = {name: meta for table in TABLES for name, meta in graph.get(table, {}).items()}
     results = [[name for output in node["outputs"] for name in slots(output) if name] for node in nodes]
     definer = {name: number for number, names in enumerate(results) for name in names}

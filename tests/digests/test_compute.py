@@ -146,11 +146,17 @@ def test_every_field_of_a_program_counts(name: str) -> None:
 
 
 def _is_label(tree: Any, path: tuple[Any, ...]) -> bool:
-    """Whether a place holds the name of a node or of a subgraph."""
-    holder = tree
+    """Whether a place holds the name of a node or of a subgraph, or how an argument is passed."""
+    holders = [tree]
     for key in path[:-1]:
-        holder = holder[key]
-    return path[-1:] == ("name",) and isinstance(holder, dict) and ("target" in holder or "graph" in holder)
+        holders.append(holders[-1][key])
+    holder = holders[-1]
+    if not isinstance(holder, dict) or path[-1] not in ("name", "kind"):
+        return False
+    if {"arg", "kind"} <= holder.keys():  # An argument: what it gets by place has no name that counts.
+        target: str = holders[-3]["target"]
+        return path[-1] == "kind" or not target.startswith("torch.ops.") or target.startswith("torch.ops.higher_order.")
+    return "target" in holder or "graph" in holder
 
 
 def test_what_is_written_when_counts() -> None:

@@ -11,10 +11,10 @@ from tests.samples import DATA
 
 from pt2kit import schema
 from pt2kit.errors import Pt2Error
-from pt2kit.idl.changes import changes
 from pt2kit.idl.compat import Verdict, verdict
+from pt2kit.idl.field_table import Table, make_table
 from pt2kit.idl.sources import UNNUMBERED
-from pt2kit.idl.table import Table, make_table
+from pt2kit.idl.table_changes import changes
 from pt2kit.idl.typetext import DictOf, ListOf, Nullable, Ref, Type
 from pt2kit.schema.versions import Version
 

@@ -19,7 +19,7 @@ from tests.samples import CURRENT_LAYOUT, DATA, RELEASES, corpus, sample
 
 from pt2kit import idl, schema
 from pt2kit.codec import parse
-from pt2kit.idl.table import Field, Table, default_value
+from pt2kit.idl.field_table import Field, Table, default_value
 from pt2kit.idl.typetext import DictOf, ListOf, Nullable, Ref, Type
 
 VERSION_OF = {
@@ -54,8 +54,10 @@ def compiler() -> str:
 
 def typescript() -> str:
     """The TypeScript compiler: on the path, or installed beside Python with npm --prefix."""
-    beside = Path(sys.prefix, "node_modules", ".bin", "tsc")
-    return require(shutil.which("tsc") or (beside.exists() and str(beside)), "tsc, the npm package typescript")
+    side_inputs = Path(sys.prefix, "node_modules", ".bin", "tsc")
+    return require(
+        shutil.which("tsc") or (side_inputs.exists() and str(side_inputs)), "tsc, the npm package typescript"
+    )
 
 
 @functools.cache

@@ -9,8 +9,8 @@ from tests.idl.protos import description
 from pt2kit import idl
 from pt2kit.errors import UnsupportedError
 from pt2kit.idl import proto
+from pt2kit.idl.field_table import Table, as_written, make_table
 from pt2kit.idl.sources import versions
-from pt2kit.idl.table import Table, as_written, make_table
 
 
 @pytest.mark.parametrize("version", versions())

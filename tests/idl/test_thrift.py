@@ -13,8 +13,8 @@ from tests.idl.helpers import package, program, programs, table
 from pt2kit.codec import parse
 from pt2kit.errors import UnsupportedError
 from pt2kit.idl import thrift
+from pt2kit.idl.field_table import as_written, enum_numbers, make_table
 from pt2kit.idl.sources import versions
-from pt2kit.idl.table import as_written, enum_numbers, make_table
 from pt2kit.idl.typetext import DictOf, ListOf, Nullable, Ref, Scalar
 
 

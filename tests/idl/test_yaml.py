@@ -9,8 +9,8 @@ from tests.idl.helpers import table
 
 from pt2kit import idl
 from pt2kit.idl import yaml
+from pt2kit.idl.field_table import plain_table
 from pt2kit.idl.sources import UNNUMBERED, versions
-from pt2kit.idl.table import plain_table
 
 
 @pytest.mark.parametrize("version", versions())

@@ -11,8 +11,8 @@ from tests import samples
 from tests.packages import edited, rewritten, tree_of
 
 import pt2kit
-from pt2kit.archive import names
 from pt2kit.errors import ArchiveError, PayloadError, Pt2Error, SchemaError, UnsupportedError, VersionError
+from pt2kit.package import record_names as names
 from pt2kit.tensors import OpaquePayload
 
 MLP = samples.sample("2.13.0", "mlp")

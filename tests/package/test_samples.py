@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 from tests import samples
-from tests.archive import pickle_forge as forge
 from tests.packages import rewritten
+from tests.zip import pickle_forge as forge
 
 import pt2kit
-from pt2kit.archive import names
-from pt2kit.archive.pickle_values import NamedTuple
 from pt2kit.errors import PayloadError, Pt2Error, UnsupportedError
+from pt2kit.package import record_names as names
+from pt2kit.pickles.values import NamedTuple
 from pt2kit.tensors import TensorView
 
 RECORD = names.sample_inputs("model")

@@ -10,7 +10,7 @@ from tests.coverage import all_parts, parts_in
 
 import pt2kit
 from pt2kit import codec, schema
-from pt2kit.archive import names
+from pt2kit.package import record_names as names
 
 OBJECTS = everything.objects()
 

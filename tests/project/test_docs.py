@@ -15,12 +15,12 @@ from tests import samples
 from tests.cli.run import pt2
 
 import pt2kit
-from pt2kit.archive.limits import Limits
 from pt2kit.cli.main import COMMANDS
 from pt2kit.tensors import statistics
 from pt2kit.text.modules import ModuleSummary
 from pt2kit.text.payloads import entries_of, payload_row
 from pt2kit.text.summary import ModelSummary, Summary
+from pt2kit.zip.limits import Limits
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -44,7 +44,11 @@ def test_files_are_short(path: Path) -> None:
 
 
 MACHINE = re.compile(r"/(?:work|root|tmp)/")
-ABOUT_PATHS = {"src/pt2kit/traces/scrub.py", "tests/traces/test_scrub.py", "tests/project/test_files.py"}
+ABOUT_PATHS = {
+    "src/pt2kit/node_metadata/redaction.py",
+    "tests/node_metadata/test_redaction.py",
+    "tests/project/test_files.py",
+}
 """Files whose subject is such paths."""
 
 

@@ -10,17 +10,19 @@ import pytest
 from tools import format_tables
 
 from pt2kit import codec, graph, symbols, tensors, treespec
-from pt2kit.archive import layout, names, pickle_opcodes
-from pt2kit.archive.limits import DEFAULT_LIMITS, GIB, MIB
-from pt2kit.archive.pickle_context import DEFAULT_PICKLE_LIMITS
-from pt2kit.archive.pickle_dtypes import STORAGES
-from pt2kit.archive.pickle_globals import CALLS
+from pt2kit.checks.known_targets import is_usual
 from pt2kit.checks.rules import RULES
-from pt2kit.checks.targets import is_usual
+from pt2kit.package import layout
+from pt2kit.package import record_names as names
+from pt2kit.pickles import opcodes as pickle_opcodes
+from pt2kit.pickles.allowed_globals import CALLS
+from pt2kit.pickles.budget import DEFAULT_PICKLE_LIMITS
+from pt2kit.pickles.torch_names import STORAGES
 from pt2kit.schema.table import field_table
 from pt2kit.symbols.functions import OPAQUE, PLAIN
 from pt2kit.tensors.bounds import DEVICE_TYPES
 from pt2kit.tensors.dtypes import DTYPES
+from pt2kit.zip.limits import DEFAULT_LIMITS, GIB, MIB
 
 FOLDER = format_tables.FOLDER
 CHAPTERS = sorted(path for path in FOLDER.glob("*.md") if path not in format_tables.PAGES)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import inspect
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -12,12 +15,14 @@ import pt2kit
 
 FUNCTIONS = {
     *("open", "write", "save", "load", "serialize", "deserialize", "canonicalize", "convert", "digest", "diff"),
-    *("check", "sanitize", "register_extension", "unregister_extension"),
+    *("check", "sanitize", "view", "register_extension", "unregister_extension"),
+    *("edit", "extract", "compose", "pack", "unpack"),
 }
 """Verbs, in pairs: open/write a file, save/load a live program, the same in memory."""
 CLASSES = {
     "Diff",
     "Digest",
+    "Editor",
     "Extension",
     "Package",
     "Report",
@@ -58,7 +63,7 @@ def test_names_are_named_by_their_kind() -> None:
 
 def test_rooms_can_be_reached() -> None:
     """`pt2kit.schema` works without importing it by name, and `dir` lists it."""
-    for room in ("archive", "checks", "codec", "errors", "graph", "package", "schema", "signature", "symbols", "text"):
+    for room in ("checks", "codec", "errors", "graph", "package", "schema", "signature", "symbols", "text", "zip"):
         assert inspect.ismodule(getattr(pt2kit, room))
         assert room in dir(pt2kit)
     assert set(pt2kit.__all__) <= set(dir(pt2kit))
@@ -75,7 +80,7 @@ def test_importing_is_cheap() -> None:
     code = f"""
 import sys, pt2kit
 heavy = [name for name in {HEAVY!r} if name in sys.modules]
-rooms = [name for name in sys.modules if name.startswith("pt2kit.")]
+rooms = [name for name in sys.modules if name.startswith("pt2kit.") and name != "pt2kit.front_door"]
 sys.exit(f"imported {{heavy + rooms}}" if heavy + rooms else 0)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
@@ -89,3 +94,24 @@ def test_looking_imports_no_torch(ask: str) -> None:
         f"import sys, pt2kit; pt2kit.{ask}; sys.exit(bool({{'torch', 'numpy', 'rich', 'fsspec'}} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60).returncode == 0
+
+
+ROOMS = sorted(
+    path
+    for path in Path(pt2kit.__file__).parent.rglob("__init__.py")
+    if any(getattr(node, "module", None) == "pt2kit.front_door" for node in ast.parse(path.read_text()).body)
+)
+
+
+@pytest.mark.parametrize("path", ROOMS, ids=lambda path: path.parent.name)
+def test_type_checkers_see_the_names_that_load(path: Path) -> None:
+    """What a room says to type checkers is what its table loads; and no module hides a name by having it itself."""
+    [block] = [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.If)]
+    shown = {alias.asname or alias.name for node in block.body for alias in node.names}
+    name = ".".join(["pt2kit", *path.relative_to(Path(pt2kit.__file__).parent).parts[:-1]])
+    room = importlib.import_module(name)
+    assert shown == set(room.__all__) - {"__version__"}
+    modules = {file.stem for file in path.parent.glob("*.py")} | {f.name for f in path.parent.iterdir() if f.is_dir()}
+    assert not modules & shown
+    if name != "pt2kit":
+        assert all(getattr(room, shown_name) is not None for shown_name in shown)

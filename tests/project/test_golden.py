@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.migrate.programs import golden
+from tests.versions.programs import golden
 from tools import golden_packages
 
 import pt2kit
 from pt2kit import schema
-from pt2kit.migrate import encoding
-from pt2kit.migrate.check import check_tree, shape_of
-from pt2kit.migrate.steps import root_type, versions
 from pt2kit.schema.tables import Shape, table
+from pt2kit.versions import encoding
+from pt2kit.versions.check import check_tree, shape_of
+from pt2kit.versions.steps import root_type, versions
 
 VERSIONS = versions()
 FOLDER = golden_packages.FOLDER

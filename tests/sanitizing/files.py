@@ -6,10 +6,10 @@ import io
 from typing import Any
 
 import pt2kit
-from pt2kit.archive import names
-from pt2kit.archive.pickle_context import DEFAULT_PICKLE_LIMITS
-from pt2kit.archive.pickle_scan import Uses, scan
 from pt2kit.errors import Pt2Error
+from pt2kit.package import record_names as names
+from pt2kit.pickles.budget import DEFAULT_PICKLE_LIMITS
+from pt2kit.pickles.scan import Uses, scan
 from pt2kit.sanitizing import Sanitized
 
 RAW = ("weight", "tensor constant", "other")

@@ -11,11 +11,11 @@ from tests.package.test_samples import plain
 from tests.sanitizing.files import pickles_in, sanitized
 
 import pt2kit
-from pt2kit.archive import names
-from pt2kit.archive.pickle_values import NamedTuple
 from pt2kit.checks import safety_findings
 from pt2kit.digests import PARTS
 from pt2kit.errors import Pt2Error, UnsupportedError
+from pt2kit.package import record_names as names
+from pt2kit.pickles.values import NamedTuple
 from pt2kit.treespec import Node
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pt2kit.errors import UnsupportedError
+from pt2kit.node_metadata.redaction import METADATA_KEYS, PROVENANCE_KEYS, STACK_TRACE_KEYS
 from pt2kit.sanitizing.options import DROPS, STRIPS, make_options
-from pt2kit.traces import METADATA_KEYS, PROVENANCE_KEYS, STACK_TRACE_KEYS
 
 
 def test_names() -> None:

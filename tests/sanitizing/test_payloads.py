@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 from tests import samples
-from tests.archive import pickle_forge as forge
 from tests.packages import edited, rewritten
 from tests.sanitizing.files import pickles_in, sanitized
+from tests.zip import pickle_forge as forge
 
 import pt2kit
-from pt2kit.archive import names
 from pt2kit.errors import UnsupportedError
+from pt2kit.package import record_names as names
 
 MLP = samples.sample("2.13.0", "mlp")
 CONFIG = names.weights_config("model")

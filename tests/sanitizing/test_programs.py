@@ -14,7 +14,7 @@ from tests.sanitizing.files import sanitized
 import pt2kit
 from pt2kit import codec
 from pt2kit.errors import UnsupportedError
-from pt2kit.traces import PROVENANCE_KEYS, hide_paths
+from pt2kit.node_metadata.redaction import PROVENANCE_KEYS, hide_paths
 
 MLP = samples.sample("2.13.0", "mlp")
 TRACE = '  File "/srv/alice/secret/model.py", line 3, in forward\n    x = open("/home/alice/data.txt")\n'

@@ -8,8 +8,8 @@ from tests.packages import edited, rewritten
 from tests.sanitizing.files import sanitized
 
 import pt2kit
-from pt2kit.archive import names
 from pt2kit.errors import UnsupportedError
+from pt2kit.package import record_names as names
 
 MLP = samples.sample("2.13.0", "mlp")
 COMPILED = {names.aotinductor("m", "m.so"): b"\x7fELF", "data/executorch/m.pte": b"ET"}

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 from tests import samples
-from tests.archive import pickle_forge as forge
 from tests.packages import edited, rewritten
 from tests.sanitizing.files import sanitized
+from tests.zip import pickle_forge as forge
 
 import pt2kit
-from pt2kit.archive import names
 from pt2kit.errors import JsonError, PayloadError, Pt2Error, UnsupportedError
+from pt2kit.package import record_names as names
 from pt2kit.tensors import TensorView
 from pt2kit.treespec import Node
 

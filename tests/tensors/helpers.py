@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from pt2kit.archive import Archive, ArchiveWriter, open_archive
 from pt2kit.schema import Device, Layout, PayloadConfig, PayloadMeta, ScalarType, SymInt, TensorMeta
 from pt2kit.tensors import Storage, TensorView
 from pt2kit.tensors.bounds import contiguous_strides
 from pt2kit.tensors.dtypes import DTYPES
+from pt2kit.zip.reader import Archive, open_archive
+from pt2kit.zip.writer import ArchiveWriter
 
 FOLDER = "m/data/weights/"
 WHERE = "m/data/weights/model_weights_config.json"

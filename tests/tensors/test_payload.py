@@ -14,9 +14,10 @@ from tests.samples import CURRENT_LAYOUT, corpus, hostile, release_id
 from tests.tensors.helpers import FOLDER, WHERE, archive, config, meta, payload, view_of
 
 from pt2kit import errors
-from pt2kit.archive import Archive, names, open_archive, payload_layout, verify_header
 from pt2kit.codec import decode
 from pt2kit.errors import LimitError, PayloadError, Pt2Error, SchemaError, UnsupportedError
+from pt2kit.package import record_names as names
+from pt2kit.package.layout import payload_layout, verify_header
 from pt2kit.schema import (
     Device,
     ExportedProgram,
@@ -29,6 +30,7 @@ from pt2kit.schema import (
 )
 from pt2kit.tensors import OpaquePayload, TensorView, check_against, views_from_config
 from pt2kit.tensors.dtypes import DTYPES
+from pt2kit.zip.reader import Archive, open_archive
 
 Views = dict[str, TensorView | OpaquePayload]
 

@@ -12,8 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.samples import corpus, release_id, sample
 
-from pt2kit.archive import ArchiveWriter, open_archive, verify_header
-from pt2kit.archive.pickle_values import (
+from pt2kit.errors import LimitError, PayloadError, Pt2Error, UnsupportedError
+from pt2kit.package.layout import verify_header
+from pt2kit.pickles.reader import read_payload
+from pt2kit.pickles.values import (
     DeviceTensor,
     MetaTensor,
     NumpyArray,
@@ -21,10 +23,10 @@ from pt2kit.archive.pickle_values import (
     PickledTensor,
     SparseTensor,
 )
-from pt2kit.archive.pickled import read_payload
-from pt2kit.errors import LimitError, PayloadError, Pt2Error, UnsupportedError
 from pt2kit.schema import Device, Layout, ScalarType
 from pt2kit.tensors import MetaView, SparseView, TensorView, from_pickled, views_from_pickled
+from pt2kit.zip.reader import open_archive
+from pt2kit.zip.writer import ArchiveWriter
 
 OLD = corpus("2.1.2", "2.2.2", "2.3.1", "2.4.1", "2.5.1", "2.6.0", "2.7.1", "2.8.0")
 

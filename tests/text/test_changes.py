@@ -145,20 +145,6 @@ def test_metadata_is_named_and_shown_where_asked() -> None:
     )
 
 
-def test_how_arguments_are_passed_is_counted_where_one_file_does_not_say_it() -> None:
-    """Nodes are not listed for that alone; with everything, they are."""
-    graph = layers(2)
-    untold = with_nodes(
-        graph,
-        lambda nodes: [replace(one, inputs=[replace(named, kind=None) for named in one.inputs]) for one in nodes],
-    )
-    kinds = "  kinds          one file does not say how the arguments of 6 nodes are passed"
-    assert lines(untold, graph)[1:] == [kinds]
-    whole = lines(untold, graph, full=True)
-    assert "      kind of argument a0: absent -> POSITIONAL" in whole
-    assert not any("kind of" in line for line in lines(untold, replaced(graph, "relu_1")))
-
-
 def listed(*changes: Change, full: bool = False) -> list[str]:
     """Some changes that belong to no program, as text, without the summary."""
     found = list(diff_lines(Diff("a", "b", changes, {}), full=full))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from tests import samples
 
 import pt2kit
-from pt2kit.conversion import Report, Side
 from pt2kit.errors import Problem
-from pt2kit.migrate.ledger import Note
+from pt2kit.release.report import Report, Side
 from pt2kit.text.conversion import headline, report_lines
+from pt2kit.versions.conversion_log import Note
 
 ENDS = (Side("8.20", "archive", "torch 2.13"), Side("5.3-traces", "plain-zip", ""))
 

@@ -9,7 +9,7 @@ from tests import samples
 from tests.packages import edited, rewritten, tree_of
 
 import pt2kit
-from pt2kit.archive import names
+from pt2kit.package import record_names as names
 from pt2kit.tensors import statistics
 from pt2kit.text.payloads import Entry, entries_of, payload_lines, payload_row, statistics_lines
 

@@ -11,10 +11,12 @@ from tests.packages import edited, rewritten
 
 import pt2kit
 from pt2kit import codec
-from pt2kit.archive import names, open_archive, verify_header
 from pt2kit.errors import Pt2Error
-from pt2kit.package import Package
+from pt2kit.package import record_names as names
+from pt2kit.package.layout import verify_header
+from pt2kit.package.open import Package
 from pt2kit.text.summary import ModelSummary, Summary, Symbol, summarize, summarize_model
+from pt2kit.zip.reader import open_archive
 
 MLP = samples.sample("2.13.0", "mlp")
 

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from torch._export.serde import serialize as torch_serde
-
+from pt2kit.bridge.torch_names import extension_registry
 from pt2kit.errors import UnsupportedError
 
 
@@ -86,7 +85,7 @@ def find_type(kind: type) -> Extension | None:
     for extension in _extensions.values():
         if extension.type is kind:
             return extension
-    handler = torch_serde._serialization_registry.get(kind)
+    handler = extension_registry().get(kind)
     return None if handler is None else _from_torch(kind, handler)
 
 
@@ -95,7 +94,7 @@ def find_namespace(namespace: str) -> Extension | None:
     found = _extensions.get(namespace)
     if found is not None:
         return found
-    for kind, handler in tuple(torch_serde._serialization_registry.items()):
+    for kind, handler in extension_registry().items():
         if handler.namespace() == namespace:
             return _from_torch(kind, handler)
     return None

@@ -13,30 +13,35 @@ from typing import Any, Final
 
 import torch
 from torch.export import ExportedProgram
-from torch.utils._python_dispatch import _disable_current_modes
 
-from pt2kit import package, schema, treespec
-from pt2kit.archive import names
-from pt2kit.archive.parts import sample_inputs_record
-from pt2kit.archive.pickled import is_plain, read_payload
+from pt2kit import schema, treespec
 from pt2kit.bridge.read.class_names import registered_namedtuples
 from pt2kit.bridge.read.devices import Devices, Moves
 from pt2kit.bridge.read.pickled_values import FAKE_TENSOR, PickledValues
 from pt2kit.bridge.read.program import Context, Payloads, build_program
+from pt2kit.bridge.read.refusals import trusted
 from pt2kit.bridge.read.sample_inputs import StoredInputs, read_sample_inputs
 from pt2kit.bridge.read.tensors import Tensors
 from pt2kit.bridge.read.trusted import globals_of, load_trusted
 from pt2kit.bridge.read.values import Values
 from pt2kit.bridge.save import Artifact
+from pt2kit.bridge.torch_names import disable_current_modes
 from pt2kit.collector import no_collection
 from pt2kit.errors import ArchiveError, IntegrityError, PayloadError, Pt2Error
-from pt2kit.migrate.opset import EXPECTED, OperatorChange, convert_opset
-from pt2kit.package import FileLike, Package, Payload
-from pt2kit.package.moved_samples import MovedInputs, read_moved_inputs
-from pt2kit.tensors import OpaquePayload
+from pt2kit.package import record_names as names
+from pt2kit.package.open import Package, open_package
+from pt2kit.package.parts import sample_inputs_record
+from pt2kit.package.payloads import Payload
+from pt2kit.package.pickle_free_inputs.index import PickleFreeInputs, read_moved_inputs
+from pt2kit.pickles.reader import is_plain, read_payload
+from pt2kit.tensors.compound import MetaView
+from pt2kit.tensors.opaque import OpaquePayload
+from pt2kit.versions.opset.changes import EXPECTED, OperatorChange, convert_opset
+from pt2kit.zip.opening import FileLike
 
 ZIP: Final = b"PK\x03\x04"
 """How a torch.save file begins."""
+_SHOWN: Final = 20
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -62,8 +67,8 @@ def load(
         device: one device for everything, or stored device -> device (`{"cuda:0": "cpu"}`); applies to weights,
             constants, sample inputs and the devices in the graph.
         model: which of the programs to build; the others are not read.
-        trust: globals that pickled payloads may use ("package.Class"), and classes of modules among the inputs; others
-            are refused by name.
+        trust: what is not refused: globals that pickled payloads may use ("package.Class"), classes of modules among
+            the inputs, operators ("aten.resize_"), and rules ("X11") as errors name them (docs/security.md lists all).
         verify: compare all weights with their checksums, in several threads, which reads every byte. Without it that
             is done for the first 64 MiB of mapped weights, and for everything that is not mapped.
 
@@ -83,8 +88,9 @@ def load(
     Source: `load` in torch/export/__init__.py and torch/export/pt2_archive/_package.py, 2.13.
     """
     devices = Devices(device)
+    allowed = trusted(trust)
     # The caller may be in a fake tensor mode, which would get hold of the weights.
-    with no_collection(), _disable_current_modes(), _opened(f) as (opened, mapping):
+    with no_collection(), disable_current_modes(), _opened(f) as (opened, mapping):
         if model not in opened.programs:
             raise ArchiveError(
                 f"{opened.name}: expected a program {model!a}, got {', '.join(map(ascii, opened.programs)) or 'none'}"
@@ -99,11 +105,11 @@ def load(
 
         def open_payloads(context: Context) -> Payloads:
             tensors = Tensors(devices, opened.archive, mapping, verify=verify)
-            found = _payloads(opened, model, tensors, context, frozenset(trust))
+            found = _payloads(opened, model, tensors, context, allowed)
             tensors.finish()
             return found
 
-        return build_program(program, devices, open_payloads, frozenset(trust))
+        return build_program(program, devices, open_payloads, allowed)
 
 
 def deserialize(
@@ -144,7 +150,7 @@ def _opened(f: FileLike) -> Iterator[tuple[Package, mmap.mmap | None]]:
         if isinstance(f, (str, os.PathLike)) and os.path.isfile(f):
             source = stack.enter_context(open(f, "rb"))
         mapping = _mapped(source)
-        opened = stack.enter_context(package.open_package(source, namedtuples=registered_namedtuples()))
+        opened = stack.enter_context(open_package(source, namedtuples=registered_namedtuples()))
         if mapping is not None and len(mapping) != opened.archive.source.size:
             mapping = None  # The file grew or shrank while it was opened.
         yield opened, mapping
@@ -181,9 +187,24 @@ def _texts(opened: Package) -> dict[str, Any]:
 
 def _payloads(opened: Package, model: str, tensors: Tensors, context: Context, trust: Set[str]) -> Payloads:
     values = context.values
-    state_dict = {name: _payload(view, tensors, values, trust) for name, view in opened.weights(model).items()}
-    constants = {name: _payload(view, tensors, values, trust) for name, view in opened.constants(model).items()}
+    weights, constant_views = opened.weights(model), opened.constants(model)
+    state_dict = {name: _payload(view, tensors, values, trust) for name, view in weights.items()}
+    constants = {name: _payload(view, tensors, values, trust) for name, view in constant_views.items()}
+    without = [view.name for views in (weights, constant_views) for view in views.values() if _is_without_data(view)]
+    if without:
+        shown = ", ".join(without[:_SHOWN]) + (f" and {len(without) - _SHOWN} more" if len(without) > _SHOWN else "")
+        _LOG.warning(
+            "%d tensor(s) were saved without data and are on the meta device: %s; fill them with "
+            "load_state_dict(..., assign=True)",
+            len(without),
+            shown,
+        )
     return Payloads(state_dict, constants, _sample_inputs(opened, model, tensors, context, trust))
+
+
+def _is_without_data(view: Payload) -> bool:
+    """Whether a tensor was saved without its data; one that was on the meta device never had any."""
+    return isinstance(view, MetaView) and view.device.type != "meta"
 
 
 def _payload(view: Payload, tensors: Tensors, values: Values, trust: Set[str]) -> Any:
@@ -220,7 +241,7 @@ def _sample_inputs(
     return read_sample_inputs(stored, context.in_spec, context.sources, PickledValues(where, tensors, context.values))
 
 
-def _moved_inputs(opened: Package, model: str) -> MovedInputs | None:
+def _moved_inputs(opened: Package, model: str) -> PickleFreeInputs | None:
     """Sample inputs that are raw records with an index; None where there are none, or none that can be read."""
     try:
         return read_moved_inputs(opened.archive, opened.layout, model)

@@ -6,10 +6,12 @@ know creates nothing. Functions and higher-order operators come from closed tabl
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import keyword
 import re
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, Literal
@@ -22,6 +24,9 @@ from pt2kit.bridge.read.operator_tables import (
     HIGHER_ORDER,
     SYMBOLIC,
 )
+from pt2kit.bridge.read.refusals import operator_entry, refused, trusts_operator
+from pt2kit.bridge.torch_names import OpOverload, find_higher_order, find_schema, schema_of
+from pt2kit.checks.known_targets import plain_target
 from pt2kit.checks.parameter_kinds import parameter_arms
 from pt2kit.checks.refused import refusal
 from pt2kit.errors import OperatorError
@@ -30,7 +35,6 @@ Kind = Literal["operator", "symbolic", "higher_order", "function"]
 
 _DISPATCHED: Final = re.compile(r"torch\.ops\.([A-Za-z_]\w*)\.([A-Za-z_]\w*)\.([A-Za-z_]\w*)", re.ASCII)
 _HIGHER_ORDER: Final = re.compile(r"torch\.ops\.higher_order\.(\w+)", re.ASCII)
-_WRAPPERS: Final = ("torch._higher_order_ops.triton_kernel_wrap.",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +86,12 @@ class Operator:
     counts: tuple[int, int] = (0, 0)
 
 
-def resolve_all(places: Mapping[str, str]) -> tuple[dict[str, Operator], dict[str, str]]:
+def resolve_all(places: Mapping[str, str], trust: Set[str] = frozenset()) -> tuple[dict[str, Operator], dict[str, str]]:
     """Find every operator of a program.
 
     Args:
         places: target -> where it is first used, for messages.
+        trust: operators, and rules, that the caller lets pass.
 
     Returns:
         Target -> operator, and those that this process does not have, with their places. Cost: about 20 microseconds
@@ -98,7 +103,7 @@ def resolve_all(places: Mapping[str, str]) -> tuple[dict[str, Operator], dict[st
     found: dict[str, Operator] = {}
     missing: dict[str, str] = {}
     for text, where in places.items():
-        operator = resolve(text, where)
+        operator = resolve(text, where, trust)
         if operator is None:
             missing[text] = where
         else:
@@ -106,12 +111,13 @@ def resolve_all(places: Mapping[str, str]) -> tuple[dict[str, Operator], dict[st
     return found, missing
 
 
-def resolve(text: str, where: str = "") -> Operator | None:
+def resolve(text: str, where: str = "", trust: Set[str] = frozenset()) -> Operator | None:
     """Find the operator that a file names.
 
     Args:
         text: the target: "torch.ops.aten.add.Tensor", "_operator.mul", "torch.ops.higher_order.cond", "#mine:op".
         where: the place to name in errors.
+        trust: operators, and rules, that the caller lets pass.
 
     Returns:
         The operator, or None where this process has none of that name.
@@ -123,22 +129,37 @@ def resolve(text: str, where: str = "") -> Operator | None:
     if text in SYMBOLIC:
         return Operator(text, SYMBOLIC[text], "symbolic", counts=_counts(SYMBOLIC[text]))
     if text in FUNCTIONS:
-        return Operator(text, FUNCTIONS[text], "function")
+        function = FUNCTIONS[text]
+        return None if function is None else Operator(text, function, "function")
     if text.startswith("#"):
         return _extension(text, place)
-    higher = _HIGHER_ORDER.fullmatch(text)
+    higher = _HIGHER_ORDER.fullmatch(plain_target(text))
     if higher:
-        return _higher_order(text, higher[1], place)
+        return _higher_order(text, higher[1], place, trust)
     dispatched = _DISPATCHED.fullmatch(text)
     if dispatched:
-        return _dispatched(text, dispatched, place)
-    for prefix in _WRAPPERS:
-        if text.startswith(prefix):
-            return _higher_order(text, text[len(prefix) :], place)
-    raise OperatorError(
+        return _dispatched(text, dispatched, place, trust)
+    if trusts_operator(trust, text, "X7"):
+        return _named(text, place)
+    raise refused(
+        OperatorError,
         f"{place}: expected an operator (torch.ops.<namespace>.<name>.<overload>) or a function over numbers, "
-        f"got {text[:80]!r}, which a file may not call"
+        f"got {text[:80]!r}, which a file may not call",
+        "X7",
+        [text[:200]],
     )
+
+
+def _named(text: str, place: str) -> Operator | None:
+    """A function that the caller trusts by its name: imported like a class of `trust=`."""
+    module, _, name = text.rpartition(".")
+    try:
+        found = getattr(sys.modules.get(module) or importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError):
+        return None
+    if not callable(found):
+        raise OperatorError(f"{place}: expected {text[:80]!r} to be a function, got a {type(found).__name__}")
+    return Operator(text, found, "function")
 
 
 def _counts(function: Callable[..., Any]) -> tuple[int, int]:
@@ -148,27 +169,26 @@ def _counts(function: Callable[..., Any]) -> tuple[int, int]:
     return required, len(parameters)
 
 
-def _dispatched(text: str, match: re.Match[str], place: str) -> Operator | None:
+def _dispatched(text: str, match: re.Match[str], place: str, trust: Set[str]) -> Operator | None:
     namespace, name, overload = match.groups()
     qualified = f"{namespace}::{name}"
-    if reason := refusal(text):
-        raise OperatorError(f"{place}: {text} is refused: {reason}")
-    try:
-        torch._C._dispatch_find_schema_or_throw(qualified, "" if overload == "default" else overload)
-    except RuntimeError:
+    if (reason := refusal(text)) and not trusts_operator(trust, text, "X10"):
+        raise refused(OperatorError, f"{place}: {text} is refused: {reason}", "X10", [operator_entry(text)])
+    if not find_schema(qualified, "" if overload == "default" else overload):
         return None
     found = getattr(getattr(getattr(torch.ops, namespace), name), overload)
-    if not isinstance(found, torch._ops.OpOverload):
+    if not isinstance(found, OpOverload):
         raise OperatorError(f"{place}: expected {text} to be an operator, got {type(found).__name__}")
-    return _with_schema(text, found, found._schema)
+    return _with_schema(text, found, schema_of(found))
 
 
-def _higher_order(text: str, name: str, place: str) -> Operator | None:
-    if name not in HIGHER_ORDER:
+def _higher_order(text: str, name: str, place: str, trust: Set[str]) -> Operator | None:
+    if name not in HIGHER_ORDER and not trusts_operator(trust, text, "X10"):
         known = refusal(f"torch.ops.higher_order.{name}")
         reason = known or "it is not one of the higher-order operators that a file may call"
-        raise OperatorError(f"{place}: {text[:80]} is refused: {reason}")
-    found = torch._ops._higher_order_ops.get(name)
+        message = f"{place}: {text[:80]} is refused: {reason}"
+        raise refused(OperatorError, message, "X10", [f"higher_order.{name[:80]}"])
+    found = find_higher_order(name)
     return None if found is None else Operator(text, found, "higher_order")
 
 

@@ -8,6 +8,7 @@ from typing import Final
 
 import torch
 
+from pt2kit.bridge.torch_names import MKLDNN
 from pt2kit.errors import UnsupportedError
 from pt2kit.schema import Device, Layout, MemoryFormat, ScalarType
 
@@ -33,7 +34,7 @@ DTYPES: Mapping[ScalarType, torch.dtype] = MappingProxyType(
         ScalarType.FLOAT8E5M2: torch.float8_e5m2,
         ScalarType.FLOAT8E4M3FNUZ: torch.float8_e4m3fnuz,
         ScalarType.FLOAT8E5M2FNUZ: torch.float8_e5m2fnuz,
-        ScalarType.FLOAT8E8M0FNU: torch.float8_e8m0fnu,
+        **({ScalarType.FLOAT8E8M0FNU: torch.float8_e8m0fnu} if hasattr(torch, "float8_e8m0fnu") else {}),  # 2.7
     }
 )
 LAYOUTS: Mapping[Layout, torch.layout] = MappingProxyType(
@@ -43,7 +44,7 @@ LAYOUTS: Mapping[Layout, torch.layout] = MappingProxyType(
         Layout.SparseCsc: torch.sparse_csc,
         Layout.SparseBsr: torch.sparse_bsr,
         Layout.SparseBsc: torch.sparse_bsc,
-        Layout._mkldnn: torch._mkldnn,
+        Layout._mkldnn: MKLDNN,
         Layout.Strided: torch.strided,
     }
 )

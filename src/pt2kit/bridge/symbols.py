@@ -11,25 +11,15 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import sympy
+import torch
 from sympy.functions.elementary.piecewise import ExprCondPair
-from torch.utils._sympy import functions as torch_functions
-from torch.utils._sympy.numbers import int_oo
 
-from pt2kit.errors import ExpressionError
-from pt2kit.symbols import (
-    FUNCTIONS,
-    Boolean,
-    Call,
-    Expr,
-    Float,
-    Infinity,
-    Integer,
-    Rational,
-    Symbol,
-    fold,
-    parse_srepr,
-)
-from pt2kit.symbols.expr import Leaf
+from pt2kit.bridge.torch_names import int_oo
+from pt2kit.bridge.torch_names import sympy_functions as torch_functions
+from pt2kit.errors import ExpressionError, UnsupportedError
+from pt2kit.symbols.expr import Boolean, Call, Expr, Float, Infinity, Integer, Leaf, Rational, Symbol, fold
+from pt2kit.symbols.functions import FUNCTIONS
+from pt2kit.symbols.srepr import parse_srepr
 
 # Functions of torch whose class stands under another name, or that later releases write as another one.
 _RENAMED: Final[Mapping[str, str]] = MappingProxyType({"Round": "RoundToInt", "TrueDiv": "IntTrueDiv"})
@@ -50,12 +40,14 @@ def _classes() -> dict[str, Callable[..., Any]]:
     found: dict[str, Callable[..., Any]] = {"ExprCondPair": ExprCondPair}
     for name in FUNCTIONS.keys() - found.keys():
         of_torch = vars(torch_functions).get(_RENAMED.get(name, name))
-        found[name] = vars(sympy)[name] if of_torch is None or name in _OF_SYMPY else of_torch
+        made = vars(sympy).get(name) if of_torch is None or name in _OF_SYMPY else of_torch
+        if made is not None:
+            found[name] = made
     return found
 
 
 CLASSES: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(_classes())
-"""Name of a function in a tree -> the class that builds it."""
+"""Name of a function in a tree -> the class that builds it; releases of torch lack some."""
 
 
 def to_sympy(expr: Expr, where: str = "") -> sympy.Basic:
@@ -70,9 +62,14 @@ def to_sympy(expr: Expr, where: str = "") -> sympy.Basic:
 
     Raises:
         ExpressionError: sympy refuses it, or it has no value (a division by zero).
+        UnsupportedError: a function that this release of torch does not have.
     """
 
     def call(node: Call, args: list[sympy.Basic]) -> sympy.Basic:
+        if node.function not in CLASSES:
+            raise UnsupportedError(
+                f"{where or 'expression'}: expected functions that torch {torch.__version__} has, got {node.function}"
+            )
         result: sympy.Basic = CLASSES[node.function](*args)
         return result
 

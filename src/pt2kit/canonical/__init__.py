@@ -9,23 +9,36 @@
     program.py   inputs, outputs, signature, everything that is a set
     form.py      one graph and its subgraphs
     order.py     the order of nodes;  labels.py, symmetry.py: what breaks its ties
+    arguments.py  the arguments of a call as every release would write them
     facts.py     the graph as numbers;  values.py: arguments;  effects.py: nodes that write;  encoding.py: bytes
 """
 
-from pt2kit.canonical.effects import writes, writes_inside
-from pt2kit.canonical.encoding import encode_value
-from pt2kit.canonical.form import Keep, encode_graph_value, graph_digest, normal_form, subgraph_digest
-from pt2kit.canonical.program import canonicalize, sort_inputs
+from __future__ import annotations
 
-__all__ = [
-    "Keep",
-    "canonicalize",
-    "encode_graph_value",
-    "encode_value",
-    "graph_digest",
-    "normal_form",
-    "sort_inputs",
-    "subgraph_digest",
-    "writes",
-    "writes_inside",
-]
+from typing import TYPE_CHECKING
+
+from pt2kit.front_door import front_door
+
+if TYPE_CHECKING:
+    from pt2kit.canonical.arguments import usual_graph as usual_graph
+    from pt2kit.canonical.effects import writes as writes
+    from pt2kit.canonical.effects import writes_inside as writes_inside
+    from pt2kit.canonical.encoding import encode_value as encode_value
+    from pt2kit.canonical.form import Keep as Keep
+    from pt2kit.canonical.form import encode_graph_value as encode_graph_value
+    from pt2kit.canonical.form import graph_digest as graph_digest
+    from pt2kit.canonical.form import normal_form as normal_form
+    from pt2kit.canonical.form import subgraph_digest as subgraph_digest
+    from pt2kit.canonical.program import canonicalize as canonicalize
+    from pt2kit.canonical.program import sort_inputs as sort_inputs
+
+__getattr__, __dir__, __all__ = front_door(
+    __name__,
+    {
+        "arguments": "usual_graph",
+        "effects": "writes writes_inside",
+        "encoding": "encode_value",
+        "form": "Keep encode_graph_value graph_digest normal_form subgraph_digest",
+        "program": "canonicalize sort_inputs",
+    },
+)

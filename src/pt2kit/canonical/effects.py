@@ -11,8 +11,9 @@ import re
 from typing import Final
 
 from pt2kit import schema
-from pt2kit.graph import input_by_name, operator_name, operator_namespace, walk
-from pt2kit.graph.arguments import graph_arguments
+from pt2kit.graph.argument_values import graph_arguments
+from pt2kit.graph.traversal import walk
+from pt2kit.graph.view import input_by_name, operator_name, operator_namespace
 
 KNOWN: Final = frozenset(
     ("aten", "prim", "prims", "_operator", "math", "torch", "export", "higher_order", "quantized_decomposed")

@@ -13,9 +13,9 @@ from typing import Final, NoReturn
 from pt2kit import schema
 from pt2kit.canonical.values import slots
 from pt2kit.errors import GraphError
-from pt2kit.graph import ValueKind, references, tables
-from pt2kit.graph.arguments import graph_arguments
+from pt2kit.graph.argument_values import ValueKind, graph_arguments, references
 from pt2kit.graph.rules import show
+from pt2kit.graph.values import tables
 
 NO_VALUE: Final = -1
 """Stands where an argument holds a constant, or a custom object that the archive's constants hold."""
@@ -64,12 +64,29 @@ def collect(
         where: its place, for messages.
 
     Raises:
-        GraphError: a value is defined twice (G2), has no entry in the value tables (G3), or is not defined at all (G1).
+        GraphError: a value is defined twice (G2), has no entry in the value tables (G3), or is not defined at all (G1);
+            two subgraphs have one name (G16).
         LimitError: dicts of arguments nest too deep (G11).
 
     Cost: linear in the arguments.
     """
+    _check_subgraphs(graph, where)
     return _Collector(graph, where).run(inputs, outputs)
+
+
+def _check_subgraphs(graph: schema.Graph, where: str) -> None:
+    """Check that subgraphs of one name are one: with two, the graph would mean whichever a reader takes (G16)."""
+    known: dict[str, schema.Graph] = {}
+    for n, node in enumerate(graph.nodes):
+        for position, named in enumerate(node.inputs):
+            for _, held in graph_arguments(named.arg):
+                first = known.setdefault(held.name, held.graph)
+                if first is not held.graph and first != held.graph:
+                    raise GraphError(
+                        f"{place(where, 'inputs', n, position)}: expected a name of its own for a subgraph, got "
+                        f"{show(held.name)}, which another one has",
+                        rule="G16",
+                    )
 
 
 class _Collector:

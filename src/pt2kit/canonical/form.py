@@ -17,15 +17,17 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from pt2kit import schema
+from pt2kit.canonical.arguments import usual_graph
 from pt2kit.canonical.effects import writes
 from pt2kit.canonical.encoding import encode_value
 from pt2kit.canonical.facts import Facts, collect
 from pt2kit.canonical.order import node_order
 from pt2kit.canonical.values import Names, rename
 from pt2kit.errors import GraphError, LimitError
-from pt2kit.graph import MAX_SUBGRAPH_DEPTH, tables
-from pt2kit.graph.arguments import graph_arguments
+from pt2kit.graph.argument_values import graph_arguments
 from pt2kit.graph.rules import LIMIT_RULE, show
+from pt2kit.graph.traversal import MAX_SUBGRAPH_DEPTH
+from pt2kit.graph.values import tables
 from pt2kit.schema import Argument, Graph, GraphArgument, Node
 
 _NUMBERED: Final = re.compile(r"_(?:0|[1-9][0-9]{0,17})")
@@ -82,6 +84,7 @@ def normal_form(
 
     Cost: see `order.node_order`.
     """
+    graph = usual_graph(graph)
     inner = [_subgraphs(node, f"{where}.nodes[{n}]", keep, depth) for n, node in enumerate(graph.nodes)]
     facts = collect(graph, inputs, outputs, where)
     writing = [

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from pt2kit.canonical.canonical_labeling import Edge, order
 from pt2kit.canonical.facts import NO_NODE, NO_VALUE, Facts
-from pt2kit.canonical.symmetry import Edge, order
 
 Colour = tuple[int, bytes, tuple[tuple[int, int, int], ...]]
 

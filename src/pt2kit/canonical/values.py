@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 from msgspec import UNSET
 
 from pt2kit import schema
-from pt2kit.graph.arguments import leaves, references
+from pt2kit.graph.argument_values import leaves, references
 from pt2kit.schema import Argument, GraphArgument, OptionalTensorArgument, TensorArgument
 
 Names = Mapping[str, str]

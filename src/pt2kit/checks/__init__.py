@@ -7,48 +7,50 @@ weighs and what to do about it.
     report.py         `Report`, what `check` gives: a list with views of it
     rules.py          `RULES`, `severity`; rule_texts.py has the words
     versions.py       V2 to V4, O1, O2     where the file says it comes from
-    calls.py          K1 to K7             module call graph, tree specs, names of arguments
-    expressions.py    E1 to E5             symbolic expressions, ranges, hints
-    operators.py      T1 to T6             calls against the operators of torch (schemas.py, from shipped data)
+    calls.py          K1 to K8             module call graph, tree specs, names of arguments
+    expressions.py    E1 to E5, E8, E9     symbolic expressions, ranges, hints
+    guards.py         E6, E7               guards against the inputs
+    node_metadata.py  V5                   metadata that torch cannot read
+    operators.py      T1 to T6, T10        calls against the operators of their release (schemas.py, parameter_kinds.py)
+    stated.py         T8, T11, T12         calls against what they state of their results
     higher_order.py   T7                   calls against the subgraphs that they carry
     sizes.py          T8, T9               calls against the declared sizes
     devices.py        P6                   devices that torch does not have
-    payloads.py       P1 to P21            weights and constants against records, signature and graph
-    safety.py         X1 to X13            what torch would run, or resolve by a name from the file, on loading it
-    uninitialised.py  X11                  memory that nothing was written to
+    payloads.py       P1 to P23            weights and constants against records, signature and graph
+    safety.py         X1 to X14            what torch would run, or resolve by a name from the file, on loading it
+    refused.py        X10                  the table of operators that a file should not call, or not just so
+    provenance.py     X10                  where the arguments come from that kernels trust
+    kernel_sizes.py   X10                  sizes that kernels trust
+    uninitialised.py  X11                  memory that nothing was written to, followed call by call: following.py and
+                                           following_graphs.py with shadows.py, merging.py, known_numbers.py and the
+                                           table of what operators read, reading_table.py
 
 The A, J, G and S rules stand in the rooms that read archives, JSON, graphs and signatures.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from importlib import import_module
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
+
+from pt2kit.front_door import front_door
 
 if TYPE_CHECKING:
-    from pt2kit.checks.report import Report
-    from pt2kit.checks.rules import FAMILIES, RULES, Rule, severity
-    from pt2kit.checks.run import check
-    from pt2kit.checks.safety import safety_findings
-    from pt2kit.errors import Severity
+    from pt2kit.checks.report import Report as Report
+    from pt2kit.checks.rules import FAMILIES as FAMILIES
+    from pt2kit.checks.rules import RULES as RULES
+    from pt2kit.checks.rules import Rule as Rule
+    from pt2kit.checks.rules import severity as severity
+    from pt2kit.checks.run import check as check
+    from pt2kit.checks.safety import safety_findings as safety_findings
+    from pt2kit.errors import Severity as Severity
 
-__all__ = ["FAMILIES", "RULES", "Report", "Rule", "Severity", "check", "safety_findings", "severity"]
-
-_HOMES: Final[Mapping[str, str]] = MappingProxyType(
+__getattr__, __dir__, __all__ = front_door(
+    __name__,
     {
-        **dict.fromkeys(("FAMILIES", "RULES", "Rule", "Severity", "severity"), "rules"),
-        "Report": "report",
-        "check": "run",
-        "safety_findings": "safety",
-    }
+        "pt2kit.errors": "Severity",
+        "report": "Report",
+        "rules": "FAMILIES RULES Rule severity",
+        "run": "check",
+        "safety": "safety_findings",
+    },
 )
-"""Name -> the module that it is loaded from when somebody asks for it: who shows a file asks for findings alone."""
-
-
-def __getattr__(name: str) -> Any:
-    """Load what only some callers need when it is first asked for (PEP 562)."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

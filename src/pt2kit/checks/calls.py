@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from pt2kit import schema, treespec
-from pt2kit.checks.subject import Subject
+from pt2kit.checks.program_context import Subject
 from pt2kit.errors import Problem, Pt2Error
-from pt2kit.graph import references, tables
+from pt2kit.graph.argument_values import references
 from pt2kit.graph.rules import show
+from pt2kit.graph.values import tables
 from pt2kit.treespec.kinds import MAPPINGS, NAMEDTUPLE, SEQUENCES
 
 KNOWN_CONTAINERS: Final = frozenset((*SEQUENCES, *MAPPINGS, NAMEDTUPLE))
@@ -29,6 +30,9 @@ def call_problems(subject: Subject) -> Iterator[Problem]:
         got = f"{show(entries[0].fqn)}{'' if entries[0].signature else ' without one'}" if entries else "nothing"
         message = f"expected the root (fqn '') with its signature as the first entry, got {got}"
         yield Problem(f"{where}[0]" if entries else where, "K1", message)
+    if module.graph.is_single_tensor_return and len(module.graph.outputs) == 1:  # Else G12 says it.
+        message = "expected false, as a program returns a list of outputs, got true"
+        yield Problem(f"{subject.graph_place}.is_single_tensor_return", "K8", message)
     fields = {name: row.field_names for name, row in module.treespec_namedtuple_fields.items()}
     names = {name for table in tables(module.graph).values() for name in table}
     others: dict[str, str] = {}
@@ -39,6 +43,8 @@ def call_problems(subject: Subject) -> Iterator[Problem]:
         counts = _counts(module.signature) if not entry.fqn else _kept_counts(entry.signature)
         yield from _entry(entry.signature, place, counts, fields, others)
         yield from _unknown_values(entry.signature, place, names)
+        if subject.stored_version != "1":  # It left the keyword arguments away where there were none.
+            yield from _call_form(entry.signature.in_spec, f"{place}.in_spec")
     for kind, place in others.items():
         message = f"containers of the type {show(kind)} are not checked: torch loads them where it is registered"
         yield Problem(place, "K7", message, "note")
@@ -85,6 +91,18 @@ def _entry(
             yield Problem(where, "K4", f"expected {expected} leaves, one for each of the {noun}, got {leaves}")
         elif side == "in_spec" and not misfits:
             yield from _argument_names(signature, spec, place)
+
+
+def _call_form(text: str, where: str) -> Iterator[Problem]:
+    """Whether a call has positional and keyword arguments (K8)."""
+    try:
+        spec = treespec.parse(text, where)
+    except Pt2Error:
+        return
+    kinds = [child.type for child in spec.children]
+    if spec.type == "builtins.tuple" and kinds != ["builtins.tuple", "builtins.dict"]:
+        got = f"one of {', '.join('a leaf' if kind is None else show(kind) for kind in kinds[:4]) or 'nothing'}"
+        yield Problem(where, "K8", f"expected a tuple of a tuple (arguments) and a dict (keyword arguments), got {got}")
 
 
 def _argument_names(signature: schema.ModuleCallSignature, spec: treespec.TreeSpec, place: str) -> Iterator[Problem]:

@@ -8,10 +8,10 @@ from msgspec import UNSET
 
 from pt2kit import codec, schema
 from pt2kit.checks.findings import problem_of
-from pt2kit.checks.subject import Subject
+from pt2kit.checks.program_context import Subject
 from pt2kit.errors import Problem, Pt2Error
-from pt2kit.graph import graphs
 from pt2kit.graph.rules import cut
+from pt2kit.graph.traversal import graphs
 from pt2kit.tensors.bounds import check_device
 
 

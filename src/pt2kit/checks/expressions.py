@@ -11,13 +11,15 @@ from msgspec import UNSET
 
 from pt2kit import codec, schema, symbols
 from pt2kit.checks.findings import problem_of
-from pt2kit.checks.subject import Subject
+from pt2kit.checks.program_context import Subject
 from pt2kit.errors import Problem, Pt2Error
-from pt2kit.graph import Scope, graphs
 from pt2kit.graph.rules import cut, show
+from pt2kit.graph.traversal import Scope, graphs
 
 _CALLED: Final = re.compile(r"([A-Za-z_]\w*)\s*\(")
 _CODE: Final = re.compile(r"__|[\[\]{}@;:\\]|[\w)\]]\s*\.\s*[A-Za-z_]|\blambda\b")
+_LARGEST: Final = (1 << 63) - 1
+_HINTS: Final[Mapping[str, type]] = {"int": int, "size": int, "float": float, "bool": bool}
 _LEAVES: Final = frozenset(("Symbol", "Integer", "Float", "Rational", "Boolean"))
 
 
@@ -50,11 +52,12 @@ def expression_problems(subject: Subject) -> Iterator[Problem]:
             try:
                 tree = _parse(found)
             except Pt2Error as error:
-                if not is_code(found.text):
+                if not _is_evaluated(found.text):
                     yield replace(problem_of(error, found.place), rule="E1")
                 continue
             yield from _symbol_problems(tree, found.place, ranges, known)
             spans[key] = _span(tree, limits) if found.kind != "bool" else None
+            yield from _span_problems(found, spans[key])
         yield from _hint_problems(found, spans[key])
 
 
@@ -77,9 +80,20 @@ def is_code(text: str) -> bool:
     return any(name not in symbols.FUNCTIONS and name not in _LEAVES for name in _CALLED.findall(text))
 
 
+def _is_evaluated(text: str) -> bool:
+    """Whether a text is left to X5: it is no expression at all, and code."""
+    if not is_code(text):
+        return False
+    try:
+        symbols.parse(text)
+    except Pt2Error:
+        return True
+    return False
+
+
 def _parse(found: Found) -> symbols.Expr:
     """Read an expression as its place asks for."""
-    if found.kind == "int":
+    if found.kind in ("int", "size"):
         return symbols.parse_size(found.text, where=found.place)
     parse = symbols.parse_number if found.kind == "float" else symbols.parse_truth
     return parse(found.text, where=found.place)
@@ -92,9 +106,9 @@ def _values(scope: Scope) -> Iterator[tuple[str, schema.SymExpr, Callable[[], st
         for field, numbers in (("sizes", meta.sizes), ("strides", meta.strides)):
             for index, number in enumerate(numbers):
                 if number.as_expr is not UNSET:
-                    yield "int", number.as_expr, _place(scope, "tensor_values", name, field, index)
+                    yield "size", number.as_expr, _place(scope, "tensor_values", name, field, index)
         if meta.storage_offset.as_expr is not UNSET:
-            yield "int", meta.storage_offset.as_expr, _place(scope, "tensor_values", name, "storage_offset")
+            yield "size", meta.storage_offset.as_expr, _place(scope, "tensor_values", name, "storage_offset")
     tables: tuple[tuple[str, str, Mapping[str, Any]], ...] = (
         ("int", "sym_int_values", graph.sym_int_values),
         ("float", "sym_float_values", graph.sym_float_values),
@@ -121,7 +135,7 @@ def _range_problems(ranges: Mapping[str, schema.RangeConstraint], record: str) -
         try:
             symbols.parse(name, where=place)
         except Pt2Error as error:
-            if not is_code(name):
+            if not _is_evaluated(name):
                 yield replace(problem_of(error, place), rule="E1")
 
 
@@ -136,7 +150,7 @@ def _symbol_problems(
         first = known.setdefault(symbol.name, symbol)
         if first is symbol and symbol.name not in ranges:
             message = f"expected a range for the symbol {show(symbol.name)} in range_constraints, got none"
-            yield Problem(place, "E2", message)
+            yield Problem(place, "E2", message, "warning")
         if first != symbol:
             message = (
                 f"expected one meaning of {show(symbol.name)}, got {_assumptions(symbol)} here and "
@@ -156,13 +170,27 @@ def _span(
     return (low, high) if low <= high else None
 
 
+def _span_problems(found: Found, span: tuple[int | float, int | float] | None) -> Iterator[Problem]:
+    """Ints that have no place in 64 bits, whatever their symbols are, and sizes below 0 (E8)."""
+    least = 0 if found.kind == "size" else -_LARGEST - 1
+    if span is None or found.kind == "float" or (span[1] >= least and span[0] <= _LARGEST):
+        return
+    expected = "a number from 0 to 2**63 - 1" if found.kind == "size" else "a number of 64 bits"
+    yield Problem(found.place, "E8", f"expected {expected} as the value of {show(found.text)}, got none in its range")
+
+
 def _hint_problems(found: Found, span: tuple[int | float, int | float] | None) -> Iterator[Problem]:
     hint = found.hint
+    if hint is not None and type(hint) is not _HINTS[found.kind]:
+        expected = _HINTS[found.kind].__name__
+        message = f"expected {expected} as the value of {show(found.text)} in the example, got {show(str(hint))}"
+        yield Problem(found.place, "E9", message)
+        return
     if span is None or hint is None or hint != hint or span[0] <= hint <= span[1]:
         return
     low, high = span
     message = f"expected a hint of {show(found.text)} from {_short(low)} to {_short(high)}, got {_short(hint)}"
-    yield Problem(found.place, "E4", message, "warning")
+    yield Problem(found.place, "E4", message)
 
 
 def _assumptions(symbol: symbols.Symbol) -> str:

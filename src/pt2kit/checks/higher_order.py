@@ -14,15 +14,15 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from pt2kit import schema
-from pt2kit.checks.subject import Subject
+from pt2kit.checks.program_context import Subject
 from pt2kit.errors import Problem
-from pt2kit.graph import Step
+from pt2kit.graph.traversal import Step
 from pt2kit.schema import ArgumentKind
 
 _HIGHER_ORDER: Final = "torch.ops.higher_order."
 
-Counts = Sequence[int]
-"""How many values each positional argument of a call holds."""
+Arguments = Sequence[schema.Argument]
+"""The positional arguments of a call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,36 +32,45 @@ class Convention:
     Args:
         graphs: which positional arguments are subgraphs.
         arguments: how many positional arguments there are at least.
-        takes: counts of the arguments -> how many values each subgraph takes.
+        takes: the arguments -> how many values each subgraph takes.
         gives: index into `graphs` of the subgraph whose results are those of the call; None where they are others.
+        singles: indices into `graphs` of the subgraphs that return one value, not a list of them.
     """
 
     graphs: tuple[int, ...]
     arguments: int
-    takes: Callable[[Counts], int]
+    takes: Callable[[Arguments], int]
     gives: int | None = 0
+    singles: tuple[int, ...] = ()
 
 
-def _rest(start: int) -> Callable[[Counts], int]:
-    return lambda counts: sum(counts[start:])
+def _rest(start: int) -> Callable[[Arguments], int]:
+    """Each argument is passed on."""
+    return lambda arguments: sum(map(_count, arguments[start:]))
 
 
-def _at(*positions: int) -> Callable[[Counts], int]:
-    return lambda counts: sum(counts[position] for position in positions)
+def _lists(start: int) -> Callable[[Arguments], int]:
+    """The arguments that are lists are passed on, entry by entry; options stand between them."""
+    return lambda arguments: sum(map(_list_count, arguments[start:]))
+
+
+def _list_count(argument: schema.Argument) -> int:
+    return _count(argument) if isinstance(argument.value, list) else 0
 
 
 CONVENTIONS: Final[Mapping[str, Convention]] = MappingProxyType(
     {
-        "cond": Convention((1, 2), 4, _at(3)),
-        "while_loop": Convention((0, 1), 4, _at(2, 3), gives=1),
-        "while_loop_stack_output": Convention((0, 1), 4, _at(2, 3), gives=None),
-        "map_impl": Convention((0,), 3, _at(1, 2)),
-        "scan": Convention((0,), 4, _at(1, 2, 3)),
-        "associative_scan": Convention((0,), 3, lambda counts: 2 * counts[1] + counts[2]),
+        "cond": Convention((1, 2), 4, _lists(3)),
+        "while_loop": Convention((0, 1), 4, _lists(2), gives=1, singles=(0,)),
+        "while_loop_stack_output": Convention((0, 1), 4, _lists(2), gives=None, singles=(0,)),
+        "map_impl": Convention((0,), 3, _lists(1)),
+        # Up to torch 2.6 a dimension and a direction stand between the lists.
+        "scan": Convention((0,), 4, _lists(1)),
+        "associative_scan": Convention((0,), 3, lambda found: _list_count(found[1]) + _lists(1)(found)),
         "invoke_subgraph": Convention((0,), 2, _rest(2)),
         "wrap_with_set_grad_enabled": Convention((1,), 2, _rest(2)),
         "wrap_with_autocast": Convention((4,), 5, _rest(5)),
-        "strict_mode": Convention((0,), 2, _at(1)),
+        "strict_mode": Convention((0,), 2, _lists(1)),
         "tag_activation_checkpoint": Convention((0,), 1, _rest(1)),
         "wrap_activation_checkpoint": Convention((0,), 1, _rest(1)),
         "wrap": Convention((0,), 1, _rest(1)),
@@ -69,8 +78,13 @@ CONVENTIONS: Final[Mapping[str, Convention]] = MappingProxyType(
 )
 """Name of a higher-order operator -> its convention.
 
-Source: torch/_higher_order_ops, 2.13; the same in the files of all earlier releases.
+Source: torch/_higher_order_ops, 2.13 and 2.6; the same in the files of all other releases.
 """
+
+SINGLE: Final[Mapping[str, bool]] = MappingProxyType(
+    {"out_dtype": True, "auto_functionalized": False, "auto_functionalized_v2": False, "with_effects": False}
+)
+"""Operators without subgraphs -> whether they return a single tensor, or a list of results."""
 
 
 def higher_order_problems(subject: Subject) -> Iterator[Problem]:
@@ -81,9 +95,17 @@ def higher_order_problems(subject: Subject) -> Iterator[Problem]:
     """
     for step in subject.steps():
         if step.node.target.startswith(_HIGHER_ORDER):
-            convention = CONVENTIONS.get(step.node.target.removeprefix(_HIGHER_ORDER))
-            if convention is not None:
+            name = _name(step.node)
+            if (convention := CONVENTIONS.get(name)) is not None:
                 yield from _check(step, convention)
+            elif name == "out_dtype" and [n.arg.type for n in step.node.inputs[:2]] != [
+                "as_operator",
+                "as_scalar_type",
+            ]:
+                message = "expected an operator and an element type as the first arguments of out_dtype, got others"
+                yield Problem(f"{step.where}.inputs", "T7", message)
+            elif name in SINGLE and _contradicts(step.node, SINGLE[name]):
+                yield _other_return(step, SINGLE[name])
 
 
 def _check(step: Step, convention: Convention) -> Iterator[Problem]:
@@ -102,7 +124,7 @@ def _check(step: Step, convention: Convention) -> Iterator[Problem]:
             yield Problem(f"{step.where}.inputs[{position}]", "T7", message)
             return
         graphs.append(argument.as_graph.graph)
-    passed = convention.takes([_count(argument) for argument in given])
+    passed = convention.takes(given)
     for position, graph in zip(convention.graphs, graphs, strict=True):
         if len(graph.inputs) != passed:
             message = (
@@ -110,6 +132,10 @@ def _check(step: Step, convention: Convention) -> Iterator[Problem]:
                 f"{len(graph.inputs)}"
             )
             yield Problem(f"{step.where}.inputs[{position}].arg.as_graph.graph.inputs", "T7", message)
+    for position, index in ((convention.graphs[index], index) for index in convention.singles):
+        if not graphs[index].is_single_tensor_return:
+            place = f"{step.where}.inputs[{position}].arg.as_graph.graph.is_single_tensor_return"
+            yield Problem(place, "T7", f"expected true, as {_name(node)} asks for one value, got false")
     if convention.gives is not None:
         yield from _results(step, graphs, convention.gives)
 
@@ -121,11 +147,31 @@ def _results(step: Step, graphs: Sequence[schema.Graph], gives: int) -> Iterator
     if got != given:
         message = f"expected {given} results of {_name(node)}, as many as its subgraph gives, got {got}"
         yield Problem(f"{step.where}.outputs", "T7", message)
+    single = graphs[gives].is_single_tensor_return
+    if _contradicts(node, single):
+        yield _other_return(step, single)
     if _name(node) == "cond":
+        if len({graph.is_single_tensor_return for graph in graphs}) > 1:
+            message = "expected branches that both return a single tensor or both a list, got one of each"
+            yield Problem(f"{step.where}.inputs", "T7", message)
         others = [sum(_count(output) for output in graph.outputs) for graph in graphs]
         if len(set(others)) > 1:
             message = f"expected branches with equally many results, got {' and '.join(map(str, others))}"
             yield Problem(f"{step.where}.inputs", "T7", message)
+
+
+def _contradicts(node: schema.Node, single: bool) -> bool:
+    """Whether a node says otherwise of its results than what it calls; where it contradicts itself, G13 says so."""
+    if bool(node.is_hop_single_tensor_return) is single or not node.outputs:
+        return False
+    return single or [output.type for output in node.outputs] == ["as_tensor"]
+
+
+def _other_return(step: Step, single: bool) -> Problem:
+    expected, got = ("true", "false") if single else ("false", "true")
+    what = "a single tensor" if single else "a list of results"
+    message = f"expected {expected}, as {_name(step.node)} returns {what}, got {got}"
+    return Problem(f"{step.where}.is_hop_single_tensor_return", "T7", message)
 
 
 def _count(argument: schema.Argument) -> int:

@@ -1,28 +1,44 @@
-"""The calls of a program against the operators of torch: names, arguments, results (rules T1 to T6).
+"""The calls of a program against the operators of its release of torch: names, arguments, results (T1 to T6, T10).
 
-The table is that of one release. A program of that release must fit it; what does not fit in a program of another one
-is a warning that names both, and an operator that the table does not have a note: other releases had other operators.
+A program of a release that the table has must fit it; what does not fit in a program of another one is a warning that
+names both, and an operator that other releases have a note.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import keyword
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from msgspec import UNSET
 
 from pt2kit import schema
 from pt2kit.checks import schemas
-from pt2kit.checks.parameter_kinds import parameter_arms, result_arms
-from pt2kit.checks.subject import Subject
-from pt2kit.checks.targets import argument_counts, is_usual
+from pt2kit.checks.known_targets import argument_counts, is_usual
+from pt2kit.checks.parameter_kinds import misfit, result_arms, takes_numbers_as_tensors
+from pt2kit.checks.program_context import Subject
 from pt2kit.errors import Kind, Problem
-from pt2kit.graph import Step, is_custom, leaves, operator_namespace
+from pt2kit.graph.argument_values import leaves
 from pt2kit.graph.rules import show
+from pt2kit.graph.traversal import Step
+from pt2kit.graph.view import HIGHER_ORDER, is_custom, operator_namespace
+from pt2kit.schema import ArgumentKind
 
 _OPERATORS: Final = "torch.ops."
 _HIGHER_ORDER: Final = "torch.ops.higher_order."
 _MAX_LISTED: Final = 12
+
+EXTENDED: Final = frozenset(("quantized_decomposed",))
+"""Namespaces of torch that other libraries, such as ExecuTorch, register more operators in."""
+
+_TENSORS_ONLY: Final = frozenset(("2.1", "2.2"))
+"""Releases that leave numbers out of the results of a node."""
+
+NUMBER_ARMS: Final = frozenset(("as_int", "as_float", "as_bool", "as_sym_int", "as_sym_float", "as_sym_bool"))
+RESULT_ARMS: Final = frozenset(("as_sym_int", "as_sym_float", "as_sym_bool"))
+LISTS: Final = frozenset(("as_ints", "as_floats", "as_bools", "as_sym_ints", "as_sym_floats", "as_sym_bools"))
+ON_LISTS: Final = frozenset(("torch.sym_sum", "_operator.getitem"))
+"""Functions over numbers that take a list of them."""
 
 
 def operator_problems(subject: Subject) -> Iterator[Problem]:
@@ -61,23 +77,33 @@ def _existence(
     """
     if not target.startswith(_OPERATORS) or not is_usual(target):
         return
-    namespace = operator_namespace(target)
-    if target.startswith(_HIGHER_ORDER):
-        if target.removeprefix(_HIGHER_ORDER) not in schemas.table().higher_order:
-            unchecked.setdefault(f"the higher-order operator {show(target)[1:-1]}", []).append(step)
-    elif schemas.find(target, subject.release) is not None:
+    name, namespace = target.removeprefix(_OPERATORS), operator_namespace(target)
+    known = schemas.operators(subject.release)
+    if (
+        name in known.schemas
+        or name in schemas.RAISED
+        or (namespace == HIGHER_ORDER and name.rpartition(".")[2] in known.higher_order)
+    ):
         return
-    elif is_custom(target) or namespace not in schemas.COMPLETE:
+    if is_custom(target) or namespace not in schemas.namespaces() | {HIGHER_ORDER}:
         whose = "of a library" if is_custom(target) else "of parts of torch that not every build has"
         unchecked.setdefault(f"operators of the namespace {show(namespace)}, {whose}", []).append(step)
-    elif _is_of_table(subject):
-        if target not in unknown:
-            unknown[target] = _close(target) if len(unknown) < _MAX_LISTED else ""
-        message = f"expected an operator that torch {schemas.RELEASE} has, got {show(target)}{unknown[target]}"
-        yield Problem(f"{step.where}.target", "T1", message)
-    else:
-        text = f"{show(target)[1:-1]}, which torch {schemas.RELEASE} does not have ({_of(subject)})"
+        return
+    others = schemas.releases_with(target)
+    if others and (namespace not in schemas.COMPLETE or not schemas.is_known(subject.release)):
+        text = f"{show(target)[1:-1]}, which torch {schemas.nearest(subject.release)} does not have ({_of(subject)})"
         unchecked.setdefault(text, []).append(step)
+    elif namespace in EXTENDED:
+        text = f"{show(target)[1:-1]}, of a namespace that libraries register operators in, too"
+        unchecked.setdefault(text, []).append(step)
+    else:
+        if target not in unknown:
+            unknown[target] = _close(target, subject.release) if len(unknown) < _MAX_LISTED else ""
+        whose = (
+            f"torch {schemas.nearest(subject.release)}" if others or not schemas.is_known(subject.release) else "torch"
+        )
+        message = f"expected an operator that {whose} has, got {show(target)}{unknown[target]}"
+        yield Problem(f"{step.where}.target", "T1", message)
 
 
 def _call(subject: Subject, step: Step) -> Iterator[Problem]:
@@ -86,16 +112,32 @@ def _call(subject: Subject, step: Step) -> Iterator[Problem]:
         found = None if node.target.startswith(_HIGHER_ORDER) else schemas.find(node.target, subject.release)
         if found is not None and not found.is_open:
             yield from _arguments(subject, step, found)
+            yield from _binding(subject, step, found)
             yield from _results(subject, step, found)
-    elif (counts := argument_counts(node.target)) is not None and not counts[0] <= len(node.inputs) <= counts[1]:
+    elif (counts := argument_counts(node.target)) is not None:
+        yield from _numbers(step, counts)
+
+
+def _numbers(step: Step, counts: tuple[int, int]) -> Iterator[Problem]:
+    """A function over numbers: how many it gets, and that they are numbers."""
+    node = step.node
+    if not counts[0] <= len(node.inputs) <= counts[1]:
         expected = str(counts[0]) if counts[0] == counts[1] else f"{counts[0]} to {counts[1]}"
-        yield Problem(
-            f"{step.where}.inputs", "T4", f"expected {expected} arguments of {node.target}, got {len(node.inputs)}"
-        )
+        message = f"expected {expected} arguments of {node.target}, got {len(node.inputs)}"
+        yield Problem(f"{step.where}.inputs", "T4", message)
+    for position, named in enumerate(node.inputs):
+        if (arm := named.arg.type) not in NUMBER_ARMS and not (node.target in ON_LISTS and named.arg.type in LISTS):
+            message = f"expected a number as argument {position} of {node.target}, got {arm}"
+            yield Problem(f"{step.where}.inputs[{position}].arg", "T5", message)
+    if [output.type in RESULT_ARMS for output in node.outputs] != [True]:
+        got = ", ".join(output.type for output in node.outputs) or "none"
+        message = f"expected one result of {node.target}, a symbolic number, got {got}"
+        yield Problem(f"{step.where}.outputs", "T6", message)
 
 
 def _arguments(subject: Subject, step: Step, found: schemas.Signature) -> Iterator[Problem]:
     node, parameters = step.node, found.parameters
+    as_tensors = takes_numbers_as_tensors(_short(node))
     given: set[str] = set()
     for position, named in enumerate(node.inputs):
         place, name = f"{step.where}.inputs[{position}]", named.name
@@ -108,9 +150,9 @@ def _arguments(subject: Subject, step: Step, found: schemas.Signature) -> Iterat
         if name in given:
             yield _problem(subject, f"{place}.name", "T3", f"expected {show(name)} once, got it twice")
         given.add(name)
-        arms = parameter_arms(parameter.type)
-        if arms is not None and (arm := named.arg.type) not in arms:
-            message = f"expected {parameter.type} as the argument {name} of {_short(node)}, got {arm}"
+        got = misfit(named.arg, parameter.type, _singles(step.scope.graph), numbers_as_tensors=as_tensors)
+        if got is not None:
+            message = f"expected {parameter.type} as the argument {name} of {_short(node)}, got {got}"
             yield _problem(subject, f"{place}.arg", "T5", message)
     for parameter in parameters.values():
         if parameter.required and parameter.name not in given:
@@ -118,13 +160,46 @@ def _arguments(subject: Subject, step: Step, found: schemas.Signature) -> Iterat
             yield _problem(subject, f"{step.where}.inputs", "T4", message)
 
 
+def _binding(subject: Subject, step: Step, found: schemas.Signature) -> Iterator[Problem]:
+    """Arguments that are passed by place but land in another parameter, or in none (T10).
+
+    torch passes those without a kind by place if they have no default and may stand by place.
+    """
+    kinds = {named.name: named.kind for named in step.node.inputs}
+    if any(parameter.required and name not in kinds for name, parameter in found.parameters.items()):
+        return  # T4 says so; what follows has other places because of it.
+    by_place = [
+        parameter
+        for parameter in found.parameters.values()
+        if parameter.name in kinds and _is_by_place(parameter, kinds[parameter.name])
+    ]
+    for parameter, own in zip(by_place, found.parameters.values(), strict=False):
+        if parameter.keyword_only or parameter.name != own.name:
+            place = next(n for n, named in enumerate(step.node.inputs) if named.name == parameter.name)
+            taken = "which takes it by name only" if parameter.keyword_only else f"where it would be {own.name}"
+            message = f"expected the argument {parameter.name} of {_short(step.node)} by name, got it by place, {taken}"
+            yield _problem(subject, f"{step.where}.inputs[{place}].kind", "T10", message)
+            return
+
+
+def _is_by_place(parameter: schemas.Parameter, kind: ArgumentKind | None) -> bool:
+    if kind is ArgumentKind.POSITIONAL:
+        return True
+    if kind is ArgumentKind.KEYWORD and not keyword.iskeyword(parameter.name):
+        return False
+    return (parameter.required and not parameter.keyword_only) or keyword.iskeyword(parameter.name)
+
+
 def _results(subject: Subject, step: Step, found: schemas.Signature) -> Iterator[Problem]:
     node = step.node
-    if len(node.outputs) != len(found.returns):
-        message = f"expected {len(found.returns)} outputs, as many as {_short(node)} has, got {len(node.outputs)}"
+    returns = found.returns
+    if subject.release in _TENSORS_ONLY and len(node.outputs) != len(returns):
+        returns = tuple(kind for kind in returns if kind.startswith("Tensor"))
+    if len(node.outputs) != len(returns):
+        message = f"expected {len(returns)} outputs, as many as {_short(node)} has, got {len(node.outputs)}"
         yield _problem(subject, f"{step.where}.outputs", "T6", message)
         return
-    for position, (output, kind) in enumerate(zip(node.outputs, found.returns, strict=True)):
+    for position, (output, kind) in enumerate(zip(node.outputs, returns, strict=True)):
         arms = result_arms(kind)
         if arms is not None and (arm := output.type) not in arms:
             message = f"expected {kind} as result {position} of {_short(node)}, got {arm}"
@@ -132,15 +207,11 @@ def _results(subject: Subject, step: Step, found: schemas.Signature) -> Iterator
 
 
 def _problem(subject: Subject, place: str, rule: str, message: str) -> Problem:
-    """An error in a program of the table's release; a warning that says so in one of another."""
-    if _is_of_table(subject):
+    """An error in a program of a release that the table has; a warning that says so in one of another."""
+    if schemas.is_known(subject.release):
         return Problem(place, rule, message)
     kind: Kind = "warning"
-    return Problem(place, rule, f"{message} (as torch {schemas.RELEASE} has it; {_of(subject)})", kind)
-
-
-def _is_of_table(subject: Subject) -> bool:
-    return subject.release == schemas.RELEASE.rpartition(".")[0]
+    return Problem(place, rule, f"{message} (as torch {schemas.nearest(subject.release)} has it; {_of(subject)})", kind)
 
 
 def _of(subject: Subject) -> str:
@@ -151,14 +222,24 @@ def _short(node: schema.Node) -> str:
     return node.target.removeprefix(_OPERATORS)
 
 
-def _close(target: str) -> str:
+def _close(target: str, release: str) -> str:
     """The overloads that there are instead, or operators of a similar name."""
     from difflib import get_close_matches
 
     name = target.removeprefix(_OPERATORS)
-    known = schemas.table().operators
+    known = schemas.operators(release).schemas
     family = name.rpartition(".")[0] + "."
     found: Sequence[str] = [other for other in known if other.startswith(family)]
     if not found and len(name) < 100:
         found = get_close_matches(name, known, n=3, cutoff=0.85)
     return f"; there is {', '.join(found[:4])}" if found else ""
+
+
+def _singles(graph: schema.Graph) -> Callable[[str], bool]:
+    """What tells of a value whether it is a number, or a tensor of one element as far as plain numbers say."""
+
+    def is_single(name: str) -> bool:
+        meta = graph.tensor_values.get(name)
+        return meta is None or all(size.as_int is UNSET or size.as_int == 1 for size in meta.sizes)
+
+    return is_single

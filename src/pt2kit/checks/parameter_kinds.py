@@ -1,75 +1,243 @@
-"""The type of an operator's parameter or result -> the arms of `schema.Argument` that fit it.
+"""The type of an operator's parameter or result -> the arguments that torch takes for it.
 
-Wide on purpose: torch converts numbers to tensors and single values to lists when it calls an operator. What is left
-out could never be meant, such as a text where a tensor belongs.
+A type is written as torch prints a schema ("int[2]?", "Tensor?[]") or as it prints a type ("Optional[List[int]]", which
+does not tell whether a single value may stand for the list).
+
+Source: `toIValue` in torch/csrc/jit/python/pybind_utils.cpp, and `should_allow_numbers_as_tensors`, torch 2.13, both
+measured by calling operators with every kind of value for every kind of parameter.
 """
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
-_TENSORS: Final = frozenset(
-    ("as_tensor", "as_tensors", "as_optional_tensor", "as_optional_tensors", "as_nested_tensors", "as_none")
+from pt2kit import schema
+from pt2kit.graph.rules import show
+
+IsSingle = Callable[[str], bool]
+"""The name of a value -> whether it is a tensor of one element, or a number."""
+
+_NUMBERS: Final = frozenset(("as_int", "as_float", "as_bool", "as_sym_int", "as_sym_float", "as_sym_bool"))
+_INTS: Final = frozenset(("as_int", "as_bool", "as_sym_int", "as_sym_bool"))
+_ENUMS: Final = frozenset(("as_scalar_type", "as_layout", "as_memory_format"))
+_LISTS_OF_NUMBERS: Final = frozenset(
+    ("as_ints", "as_floats", "as_bools", "as_sym_ints", "as_sym_floats", "as_sym_bools", "as_tensors")
 )
-_NUMBERS: Final = frozenset(
-    (
-        "as_int", "as_ints", "as_float", "as_floats", "as_bool", "as_bools", "as_complex", "as_int_lists",
-        "as_float_lists", "as_sym_int", "as_sym_ints", "as_sym_float", "as_sym_floats", "as_sym_bool", "as_sym_bools",
-        "as_none",
-    )
-)  # fmt: skip
-_ENUMS: Final = frozenset(("as_scalar_type", "as_layout", "as_memory_format", "as_none"))
-_TEXTS: Final = frozenset(("as_string", "as_strings", "as_none"))
-_EMPTY_LISTS: Final = frozenset(("as_ints", "as_tensors", "as_floats", "as_bools", "as_strings"))
-_ANY_NUMBER: Final = _NUMBERS | _TENSORS
+_LISTS_OF_INTS: Final = _LISTS_OF_NUMBERS - {"as_floats", "as_sym_floats"}
+_LISTS: Final = _LISTS_OF_NUMBERS | {
+    *("as_strings", "as_optional_tensors", "as_nested_tensors", "as_int_lists", "as_float_lists"),
+}
 
-_BY_TYPE: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
+_ONE: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
     {
-        "Tensor": _ANY_NUMBER,
-        "number": _ANY_NUMBER,
-        "float": _ANY_NUMBER,
-        "bool": _ANY_NUMBER,
-        "int": _ANY_NUMBER | _ENUMS,
-        "complex": _ANY_NUMBER,
-        "ScalarType": _ENUMS | _NUMBERS,
-        "Layout": _ENUMS | _NUMBERS,
-        "MemoryFormat": _ENUMS | _NUMBERS,
-        "Device": frozenset(("as_device", "as_none")) | _TEXTS,
-        "str": _TEXTS,
+        "Tensor": frozenset(("as_tensor",)),
+        "int": _INTS | _ENUMS,
+        "SymInt": _INTS,
+        "float": _NUMBERS,
+        "bool": _NUMBERS | {"as_complex", "as_none"},
+        "Scalar": _NUMBERS | {"as_complex"},
+        "complex": _NUMBERS | {"as_complex"},
+        "str": frozenset(("as_string",)),
+        "Device": frozenset(("as_device", "as_string")),
+        "ScalarType": frozenset(("as_scalar_type", "as_int")),
+        "Layout": frozenset(("as_layout", "as_int")),
+        "MemoryFormat": frozenset(("as_memory_format", "as_int")),
+        "Generator": frozenset[str](),
     }
 )
+"""Type -> the arms that a single value of it comes in."""
+
+_MANY: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
+    {
+        "Tensor[]": frozenset(("as_tensors", "as_optional_tensors")),
+        "Tensor?[]": frozenset(("as_tensors", "as_optional_tensors")),
+        "Tensor[][]": frozenset(("as_nested_tensors",)),
+        "int[]": _LISTS_OF_INTS,
+        "SymInt[]": _LISTS_OF_INTS,
+        "int[][]": frozenset(("as_int_lists",)),
+        "float[]": _LISTS_OF_NUMBERS,
+        "float[][]": frozenset(("as_float_lists", "as_int_lists")),
+        "bool[]": _LISTS_OF_NUMBERS,
+        "Scalar[]": _LISTS_OF_NUMBERS,
+        "str[]": frozenset(("as_strings",)),
+    }
+)
+"""Type of a list -> the arms that it comes in, besides empty lists of any arm."""
+
+_OF_ONE_ELEMENT: Final = frozenset(("int", "SymInt", "float", "bool", "complex", "ScalarType", "Layout"))
+"""Types whose value may be taken out of a tensor of one element."""
+
+_SIZED: Final = frozenset(("int", "float", "bool"))
+"""Types of which a list with a length may be given as a single value. Those of `SymInt` may not."""
+
 _RESULTS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
     {
         "Tensor": frozenset(("as_tensor", "as_none", "as_optional_tensor")),
-        "List[Tensor]": frozenset(("as_tensors", "as_optional_tensors", "as_none")),
+        "Tensor[]": frozenset(("as_tensors", "as_optional_tensors", "as_none")),
         "int": frozenset(("as_sym_int", "as_int", "as_none")),
+        "SymInt": frozenset(("as_sym_int", "as_int", "as_none")),
         "float": frozenset(("as_sym_float", "as_float", "as_none")),
         "bool": frozenset(("as_sym_bool", "as_bool", "as_none")),
     }
 )
+
+NUMBERS_AS_TENSORS: Final = frozenset(
+    name + suffix
+    for name in ("add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "floor_divide")
+    for suffix in ("", "_")
+) | {"copy", "copy_", "to", "_to_copy", "_conj"}
+"""Operators of aten that take a number where their schema says Tensor; all of prims do."""
+
 _WRAPPER: Final = re.compile(r"(Optional|List)\[(.*)\]")
+_SPELLING: Final = re.compile(r"(?P<base>[\w.]+)(?P<suffix>(?:\?|\[\d*\])*)")
+_INT64: Final = range(-(1 << 63), 1 << 63)
+_UINT64: Final = range(-(1 << 63), 1 << 64)
+
+
+@dataclass(frozen=True, slots=True)
+class _Type:
+    """A type, read.
+
+    Args:
+        base: of the single value: "Tensor", "SymInt".
+        listed: with the lists around it: "Tensor?[]"; the base itself where there are none.
+        is_optional: None may stand for the whole.
+        is_sized: a single value may stand for the list.
+    """
+
+    base: str
+    listed: str
+    is_optional: bool
+    is_sized: bool
+
+
+# Types repeat; there are some two hundred.
+@functools.lru_cache(maxsize=512)
+def _read(text: str) -> _Type | None:
+    """Read a type; None for one that has another form, such as a dictionary."""
+    text = _respelled(text)
+    match = _SPELLING.fullmatch(text)
+    if match is None:
+        return None
+    base, suffix = match["base"], match["suffix"]
+    is_optional = suffix.endswith("?")
+    suffix = suffix.removesuffix("?")
+    length = re.search(r"\[\d+\]", suffix)
+    return _Type(base, base + re.sub(r"\d+", "", suffix), is_optional, length is not None and base in _SIZED)
+
+
+def _respelled(text: str) -> str:
+    """A type in the spelling of schemas: "int[1]?" for "Optional[List[int]]", whose length is not known."""
+    suffix = ""
+    while match := _WRAPPER.fullmatch(text):
+        suffix = ("?" if match[1] == "Optional" else "[1]") + suffix
+        text = match[2]
+    return ("Scalar" if text == "number" else text) + suffix
 
 
 def parameter_arms(type_text: str) -> frozenset[str] | None:
-    """The arms that fit a parameter.
+    """The arms of `schema.Argument` that some argument of a type has.
 
     Args:
-        type_text: the type as the table has it: "Tensor", "Optional[List[int]]".
+        type_text: the type: "Tensor", "int[2]?", "Optional[List[int]]".
 
     Returns:
-        The names of the arms, or None where every arm may fit (classes, dictionaries, generators).
+        The names of the arms, or None where every arm may fit (classes, dictionaries).
     """
-    is_list = False
-    while match := _WRAPPER.fullmatch(type_text):
-        is_list |= match[1] == "List"
-        type_text = match[2]
-    found = _BY_TYPE.get(type_text)
-    return found if found is None or not is_list else found | _EMPTY_LISTS
+    kind = _read(type_text)
+    if kind is None or kind.base not in _ONE or (kind.listed != kind.base and kind.listed not in _MANY):
+        return None
+    if kind.listed == kind.base:
+        found = _ONE[kind.base]
+    else:
+        found = _MANY[kind.listed] | _LISTS | (_ONE[kind.base] if kind.is_sized else frozenset())
+    found |= {"as_none"} if kind.is_optional else frozenset()
+    found |= _NUMBERS | {"as_complex"} if kind.base == "Tensor" else frozenset()
+    return found | ({"as_tensor"} if kind.base in _OF_ONE_ELEMENT else frozenset())
+
+
+def takes_numbers_as_tensors(operator: str) -> bool:
+    """Whether an operator ("aten.add.Tensor") takes a number for a tensor, of one element and on its device."""
+    namespace, _, rest = operator.partition(".")
+    return namespace == "prims" or (namespace == "aten" and rest.partition(".")[0] in NUMBERS_AS_TENSORS)
+
+
+def misfit(argument: schema.Argument, type_text: str, is_single: IsSingle, *, numbers_as_tensors: bool) -> str | None:
+    """Say what is wrong with an argument of a parameter.
+
+    Args:
+        argument: the argument.
+        type_text: the parameter's type.
+        is_single: of a value, whether it is one number or one element.
+        numbers_as_tensors: whether the operator takes numbers where it says Tensor.
+
+    Returns:
+        What it is, for a message; None where torch takes it, or nothing can be said.
+    """
+    kind = _read(type_text)
+    if kind is None or kind.base not in _ONE or (kind.listed != kind.base and kind.listed not in _MANY):
+        return None
+    arm, value = argument.type, argument.value
+    if arm == "as_none" and kind.is_optional:
+        return None
+    if kind.listed != kind.base and arm in _LISTS:
+        fits = not value or (arm in _MANY[kind.listed] and _entries_fit(arm, value, kind, is_single))
+        return (None if fits else arm) or _too_large(arm, value, kind)
+    if kind.listed != kind.base and not kind.is_sized:
+        return arm
+    if arm not in _ONE[kind.base] and not _converted(argument, kind, is_single, numbers_as_tensors):
+        return arm
+    if arm in _ENUMS and int(value) == 0:
+        return f"{arm} 0, which is none"
+    return _too_large(arm, value, kind)
+
+
+def _converted(argument: schema.Argument, kind: _Type, is_single: IsSingle, numbers_as_tensors: bool) -> bool:
+    """Whether torch makes one of the other: an element of a tensor a number, a number a tensor."""
+    if kind.base == "Tensor":
+        return numbers_as_tensors and (argument.type in _NUMBERS or argument.type == "as_complex")
+    tensor = argument.value
+    return kind.base in _OF_ONE_ELEMENT and isinstance(tensor, schema.TensorArgument) and is_single(tensor.name)
+
+
+def _entries_fit(arm: str, entries: list[Any], kind: _Type, is_single: IsSingle) -> bool:
+    if arm == "as_optional_tensors" and kind.listed == "Tensor[]":
+        return all(entry.type == "as_tensor" for entry in entries)
+    # torch also writes lists of symbolic numbers as lists of tensors.
+    return arm != "as_tensors" or kind.base == "Tensor" or all(is_single(entry.name) for entry in entries)
+
+
+def _too_large(arm: str, value: Any, kind: _Type) -> str | None:
+    """What is said of a number that has no place in the type that C++ has for it."""
+    if kind.base not in ("int", "SymInt", "Scalar"):
+        return None
+    allowed = _UINT64 if kind.base == "Scalar" else _INT64
+    for number in _plain(arm, value):
+        if number not in allowed:
+            return f"{show(str(number))[1:-1]}, which {'64' if kind.base == 'Scalar' else '63'} bits cannot hold"
+    return None
+
+
+def _plain(arm: str, value: Any) -> list[int]:
+    """The plain ints of an argument."""
+    if arm == "as_int":
+        return [value]
+    if arm == "as_ints":
+        return list(value)
+    if arm == "as_int_lists":
+        return [number for row in value for number in row]
+    if arm in ("as_sym_int", "as_sym_ints"):
+        entries = value if isinstance(value, list) else [value]
+        return [entry.as_int for entry in entries if isinstance(entry.as_int, int)]
+    return []
 
 
 def result_arms(type_text: str) -> frozenset[str] | None:
     """The arms that fit a result; None where every arm may fit."""
-    return _RESULTS.get(type_text)
+    kind = _read(type_text)
+    return None if kind is None else _RESULTS.get(kind.listed)

@@ -1,4 +1,4 @@
-"""Weights and constants against their records, the signature and the graph, entry by entry (rules P1 to P21, A25).
+"""Weights and constants against their records, the signature and the graph, entry by entry (rules P1 to P23, A25).
 
 `package.weights` stops at the first thing that is wrong. Where payloads are records of their own, each entry is looked
 at here by itself, so that all of them are told.
@@ -7,20 +7,23 @@ at here by itself, so that all of them are told.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pt2kit import codec, schema
-from pt2kit.archive import names
-from pt2kit.archive.parts import parts
 from pt2kit.checks.findings import problem_of
-from pt2kit.checks.subject import Subject
+from pt2kit.checks.program_context import Subject
 from pt2kit.errors import Problem, Pt2Error
 from pt2kit.graph.rules import show
-from pt2kit.package import Package, Payload
+from pt2kit.package import record_names as names
+from pt2kit.package.open import Package
+from pt2kit.package.parts import parts
+from pt2kit.package.payloads import Payload
 from pt2kit.tensors import arrays
 from pt2kit.tensors.bounds import check_copy
+from pt2kit.tensors.compound import MetaView
 from pt2kit.tensors.dtypes import DTYPES
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.payload import check_against, views_from_config
@@ -135,6 +138,7 @@ def _entries(
 def payload_problems(subject: Subject, stored: Stored) -> Iterator[Problem]:
     """Iterate what the signature takes from the payloads and is not there (P19) or is something else (P5, P14)."""
     values = subject.program.graph_module.graph.tensor_values
+    yield from _taken_twice(subject, stored)
     for number, spec in enumerate(subject.program.graph_module.signature.input_specs):
         place = f"{subject.record}: $.graph_module.signature.input_specs[{number}]"
         match spec.value:
@@ -142,7 +146,7 @@ def payload_problems(subject: Subject, stored: Stored) -> Iterator[Problem]:
                 payload = _look_up(name, (stored.weights,), stored)
                 missing = "a parameter among the weights"
             case schema.InputToBufferSpec(arg, name, persistent):
-                payload = _look_up(name, (stored.weights, stored.constants)[not persistent :], stored)
+                payload = _look_up(name, (stored.weights if persistent else stored.constants,), stored)
                 missing = "a buffer among the weights" if persistent else "a buffer among the constants"
             case schema.InputToTensorConstantSpec(arg, name):
                 payload, missing = _look_up(name, (stored.constants,), stored), "a tensor among the constants"
@@ -153,7 +157,7 @@ def payload_problems(subject: Subject, stored: Stored) -> Iterator[Problem]:
         if payload is None:
             yield Problem(place, "P19", f"expected {missing} with the name {show(name)}, got none of that name")
         elif not isinstance(payload, str):
-            yield from _compare(spec, payload, values.get(arg.name), subject.record, place)
+            yield from _compared(spec, payload, values.get(arg.name), subject.record, place)
 
 
 def _look_up(name: str, tables: tuple[Mapping[str, Payload] | None, ...], stored: Stored) -> Payload | str | None:
@@ -164,6 +168,16 @@ def _look_up(name: str, tables: tuple[Mapping[str, Payload] | None, ...], stored
     return "unreadable" if name in stored.broken or None in tables else None
 
 
+def _compared(
+    spec: schema.InputSpec, payload: Payload, meta: schema.TensorMeta | None, record: str, place: str
+) -> Iterator[Problem]:
+    """What a payload is against what the signature and the graph say; what stops that is a problem like others."""
+    try:
+        yield from _compare(spec, payload, meta, record, place)
+    except Pt2Error as error:
+        yield problem_of(error, place)
+
+
 def _compare(
     spec: schema.InputSpec, payload: Payload, meta: schema.TensorMeta | None, record: str, place: str
 ) -> Iterator[Problem]:
@@ -171,6 +185,11 @@ def _compare(
         yield Problem(place, "P19", f"expected {show(payload.name)} to be stored as a parameter, got one that is not")
     if spec.type != "custom_obj" and isinstance(payload, OpaquePayload) and payload.kind != "pickle":
         yield Problem(place, "P19", f"expected {show(payload.name)} to be a tensor, got a {payload.kind} object")
+    if isinstance(payload, OpaquePayload) and not payload.is_pickled:
+        message = f"expected what torch.save or pickle writes as {show(payload.name)}, got other bytes"
+        yield Problem(payload.record, "P22", message)
+    if isinstance(payload, MetaView):
+        yield from _without_data(payload, place)
     if meta is None or not isinstance(payload, TensorView):
         return
     # What the graph says of the value stands in its table of tensors.
@@ -184,6 +203,62 @@ def _compare(
         check_against(payload, meta, where)
     except Pt2Error as error:
         yield problem_of(error, where)
+    else:
+        yield from _stride_problems(payload, meta, where)
+    if spec.type != "parameter" and payload.requires_grad is not meta.requires_grad:
+        message = f"expected {show(payload.name)} to require a gradient as in the graph, {meta.requires_grad}, got "
+        yield Problem(where, "P14", f"{message}{payload.requires_grad}")
+
+
+def _stride_problems(payload: TensorView, meta: schema.TensorMeta, where: str) -> Iterator[Problem]:
+    """Strides that decide where an element lies, and that the graph does not have (P14)."""
+    declared = [stride.as_int for stride in meta.strides]
+    rows = zip(payload.sizes, payload.strides, declared, strict=False)
+    if 0 not in payload.sizes and any(
+        size != 1 and isinstance(wanted, int) and got != wanted for size, got, wanted in rows
+    ):
+        shown = ", ".join("?" if not isinstance(one, int) else str(one)[:24] for one in declared)
+        message = (
+            f"payload {show(payload.name)}: strides: expected [{shown}] as in the graph, got {list(payload.strides)}"
+        )
+        yield Problem(where, "P14", message)
+
+
+def _taken_twice(subject: Subject, stored: Stored) -> Iterator[Problem]:
+    """Inputs that take what another one takes, while a tensor like it is left without an input (P23).
+
+    Tied weights are taken twice, too; then the tensor under the other name shares its record.
+    """
+    module = subject.program.graph_module
+    specs = enumerate(module.signature.input_specs)
+    taken = [(number, name) for number, spec in specs if (name := _target(spec.value)) is not None]
+    counts = Counter(name for _, name in taken)
+    if not any(count > 1 for count in counts.values()):
+        return
+    tables = {**(stored.constants or {}), **(stored.weights or {})}
+    views = {name: payload for name, payload in tables.items() if isinstance(payload, TensorView)}
+    records = {views[name].record for name in counts if name in views}
+    left = [view for name, view in views.items() if name not in counts and view.record not in records]
+    for number, name in taken:
+        view = views.get(name)
+        if counts[name] > 1 and view is not None:
+            like = next((one for one in left if (one.dtype, one.sizes) == (view.dtype, view.sizes)), None)
+            if like is not None:
+                place = f"{subject.record}: $.graph_module.signature.input_specs[{number}]"
+                message = (
+                    f"expected one input to take {show(name)}, got {counts[name]}, while {show(like.name)} has none"
+                )
+                yield Problem(place, "P23", message)
+
+
+def _without_data(payload: MetaView, place: str) -> Iterator[Problem]:
+    """What the file itself says it has no data for."""
+    where = payload.record or place
+    if payload.device.type == "meta":
+        yield Problem(where, "P6", f"{show(payload.name)} is on the meta device, which holds no data", "note")
+    else:
+        message = f"{show(payload.name)} was saved without data: its record is empty"
+        yield Problem(where, "P9", message, "note")
 
 
 def _argument_name(spec: schema.InputSpec) -> str:
@@ -230,9 +305,14 @@ def _unused_entries(subject: Subject, stored: Stored) -> Iterator[Problem]:
 
 def _targets(signature: schema.GraphSignature) -> Iterator[str]:
     for spec in signature.input_specs:
-        for key in ("parameter_name", "buffer_name", "tensor_constant_name", "custom_obj_name"):
-            if (name := getattr(spec.value, key, None)) is not None:
-                yield name
+        if (name := _target(spec.value)) is not None:
+            yield name
+
+
+def _target(spec: Any) -> str | None:
+    """The name of the payload that an input takes; None for inputs of the user and tokens."""
+    keys = ("parameter_name", "buffer_name", "tensor_constant_name", "custom_obj_name")
+    return next((name for key in keys if (name := getattr(spec, key, None)) is not None), None)
 
 
 def number_problems(stored: Stored, file: str = "") -> Iterator[Problem]:

@@ -1,66 +1,145 @@
-"""Operators that reach outside a program, or that trust their arguments with memory: name -> why (rule X10).
+"""Operators that reach outside a program, or that trust their arguments with memory: the one table of them (rule X10).
 
-torch calls them like any other operator. `pt2kit.load` refuses a program that does.
+`data/kernels.json` says for each why, what was seen (`python -m tools.kernels` calls every operator that torch
+registers with arguments that lie), and for everyday ones which of their arguments have to be what. `pt2kit.load`
+refuses a program that calls any other; `check` and `sanitize` say the same. torch calls them like any operator.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.resources import files
 from types import MappingProxyType
 from typing import Final
 
-_FILES: Final = "it reads or writes files"
-_UNCHECKED: Final = "it trusts its arguments with memory that they may not have"
-_UNWRITTEN: Final = "it gives memory that nothing was written to"
-_PROCESS: Final = "it changes the state of the process"
-_KERNEL: Final = "the source of its kernel is not in the file"
+import msgspec
 
-_BY_REASON: Final = {
-    _FILES: (
-        "aten.from_file", "image.read_file", "image.write_file", "torchaudio.sox_io_load_audio_file",
-        "torchaudio.sox_io_save_audio_file", "torchaudio.sox_io_get_info",
-        "torchaudio.sox_effects_apply_effects_file", "torchcodec_ns.create_from_file",
-        "torchcodec_ns.encode_audio_to_file", "torchcodec_ns.encode_video_to_file",
-        "video_reader.read_video_from_file", "video_reader.probe_video_from_file",
-    ),
-    _UNCHECKED: (
-        "aten._sparse_coo_tensor_unsafe", "aten._sparse_coo_tensor_with_dims_and_tensors",
-        "aten._sparse_compressed_tensor_unsafe", "aten._sparse_csr_tensor_unsafe", "aten._sparse_csc_tensor_unsafe",
-        "aten._sparse_bsr_tensor_unsafe", "aten._sparse_bsc_tensor_unsafe", "aten._nested_view_from_buffer",
-        "aten._nested_view_from_buffer_copy", "aten._reshape_alias", "aten._reshape_alias_copy", "aten.set_",
-        "aten.set", "aten.set_data",
-    ),
-    _UNWRITTEN: (
-        "aten.resize_", "aten.resize", "aten.resize_as_", "aten.resize_as", "aten._resize_output_",
-        "aten._resize_output", "prims.resize",
-    ),
-    _PROCESS: ("aten._cufft_set_plan_cache_max_size", "aten._cufft_clear_plan_cache"),
-    "it gives addresses": ("mkldnn.data_ptr",),
-    _KERNEL: ("higher_order.triton_kernel_wrapper_functional", "higher_order.triton_kernel_wrapper_mutation"),
-    "it runs a compiled library": ("higher_order.aoti_call_delegate",),
-    "it runs a compiled program": ("higher_order.executorch_call_delegate",),
-}  # fmt: skip
+from pt2kit.checks.known_targets import plain_target
+
+_TARGET: Final = "torch.ops."
+
+
+class Origin(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Where an argument may come from.
+
+    Args:
+        operator: the operator that makes it, without overload; "input" for the caller of the program.
+        result: which of its results it is.
+        same: pairs of arguments that have to be the same: of the operator that trusts, of the one that made it.
+        least: numbers among the arguments of the latter, and the least that each may be.
+    """
+
+    operator: str
+    result: int = 0
+    same: tuple[tuple[str, str], ...] = ()
+    least: tuple[tuple[str, int], ...] = ()
+
+
+class Condition(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What one argument of an everyday operator has to be.
+
+    Args:
+        argument: its name.
+        origins: where it may come from, unchanged.
+        shaped: in the shape that it had there.
+        values: what it may be, where it is a truth value.
+    """
+
+    argument: str
+    origins: tuple[Origin, ...] = ()
+    shaped: bool = False
+    values: tuple[bool, ...] | None = None
+
+    def text(self) -> str:
+        """The condition in words: "result 1 of aten.max_pool2d_with_indices for the same self"."""
+        return " or ".join(map(_origin_text, self.origins))
+
+
+class Row(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One operator.
+
+    Args:
+        reason: why a file should not call it.
+        conditions: where its arguments have to come from.
+        sizes: the rule of `kernel_sizes.py` that a call has to keep.
+        kept: why nothing is asked of it, although it was seen to die.
+        evidence: overload -> what was seen: "indices values 2**40: SIGSEGV".
+    """
+
+    reason: str
+    conditions: tuple[Condition, ...] = ()
+    sizes: str = ""
+    kept: str = ""
+    evidence: dict[str, tuple[str, ...]] = {}
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether no call is harmless."""
+        return not (self.conditions or self.sizes or self.kept)
+
+
+class Table(msgspec.Struct, frozen=True):
+    """What ships.
+
+    Args:
+        release: of torch, with which the evidence was made.
+        namespaces: namespace -> why a file should not call any operator in it.
+        operators: "namespace.name", or with its overload -> row.
+    """
+
+    release: str
+    namespaces: dict[str, str]
+    operators: dict[str, Row]
+
+
+def _load() -> Table:
+    data = (files("pt2kit.checks") / "data" / "kernels.json").read_bytes()
+    return msgspec.json.decode(data, type=Table, strict=True)
+
+
+def _origin_text(origin: Origin) -> str:
+    if origin.operator == "input":
+        return "an input of the program"
+    same = f" for the same {' and '.join(ours for ours, _ in origin.same)}" if origin.same else ""
+    return f"result {origin.result} of {origin.operator}{same}, unchanged"
+
+
+TABLE: Final = _load()
+
 REFUSED_OPERATORS: Final[Mapping[str, str]] = MappingProxyType(
-    {name: reason for reason, found in _BY_REASON.items() for name in found}
+    {name: row.reason for name, row in TABLE.operators.items() if row.is_refused}
 )
-"""Operator, without overload -> why a file should not call it."""
+"""Operator, without overload unless it is about one alone -> why a file should not call it."""
 
-REFUSED_NAMESPACES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "inductor": _UNCHECKED,
-        "debugprims": _FILES,
-        "static_runtime": _UNCHECKED,
-        "symm_mem": _UNCHECKED,
-        "fsdp": _UNCHECKED,
-        "c10d": "it talks to other processes",
-    }
-)
+REFUSED_NAMESPACES: Final[Mapping[str, str]] = MappingProxyType(TABLE.namespaces)
 """Namespace -> why a file should not call any operator in it."""
+
+EVERYDAY: Final[Mapping[str, Row]] = MappingProxyType(
+    {name: row for name, row in TABLE.operators.items() if row.conditions or row.sizes}
+)
+"""Everyday operator, without overload unless it is about one alone -> what a call has to keep (`provenance.py`)."""
 
 
 def refusal(target: str) -> str | None:
     """Why a file should not call an operator ("torch.ops.aten.from_file.default"); None where nothing is against it."""
+    target = plain_target(target)
+    row = find_row(target)
+    if row is not None:
+        return row.reason if row.is_refused else None
     parts = target.split(".")
-    if parts[:2] != ["torch", "ops"] or len(parts) < 4:
+    return REFUSED_NAMESPACES.get(parts[2]) if parts[:2] == ["torch", "ops"] and len(parts) >= 4 else None
+
+
+def find_row(target: str) -> Row | None:
+    """The row of an operator ("torch.ops.aten.from_file.default"); None where the table has none."""
+    target = plain_target(target)
+    if not target.startswith(_TARGET):
         return None
-    return REFUSED_OPERATORS.get(f"{parts[2]}.{parts[3]}") or REFUSED_NAMESPACES.get(parts[2])
+    parts = target.removeprefix(_TARGET).split(".")
+    return TABLE.operators.get(".".join(parts[:3])) or TABLE.operators.get(".".join(parts[:2]))
+
+
+def find_everyday(target: str) -> Row | None:
+    """The row of an operator, if a call of it has to keep something."""
+    row = find_row(target)
+    return row if row is not None and (row.conditions or row.sizes) else None

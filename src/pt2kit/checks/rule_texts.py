@@ -23,6 +23,7 @@ VERSIONS: Final[Mapping[str, str]] = MappingProxyType(
         "V2": "torch_version is the version of a release of torch, one that writes the stated schema version",
         "V3": "verifiers are dialects that torch or ExecuTorch has: ATEN, TRAINING, EDGE",
         "V4": "the file has no keys that this build's schema does not have",
+        "V5": "metadata of nodes has the form that torch reads: module stacks, functions, origins, custom values",
     }
 )
 
@@ -35,6 +36,7 @@ CALLS: Final[Mapping[str, str]] = MappingProxyType(
         "K5": "names of arguments are identifiers, distinct, one for each argument of the tree spec",
         "K6": "a kept call signature names values of the program",
         "K7": "containers are of types that torch knows by itself; others have to be registered before loading",
+        "K8": "the root graph returns a list of outputs, and is called with positional and keyword arguments",
     }
 )
 
@@ -45,6 +47,10 @@ EXPRESSIONS: Final[Mapping[str, str]] = MappingProxyType(
         "E3": "a range has a least value that is not above the greatest",
         "E4": "the value that an expression had in the example lies in the range that its symbols allow",
         "E5": "a symbol has the same assumptions wherever it is used",
+        "E6": "a guard names inputs of the program, and dimensions that they have",
+        "E7": "a guard is true for some inputs of the declared sizes, and for those of the example",
+        "E8": "a size, stride or offset can be from 0 to 2**63 - 1, and any other int can fit 64 bits",
+        "E9": "the value that an expression had in the example is of the expression's kind",
     }
 )
 
@@ -59,6 +65,9 @@ TARGETS: Final[Mapping[str, str]] = MappingProxyType(
         "T7": "a higher-order operator passes as many values as its subgraphs take, and takes what they give",
         "T8": "sizes that a call states, joins or broadcasts agree with the sizes that the graph declares",
         "T9": "no call creates, out of numbers alone, more bytes than the limit",
+        "T10": "an argument that is passed by place has that place among the operator's parameters",
+        "T11": "the element type that a call asks for, or asserts, is the one that the graph declares",
+        "T12": "a dimension that a call names is one of its tensor",
     }
 )
 
@@ -77,7 +86,7 @@ PAYLOADS: Final[Mapping[str, str]] = MappingProxyType(
         "P11": "all raw tensors in one record have one element type; an empty record has none",
         "P12": "only floating-point and complex tensors require a gradient; only complex ones are conjugated",
         "P13": "a bool is stored as 0 or 1",
-        "P14": "element type and sizes are those that the graph states",
+        "P14": "element type, sizes and strides are those that the graph states",
         "P15": "a payload that takes code to rebuild is described, not rebuilt",
         "P16": "a copy takes at most 1 GiB, or as much as the bytes it is made from",
         "P17": "the parts of a sparse or nested tensor fit together, and its indices point inside it",
@@ -85,6 +94,8 @@ PAYLOADS: Final[Mapping[str, str]] = MappingProxyType(
         "P19": "what the signature takes from the payloads is there, among the weights or constants as its kind asks",
         "P20": "every stored payload is used by some program",
         "P21": "stored numbers are finite, or infinite on purpose: none is NaN",
+        "P22": "a record that is marked as pickled begins as what torch.save and pickle write",
+        "P23": "where two inputs take one stored tensor, none of the same kind is left without an input",
     }
 )
 """P1 to P18 as the docstring of `pt2kit.tensors` has them."""
@@ -101,7 +112,7 @@ MIGRATION: Final[Mapping[str, str]] = MappingProxyType(
         "O3": "every operator that a program uses has changes that begin and end at its numbers",
     }
 )
-"""As the docstrings of `pt2kit.migrate` and of its `opset` have them."""
+"""As the docstrings of `pt2kit.versions` and of its `opset` have them."""
 
 SAFETY: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -118,6 +129,7 @@ SAFETY: Final[Mapping[str, str]] = MappingProxyType(
         "X11": "memory that nothing was written to is read or returned",
         "X12": "a text that is printed is more than a line of text",
         "X13": "an extension is asked for an operator by a name from the file",
+        "X14": "a region of gradients, autocast, vmap or jvp is not closed, or not opened",
     }
 )
 """Rule id -> what a safety finding of that rule says of the file."""

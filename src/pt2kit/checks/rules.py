@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from pt2kit.archive import rules as archive_rules
 from pt2kit.checks import rule_texts as texts
 from pt2kit.errors import Problem, Severity
 from pt2kit.graph import rules as graph_rules
 from pt2kit.signature import rules as signature_rules
+from pt2kit.zip import rules as archive_rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +56,8 @@ FAMILIES: Final[Mapping[str, str]] = MappingProxyType(
 
 _WARNINGS: Final = frozenset(
     (
-        *("G5", "G14", "K6", "V2", "V3", "V4", "O1", "O2", "E4", "P20", "P21"),
-        *("X8", "X9", "X10", "X11", "X12", "X13"),
+        *("G5", "G14", "K6", "E2", "V2", "V4", "O1", "O2", "P20", "P21"),
+        *("X8", "X9", "X10", "X11", "X12", "X13", "X14"),
     )
 )
 _NOTES: Final = frozenset(("K7", "T2"))

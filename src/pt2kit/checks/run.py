@@ -15,34 +15,40 @@ from dataclasses import replace
 from typing import Any, Final
 
 from pt2kit import codec, graph, schema, signature
-from pt2kit.archive.limits import DEFAULT_LIMITS, Limits
-from pt2kit.archive.opening import FileLike
-from pt2kit.archive.parts import program_record
 from pt2kit.checks.calls import call_problems
 from pt2kit.checks.devices import device_problems
 from pt2kit.checks.expressions import expression_problems
 from pt2kit.checks.findings import distinct, problem_of
+from pt2kit.checks.guards import guard_problems
 from pt2kit.checks.higher_order import higher_order_problems
+from pt2kit.checks.node_metadata import metadata_problems
 from pt2kit.checks.operators import operator_problems
 from pt2kit.checks.payloads import Stored, number_problems, payload_problems, read_stored, unused_problems
+from pt2kit.checks.program_context import Subject, subject_of
 from pt2kit.checks.report import Report
 from pt2kit.checks.safety import package_findings, program_findings
 from pt2kit.checks.sizes import size_problems
-from pt2kit.checks.subject import Subject, subject_of
-from pt2kit.checks.uninitialised import uninitialised_problems
+from pt2kit.checks.stated import stated_problems
+from pt2kit.checks.uninitialized import uninitialised_problems
 from pt2kit.checks.versions import unknown_key_problems, version_problems
 from pt2kit.errors import Problem, Pt2Error
-from pt2kit.package import Package, open_package
+from pt2kit.package.open import Package, open_package
+from pt2kit.package.parts import program_record
+from pt2kit.zip.limits import DEFAULT_LIMITS, Limits
+from pt2kit.zip.opening import FileLike
 
 RULES_OF_PROGRAMS: Final[tuple[Callable[[Subject], Iterable[Problem]], ...]] = (
     lambda subject: graph.problems(subject.program, subject.graph_place),
     lambda subject: signature.problems(subject.program.graph_module, f"{subject.record}: $.graph_module"),
     call_problems,
     expression_problems,
+    guard_problems,
     operator_problems,
     higher_order_problems,
     size_problems,
+    stated_problems,
     device_problems,
+    metadata_problems,
 )
 """What looks at one program. Each goes through it by itself, so that one cannot hide what another finds."""
 

@@ -1,8 +1,9 @@
-"""A package -> what torch would execute, or resolve by a name from the file, on loading it (rules X1 to X13).
+"""A package -> what torch would execute, or resolve by a name from the file, on loading it (rules X1 to X14).
 
 Each finding is a `Problem` of kind "safety"; of kind "note" where what would be run is plain data (real files have
 some of those, because sample inputs are always a pickle); of kind "warning" where a pickle needs classes of packages
-that torch does not bring, or cannot be read. Nothing is run here, and no table of operators is read.
+that torch does not bring, or cannot be read. Nothing is run here, and the signatures of operators are read for programs
+alone that call operators which trust their arguments (`provenance.py`).
 """
 
 from __future__ import annotations
@@ -15,23 +16,29 @@ from typing import Final
 from msgspec import UNSET
 
 from pt2kit import symbols, treespec
-from pt2kit.archive import names
-from pt2kit.archive.parts import Parts, parts
-from pt2kit.archive.pickled import globals_in, is_plain
+from pt2kit.checks import schemas
 from pt2kit.checks.expressions import expressions, is_code
+from pt2kit.checks.formats import format_problem, text_problem
+from pt2kit.checks.known_targets import is_usual, plain_target
+from pt2kit.checks.program_context import Subject, subject_of
+from pt2kit.checks.provenance import is_concerned, unvouched_calls
 from pt2kit.checks.refused import refusal
-from pt2kit.checks.subject import Subject, subject_of
-from pt2kit.checks.targets import is_usual
+from pt2kit.checks.regions import region_problems
 from pt2kit.errors import Kind, Problem, Pt2Error
-from pt2kit.graph import Step, graphs, leaves
-from pt2kit.package import Package
+from pt2kit.graph.argument_values import leaves
+from pt2kit.graph.traversal import Step, graphs
+from pt2kit.package import record_names as names
+from pt2kit.package.open import Package
+from pt2kit.package.parts import Parts, parts
+from pt2kit.pickles.reader import globals_in, is_plain
 from pt2kit.schema import InputSpec, OutputSpec
 from pt2kit.tensors.opaque import OpaquePayload
 
 _PATH: Final = re.compile(r"[^\"'\\\x00-\x1f\x7f]*")
 _IMPORTING_CONTEXT: Final = re.compile(r'\\?"(?:__enum__|fqn|default_factory_module)\\?"')
-_PRINTING: Final = frozenset(("torch.ops.aten._print.default", "torch.ops.higher_order.print"))
-_FORMAT_FIELD: Final = re.compile(r"\{[^{}]*[.\[][^{}]*\}")
+_PRINT: Final = "torch.ops.aten._print.default"
+_HIGHER_ORDER: Final = "torch.ops.higher_order."
+_FORMAT: Final = f"{_HIGHER_ORDER}print"
 _SHOWN: Final = 80
 _SHOWN_GLOBALS: Final = 20
 _INSTALLED: Final = frozenset((*sys.stdlib_module_names, "torch", "numpy", "sympy", "_codecs", ""))
@@ -68,7 +75,7 @@ def package_findings(package: Package) -> Iterator[Problem]:
 
 
 def program_findings(subject: Subject) -> Iterator[Problem]:
-    """Iterate the findings about what a program says (X4 to X7, X9, X10, X12, X13).
+    """Iterate the findings about what a program says (X4 to X7, X9, X10, X12 to X14).
 
     Raises:
         LimitError: subgraphs or dicts of arguments nest too deep (G11).
@@ -79,7 +86,9 @@ def program_findings(subject: Subject) -> Iterator[Problem]:
     for step in subject.steps():
         yield from _targets(step)
         yield from _printed(step)
+    yield from _trusting(subject)
     yield from _tree_specs(subject)
+    yield from region_problems(subject)
 
 
 def _sample_inputs(package: Package, record: str | None) -> Iterator[Problem]:
@@ -121,9 +130,17 @@ def _pickled_payloads(package: Package, model: str) -> Iterator[Problem]:
         except Pt2Error:
             continue
         for name, payload in found.items():
-            if isinstance(payload, OpaquePayload) and payload.record in package.records:
+            if isinstance(payload, OpaquePayload) and payload.record in package.records and _is_pickled(payload):
                 rule = "X2" if payload.kind == "pickle" else "X3"
                 yield _pickle(package, payload.record, rule, f"torch unpickles {_shown(name)!r} ({payload.kind})")
+
+
+def _is_pickled(payload: OpaquePayload) -> bool:
+    """Whether there is anything to unpickle; a record that cannot be read counts as one, and is told as such."""
+    try:
+        return payload.is_pickled
+    except Pt2Error:
+        return True
 
 
 def _guards(subject: Subject) -> Iterator[Problem]:
@@ -216,20 +233,27 @@ def _targets(step: Step) -> Iterator[Problem]:
             yield Problem(place, "X10", f"torch calls {_shown(target)}: {reason}", "safety")
 
 
+def _trusting(subject: Subject) -> Iterator[Problem]:
+    """Calls of everyday operators that trust an argument with memory, where nobody vouches for it."""
+    if not is_concerned(step.node for step in subject.steps()):
+        return
+    root = next(graphs(subject.program, subject.graph_place))
+    for found in unvouched_calls(root, lambda target: schemas.find(target, subject.release)):
+        yield Problem(found.step.where, "X10", f"torch calls {found.operator}: {found.message}", "safety")
+
+
 def _printed(step: Step) -> Iterator[Problem]:
     """Texts that go to the terminal of whoever runs the program, or are formats that look inside of values."""
-    node = step.node
-    found = [leaf for named in node.inputs for _, leaf in leaves(named.arg)] if _may_print(node.target) else []
-    if not _PRINTING & {node.target, *(leaf.as_operator for leaf in found if leaf.as_operator is not UNSET)}:
+    target = plain_target(step.node.target)
+    if target != _PRINT and not target.startswith(_HIGHER_ORDER):
         return
-    for leaf in found:
+    found = [leaf for named in step.node.inputs for _, leaf in leaves(named.arg)]
+    operators = [leaf.as_operator for leaf in found if leaf.as_operator is not UNSET]
+    called = {plain_target(operator) for operator in (target, *operators)}
+    for leaf in found if called & {_PRINT, _FORMAT} else ():
         text = leaf.as_string
-        if text is not UNSET and (not text.isprintable() or _FORMAT_FIELD.search(text)):
+        if text is not UNSET and (format_problem if _FORMAT in called else text_problem)(text) is not None:
             yield Problem(step.where, "X12", f"the program prints {_shown(text)!r}", "safety")
-
-
-def _may_print(target: str) -> bool:
-    return target in _PRINTING or target.startswith("torch.ops.higher_order.")
 
 
 def _tree_specs(subject: Subject) -> Iterator[Problem]:

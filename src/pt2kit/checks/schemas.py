@@ -1,44 +1,26 @@
-"""The operators of a release of torch -> their signatures, from data that ships with the package; no torch.
+"""The operators of the release that a program is of -> their signatures, from the table that ships; no torch.
 
-`data/operators-<release>.json.z` (written by `tools/operator_schemas.py`) has every operator that one release
-registers. It takes a few milliseconds to read and is read when the first call is checked. What other releases are
-known to have otherwise stands in `DIFFERENCES`.
+The table (`schema.operators`) has the releases of torch. A program of another one, newer or unknown, is held against
+the release next to it, and what does not fit weighs less.
 """
 
 from __future__ import annotations
 
 import functools
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.resources import files
 from types import MappingProxyType
 from typing import Final
 
-import msgspec
-
-RELEASE: Final = "2.13.0"
-"""The release whose table ships."""
-
-COMPLETE: Final = frozenset(("aten", "prim", "prims"))
-"""The namespaces that every build of a release registers whole; others depend on the build and on what is imported."""
-
-DIFFERENCES: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
-    {
-        "aten._scaled_dot_product_flash_attention.default": MappingProxyType(
-            {
-                "2.2": "query:Tensor key:Tensor value:Tensor dropout_p:float= is_causal:bool= return_debug_mask:bool= "
-                "*scale:Optional[float]= -> Tensor Tensor Tensor Tensor int int Tensor",
-            }
-        ),
-    }
-)
-"""Operator -> release ("2.2") -> its signature there, where it is not that of the table.
-
-Source: the files of torch 2.1 to 2.15; all their other calls fit the table.
-"""
+from pt2kit.schema.operator_text import Operator, ValueType, parse_operator
+from pt2kit.schema.operators import COMPLETE as COMPLETE
+from pt2kit.schema.operators import ReleaseOperators, known_releases, release_operators
+from pt2kit.versions.line.attention import FLASH_CPU
 
 _TARGET: Final = "torch.ops."
+
+RAISED: Final = frozenset((FLASH_CPU.removeprefix(_TARGET),))
+"""Operators that a program of an older release gets in the place of others when it is raised to the current version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +29,7 @@ class Parameter:
 
     Args:
         name: as the schema has it.
-        type: as torch prints it, without blanks: "Optional[List[int]]".
+        type: as torch prints it: "int[2]?".
         keyword_only: it stands after the "*".
         required: it has no default.
         is_written: the operator writes into the tensor it gets.
@@ -77,56 +59,89 @@ class Signature:
     is_open: bool
 
 
-class Table(msgspec.Struct, frozen=True):
-    """The operators of one release.
+def nearest(release: str) -> str:
+    """The release of the table that programs of a release are held against: itself, the next newer one, or the newest.
 
     Args:
-        release: of torch.
-        higher_order: the names of the operators that take subgraphs.
-        operators: "namespace.name.overload" -> signature as text.
+        release: "2.6"; "" where it is not known.
     """
+    known = known_releases()
+    if release in known or not release:
+        return release or known[-1]
+    newer = (one for one in known if _order(one) > _order(release))
+    return next(newer, known[-1])
 
-    release: str
-    higher_order: frozenset[str]
-    operators: dict[str, str]
+
+def is_known(release: str) -> bool:
+    """Whether the table has the operators of a release."""
+    return release in known_releases()
 
 
-# A file of the package, which never changes; read when the first call is checked.
-@functools.cache
-def table() -> Table:
-    """The table that ships."""
-    data = (files("pt2kit.checks") / "data" / f"operators-{RELEASE}.json.z").read_bytes()
-    return msgspec.json.decode(zlib.decompress(data), type=Table)
+def operators(release: str) -> ReleaseOperators:
+    """What the release that stands for `release` registers."""
+    return release_operators(nearest(release))
 
 
 def find(target: str, release: str) -> Signature | None:
-    """The signature of an operator ("torch.ops.aten.add.Tensor"); None where the table has none of that name.
+    """The signature of an operator ("torch.ops.aten.add.Tensor"); None where the release has none of that name.
 
     Args:
         target: what a node calls.
-        release: of the program ("2.2"), for what is known to differ.
+        release: of the program ("2.2").
     """
     name = target.removeprefix(_TARGET)
-    text = DIFFERENCES.get(name, {}).get(release) or table().operators.get(name)
+    text = operators(release).schemas.get(name)
+    if text is None and name in RAISED:
+        text = release_operators(known_releases()[-1]).schemas.get(name)
     return None if text is None else parse(text)
 
 
-@functools.lru_cache(maxsize=1024)
+def releases_with(target: str) -> tuple[str, ...]:
+    """The releases of the table that have an operator, or a higher-order operator, oldest first."""
+    name = target.removeprefix(_TARGET)
+    higher_order = name.removeprefix("higher_order.")
+    return tuple(
+        release
+        for release in known_releases()
+        if name in (found := release_operators(release)).schemas
+        or (higher_order != name and higher_order in found.higher_order)
+    )
+
+
+@functools.cache
+def namespaces() -> frozenset[str]:
+    """The namespaces that some release of the table registers operators in."""
+    return frozenset(
+        name.partition(".")[0] for release in known_releases() for name in release_operators(release).schemas
+    )
+
+
+@functools.lru_cache(maxsize=4096)
 def parse(text: str) -> Signature:
-    """Read a signature as the table has it: "self:Tensor *alpha:number= -> Tensor"."""
-    head, _, tail = text.partition("->")
-    given, results = head.split(), tail.split()
-    parameters = [_parameter(token) for token in given if token != "..."]
+    """Read the text of a schema: "aten::relu(Tensor self) -> Tensor"."""
+    return signature_of(parse_operator(text))
+
+
+def signature_of(operator: Operator) -> Signature:
+    """What calls need to know of a schema."""
+    parameters = {
+        name: Parameter(name, _text(row.type), row.is_keyword_only, row.is_required, row.type.is_written)
+        for name, row in operator.parameters.items()
+    }
     return Signature(
-        MappingProxyType({parameter.name: parameter for parameter in parameters}),
-        tuple(result.lstrip("&") for result in results if result != "..."),
-        any(result.startswith("&") for result in results),
-        "..." in given or "..." in results,
+        MappingProxyType(parameters),
+        tuple(_text(result) for result in operator.results),
+        any(result.alias and not result.is_written for result in operator.results),
+        operator.is_open,
     )
 
 
-def _parameter(token: str) -> Parameter:
-    name, _, kind = token.partition(":")
-    return Parameter(
-        name.lstrip("*!"), kind.removesuffix("="), name.startswith("*"), not kind.endswith("="), "!" in name[:2]
-    )
+def _text(kind: ValueType) -> str:
+    """A type with the length of its list."""
+    if not kind.length:
+        return str(kind)
+    return f"{kind.base}{kind.suffix.replace('[]', f'[{kind.length}]', 1)}"
+
+
+def _order(release: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in release.split(".") if part.isdecimal())

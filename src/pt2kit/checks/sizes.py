@@ -7,16 +7,19 @@ with the value tables. Symbols agree with everything.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from itertools import zip_longest
 from types import MappingProxyType
 from typing import Final
 
 from pt2kit import schema
-from pt2kit.checks.subject import Subject
+from pt2kit.checks.program_context import Subject
 from pt2kit.errors import Problem
 from pt2kit.tensors.dtypes import DTYPES
 
 MAX_CREATED_BYTES: Final = 16 << 30
 """What one call may create out of numbers alone: a causal mask of 131,072 tokens in bools."""
+
+_NUMBERS: Final = frozenset(("as_int", "as_float", "as_bool", "as_complex", "as_sym_int", "as_sym_float"))
 
 Size = int | None
 Sizes = tuple[Size, ...]
@@ -129,11 +132,25 @@ def _joined(left: str, right: str, axis: int) -> Rule:
 
 def _pointwise(call: Call, result: Sizes | None, values: Values) -> str | None:
     a, b = _sizes(call.get("self"), values), _sizes(call.get("other"), values)
+    if call.get("other") is not None and call["other"].type in _NUMBERS:
+        b = ()
     if a is None or b is None:
         return None
-    if all(_meet(x, y) or 1 in (x, y) for x, y in zip(reversed(a), reversed(b), strict=False)):
+    if not all(_meet(x, y) or 1 in (x, y) for x, y in zip(reversed(a), reversed(b), strict=False)):
+        return f"expected self and other to broadcast, got {_text(a)} and {_text(b)}"
+    together = tuple(_broadcast(x, y) for x, y in zip_longest(reversed(a), reversed(b), fillvalue=1))[::-1]
+    if result is None or (len(together) == len(result) and all(map(_meet, together, result))):
         return None
-    return f"expected self and other to broadcast, got {_text(a)} and {_text(b)}"
+    return (
+        f"expected a result of the sizes {_text(together)}, as self and other broadcast, got {_text(result)} declared"
+    )
+
+
+def _broadcast(one: Size, other: Size) -> Size:
+    """One size of a result; None where a symbol decides."""
+    if one == 1:
+        return other
+    return one if other in (1, one) else None
 
 
 def _convolved(call: Call, result: Sizes | None, values: Values) -> str | None:

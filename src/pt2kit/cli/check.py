@@ -44,7 +44,7 @@ def command(file: str, payloads: bool, strict: bool, full: bool, sarif: bool, as
     """Check a .pt2 file without running anything of it: archive, JSON, graph, signature, operators, weights."""
     if sarif and as_json:
         raise click.UsageError("expected one of --json and --sarif, got both")
-    from pt2kit.checks import check
+    from pt2kit.checks.run import check
 
     found = check(sys.stdin.buffer if file == "-" else file, payloads=payloads)
     code = int(not found.ok or (strict and bool(found.warnings)))

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import click
 
-from pt2kit.package import Package, open_package
+from pt2kit.package.open import Package, open_package
 from pt2kit.text.names import printable
 
 file_argument = click.argument("file", metavar="FILE")
@@ -31,6 +31,40 @@ def open_file(file: str, *, namedtuples: Mapping[str, str] | None = None) -> Pac
         OSError, Pt2Error: as `open_package`.
     """
     return open_package(sys.stdin.buffer if file == "-" else file, namedtuples=namedtuples)
+
+
+def write_result(package: Package, target: str) -> None:
+    """Write a package to a path, a URL, or - for standard output.
+
+    Raises:
+        OSError, Pt2Error: it cannot be written.
+    """
+    from pt2kit.package.write import write_package
+
+    if target == "-":
+        write_package(package, sys.stdout.buffer)
+    elif "://" in target:
+        from pt2kit.zip.remote import create_url
+
+        with create_url(target) as file:
+            write_package(package, file)
+    else:
+        write_package(package, target)
+
+
+def pairs(values: Iterable[str], option: str) -> list[tuple[str, str]]:
+    """What stands on both sides of "=" in the values of an option.
+
+    Raises:
+        UsageError: a value without "=".
+    """
+    found = []
+    for value in values:
+        left, sign, right = value.partition("=")
+        if not left or not sign or not right:
+            raise click.UsageError(f"{option}: expected OLD=NEW, got {value!r}")
+        found.append((left, right))
+    return found
 
 
 def choose_model(package: Package, model: str | None) -> str:

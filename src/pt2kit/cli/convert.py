@@ -58,7 +58,7 @@ def command(
         raise click.UsageError("expected DST, or --dry-run without it")
     if destination == "-" and (as_json or wants_report):
         raise click.UsageError("expected a path as DST with --json and --report, got -")
-    from pt2kit.conversion import convert
+    from pt2kit.release.conversion import convert
 
     numbers = dict(map(_opset, opset))
     registered = dict(map(_namedtuple, namedtuples))

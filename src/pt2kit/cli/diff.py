@@ -17,7 +17,7 @@ from pt2kit.cli.output import OutputClosed, exit_code, print_json, print_lines
 from pt2kit.text.names import printable
 
 if TYPE_CHECKING:
-    from pt2kit.diffs import Diff
+    from pt2kit.diffs.changes import Diff
 
 STYLES: Final = {"+ ": "green", "- ": "red", "~ ": "yellow", "@ ": "cyan"}
 """The mark of a line -> its colour."""
@@ -66,7 +66,7 @@ def command(
         raise click.UsageError("expected standard input once, got it twice")
     if textconv:
         return _print_whole(files[0])
-    from pt2kit.diffs import diff
+    from pt2kit.diffs.compute import diff
     from pt2kit.tensors.output import no_progress
 
     with ExitStack() as stack:
@@ -83,7 +83,7 @@ def command(
 def _print_whole(file: str) -> int:
     """Print one file as text; where it cannot be read, that is its text: git would show nothing at all."""
     from pt2kit.errors import Pt2Error
-    from pt2kit.text.whole import whole_lines
+    from pt2kit.text.full_program import whole_lines
 
     try:
         with open_file(file) as package:

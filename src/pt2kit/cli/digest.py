@@ -11,7 +11,7 @@ import click
 from pt2kit import codec
 from pt2kit.cli.common import Refusal, choose_model, file_argument, json_option, model_option, open_file, progress
 from pt2kit.cli.output import print_json, print_lines
-from pt2kit.package import Package
+from pt2kit.package.open import Package
 
 PARTS: Final = ("program", "graph", "signature", "constraints", "weights", "constants", "metadata")
 MAX_EXPECTED: Final = 1 << 28
@@ -62,7 +62,7 @@ def command(
             return _verify(package, chosen, _expected(expected, parts), parts, names, as_json)
         found = _digests(package, chosen, parts)
     if as_json:
-        from pt2kit.digests import FORMAT
+        from pt2kit.digests.result import FORMAT
 
         print_json({"format": FORMAT, **found})
     else:
@@ -72,7 +72,8 @@ def command(
 
 def _digests(package: Package, model: str, parts: tuple[str, ...]) -> dict[str, Any]:
     """The digests that were asked for, with the tables of tensors, in the order of `PARTS`."""
-    from pt2kit.digests import TABLES, digest_parts
+    from pt2kit.digests.compute import digest_parts
+    from pt2kit.digests.result import TABLES
 
     with progress(f"digesting {package.name}") as report:
         found = digest_parts(package, parts or PARTS, model, progress=report)
@@ -108,7 +109,8 @@ def _expected(text: str, parts: tuple[str, ...]) -> Any:
 def _verify(
     package: Package, model: str, expected: Any, parts: tuple[str, ...], names: tuple[str, ...], as_json: bool
 ) -> int:
-    from pt2kit.digests import read_expected, verify
+    from pt2kit.digests.compute import verify
+    from pt2kit.digests.result import read_expected
 
     tree = read_expected(expected, "--verify")
     wanted = parts or (None if not names else ())

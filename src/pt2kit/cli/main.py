@@ -16,12 +16,18 @@ from pt2kit.errors import Pt2Error
 COMMANDS = MappingProxyType(
     {
         "show": "What is in a file: a summary, the graph, one node, one module, the records.",
+        "view": "See a program in a browser, folded by modules; two programs, with what differs coloured.",
         "check": "What is wrong with a file, and what torch would run on loading it.",
         "weights": "List tensors, or extract them to .safetensors, .npz or .npy.",
         "digest": "Name a program by what it means: sha256 of graph, signature, weights, metadata.",
         "diff": "What differs between two files: nodes, signature, weights, by what they do and not by their names.",
         "convert": "Write a file as another release of torch writes it, up or down.",
         "sanitize": "Write a file that means the same, without pickles and code; strip traces, scrub paths.",
+        "edit": "Change a program: inputs, outputs, operators, weights, devices; run passes over it.",
+        "extract": "Cut a module, or what lies between values, out of a program.",
+        "compose": "Join two programs: outputs of one become inputs of the other.",
+        "pack": "Put several programs into one archive, equal weights stored once.",
+        "unpack": "Write each program of an archive to a file of its own.",
         "schema": "Definitions of the format for other languages; what may change between versions.",
     }
 )

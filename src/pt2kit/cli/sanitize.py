@@ -12,7 +12,8 @@ from pt2kit.cli.common import json_option, open_file, progress
 from pt2kit.cli.output import print_json, print_lines
 
 if TYPE_CHECKING:
-    from pt2kit.sanitizing import Plan, Sanitized
+    from pt2kit.sanitizing.plan import Plan
+    from pt2kit.sanitizing.writing import Sanitized
 
 PARTS: Final = ("program", "graph", "signature", "constraints", "weights", "constants", "metadata")
 _PLAIN: Final[Mapping[str, str]] = {
@@ -54,8 +55,9 @@ def command(
     """Rewrite a .pt2 so that it means the same and holds tensors and text alone; PyTorch loads it as before."""
     if target == "-":
         raise click.UsageError("expected the path of a file as DST, got -")
-    from pt2kit.sanitizing import carry_out, make_plan
     from pt2kit.sanitizing.options import make_options
+    from pt2kit.sanitizing.plan import make_plan
+    from pt2kit.sanitizing.writing import carry_out
 
     options = make_options(drop, strip, scrub_paths)
     with open_file(source) as package:

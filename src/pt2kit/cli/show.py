@@ -19,7 +19,7 @@ from pt2kit.cli.common import (
     suggestion,
 )
 from pt2kit.cli.output import print_json, print_lines
-from pt2kit.package import Package
+from pt2kit.package.open import Package
 
 EPILOG = """\b
 Examples:
@@ -36,6 +36,7 @@ Exit codes: 0 fine, 1 shown, but part of the file contradicts itself, 2 could no
 @click.command("show", epilog=EPILOG, short_help="What is in a file.")
 @file_argument
 @click.option("--graph", is_flag=True, help="Print the whole program.")
+@click.option("--text", "as_text", is_flag=True, help="Print the whole program in the form that can be read back.")
 @click.option("--node", metavar="NAME", help="Print one node or graph input, by its name or a value's name.")
 @click.option(
     "--module", metavar="FQN", help='Print the nodes and tensors of one module and those below; "" is the root.'
@@ -47,6 +48,7 @@ Exit codes: 0 fine, 1 shown, but part of the file contradicts itself, 2 could no
 def command(
     file: str,
     graph: bool,
+    as_text: bool,
     node: str | None,
     module: str | None,
     records: bool,
@@ -55,11 +57,13 @@ def command(
     as_json: bool,
 ) -> int:
     """Show what is in a .pt2 file: who wrote it, how it is called, its operators, tensors and modules."""
-    if sum((graph, node is not None, module is not None, records, oldest)) > 1:
-        raise click.UsageError("expected one of --graph, --node, --module, --records and --oldest, got several")
+    if sum((graph, as_text, node is not None, module is not None, records, oldest)) > 1:
+        raise click.UsageError("expected one of --graph, --text, --node, --module, --records, --oldest, got several")
     with open_file(file) as package:
         if records:
             return _show(_records(package), lambda: _record_lines(package), as_json)
+        if as_text:
+            return _show_text(package, choose_model(package, model), as_json)
         if graph:
             return _show_graph(package, choose_model(package, model), as_json)
         if node is not None:
@@ -75,6 +79,13 @@ def _show(value: Any, lines: Callable[[], Iterable[str]], as_json: bool) -> int:
     else:
         print_lines(lines())
     return 0
+
+
+def _show_text(package: Package, model: str, as_json: bool) -> int:
+    from pt2kit.text.source import print_program
+
+    text = print_program(package.programs[model])
+    return _show({"text": text}, text.splitlines, as_json)
 
 
 def _show_summary(package: Package, model: str | None, oldest: bool, as_json: bool) -> int:
@@ -135,7 +146,7 @@ def _show_node(package: Package, model: str, name: str, as_json: bool) -> int:
 
 
 def _show_module(package: Package, model: str, fqn: str, as_json: bool) -> int:
-    from pt2kit.graph import walk
+    from pt2kit.graph.traversal import walk
     from pt2kit.text.payloads import entries_of, payload_lines, payload_row
     from pt2kit.text.program import module_of, node_line
     from pt2kit.text.values import ValueTexts
@@ -171,7 +182,7 @@ def _module_names(fqns: Iterable[str]) -> dict[str, None]:
 
 
 def _records(package: Package) -> list[dict[str, Any]]:
-    from pt2kit.archive import names
+    from pt2kit.package import record_names as names
 
     return [
         {
@@ -188,8 +199,8 @@ def _records(package: Package) -> list[dict[str, Any]]:
 
 def _record_lines(package: Package) -> Iterator[str]:
     from pt2kit.text.columns import table
+    from pt2kit.text.format import bytes_text, count_text
     from pt2kit.text.names import printable
-    from pt2kit.text.quantities import bytes_text, count_text
 
     rows = _records(package)
     yield f"{count_text(len(rows), 'record')}, {bytes_text(sum(row['bytes'] for row in rows))}"

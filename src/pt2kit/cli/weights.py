@@ -19,14 +19,14 @@ from pt2kit.cli.common import (
     suggestion,
 )
 from pt2kit.cli.output import print_json, print_lines
-from pt2kit.package import Package
+from pt2kit.package.open import Package
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.view import TensorView
 from pt2kit.text.names import printable
 from pt2kit.text.payloads import Entry, entries_of, payload_lines, payload_row, statistics_lines
 
 if TYPE_CHECKING:
-    from pt2kit.tensors import Statistics
+    from pt2kit.tensors.summary import Statistics
 
 SUFFIXES = (".safetensors", ".npz", ".npy")
 EPILOG = """\b
@@ -100,7 +100,8 @@ def _matches(name: str, pattern: str) -> bool:
 
 
 def _statistics(entries: list[Entry]) -> dict[int, Statistics]:
-    from pt2kit.tensors import QuantizedView, SparseView, statistics
+    from pt2kit.tensors.compound import QuantizedView, SparseView
+    from pt2kit.tensors.summary import statistics
 
     total = sum(entry.payload.nbytes for entry in entries)
     found, done = {}, 0
@@ -114,7 +115,8 @@ def _statistics(entries: list[Entry]) -> dict[int, Statistics]:
 
 
 def _extract(package: Package, entries: list[Entry], target: Path) -> None:
-    from pt2kit.tensors import to_npy, to_npz, to_safetensors
+    from pt2kit.tensors.export import to_npy, to_npz
+    from pt2kit.tensors.safetensors_file import to_safetensors
 
     pickled = [entry.name for entry in entries if isinstance(entry.payload, OpaquePayload)]
     if pickled:

@@ -15,8 +15,8 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from pt2kit.codec.encoder import to_tree
-from pt2kit.codec.repeats import finished, outline
-from pt2kit.codec.rewriting import gives, separators
+from pt2kit.codec.interning import finished, outline
+from pt2kit.codec.roundtrip import gives, separators
 from pt2kit.codec.shape import DictShape, ListShape, StructShape, shape
 from pt2kit.codec.text import Path, parse, parse_again, path_text, written
 from pt2kit.codec.unknown import Unknown, take_out

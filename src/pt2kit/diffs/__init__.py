@@ -11,8 +11,26 @@
     tensors.py   weights and constants
 """
 
-from pt2kit.diffs.changes import Change, Detail, Diff, GraphPair, ModelPair
-from pt2kit.diffs.compute import diff
-from pt2kit.diffs.tensors import ValueDifference
+from __future__ import annotations
 
-__all__ = ["Change", "Detail", "Diff", "GraphPair", "ModelPair", "ValueDifference", "diff"]
+from typing import TYPE_CHECKING
+
+from pt2kit.front_door import front_door
+
+if TYPE_CHECKING:
+    from pt2kit.diffs.changes import Change as Change
+    from pt2kit.diffs.changes import Detail as Detail
+    from pt2kit.diffs.changes import Diff as Diff
+    from pt2kit.diffs.changes import GraphPair as GraphPair
+    from pt2kit.diffs.changes import ModelPair as ModelPair
+    from pt2kit.diffs.compute import diff as diff
+    from pt2kit.diffs.tensors import ValueDifference as ValueDifference
+
+__getattr__, __dir__, __all__ = front_door(
+    __name__,
+    {
+        "changes": "Change Detail Diff GraphPair ModelPair",
+        "compute": "diff",
+        "tensors": "ValueDifference",
+    },
+)

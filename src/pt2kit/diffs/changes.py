@@ -39,11 +39,6 @@ class Detail:
     old: Any
     new: Any
 
-    @property
-    def is_untold(self) -> bool:
-        """Whether one side does not say how an argument is passed, as files of torch 2.5 and older don't."""
-        return self.what.startswith("kind of argument ") and (self.old is None or self.new is None)
-
 
 @dataclass(frozen=True, slots=True)
 class Change:
@@ -77,10 +72,7 @@ class Change:
         return (
             self.area == "node"
             and self.kind == "modified"
-            and all(
-                detail.what.startswith(("result ", "metadata ", "name", "place")) or detail.is_untold
-                for detail in self.details
-            )
+            and all(detail.what.startswith(("result ", "metadata ", "name", "place")) for detail in self.details)
         )
 
 

@@ -7,14 +7,15 @@ from contextlib import ExitStack
 from typing import Any, Final
 
 from pt2kit import codec, schema
-from pt2kit.archive import names
 from pt2kit.diffs.changes import Area, Change, Detail, Diff, ModelPair
 from pt2kit.diffs.graphs import Look
+from pt2kit.diffs.input_roles import renamed_payloads
 from pt2kit.diffs.program import compare_programs
-from pt2kit.diffs.roles import renamed_payloads
 from pt2kit.diffs.tensors import compare_payloads
-from pt2kit.package import FileLike, Package, open_package
+from pt2kit.package import record_names as names
+from pt2kit.package.open import Package, open_package
 from pt2kit.tensors.output import Progress, no_progress
+from pt2kit.zip.opening import FileLike
 
 COMPARED_RECORDS: Final = frozenset(("sample inputs", "extra file", "compiled code", "other"))
 """The kinds of records that are compared as bytes; the others hold what is compared by its meaning."""

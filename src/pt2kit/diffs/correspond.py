@@ -24,13 +24,13 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 
 from pt2kit import codec
-from pt2kit.canonical import Keep, encode_graph_value, normal_form
 from pt2kit.canonical.facts import NO_NODE
-from pt2kit.diffs.leftover import by_module, replaced
+from pt2kit.canonical.form import Keep, encode_graph_value, normal_form
+from pt2kit.diffs.fingerprints import Side
+from pt2kit.diffs.input_roles import Pairs
 from pt2kit.diffs.matching import UNMATCHED, Matching, grouped
 from pt2kit.diffs.neighbours import neighbours, same, same_operator, same_operator_and_module
-from pt2kit.diffs.roles import Pairs
-from pt2kit.diffs.sides import Side
+from pt2kit.diffs.unmatched import by_module, replaced
 
 
 def correspond(old: Side, new: Side, inputs: Mapping[int, int], edges: tuple[Pairs, Pairs]) -> Matching:

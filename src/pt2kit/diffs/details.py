@@ -13,8 +13,8 @@ from pt2kit.canonical.values import rename
 from pt2kit.diffs.changes import Detail
 from pt2kit.diffs.expressions import Symbols
 from pt2kit.diffs.matching import Matching
-from pt2kit.graph import arguments, tables
-from pt2kit.graph.arguments import graph_arguments
+from pt2kit.graph.argument_values import arguments, graph_arguments
+from pt2kit.graph.values import tables
 
 _GONE: Final = "\0gone"
 """What stands for an old value that corresponds to no new one; no file has such a name."""
@@ -72,17 +72,15 @@ def node_details(matching: Matching, old: int, new: int, names: Names, *, metada
 def _arguments(matching: Matching, old: int, new: int, names: Names) -> Iterator[Detail]:
     before, after = matching.old.nodes[old].inputs, matching.new.nodes[new].inputs
     if matching.old.keys[old] == matching.new.keys[new] and _same_values(matching, old, new):
-        for one, other in zip(before, after, strict=True):
-            if one.kind != other.kind:
-                yield Detail(f"kind of argument {one.name}", one.kind, other.kind)
         return
     labels_old, labels_new = argument_labels(before), argument_labels(after)
     for label in dict.fromkeys((*labels_new, *labels_old)):
         first, second = labels_old.get(label), labels_new.get(label)
         if first is None or second is None or not names.same_argument(first.arg, second.arg):
             yield Detail(f"argument {label}", first and first.arg, second and second.arg)
-        elif first.kind != second.kind:
-            yield Detail(f"kind of argument {label}", first.kind, second.kind)
+    order_old, order_new = list(labels_old), list(labels_new)
+    if order_old != order_new and sorted(order_old) == sorted(order_new):
+        yield Detail("order of arguments", order_old, order_new)
 
 
 def _same_values(matching: Matching, old: int, new: int) -> bool:

@@ -90,7 +90,8 @@ class Symbols:
         return forms[text]
 
     def _computed(self, text: str, names: dict[str, str]) -> str:
-        from pt2kit.symbols import Call, Symbol, fold, parse
+        from pt2kit.symbols.dialects import parse
+        from pt2kit.symbols.expr import Call, Symbol, fold
 
         def leaf(held: Any) -> str:
             known = isinstance(held, Symbol) and held.name in names

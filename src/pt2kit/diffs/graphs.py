@@ -8,18 +8,19 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from pt2kit import schema
-from pt2kit.canonical import writes_inside
+from pt2kit.canonical.arguments import usual_graph
+from pt2kit.canonical.effects import writes_inside
 from pt2kit.diffs.changes import Area, Change, Detail, GraphPair
 from pt2kit.diffs.correspond import correspond
 from pt2kit.diffs.details import Names, argument_labels, known_pairs, node_details, value_details
 from pt2kit.diffs.expressions import Symbols
+from pt2kit.diffs.fingerprints import Interner, ModuleNames, Side, make_side
+from pt2kit.diffs.input_roles import Pairs
 from pt2kit.diffs.matching import Matching
-from pt2kit.diffs.roles import Pairs
-from pt2kit.diffs.sides import Interner, ModuleNames, Side, make_side
 from pt2kit.errors import LimitError
-from pt2kit.graph import MAX_SUBGRAPH_DEPTH, node_label, node_outputs
-from pt2kit.graph.arguments import graph_arguments
-from pt2kit.graph.walk import join
+from pt2kit.graph.argument_values import graph_arguments
+from pt2kit.graph.traversal import MAX_SUBGRAPH_DEPTH, join, node_label
+from pt2kit.graph.view import node_outputs
 
 WHERE: Final = "$.graph_module.graph"
 
@@ -77,6 +78,7 @@ class GraphDiff:
         if depth > MAX_SUBGRAPH_DEPTH:
             raise LimitError(f"{path}: expected subgraphs nested at most {MAX_SUBGRAPH_DEPTH} levels deep", rule="G11")
         path = self._own(path)
+        old, new = usual_graph(old), usual_graph(new)
         intern = Interner()
         before, after = self._sides(old, new, inputs, outputs, path, intern)
         values = _value_pairs(before, after, inputs)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Final
 
 from pt2kit.canonical.facts import NO_VALUE
-from pt2kit.diffs.sides import Side
+from pt2kit.diffs.fingerprints import Side
 
 UNMATCHED: Final = -1
 """Stands where a node corresponds to none."""

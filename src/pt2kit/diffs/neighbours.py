@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable
 
 from pt2kit.canonical.facts import NO_NODE, NO_VALUE
+from pt2kit.diffs.fingerprints import Side
 from pt2kit.diffs.matching import UNMATCHED, Matching
-from pt2kit.diffs.sides import Side
 
 Alike = Callable[[Side, int], Hashable]
 """What two nodes must have in common to be matched as neighbours of matched ones."""

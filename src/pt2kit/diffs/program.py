@@ -10,11 +10,11 @@ from pt2kit.canonical.values import rename
 from pt2kit.diffs.changes import Change, Detail, ModelPair
 from pt2kit.diffs.details import Names, value_details
 from pt2kit.diffs.expressions import Symbols, is_of_another_kind
+from pt2kit.diffs.fingerprints import ModuleNames
 from pt2kit.diffs.graphs import GraphDiff, Look
-from pt2kit.diffs.roles import Pairs, input_role, match_inputs, match_outputs, output_name
-from pt2kit.diffs.sides import ModuleNames
+from pt2kit.diffs.input_roles import Pairs, input_role, match_inputs, match_outputs, output_name
 from pt2kit.errors import GraphError
-from pt2kit.graph import arguments
+from pt2kit.graph.argument_values import arguments
 
 
 def compare_programs(

@@ -5,20 +5,30 @@
 - `verify`: what differs from expected digests; all of them, some parts, or single tensors.
 """
 
-from pt2kit.digests.compute import digest, digest_parts, digest_program, payloads_of, verify
-from pt2kit.digests.result import FORMAT, PARTS, TABLES, Digest, Mismatch, check_digest, read_expected
+from __future__ import annotations
 
-__all__ = [
-    "FORMAT",
-    "PARTS",
-    "TABLES",
-    "Digest",
-    "Mismatch",
-    "check_digest",
-    "digest",
-    "digest_parts",
-    "digest_program",
-    "payloads_of",
-    "read_expected",
-    "verify",
-]
+from typing import TYPE_CHECKING
+
+from pt2kit.front_door import front_door
+
+if TYPE_CHECKING:
+    from pt2kit.digests.compute import digest as digest
+    from pt2kit.digests.compute import digest_parts as digest_parts
+    from pt2kit.digests.compute import digest_program as digest_program
+    from pt2kit.digests.compute import payloads_of as payloads_of
+    from pt2kit.digests.compute import verify as verify
+    from pt2kit.digests.result import FORMAT as FORMAT
+    from pt2kit.digests.result import PARTS as PARTS
+    from pt2kit.digests.result import TABLES as TABLES
+    from pt2kit.digests.result import Digest as Digest
+    from pt2kit.digests.result import Mismatch as Mismatch
+    from pt2kit.digests.result import check_digest as check_digest
+    from pt2kit.digests.result import read_expected as read_expected
+
+__getattr__, __dir__, __all__ = front_door(
+    __name__,
+    {
+        "compute": "digest digest_parts digest_program payloads_of verify",
+        "result": "Digest FORMAT Mismatch PARTS TABLES check_digest read_expected",
+    },
+)

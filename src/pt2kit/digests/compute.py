@@ -8,14 +8,15 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from pt2kit import codec, schema
-from pt2kit.archive import names
 from pt2kit.digests.hashing import hash_value, text
 from pt2kit.digests.payloads import Hasher, Payloads, digest_payloads
 from pt2kit.digests.program import program_parts
 from pt2kit.digests.result import PARTS, TABLES, Digest, Mismatch, compare, read_expected
 from pt2kit.errors import UnsupportedError
-from pt2kit.package import FileLike, Package, open_package
+from pt2kit.package import record_names as names
+from pt2kit.package.open import Package, open_package
 from pt2kit.tensors.output import AnyView, Progress, no_progress
+from pt2kit.zip.opening import FileLike
 
 PROGRAM_PARTS: Final = ("graph", "signature", "constraints", "metadata")
 TABLE_OF: Final[Mapping[str, str]] = MappingProxyType({"weights": "tensors", "constants": "constant_tensors"})

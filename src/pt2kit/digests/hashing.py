@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Iterable
 from typing import Any, Final
 
-from pt2kit.canonical import encode_value
+from pt2kit.canonical.encoding import encode_value
 
 PREFIX: Final = "sha256:"
 BLOCK: Final = 1 << 24

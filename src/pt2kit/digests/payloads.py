@@ -14,9 +14,12 @@ from typing import Any
 
 from pt2kit.digests.hashing import BLOCK, hash_bytes, hash_value
 from pt2kit.errors import UnsupportedError
-from pt2kit.tensors import DTYPES, MetaView, NestedView, OpaquePayload, QuantizedView, SparseView, TensorView
+from pt2kit.tensors.compound import MetaView, NestedView, QuantizedView, SparseView
+from pt2kit.tensors.dtypes import DTYPES
+from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.output import AnyView, Progress, Reader
 from pt2kit.tensors.storage import Storage
+from pt2kit.tensors.view import TensorView
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pt2kit import codec, schema
-from pt2kit.canonical import canonicalize, graph_digest, sort_inputs
+from pt2kit.canonical.form import graph_digest
+from pt2kit.canonical.program import canonicalize, sort_inputs
 from pt2kit.digests.hashing import hash_value
-from pt2kit.graph import graphs
+from pt2kit.graph.traversal import graphs
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,72 +10,69 @@ Rules (`RULES` says what must hold):
     G1 used before it is defined · G2 defined twice · G3 no entry in the value tables · G4 two entries · G5 an entry
     without a value (warning) · G6 sizes and strides · G7 kind of a value · G8 name of a value · G9 graph inputs
     G10 subgraphs elsewhere · G11 nesting (`LimitError`) · G12, G13 single tensor returns · G14 names of nodes (warning)
-    G15 names that torch pastes into source (safety)
+    G15 names that torch pastes into source (safety) · G16 subgraphs of one name · G17 what a tensor can be
 
 `index` raises the errors among them. Warnings and safety findings are for `problems` alone: they do not keep a program
 from being read.
 """
 
-from pt2kit.graph.arguments import (
-    MAX_ARGUMENT_DEPTH,
-    Reference,
-    ValueKind,
-    arguments,
-    defined,
-    graph_arguments,
-    leaves,
-    references,
-)
-from pt2kit.graph.index import GraphIndex, index, indexes
-from pt2kit.graph.problems import problems
-from pt2kit.graph.rules import RULES
-from pt2kit.graph.scan import Definition, Use
-from pt2kit.graph.values import Meta, tables
-from pt2kit.graph.view import (
-    BUILTIN_NAMESPACES,
-    input_by_name,
-    is_custom,
-    namespace_counts,
-    node_outputs,
-    operator_counts,
-    operator_name,
-    operator_namespace,
-)
-from pt2kit.graph.walk import MAX_SUBGRAPH_DEPTH, Scope, Source, Step, graphs, node_label, root, subgraphs, walk
+from __future__ import annotations
 
-__all__ = [
-    "BUILTIN_NAMESPACES",
-    "Definition",
-    "GraphIndex",
-    "MAX_ARGUMENT_DEPTH",
-    "MAX_SUBGRAPH_DEPTH",
-    "Meta",
-    "RULES",
-    "Reference",
-    "Scope",
-    "Source",
-    "Step",
-    "Use",
-    "ValueKind",
-    "arguments",
-    "defined",
-    "graph_arguments",
-    "graphs",
-    "index",
-    "indexes",
-    "input_by_name",
-    "is_custom",
-    "leaves",
-    "namespace_counts",
-    "node_label",
-    "node_outputs",
-    "operator_counts",
-    "operator_name",
-    "operator_namespace",
-    "problems",
-    "references",
-    "root",
-    "subgraphs",
-    "tables",
-    "walk",
-]
+from typing import TYPE_CHECKING
+
+from pt2kit.front_door import front_door
+
+if TYPE_CHECKING:
+    from pt2kit.graph.argument_values import MAX_ARGUMENT_DEPTH as MAX_ARGUMENT_DEPTH
+    from pt2kit.graph.argument_values import Reference as Reference
+    from pt2kit.graph.argument_values import ValueKind as ValueKind
+    from pt2kit.graph.argument_values import arguments as arguments
+    from pt2kit.graph.argument_values import defined as defined
+    from pt2kit.graph.argument_values import graph_arguments as graph_arguments
+    from pt2kit.graph.argument_values import leaves as leaves
+    from pt2kit.graph.argument_values import references as references
+    from pt2kit.graph.consistency import problems as problems
+    from pt2kit.graph.def_use import GraphIndex as GraphIndex
+    from pt2kit.graph.def_use import index as index
+    from pt2kit.graph.def_use import indexes as indexes
+    from pt2kit.graph.rules import RULES as RULES
+    from pt2kit.graph.scan import Definition as Definition
+    from pt2kit.graph.scan import Use as Use
+    from pt2kit.graph.traversal import MAX_SUBGRAPH_DEPTH as MAX_SUBGRAPH_DEPTH
+    from pt2kit.graph.traversal import Scope as Scope
+    from pt2kit.graph.traversal import Source as Source
+    from pt2kit.graph.traversal import Step as Step
+    from pt2kit.graph.traversal import graphs as graphs
+    from pt2kit.graph.traversal import node_label as node_label
+    from pt2kit.graph.traversal import root as root
+    from pt2kit.graph.traversal import subgraphs as subgraphs
+    from pt2kit.graph.traversal import walk as walk
+    from pt2kit.graph.values import Meta as Meta
+    from pt2kit.graph.values import tables as tables
+    from pt2kit.graph.view import BUILTIN_NAMESPACES as BUILTIN_NAMESPACES
+    from pt2kit.graph.view import input_by_name as input_by_name
+    from pt2kit.graph.view import is_custom as is_custom
+    from pt2kit.graph.view import namespace_counts as namespace_counts
+    from pt2kit.graph.view import node_outputs as node_outputs
+    from pt2kit.graph.view import operator_counts as operator_counts
+    from pt2kit.graph.view import operator_name as operator_name
+    from pt2kit.graph.view import operator_namespace as operator_namespace
+
+__getattr__, __dir__, __all__ = front_door(
+    __name__,
+    {
+        "argument_values": (
+            "MAX_ARGUMENT_DEPTH Reference ValueKind arguments defined graph_arguments leaves references"
+        ),
+        "consistency": "problems",
+        "def_use": "GraphIndex index indexes",
+        "rules": "RULES",
+        "scan": "Definition Use",
+        "traversal": "MAX_SUBGRAPH_DEPTH Scope Source Step graphs node_label root subgraphs walk",
+        "values": "Meta tables",
+        "view": (
+            "BUILTIN_NAMESPACES input_by_name is_custom namespace_counts node_outputs operator_counts "
+            "operator_name operator_namespace"
+        ),
+    },
+)

@@ -21,13 +21,16 @@ RULES: Final[Mapping[str, str]] = MappingProxyType(
         "G6": "a tensor has as many sizes as strides, and none of them nor its storage offset is a negative number",
         "G7": "an argument that holds one value names a value of the kind that it says",
         "G8": "the name of a value is an identifier",
-        "G9": "a graph input is one value or one constant",
+        "G9": "a graph input, or an output of a subgraph, is one value or one constant",
         "G10": "a subgraph stands among the arguments of a node, nowhere else",
         "G11": "subgraphs and dicts of arguments nest no deeper than the limits",
         "G12": "a graph that returns a single tensor has one output, and it is a value",
         "G13": "a higher-order node that returns a single tensor has one output, and it is a tensor",
         "G14": "a node has a name of its own, which no other node and no other node's result has",
         "G15": "names of nodes and arguments are identifiers, those of subgraphs identifiers with dots between them",
+        "G16": "subgraphs of one name in one graph are equal: the graph has one module of that name",
+        "G17": "a tensor has a known element type and layout, numbers below 2**63, at most 64 dimensions; of integers, "
+        "it requires no gradient",
     }
 )
 """Rule id -> what must hold."""

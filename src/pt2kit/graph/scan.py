@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pt2kit import schema
 from pt2kit.errors import LimitError, Problem
-from pt2kit.graph.arguments import (
+from pt2kit.graph.argument_values import (
     ONE_CONSTANT,
     ONE_VALUE,
     TOO_DEEP,
@@ -71,6 +71,7 @@ class Scan:
         self.externals: dict[str, None] = {}
         self._kinds = kinds(graph)
         self._definers: dict[str, int] | None = None
+        self._subgraphs: dict[str, tuple[schema.Graph, str]] = {}
 
     def run(self) -> Iterator[Problem]:
         """Iterate what is wrong: the value tables first, then in the order of the graph, then what is left over."""
@@ -82,6 +83,7 @@ class Scan:
         for number, node in enumerate(graph.nodes):
             for position, named in enumerate(node.inputs):
                 yield from self._use(named.arg, number, position)
+                yield from self._carry(named.arg, number, position)
             for position, argument in enumerate(node.outputs):
                 yield from self._define(argument, number, position)
             if node.is_hop_single_tensor_return and [output.type for output in node.outputs] != ["as_tensor"]:
@@ -135,6 +137,21 @@ class Scan:
                 )
         if node is None and graph_arguments(argument):
             yield Problem(self._place(None, "outputs", position), "G10", "expected values or constants, got a subgraph")
+
+    def _carry(self, argument: schema.Argument, node: int, position: int) -> Iterator[Problem]:
+        """Subgraphs under a name that another one has: the module of that name is one, whichever comes last."""
+        try:
+            found = graph_arguments(argument)
+        except LimitError:  # Told where the values that it names are looked for.
+            return
+        place = self._place(node, "inputs", position)
+        for _, held in found:
+            first, owner = self._subgraphs.setdefault(held.name, (held.graph, place))
+            if first is not held.graph and first != held.graph:
+                message = (
+                    f"expected a name of its own for a subgraph, got {show(held.name)}, which another one has, {owner}"
+                )
+                yield Problem(place, "G16", message)
 
     def _not_defined(self, reference: Reference, node: int | None, position: int) -> Iterator[Problem]:
         """What is wrong with a use that comes before any definition: nothing where the constants hold the object."""

@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from pt2kit import codec, schema
 from pt2kit.errors import Problem
-from pt2kit.graph.arguments import ValueKind
+from pt2kit.graph.argument_values import ValueKind
 from pt2kit.graph.rules import cut, show
 
 Meta = schema.TensorMeta | schema.SymInt | schema.SymFloat | schema.SymBool | schema.CustomObjArgument
 """What a value table holds for one name."""
+
+
+MAX_DIMENSIONS: Final = 64
+"""How many dimensions a tensor of torch may have."""
+
+WITHOUT_GRADIENT: Final = frozenset(
+    (
+        *(schema.ScalarType.BYTE, schema.ScalarType.CHAR, schema.ScalarType.SHORT, schema.ScalarType.INT),
+        *(schema.ScalarType.LONG, schema.ScalarType.BOOL, schema.ScalarType.UINT16, schema.ScalarType.UINT32),
+        schema.ScalarType.UINT64,
+    )
+)
+"""Element types that no gradient has."""
 
 
 def tables(graph: schema.Graph) -> dict[ValueKind, Mapping[str, Any]]:
@@ -34,7 +47,7 @@ def kinds(graph: schema.Graph) -> dict[str, ValueKind]:
 
 
 def table_problems(graph: schema.Graph, where: str) -> Iterator[Problem]:
-    """Iterate names with two entries (G4), and tensors whose numbers do not fit one another (G6)."""
+    """Iterate names with two entries (G4), and tensors that contradict themselves (G6) or cannot be (G17)."""
     seen: dict[str, ValueKind] = {}
     for kind, table in tables(graph).items():
         for name in table.keys() & seen.keys():
@@ -48,11 +61,30 @@ def table_problems(graph: schema.Graph, where: str) -> Iterator[Problem]:
         if (negative := _negative(meta)) is not None:
             message = f"expected sizes, strides and storage_offset of at least 0, got {negative}"
             yield Problem(entry_place(where, "tensor", name), "G6", message)
+        if (expected := _impossible(meta)) is not None:
+            yield Problem(entry_place(where, "tensor", name), "G17", expected)
 
 
 def entry_place(where: str, kind: ValueKind, name: str) -> str:
     """The place of an entry of a value table, for messages."""
     return f"{where}.{kind}_values{codec.path_text((cut(name),))[1:]}"
+
+
+def _impossible(meta: schema.TensorMeta) -> str | None:
+    """What is said of a tensor that cannot be."""
+    if meta.dtype is schema.ScalarType.UNKNOWN:
+        return "expected an element type that torch has, got 0 (UNKNOWN)"
+    if meta.layout is schema.Layout.Unknown:
+        return "expected a layout that torch has, got 0 (Unknown)"
+    if len(meta.sizes) > MAX_DIMENSIONS:
+        return f"expected at most {MAX_DIMENSIONS} dimensions, got {len(meta.sizes)}"
+    if meta.requires_grad and meta.dtype in WITHOUT_GRADIENT:
+        return f"expected a tensor of floats where a gradient is required, got one of {meta.dtype.name}"
+    for number in (*meta.sizes, *meta.strides, meta.storage_offset):
+        known = number.as_int
+        if isinstance(known, int) and known.bit_length() > 63:
+            return "expected sizes, strides and storage_offset below 2**63, got a larger one"
+    return None
 
 
 def _negative(meta: schema.TensorMeta) -> int | None:

@@ -6,8 +6,8 @@ from collections import Counter
 from typing import Final
 
 from pt2kit import schema
-from pt2kit.graph.arguments import defined
-from pt2kit.graph.walk import Source, walk
+from pt2kit.graph.argument_values import defined
+from pt2kit.graph.traversal import Source, walk
 
 HIGHER_ORDER: Final = "higher_order"
 """The namespace of operators that take subgraphs."""

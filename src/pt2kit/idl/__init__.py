@@ -11,64 +11,39 @@ changes, compat
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Mapping
-from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-from pt2kit.errors import UnsupportedError
-from pt2kit.idl.changes import RULES, Change, Level, changes
-from pt2kit.idl.compat import EXCEPTIONS, Verdict, history, verdict
-from pt2kit.idl.proto_message import to_message
-from pt2kit.idl.proto_tree import to_tree
-from pt2kit.idl.sources import current_table, frozen_table, read_table, table, versions
-from pt2kit.idl.table import Table
+from pt2kit.front_door import front_door
 
-FORMATS: Mapping[str, str] = MappingProxyType(
+if TYPE_CHECKING:
+    from pt2kit.idl.compat import EXCEPTIONS as EXCEPTIONS
+    from pt2kit.idl.compat import Verdict as Verdict
+    from pt2kit.idl.compat import history as history
+    from pt2kit.idl.compat import verdict as verdict
+    from pt2kit.idl.field_table import Table as Table
+    from pt2kit.idl.formats import FORMATS as FORMATS
+    from pt2kit.idl.formats import emit as emit
+    from pt2kit.idl.proto_message import to_message as to_message
+    from pt2kit.idl.proto_tree import to_tree as to_tree
+    from pt2kit.idl.sources import current_table as current_table
+    from pt2kit.idl.sources import frozen_table as frozen_table
+    from pt2kit.idl.sources import read_table as read_table
+    from pt2kit.idl.sources import table as table
+    from pt2kit.idl.sources import versions as versions
+    from pt2kit.idl.table_changes import RULES as RULES
+    from pt2kit.idl.table_changes import Change as Change
+    from pt2kit.idl.table_changes import Level as Level
+    from pt2kit.idl.table_changes import changes as changes
+
+__getattr__, __dir__, __all__ = front_door(
+    __name__,
     {
-        "yaml": "schema.yaml",
-        "thrift": "schema.thrift",
-        "proto": "schema.proto",
-        "json-schema": "schema.json",
-        "cpp": "schema.h",
-        "typescript": "schema.ts",
-    }
+        "compat": "EXCEPTIONS Verdict history verdict",
+        "field_table": "Table",
+        "formats": "FORMATS emit",
+        "proto_message": "to_message",
+        "proto_tree": "to_tree",
+        "sources": "current_table frozen_table read_table table versions",
+        "table_changes": "Change Level RULES changes",
+    },
 )
-"""The name of a format -> the name of its file under `idl/`."""
-
-
-def emit(types: Table, format: str) -> str:
-    """Write a table in one of `FORMATS`.
-
-    Args:
-        types: the table, as `table("8.20")` gives it.
-        format: a key of `FORMATS`.
-
-    Raises:
-        UnsupportedError: there is no such format, or it cannot express a type of the table.
-    """
-    if format not in FORMATS:
-        raise UnsupportedError(f"format: expected one of {', '.join(FORMATS)}, got {format!r}")
-    module = importlib.import_module(f"pt2kit.idl.{format.replace('-', '')}")
-    return str(module.emit(types))
-
-
-__all__ = [
-    "EXCEPTIONS",
-    "FORMATS",
-    "RULES",
-    "Change",
-    "Level",
-    "Table",
-    "Verdict",
-    "changes",
-    "current_table",
-    "emit",
-    "frozen_table",
-    "history",
-    "read_table",
-    "table",
-    "to_message",
-    "to_tree",
-    "verdict",
-    "versions",
-]

@@ -15,7 +15,7 @@ import json
 from importlib.resources import files
 
 from pt2kit.errors import UnsupportedError
-from pt2kit.idl.table import Definition, Field, Table, as_written, default_value, enum_numbers
+from pt2kit.idl.field_table import Definition, Field, Table, as_written, default_value, enum_numbers
 from pt2kit.idl.text import banner, comment, noted, safe_name, version_suffix
 from pt2kit.idl.typetext import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type, inner_types
 from pt2kit.idl.wrappers import check_names

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from pt2kit.idl.table import Definition, Field, Table, as_written, default_value
+from pt2kit.idl.field_table import Definition, Field, Table, as_written, default_value
 from pt2kit.idl.text import banner, since_note
 from pt2kit.idl.typetext import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type
 

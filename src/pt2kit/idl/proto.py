@@ -15,7 +15,7 @@ Field numbers are the format's wire ids. The fields `…_digits` have the field'
 from __future__ import annotations
 
 from pt2kit.errors import UnsupportedError
-from pt2kit.idl.table import Definition, Field, Table, as_written, enum_numbers
+from pt2kit.idl.field_table import Definition, Field, Table, as_written, enum_numbers
 from pt2kit.idl.text import banner, comment, noted, upper_snake, version_suffix
 from pt2kit.idl.typetext import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type, inner_types
 from pt2kit.idl.wrappers import all_types, arm_name, check_names, entry_name, item_name, wrapper_name

@@ -11,8 +11,8 @@ import binascii
 import math
 from typing import Any
 
+from pt2kit.idl.field_table import Definition, Field, Table
 from pt2kit.idl.proto_place import INT, MAX_BITS, ROOT, Place, Types, is_plain, known_type, make_types
-from pt2kit.idl.table import Definition, Field, Table
 from pt2kit.idl.typetext import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type, type_text
 from pt2kit.idl.wrappers import arm_name, item_name
 

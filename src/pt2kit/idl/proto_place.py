@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from pt2kit.codec import path_text
 from pt2kit.errors import LimitError, SchemaError
-from pt2kit.idl.table import Definition, Table, as_written, enum_numbers
+from pt2kit.idl.field_table import Definition, Table, as_written, enum_numbers
 from pt2kit.idl.typetext import Ref, Scalar, Type
 
 MAX_DEPTH = 100

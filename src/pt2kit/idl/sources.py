@@ -11,7 +11,7 @@ from typing import Any
 
 from pt2kit import schema
 from pt2kit.errors import SchemaError, UnsupportedError, VersionError
-from pt2kit.idl.table import Table, make_table
+from pt2kit.idl.field_table import Table, make_table
 from pt2kit.schema.tables import NAMES
 
 UNNUMBERED = ("draft", "5.3-traces")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 
-from pt2kit.idl.table import Table
+from pt2kit.idl.field_table import Table
 
 WIDTH = 110
 

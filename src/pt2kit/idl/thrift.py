@@ -7,7 +7,7 @@ Its integers have 64 bits; a number beyond that is in JSON only.
 from __future__ import annotations
 
 from pt2kit.errors import UnsupportedError
-from pt2kit.idl.table import Definition, Field, Table, as_written, enum_numbers
+from pt2kit.idl.field_table import Definition, Field, Table, as_written, enum_numbers
 from pt2kit.idl.text import banner, comment, noted, safe_name, version_suffix
 from pt2kit.idl.typetext import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type, inner_types
 from pt2kit.idl.wrappers import all_types, arm_name, check_names, item_name, wrapper_name

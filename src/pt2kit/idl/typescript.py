@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 
-from pt2kit.idl.table import Definition, Field, Table, as_written
+from pt2kit.idl.field_table import Definition, Field, Table, as_written
 from pt2kit.idl.text import banner, noted
 from pt2kit.idl.typetext import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type
 from pt2kit.idl.wrappers import check_names

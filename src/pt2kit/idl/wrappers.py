@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pt2kit.errors import UnsupportedError
-from pt2kit.idl.table import Table
+from pt2kit.idl.field_table import Table
 from pt2kit.idl.text import upper_snake
 from pt2kit.idl.typetext import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type, inner_types
 

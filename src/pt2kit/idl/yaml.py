@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from pt2kit.idl.table import Definition, Field, Table
+from pt2kit.idl.field_table import Definition, Field, Table
 from pt2kit.idl.text import banner
 from pt2kit.idl.typetext import type_text
 

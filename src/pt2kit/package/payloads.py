@@ -11,15 +11,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pt2kit import codec, schema
-from pt2kit.archive import names
-from pt2kit.archive.layout import Layout
-from pt2kit.archive.parts import parts, program_record
-from pt2kit.archive.reader import Archive
 from pt2kit.errors import UnsupportedError
+from pt2kit.package import record_names as names
+from pt2kit.package.layout import Layout
+from pt2kit.package.parts import parts, program_record
 from pt2kit.package.programs import Reading, StoredProgram
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.payload import check_against, views_from_config
 from pt2kit.tensors.view import TensorView
+from pt2kit.zip.reader import Archive
 
 if TYPE_CHECKING:
     from pt2kit.tensors.compound import MetaView, NestedView, QuantizedView, SparseView
@@ -68,7 +68,7 @@ def read_payloads(
     """
     if parts(archive, layout, model).stored_as == "records":
         return _read_records(archive, layout, model, kind, lambda: stored().program)
-    from pt2kit.package.older_payloads import read_older_payloads
+    from pt2kit.package.legacy_payloads import read_older_payloads
 
     found = read_older_payloads(archive, layout, model, kind, stored(), reading)
     _check_all(found.payloads, stored().program, layout, archive, model)

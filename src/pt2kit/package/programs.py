@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from pt2kit import codec, schema
-from pt2kit.archive.layout import Layout
-from pt2kit.archive.parts import program_record
-from pt2kit.archive.reader import Archive
 from pt2kit.collector import no_collection
 from pt2kit.errors import GraphError, JsonError, SchemaError, VersionError
+from pt2kit.package.layout import Layout
+from pt2kit.package.parts import program_record
 from pt2kit.tensors.bounds import check_device
+from pt2kit.zip.reader import Archive
 
 if TYPE_CHECKING:
-    from pt2kit.archive.pickle_values import PickledTensor
-    from pt2kit.migrate.ledger import Note
+    from pt2kit.pickles.values import PickledTensor
+    from pt2kit.versions.conversion_log import Note
 
 TYPED_SINCE: Final = 14
 """The first minor of the current major whose programs are programs of today but for fields that may be left out."""
@@ -124,7 +124,7 @@ def _read_text(data: memoryview, where: str, layout: Layout, model: str, reading
         else:
             if is_typed(decoded.value.schema_version):
                 return typed(decoded, where)
-    from pt2kit.package.older import read_older
+    from pt2kit.package.legacy_programs import read_older
 
     _, method = layout.methods.get(model, (model, None))
     with no_collection():

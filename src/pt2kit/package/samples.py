@@ -13,8 +13,6 @@ from itertools import islice
 from typing import Any, TypeAlias
 
 from pt2kit import schema, treespec
-from pt2kit.archive.pickle_values import NamedTuple, Opaque, PickledStorage, Size, TensorLike
-from pt2kit.archive.pickled import read_payload
 from pt2kit.errors import (
     GraphError,
     JsonError,
@@ -24,7 +22,9 @@ from pt2kit.errors import (
     UnsupportedError,
     VersionError,
 )
-from pt2kit.package.moved_samples import MovedInputs
+from pt2kit.package.pickle_free_inputs.index import PickleFreeInputs
+from pt2kit.pickles.reader import read_payload
+from pt2kit.pickles.values import NamedTuple, Opaque, PickledStorage, Size, TensorLike
 from pt2kit.tensors.pickled import from_pickled
 from pt2kit.tensors.storage import Storage
 from pt2kit.treespec.kinds import NAMEDTUPLE
@@ -48,13 +48,13 @@ def read_sample_inputs(data: memoryview, where: str, program: Callable[[], schem
     Raises:
         UnsupportedError: they hold more than data; the message names what.
         PayloadError: a malformed payload, or something other than arguments and keyword arguments.
-        ArchiveError, LimitError: as `archive.pickled.read_payload`.
+        ArchiveError, LimitError: as `pickles.reader.read_payload`.
         Pt2Error: the program cannot be read, where it is needed.
     """
     return _as_call(read_payload(data, where), where, program)
 
 
-def view_moved_inputs(moved: MovedInputs, program: Callable[[], schema.ExportedProgram]) -> Call:
+def view_moved_inputs(moved: PickleFreeInputs, program: Callable[[], schema.ExportedProgram]) -> Call:
     """Give sample inputs that were moved out of their pickle, as `read_sample_inputs` gave them before.
 
     Args:

@@ -19,8 +19,27 @@ Rules, beside the X rules of `checks` (`docs/sanitize.md` has all):
     Z6  a program stands alone, without a container that gives it more
 """
 
-from pt2kit.sanitizing.options import DROPS, STRIPS, Options
-from pt2kit.sanitizing.plan import Plan, make_plan
-from pt2kit.sanitizing.writing import Sanitized, carry_out, sanitize
+from __future__ import annotations
 
-__all__ = ["DROPS", "STRIPS", "Options", "Plan", "Sanitized", "carry_out", "make_plan", "sanitize"]
+from typing import TYPE_CHECKING
+
+from pt2kit.front_door import front_door
+
+if TYPE_CHECKING:
+    from pt2kit.sanitizing.options import DROPS as DROPS
+    from pt2kit.sanitizing.options import STRIPS as STRIPS
+    from pt2kit.sanitizing.options import Options as Options
+    from pt2kit.sanitizing.plan import Plan as Plan
+    from pt2kit.sanitizing.plan import make_plan as make_plan
+    from pt2kit.sanitizing.writing import Sanitized as Sanitized
+    from pt2kit.sanitizing.writing import carry_out as carry_out
+    from pt2kit.sanitizing.writing import sanitize as sanitize
+
+__getattr__, __dir__, __all__ = front_door(
+    __name__,
+    {
+        "options": "DROPS Options STRIPS",
+        "plan": "Plan make_plan",
+        "writing": "Sanitized carry_out sanitize",
+    },
+)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from pt2kit.archive import names
 from pt2kit.errors import UnsupportedError
-from pt2kit.traces import PROVENANCE_KEYS, STACK_TRACE_KEYS
+from pt2kit.node_metadata.redaction import PROVENANCE_KEYS, STACK_TRACE_KEYS
+from pt2kit.package import record_names as names
 
 DROPS: Final[Mapping[str, str]] = MappingProxyType(
     {

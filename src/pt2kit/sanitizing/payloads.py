@@ -8,15 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from pt2kit.archive import names
-from pt2kit.archive.pickle_values import PickledTensor
-from pt2kit.archive.pickled import read_payload
 from pt2kit.errors import Problem, Pt2Error, UnsupportedError
-from pt2kit.package import Package
+from pt2kit.package import record_names as names
+from pt2kit.package.open import Package
+from pt2kit.pickles.reader import read_payload
+from pt2kit.pickles.values import PickledTensor
 from pt2kit.schema import PayloadConfig, PayloadMeta, SymInt, TensorMeta
-from pt2kit.tensors import DTYPES, OpaquePayload, Storage, TensorView
+from pt2kit.tensors.dtypes import DTYPES
+from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.output import AnyView
 from pt2kit.tensors.pickled import from_pickled
+from pt2kit.tensors.storage import Storage
+from pt2kit.tensors.view import TensorView
 
 KINDS = ("weights", "constants")
 _WHAT = {"weights": "weight", "constants": "constant"}

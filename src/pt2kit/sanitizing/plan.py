@@ -9,20 +9,21 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from pt2kit import codec
-from pt2kit.archive import names
-from pt2kit.archive.layout import FORMAT, VERSION
-from pt2kit.archive.pickle_values import PickledStorage
-from pt2kit.archive.record_name import show_name
-from pt2kit.archive.writer import DEFAULT_ROOT
 from pt2kit.errors import Problem, Pt2Error, UnsupportedError
-from pt2kit.package import Package, StoredProgram
-from pt2kit.package.moved_names import index_record, is_storage_record, storage_record
+from pt2kit.package import record_names as names
+from pt2kit.package.layout import FORMAT, VERSION
+from pt2kit.package.open import Package
+from pt2kit.package.pickle_free_inputs.names import index_record, is_storage_record, storage_record
+from pt2kit.package.programs import StoredProgram
+from pt2kit.pickles.values import PickledStorage
 from pt2kit.sanitizing.options import Options
 from pt2kit.sanitizing.payloads import PayloadPlan, RawRecord
 from pt2kit.sanitizing.programs import find_code, find_container, find_unknown, rewrite_metadata
 from pt2kit.sanitizing.records import parts_of, sort_records
 from pt2kit.sanitizing.samples import Samples, read_samples
 from pt2kit.tensors.output import AnyView
+from pt2kit.zip.record_name import show_name
+from pt2kit.zip.writer import DEFAULT_ROOT
 
 _DATA_VERSION: Final = b"6\n"
 """Of torch's zip conventions; what it writes for every `.pt2`."""

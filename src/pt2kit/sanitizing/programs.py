@@ -7,20 +7,21 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from pt2kit import codec, symbols, treespec
-from pt2kit.archive import names
-from pt2kit.archive.parts import program_record
-from pt2kit.archive.pickle_plain import FACTORIES
-from pt2kit.archive.record_name import show_name
-from pt2kit.checks import safety_findings
+from pt2kit.checks.safety import safety_findings
 from pt2kit.codec.text import Path
 from pt2kit.errors import Problem, Pt2Error
-from pt2kit.graph import graphs
-from pt2kit.migrate.rewrite import rewrite
-from pt2kit.package import Package, StoredProgram
+from pt2kit.graph.traversal import graphs
+from pt2kit.node_metadata.redaction import hide_paths, strip_metadata
+from pt2kit.package import record_names as names
+from pt2kit.package.open import Package
+from pt2kit.package.parts import program_record
+from pt2kit.package.programs import StoredProgram
+from pt2kit.pickles.builtin_reducers import FACTORIES
 from pt2kit.sanitizing.options import Options
 from pt2kit.schema import CURRENT, ExportedProgram, Graph, SymExpr
-from pt2kit.traces import hide_paths, strip_metadata
 from pt2kit.treespec.kinds import DEFAULTDICT, defaultdict_parts
+from pt2kit.versions.rewrite import rewrite
+from pt2kit.zip.record_name import show_name
 
 HANDLED: Final = frozenset(("X1", "X2", "X3", "X8"))
 """Findings about payloads and records: they are moved, or refused where that is found out."""

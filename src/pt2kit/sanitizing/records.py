@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from pt2kit.archive import names
-from pt2kit.archive.parts import Parts, extra_files, parts, program_record
 from pt2kit.errors import ArchiveError, Problem
-from pt2kit.package import Package
-from pt2kit.package.moved_names import index_record
+from pt2kit.package import record_names as names
+from pt2kit.package.open import Package
+from pt2kit.package.parts import Parts, extra_files, parts, program_record
+from pt2kit.package.pickle_free_inputs.names import index_record
 from pt2kit.sanitizing.options import Options
 from pt2kit.sanitizing.texts import not_text
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from pt2kit import treespec
-from pt2kit.archive.pickle_values import NamedTuple, Opaque, PickledStorage
-from pt2kit.archive.pickled import globals_in, is_plain, read_payload
 from pt2kit.errors import PayloadError, Pt2Error, UnsupportedError
-from pt2kit.package import Package
-from pt2kit.package.moved_samples import MovedInputs, read_moved_inputs, write_index
-from pt2kit.package.moved_values import FAKE_TENSOR, MovedValues, encode_values
+from pt2kit.package.open import Package
+from pt2kit.package.pickle_free_inputs.encode import FAKE_TENSOR, InputValues, encode_values
+from pt2kit.package.pickle_free_inputs.index import PickleFreeInputs, read_moved_inputs, write_index
+from pt2kit.pickles.reader import globals_in, is_plain, read_payload
+from pt2kit.pickles.values import NamedTuple, Opaque, PickledStorage
 from pt2kit.schema import ExportedProgram
 from pt2kit.treespec.kinds import NAMEDTUPLE
 
@@ -27,7 +27,7 @@ class Samples:
         records: names of the records that they were read from, where those were an index and raw records.
     """
 
-    moved: MovedValues
+    moved: InputValues
     is_flat: bool
     records: tuple[str, ...] = ()
 
@@ -71,7 +71,7 @@ def read_samples(package: Package, model: str, record: str | None) -> Samples | 
         return Samples(encode_values(leaves, where), True)
 
 
-def _again(moved: MovedInputs, package: Package, model: str) -> Samples:
+def _again(moved: PickleFreeInputs, package: Package, model: str) -> Samples:
     """Sample inputs that were moved before."""
     if not moved.is_flat:
         _check_call(moved.leaves[0], moved.where)

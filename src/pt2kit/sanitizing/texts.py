@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pt2kit.archive.pickle_context import DEFAULT_PICKLE_LIMITS
-from pt2kit.archive.pickle_scan import Uses, scan
 from pt2kit.errors import Pt2Error
+from pt2kit.pickles.budget import DEFAULT_PICKLE_LIMITS
+from pt2kit.pickles.scan import Uses, scan
 
 _ZIP_MARKS = (b"PK\x03\x04", b"PK\x05\x06")
 

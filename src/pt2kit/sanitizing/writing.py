@@ -8,15 +8,16 @@ from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from typing import IO, Any
 
-from pt2kit.archive.source import is_source
-from pt2kit.archive.target import spooled
-from pt2kit.archive.writer import ArchiveWriter
 from pt2kit.errors import Problem, UnsupportedError
-from pt2kit.package import FileLike, Package, open_package
+from pt2kit.package.open import Package, open_package
 from pt2kit.sanitizing.options import make_options
 from pt2kit.sanitizing.plan import Plan, make_plan
-from pt2kit.sanitizing.proof import digests_of, prove
+from pt2kit.sanitizing.verify import digests_of, prove
 from pt2kit.tensors.output import Progress, new_file, no_progress
+from pt2kit.zip.opening import FileLike
+from pt2kit.zip.source import is_source
+from pt2kit.zip.target import spooled
+from pt2kit.zip.writer import ArchiveWriter
 
 _SHOWN = 50
 
@@ -151,5 +152,6 @@ def _write_and_prove(
     with ArchiveWriter(file, root=plan.root) as writer:
         for record in plan.records:
             writer.write(record.name, record.read(), deflate=record.deflate)
+    file.seek(0)
     with open_package(file) as result:
         return prove(result, plan, before, progress)

@@ -10,48 +10,47 @@ Rules (`RULES` says what must hold):
     S12 one value or constant · S13 tokens in and out · S14 placeholders of constants
 """
 
-from pt2kit.signature.convert import argument_spec, schema_argument
-from pt2kit.signature.export_signature import ExportBackwardSignature, ExportGraphSignature, FxNode
-from pt2kit.signature.problems import problems
-from pt2kit.signature.read import from_schema, to_schema
-from pt2kit.signature.rules import RULES
-from pt2kit.signature.specs import (
-    ArgumentSpec,
-    Constant,
-    ConstantArgument,
-    CustomObjArgument,
-    InputKind,
-    InputSpec,
-    OutputKind,
-    OutputSpec,
-    SymBoolArgument,
-    SymFloatArgument,
-    SymIntArgument,
-    TensorArgument,
-    TokenArgument,
-)
+from __future__ import annotations
 
-__all__ = [
-    "ArgumentSpec",
-    "Constant",
-    "ConstantArgument",
-    "CustomObjArgument",
-    "ExportBackwardSignature",
-    "ExportGraphSignature",
-    "FxNode",
-    "InputKind",
-    "InputSpec",
-    "OutputKind",
-    "OutputSpec",
-    "RULES",
-    "SymBoolArgument",
-    "SymFloatArgument",
-    "SymIntArgument",
-    "TensorArgument",
-    "TokenArgument",
-    "argument_spec",
-    "from_schema",
-    "problems",
-    "schema_argument",
-    "to_schema",
-]
+from typing import TYPE_CHECKING
+
+from pt2kit.front_door import front_door
+
+if TYPE_CHECKING:
+    from pt2kit.signature.consistency import problems as problems
+    from pt2kit.signature.convert import argument_spec as argument_spec
+    from pt2kit.signature.convert import schema_argument as schema_argument
+    from pt2kit.signature.export_signature import ExportBackwardSignature as ExportBackwardSignature
+    from pt2kit.signature.export_signature import ExportGraphSignature as ExportGraphSignature
+    from pt2kit.signature.export_signature import FxNode as FxNode
+    from pt2kit.signature.read import from_schema as from_schema
+    from pt2kit.signature.read import to_schema as to_schema
+    from pt2kit.signature.rules import RULES as RULES
+    from pt2kit.signature.specs import ArgumentSpec as ArgumentSpec
+    from pt2kit.signature.specs import Constant as Constant
+    from pt2kit.signature.specs import ConstantArgument as ConstantArgument
+    from pt2kit.signature.specs import CustomObjArgument as CustomObjArgument
+    from pt2kit.signature.specs import InputKind as InputKind
+    from pt2kit.signature.specs import InputSpec as InputSpec
+    from pt2kit.signature.specs import OutputKind as OutputKind
+    from pt2kit.signature.specs import OutputSpec as OutputSpec
+    from pt2kit.signature.specs import SymBoolArgument as SymBoolArgument
+    from pt2kit.signature.specs import SymFloatArgument as SymFloatArgument
+    from pt2kit.signature.specs import SymIntArgument as SymIntArgument
+    from pt2kit.signature.specs import TensorArgument as TensorArgument
+    from pt2kit.signature.specs import TokenArgument as TokenArgument
+
+__getattr__, __dir__, __all__ = front_door(
+    __name__,
+    {
+        "consistency": "problems",
+        "convert": "argument_spec schema_argument",
+        "export_signature": "ExportBackwardSignature ExportGraphSignature FxNode",
+        "read": "from_schema to_schema",
+        "rules": "RULES",
+        "specs": (
+            "ArgumentSpec Constant ConstantArgument CustomObjArgument InputKind InputSpec OutputKind "
+            "OutputSpec SymBoolArgument SymFloatArgument SymIntArgument TensorArgument TokenArgument"
+        ),
+    },
+)

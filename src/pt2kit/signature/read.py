@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pt2kit import schema
 from pt2kit.errors import GraphError
+from pt2kit.signature.consistency import DEFAULT_WHERE, problems
 from pt2kit.signature.convert import input_spec, output_spec, schema_input_spec, schema_output_spec
 from pt2kit.signature.export_signature import ExportGraphSignature
-from pt2kit.signature.problems import DEFAULT_WHERE, problems
 
 
 def from_schema(graph_module: schema.GraphModule, where: str = DEFAULT_WHERE) -> ExportGraphSignature:

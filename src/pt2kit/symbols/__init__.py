@@ -13,63 +13,61 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pt2kit.front_door import front_door
+
 if TYPE_CHECKING:
-    from pt2kit.symbols.dialects import parse, parse_all, parse_number, parse_size, parse_truth
-    from pt2kit.symbols.evaluation import check_constants, evaluate
-    from pt2kit.symbols.expr import (
-        DEFAULT_LIMITS,
-        Boolean,
-        Call,
-        Expr,
-        Float,
-        Infinity,
-        Integer,
-        Limits,
-        Rational,
-        Symbol,
-        default_assumptions,
-        fold,
-        free_symbols,
-        substitute,
-    )
-    from pt2kit.symbols.floats import float_from
-    from pt2kit.symbols.functions import FUNCTIONS, Function
-    from pt2kit.symbols.guards import Guard, Source, parse_guard
-    from pt2kit.symbols.kinds import Kind, kind, require_int
-    from pt2kit.symbols.plain import parse_str
-    from pt2kit.symbols.printer import to_str
-    from pt2kit.symbols.ranges import bounds
-    from pt2kit.symbols.srepr import parse_srepr, to_srepr
+    from pt2kit.symbols.dialects import parse as parse
+    from pt2kit.symbols.dialects import parse_all as parse_all
+    from pt2kit.symbols.dialects import parse_number as parse_number
+    from pt2kit.symbols.dialects import parse_size as parse_size
+    from pt2kit.symbols.dialects import parse_truth as parse_truth
+    from pt2kit.symbols.evaluation import check_constants as check_constants
+    from pt2kit.symbols.evaluation import evaluate as evaluate
+    from pt2kit.symbols.expr import DEFAULT_LIMITS as DEFAULT_LIMITS
+    from pt2kit.symbols.expr import Boolean as Boolean
+    from pt2kit.symbols.expr import Call as Call
+    from pt2kit.symbols.expr import Expr as Expr
+    from pt2kit.symbols.expr import Float as Float
+    from pt2kit.symbols.expr import Infinity as Infinity
+    from pt2kit.symbols.expr import Integer as Integer
+    from pt2kit.symbols.expr import Limits as Limits
+    from pt2kit.symbols.expr import Rational as Rational
+    from pt2kit.symbols.expr import Symbol as Symbol
+    from pt2kit.symbols.expr import default_assumptions as default_assumptions
+    from pt2kit.symbols.expr import fold as fold
+    from pt2kit.symbols.expr import free_symbols as free_symbols
+    from pt2kit.symbols.expr import substitute as substitute
+    from pt2kit.symbols.floats import float_from as float_from
+    from pt2kit.symbols.functions import FUNCTIONS as FUNCTIONS
+    from pt2kit.symbols.functions import Function as Function
+    from pt2kit.symbols.guards import Guard as Guard
+    from pt2kit.symbols.guards import Source as Source
+    from pt2kit.symbols.guards import parse_guard as parse_guard
+    from pt2kit.symbols.kinds import Kind as Kind
+    from pt2kit.symbols.kinds import kind as kind
+    from pt2kit.symbols.kinds import require_int as require_int
+    from pt2kit.symbols.plain import parse_str as parse_str
+    from pt2kit.symbols.printer import to_str as to_str
+    from pt2kit.symbols.ranges import bounds as bounds
+    from pt2kit.symbols.srepr import parse_srepr as parse_srepr
+    from pt2kit.symbols.srepr import to_srepr as to_srepr
 
-_HOMES = (
-    ("dialects", ("parse", "parse_all", "parse_number", "parse_size", "parse_truth")),
-    ("srepr", ("parse_srepr", "to_srepr")),
-    ("plain", ("parse_str",)),
-    ("printer", ("to_str",)),
-    ("evaluation", ("evaluate", "check_constants")),
-    ("kinds", ("Kind", "kind", "require_int")),
-    ("ranges", ("bounds",)),
-    ("guards", ("Guard", "Source", "parse_guard")),
-    ("floats", ("float_from",)),
-    ("functions", ("FUNCTIONS", "Function")),
-    ("expr", ("Expr", "Symbol", "Integer", "Rational", "Float", "Boolean", "Infinity", "Call", "Limits")),
-    ("expr", ("DEFAULT_LIMITS", "default_assumptions", "fold", "free_symbols", "substitute")),
+__getattr__, __dir__, __all__ = front_door(
+    __name__,
+    {
+        "dialects": "parse parse_all parse_number parse_size parse_truth",
+        "evaluation": "check_constants evaluate",
+        "expr": (
+            "Boolean Call DEFAULT_LIMITS Expr Float Infinity Integer Limits Rational Symbol "
+            "default_assumptions fold free_symbols substitute"
+        ),
+        "floats": "float_from",
+        "functions": "FUNCTIONS Function",
+        "guards": "Guard Source parse_guard",
+        "kinds": "Kind kind require_int",
+        "plain": "parse_str",
+        "printer": "to_str",
+        "ranges": "bounds",
+        "srepr": "parse_srepr to_srepr",
+    },
 )
-
-__all__ = [
-    "parse", "parse_all", "parse_number", "parse_size", "parse_truth", "parse_srepr", "to_srepr", "parse_str", "to_str",
-    "evaluate", "check_constants", "Kind", "kind", "require_int", "bounds", "Guard", "Source", "parse_guard",
-    "float_from", "FUNCTIONS", "Function", "Expr", "Symbol", "Integer", "Rational", "Float", "Boolean", "Infinity",
-    "Call", "Limits", "DEFAULT_LIMITS", "default_assumptions", "fold", "free_symbols", "substitute",
-]  # fmt: skip
-
-
-def __getattr__(name: str) -> object:
-    for home, names in _HOMES:
-        if name in names:
-            from importlib import import_module
-
-            value: object = getattr(import_module(f"{__name__}.{home}"), name)
-            globals()[name] = value
-            return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

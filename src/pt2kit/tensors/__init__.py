@@ -18,7 +18,7 @@ Rules (the ids that errors carry):
     P11  all raw tensors in one record have one element type; an empty record has none
     P12  only floating-point and complex tensors require a gradient; only complex ones are conjugated
     P13  a bool is stored as 0 or 1
-    P14  element type and sizes are those that the graph states
+    P14  element type, sizes and strides are those that the graph states
     P15  a payload that takes code to rebuild is described, not rebuilt
     P16  a copy takes at most 1 GiB, or as much as the bytes it is made from
     P17  the parts of a sparse or nested tensor fit together, and its indices point inside it
@@ -35,71 +35,52 @@ file does not have, so it is refused here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from importlib import import_module
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
-from pt2kit.tensors.bounds import MAX_EXPANDED_BYTES, MAX_NDIM
-from pt2kit.tensors.dtypes import DTYPES, DType, numpy_dtype, scalar_type_of, short_name
-from pt2kit.tensors.opaque import OpaquePayload
-from pt2kit.tensors.payload import check_against, views_from_config
-from pt2kit.tensors.storage import Storage
-from pt2kit.tensors.view import TensorView
+from pt2kit.front_door import front_door
 
 if TYPE_CHECKING:
-    from pt2kit.tensors.compound import MetaView, NestedView, QuantizedView, SparseView, View
-    from pt2kit.tensors.export import to_npy, to_npz
-    from pt2kit.tensors.output import AnyView, Progress
-    from pt2kit.tensors.pickled import from_pickled, views_from_pickled
-    from pt2kit.tensors.safetensors_file import to_safetensors
-    from pt2kit.tensors.summary import Statistics, statistics
+    from pt2kit.tensors.bounds import MAX_EXPANDED_BYTES as MAX_EXPANDED_BYTES
+    from pt2kit.tensors.bounds import MAX_NDIM as MAX_NDIM
+    from pt2kit.tensors.compound import MetaView as MetaView
+    from pt2kit.tensors.compound import NestedView as NestedView
+    from pt2kit.tensors.compound import QuantizedView as QuantizedView
+    from pt2kit.tensors.compound import SparseView as SparseView
+    from pt2kit.tensors.compound import View as View
+    from pt2kit.tensors.dtypes import DTYPES as DTYPES
+    from pt2kit.tensors.dtypes import DType as DType
+    from pt2kit.tensors.dtypes import numpy_dtype as numpy_dtype
+    from pt2kit.tensors.dtypes import scalar_type_of as scalar_type_of
+    from pt2kit.tensors.dtypes import short_name as short_name
+    from pt2kit.tensors.export import to_npy as to_npy
+    from pt2kit.tensors.export import to_npz as to_npz
+    from pt2kit.tensors.opaque import OpaquePayload as OpaquePayload
+    from pt2kit.tensors.output import AnyView as AnyView
+    from pt2kit.tensors.output import Progress as Progress
+    from pt2kit.tensors.payload import check_against as check_against
+    from pt2kit.tensors.payload import views_from_config as views_from_config
+    from pt2kit.tensors.pickled import from_pickled as from_pickled
+    from pt2kit.tensors.pickled import views_from_pickled as views_from_pickled
+    from pt2kit.tensors.safetensors_file import to_safetensors as to_safetensors
+    from pt2kit.tensors.storage import Storage as Storage
+    from pt2kit.tensors.summary import Statistics as Statistics
+    from pt2kit.tensors.summary import statistics as statistics
+    from pt2kit.tensors.view import TensorView as TensorView
 
-__all__ = [
-    "TensorView",
-    "Storage",
-    "SparseView",
-    "QuantizedView",
-    "NestedView",
-    "MetaView",
-    "View",
-    "OpaquePayload",
-    "AnyView",
-    "views_from_config",
-    "check_against",
-    "views_from_pickled",
-    "from_pickled",
-    "to_npy",
-    "to_npz",
-    "to_safetensors",
-    "Progress",
-    "Statistics",
-    "statistics",
-    "DType",
-    "DTYPES",
-    "numpy_dtype",
-    "scalar_type_of",
-    "short_name",
-    "MAX_NDIM",
-    "MAX_EXPANDED_BYTES",
-]
-
-_LATER: Final[Mapping[str, str]] = MappingProxyType(
+__getattr__, __dir__, __all__ = front_door(
+    __name__,
     {
-        **dict.fromkeys(("MetaView", "NestedView", "QuantizedView", "SparseView", "View"), "pt2kit.tensors.compound"),
-        **dict.fromkeys(("to_npy", "to_npz"), "pt2kit.tensors.export"),
-        **dict.fromkeys(("AnyView", "Progress"), "pt2kit.tensors.output"),
-        **dict.fromkeys(("from_pickled", "views_from_pickled"), "pt2kit.tensors.pickled"),
-        "to_safetensors": "pt2kit.tensors.safetensors_file",
-        **dict.fromkeys(("Statistics", "statistics"), "pt2kit.tensors.summary"),
-    }
+        "bounds": "MAX_EXPANDED_BYTES MAX_NDIM",
+        "compound": "MetaView NestedView QuantizedView SparseView View",
+        "dtypes": "DTYPES DType numpy_dtype scalar_type_of short_name",
+        "export": "to_npy to_npz",
+        "opaque": "OpaquePayload",
+        "output": "AnyView Progress",
+        "payload": "check_against views_from_config",
+        "pickled": "from_pickled views_from_pickled",
+        "safetensors_file": "to_safetensors",
+        "storage": "Storage",
+        "summary": "Statistics statistics",
+        "view": "TensorView",
+    },
 )
-"""Name -> the module that it is loaded from when somebody asks for it; `pt2 show` asks for none of them."""
-
-
-def __getattr__(name: str) -> Any:
-    """Load what only some callers need when it is first asked for (PEP 562)."""
-    module = _LATER.get(name)
-    if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(module), name)

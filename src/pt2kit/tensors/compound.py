@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from pt2kit.errors import LimitError, PayloadError
-from pt2kit.schema import Layout, ScalarType
+from pt2kit.schema import Device, Layout, ScalarType
 from pt2kit.tensors import arrays, dense
 from pt2kit.tensors.bounds import INT64_MAX, check_copy, check_shape, contiguous_strides, numel, show_integer
 from pt2kit.tensors.dtypes import DTYPES, dtype_of, numpy_dtype, short_name
 from pt2kit.tensors.storage import Storage
 from pt2kit.tensors.view import TensorView
+
+META: Final = Device("meta")
 
 if TYPE_CHECKING:
     from pt2kit.tensors.arrays import Array
@@ -351,6 +353,8 @@ class MetaView:
         dtype: element type.
         sizes, strides: in elements.
         requires_grad, is_param: as in `TensorView`.
+        device: where it was; "meta", or that of a tensor that was saved without its data.
+        record: the empty record that stands for it, "" where there is none.
     """
 
     name: str
@@ -359,6 +363,8 @@ class MetaView:
     strides: tuple[int, ...]
     requires_grad: bool = False
     is_param: bool = False
+    device: Device = META
+    record: str = ""
 
     def __post_init__(self) -> None:
         row = dtype_of(self.dtype, repr(self.name))

@@ -10,12 +10,12 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import IO, Final
 
-from pt2kit.archive.record_name import encode_name
 from pt2kit.tensors import arrays
 from pt2kit.tensors.bounds import check_copy, numel
 from pt2kit.tensors.dtypes import DTYPES
 from pt2kit.tensors.output import AnyView, Progress, Reader, dense_view, new_file, no_progress
 from pt2kit.tensors.view import TensorView
+from pt2kit.zip.record_name import encode_name
 
 _DATE: Final = (1980, 1, 1, 0, 0, 0)
 _MODE: Final = 0o644 << 16

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal
 
-from pt2kit.archive.record_name import show_name
 from pt2kit.errors import Pt2Error, UnsupportedError
 from pt2kit.schema import TensorMeta
 from pt2kit.tensors.storage import Storage
+from pt2kit.zip.record_name import show_name
 
 if TYPE_CHECKING:
     from pt2kit.tensors.compound import View
@@ -47,6 +47,11 @@ class OpaquePayload:
     is_param: bool = False
 
     @property
+    def is_pickled(self) -> bool:
+        """Whether the record begins as what torch.save or pickle writes: a zip archive or a pickle. Reads it."""
+        return bytes(self.storage.read(keep=False)[:4]).startswith((b"PK\x03\x04", b"\x80"))
+
+    @property
     def record(self) -> str:
         """The archive record that holds it."""
         return self.storage.record
@@ -75,7 +80,7 @@ class OpaquePayload:
             UnsupportedError: a TorchScript archive, as real script objects are.
             Pt2Error: the record cannot be read, or is no pickle.
         """
-        from pt2kit.archive.pickled import globals_in
+        from pt2kit.pickles.reader import globals_in
 
         return globals_in(self.storage.read(), self.where)
 
@@ -90,7 +95,7 @@ class OpaquePayload:
             UnsupportedError: it would take code to rebuild it; what it refers to is named (P15).
             Pt2Error: the record cannot be read.
         """
-        from pt2kit.archive.pickled import is_plain, read_payload
+        from pt2kit.pickles.reader import is_plain, read_payload
         from pt2kit.tensors.pickled import from_pickled
 
         refused: tuple[str, ...] = ()

@@ -8,12 +8,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import IO, TypeAlias
 
-from pt2kit.archive.replacement import replacing
 from pt2kit.errors import UnsupportedError
 from pt2kit.tensors.compound import MetaView, NestedView, QuantizedView, SparseView
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.storage import Storage
 from pt2kit.tensors.view import TensorView
+from pt2kit.zip.replacement import replacing
 
 AnyView: TypeAlias = TensorView | SparseView | QuantizedView | NestedView | MetaView | OpaquePayload
 """Whatever a weight or constant may be."""

@@ -12,16 +12,16 @@ from collections.abc import MutableMapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from pt2kit.archive import Archive
-from pt2kit.archive.record_name import name_problem, show_name
 from pt2kit.codec import path_text
-from pt2kit.errors import PayloadError
-from pt2kit.schema import PayloadConfig, PayloadMeta, ScalarType, SymInt, TensorMeta
-from pt2kit.tensors.bounds import show_integer
+from pt2kit.errors import PayloadError, UnsupportedError
+from pt2kit.schema import Layout, PayloadConfig, PayloadMeta, ScalarType, SymInt, TensorMeta
+from pt2kit.tensors.bounds import check_device, show_integer
 from pt2kit.tensors.dtypes import DTYPES, dtype_of
 from pt2kit.tensors.opaque import OpaqueKind, OpaquePayload
 from pt2kit.tensors.storage import Storage
 from pt2kit.tensors.view import TensorView
+from pt2kit.zip.reader import Archive
+from pt2kit.zip.record_name import name_problem, show_name
 
 if TYPE_CHECKING:
     from pt2kit.tensors.compound import MetaView, SparseView
@@ -35,7 +35,7 @@ _CONFIG_SUFFIX: Final = "_config.json"
 
 def views_from_config(
     config: PayloadConfig, archive: Archive, *, folder: str, where: str, storages: Storages | None = None
-) -> dict[str, TensorView | OpaquePayload]:
+) -> dict[str, TensorView | MetaView | OpaquePayload]:
     """Describe every payload of one config, in the config's order; nothing is read.
 
     Args:
@@ -54,7 +54,7 @@ def views_from_config(
     """
     known: Storages = {} if storages is None else storages
     types: dict[str, tuple[ScalarType, str]] = {}
-    views: dict[str, TensorView | OpaquePayload] = {}
+    views: dict[str, TensorView | MetaView | OpaquePayload] = {}
     for name, meta in config.config.items():
         record = folder + meta.path_name
         storage = known.get(record)
@@ -115,7 +115,7 @@ def _storage(archive: Archive, record: str, path_name: str, place: str) -> Stora
     return Storage(record, found.size, partial(archive.read, record), in_place=in_place)
 
 
-def _view(name: str, meta: PayloadMeta, storage: Storage, where: str) -> TensorView | OpaquePayload:
+def _view(name: str, meta: PayloadMeta, storage: Storage, where: str) -> TensorView | MetaView | OpaquePayload:
     for prefix, kind in _OBJECTS:
         if meta.path_name.startswith(prefix):
             return OpaquePayload(name, storage, kind)
@@ -125,6 +125,8 @@ def _view(name: str, meta: PayloadMeta, storage: Storage, where: str) -> TensorV
     if tensor is None:
         place = _place(where, name, "tensor_meta")
         raise PayloadError(f"{place}: expected a description of raw bytes, got null", rule="P3")
+    if tensor.device.type == "meta" or (storage.nbytes == 0 and _has_elements(tensor)):
+        return _without_data(name, meta, tensor, storage, where)
     view = TensorView(
         name=name,
         dtype=tensor.dtype,
@@ -144,6 +146,34 @@ def _view(name: str, meta: PayloadMeta, storage: Storage, where: str) -> TensorV
             rule="P10",
         )
     return view
+
+
+def _has_elements(tensor: TensorMeta) -> bool:
+    return all(size.as_int != 0 for size in tensor.sizes)
+
+
+def _without_data(name: str, meta: PayloadMeta, tensor: TensorMeta, storage: Storage, where: str) -> MetaView:
+    """A tensor of which the file says that it has no data: one on the meta device, or one with an empty record."""
+    from pt2kit.tensors.compound import MetaView
+
+    place = f"{show_name(storage.record)}: {name!r}"
+    if tensor.layout is not Layout.Strided:
+        raise UnsupportedError(
+            f"{place}: layout: expected Strided for a raw record, got {tensor.layout.name}", rule="P5"
+        )
+    check_device(place, tensor.device)
+    if storage.nbytes:
+        raise PayloadError(f"{place}: device: expected one that holds data, got meta", rule="P6")
+    return MetaView(
+        name,
+        tensor.dtype,
+        _known(tensor.sizes, where, name, "sizes"),
+        _known(tensor.strides, where, name, "strides"),
+        tensor.requires_grad,
+        meta.is_param,
+        tensor.device,
+        storage.record,
+    )
 
 
 def _known(values: list[SymInt], where: str, name: str, field: str) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Tensors of a torch.save payload, as `archive.pickled` describes them -> views.
+"""Tensors of a torch.save payload, as `pickles.reader` describes them -> views.
 
 The payloads are the weights, constants and sample inputs of torch 2.1 to 2.8, and the sample inputs of later releases.
 """
@@ -9,7 +9,8 @@ from collections.abc import Mapping, MutableMapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from pt2kit.archive.pickle_values import (
+from pt2kit.errors import PayloadError, UnsupportedError
+from pt2kit.pickles.values import (
     DeviceTensor,
     MetaTensor,
     NestedTensor,
@@ -20,8 +21,6 @@ from pt2kit.archive.pickle_values import (
     SparseTensor,
     TensorLike,
 )
-from pt2kit.archive.record_name import show_name
-from pt2kit.errors import PayloadError, UnsupportedError
 from pt2kit.schema import Device, Layout, ScalarType
 from pt2kit.tensors import arrays
 from pt2kit.tensors.bounds import check_shape, contiguous_strides, numel
@@ -29,6 +28,7 @@ from pt2kit.tensors.compound import MetaView, NestedView, QuantizedView, SparseV
 from pt2kit.tensors.dtypes import DTYPES, numpy_dtype, scalar_type_named
 from pt2kit.tensors.storage import Storage
 from pt2kit.tensors.view import TensorView
+from pt2kit.zip.record_name import show_name
 
 Storages = MutableMapping[PickledStorage, Storage]
 """The storages of one payload that have become ours already; what keeps tied tensors tied."""

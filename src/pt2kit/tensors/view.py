@@ -13,13 +13,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pt2kit.archive.record_name import show_name
 from pt2kit.errors import PayloadError, UnsupportedError
 from pt2kit.schema import Device, Layout, ScalarType, SymInt, TensorMeta
 from pt2kit.tensors import arrays
 from pt2kit.tensors.bounds import check_copy, check_device, check_geometry, is_contiguous, numel
 from pt2kit.tensors.dtypes import DTYPES, dtype_of, short_name
 from pt2kit.tensors.storage import Storage
+from pt2kit.zip.record_name import show_name
 
 if TYPE_CHECKING:
     from pt2kit.tensors.arrays import Array

@@ -8,3 +8,23 @@
 
 Nothing here prints. Whatever a file holds, what comes out has no control characters in it.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pt2kit.text.source import print_program
+    from pt2kit.text.source_reader import parse
+
+__all__ = ["parse", "print_program"]
+
+
+def __getattr__(name: str) -> Any:
+    """Load what few callers need when it is first asked for (PEP 562)."""
+    if name == "print_program":
+        return import_module("pt2kit.text.source").print_program
+    if name == "parse":
+        return import_module("pt2kit.text.source_reader").parse
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

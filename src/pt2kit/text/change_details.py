@@ -7,7 +7,8 @@ from enum import IntEnum
 from typing import Any, Final
 
 from pt2kit import codec
-from pt2kit.diffs import Change, Detail, ValueDifference
+from pt2kit.diffs.changes import Change, Detail
+from pt2kit.diffs.tensors import ValueDifference
 from pt2kit.schema import Argument, ConstantValue, Device, RangeConstraint, ScalarType, SymFloat, SymInt, TensorMeta
 from pt2kit.text.arguments import argument_text
 from pt2kit.text.names import dotted, printable
@@ -27,14 +28,13 @@ def change_lines(change: Change, texts: Texts, *, full: bool = True) -> Iterator
     Args:
         change: a modified thing.
         texts: of the old and the new program.
-        full: show how the metadata of a node differs, and how arguments are passed where one side does not say it;
-            otherwise only which metadata differs.
+        full: show how the metadata of a node differs; otherwise only which metadata differs.
     """
     is_brief = change.area == "node" and not full
     for detail in change.details:
         if isinstance(detail.new, ValueDifference):
             yield f"{printable(detail.what)}: {value_difference_text(detail.new)}"
-        elif not (is_brief and (_is_metadata(detail) or detail.is_untold)):
+        elif not (is_brief and _is_metadata(detail)):
             old, new = differences_text(detail, texts)
             yield f"{printable(detail.what)}: {old} -> {new}"
     if is_brief and (

@@ -21,12 +21,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from pt2kit.diffs import Change, Diff, ModelPair, ValueDifference
+from pt2kit.diffs.changes import Change, Diff, ModelPair
+from pt2kit.diffs.tensors import ValueDifference
 from pt2kit.text.change_details import change_lines, differences_text, kind_of, value_differences_text
 from pt2kit.text.changes_graph import graph_lines
 from pt2kit.text.changes_line import ALIKE, NAMED, SHOWN, Line, left_out
+from pt2kit.text.format import count_text
 from pt2kit.text.names import dotted, printable
-from pt2kit.text.quantities import count_text
 from pt2kit.text.values import ValueTexts
 
 AREAS: Final = (
@@ -112,8 +113,6 @@ def _nodes_summary(changes: list[Change], pair: ModelPair | None) -> Iterator[tu
         if kinds:
             texts = (f"{what.removeprefix('metadata ')} of {count:,}" for what, count in kinds.most_common(NAMED))
             yield title, f"{', '.join(map(printable, texts))}{', …' if len(kinds) > NAMED else ''}"
-    if untold := sum(any(detail.is_untold for detail in change.details) for change in described):
-        yield "kinds", f"one file does not say how the arguments of {count_text(untold, 'node')} are passed"
 
 
 def _total(diff: Diff, model: str, area: str) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final, TypeAlias
 
 from pt2kit import schema
-from pt2kit.diffs import Change, GraphPair
+from pt2kit.diffs.changes import Change, GraphPair
 from pt2kit.text.change_details import change_lines, kind_of
 from pt2kit.text.changes_line import ALIKE, NAMED, SHOWN, Line, left_out
 from pt2kit.text.names import dotted

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from html import escape
 from typing import Final
 
-from pt2kit.diffs import Diff
+from pt2kit.diffs.changes import Diff
 from pt2kit.text.changes import Section, headline, models_of, sections, summary
 from pt2kit.text.changes_line import Line
 from pt2kit.text.names import printable

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from pt2kit.diffs import Change
+from pt2kit.diffs.changes import Change
 from pt2kit.text.names import dotted
 
 ALIKE: Final = 3

@@ -6,11 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from pt2kit.errors import Pt2Error
-from pt2kit.graph import walk
-from pt2kit.package import Payload
+from pt2kit.graph.traversal import walk
+from pt2kit.node_metadata.lenience import lenient
+from pt2kit.node_metadata.modules import ModuleEntry, parse_module_stack
+from pt2kit.node_metadata.tree import ModuleNode, module_tree
+from pt2kit.package.payloads import Payload
 from pt2kit.schema import ExportedProgram
-from pt2kit.text.amounts import NOTHING, Amount, amount_of, sum_of
-from pt2kit.traces import ModuleEntry, ModuleNode, lenient, module_tree, parse_module_stack
+from pt2kit.text.tensor_totals import NOTHING, Amount, amount_of, sum_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ def _stacks(texts: Iterable[str]) -> Iterable[tuple[ModuleEntry, ...]]:
 
 
 def _with_sizes(node: ModuleNode, amounts: Mapping[str, Amount]) -> ModuleSummary:
-    """Trees are at most `traces.tree.MAX_MODULE_DEPTH` deep."""
+    """Trees are at most `node_metadata.tree.MAX_MODULE_DEPTH` deep."""
     children = tuple(_with_sizes(child, amounts) for child in node.children)
     own = sum_of(amounts.get(name, NOTHING) for name in node.parameters)
     total = own + sum_of(child.total for child in children)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pt2kit.treespec import show_name
+from pt2kit.treespec.callsig import show_name
 
 MAX_CHARACTERS = 200
 

@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pt2kit.graph import Scope, Source, arguments, graphs, node_label, node_outputs
-from pt2kit.graph.walk import join
+from pt2kit.graph.argument_values import arguments
+from pt2kit.graph.traversal import Scope, Source, graphs, join, node_label
+from pt2kit.graph.view import node_outputs
+from pt2kit.node_metadata.lenience import lenient
+from pt2kit.node_metadata.modules import parse_module_stack
 from pt2kit.schema import ExportedProgram, Graph, Node
 from pt2kit.text.arguments import argument_text, named_text
 from pt2kit.text.names import dotted, printable, show_name, value_name
 from pt2kit.text.program import results_text
 from pt2kit.text.values import ValueTexts
-from pt2kit.traces import lenient, parse_module_stack
 
 
 @dataclass(frozen=True, slots=True)

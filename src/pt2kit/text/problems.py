@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
-from pt2kit.checks import FAMILIES, RULES, severity
+from pt2kit.checks.rules import FAMILIES, RULES, severity
 from pt2kit.errors import Problem
 from pt2kit.text.names import printable
 

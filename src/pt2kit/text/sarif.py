@@ -10,7 +10,7 @@ from pathlib import PurePath
 from typing import Any, Final
 from urllib.parse import quote
 
-from pt2kit.checks import FAMILIES, RULES, severity
+from pt2kit.checks.rules import FAMILIES, RULES, severity
 from pt2kit.errors import Problem
 from pt2kit.text.names import printable
 from pt2kit.text.problems import rule_order

@@ -11,18 +11,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pt2kit import codec
-from pt2kit.archive import names
-from pt2kit.archive.parts import extra_files
-from pt2kit.checks import safety_findings
+from pt2kit.checks.safety import safety_findings
 from pt2kit.errors import Problem, Pt2Error
-from pt2kit.graph import is_custom, operator_namespace, walk
-from pt2kit.package import Package, Payload
+from pt2kit.graph.traversal import walk
+from pt2kit.graph.view import is_custom, operator_namespace
+from pt2kit.package import record_names as names
+from pt2kit.package.open import Package
+from pt2kit.package.parts import extra_files
+from pt2kit.package.payloads import Payload
 from pt2kit.schema import ExportedProgram, InputSpec, OutputSpec
 from pt2kit.tensors.opaque import OpaquePayload
-from pt2kit.text.amounts import TensorGroup, group_of, stored_bytes
 from pt2kit.text.call import CallSummary, summarize_call
 from pt2kit.text.modules import ModuleSummary, summarize_modules
 from pt2kit.text.names import dotted, printable
+from pt2kit.text.tensor_totals import TensorGroup, group_of, stored_bytes
 from pt2kit.text.values import ValueTexts
 
 
@@ -232,7 +234,7 @@ class _Tensors:
 
 
 def _oldest(program: ExportedProgram, model: str) -> str:
-    from pt2kit.migrate.program import oldest_version  # Nothing else here needs the steps between versions.
+    from pt2kit.versions.program import oldest_version  # Nothing else here needs the steps between versions.
 
     return oldest_version(codec.to_tree(program), model)
 

@@ -9,56 +9,71 @@
 Types are names and contexts are data: nothing in this room imports, resolves or calls what a file names.
 """
 
-from pt2kit.treespec.callsig import (
-    CallSignature,
-    Parameter,
-    annotation,
-    call_signature,
-    check_arg_names,
-    find_name_problems,
-    render,
-    show_name,
-    split_call,
-)
-from pt2kit.treespec.fields import adapt_leaves, adapt_values, collect_fields, stand_in
-from pt2kit.treespec.kinds import (
-    EnumKey,
-    FieldTable,
-    Key,
-    child_keys,
-    find_problems,
-    key_paths,
-    mapping_keys,
-    namedtuple_fields,
-    namedtuple_name,
-    validate,
-)
-from pt2kit.treespec.spec import (
-    LEAF,
-    MAX_DEPTH,
-    PROTOCOL,
-    TreeSpec,
-    context_text,
-    context_value,
-    depth,
-    dump,
-    fold,
-    inner_context,
-    leaf_count,
-    map_nodes,
-    node_types,
-    parse,
-    walk,
-)
-from pt2kit.treespec.values import Node, flatten, unflatten
+from __future__ import annotations
 
-__all__ = [
-    "TreeSpec", "LEAF", "PROTOCOL", "MAX_DEPTH", "parse", "dump",
-    "leaf_count", "node_types", "depth", "walk", "fold", "map_nodes", "context_value", "inner_context", "context_text",
-    "Key", "EnumKey", "FieldTable", "child_keys", "mapping_keys", "namedtuple_name", "namedtuple_fields", "key_paths",
-    "validate", "find_problems",
-    "collect_fields", "stand_in", "adapt_values", "adapt_leaves",
-    "Node", "flatten", "unflatten",
-    "CallSignature", "Parameter", "call_signature", "annotation", "render", "show_name", "split_call",
-    "check_arg_names", "find_name_problems",
-]  # fmt: skip
+from typing import TYPE_CHECKING
+
+from pt2kit.front_door import front_door
+
+if TYPE_CHECKING:
+    from pt2kit.treespec.callsig import CallSignature as CallSignature
+    from pt2kit.treespec.callsig import Parameter as Parameter
+    from pt2kit.treespec.callsig import annotation as annotation
+    from pt2kit.treespec.callsig import call_signature as call_signature
+    from pt2kit.treespec.callsig import check_arg_names as check_arg_names
+    from pt2kit.treespec.callsig import find_name_problems as find_name_problems
+    from pt2kit.treespec.callsig import render as render
+    from pt2kit.treespec.callsig import show_name as show_name
+    from pt2kit.treespec.callsig import split_call as split_call
+    from pt2kit.treespec.fields import adapt_leaves as adapt_leaves
+    from pt2kit.treespec.fields import adapt_values as adapt_values
+    from pt2kit.treespec.fields import collect_fields as collect_fields
+    from pt2kit.treespec.fields import stand_in as stand_in
+    from pt2kit.treespec.kinds import EnumKey as EnumKey
+    from pt2kit.treespec.kinds import FieldTable as FieldTable
+    from pt2kit.treespec.kinds import Key as Key
+    from pt2kit.treespec.kinds import child_keys as child_keys
+    from pt2kit.treespec.kinds import find_problems as find_problems
+    from pt2kit.treespec.kinds import key_paths as key_paths
+    from pt2kit.treespec.kinds import mapping_keys as mapping_keys
+    from pt2kit.treespec.kinds import namedtuple_fields as namedtuple_fields
+    from pt2kit.treespec.kinds import namedtuple_name as namedtuple_name
+    from pt2kit.treespec.kinds import validate as validate
+    from pt2kit.treespec.spec import LEAF as LEAF
+    from pt2kit.treespec.spec import MAX_DEPTH as MAX_DEPTH
+    from pt2kit.treespec.spec import PROTOCOL as PROTOCOL
+    from pt2kit.treespec.spec import TreeSpec as TreeSpec
+    from pt2kit.treespec.spec import context_text as context_text
+    from pt2kit.treespec.spec import context_value as context_value
+    from pt2kit.treespec.spec import depth as depth
+    from pt2kit.treespec.spec import dump as dump
+    from pt2kit.treespec.spec import fold as fold
+    from pt2kit.treespec.spec import inner_context as inner_context
+    from pt2kit.treespec.spec import leaf_count as leaf_count
+    from pt2kit.treespec.spec import map_nodes as map_nodes
+    from pt2kit.treespec.spec import node_types as node_types
+    from pt2kit.treespec.spec import parse as parse
+    from pt2kit.treespec.spec import walk as walk
+    from pt2kit.treespec.values import Node as Node
+    from pt2kit.treespec.values import flatten as flatten
+    from pt2kit.treespec.values import unflatten as unflatten
+
+__getattr__, __dir__, __all__ = front_door(
+    __name__,
+    {
+        "callsig": (
+            "CallSignature Parameter annotation call_signature check_arg_names find_name_problems render "
+            "show_name split_call"
+        ),
+        "fields": "adapt_leaves adapt_values collect_fields stand_in",
+        "kinds": (
+            "EnumKey FieldTable Key child_keys find_problems key_paths mapping_keys namedtuple_fields "
+            "namedtuple_name validate"
+        ),
+        "spec": (
+            "LEAF MAX_DEPTH PROTOCOL TreeSpec context_text context_value depth dump fold inner_context "
+            "leaf_count map_nodes node_types parse walk"
+        ),
+        "values": "Node flatten unflatten",
+    },
+)

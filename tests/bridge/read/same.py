@@ -13,6 +13,8 @@ from torch.export import ExportedProgram
 from torch.export.exported_program import _get_shape_env
 from torch.utils import _pytree as pytree
 
+from pt2kit.bridge.torch_names import guards_code, hints
+
 SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
@@ -25,7 +27,7 @@ def differences(got: ExportedProgram, want: ExportedProgram) -> list[str]:
         *_plain(list(got.range_constraints.items()), list(want.range_constraints.items()), "range_constraints"),
         *_plain(got.module_call_graph, want.module_call_graph, "module_call_graph"),
         *_plain(got.verifiers, want.verifiers, "verifiers"),
-        *_plain(got._guards_code, want._guards_code, "guards_code"),
+        *_plain(guards_code(got), guards_code(want), "guards_code"),
         *_tensors(got.state_dict, want.state_dict, "state_dict"),
         *_tensors(got.constants, want.constants, "constants"),
         *_trees(got.example_inputs, want.example_inputs, "example_inputs"),
@@ -155,10 +157,14 @@ def _shape_env(got: Any, want: Any) -> Iterator[str]:
     if want is None or got is None:
         yield from _plain(got is None, want is None, "shape env")
         return
-    for name in ("var_to_range", "backed_var_to_val", "replacements", "size_like", "divisible"):
+    # Up to 2.14 torch's reader also enters values of expressions, which follow from those of their symbols.
+    examples = [{key: value for key, value in hints(env).items() if key.is_Symbol} for env in (got, want)]
+    yield from _plain(examples[0], examples[1], "shape env: example values")
+    for name in ("var_to_range", "replacements", "size_like", "divisible"):
         yield from _plain(getattr(got, name), getattr(want, name), f"shape env: {name}")
     for name in ("unbacked_symint_counter", "unbacked_symfloat_counter"):
-        yield from _plain(getattr(got, name), getattr(want, name), f"shape env: {name}")
+        # iterators up to 2.10, whose text says the next number
+        yield from _plain(repr(getattr(got, name)), repr(getattr(want, name)), f"shape env: {name}")
     yield from _plain(set(got.var_to_stack), set(want.var_to_stack), "shape env: var_to_stack")
     yield from _plain([str(g.expr) for g in got.guards], [str(g.expr) for g in want.guards], "shape env: guards")
     asserts = [

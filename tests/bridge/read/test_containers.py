@@ -20,8 +20,8 @@ from tests.bridge.write.trees import content
 from torch.utils import _pytree as pytree
 
 from pt2kit.bridge.load import load
+from pt2kit.bridge.placeholder_types import PICKLED_NAME, STAND_IN_NAME
 from pt2kit.bridge.save import save
-from pt2kit.bridge.stand_ins import PICKLED_NAME, STAND_IN_NAME
 from pt2kit.errors import GraphError, SchemaError, UnsupportedError
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*LeafSpec.*:FutureWarning")  # torch's own unflatten

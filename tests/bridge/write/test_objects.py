@@ -7,11 +7,17 @@ import pickle
 
 import pytest
 import torch
-from tests.bridge.zoo.programs_custom import Counter
 from torch.testing._internal.two_tensor import TwoTensor
 
 from pt2kit.bridge.write.objects import pickle_opaque, pickle_script, pickle_tensor
 from pt2kit.errors import UnsupportedError
+
+
+class Counter:
+    """An object that says where it starts."""
+
+    def __init__(self, start):
+        self.start = start
 
 
 class Stubborn(TwoTensor):

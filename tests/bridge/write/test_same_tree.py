@@ -62,6 +62,8 @@ REFUSED_BY_TORCH = {
     "joint_second": "R12",
 }
 ALL = zoo.programs()
+# Other releases may save what this one refuses.
+PINNED = torch.__version__.startswith("2.13.")
 
 
 @pytest.fixture(autouse=True)
@@ -76,12 +78,12 @@ def test_same_tree(program: Program) -> None:
     """The three JSON records are equal, except for what docs/differences.md lists, and so are the bytes of weights."""
     live = zoo.exported(program)
     ours = our_file(live)
-    if program.torch_saves:
+    try:
+        theirs = torch_file(live)
+    except Exception:  # noqa: BLE001 (torch has no error family)
         assert program.name in REFUSED_BY_TORCH
-        with pytest.raises(Exception):  # noqa: B017 (torch has no error family)
-            torch_file(live)
         return
-    theirs = torch_file(live)
+    assert not (PINNED and program.torch_saves), "torch refuses to save it, says the zoo"
     found = [
         d for record in RECORDS for d in find_differences(tree(theirs, record), tree(ours, record), f"{record}: $")
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import zipfile
 
@@ -14,10 +15,13 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.export.pt2_archive._package import load_pt2, package_pt2
 
 from pt2kit import codec
-from pt2kit.archive import open_archive, verify_header
-from pt2kit.bridge.save import save, serialize
-from pt2kit.errors import ArchiveError, GraphError, Pt2Error, UnsupportedError
+from pt2kit.bridge import save as save_file
+from pt2kit.bridge.load import load
+from pt2kit.bridge.save import own_version, save, serialize
+from pt2kit.errors import ArchiveError, ConversionError, GraphError, Pt2Error, UnsupportedError, VersionError
+from pt2kit.package.layout import verify_header
 from pt2kit.schema import ExportedProgram
+from pt2kit.zip.reader import open_archive
 
 
 class Scaled(torch.nn.Module):
@@ -326,3 +330,63 @@ def test_no_copies(monkeypatch):
     assert seen
     assert bytes not in seen
     assert re.search("ndarray|memory", str(seen[0]))
+
+
+def test_own_version(monkeypatch):
+    """The file has the schema version of the installed torch, or the newest before it that is known."""
+    own = ".".join(map(str, torch._export.serde.schema.SCHEMA_VERSION))
+    version = tree(our_file(program()), "models/model.json")["schema_version"]
+    assert f"{version['major']}.{version['minor']}" == own == own_version()
+    for number, expected in (((8, 16), "8.15"), ((8, 17), "8.17"), ((8, 99), "8.20"), ((9, 0), "8.20")):
+        monkeypatch.setattr(save_file, "SCHEMA_VERSION", number)
+        assert own_version() == expected
+
+
+def test_as_an_older_torch(monkeypatch):
+    """With a torch of schema 8.15, nodes have no names, and several programs and extra files go along."""
+    monkeypatch.setattr(save_file, "SCHEMA_VERSION", (8, 15))
+    buffer = io.BytesIO()
+    save({"a": program(), "b": program(by=2.0)}, buffer, extra_files={"note": "x"})
+    for model in ("a", "b"):
+        found = tree(buffer.getvalue(), f"models/{model}.json")
+        assert found["schema_version"] == {"major": 8, "minor": 15}
+        assert found["graph_module"]["graph"]["nodes"]
+        assert all("name" not in node for node in found["graph_module"]["graph"]["nodes"])
+    assert load_pt2(buffer).exported_programs["b"].module()(torch.ones(2, 3)).shape == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("target", "record", "version"),
+    [
+        ("2.9", "models/model.json", {"major": 8, "minor": 14}),
+        ("torch==2.11", "models/model.json", {"major": 8, "minor": 17}),
+        ("2.15.0", "models/model.json", {"major": 8, "minor": 20}),
+        ("2.8", "models/model.json", {"major": 8, "minor": 8}),
+        ("2.6", "serialized_exported_program.json", {"major": 8, "minor": 2}),
+    ],
+)
+def test_target(target, record, version, tmp_path):
+    """`target=` writes what another release writes, to a path or a file object, with the same weights."""
+    live = program()
+    buffer = io.BytesIO()
+    save(live, buffer, target=target)
+    assert buffer.tell() == 0
+    save(live, tmp_path / "model.pt2", target=target)
+    with zipfile.ZipFile(tmp_path / "model.pt2") as archive:
+        stored = archive.read(next(name for name in archive.namelist() if name.endswith(record)))
+    assert json.loads(stored)["schema_version"] == version
+    for file in (buffer, tmp_path / "model.pt2"):
+        assert torch.equal(load(file).module()(torch.ones(2, 3)), live.module()(torch.ones(2, 3)))
+    assert [path.name for path in tmp_path.iterdir()] == ["model.pt2"]
+
+
+def test_bad_targets(tmp_path):
+    """An unknown target, and a program that the target cannot express, leave the old file alone."""
+    target = tmp_path / "model.pt2"
+    target.write_bytes(b"old")
+    with pytest.raises(VersionError, match=r"target: expected .* got 'torch==1\.13' \[M4\]$"):
+        save(program(), target, target="1.13")
+    with pytest.raises(ConversionError, match=r"got one with:\n  .*two programs|programs? .*\[M3\]"):
+        save({"a": program(), "b": program()}, target, target="2.5")
+    assert target.read_bytes() == b"old"
+    assert [path.name for path in tmp_path.iterdir()] == ["model.pt2"]

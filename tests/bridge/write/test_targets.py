@@ -9,7 +9,7 @@ import operator
 import pytest
 import torch
 
-from pt2kit.bridge.targets import PLAIN_FUNCTIONS, SYMBOLIC_FUNCTIONS, describe, parameter_names, target_text
+from pt2kit.bridge.callables import PLAIN_FUNCTIONS, SYMBOLIC_FUNCTIONS, describe, parameter_names, target_text
 from pt2kit.errors import UnsupportedError
 
 CASES = [

@@ -1,4 +1,4 @@
-"""Programs with operators and objects of the user's own: every argument kind, mutation, opaque and script objects."""
+"""Programs with operators and objects of the user's own: every argument kind, mutation."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ import functools
 import torch
 from tests.bridge.zoo.program import Program, Recipe
 from torch import nn
-from torch._library.opaque_object import register_opaque_type
-from torch._opaque_base import OpaqueBase
 from torch.export import Dim
 
 LIBRARY = torch.library.Library("zoo", "DEF")
@@ -58,56 +56,9 @@ def _(x, scale, shift=2):
     return torch.empty_like(x)
 
 
-class Counter(OpaqueBase):
-    """An object that an operator uses and export knows nothing of."""
-
-    def __init__(self, start):
-        self.start = start
-
-
 class Setting(enum.Enum):
     LOW = 1
     HIGH = 2
-
-
-class Weighting:
-    """An opaque value: it stands in the graph as a constant."""
-
-    def __init__(self, factor):
-        self.factor = factor
-
-    def __eq__(self, other):
-        return isinstance(other, Weighting) and self.factor == other.factor
-
-    def __hash__(self):
-        return hash(self.factor)
-
-    def __fx_repr__(self):
-        return f"Weighting({self.factor})", {"Weighting": Weighting}
-
-
-register_opaque_type(Counter, typ="reference")
-register_opaque_type(Weighting, typ="value")
-
-
-@torch.library.custom_op("zoo::count", mutates_args=())
-def count(x: torch.Tensor, counter: Counter) -> torch.Tensor:
-    return x + counter.start
-
-
-@count.register_fake
-def _(x, counter):
-    return torch.empty_like(x)
-
-
-@torch.library.custom_op("zoo::weigh", mutates_args=())
-def weigh(x: torch.Tensor, weighting: Weighting) -> torch.Tensor:
-    return x * weighting.factor
-
-
-@weigh.register_fake
-def _(x, weighting):
-    return torch.empty_like(x)
 
 
 class Calls(nn.Module):
@@ -119,15 +70,6 @@ class Calls(nn.Module):
 
     def forward(self, *args):
         return self.function(*args)
-
-
-class Counting(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.counter = Counter(3)
-
-    def forward(self, x):
-        return torch.ops.zoo.count(x, self.counter)
 
 
 def everything(x, y):
@@ -188,8 +130,6 @@ def recipes() -> list[Recipe]:
         calls("custom_op_maybe", lambda x: (ops.maybe(x, True)[1], ops.maybe(x, False)[0])),
         calls("custom_op_symbol", lambda x: x.new_zeros(ops.measure(x, [1])) + ops.measure(x, []), square,
               dynamic_shapes=(({0: Dim.AUTO},),)),
-        Recipe("opaque_object", Counting, square),
-        calls("opaque_value", lambda x: weigh(x, Weighting(3))),
     ]  # fmt: skip
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+
 from tests.bridge.zoo import (
     programs_architectures,
     programs_calling,
@@ -19,7 +21,9 @@ from tests.bridge.zoo.program import Program, exported
 
 __all__ = ["Program", "exported", "programs"]
 
-_FILES = (
+OPAQUE = importlib.util.find_spec("torch._opaque_base") is not None
+"""Whether torch has opaque objects."""
+_FILES = [
     programs_architectures,
     programs_calling,
     programs_control,
@@ -31,7 +35,11 @@ _FILES = (
     programs_state,
     programs_transformers,
     programs_values,
-)
+]
+if OPAQUE:
+    from tests.bridge.zoo import programs_opaque
+
+    _FILES.append(programs_opaque)
 
 
 def programs(*, slow: bool = True) -> list[Program]:

@@ -13,14 +13,14 @@ from itertools import count
 from typing import Any
 
 from msgspec.structs import replace
-from torch.utils import _pytree as pytree
 
 from pt2kit import schema, treespec
+from pt2kit.bridge.torch_names import pytree
 from pt2kit.errors import GraphError
-from pt2kit.graph import index
-from pt2kit.symbols import parse_guard
-from pt2kit.treespec import FieldTable, TreeSpec
-from pt2kit.treespec.kinds import NAMEDTUPLE
+from pt2kit.graph.def_use import index
+from pt2kit.symbols.guards import parse_guard
+from pt2kit.treespec.kinds import NAMEDTUPLE, FieldTable
+from pt2kit.treespec.spec import TreeSpec
 
 WHERE = "$.graph_module"
 

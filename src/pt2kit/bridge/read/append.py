@@ -12,7 +12,8 @@ from __future__ import annotations
 from typing import Any
 
 from torch import fx
-from torch.fx.immutable_collections import immutable_dict
+
+from pt2kit.bridge.torch_names import immutable_dict, name_for, place_last
 
 
 def append_call(
@@ -26,11 +27,5 @@ def append_call(
         args, kwargs: nodes of the same graph, constants, and containers of them.
         name: a name to begin with; the graph makes it its own and free. By default the target's.
     """
-    space = graph._graph_namespace
-    own = space.create_name(graph._target_to_str(target) if name is None else name, None)
-    node = fx.Node(graph, own, "call_function", target, args, kwargs or immutable_dict())
-    space.associate_name_with_obj(own, node)
-    graph._insert(node)
-    graph._find_nodes_lookup_table.insert(node)
-    graph._len += 1
-    return node
+    own = name_for(graph, target if name is None else name)
+    return place_last(graph, fx.Node(graph, own, "call_function", target, args, kwargs or immutable_dict()))

@@ -18,7 +18,7 @@ from pt2kit.bridge.read.names import check_variable
 from pt2kit.bridge.read.scope import Scope
 from pt2kit.bridge.scalars import DTYPES, LAYOUTS, MEMORY_FORMATS
 from pt2kit.errors import GraphError, LimitError, OperatorError, UnsupportedError
-from pt2kit.graph import MAX_ARGUMENT_DEPTH
+from pt2kit.graph.argument_values import MAX_ARGUMENT_DEPTH
 
 _NUMBERS: Final = (torch.SymInt, torch.SymFloat, torch.SymBool, int, float)
 Reader = Callable[[Any, Scope], Any]

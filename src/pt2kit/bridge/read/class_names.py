@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torch.utils import _pytree as pytree
+from pt2kit.bridge.torch_names import pytree
 
 
 def registered_namedtuples() -> dict[str, str]:

@@ -8,16 +8,21 @@ from __future__ import annotations
 from typing import Final
 
 from pt2kit import schema
+from pt2kit.bridge.read.refusals import refused
 from pt2kit.checks.sizes import size_problem, spanned_bytes
 from pt2kit.errors import GraphError, LimitError
-from pt2kit.graph import Scope, node_label
+from pt2kit.graph.traversal import Scope, node_label
 
 MAX_STATIC_BYTES: Final = 1 << 40
 """What any one value without symbols may need: more than the memory of any one device."""
 
 
-def check_sizes(scope: Scope) -> None:
+def check_sizes(scope: Scope, *, unbounded: bool = False) -> None:
     """Hold every call against the sizes that the graph declares.
+
+    Args:
+        scope: the graph.
+        unbounded: let calls create as much as they say.
 
     Raises:
         GraphError: a call and the declared sizes contradict each other (T8).
@@ -27,9 +32,11 @@ def check_sizes(scope: Scope) -> None:
         if (found := size_problem(node, scope.graph.tensor_values)) is None:
             continue
         rule, wrong = found
-        kind = LimitError if rule == "T9" else GraphError
         where = f"{scope.where}.nodes[{number}]: node {node_label(node, number)} ({node.target})"
-        raise kind(f"{where}: {wrong}", rule=rule)
+        if rule != "T9":
+            raise GraphError(f"{where}: {wrong}", rule=rule)
+        if not unbounded:
+            raise refused(LimitError, f"{where}: {wrong}", rule)
 
 
 def check_extent(meta: schema.TensorMeta, where: str) -> None:

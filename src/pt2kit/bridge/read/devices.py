@@ -46,20 +46,42 @@ class Devices:
                 stored = to_device(device)
             except (UnsupportedError, ValueError, OverflowError) as error:
                 raise UnsupportedError(f"{where}: expected a device that torch knows, got: {error}") from error
-            self._known[key] = self.move(stored)
+            try:
+                self._known[key] = self.move(stored)
+            except UnsupportedError as error:
+                raise UnsupportedError(f"{where}: {error}") from error
         return self._known[key]
 
     def move(self, stored: torch.device) -> torch.device:
-        """Where what lay on a device goes; tensors without data (meta) stay so."""
+        """Where what lay on a device goes; tensors without data (meta) stay so.
+
+        Raises:
+            UnsupportedError: a device whose package is not imported.
+        """
         if self._all is not None:
-            return stored if stored.type == "meta" else self._all
-        return self._table.get(str(stored), stored)
+            found = stored if stored.type == "meta" else self._all
+        else:
+            found = self._table.get(str(stored), stored)
+        _check_imported(found)
+        return found
 
     def map_location(self) -> str | dict[str, str] | None:
         """The same moves as `torch.load` takes them; tensor subclasses do not take a function."""
         if self._all is not None:
             return str(self._all)
         return {str(source): str(target) for source, target in self._table.items()} or None
+
+
+def _check_imported(device: torch.device) -> None:
+    """Refuse a device that torch itself only has a name for: using it would import a module of that name.
+
+    Source: `_get_device_module` in torch/utils/_device.py and torch/_utils.py, 2.13.
+    """
+    if device.type in ("hpu", torch._C._get_privateuse1_backend_name()) and not hasattr(torch, device.type):
+        raise UnsupportedError(
+            f"device: expected a device that is here, got {str(device)!r}, of a package that is not imported; import "
+            "the package that brings it before loading, or pass device= to load it elsewhere"
+        )
 
 
 def _device(given: torch.device | str | int) -> torch.device:

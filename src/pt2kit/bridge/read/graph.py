@@ -7,15 +7,16 @@ from typing import Any, Final
 
 from msgspec import UNSET
 from torch import fx
-from torch.fx.experimental import symbolic_shapes
 
 from pt2kit import schema
 from pt2kit.bridge.read.arguments import READERS
 from pt2kit.bridge.read.names import check_variable
 from pt2kit.bridge.read.nodes import read_node
 from pt2kit.bridge.read.scope import Scope, Shared
+from pt2kit.bridge.read.uninitialized import check_assumed
+from pt2kit.bridge.torch_names import unbacked_bindings
 from pt2kit.errors import GraphError, LimitError
-from pt2kit.graph import MAX_SUBGRAPH_DEPTH
+from pt2kit.graph.traversal import MAX_SUBGRAPH_DEPTH
 
 CONSTANTS: Final = frozenset(("as_int", "as_float", "as_bool", "as_none", "as_string"))
 """Arms of inputs and outputs that are constants of the calling convention."""
@@ -65,6 +66,8 @@ def read_graph(graph: schema.Graph, shared: Shared, where: str, depth: int, cons
     _output(graph, scope)
     _bind_symbols(scope)
     shapes.pending = outer
+    if (assumed := shared.assumed.get(id(graph))) is not None:
+        check_assumed(scope, assumed)
     return scope
 
 
@@ -137,9 +140,7 @@ def _bind_symbols(scope: Scope) -> None:
     for node in scope.graph.nodes:
         value = node.meta.get("val")
         if value is not None and shapes.pending:
-            found = symbolic_shapes._free_unbacked_symbols_with_path(
-                value, (), shape_env=shapes.env, pending=shapes.pending, simplify=True
-            )
+            found = unbacked_bindings(value, shapes.env, shapes.pending)
             if found:
                 node.meta["unbacked_bindings"] = found
     if shapes.pending:

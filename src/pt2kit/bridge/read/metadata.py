@@ -13,14 +13,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import torch
-from torch.fx.traceback import NodeSource
 
-from pt2kit import traces
+from pt2kit import node_metadata
 from pt2kit.bridge.operators import resolve
 from pt2kit.bridge.read.names import is_quotable
 from pt2kit.bridge.read.operator_tables import FUNCTIONS, SYMBOLIC
+from pt2kit.bridge.torch_names import BUILTIN_NAMESPACES, NodeSource, has_packet, node_source
 from pt2kit.errors import OperatorError
-from pt2kit.traces import lenient
+from pt2kit.node_metadata.lenience import lenient
 
 _NAMESPACES: Final[Mapping[str, Mapping[str, Any]]] = types.MappingProxyType(
     {
@@ -31,12 +31,7 @@ _NAMESPACES: Final[Mapping[str, Mapping[str, Any]]] = types.MappingProxyType(
                 torch,
                 torch.functional,
                 torch.nn.functional,
-                torch._C._nn,
-                torch._C._fft,
-                torch._C._linalg,
-                torch._C._nested,
-                torch._C._sparse,
-                torch._C._special,
+                *BUILTIN_NAMESPACES,
                 torch.special,
                 torch.linalg,
                 torch.fft,
@@ -78,14 +73,14 @@ class Metadata:
     def _modules(self, text: str) -> dict[str, tuple[str, str]] | None:
         known = self._stacks.get(text)
         if known is None:
-            entries = lenient(traces.parse_module_stack, text)
+            entries = lenient(node_metadata.parse_module_stack, text)
             if entries is None or not all(is_quotable(f"{entry.key}{entry.path}{entry.type}") for entry in entries):
                 return None  # torch makes attribute paths of them when it takes a program apart into its modules
             known = self._stacks[text] = {entry.key: (entry.path, entry.type) for entry in entries}
         return dict(known)
 
     def _source_functions(self, text: str) -> list[tuple[str, Any]] | None:
-        entries = lenient(traces.parse_source_fn_stack, text)
+        entries = lenient(node_metadata.parse_source_fn_stack, text)
         if entries is None:
             return None
         return [(entry.name, self._function(entry.target)) for entry in entries]
@@ -99,7 +94,7 @@ class Metadata:
 def _find_function(text: str) -> Any:
     """The function or class of torch that a text names; else the text."""
     if text in SYMBOLIC or text in FUNCTIONS:
-        return SYMBOLIC.get(text) or FUNCTIONS[text]
+        return SYMBOLIC.get(text) or FUNCTIONS.get(text) or text
     if text.startswith("torch.ops."):
         return _find_operator(text)
     namespace, _, name = text.rpartition(".")
@@ -109,7 +104,7 @@ def _find_function(text: str) -> Any:
 
 def _find_operator(text: str) -> Any:
     packet = _PACKET.fullmatch(text)
-    if packet and torch._C._jit_get_operation(f"{packet[1]}::{packet[2]}")[0] is not None:
+    if packet and has_packet(f"{packet[1]}::{packet[2]}"):
         return getattr(getattr(torch.ops, packet[1]), packet[2])
     try:
         found = resolve(text)
@@ -119,19 +114,19 @@ def _find_operator(text: str) -> Any:
 
 
 def _torch_function(text: str) -> tuple[str, ...]:
-    return traces.parse_torch_fn(text)
+    return node_metadata.parse_torch_fn(text)
 
 
 def _custom(text: str) -> Any:
-    return lenient(traces.parse_custom, text)
+    return lenient(node_metadata.parse_custom, text)
 
 
 def _origins(text: str) -> list[NodeSource] | None:
-    sources = lenient(traces.parse_from_node, text)
-    return None if sources is None else [NodeSource._from_dict(_plain(source)) for source in sources]
+    sources = lenient(node_metadata.parse_from_node, text)
+    return None if sources is None else [node_source(_plain(source)) for source in sources]
 
 
-def _plain(source: traces.NodeSource) -> dict[str, Any]:
+def _plain(source: node_metadata.NodeSource) -> dict[str, Any]:
     """An origin as the dict that torch makes one from; the parser has bounded how deep they go."""
     return {
         "name": source.name,

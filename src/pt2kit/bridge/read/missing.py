@@ -8,8 +8,9 @@ from typing import Final
 
 import torch
 
+from pt2kit.bridge.torch_names import has_script_class
 from pt2kit.errors import OperatorError, SchemaError, UnsupportedError
-from pt2kit.graph import Scope
+from pt2kit.graph.traversal import Scope
 
 SHOWN: Final = 20
 _SCRIPT_CLASS: Final = re.compile(r"__torch__\.torch\.classes\.(\w+)\.(\w+)", re.ASCII)
@@ -47,16 +48,8 @@ def missing_classes(scopes: Iterable[Scope]) -> Iterator[str]:
     for scope in scopes:
         for custom in scope.graph.custom_obj_values.values():
             match = _SCRIPT_CLASS.fullmatch(custom.class_fqn)
-            if match and not _is_registered(*match.groups()):
+            if match and not has_script_class(*match.groups()):
                 yield custom.class_fqn
-
-
-def _is_registered(namespace: str, name: str) -> bool:
-    try:
-        torch._C._get_custom_class_python_wrapper(namespace, name)
-    except RuntimeError:
-        return False
-    return True
 
 
 def _is_container(text: str) -> bool:

@@ -13,11 +13,11 @@ from collections.abc import Iterable, Set
 from typing import Any
 
 import torch
-from torch.utils import _pytree as pytree
 
 from pt2kit import treespec
+from pt2kit.bridge.torch_names import child_specs, pytree
 from pt2kit.errors import SchemaError, UnsupportedError
-from pt2kit.treespec import TreeSpec
+from pt2kit.treespec.spec import TreeSpec
 
 
 class Prototype:
@@ -68,7 +68,7 @@ def lend_modules(specs: Iterable[pytree.TreeSpec], example_inputs: Any) -> None:
     todo = list(specs) if found else []
     while todo:
         spec = todo.pop()
-        todo.extend(spec.children())
+        todo.extend(child_specs(spec))
         if spec.type in found and isinstance(spec.context, list):
             for item in spec.context:
                 if isinstance(item, Prototype):

@@ -17,6 +17,7 @@ from pt2kit.bridge.read.arguments import READERS, read_argument
 from pt2kit.bridge.read.names import check_variable
 from pt2kit.bridge.read.outputs import name_outputs, single_name
 from pt2kit.bridge.read.scope import Scope
+from pt2kit.bridge.torch_names import constrain_for_size
 from pt2kit.errors import OperatorError, Pt2Error
 from pt2kit.schema import ArgumentKind
 
@@ -208,4 +209,4 @@ def _note_assertion(node: fx.Node, operator: Operator, scope: Scope) -> None:
     elif operator.target is torch.ops.aten.sym_constrain_range_for_size.default:
         value = node.args[0].meta["val"] if isinstance(node.args[0], fx.Node) else None
         if isinstance(value, torch.SymInt):
-            env._constrain_range_for_size(value.node.expr)
+            constrain_for_size(env, value.node.expr)

@@ -18,7 +18,8 @@ from torch import fx
 from pt2kit import schema
 from pt2kit.bridge.read.append import append_call
 from pt2kit.bridge.read.scope import Scope
-from pt2kit.bridge.stored_names import StoredName
+from pt2kit.bridge.serialized_names import StoredName
+from pt2kit.bridge.torch_names import called_name, rename
 from pt2kit.errors import GraphError
 
 _LISTS: Final = frozenset(("as_tensors", "as_sym_ints", "as_sym_floats", "as_sym_bools", "as_optional_tensors"))
@@ -70,11 +71,11 @@ def name_outputs(
 
 def _rename_unused(scope: Scope, node: fx.Node, stored: str | None) -> None:
     """A node without a result is called after what it calls, as by torch's reader; it keeps the file's name beside."""
-    called = f"{scope.graph._target_to_str(node.target)}_unused"
+    called = f"{called_name(scope.graph, node.target)}_unused"
     if stored and re.fullmatch(rf"{re.escape(called)}(_\d+)?", stored):
         node.name = stored
     else:
-        node._rename(called)
+        rename(node, called)
         if stored:
             node.name = StoredName(node.name, stored)
 

@@ -13,11 +13,11 @@ from typing import Any, Final
 import torch
 
 from pt2kit import codec, schema
-from pt2kit.archive import pickle_values as data
 from pt2kit.bridge.read.tensors import Tensors
 from pt2kit.bridge.read.values import Values
 from pt2kit.bridge.scalars import DTYPES, LAYOUTS, MEMORY_FORMATS
 from pt2kit.errors import UnsupportedError
+from pt2kit.pickles import values as data
 from pt2kit.tensors.pickled import from_pickled
 
 FAKE_TENSOR: Final = "torch._export.serde.serialize._reconstruct_fake_tensor"

@@ -13,12 +13,12 @@ from typing import Any, Final
 
 import torch
 from msgspec import UNSET
-from torch._export import verifier
 from torch.export import ExportedProgram
 
-from pt2kit import schema, traces
+from pt2kit import node_metadata, schema
 from pt2kit import signature as twin
 from pt2kit.bridge.operators import resolve_all
+from pt2kit.bridge.read.actual_sizes import check_actual_sizes
 from pt2kit.bridge.read.adapt import adapt_named_tuples
 from pt2kit.bridge.read.declared_sizes import check_sizes
 from pt2kit.bridge.read.devices import Devices
@@ -30,15 +30,19 @@ from pt2kit.bridge.read.module_calls import live_module_calls, parse_specs
 from pt2kit.bridge.read.module_inputs import lend_modules
 from pt2kit.bridge.read.names import check_path
 from pt2kit.bridge.read.printing import check_printing
+from pt2kit.bridge.read.provenance import check_provenance
+from pt2kit.bridge.read.regions import check_regions
 from pt2kit.bridge.read.scope import Shared
 from pt2kit.bridge.read.shapes import Shapes
 from pt2kit.bridge.read.signature import live_signature
 from pt2kit.bridge.read.treespecs import TreeSpecs
-from pt2kit.bridge.read.uninitialised import check_initialised
+from pt2kit.bridge.read.uninitialized import check_initialised
 from pt2kit.bridge.read.values import Values
 from pt2kit.bridge.scalars import LAYOUTS
+from pt2kit.bridge.torch_names import SpecViolationError, Verifier, find_verifier, set_guards_code
 from pt2kit.errors import GraphError, JsonError, SchemaError, UnsupportedError
-from pt2kit.graph import Scope, graphs, leaves, node_label
+from pt2kit.graph.argument_values import leaves
+from pt2kit.graph.traversal import Scope, graphs, node_label
 
 WHERE: Final = "$.graph_module"
 _LOG: Final = logging.getLogger(__name__)
@@ -87,7 +91,7 @@ def build_program(
         program: of the current schema version.
         devices: where its tensors go.
         open_payloads: called once, after everything that can be checked before it was.
-        trust: names of classes that may be imported, for modules among the inputs.
+        trust: rules and operators that are not refused, and names of classes that may be imported.
 
     Returns:
         A program in the state that `torch.export.load` leaves one in. It shares nothing with `program`.
@@ -108,16 +112,20 @@ def build_program(
         signature = twin.from_schema(module)
         parsed = parse_specs(module.module_call_graph, signature)
     verifiers = [_verifier(name) for name in program.verifiers]
-    guards = check_guards(program.guards_code)
+    guards = list(program.guards_code) if "X4" in trust else check_guards(program.guards_code)
     fields = {name: tuple(given.field_names) for name, given in module.treespec_namedtuple_fields.items()}
     specs = TreeSpecs(fields, trust)
     scopes = list(graphs(program))
-    operators, missing = resolve_all(_targets(scopes))
+    operators, missing = resolve_all(_targets(scopes), trust)
     raise_missing(missing, specs.missing(parsed), missing_classes(scopes))
+    assumed = {} if "X11" in trust else check_initialised(scopes[0], operators)
     for scope in scopes:
-        check_printing(scope)
-        check_initialised(scope, operators)
-        check_sizes(scope)
+        if "X12" not in trust:
+            check_printing(scope)
+        if "X14" not in trust:
+            check_regions(scope)
+        check_sizes(scope, unbounded="T9" in trust)
+    check_provenance(scopes, operators, trust)
     calls = live_module_calls(module.module_call_graph, parsed, specs)
     shapes = Shapes(program.range_constraints)
     values = Values(shapes, devices)
@@ -127,7 +135,7 @@ def build_program(
     if examples is not None and not can_be_guarded(examples, signature.input_specs):
         _LOG.warning("example inputs are left out: torch could not write guards from their keys or constants")
         examples = None
-    shared = Shared(operators, shapes, values, Metadata(), devices, payloads.constants, read_subgraph)
+    shared = Shared(operators, shapes, values, Metadata(), devices, payloads.constants, read_subgraph, assumed)
     names = [spec.arg.name for spec in signature.input_specs]
     built = read_graph(module.graph, shared, f"{WHERE}.graph", 0, names)
     for name in shared.inner.difference(spec.target for spec in signature.input_specs if spec.target):
@@ -146,15 +154,16 @@ def build_program(
             constants=payloads.constants,
             verifiers=verifiers,
         )
-    except (verifier.SpecViolationError, AssertionError, RuntimeError, ValueError, TypeError, SyntaxError) as error:
+    except (SpecViolationError, AssertionError, RuntimeError, ValueError, SyntaxError) as error:
         raise GraphError(f"{WHERE}: expected a program that torch takes, got: {error}") from error
-    live._guards_code = guards
+    check_actual_sizes(live.graph_module, trust)
+    set_guards_code(live, guards)
     live.graph_module.meta.update(_module_metadata(module))
     return live
 
 
-def _verifier(name: str) -> type[verifier.Verifier]:
-    found: type[verifier.Verifier] | None = verifier._VerifierMeta._registry.get(name or "ATEN")
+def _verifier(name: str) -> type[Verifier]:
+    found = find_verifier(name or "ATEN")
     if found is None:
         raise SchemaError(f"$.verifiers: expected the dialect of a verifier (ATEN, TRAINING), got {name[:80]!a}")
     return found
@@ -219,7 +228,7 @@ def _module_metadata(module: schema.GraphModule) -> Mapping[str, Any]:
     found: dict[str, Any] = {}
     if module.metadata.get("custom"):
         try:
-            found["custom"] = traces.parse_custom(module.metadata["custom"], f"{WHERE}.metadata.custom")
+            found["custom"] = node_metadata.parse_custom(module.metadata["custom"], f"{WHERE}.metadata.custom")
         except JsonError as error:
             raise SchemaError(str(error)) from error
     fields = module.treespec_namedtuple_fields

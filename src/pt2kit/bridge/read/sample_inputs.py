@@ -13,19 +13,18 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Final
 
-from torch.utils import _pytree as pytree
-
 from pt2kit import treespec
-from pt2kit.archive import pickle_values as data
-from pt2kit.archive.pickled import globals_in, read_payload
+from pt2kit.bridge.placeholder_types import PICKLED_NAME, stand_in_name
 from pt2kit.bridge.read.pickled_values import MAX_DEPTH, PickledValues
 from pt2kit.bridge.read.treespecs import find_enum
 from pt2kit.bridge.read.trusted import load_trusted_inputs
-from pt2kit.bridge.stand_ins import PICKLED_NAME, stand_in_name
+from pt2kit.bridge.torch_names import child_specs, pytree
 from pt2kit.errors import IntegrityError, PayloadError, Pt2Error
-from pt2kit.package.moved_samples import MovedInputs
-from pt2kit.treespec import FieldTable, TreeSpec
-from pt2kit.treespec.kinds import NAMEDTUPLE
+from pt2kit.package.pickle_free_inputs.index import PickleFreeInputs
+from pt2kit.pickles import values as data
+from pt2kit.pickles.reader import globals_in, read_payload
+from pt2kit.treespec.kinds import NAMEDTUPLE, FieldTable
+from pt2kit.treespec.spec import TreeSpec
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -48,7 +47,7 @@ class StoredInputs:
     in_spec: TreeSpec
     fields: FieldTable
     trust: Set[str] = frozenset()
-    moved: MovedInputs | None = None
+    moved: PickleFreeInputs | None = None
 
 
 def read_sample_inputs(
@@ -110,7 +109,7 @@ def _note_pickled_names(live: pytree.TreeSpec, pickled: Mapping[str | None, str]
     todo = [live]
     while todo:
         spec = todo.pop()
-        todo.extend(spec.children())
+        todo.extend(child_specs(spec))
         name = stand_in_name(spec.context)
         if name in pickled:
             setattr(spec.context, PICKLED_NAME, pickled[name])

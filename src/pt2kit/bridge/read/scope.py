@@ -15,6 +15,7 @@ from pt2kit.bridge.read.devices import Devices
 from pt2kit.bridge.read.metadata import Metadata
 from pt2kit.bridge.read.shapes import Shapes
 from pt2kit.bridge.read.values import Values
+from pt2kit.checks.following import Assumed
 from pt2kit.errors import GraphError
 
 
@@ -27,6 +28,7 @@ class Shared:
         shapes, values, metadata, devices: readers with their caches.
         constants: name -> live object, for custom objects that stand in the graph itself.
         read_graph: builds a subgraph: graph, its place, its depth -> module.
+        assumed: id of a graph -> the values whose declared sizes something depends on.
         inner: names of the constants that were found to stand in the graph itself; grows.
     """
 
@@ -37,6 +39,7 @@ class Shared:
     devices: Devices
     constants: Mapping[str, Any]
     read_graph: Callable[[schema.Graph, Shared, str, int], fx.GraphModule]
+    assumed: Mapping[int, Assumed] = field(default_factory=dict)
     inner: set[str] = field(default_factory=set)
 
 

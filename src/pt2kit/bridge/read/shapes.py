@@ -16,17 +16,23 @@ from typing import Any, Final
 
 import sympy
 from msgspec import UNSET
-from torch._guards import SLoc
-from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.fx.experimental.symbolic_shapes import ShapeEnv, ValueRangesSLoc
-from torch.utils._sympy.numbers import int_oo
-from torch.utils._sympy.value_ranges import ValueRanges
-from torch.utils._traceback import CapturedTraceback
 
 from pt2kit import schema
 from pt2kit.bridge.symbols import to_sympy
+from pt2kit.bridge.torch_names import (
+    FakeTensorMode,
+    ShapeEnv,
+    SLoc,
+    ValueRanges,
+    count_from,
+    hints,
+    int_oo,
+    note_symbol,
+    set_range,
+)
 from pt2kit.errors import ExpressionError, GraphError
-from pt2kit.symbols import Expr, free_symbols, parse_number, parse_size, parse_truth
+from pt2kit.symbols.dialects import parse_number, parse_size, parse_truth
+from pt2kit.symbols.expr import Expr, free_symbols
 
 # Where ranges come from, for torch's messages. It would search the stack, and import half of torch for that.
 _ORIGIN: Final = SLoc("range_constraints of the file", None)
@@ -116,7 +122,7 @@ class Shapes:
         hint = None if kind == "bool" else self._note_hint(kind, built, hint, where)
         try:
             return self._node(kind, built, hint)
-        except (AssertionError, RuntimeError, TypeError, ValueError) as error:
+        except (AssertionError, RuntimeError, ValueError) as error:
             raise GraphError(f"{where}: expected symbols with ranges or hints, got {built}: {error}") from error
 
     def _node(self, kind: str, built: sympy.Basic, hint: Any) -> Any:
@@ -155,8 +161,8 @@ class Shapes:
             self.pending.add(symbol)
         given = self._ranges.get(name)
         if given is not None:
-            self.env._update_var_to_range(symbol, given, ValueRangesSLoc(_ORIGIN, _ORIGIN))
-        self.env.var_to_stack[symbol] = CapturedTraceback.extract(skip=1)
+            set_range(self.env, symbol, given, _ORIGIN)
+        note_symbol(self.env, symbol)
 
     def _note_derived(self, built: sympy.Basic) -> None:
         """Export gives ranges for expressions too ("2*s0"); they are known by their text."""
@@ -177,12 +183,13 @@ class Shapes:
             raise GraphError(f"{where}: expected the hint {built} of a constant, got {hint}")
         if built.is_number or any(_UNBACKED.fullmatch(symbol.name) for symbol in built.free_symbols):
             return hint if built.is_number else None
-        if built not in self.env.backed_var_to_val:
+        known = hints(self.env)
+        if built not in known:
             value = sympy.Integer(hint) if kind == "int" else sympy.Float(hint)
             given = self._ranges.get(getattr(built, "name", ""))
             if given is not None and value not in given:
                 raise GraphError(f"{where}: expected a hint of {built} in its range {given}, got {hint}")
-            self.env.backed_var_to_val[built] = value
+            known[built] = value
         return hint
 
     def _count_unbacked(self) -> None:
@@ -191,8 +198,7 @@ class Shapes:
             match = _UNBACKED.fullmatch(name)
             if match is None:
                 continue
-            counter = "unbacked_symint_counter" if match[1] == "u" else "unbacked_symfloat_counter"
-            setattr(self.env, counter, max(getattr(self.env, counter), int(match[2]) + 1))
+            count_from(self.env, "symint" if match[1] == "u" else "symfloat", int(match[2]) + 1)
 
 
 def _unused_symbol(name: str) -> sympy.Symbol | None:

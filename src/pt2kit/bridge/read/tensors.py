@@ -9,20 +9,20 @@ from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from types import MappingProxyType
 from typing import Any, Final
 
 import torch
 
 from pt2kit import schema
-from pt2kit.archive import Archive
 from pt2kit.bridge.read.devices import Devices
 from pt2kit.bridge.scalars import DTYPES, LAYOUTS
+from pt2kit.bridge.torch_names import QUANTIZERS, negated
 from pt2kit.errors import PayloadError, UnsupportedError
-from pt2kit.tensors import Storage, TensorView
 from pt2kit.tensors.compound import MetaView, NestedView, QuantizedView, SparseView
+from pt2kit.tensors.storage import Storage
+from pt2kit.tensors.view import TensorView
+from pt2kit.zip.reader import Archive
 
 ALIGNMENT: Final = 64
 """Bytes that a storage's address must be a multiple of to be used in place: what torch's own allocator gives."""
@@ -32,12 +32,6 @@ VERIFIED_BYTES: Final = 64 << 20
 untouched until they are used."""
 
 _CPU: Final = schema.Device("cpu")
-_MAKERS: Final[Mapping[str, Callable[..., torch.Tensor]]] = MappingProxyType(
-    {
-        "per_tensor_affine": torch._make_per_tensor_quantized_tensor,
-        "per_channel_affine": torch._make_per_channel_quantized_tensor,
-    }
-)
 
 
 class Tensors:
@@ -95,7 +89,7 @@ class Tensors:
         if view.conj:
             tensor = tensor.conj()
         if view.neg:
-            tensor = torch._neg_view(tensor)
+            tensor = negated(tensor)
         return _finish(tensor, view)
 
     def any(self, view: Any) -> torch.Tensor:
@@ -110,7 +104,7 @@ class Tensors:
                 return self.dense(view)
             case SparseView():
                 return self._sparse(view)
-            case QuantizedView() if view.bits is None and view.qscheme in _MAKERS:
+            case QuantizedView() if view.bits is None and view.qscheme in QUANTIZERS:
                 return self._quantized(view)
             case MetaView():
                 dtype = DTYPES[view.dtype]
@@ -143,7 +137,7 @@ class Tensors:
         if view.axis is not None:
             parts = [part if isinstance(part, torch.Tensor) else torch.tensor(part, device="cpu") for part in parts]
         last = () if view.axis is None else (view.axis,)
-        return _finish(_MAKERS[view.qscheme](self.dense(view.values), *parts, *last), view)
+        return _finish(QUANTIZERS[view.qscheme](self.dense(view.values), *parts, *last), view)
 
     def _storage(self, stored: Storage, device: torch.device, view: TensorView) -> torch.UntypedStorage:
         key = (stored, device)

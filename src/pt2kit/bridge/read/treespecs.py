@@ -13,14 +13,13 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Any, Final
 
-from torch.utils import _pytree as pytree
-
 from pt2kit import treespec
+from pt2kit.bridge.placeholder_types import STAND_IN_NAME
 from pt2kit.bridge.read.module_inputs import find_module_class, module_context
-from pt2kit.bridge.stand_ins import STAND_IN_NAME
+from pt2kit.bridge.torch_names import leaf_spec, pytree
 from pt2kit.errors import SchemaError, UnsupportedError
-from pt2kit.treespec import FieldTable, TreeSpec
-from pt2kit.treespec.kinds import DEFAULTDICT, MAPPINGS, NAMEDTUPLE, defaultdict_parts
+from pt2kit.treespec.kinds import DEFAULTDICT, MAPPINGS, NAMEDTUPLE, FieldTable, defaultdict_parts
+from pt2kit.treespec.spec import TreeSpec
 
 _FACTORIES: Final[Mapping[str, Any]] = MappingProxyType(
     {
@@ -56,7 +55,7 @@ class TreeSpecs:
             UnsupportedError: a container that is not registered.
         """
         treespec.validate(spec, where, self.fields)
-        leaf = pytree.treespec_leaf()
+        leaf = leaf_spec()
 
         def build(node: TreeSpec, children: list[pytree.TreeSpec]) -> pytree.TreeSpec:
             return pytree.TreeSpec(*self._type(node, where), children)

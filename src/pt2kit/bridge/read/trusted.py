@@ -17,15 +17,19 @@ from typing import Any, Final
 
 import torch
 
-from pt2kit.archive.pickle_globals import name_global
-from pt2kit.archive.pickled import globals_in, is_plain
 from pt2kit.bridge.read.devices import Devices
 from pt2kit.bridge.read.pickled_values import FAKE_TENSOR
+from pt2kit.bridge.read.refusals import refused
+from pt2kit.bridge.torch_names import script_object
 from pt2kit.errors import PayloadError, Pt2Error, UnsupportedError
-from pt2kit.tensors import OpaquePayload
+from pt2kit.pickles.allowed_globals import name_global
+from pt2kit.pickles.reader import globals_in, is_plain
+from pt2kit.tensors.opaque import OpaquePayload
 
 _SCRIPT_PREFIX: Final = "__torch__."
 _SHOWN: Final = 20
+RULE: Final = "P15"
+"""Of payloads that take code to rebuild; in `trust=` it lets all of them pass."""
 
 
 def load_trusted(payload: OpaquePayload, trust: Set[str], devices: Devices | None = None) -> Any:
@@ -41,18 +45,15 @@ def load_trusted(payload: OpaquePayload, trust: Set[str], devices: Devices | Non
         PayloadError: it cannot be rebuilt.
     """
     names = script_classes(payload) if payload.kind == "torchbind" else globals_of(payload)
-    refused = [name for name in names if name not in trust and not (is_plain(name) or name == FAKE_TENSOR)]
-    if refused or (not names and payload.kind == "torchbind"):
-        shown = ", ".join(refused[:_SHOWN]) or "no class that can be told"
-        more = f" and {len(refused) - _SHOWN} more" if len(refused) > _SHOWN else ""
-        raise UnsupportedError(
-            f"{payload.where}: expected plain tensor data, got {payload.describe()}, that refers to {shown}{more}; "
-            f"rebuilding it would run code: if you trust the file, pass trust={_listed(refused)}",
-            rule="P15",
-        )
+    foreign = [name for name in names if name not in trust and not (is_plain(name) or name == FAKE_TENSOR)]
+    if RULE not in trust and (foreign or (not names and payload.kind == "torchbind")):
+        shown = ", ".join(foreign[:_SHOWN]) or "no class that can be told"
+        more = f" and {len(foreign) - _SHOWN} more" if len(foreign) > _SHOWN else ""
+        message = f"{payload.where}: expected plain tensor data, got {payload.describe()}, that refers to {shown}{more}"
+        raise refused(UnsupportedError, f"{message}; rebuilding it would run code", RULE, foreign)
     data = bytes(payload.buffer())
     if payload.kind == "torchbind":
-        return _run(payload.where, lambda: torch._C._pickle_load_obj(data))
+        return _run(payload.where, lambda: script_object(data))
     if payload.kind == "pickle":
         return _run(payload.where, lambda: _torch_load(data, trust, devices))
     return _run(payload.where, lambda: _unpickler(trust)(io.BytesIO(data)).load())
@@ -72,7 +73,7 @@ def load_trusted_inputs(payload: memoryview, where: str, trust: Set[str], device
         Pt2Error: it cannot be looked through.
     """
     foreign = {name for name in globals_in(payload, where) if not is_plain(name)}
-    if not foreign or not foreign <= trust:
+    if not foreign or not (foreign <= trust or RULE in trust):
         return None
     return _run(where, lambda: _torch_load(bytes(payload), trust, devices))
 
@@ -126,17 +127,13 @@ def globals_of(payload: OpaquePayload) -> tuple[str, ...]:
         ) from error
 
 
-def _listed(names: list[str]) -> str:
-    return f"({', '.join(repr(name) for name in names[:_SHOWN])},)"
-
-
 def _unpickler(trust: Set[str]) -> type[pickle.Unpickler]:
     """A class of unpicklers that find only what is trusted or plain; a class of its own for each load."""
 
     class Unpickler(pickle.Unpickler):
         def find_class(self, module: str, name: str) -> Any:
             named = name_global(module, name)  # protocol 2 has the names of Python 2
-            if named.path not in trust and not is_plain(named.path):
+            if RULE not in trust and named.path not in trust and not is_plain(named.path):
                 raise UnsupportedError(f"expected plain data or what trust= names, got {named.path}")
             found: Any = sys.modules.get(named.module) or importlib.import_module(named.module)
             for part in named.name.split("."):

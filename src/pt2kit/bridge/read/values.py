@@ -13,13 +13,13 @@ from typing import Any, Final
 
 import torch
 from msgspec import UNSET
-from torch._subclasses.fake_tensor import FakeTensor
 
 from pt2kit import schema
 from pt2kit.bridge.read.declared_sizes import check_extent
 from pt2kit.bridge.read.devices import Devices
 from pt2kit.bridge.read.shapes import Shapes
 from pt2kit.bridge.scalars import DTYPES, LAYOUTS
+from pt2kit.bridge.torch_names import fake_over, make_fake, resize, wrap
 from pt2kit.errors import GraphError, UnsupportedError
 
 MAX_NUMBER: Final = (1 << 63) - 1
@@ -27,7 +27,6 @@ MAX_NUMBER: Final = (1 << 63) - 1
 
 _SPARSE: Final = frozenset((schema.Layout.SparseCoo, schema.Layout.SparseCsr, schema.Layout.SparseCsc))
 _META: Final = torch.device("meta")
-_RESIZE: Final = torch.ops.inductor.resize_storage_bytes_.default
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +116,8 @@ class Values:
             if type(offset) is not int or offset:
                 nbytes = nbytes + offset * dtype.itemsize
                 elem = _with_offset(sizes, strides, offset, dtype, nbytes)
-            with torch._C._DisableTorchDispatch():
-                made = FakeTensor(self._shapes.mode, elem, device, requires_grad=meta.requires_grad)
-        except (RuntimeError, AssertionError, TypeError, OverflowError) as error:
+            made = make_fake(self._shapes.mode, elem, device)
+        except (RuntimeError, AssertionError, OverflowError) as error:
             raise GraphError(f"{where}: expected a tensor that torch can describe, got: {error}") from error
         static = type(nbytes) is int
         return _Template(
@@ -141,7 +139,7 @@ class Values:
                     device=device,
                     requires_grad=meta.requires_grad,
                 )
-        except (RuntimeError, AssertionError, TypeError) as error:
+        except (RuntimeError, AssertionError) as error:
             raise UnsupportedError(f"{where}: expected a tensor that torch can describe, got: {error}") from error
 
     def _numbers(self, values: Sequence[schema.SymInt], where: str) -> list[Any]:
@@ -162,24 +160,13 @@ def _key(value: schema.SymInt) -> Any:
 def _from_template(template: _Template) -> torch.Tensor:
     """A fake tensor like the template's, over a storage of its own.
 
-    The subclass is made over the template's meta tensor, so it begins with the same storage; then it gets a new one of
-    the same size. Its Python attributes are those that the constructor of FakeTensor gave the first of its kind.
+    The template's meta tensor gets a new storage of the same size, which the subclass that is made over it shares. Its
+    Python attributes are those that the constructor of FakeTensor gave the first of its kind.
     """
-    with torch._C._DisableTorchDispatch():
-        made: torch.Tensor = torch.Tensor._make_subclass(
-            FakeTensor,
-            template.elem,
-            template.requires_grad,
-            dispatch_device=True,
-            device_for_backend_keys=template.device,
-        )
-    torch._C._set_throw_on_mutable_data_ptr(made)
-    made.__dict__.update(template.attributes)
     fresh = torch.empty(template.static_nbytes, dtype=torch.uint8, device=_META)
     if template.nbytes is not None:
-        _RESIZE(fresh, template.nbytes)
-    torch._functionalize_unsafe_set(made, fresh)
-    return made
+        resize(fresh, template.nbytes)
+    return fake_over(template.elem, fresh, template.device, template.requires_grad, template.attributes)
 
 
 class _Bare(torch.Tensor):  # type: ignore[misc]
@@ -192,7 +179,4 @@ class _Bare(torch.Tensor):  # type: ignore[misc]
 
 def _with_offset(sizes: list[Any], strides: list[Any], offset: Any, dtype: torch.dtype, nbytes: Any) -> torch.Tensor:
     """A meta tensor that begins inside its storage; torch's own operators would add guards for symbolic sizes."""
-    made: torch.Tensor = torch.Tensor._make_wrapper_subclass(
-        _Bare, sizes, strides, offset, dtype=dtype, device=_META, storage_size=nbytes
-    )
-    return made
+    return wrap(_Bare, sizes, strides, offset, dtype=dtype, device=_META, storage_size=nbytes)

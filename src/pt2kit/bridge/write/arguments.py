@@ -7,11 +7,19 @@ from operator import attrgetter
 from typing import Any
 
 import torch
-from torch._library.opaque_object import get_opaque_type_name, is_opaque_value
 from torch.fx import GraphModule, Node
 
+from pt2kit.bridge.callables import target_text
 from pt2kit.bridge.scalars import SCHEMA_LAYOUTS, SCHEMA_MEMORY_FORMATS, from_dtype
-from pt2kit.bridge.targets import target_text
+from pt2kit.bridge.torch_names import (
+    HigherOrderOperator,
+    OpOverload,
+    ScriptObject,
+    is_opaque_value,
+    opaque_type_name,
+    script_class,
+    script_method,
+)
 from pt2kit.bridge.write.arms import NONE
 from pt2kit.bridge.write.places import at
 from pt2kit.bridge.write.scope import Scope
@@ -44,12 +52,12 @@ def write_argument(value: Any, scope: Scope, element: str | None = None) -> Argu
         return write_list(value, lambda node: scope.uses.get(node) or _node(node, scope), element)
     if isinstance(value, dict):
         return Argument(as_string_to_argument={_key(key): write_argument(item, scope) for key, item in value.items()})
-    if isinstance(value, (torch._ops.OpOverload, torch._ops.HigherOrderOperator)):
+    if isinstance(value, (OpOverload, HigherOrderOperator)):
         return Argument(as_operator=target_text(value))
-    if isinstance(value, torch._C.ScriptObject):
+    if isinstance(value, ScriptObject):
         return _script_object(value, scope)
     if is_opaque_value(value):
-        name = get_opaque_type_name(type(value))
+        name = opaque_type_name(type(value))
         return Argument(as_custom_obj=CustomObjArgument(scope.shared.add_object(value), name))
     if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
         raise GraphError(f"expected the node that computes a symbolic number, got the bare number {value}")
@@ -84,10 +92,10 @@ def _attribute(module: Any, path: str) -> Any:
 
 
 def _script_object(value: Any, scope: Scope) -> Argument:
-    if not (value._has_method("__getstate__") and value._has_method("__setstate__")):
-        raise UnsupportedError(f"expected a script class that can be pickled (def_pickle), got {value._type()}")
+    if not (script_method(value, "__getstate__") and script_method(value, "__setstate__")):
+        raise UnsupportedError(f"expected a script class that can be pickled (def_pickle), got {script_class(value)}")
     name = scope.shared.add_object(value)
-    return Argument(as_custom_obj=CustomObjArgument(name, value._type().qualified_name()))
+    return Argument(as_custom_obj=CustomObjArgument(name, script_class(value)))
 
 
 def _subclass(value: Any, scope: Scope) -> Argument:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import sympy
-from torch.utils._sympy.numbers import int_oo
 
+from pt2kit.bridge.torch_names import int_oo
 from pt2kit.schema import RangeConstraint
 
 _INFINITIES = (sympy.oo, -sympy.oo, int_oo, -int_oo)

@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from torch._higher_order_ops import aoti_call_delegate
-from torch._higher_order_ops.triton_kernel_wrap import triton_kernel_wrapper_functional
 from torch.export.graph_signature import CustomObjArgument
 from torch.fx import Node
 
-from pt2kit.bridge.stored_names import stored_name
-from pt2kit.bridge.targets import target_text
+from pt2kit.bridge.callables import target_text
+from pt2kit.bridge.serialized_names import stored_name
+from pt2kit.bridge.torch_names import aoti_call_delegate, triton_kernel_wrapper_functional
 from pt2kit.bridge.write.arguments import write_argument
 from pt2kit.bridge.write.outputs import define_results, define_untyped
 from pt2kit.bridge.write.places import at

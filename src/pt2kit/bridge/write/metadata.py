@@ -7,18 +7,13 @@ from json.encoder import encode_basestring_ascii as quote
 from typing import Any
 
 from torch.fx import Node
-from torch.fx.traceback import NodeSource
 
-from pt2kit.bridge.targets import describe
+from pt2kit.bridge.callables import describe
+from pt2kit.bridge.torch_names import WRITES_ORIGINS, NodeSource, action_text
 from pt2kit.errors import SchemaError
-from pt2kit.traces import (
-    ModuleEntry,
-    SourceFn,
-    dump_custom,
-    dump_module_stack,
-    dump_source_fn_stack,
-    dump_torch_fn,
-)
+from pt2kit.node_metadata.functions import SourceFn, dump_source_fn_stack, dump_torch_fn
+from pt2kit.node_metadata.modules import ModuleEntry, dump_module_stack
+from pt2kit.node_metadata.origin import dump_custom
 
 
 class Metadata:
@@ -47,7 +42,7 @@ class Metadata:
             texts["torch_fn"] = dump_torch_fn([_text(part, "torch_fn") for part in function])
         if custom := meta.get("custom"):
             texts["custom"] = dump_custom(custom, "metadata 'custom'")
-        if "from_node" in meta:
+        if WRITES_ORIGINS and "from_node" in meta:
             texts["from_node"] = _sources(meta["from_node"])
         return texts
 
@@ -95,7 +90,7 @@ def _sources(sources: Iterable[Any] | None) -> str:
 def _source(source: NodeSource) -> str:
     return (
         f'{{"name": {quote(source.name)}, "target": {quote(source.target)}, "graph_id": {source.graph_id}, '
-        f'"pass_name": {quote(source.pass_name)}, "action": {quote(source._get_action_string())}, '
+        f'"pass_name": {quote(source.pass_name)}, "action": {quote(action_text(source))}, '
         f'"from_node": {_sources(source.from_node)}}}'
     )
 

@@ -9,9 +9,10 @@ from typing import Any
 import torch
 from torch.fx import Node
 
+from pt2kit.bridge.callables import SYMBOLIC_FUNCTIONS, describe, parameter_names, target_text
 from pt2kit.bridge.extensions import find_type
-from pt2kit.bridge.stored_names import stored_name
-from pt2kit.bridge.targets import SYMBOLIC_FUNCTIONS, describe, parameter_names, target_text
+from pt2kit.bridge.serialized_names import stored_name
+from pt2kit.bridge.torch_names import HigherOrderOperator, OpOverload
 from pt2kit.bridge.write.arguments import write_argument
 from pt2kit.bridge.write.higher_order import write_higher_order, write_untyped
 from pt2kit.bridge.write.outputs import define_one, define_results, define_untyped
@@ -66,11 +67,11 @@ def _output(node: Node, scope: Scope) -> None:
 
 def _call(node: Node, scope: Scope) -> None:
     target = node.target
-    if isinstance(target, torch._ops.OpOverload):
+    if isinstance(target, OpOverload):
         scope.nodes.append(_operator_call(node, scope))
     elif target is operator.getitem:
         _check_taken(node, scope)
-    elif isinstance(target, torch._ops.HigherOrderOperator):
+    elif isinstance(target, HigherOrderOperator):
         scope.nodes.append(write_higher_order(node, scope))
     elif find_type(type(target)) is not None:
         scope.nodes.append(_operator_call(node, scope))

@@ -11,8 +11,8 @@ import pickle
 from typing import Any
 
 import torch
-from torch._library.fake_class_registry import FakeScriptObject
 
+from pt2kit.bridge.torch_names import FakeScriptObject, pickled_script, script_class
 from pt2kit.errors import UnsupportedError
 
 
@@ -38,9 +38,9 @@ def pickle_script(value: Any) -> bytes:
         UnsupportedError: its class does not define how.
     """
     try:
-        return bytes(torch._C._pickle_save(value))
+        return pickled_script(value)
     except RuntimeError as error:
-        kind = value._type().qualified_name()
+        kind = script_class(value)
         raise UnsupportedError(f"expected a script class that can be pickled (def_pickle), got {kind}") from error
 
 

@@ -12,15 +12,14 @@ from typing import Any
 
 import torch
 from msgspec.structs import replace
-from torch._library.opaque_object import is_opaque_value
-from torch._subclasses.fake_tensor import FakeTensor
 
-from pt2kit.archive import names
+from pt2kit.bridge.torch_names import GROUPS_WEIGHTS, FakeTensor, ScriptObject, is_opaque_value, storage_identity
 from pt2kit.bridge.write.objects import pickle_opaque, pickle_script, pickle_tensor
 from pt2kit.bridge.write.places import placed
 from pt2kit.bridge.write.storages import storage_bytes, storage_chunks
 from pt2kit.bridge.write.values import Values
 from pt2kit.errors import GraphError, PayloadError, UnsupportedError
+from pt2kit.package import record_names as names
 from pt2kit.schema import PayloadConfig, PayloadMeta
 
 
@@ -96,7 +95,9 @@ class Payloads:
         folder: str,
         record: Callable[[int], str],
     ) -> dict[str, PayloadMeta]:
-        """Add tensors: first the pickled ones, then storage by storage."""
+        """Add tensors: first the pickled ones, then storage by storage; or one by one, as the installed torch does."""
+        if not GROUPS_WEIGHTS:
+            return self._one_by_one(tensors, values, what, folder, record)
         plain: dict[Any, list[tuple[str, torch.Tensor]]] = {}
         config: dict[str, PayloadMeta] = {}
         for name, tensor in tensors.items():
@@ -114,6 +115,28 @@ class Payloads:
                     config[name] = _meta(path, tensor, False, values)
         return config
 
+    def _one_by_one(
+        self,
+        tensors: Mapping[str, torch.Tensor],
+        values: Values,
+        what: str,
+        folder: str,
+        record: Callable[[int], str],
+    ) -> dict[str, PayloadMeta]:
+        config: dict[str, PayloadMeta] = {}
+        for name, tensor in tensors.items():
+            with placed(f"{what} {name!r}"):
+                if not _is_plain(tensor):
+                    config[name] = _meta(
+                        self._bytes(record, pickle_tensor(tensor, self._protocol)), tensor, True, values
+                    )
+                    continue
+                storage = tensor.untyped_storage()
+                own = 0 if storage.nbytes() else storage_identity(storage)  # those without bytes have no address
+                path = self._storage((folder, *_storage_key(tensor), own), tensor, record)
+                config[name] = _meta(path, tensor, False, values)
+        return config
+
     def _storage(self, key: Any, tensor: torch.Tensor, record: Callable[[int], str]) -> str:
         """The record of a storage, which may be there already."""
         if key not in self._storages:
@@ -123,7 +146,7 @@ class Payloads:
         return self._storages[key]
 
     def _object(self, value: Any) -> PayloadMeta:
-        if isinstance(value, torch._C.ScriptObject):
+        if isinstance(value, ScriptObject):
             data, record = pickle_script(value), names.custom_object
         elif is_opaque_value(value):
             data, record = pickle_opaque(value, self._protocol), names.opaque_object
@@ -159,7 +182,7 @@ def _storage_key(tensor: torch.Tensor) -> tuple[Any, ...]:
     """What tensors have in common that share a record."""
     storage = tensor.untyped_storage()
     if not _has_bytes(tensor):  # their storages have no address
-        return "none", storage._cdata, tensor.dtype
+        return "none", storage_identity(storage), tensor.dtype
     if tensor.is_conj() or tensor.is_neg():  # values that are not the bytes of the storage
         return "solid", id(tensor), tensor.dtype
     if storage.nbytes() == 0 and tensor.numel():

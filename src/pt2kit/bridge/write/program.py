@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch._export.verifier import SpecViolationError
 
+from pt2kit.bridge.torch_names import SpecViolationError, guards_code, operator_version
 from pt2kit.bridge.write.constraints import write_range_constraints
 from pt2kit.bridge.write.graph import write_graph, write_scope
 from pt2kit.bridge.write.metadata import of_graph_module
@@ -71,12 +71,12 @@ def write_program(live: Any, opset_version: Mapping[str, int] | None = None) -> 
         SchemaVersion(major, minor),
         [verifier.dialect for verifier in live.verifiers],
         str(torch.__version__),
-        list(live._guards_code),
+        guards_code(live),
     )
     return Written(program, shared.objects, shared.values)
 
 
 def _opsets(given: Mapping[str, int] | None) -> dict[str, int]:
     versions = dict(given or {})
-    versions.setdefault("aten", torch._C._get_max_operator_version())
+    versions.setdefault("aten", operator_version())
     return versions

@@ -9,12 +9,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
-from torch._export.serde.serialize import _reconstruct_fake_tensor
-from torch._subclasses.fake_tensor import FakeTensor
-from torch.utils import _pytree as pytree
 
 from pt2kit import codec
-from pt2kit.bridge.stand_ins import pickled_name, stand_in_name
+from pt2kit.bridge.placeholder_types import pickled_name, stand_in_name
+from pt2kit.bridge.torch_names import FakeTensor, child_specs, pytree, reconstruct_fake_tensor
 from pt2kit.bridge.write.places import at
 from pt2kit.bridge.write.values import Values
 from pt2kit.errors import Pt2Error, UnsupportedError
@@ -61,7 +59,7 @@ def _pickle_module(values: Values, stand_ins: bool) -> Any:
         if not isinstance(value, FakeTensor):
             return NotImplemented
         meta = codec.encode(values.tensor_meta(value))
-        return _reconstruct_fake_tensor, (meta, isinstance(value, torch.nn.Parameter))
+        return reconstruct_fake_tensor, (meta, isinstance(value, torch.nn.Parameter))
 
     own: dict[str, Any] = {"reducer_override": reduce_fake}
     if stand_ins:
@@ -94,7 +92,7 @@ def _has_stand_ins(inputs: Any) -> bool:
     todo = [pytree.tree_structure(inputs)]
     while todo:
         spec = todo.pop()
-        todo.extend(spec.children())
+        todo.extend(child_specs(spec))
         if stand_in_name(spec.context) is not None:
             return True
     return False

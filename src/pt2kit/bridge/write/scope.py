@@ -10,8 +10,9 @@ from typing import Any
 import torch
 from torch.fx import Node
 
+from pt2kit.bridge.callables import target_text
 from pt2kit.bridge.extensions import find_type
-from pt2kit.bridge.targets import target_text
+from pt2kit.bridge.torch_names import OpOverload, schema_of
 from pt2kit.bridge.write.arms import NONE, make
 from pt2kit.bridge.write.metadata import Metadata
 from pt2kit.bridge.write.operators import Operator, describe_schema
@@ -61,11 +62,11 @@ class Shared:
         """What the schema of an OpOverload, or of an operator of an extension, says."""
         found = self._operators.get(target)
         if found is None:
-            extension = None if isinstance(target, torch._ops.OpOverload) else find_type(type(target))
+            extension = None if isinstance(target, OpOverload) else find_type(type(target))
             if extension is not None:
                 found = describe_schema(extension.target(target), extension.schema(target))
             else:
-                found = describe_schema(target_text(target), target._schema)
+                found = describe_schema(target_text(target), schema_of(target))
             self._operators[target] = found
         return found
 

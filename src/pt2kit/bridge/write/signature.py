@@ -138,7 +138,7 @@ def _output_spec(spec: live.OutputSpec, scope: Scope, inputs: Sequence[live.Inpu
 
 _TARGETED: Mapping[Any, tuple[str, Callable[[TensorArgument, str], Any]]] = {
     _Out.BUFFER_MUTATION: ("buffer_mutation", BufferMutationSpec),
-    _Out.PARAMETER_MUTATION: ("parameter_mutation", ParameterMutationSpec),
+    getattr(_Out, "PARAMETER_MUTATION", None): ("parameter_mutation", ParameterMutationSpec),  # since torch 2.9
     _Out.GRADIENT_TO_PARAMETER: ("gradient_to_parameter", GradientToParameterSpec),
     _Out.GRADIENT_TO_USER_INPUT: ("gradient_to_user_input", GradientToUserInputSpec),
     _Out.USER_INPUT_MUTATION: ("user_input_mutation", UserInputMutationSpec),

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import _disable_current_modes
+
+from pt2kit.bridge.torch_names import disable_current_modes
 
 CHUNK = 4 << 20
 """Bytes that are given at a time: few enough to stay in a processor's cache while they are summed and written."""
@@ -38,11 +39,11 @@ def storage_chunks(tensor: torch.Tensor) -> Iterator[Any]:
 
 def _flat(tensor: torch.Tensor, size: int) -> torch.Tensor:
     """A storage as bytes, without a copy, whatever tensor modes the caller is in."""
-    with _disable_current_modes():
+    with disable_current_modes():
         flat = torch.empty(0, dtype=torch.uint8, device=tensor.device)
         return flat.set_(tensor.untyped_storage(), 0, (size,), (1,))
 
 
 def _fetch(flat: torch.Tensor) -> memoryview:
-    with _disable_current_modes():
+    with disable_current_modes():
         return memoryview(flat.cpu().numpy())

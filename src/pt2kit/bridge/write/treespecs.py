@@ -7,13 +7,13 @@ from enum import Enum
 from typing import Any
 
 import torch
-from torch.utils import _pytree as pytree
 
 from pt2kit import treespec
-from pt2kit.bridge.stand_ins import stand_in_name
+from pt2kit.bridge.placeholder_types import stand_in_name
+from pt2kit.bridge.torch_names import child_specs, pytree
 from pt2kit.errors import GraphError, LimitError, UnsupportedError
 from pt2kit.schema import NamedTupleDef
-from pt2kit.treespec import TreeSpec
+from pt2kit.treespec.spec import TreeSpec
 
 
 class TreeSpecs:
@@ -48,7 +48,7 @@ class TreeSpecs:
         name, context = _describe(live.type, live.context)
         if live.type is pytree.namedtuple or pytree.is_namedtuple_class(live.type):
             self._note_fields(live.context)
-        children = tuple(self._convert(child, depth + 1) for child in live.children())
+        children = tuple(self._convert(child, depth + 1) for child in child_specs(live))
         return TreeSpec(name, context, children)
 
     def _note_fields(self, cls: Any) -> None:

@@ -12,10 +12,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table
 from torch.fx import Node
-from torch.utils._triton import has_triton
 
+from pt2kit.bridge.torch_names import has_triton, kernel_side_table
 from pt2kit.errors import UnsupportedError
 
 _LAUNCH_SETTINGS = ("num_cpu_threads", "num_warps", "num_stages", "num_ctas")

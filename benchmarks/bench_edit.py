@@ -1,0 +1,135 @@
+"""Editing: 10,000 replacements in a program of 10,000 nodes, against torch.fx and onnx-ir; the text form read back."""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+from typing import Any
+
+from benchmarks import measure, programs
+from benchmarks.harness import AtMost, Bench, Limit, Measured, Settings
+
+NODES = 10_000
+_CALL = (
+    '[1, {"type": "builtins.tuple", "context": "null", "children_spec": [{"type": "builtins.tuple", "context": "null", '
+    '"children_spec": [{"type": null, "context": null, "children_spec": []}]}, {"type": "builtins.dict", '
+    '"context": "[]", "children_spec": []}]}]'
+)
+_RESULT = '[1, {"type": null, "context": null, "children_spec": []}]'
+
+
+def chain(count: int) -> Any:
+    """A program of `count` relus, one after another."""
+    from pt2kit import schema as s
+    from pt2kit.editing import tensor_meta
+
+    def tensor(name: str) -> s.Argument:
+        return s.Argument(as_tensor=s.TensorArgument(name))
+
+    meta, kind = tensor_meta("f32", [8, 8]), s.ArgumentKind.POSITIONAL
+    names = ["x", *(f"v{number}" for number in range(count))]
+    nodes = [
+        s.Node(
+            "torch.ops.aten.relu.default", [s.NamedArgument("self", tensor(old), kind)], [tensor(new)], {}, None, new
+        )
+        for old, new in pairwise(names)
+    ]
+    graph = s.Graph([tensor("x")], [tensor(names[-1])], nodes, dict.fromkeys(names, meta), {}, {})
+    signature = s.GraphSignature(
+        [s.InputSpec(user_input=s.UserInputSpec(tensor("x")))],
+        [s.OutputSpec(user_output=s.UserOutputSpec(tensor(names[-1])))],
+    )
+    root = s.ModuleCallEntry("", s.ModuleCallSignature([], [], _CALL, _RESULT, ["x"]))
+    module = s.GraphModule(graph, signature, [root])
+    return s.ExportedProgram(module, {"aten": 10}, {}, s.SchemaVersion(8, 20), ["TRAINING"], "2.13.0")
+
+
+def replace_ours(program: Any) -> float:
+    """Replace every relu by a gelu; the seconds it took, without reading and writing the program."""
+    from pt2kit import edit
+
+    editor = edit(program)
+    start = time.perf_counter()
+    for node in list(editor.graph.nodes):
+        new = node.insert_after("aten.gelu", node.inputs[0], meta=node.output)
+        node.output.replace_uses(new.output)
+        node.erase()
+    return time.perf_counter() - start
+
+
+def replace_fx(count: int) -> float:
+    """The same with torch.fx."""
+    import torch
+
+    aten, graph = torch.ops.aten, torch.fx.Graph()
+    last = graph.placeholder("x")
+    for _ in range(count):
+        last = graph.call_function(aten.relu.default, (last,))
+    graph.output(last)
+    start = time.perf_counter()
+    for node in list(graph.nodes):
+        if node.op == "call_function":
+            with graph.inserting_after(node):
+                new = graph.call_function(aten.gelu.default, node.args)
+            node.replace_all_uses_with(new)
+            graph.erase_node(node)
+    return time.perf_counter() - start
+
+
+def replace_onnx_ir(count: int) -> float | None:
+    """The same with onnx-ir; None where it is not installed."""
+    try:
+        import onnx_ir as ir
+    except ImportError:
+        return None
+    values, nodes = [ir.val("x")], []
+    for _ in range(count):
+        nodes.append(ir.node("Relu", [values[-1]]))
+        values.append(nodes[-1].outputs[0])
+    graph = ir.Graph([values[0]], [values[-1]], nodes=nodes, opset_imports={"": 20})
+    start = time.perf_counter()
+    for node in list(graph):
+        new = ir.node("Gelu", [node.inputs[0]])
+        graph.insert_after(node, [new])
+        ir.convenience.replace_all_uses_with(node.outputs[0], new.outputs[0], replace_graph_outputs=True)
+        graph.remove(node, safe=True)
+    return time.perf_counter() - start
+
+
+def edit_replace(settings: Settings) -> Measured:
+    """Our replacements, with what the other two took in the same run in the note."""
+    program = chain(NODES)
+    rounds = settings.rounds(3)
+    ours = min(replace_ours(program) for _ in range(rounds))
+    fx = min(replace_fx(NODES) for _ in range(rounds))
+    onnx = [replace_onnx_ir(NODES) for _ in range(rounds)]
+    other = "not installed" if None in onnx else f"{min(one for one in onnx if one is not None):.2f} s"
+    return Measured(ours, note=f"{NODES:,} replacements; torch.fx {fx:.2f} s, onnx-ir {other}")
+
+
+def edit_growth(settings: Settings) -> Measured:
+    """Time per replacement in a program of ten times as many nodes."""
+    few, many = (500, 5_000) if settings.quick else (1_000, 10_000)
+    small, large = chain(few), chain(many)
+    rounds = settings.rounds(3)
+    ours = min(replace_ours(large) for _ in range(rounds))
+    reference = min(replace_ours(small) for _ in range(rounds))
+    return Measured(ours / many, reference / few, note=f"per replacement, {many:,} nodes against {few:,}")
+
+
+def text_parse(settings: Settings) -> Measured:
+    """The text form of a large program, read back."""
+    from pt2kit.package.open import open_package
+    from pt2kit.text import parse, print_program
+
+    with open_package(programs.path("transformer_2700")) as package:
+        text = print_program(package.programs["model"])
+    ours = measure.best(lambda: parse(text), rounds=settings.rounds(5))
+    return Measured(ours, note=f"{len(text) / 1e6:.1f} MB of text")
+
+
+BENCHES = (
+    Bench("edit_replace", "10,000 replacements", Limit(2, "s"), edit_replace),
+    Bench("edit_growth", "replacements, ten times the nodes", AtMost(2), edit_growth),
+    Bench("text_parse", "parse a program of 2,680 nodes", Limit(1, "s"), text_parse),
+)

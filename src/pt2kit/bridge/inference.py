@@ -1,0 +1,122 @@
+"""A call of an editor -> what its results are like, by running it on torch's fake tensors.
+
+The operator's fake kernel runs; no tensor holds numbers. Sizes that are symbols stay symbols, at least 2 each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+
+from pt2kit import schema
+from pt2kit.bridge.operators import resolve
+from pt2kit.bridge.read.devices import Devices
+from pt2kit.bridge.read.shapes import Shapes
+from pt2kit.bridge.read.values import Values as FakeValues
+from pt2kit.bridge.scalars import LAYOUTS, MEMORY_FORMATS, to_device, to_dtype
+from pt2kit.bridge.write.values import Values as Descriptions
+from pt2kit.editing.sizes import symbols_of
+from pt2kit.editing.values import Value
+from pt2kit.errors import GraphError, Pt2Error
+
+_RANGE: Final = schema.RangeConstraint(2, None)
+
+
+def infer_with_torch(target: str, arguments: Mapping[str, Any], edit: str) -> Any:
+    """Run a call on fake tensors.
+
+    Args:
+        target: the operator.
+        arguments: by parameter, plain, with `Value`s where it uses values.
+        edit: what messages call the edit.
+
+    Returns:
+        A meta, a tuple of them for several results, a list for a result that is a list.
+
+    Raises:
+        GraphError: torch does not have the operator, or its fake kernel refuses the arguments.
+    """
+    operator = resolve(target, edit)
+    if operator is None or operator.kind not in ("operator", "symbolic"):
+        raise GraphError(f"{edit}: expected an operator that torch has here, with a schema, got {target}; give meta=")
+    shapes = Shapes({name: _RANGE for value in _values(arguments) for name in _symbols(value.meta)}, edit)
+    fakes = FakeValues(shapes, Devices(None))
+
+    def live(held: Any) -> Any:
+        if isinstance(held, list):
+            return [live(one) for one in held]
+        if isinstance(held, Value):
+            return _live_value(held, shapes, fakes, edit)
+        convert = _CONSTANTS.get(type(held))
+        return held if convert is None else convert(held)
+
+    plain = {name: live(held) for name, held in arguments.items()}
+    try:
+        with shapes.mode:
+            result = operator.target(**plain) if operator.parameters else operator.target(*plain.values())
+    except Pt2Error:
+        raise
+    except Exception as error:
+        raise GraphError(f"{edit}: expected arguments that {target} takes, got what torch refuses: {error}") from error
+    return _described(result, Descriptions(), edit)
+
+
+def _values(held: Any) -> list[Value]:
+    if isinstance(held, Mapping):
+        held = list(held.values())
+    if isinstance(held, list):
+        return [value for one in held for value in _values(one)]
+    return [held] if isinstance(held, Value) else []
+
+
+def _symbols(meta: Any) -> list[str]:
+    if isinstance(meta, schema.TensorMeta):
+        sizes = (*meta.sizes, *meta.strides, meta.storage_offset)
+        return [name for size in sizes for name in symbols_of(size)]
+    return list(symbols_of(meta)) if isinstance(meta, schema.SymInt) else []
+
+
+def _live_value(value: Value, shapes: Shapes, fakes: FakeValues, edit: str) -> Any:
+    where = f"{edit}: {value.name!r}"
+    match value.meta:
+        case schema.TensorMeta() as meta:
+            return fakes.tensor(meta, where)
+        case schema.SymInt() as meta:
+            return shapes.integer(meta, where)
+        case schema.SymFloat() as meta:
+            return shapes.number(meta, where)
+        case schema.SymBool() as meta:
+            return shapes.truth(meta, where)
+    raise GraphError(f"{where}: expected a tensor or a number, got a {value.kind} value; give meta=")
+
+
+def _described(result: Any, into: Descriptions, edit: str) -> Any:
+    if isinstance(result, list):
+        return [_described(one, into, edit) for one in result]
+    if isinstance(result, tuple):
+        return tuple(_described(one, into, edit) for one in result)
+    if isinstance(result, FakeTensor):
+        return into.tensor_meta(result)
+    if isinstance(result, bool | torch.SymBool):
+        return into.sym_bool(result)
+    if isinstance(result, int | torch.SymInt):
+        return into.sym_int(result)
+    if isinstance(result, float | torch.SymFloat):
+        return into.sym_float(result)
+    if result is None:
+        return ()
+    raise GraphError(f"{edit}: expected a tensor or number as the result, got {type(result).__name__}; give meta=")
+
+
+_CONSTANTS: Final[Mapping[type, Callable[[Any], Any]]] = MappingProxyType(
+    {
+        schema.ScalarType: to_dtype,
+        schema.Device: to_device,
+        schema.Layout: LAYOUTS.__getitem__,
+        schema.MemoryFormat: MEMORY_FORMATS.__getitem__,
+    }
+)

@@ -1,0 +1,30 @@
+"""The version of torch -> a warning where it is none that the bridge was tried with.
+
+Nothing else asks for the number of a release: what a release lacks is found by looking for it (`torch_names.py`).
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from typing import Final
+
+OLDEST: Final = (2, 9)
+NEWEST: Final = (2, 15)
+
+
+def warn_if_untested(version: str) -> None:
+    """Warn, once per process, that a release is older or newer than all that were tried (`make test-torches`).
+
+    Args:
+        version: `torch.__version__`: "2.16.0a0+git1234"; one that is no number says nothing.
+    """
+    found = re.match(r"(\d+)\.(\d+)", version)
+    if found is None or OLDEST <= (int(found[1]), int(found[2])) <= NEWEST:
+        return
+    tested = " to ".join(".".join(map(str, pair)) for pair in (OLDEST, NEWEST))
+    warnings.warn(
+        f"pt2kit was tried with torch {tested}, got torch {version}; saving and loading may fail, or be refused",
+        UserWarning,
+        stacklevel=2,
+    )

@@ -1,0 +1,471 @@
+"""torch's private and moving names -> one set of names for the rest of the bridge, whatever release is installed.
+
+The only file that says a name of torch which no release promises to keep: what begins with an underscore anywhere in
+its path, what lives in `torch.fx.experimental`, and attributes that came, went or changed between these releases.
+Where a release lacks one, what stands in for it is found here by looking for the name, never by the release's number.
+`NAMES` has a row for each: what it gives, since which release (of those tried, 2.6 being the oldest), what stands in.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from itertools import count
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+import torch
+from torch import fx
+from torch._export.serde import serialize as _serde
+from torch._export.serde.schema import SCHEMA_VERSION as _SCHEMA_VERSION
+from torch._export.serde.serialize import _reconstruct_fake_tensor as reconstruct_fake_tensor
+from torch._export.verifier import SpecViolationError, Verifier, _VerifierMeta
+from torch._guards import SLoc
+from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table, triton_kernel_wrapper_functional
+from torch._library.fake_class_registry import FakeScriptObject
+from torch._ops import HigherOrderOperator, OpOverload, _higher_order_ops
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.fx.experimental import symbolic_shapes
+from torch.fx.experimental.symbolic_shapes import ShapeEnv, ValueRangesSLoc
+from torch.fx.immutable_collections import immutable_dict
+from torch.fx.traceback import NodeSource
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import _disable_current_modes as disable_current_modes
+from torch.utils._sympy import functions as sympy_functions
+from torch.utils._sympy.numbers import int_oo
+from torch.utils._sympy.value_ranges import ValueRanges
+from torch.utils._traceback import CapturedTraceback
+from torch.utils._triton import has_triton
+
+__all__ = [
+    "CapturedTraceback", "FakeScriptObject", "FakeTensor", "FakeTensorMode", "HigherOrderOperator", "NAMES",
+    "NodeSource", "OpOverload", "SCHEMA_VERSION", "SLoc", "ScriptObject", "ShapeEnv", "SpecViolationError",
+    "ValueRanges", "ValueRangesSLoc", "Verifier", "aoti_call_delegate", "disable_current_modes", "has_triton",
+    "immutable_dict", "int_oo", "kernel_side_table", "pytree", "reconstruct_fake_tensor", "sympy_functions",
+    "triton_kernel_wrapper_functional",
+]  # fmt: skip
+
+
+class TorchName(NamedTuple):
+    """One name of torch that may move.
+
+    Args:
+        path: where it is, below `torch`.
+        since: the oldest release that has it; "2.6" is also said of what is older, since none before was tried.
+        gives: what it is for here.
+        instead: what stands in where it is not there; empty where every supported release has it.
+    """
+
+    path: str
+    since: str
+    gives: str
+    instead: str = ""
+
+
+_TABLE: Final = """
+    _C._DisableTorchDispatch | 2.6 | a block in which a subclass is made without its own dispatch
+    _C._dispatch_find_schema_or_throw, _C._jit_get_operation | 2.6 | whether the dispatcher has an operator
+    _C._get_custom_class_python_wrapper | 2.6 | whether a script class is registered
+    _C._get_max_operator_version | 2.6 | the number of the aten operator set
+    _C._pickle_load_obj, _C._pickle_save | 2.6 | script objects <- and -> pickles
+    _C._set_grad_enabled | 2.6 | what `no_grad` leaves in a graph
+    _C._set_throw_on_mutable_data_ptr | 2.6 | marks a storage that has no memory
+    _C._nn, _C._fft, _C._linalg, _C._nested, _C._sparse, _C._special | 2.6 | builtin functions
+    _C.ScriptObject, _C.ScriptObject._type, _C.ScriptObject._has_method | 2.6 | script objects, and what they can
+    Tensor._make_subclass, Tensor._make_wrapper_subclass | 2.6 | subclasses over a tensor, and without storage
+    UntypedStorage._cdata | 2.6 | tells storages without an address apart
+    _functionalize_unsafe_set | 2.6 | gives a tensor another storage; since 2.14 none but a plain tensor
+    _make_per_channel_quantized_tensor, _make_per_tensor_quantized_tensor | 2.6 | quantized tensors of integers
+    _mkldnn, _neg_view | 2.6 | a layout; a view whose negation is put off
+    _ops.HigherOrderOperator, _ops.OpOverload, _ops.OpOverload._schema | 2.6 | the types of operators, what they take
+    _ops._higher_order_ops | 2.6 | name -> higher-order operator
+    _export.serde.schema.SCHEMA_VERSION | 2.6 | the version that `torch.export.save` writes
+    _export.serde.serialize._reconstruct_fake_tensor | 2.6 | the function that fake tensors are pickled by
+    _export.serde.serialize._serialization_registry | 2.6 | handlers of torch's own `register_extension`
+    _export.serde.serialize.GraphModuleSerializer._serialize_from_node | 2.11 | origins of nodes | none are written
+    _export.verifier.SpecViolationError, _export.verifier.Verifier | 2.6 | what checks programs, and what it raises
+    _export.verifier._VerifierMeta._registry | 2.6 | dialect -> verifier
+    _functorch.predispatch._add_batch_dim, _functorch.predispatch._remove_batch_dim,
+    _functorch.predispatch._vmap_increment_nesting, _functorch.predispatch._vmap_decrement_nesting,
+    _functorch.predispatch.lazy_load_decompositions | 2.9 | left in a graph by vmap | a missing operator
+    _functorch.predispatch._make_dual, _functorch.predispatch._unpack_dual,
+    _functorch.predispatch._jvp_increment_nesting, _functorch.predispatch._jvp_decrement_nesting,
+    _functorch.predispatch._unwrap_for_grad, _functorch.predispatch._enter_dual_level,
+    _functorch.predispatch._exit_dual_level | 2.13 | left in a graph by jvp | a missing operator
+    _guards.SLoc, fx.experimental.symbolic_shapes.ValueRangesSLoc | 2.6 | where a range is from, for messages
+    _higher_order_ops.aoti_call_delegate | 2.7 | a call of compiled code | nothing is one
+    _higher_order_ops.triton_kernel_wrap.kernel_side_table | 2.6 | number -> triton kernel
+    _higher_order_ops.triton_kernel_wrap.triton_kernel_wrapper_functional | 2.6 | a call of a triton kernel
+    _library.fake_class_registry.FakeScriptObject | 2.6 | stands for an object while a program is exported
+    _library.opaque_object.get_opaque_type_name | 2.10 | the name of an opaque object's class | nothing is opaque
+    _library.opaque_object.is_custom_class_obj | 2.14 | whether a value is opaque | `is_opaque_value`
+    _library.opaque_object.is_opaque_value | 2.11 | whether a value is opaque | nothing is opaque
+    _subclasses.fake_tensor.FakeTensor, _subclasses.fake_tensor.FakeTensorMode | 2.6 | tensors without data
+    _sym_acos, _sym_asin, _sym_atan, _sym_cos, _sym_cosh, _sym_log2, _sym_sin, _sym_sinh, _sym_sqrt, _sym_tan,
+    _sym_tanh | 2.6 | functions over numbers
+    amp.autocast_mode._enter_autocast, amp.autocast_mode._exit_autocast | 2.6 | ends of an autocast region
+    export.ExportedProgram._guards_code | 2.9 | the guards of a program | it has none
+    export.pt2_archive._package._save_pickled_tensors | 2.10 | weights storage by storage | in the order of their names
+    fx.Graph._find_nodes_lookup_table, fx.Graph._graph_namespace, fx.Graph._insert, fx.Graph._len,
+    fx.Graph._target_to_str | 2.6 | what `create_node` does, without its searches
+    fx.Node._rename | 2.6 | gives a node a free name
+    fx.experimental.symbolic_shapes.ShapeEnv | 2.6 | what symbols belong to
+    fx.experimental.symbolic_shapes.ShapeEnv._constrain_range_for_size | 2.6 | says that a symbol is a size
+    fx.experimental.symbolic_shapes.ShapeEnv._update_var_to_range | 2.6 | gives a symbol a range
+    fx.experimental.symbolic_shapes.ShapeEnv.backed_var_to_val | 2.11 | expression -> example value | `var_to_val`
+    fx.experimental.symbolic_shapes.ShapeEnv.unbacked_symfloat_counter,
+    fx.experimental.symbolic_shapes.ShapeEnv.unbacked_symint_counter | 2.6 | the next symbol; iterators up to 2.10
+    fx.experimental.symbolic_shapes.ShapeEnv.var_to_stack | 2.6 | where a symbol was made
+    fx.experimental.symbolic_shapes._free_unbacked_symbols_with_path | 2.7 | the symbols that a value brings
+    fx.experimental.symbolic_shapes.cast_symbool_to_symint_guardless | 2.6 | a function over numbers
+    fx.immutable_collections.immutable_dict | 2.6 | the keyword arguments of a node
+    fx.traceback.NodeSource, fx.traceback.NodeSource._get_action_string | 2.7 | where a node is from
+    fx.traceback.NodeSource._from_dict | 2.9 | the same from a dict
+    ops.inductor.resize_storage_bytes_ | 2.6 | gives a storage a symbolic size
+    utils._pytree, utils._pytree.LeafSpec | 2.6 | containers of inputs and outputs
+    utils._pytree.TreeSpec.children | 2.10 | the specs of children | `children_specs`
+    utils._pytree.treespec_leaf | 2.10 | the spec of a leaf | `LeafSpec()`
+    utils._python_dispatch._disable_current_modes | 2.6 | a block without the modes of the caller
+    utils._sympy.functions | 2.6 | sympy's functions over sizes
+    utils._sympy.functions.BitwiseFn_bitwise_xor | 2.10 | a function in expressions | the expression is refused
+    utils._sympy.numbers.int_oo, utils._sympy.value_ranges.ValueRanges | 2.6 | ranges, and the infinity of integers
+    utils._traceback.CapturedTraceback | 2.6 | a stack, kept cheaply
+    utils._triton.has_triton | 2.6 | whether triton is there
+"""
+
+
+def _names() -> tuple[TorchName, ...]:
+    found: list[TorchName] = []
+    waiting: list[str] = []
+    for line in _TABLE.split("\n"):
+        paths, *rest = (part.strip() for part in line.split("|"))
+        waiting += [path.strip() for path in paths.split(",") if path.strip()]
+        if rest:
+            found += [TorchName(path, *rest) for path in waiting]
+            waiting = []
+    return tuple(found)
+
+
+NAMES: Final = _names()
+"""Every private or moving name that this file takes from torch."""
+
+ScriptObject = torch._C.ScriptObject
+SCHEMA_VERSION: Final[tuple[int, int]] = tuple(_SCHEMA_VERSION)
+"""(major, minor) of the schema that `torch.export.save` writes."""
+WRITES_ORIGINS: Final = hasattr(_serde.GraphModuleSerializer, "_serialize_from_node")
+"""Whether `torch.export.save` writes the entry `from_node` of a node's metadata."""
+MKLDNN = torch._mkldnn
+
+
+def _optional(module: str, name: str) -> Any:
+    """A name that some release lacks, or None."""
+    try:
+        return getattr(importlib.import_module(module), name, None)
+    except ImportError:
+        return None
+
+
+GROUPS_WEIGHTS: Final = _optional("torch.export.pt2_archive._package", "_save_pickled_tensors") is not None
+"""Whether `torch.export.save` writes weights storage by storage, pickled ones first; else in their own order."""
+
+# Operators and what the dispatcher knows
+
+
+def find_schema(qualified: str, overload: str) -> bool:
+    """Whether the dispatcher has an operator; nothing is created by asking."""
+    try:
+        torch._C._dispatch_find_schema_or_throw(qualified, overload)
+    except RuntimeError:
+        return False
+    return True
+
+
+def has_packet(qualified: str) -> bool:
+    """Whether there is any overload of an operator "aten::add"; nothing is created by asking."""
+    return torch._C._jit_get_operation(qualified)[0] is not None
+
+
+def has_script_class(namespace: str, name: str) -> bool:
+    """Whether a script class is registered."""
+    try:
+        torch._C._get_custom_class_python_wrapper(namespace, name)
+    except RuntimeError:
+        return False
+    return True
+
+
+def schema_of(operator: Any) -> Any:
+    """The `torch.FunctionSchema` of an OpOverload."""
+    return operator._schema
+
+
+def find_higher_order(name: str) -> Any:
+    """The higher-order operator of that name, or None."""
+    return _higher_order_ops.get(name)
+
+
+def operator_version() -> int:
+    """The number of the aten operator set."""
+    return int(torch._C._get_max_operator_version())
+
+
+def extension_registry() -> Mapping[Any, Any]:
+    """Type of operator -> handler, as registered with torch's own `register_extension`."""
+    return MappingProxyType(dict(_serde._serialization_registry))
+
+
+def find_verifier(dialect: str) -> type[Verifier] | None:
+    """The verifier class of a dialect, or None."""
+    found: type[Verifier] | None = _VerifierMeta._registry.get(dialect)
+    return found
+
+
+# What stands in a graph beside operators
+
+BUILTIN_NAMESPACES: Final = (
+    torch._C._nn,
+    torch._C._fft,
+    torch._C._linalg,
+    torch._C._nested,
+    torch._C._sparse,
+    torch._C._special,
+)
+"""Modules of builtin functions that a `source_fn_stack` names."""
+
+NUMBER_FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
+    {
+        f"torch._sym_{name}": vars(torch)[f"_sym_{name}"]
+        for name in ["acos", "asin", "atan", "cos", "cosh", "log2", "sin", "sinh", "sqrt", "tan", "tanh"]
+        if f"_sym_{name}" in vars(torch)
+    }
+)
+"""Target -> function over numbers."""
+
+_PREDISPATCH: Final = (
+    "_add_batch_dim _remove_batch_dim _vmap_increment_nesting _vmap_decrement_nesting lazy_load_decompositions "
+    "_make_dual _unpack_dual _jvp_increment_nesting _jvp_decrement_nesting _unwrap_for_grad _enter_dual_level "
+    "_exit_dual_level"
+)
+_FOUND = {
+    **{f"torch._functorch.predispatch.{name}": _optional("torch._functorch.predispatch", name)
+       for name in sorted(_PREDISPATCH.split())},
+    "torch._C._set_grad_enabled": torch._C._set_grad_enabled,
+    "torch.amp.autocast_mode._enter_autocast": _optional("torch.amp.autocast_mode", "_enter_autocast"),
+    "torch.amp.autocast_mode._exit_autocast": _optional("torch.amp.autocast_mode", "_exit_autocast"),
+    "torch.fx.experimental.symbolic_shapes.cast_symbool_to_symint_guardless":
+        symbolic_shapes.cast_symbool_to_symint_guardless,
+}  # fmt: skip
+FUNCTIONS: Final[Mapping[str, Callable[..., Any] | None]] = MappingProxyType(_FOUND)
+"""Target -> other functions of torch that export puts into graphs it has not finished (vmap, jvp, autocast regions);
+None for one that this release does not have.
+
+Source: `Verifier` in torch/_export/verifier.py, 2.13. The one that applies a custom autograd function is left out: it
+takes the class to apply from its arguments.
+"""
+
+aoti_call_delegate: Final = _optional("torch._higher_order_ops", "aoti_call_delegate")
+"""A call of code that AOTInductor compiled; None in releases without it."""
+_is_opaque = _optional("torch._library.opaque_object", "is_custom_class_obj") or _optional(
+    "torch._library.opaque_object", "is_opaque_value"
+)
+_opaque_type_name = _optional("torch._library.opaque_object", "get_opaque_type_name")
+
+
+def is_opaque_value(value: Any) -> bool:
+    """Whether a value is an opaque object of a registered class; False in releases without such objects."""
+    return _opaque_type_name is not None and _is_opaque is not None and bool(_is_opaque(value))
+
+
+def opaque_type_name(kind: type) -> str:
+    """The name under which the class of an opaque object is registered."""
+    return str(_opaque_type_name(kind))
+
+
+# Graphs and their nodes
+
+
+def name_for(graph: fx.Graph, wanted: Any) -> str:
+    """A free name in a graph: like `wanted` if that is a text, else after the function that it is."""
+    space = graph._graph_namespace
+    return str(space.create_name(wanted if isinstance(wanted, str) else graph._target_to_str(wanted), None))
+
+
+def place_last(graph: fx.Graph, node: fx.Node) -> fx.Node:
+    """Make a new node the last of a graph, under the name that it has."""
+    graph._graph_namespace.associate_name_with_obj(node.name, node)
+    graph._insert(node)
+    graph._find_nodes_lookup_table.insert(node)
+    graph._len += 1
+    return node
+
+
+def called_name(graph: fx.Graph, target: Any) -> str:
+    """What fx calls a node after the function that it calls."""
+    return str(graph._target_to_str(target))
+
+
+def rename(node: fx.Node, name: str) -> None:
+    """Give a node a name like this one that is free in its graph."""
+    node._rename(name)
+
+
+def node_source(tree: dict[str, Any]) -> NodeSource:
+    """An origin of a node from its dict, with the dicts of older origins inside it."""
+    return NodeSource._from_dict(tree)
+
+
+def action_text(source: NodeSource) -> str:
+    """What a pass did with a node, as text."""
+    return str(source._get_action_string())
+
+
+def guards_code(program: Any) -> list[str]:
+    """The guards of an exported program as source."""
+    return list(getattr(program, "_guards_code", ()))
+
+
+def set_guards_code(program: Any, guards: list[str]) -> None:
+    """Give an exported program its guards as source."""
+    program._guards_code = guards
+
+
+# Trees of inputs and outputs
+
+
+def leaf_spec() -> pytree.TreeSpec:
+    """The spec of a leaf."""
+    make = getattr(pytree, "treespec_leaf", None)
+    return pytree.LeafSpec() if make is None else make()
+
+
+def child_specs(spec: pytree.TreeSpec) -> list[pytree.TreeSpec]:
+    """The specs of a container's children."""
+    return list(spec.children() if hasattr(spec, "children") else spec.children_specs)
+
+
+# Symbols and ranges
+
+
+def hints(env: ShapeEnv) -> dict[Any, Any]:
+    """Expression -> the value it had in the example, as a ShapeEnv keeps it; to be added to."""
+    found: dict[Any, Any] = env.backed_var_to_val if hasattr(env, "backed_var_to_val") else env.var_to_val
+    return found
+
+
+def set_range(env: ShapeEnv, symbol: Any, given: ValueRanges, origin: SLoc) -> None:
+    """Tell a ShapeEnv the range of a symbol, and where that is from."""
+    env._update_var_to_range(symbol, given, ValueRangesSLoc(origin, origin))
+
+
+def note_symbol(env: ShapeEnv, symbol: Any) -> None:
+    """Tell a ShapeEnv where a symbol was made: here."""
+    env.var_to_stack[symbol] = CapturedTraceback.extract(skip=1)
+
+
+def count_from(env: ShapeEnv, kind: str, number: int) -> None:
+    """Have the next unbacked symbols of a ShapeEnv begin at least at a number.
+
+    Args:
+        kind: "symint" or "symfloat".
+    """
+    name = f"unbacked_{kind}_counter"
+    counter = getattr(env, name)
+    if isinstance(counter, int):
+        setattr(env, name, max(counter, number))
+    else:  # an iterator, which says its next number by giving it away
+        setattr(env, name, count(max(next(counter), number)))
+
+
+def constrain_for_size(env: ShapeEnv, expr: Any) -> None:
+    """Tell a ShapeEnv that an expression is a size."""
+    env._constrain_range_for_size(expr)
+
+
+def unbacked_bindings(value: Any, env: ShapeEnv, pending: set[Any]) -> Any:
+    """The unbacked symbols that a value brings, with where they are in it; they are taken out of `pending`."""
+    return symbolic_shapes._free_unbacked_symbols_with_path(value, (), shape_env=env, pending=pending, simplify=True)
+
+
+# Tensors and storages
+
+_RESIZE: Final = torch.ops.inductor.resize_storage_bytes_.default
+
+
+def make_fake(mode: FakeTensorMode, elem: torch.Tensor, device: torch.device) -> FakeTensor:
+    """A fake tensor over a meta tensor."""
+    with torch._C._DisableTorchDispatch():
+        return FakeTensor(mode, elem, device)
+
+
+def fake_over(
+    elem: torch.Tensor, storage: torch.Tensor, device: torch.device, requires_grad: bool, attributes: dict[str, Any]
+) -> torch.Tensor:
+    """A fake tensor of the sizes of a meta tensor, over another storage, without the dispatcher.
+
+    Args:
+        elem: the meta tensor; its storage becomes that of `storage`.
+        storage: a flat meta tensor.
+        device, requires_grad: what the fake tensor says of itself.
+        attributes: its Python attributes.
+    """
+    with torch._C._DisableTorchDispatch():
+        torch._functionalize_unsafe_set(elem, storage)
+        made: torch.Tensor = torch.Tensor._make_subclass(
+            FakeTensor, elem, requires_grad, dispatch_device=True, device_for_backend_keys=device
+        )
+    torch._C._set_throw_on_mutable_data_ptr(made)
+    made.__dict__.update(attributes)
+    return made
+
+
+def resize(flat: torch.Tensor, nbytes: Any) -> None:
+    """Give the storage of a flat meta tensor a size, which may be symbolic."""
+    _RESIZE(flat, nbytes)
+
+
+def wrap(kind: type, sizes: list[Any], strides: list[Any], offset: Any, **options: Any) -> torch.Tensor:
+    """A tensor of a subclass without storage of its own; adds no guards for symbolic sizes."""
+    made: torch.Tensor = torch.Tensor._make_wrapper_subclass(kind, sizes, strides, offset, **options)
+    return made
+
+
+def storage_identity(storage: torch.UntypedStorage) -> int:
+    """What tells two storages apart that have no address."""
+    return int(storage._cdata)
+
+
+def negated(tensor: torch.Tensor) -> torch.Tensor:
+    """A view of a tensor whose negation is put off."""
+    return torch._neg_view(tensor)
+
+
+QUANTIZERS: Final[Mapping[str, Callable[..., torch.Tensor]]] = MappingProxyType(
+    {
+        "per_tensor_affine": torch._make_per_tensor_quantized_tensor,
+        "per_channel_affine": torch._make_per_channel_quantized_tensor,
+    }
+)
+"""qscheme -> what makes a quantized tensor of its integers."""
+
+
+# Script objects
+
+
+def script_object(data: bytes) -> Any:
+    """A script object from its pickle. Runs code of its class."""
+    return torch._C._pickle_load_obj(data)
+
+
+def pickled_script(value: Any) -> bytes:
+    """A script object as a pickle."""
+    return bytes(torch._C._pickle_save(value))
+
+
+def script_class(value: Any) -> str:
+    """The qualified name of a script object's class."""
+    return str(value._type().qualified_name())
+
+
+def script_method(value: Any, name: str) -> bool:
+    """Whether the class of a script object has a method."""
+    return bool(value._has_method(name))

@@ -1,0 +1,175 @@
+"""The guards of a program against its inputs: what they name is there, and they can be true (rules E6 and E7).
+
+A guard that nothing can pass makes a program that never runs; torch finds out when the module is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from msgspec import UNSET
+
+from pt2kit import schema, symbols, treespec
+from pt2kit.checks.program_context import Subject
+from pt2kit.errors import Problem, Pt2Error
+from pt2kit.graph.rules import show
+from pt2kit.symbols.expr import Expr
+from pt2kit.symbols.guards import Guard, Source
+
+_INPUTS: Final = ("user_input", "constant_input")
+_Ends = tuple[int | None, int | None]
+_Known = schema.TensorMeta | schema.SymInt | schema.SymFloat | schema.SymBool | int | None
+
+
+def guard_problems(subject: Subject) -> Iterator[Problem]:
+    """Iterate guards that name no input of the program, or that no input can pass.
+
+    Those that cannot be read are left to X4.
+    """
+    guards = subject.program.guards_code
+    tree = _call_tree(subject.program.graph_module) if guards else None
+    if tree is None:
+        return
+    limits = {name: (row.min_val, row.max_val) for name, row in subject.program.range_constraints.items()}
+    for number, text in enumerate(guards):
+        place = f"{subject.record}: $.guards_code[{number}]"
+        try:
+            guard = symbols.parse_guard(text, where=place)
+        except Pt2Error:
+            continue
+        found = {source.text: _find(source, tree) for source in guard.sources}
+        missing = [source for source in guard.sources if found[source.text] is MISSING]
+        if missing:
+            message = f"expected a guard on inputs of the program, got {show(missing[0].text)}, which it does not have"
+            yield Problem(place, "E6", message)
+        elif _is_never(guard, found, limits):
+            message = f"expected a condition that some input of the declared sizes meets, got {show(text)}"
+            yield Problem(place, "E7", message)
+
+
+class _Missing:
+    """Stands for what no input is."""
+
+
+MISSING: Final = _Missing()
+
+
+class _Branch:
+    """A container among the inputs: key -> what stands there."""
+
+    def __init__(self, children: Mapping[Any, Any]) -> None:
+        self.children = children
+
+
+def _call_tree(module: schema.GraphModule) -> _Branch | None:
+    """The inputs of the program as the caller names them; None where the signature of the call does not tell."""
+    entry = next((entry for entry in module.module_call_graph if not entry.fqn), None)
+    if entry is None or (signature := entry.signature) is None or signature.forward_arg_names is None:
+        return None
+    fields = {name: row.field_names for name, row in module.treespec_namedtuple_fields.items()}
+    try:
+        spec = treespec.parse(signature.in_spec, "in_spec")
+        args, kwargs = treespec.split_call(spec, "in_spec")
+        values = _values(module)
+        if treespec.leaf_count(spec) != len(values) or len(signature.forward_arg_names) < len(args):
+            return None
+        leaves = iter(values)
+        named = {
+            name: _branch(arg, leaves, fields) for name, arg in zip(signature.forward_arg_names, args, strict=False)
+        }
+        return _Branch({**named, **{name: _branch(arg, leaves, fields) for name, arg in kwargs.items()}})
+    except Pt2Error:
+        return None
+
+
+def _values(module: schema.GraphModule) -> list[_Known]:
+    """What is known of the values that the caller passes, in order."""
+    graph = module.graph
+    return [
+        _known(graph, argument)
+        for argument, spec in zip(graph.inputs, module.signature.input_specs, strict=False)
+        if spec.type in _INPUTS
+    ]
+
+
+def _known(graph: schema.Graph, argument: schema.Argument) -> _Known:
+    held = argument.value
+    name = getattr(held, "name", None) or getattr(held, "as_name", None)
+    for table in (graph.tensor_values, graph.sym_int_values, graph.sym_float_values, graph.sym_bool_values):
+        if isinstance(name, str) and name in table:
+            found: _Known = table[name]
+            return found
+    return held if isinstance(held, int) and argument.type in ("as_int", "as_bool") else None
+
+
+def _branch(spec: treespec.TreeSpec, leaves: Iterator[_Known], fields: Any) -> Any:
+    if spec.is_leaf:
+        return next(leaves)
+    keys = [key.value for key in treespec.child_keys(spec, "in_spec", fields)]
+    return _Branch({key: _branch(child, leaves, fields) for key, child in zip(keys, spec.children, strict=True)})
+
+
+def _find(source: Source, tree: _Branch) -> Any:
+    """What is known of the number that a guard takes from the inputs; `MISSING` where there is no such input."""
+    here: Any = tree
+    for step in source.path:
+        key = step[0] if isinstance(step, tuple) else step
+        if isinstance(here, _Branch):
+            if key not in here.children:
+                return (
+                    None if here is tree and any(str(name).startswith(str(key)) for name in here.children) else MISSING
+                )
+            here = here.children[key]
+        else:
+            return None  # A part of an input, such as a constant of a class, of which the file says nothing.
+    if not isinstance(here, schema.TensorMeta) or source.what == "value":
+        return here
+    if source.what == "item":
+        return None
+    if source.what == "storage_offset":
+        return here.storage_offset
+    numbers = here.sizes if source.what == "size" else here.strides
+    assert source.index is not None  # Sizes and strides have one by the grammar.
+    return numbers[source.index] if source.index < len(numbers) else MISSING
+
+
+def _is_never(guard: Guard, found: Mapping[str, Any], limits: Mapping[str, _Ends]) -> bool:
+    """Whether a guard is false for all declared sizes, or for those of the example."""
+    try:
+        ranges = {text: _interval(known, limits) for text, known in found.items()}
+        if symbols.bounds(guard.expr, ranges)[1] <= 0:
+            return True
+        example = {text: _example(known) for text, known in found.items()}
+        if None in example.values():
+            return False
+        return not symbols.evaluate(guard.expr, {text: value for text, value in example.items() if value is not None})
+    except Pt2Error:
+        return False
+
+
+def _interval(known: Any, limits: Mapping[str, _Ends]) -> tuple[Any, Any]:
+    """The range of a number; open where nothing is known."""
+    if isinstance(known, int):
+        return int(known), int(known)
+    expression = getattr(known, "as_expr", UNSET)
+    if isinstance(known, schema.SymInt) and isinstance(known.as_int, int):
+        return known.as_int, known.as_int
+    if not isinstance(expression, schema.SymExpr):
+        return None, None
+    tree: Expr = symbols.parse(expression.expr_str)
+    low, high = symbols.bounds(tree, limits)
+    return low, high
+
+
+def _example(known: Any) -> int | float | bool | None:
+    """The value that a number had in the example; None where the file does not tell."""
+    if isinstance(known, int):
+        return known
+    if isinstance(known, schema.SymInt) and isinstance(known.as_int, int):
+        return known.as_int
+    expression = getattr(known, "as_expr", UNSET)
+    if not isinstance(expression, schema.SymExpr) or expression.hint is None:
+        return None
+    value: int | float | bool = expression.hint.value
+    return value

@@ -1,0 +1,61 @@
+"""The metadata of nodes and of the graph module -> what torch cannot read in it, which stops it from loading (rule V5).
+
+Stack traces may be any text. Module stacks, functions, origins and custom values have a form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from pt2kit import codec, node_metadata
+from pt2kit.checks.program_context import Subject
+from pt2kit.errors import Problem, Pt2Error
+from pt2kit.graph.rules import cut, show
+
+_READERS: Final[Mapping[str, Callable[[str], object]]] = MappingProxyType(
+    {
+        "nn_module_stack": node_metadata.parse_module_stack,
+        "source_fn_stack": node_metadata.parse_source_fn_stack,
+        "from_node": node_metadata.parse_from_node,
+        "custom": node_metadata.parse_custom,
+    }
+)
+"""Key of metadata -> what reads its text as torch does."""
+
+
+def metadata_problems(subject: Subject) -> Iterator[Problem]:
+    """Iterate metadata that torch would fail on; a text that several nodes have is reported once.
+
+    Raises:
+        LimitError: subgraphs or dicts of arguments nest too deep (G11).
+    """
+    seen: set[tuple[str, str]] = set()
+    for step in subject.steps():
+        for key, text in step.node.metadata.items():
+            if key in _READERS and (key, text) not in seen:
+                seen.add((key, text))
+                yield from _read(key, text, f"{step.where}.metadata{codec.path_text((cut(key),))[1:]}")
+    custom = subject.program.graph_module.metadata.get("custom")
+    if custom:
+        yield from _read("custom", custom, f"{subject.record}: $.graph_module.metadata.custom")
+
+
+def _read(key: str, text: str, place: str) -> Iterator[Problem]:
+    if not text:
+        return  # torch passes over empty texts.
+    try:
+        _READERS[key](text)
+    except Pt2Error:
+        yield Problem(place, "V5", f"expected {_FORMS[key]}, got {show(text)}")
+
+
+_FORMS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "nn_module_stack": "entries of three parts (key, path and type of a module)",
+        "source_fn_stack": "entries of two parts (name of a node and its function)",
+        "from_node": "JSON of the nodes that this one comes from",
+        "custom": "JSON",
+    }
+)

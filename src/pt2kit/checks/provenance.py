@@ -1,0 +1,454 @@
+"""Arguments that kernels trust -> the calls whose arguments nobody vouches for (rule X10).
+
+Some operators take numbers for addresses, or sizes on trust, and are everyday all the same: the derivative of a pooling
+operator gets the indices that the pooling found. The table (`refused.py`) says what makes what each of them trusts.
+Here that is followed from where it is made, through copies and views, and lost where something writes over it. The
+parts of sparse tensors are followed as well: nothing may write to them once a sparse tensor has them.
+
+A graph is gone through once, in order, and each subgraph where it is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Final, NamedTuple
+
+from msgspec import UNSET
+
+from pt2kit import codec, schema
+from pt2kit.checks import kernel_sizes, schemas
+from pt2kit.checks.refused import Condition, Origin, find_everyday
+from pt2kit.graph.argument_values import arguments, leaves
+from pt2kit.graph.rules import show
+from pt2kit.graph.traversal import Scope, Step, carried, check_depth, walk
+
+_OPERATORS: Final = "torch.ops."
+_HIGHER_ORDER: Final = "torch.ops.higher_order."
+_INPUT: Final = "input"
+"""What stands for an operator where the caller of the program gave the value."""
+
+_SAME: Final = frozenset(
+    (
+        "alias", "alias_copy", "clone", "contiguous", "detach", "detach_copy", "lift_fresh",
+        "lift_fresh_copy", "positive", "resolve_conj", "resolve_neg", "to", "_to_copy",
+    )
+)  # fmt: skip
+"""Operators, without overload, that give the elements of their first argument in the same shape."""
+_RESHAPED: Final = frozenset(
+    (
+        "_unsafe_view", "flatten", "movedim", "permute", "permute_copy", "reshape", "squeeze", "squeeze_copy", "t",
+        "t_copy", "transpose", "transpose_copy", "unflatten", "unsqueeze", "unsqueeze_copy", "view", "view_as",
+        "view_copy",
+    )
+)  # fmt: skip
+"""Operators, without overload, that give the elements of their first argument in another shape."""
+_PARTS: Final = frozenset(
+    (
+        "_indices", "_values", "ccol_indices", "col_indices", "crow_indices", "indices", "row_indices", "values",
+    )
+)  # fmt: skip
+"""Operators, without overload, that give a part of a sparse tensor, which stays its part."""
+_SPARSE: Final = frozenset(
+    (
+        "_sparse_coo_tensor_unsafe", "_sparse_coo_tensor_with_dims_and_tensors", "_sparse_compressed_tensor_unsafe",
+        "_sparse_csr_tensor_unsafe", "_sparse_csc_tensor_unsafe", "_sparse_bsr_tensor_unsafe",
+        "_sparse_bsc_tensor_unsafe", "sparse_coo_tensor", "sparse_compressed_tensor", "sparse_csr_tensor",
+        "sparse_csc_tensor", "sparse_bsr_tensor", "sparse_bsc_tensor",
+    )
+)  # fmt: skip
+"""Operators, without overload, that make a sparse tensor of tensors, which become its parts."""
+_ITSELF: Final = frozenset(
+    ("type_as", "dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout", "to_dense")
+)
+"""Operators, without overload, that may give their argument itself, though their schema does not say so."""
+PASSING: Final = frozenset(
+    (
+        "cond", "invoke_subgraph", "strict_mode", "tag_activation_checkpoint", "wrap", "wrap_activation_checkpoint",
+        "wrap_with_autocast", "wrap_with_set_grad_enabled", "hints_wrapper",
+    )
+)  # fmt: skip
+"""Higher-order operators that pass their last values to each subgraph once, as they are."""
+
+Find = Callable[[str], "schemas.Signature | None"]
+"""Target of a node -> its signature; None for what is no operator."""
+
+
+class Finding(NamedTuple):
+    """A call that may make a kernel leave its memory.
+
+    Args:
+        step: the call.
+        operator: "aten.max_pool2d_with_indices_backward", which a caller would have to trust.
+        message: what the call trusts, and where it should come from.
+    """
+
+    step: Step
+    operator: str
+    message: str
+
+
+class Sized(NamedTuple):
+    """A call whose sizes have to fit.
+
+    Args:
+        step: the call.
+        operator: "aten._fft_c2r".
+        rule: the name of the rule.
+        made: arguments of the call that made what this one trusts, as far as they stand in the same graph.
+    """
+
+    step: Step
+    operator: str
+    rule: str
+    made: Mapping[str, schema.Argument]
+
+
+class _Maker(NamedTuple):
+    """The call that made a value: its operator without overload, which of its results, what it got, and where."""
+
+    operator: str
+    result: int
+    arguments: Mapping[str, Hashable]
+    step: Step | None = None
+
+
+@dataclass(eq=False, slots=True)
+class _Value:
+    """One value of a graph.
+
+    Args:
+        memory: what it shares with its views.
+        key: the same for values that are the same tensor, or copies of it.
+        maker: the call whose elements it has; None where that is not known any more.
+        shaped: it has the shape that the call gave it.
+    """
+
+    memory: _Memory
+    key: Hashable
+    maker: _Maker | None = None
+    shaped: bool = True
+
+
+@dataclass(eq=False, slots=True)
+class _Memory:
+    """Memory that values share.
+
+    Args:
+        values: those that share it.
+        part: the sparse tensor's operator that has it as a part; "" where none has.
+    """
+
+    values: list[_Value] = field(default_factory=list)
+    part: str = ""
+
+
+def is_concerned(nodes: Iterable[schema.Node]) -> bool:
+    """Whether some of a program's nodes call anything that is looked at here."""
+    return any(_is_on_meta(node) or any(map(_is_watched, (node.target, *_called_by(node)))) for node in nodes)
+
+
+def _is_watched(target: str) -> bool:
+    return find_everyday(target) is not None or name_of(target).rpartition(".")[2] in _PARTS | _SPARSE
+
+
+def _called_by(node: schema.Node) -> Iterator[str]:
+    """The operators that a higher-order one gets as arguments."""
+    if node.target.startswith(_HIGHER_ORDER):
+        for named in node.inputs:
+            yield from (leaf.as_operator for _, leaf in leaves(named.arg) if leaf.as_operator is not UNSET)
+
+
+def name_of(target: str) -> str:
+    """The operator without overload: "aten.add"."""
+    return ".".join(target.removeprefix(_OPERATORS).split(".")[:2])
+
+
+def trusting_calls(root: Scope, find: Find) -> Iterator[Finding | Sized]:
+    """Iterate the calls that trust an argument which nobody vouches for, and the writes to parts of sparse tensors.
+
+    Those whose sizes have to fit are for `kernel_sizes`, with whatever sizes the caller knows.
+
+    Args:
+        root: the root graph.
+        find: target of a node -> its signature; None for what is no operator.
+
+    Raises:
+        LimitError: subgraphs or dicts of arguments nest too deep (G11).
+    """
+    yield from _without_memory(root)
+    program = _Walk(find)
+    named = [name for argument in root.graph.inputs for name in arguments(argument)]
+    values = {name: program.fresh(_Maker(_INPUT, 0, {})) for name in named}
+    yield from program.graph(root, values)
+
+
+def _without_memory(root: Scope) -> Iterator[Finding]:
+    """Calls that make tensors without memory, in a program whose inputs have some: kernels mix them up."""
+    inputs = {name for argument in root.graph.inputs for name in arguments(argument)}
+    metas = [root.graph.tensor_values[name] for name in inputs if name in root.graph.tensor_values]
+    if not any(meta.device.type != "meta" for meta in metas):
+        return
+    for step in walk(root.graph, root.where):
+        if _is_on_meta(step.node):
+            yield Finding(step, name_of(step.node.target), "makes a tensor without memory beside others that have some")
+
+
+def _is_on_meta(node: schema.Node) -> bool:
+    return any(named.arg.as_device is not UNSET and named.arg.as_device.type == "meta" for named in node.inputs)
+
+
+def unvouched_calls(root: Scope, find: Find) -> Iterator[Finding]:
+    """Iterate what `trusting_calls` finds, and the calls whose sizes do not fit, as the program declares them.
+
+    Raises:
+        LimitError: subgraphs or dicts of arguments nest too deep (G11).
+    """
+    for found in trusting_calls(root, find):
+        if isinstance(found, Finding):
+            yield found
+            continue
+        sizes = kernel_sizes.declared(found.step.scope.graph.tensor_values)
+        given = {named.name: named.arg for named in found.step.node.inputs}
+        for text in kernel_sizes.misfits(found.rule, given, found.made, sizes, lambda _: None):
+            yield Finding(found.step, found.operator, f"expected {text}")
+
+
+class _Walk:
+    """One walk through a program."""
+
+    def __init__(self, find: Find) -> None:
+        self.find = find
+        self.keys = count()
+
+    def fresh(self, maker: _Maker | None = None) -> _Value:
+        """A value in memory of its own."""
+        value = _Value(_Memory(), next(self.keys), maker)
+        value.memory.values.append(value)
+        return value
+
+    def graph(self, scope: Scope, values: dict[str, _Value]) -> Iterator[Finding | Sized]:
+        """Go through one graph; `values` has its inputs, and gets the rest."""
+        for number, node in enumerate(scope.graph.nodes):
+            step = Step(scope, number, node)
+            if node.target.startswith(_HIGHER_ORDER):
+                yield from self._higher_order(step, values)
+            else:
+                yield from self._call(step, values)
+
+    def _call(self, step: Step, values: dict[str, _Value]) -> Iterator[Finding | Sized]:
+        node = step.node
+        name = name_of(node.target)
+        short = name.rpartition(".")[2]
+        row = find_everyday(node.target)
+        if row is not None:
+            yield from _unmet(step, name, row.conditions, values)
+            if row.sizes:
+                yield Sized(step, name, row.sizes, _made(step, row.conditions, values))
+        found = self.find(node.target)
+        given = {named.name: [values[n] for n in arguments(named.arg) if n in values] for named in node.inputs}
+        for parameter, held in given.items():
+            if found is not None and parameter in found.parameters and found.parameters[parameter].is_written:
+                for value in held:
+                    if value.memory.part:
+                        message = f"writes to a part of a sparse tensor ({value.memory.part}), which kernels trust"
+                        yield Finding(step, name, message)
+                    self._written(value)
+        if short in _SPARSE:
+            for parameter in (
+                "indices",
+                "values",
+                "crow_indices",
+                "col_indices",
+                "ccol_indices",
+                "row_indices",
+                "compressed_indices",
+                "plain_indices",
+            ):
+                for value in given.get(parameter, ()):
+                    value.memory.part = name
+        self._results(step, name, short, found, given, values)
+
+    def _results(
+        self,
+        step: Step,
+        name: str,
+        short: str,
+        found: schemas.Signature | None,
+        given: Mapping[str, list[_Value]],
+        values: dict[str, _Value],
+    ) -> None:
+        node = step.node
+        written = [
+            value
+            for parameter, held in given.items()
+            for value in held
+            if found is not None and parameter in found.parameters and found.parameters[parameter].is_written
+        ]
+        first = next(iter(given.values()), [])
+        key = self._key(node, values)
+        maker = _Maker(name, 0, {named.name: _argument_key(named.arg, values) for named in node.inputs}, step)
+        shares = written[:1] or (first[:1] if found is not None and (found.is_view or short in _ITSELF) else [])
+        keeps = first[0] if first and short in _SAME | _RESHAPED and not written and _keeps_numbers(node) else None
+        for position, output in enumerate(node.outputs):
+            for place, result in enumerate(arguments(output)):
+                made = _Value(_Memory(), (key, position, place), maker._replace(result=position))
+                if short in _PARTS:
+                    made.memory = _Memory(part=name)
+                    made.key, made.maker = next(self.keys), None
+                elif shares:
+                    made.memory = shares[0].memory
+                if keeps is not None:
+                    made.maker = keeps.maker
+                    made.shaped = keeps.shaped and short in _SAME
+                    made.key = keeps.key if short in _SAME else made.key
+                elif written:
+                    made.maker, made.key = None, written[0].key
+                made.memory.values.append(made)
+                values[result] = made
+
+    def _key(self, node: schema.Node, values: Mapping[str, _Value]) -> Hashable:
+        """The same for calls that give the same: views and copies of the same values with the same numbers."""
+        short = name_of(node.target).rpartition(".")[2]
+        if short not in _RESHAPED:
+            return next(self.keys)
+        return node.target, tuple((named.name, _argument_key(named.arg, values)) for named in node.inputs)
+
+    def _written(self, value: _Value) -> None:
+        """Nobody vouches for memory that was written to, under any name; its shape may have changed, too."""
+        key = next(self.keys)
+        for other in value.memory.values:
+            other.maker = None
+            other.key = (key, other.key)
+
+    def _higher_order(self, step: Step, values: dict[str, _Value]) -> Iterator[Finding | Sized]:
+        """The subgraphs that a node calls, and the operators that it calls for it."""
+        node = step.node
+        for called in map(name_of, _called_by(node)):
+            if find_everyday(f"{_OPERATORS}{called}.default") is not None:
+                message = f"called through {name_of(node.target)}, where nothing is known of its arguments"
+                yield Finding(step, called, message)
+        passed = [values[name] for named in node.inputs for name in arguments(named.arg) if name in values]
+        is_passing = node.target.removeprefix(_HIGHER_ORDER) in PASSING
+        inner = list(carried(step))
+        results: list[list[_Value | None]] = []
+        for scope in inner:
+            check_depth(scope)
+            held = self._inputs(scope, passed, is_passing)
+            yield from self.graph(scope, held)
+            results.append([held.get(name) for output in scope.graph.outputs for name in arguments(output)])
+        named_results = [name for output in node.outputs for name in arguments(output)]
+        for position, name in enumerate(named_results):
+            known = (
+                results[0][position]
+                if is_passing and len(results) == 1 and len(results[0]) == len(named_results)
+                else None
+            )
+            values[name] = known or self.fresh()
+
+    def _inputs(self, scope: Scope, passed: list[_Value], is_passing: bool) -> dict[str, _Value]:
+        """The inputs of a subgraph: what is passed to it; or values that may share memory with all of that."""
+        named = [name for argument in scope.graph.inputs for name in arguments(argument)]
+        if is_passing and len(named) <= len(passed):
+            return dict(zip(named, passed[len(passed) - len(named) :], strict=True))
+        if not passed:
+            return {name: self.fresh() for name in named}
+        # Which of them is which is not followed: what writes to one may write to any.
+        joint = _Memory()
+        for value in passed:
+            joint.part = joint.part or value.memory.part
+            joint.values += value.memory.values
+        made = {}
+        for name in named:
+            made[name] = _Value(joint, next(self.keys))
+        return made
+
+
+def _keeps_numbers(node: schema.Node) -> bool:
+    """Whether a copy has the numbers of its source: as another type, some come out as others."""
+    dtypes = [named.arg.as_scalar_type for named in node.inputs if named.arg.as_scalar_type is not UNSET]
+    if name_of(node.target) == "aten.view" and dtypes:
+        return False  # The same bits, read as another type.
+    return all(dtype is schema.ScalarType.LONG for dtype in dtypes) and not node.target.endswith(".other")
+
+
+def _argument_key(argument: schema.Argument, values: Mapping[str, _Value]) -> Hashable:
+    """The same for arguments that say the same."""
+    named = list(arguments(argument))
+    if named and all(name in values for name in named):
+        keys = tuple(values[name].key for name in named)
+        return keys[0] if len(keys) == 1 else keys
+    return codec.encode(argument)
+
+
+def _unmet(step: Step, name: str, conditions: tuple[Condition, ...], values: Mapping[str, _Value]) -> Iterator[Finding]:
+    """The conditions of the table that a call does not meet."""
+    call = {named.name: named.arg for named in step.node.inputs}
+    for condition in conditions:
+        argument = call.get(condition.argument)
+        if argument is None or argument.type == "as_none":
+            continue  # The default, which no kernel takes on trust.
+        if condition.values is not None:
+            if argument.type == "as_bool" and argument.as_bool in condition.values:
+                continue
+            expected = " or ".join(map(str, condition.values))
+            yield Finding(step, name, f"expected {condition.argument} to be {expected}, got {_said(argument)}")
+            continue
+        named = list(arguments(argument))
+        for value in named or [""]:
+            if value not in values or not _is_vouched(values[value], condition, call, values):
+                yield Finding(
+                    step, name, f"expected {condition.argument} to be {condition.text()}, got {_said(argument)}"
+                )
+                break
+
+
+def _made(step: Step, conditions: tuple[Condition, ...], values: Mapping[str, _Value]) -> dict[str, schema.Argument]:
+    """What the call got that made the arguments which this one trusts."""
+    call = {named.name: named.arg for named in step.node.inputs}
+    for condition in conditions:
+        for name in arguments(call[condition.argument]) if condition.argument in call else ():
+            maker = values[name].maker if name in values else None
+            if maker is not None and maker.step is not None and maker.step.scope is step.scope:
+                return {named.name: named.arg for named in maker.step.node.inputs}
+    return {}
+
+
+def _is_vouched(
+    value: _Value, condition: Condition, call: Mapping[str, schema.Argument], values: Mapping[str, _Value]
+) -> bool:
+    maker = value.maker
+    return maker is not None and any(
+        origin.operator == maker.operator
+        and (origin.operator == _INPUT or origin.result == maker.result)
+        and (value.shaped or not condition.shaped)
+        and _agree(origin, maker, call, values)
+        for origin in condition.origins
+    )
+
+
+def _agree(origin: Origin, maker: _Maker, call: Mapping[str, schema.Argument], values: Mapping[str, _Value]) -> bool:
+    """Whether the call that made a value got the same tensors as the one that trusts it."""
+    return all(
+        maker.arguments.get(theirs) == (_argument_key(call[ours], values) if ours in call else None)
+        for ours, theirs in origin.same
+    ) and all(_least(maker.step, name) >= least for name, least in origin.least)
+
+
+def _least(step: Step | None, name: str) -> float:
+    """The number that an argument is; nothing less than any other where it is left out, or a value."""
+    for named in step.node.inputs if step is not None else ():
+        if named.name == name:
+            number = named.arg.as_int
+            return number if isinstance(number, int) else float("-inf")
+    return float("inf")
+
+
+def _said(argument: schema.Argument) -> str:
+    named = list(arguments(argument))
+    return (
+        ", ".join(show(name) for name in named[:3])
+        if named
+        else argument.type.removeprefix("as_") + f" {argument.value!r}"[:40]
+    )

@@ -1,0 +1,74 @@
+"""The regions that a graph opens and closes in the process: gradients, autocast, vmap, jvp (rule X14).
+
+Each call that opens a region has one that closes it, in the same graph and in reverse order; gradients are left on, as
+a process has them. What does not keep to that leaves the process changed after the program has run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from msgspec import UNSET
+
+from pt2kit.checks.program_context import Subject
+from pt2kit.errors import Problem
+from pt2kit.graph.traversal import Scope, Step, graphs
+
+RULE: Final = "X14"
+_PREDISPATCH: Final = "torch._functorch.predispatch."
+_CLOSES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        f"{_PREDISPATCH}_vmap_decrement_nesting": f"{_PREDISPATCH}_vmap_increment_nesting",
+        f"{_PREDISPATCH}_jvp_decrement_nesting": f"{_PREDISPATCH}_jvp_increment_nesting",
+        f"{_PREDISPATCH}_exit_dual_level": f"{_PREDISPATCH}_enter_dual_level",
+        "torch.amp.autocast_mode._exit_autocast": "torch.amp.autocast_mode._enter_autocast",
+    }
+)
+"""What closes a region -> what opens it."""
+_OPENS: Final = frozenset(_CLOSES.values())
+_GRADIENTS: Final = "torch._C._set_grad_enabled"
+
+
+def region_problems(subject: Subject) -> Iterator[Problem]:
+    """Iterate regions that a program does not close, or closes without having opened them.
+
+    Raises:
+        LimitError: subgraphs or dicts of arguments nest too deep (G11).
+    """
+    for scope in graphs(subject.program, subject.graph_place):
+        for step, message in unbalanced(scope):
+            yield Problem(step.where, RULE, message, "safety")
+
+
+def unbalanced(scope: Scope) -> Iterator[tuple[Step, str]]:
+    """Iterate the nodes of one graph that open or close what is not closed or open, each with what is wrong."""
+    opened: list[Step] = []
+    gradients: list[Step] = []
+    for number, node in enumerate(scope.graph.nodes):
+        step = Step(scope, number, node)
+        if node.target == _GRADIENTS:
+            gradients.append(step)
+        elif node.target in _OPENS:
+            opened.append(step)
+        elif node.target in _CLOSES:
+            if not opened or opened[-1].node.target != _CLOSES[node.target]:
+                last = opened[-1].node.target if opened else "none"
+                yield step, f"expected to close the region that was opened last, got {node.target} after {last}"
+            else:
+                opened.pop()
+    for step in opened:
+        yield step, f"expected a call in this graph that closes what {step.node.target} opens, got none"
+    if gradients and (len(gradients) % 2 or not _turns_on(gradients[-1])):
+        count = len(gradients)
+        got = f"{count} call{'' if count == 1 else 's'}, the last of which turns them {_state(gradients[-1])}"
+        yield gradients[-1], f"expected gradients to be turned off and on again in pairs, got {got}"
+
+
+def _turns_on(step: Step) -> bool:
+    return any(named.arg.as_bool is not UNSET and named.arg.as_bool is True for named in step.node.inputs)
+
+
+def _state(step: Step) -> str:
+    return "on" if _turns_on(step) else "off"

@@ -1,0 +1,40 @@
+"""`pt2 compose FIRST SECOND OUT`: one program that runs both."""
+
+from __future__ import annotations
+
+import click
+
+from pt2kit.cli.common import open_file, pairs, write_result
+from pt2kit.cli.output import print_lines
+
+EPILOG = """\b
+Examples:
+  pt2 compose encoder.pt2 decoder.pt2 both.pt2 --connect hidden=x
+  pt2 compose a.pt2 b.pt2 ab.pt2 --connect 0=x --prefix enc --prefix dec
+"""
+
+
+@click.command("compose", epilog=EPILOG, short_help="Join two programs.")
+@click.argument("first", metavar="FIRST")
+@click.argument("second", metavar="SECOND")
+@click.argument("target", metavar="OUT")
+@click.option(
+    "--connect", metavar="OUTPUT=INPUT", multiple=True, required=True,
+    help="An output of FIRST, by name or number from 0, and the input of SECOND that it becomes.",
+)  # fmt: skip
+@click.option("--prefix", metavar="NAME", multiple=True, help="In front of names of FIRST; given again, of SECOND.")
+@click.option("--name", metavar="NAME", default="model", show_default=True, help="Of the new program.")
+def command(first: str, second: str, target: str, connect: tuple[str, ...], prefix: tuple[str, ...], name: str) -> int:
+    """Write one program that runs two: what the first gives, the second takes."""
+    if len(prefix) not in (0, 2):
+        raise click.UsageError(f"--prefix: expected none or two, got {len(prefix)}")
+    from pt2kit.editing.composing import compose
+
+    wanted = {int(old) if old.isdecimal() else old: new for old, new in pairs(connect, "--connect")}
+    with open_file(first) as a, open_file(second) as b:
+        found = compose(a, b, wanted, prefixes=(prefix[0], prefix[1]) if prefix else ("", ""), name=name)
+        write_result(found, target)
+        if target != "-":
+            nodes = len(found.programs[name].graph_module.graph.nodes)
+            print_lines([f"{target}: {nodes:,} nodes, {len(found.weights(name)):,} weights"])
+    return 0

@@ -1,0 +1,43 @@
+"""`pt2 extract FILE OUT`: a module, or what lies between values, as a program of its own."""
+
+from __future__ import annotations
+
+import click
+
+from pt2kit.cli.common import choose_model, model_option, open_file, write_result
+from pt2kit.cli.output import print_lines
+
+EPILOG = """\b
+Examples:
+  pt2 extract model.pt2 layer.pt2 --module layers.3.mlp
+  pt2 extract model.pt2 head.pt2 --input relu_4 --output linear_5
+"""
+
+
+@click.command("extract", epilog=EPILOG, short_help="Cut a part out of a program.")
+@click.argument("source", metavar="FILE")
+@click.argument("target", metavar="OUT")
+@click.option("--module", metavar="PATH", help="The path of a module.")
+@click.option("--input", "inputs", metavar="VALUE", multiple=True, help="A value that the caller is to pass.")
+@click.option("--output", "outputs", metavar="VALUE", multiple=True, help="A value that the caller is to get.")
+@model_option
+def command(
+    source: str, target: str, module: str | None, inputs: tuple[str, ...], outputs: tuple[str, ...], model: str | None
+) -> int:
+    """Write a part of a program as a program of its own, with the weights that it uses."""
+    if module is None and not inputs and not outputs:
+        raise click.UsageError("expected --module, or --input and --output")
+    if module is not None and (inputs or outputs):
+        raise click.UsageError("expected --module, or --input and --output, got both")
+    from pt2kit.editing.extracting import extract
+
+    with open_file(source) as package:
+        found = extract(
+            package, module, inputs=inputs or None, outputs=outputs or None, model=choose_model(package, model)
+        )
+        write_result(found, target)
+        if target != "-":
+            [name] = found.layout.models
+            nodes = len(found.programs[name].graph_module.graph.nodes)
+            print_lines([f"{target}: {nodes:,} nodes, {len(found.weights(name)):,} weights"])
+    return 0

@@ -1,0 +1,21 @@
+"""`pt2 unpack FILE FOLDER`: each program of an archive as a file of its own."""
+
+from __future__ import annotations
+
+import click
+
+from pt2kit.cli.common import file_argument, open_file
+from pt2kit.cli.output import print_lines
+
+
+@click.command("unpack", short_help="Each program to a file of its own.")
+@file_argument
+@click.argument("folder", metavar="FOLDER")
+def command(file: str, folder: str) -> int:
+    """Write each program of an archive to FOLDER/<name>.pt2, with the weights that it uses and all extra files."""
+    from pt2kit.editing.packing import unpack
+
+    with open_file(file) as package:
+        found = unpack(package, folder)
+    print_lines(str(path) for path in found.values())
+    return 0

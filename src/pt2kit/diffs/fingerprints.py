@@ -1,0 +1,259 @@
+"""A graph -> what two graphs are matched by: for each node what it does, what leads to it, and what it leads to.
+
+Everything is a number that an `Interner` gave, the same number for the same thing in both graphs: no hash can collide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pt2kit import codec, schema
+from pt2kit.canonical.facts import NO_NODE, NO_VALUE, Facts, collect
+from pt2kit.canonical.form import subgraph_digest
+from pt2kit.canonical.values import rename, slots
+from pt2kit.graph.argument_values import graph_arguments
+from pt2kit.node_metadata.lenience import lenient
+from pt2kit.node_metadata.modules import parse_module_stack
+from pt2kit.node_metadata.tree import module_fqn
+
+_CONSTANT: Final = frozenset(
+    {
+        *("as_none", "as_int", "as_ints", "as_float", "as_floats", "as_string", "as_strings", "as_bool", "as_bools"),
+        *("as_scalar_type", "as_memory_format", "as_layout", "as_device", "as_operator", "as_complex"),
+        *("as_int_lists", "as_float_lists"),
+    }
+)
+"""The arms that hold constants alone."""
+
+
+_NO_MODULE: Final = "_empty_nn_module_stack_from_metadata_hook"
+"""The path that torch gives nodes which it made itself, outside every module."""
+
+
+class Interner:
+    """Gives equal things one number, and different things different ones."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Hashable, int] = {}
+
+    def __call__(self, thing: Hashable) -> int:
+        """The number of a thing."""
+        return self._numbers.setdefault(thing, len(self._numbers))
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of two graphs that are compared.
+
+    Args:
+        facts: its values as numbers.
+        keys: node -> what it does, arguments that are values left aside.
+        up: node -> that, and all that leads to it.
+        down: node -> that, and all that it leads to.
+        modules: node -> the module that it was traced in.
+        users: value -> (node, argument, slot) of each use by a node.
+    """
+
+    facts: Facts
+    keys: list[int]
+    up: list[int]
+    down: list[int]
+    modules: list[str]
+    users: list[list[tuple[int, int, int]]]
+
+    @property
+    def nodes(self) -> list[schema.Node]:
+        """The nodes of the graph."""
+        return self.facts.graph.nodes
+
+    def owner(self, value: int) -> int:
+        """The node that defines a value; `NO_NODE` for an input, and for what stands for no value."""
+        return NO_NODE if value == NO_VALUE else self.facts.definers[value]
+
+    def input_values(self) -> dict[int, int]:
+        """Position of a graph input -> its value; constant inputs are left out."""
+        values = iter(range(len(self.facts.names)))
+        return {position: next(values) for position, held in enumerate(self.facts.graph.inputs) if _is_value(held)}
+
+
+def make_side(
+    graph: schema.Graph,
+    where: str,
+    intern: Interner,
+    inputs: Mapping[int, Hashable],
+    outputs: Sequence[Hashable],
+    modules: ModuleNames,
+) -> Side:
+    """Number everything about one graph.
+
+    Args:
+        graph: the graph.
+        where: its place, for messages.
+        intern: shared with the other graph.
+        inputs: position of a graph input -> its role, the same for inputs of both graphs that correspond.
+        outputs: position of a graph output -> its role, likewise.
+        modules: of the program.
+
+    Raises:
+        GraphError: the graph contradicts itself.
+        LimitError: subgraphs or dicts of arguments nest too deep (G11).
+
+    Cost: linear in the arguments, times the logarithm of the number of uses of a value.
+    """
+    facts = collect(graph, graph.inputs, graph.outputs, where)
+    keys = [intern(_key(node, f"{where}.nodes[{n}]")) for n, node in enumerate(graph.nodes)]
+    roles = {
+        value: intern(("input", inputs[position]))
+        for value, position in enumerate(n for n, held in enumerate(graph.inputs) if _is_value(held))
+    }
+    up = _up(facts, keys, roles, intern)
+    users = _users(facts)
+    returned = _returned(facts, outputs)
+    down = _down(facts, keys, roles, users, returned, intern)
+    named = modules.of(
+        graph.nodes, [[facts.names[value] for value in _inputs_used(facts, n)] for n in range(len(keys))]
+    )
+    return Side(facts, keys, up, down, named, users)
+
+
+class ModuleNames:
+    """Nodes -> the modules that they belong to.
+
+    Args:
+        program: whose nodes they are. Where a node's metadata names no module, that of the first parameter, buffer or
+            constant that it uses counts.
+    """
+
+    def __init__(self, program: schema.ExportedProgram) -> None:
+        self._stacks: dict[str, str] = {"": ""}
+        self._owners: dict[str, str] = {}
+        for spec in program.graph_module.signature.input_specs:
+            held: Any = spec.value
+            for field in ("parameter_name", "buffer_name", "tensor_constant_name"):
+                if target := getattr(held, field, ""):
+                    self._owners[held.arg.name] = target.rpartition(".")[0]
+
+    def of(self, nodes: Sequence[schema.Node], inputs: Sequence[Sequence[str]]) -> list[str]:
+        """The dotted names of the modules of a graph's nodes, "" for the root or where nothing says so.
+
+        Args:
+            nodes: the nodes of one graph.
+            inputs: for each node the names of the graph inputs that it uses.
+        """
+        stated = [self._stated(node) for node in nodes]
+        found = [name or self._owner(used) for name, used in zip(stated, inputs, strict=True)]
+        if not any(node.metadata.get("nn_module_stack") for node in nodes):
+            # Without traces: what follows the use of a parameter belongs to its module, more or less.
+            last = ""
+            for number, name in enumerate(found):
+                last = found[number] = name or last
+        return found
+
+    def _stated(self, node: schema.Node) -> str:
+        text = node.metadata.get("nn_module_stack", "")
+        found = self._stacks.get(text)
+        if found is None:
+            entries = [entry for entry in lenient(parse_module_stack, text) or () if entry.path != _NO_MODULE]
+            found = self._stacks[text] = module_fqn(entries[-1].path) if entries else ""
+        return found
+
+    def _owner(self, inputs: Sequence[str]) -> str:
+        return next((self._owners[name] for name in inputs if name in self._owners), "")
+
+
+def _inputs_used(facts: Facts, node: int) -> Iterator[int]:
+    return (
+        value
+        for _, used in facts.inputs[node]
+        for value in used
+        if value != NO_VALUE and facts.definers[value] == NO_NODE
+    )
+
+
+def _key(node: schema.Node, where: str) -> Hashable:
+    """What a node does: its target, its arguments with values left out, how its results are packed."""
+    inputs = tuple((named.name, _argument_key(named.arg, where)) for named in node.inputs)
+    outputs = tuple((output.type, _argument_key(output, where)) for output in node.outputs)
+    return node.target, inputs, outputs, node.is_hop_single_tensor_return
+
+
+def _argument_key(argument: schema.Argument, where: str) -> Hashable:
+    arm = argument.type
+    if arm == "as_tensor":
+        return arm
+    if arm in _CONSTANT:
+        return codec.encode(argument)
+    carried = graph_arguments(argument)
+    digests = tuple((keys, subgraph_digest(held.graph, where)) for keys, held in carried)
+    blank = iter([schema.GraphArgument("", schema.Graph([], [], [], {}, {}, {}))] * len(carried))
+    return codec.encode(rename(argument, _Blank(), blank)), digests
+
+
+class _Blank(dict[str, str]):
+    """Every name, made empty."""
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Nothing, whatever the name."""
+        return ""
+
+
+def _is_value(argument: schema.Argument) -> bool:
+    """Whether a graph input is a value; the others are constants."""
+    return next(iter(slots(argument)), None) is not None
+
+
+def _up(facts: Facts, keys: list[int], roles: Mapping[int, int], intern: Interner) -> list[int]:
+    """Node -> the number of what it does and of all that leads to it; nodes are stored in an order that allows this."""
+    values = [NO_VALUE] * len(facts.names)
+    for value, role in roles.items():
+        values[value] = role
+    found = []
+    for node, inputs in enumerate(facts.inputs):
+        arguments = tuple(tuple([-1 if value == NO_VALUE else values[value] for value in used]) for _, used in inputs)
+        found.append(intern(("up", keys[node], arguments)))
+        for place, value in enumerate(facts.results[node]):
+            values[value] = intern(("result", found[-1], place))
+    return found
+
+
+def _users(facts: Facts) -> list[list[tuple[int, int, int]]]:
+    found: list[list[tuple[int, int, int]]] = [[] for _ in facts.names]
+    for node, inputs in enumerate(facts.inputs):
+        for position, (_, used) in enumerate(inputs):
+            for slot, value in enumerate(used):
+                if value != NO_VALUE:
+                    found[value].append((node, position, slot))
+    return found
+
+
+def _returned(facts: Facts, outputs: Sequence[Hashable]) -> dict[int, list[Hashable]]:
+    """Value -> the roles of the graph outputs that it is."""
+    found: dict[int, list[Hashable]] = {}
+    for value, role in zip(facts.outputs, outputs, strict=True):
+        found.setdefault(value, []).append(role)
+    return found
+
+
+def _down(
+    facts: Facts,
+    keys: list[int],
+    roles: Mapping[int, int],
+    users: list[list[tuple[int, int, int]]],
+    returned: Mapping[int, list[Hashable]],
+    intern: Interner,
+) -> list[int]:
+    """Node -> the number of what it does, with which graph inputs, and of all that it leads to."""
+    found = [0] * len(keys)
+    for node in range(len(keys) - 1, -1, -1):
+        direct = tuple(tuple([roles.get(value, -1) for value in used]) for _, used in facts.inputs[node])
+        uses = tuple(
+            (
+                tuple(sorted((found[user], position, slot) for user, position, slot in users[value])),
+                tuple(returned.get(value, ())),
+            )
+            for value in facts.results[node]
+        )
+        found[node] = intern(("down", keys[node], direct, uses))
+    return found

@@ -1,0 +1,51 @@
+"""Programs and packages -> changed ones: an editor with def-use both ways, passes, extracting, composing, packing.
+
+editor.py            `edit`, `Editor`: a program and its weights, to be changed and written out again
+graphs.py nodes.py   a graph that can be changed; its nodes in order
+values.py            values and the places that use them
+building.py          an operator's name and plain arguments -> a node; arguments.py, metas.py, filling.py
+inference.py         what the results of a call are like, without torch; infer_*.py
+interface*.py        what comes in and goes out; calls.py, trees.py: how it is called
+weights.py           numbers, payloads and configs; weight_edits.py
+assembly.py          records -> a package without a file
+soundness.py         what must hold when an editor is left
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pt2kit.front_door import front_door
+
+if TYPE_CHECKING:
+    from pt2kit.editing.composing import compose as compose
+    from pt2kit.editing.editor import Editor as Editor
+    from pt2kit.editing.editor import edit as edit
+    from pt2kit.editing.extracting import extract as extract
+    from pt2kit.editing.graphs import Graph as Graph
+    from pt2kit.editing.interface import Input as Input
+    from pt2kit.editing.interface import Output as Output
+    from pt2kit.editing.metas import tensor_meta as tensor_meta
+    from pt2kit.editing.nodes import Node as Node
+    from pt2kit.editing.packing import only as only
+    from pt2kit.editing.packing import pack as pack
+    from pt2kit.editing.packing import unpack as unpack
+    from pt2kit.editing.packing import with_extra_files as with_extra_files
+    from pt2kit.editing.values import Value as Value
+    from pt2kit.editing.weights import read_safetensors as read_safetensors
+
+__getattr__, __dir__, __all__ = front_door(
+    __name__,
+    {
+        "composing": "compose",
+        "editor": "Editor edit",
+        "extracting": "extract",
+        "graphs": "Graph",
+        "interface": "Input Output",
+        "metas": "tensor_meta",
+        "nodes": "Node",
+        "packing": "only pack unpack with_extra_files",
+        "values": "Value",
+        "weights": "read_safetensors",
+    },
+)

@@ -1,0 +1,240 @@
+"""Plain Python values <-> arguments of the schema with values in the places of names.
+
+A text is what the parameter's type makes of it: a device, an element type, or a text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import UNSET
+
+from pt2kit import schema
+from pt2kit.editing.metas import device_of, scalar_type
+from pt2kit.editing.values import Slot, Value
+from pt2kit.errors import GraphError, Pt2Error
+from pt2kit.graph.rules import show
+from pt2kit.schema import Argument
+
+if TYPE_CHECKING:
+    from pt2kit.editing.graphs import Graph
+
+_WRAPPER: Final = re.compile(r"(Optional|List)\[(.*)\]")
+_SYMBOLIC: Final[Mapping[str, tuple[str, type[Any], str]]] = MappingProxyType(
+    {
+        "sym_int": ("as_sym_int", schema.SymIntArgument, "as_int"),
+        "sym_float": ("as_sym_float", schema.SymFloatArgument, "as_float"),
+        "sym_bool": ("as_sym_bool", schema.SymBoolArgument, "as_bool"),
+    }
+)
+_MEMORY_FORMATS: Final[Mapping[str, schema.MemoryFormat]] = MappingProxyType(
+    {
+        "contiguous_format": schema.MemoryFormat.ContiguousFormat,
+        "channels_last": schema.MemoryFormat.ChannelsLast,
+        "channels_last_3d": schema.MemoryFormat.ChannelsLast3d,
+        "preserve_format": schema.MemoryFormat.PreserveFormat,
+    }
+)
+_PLAIN: Final = ((bool, "as_bool", "as_bools"), (int, "as_int", "as_ints"), (str, "as_string", "as_strings"))
+_EMPTY: Final[Mapping[str, str]] = MappingProxyType(
+    {"Tensor": "as_tensors", "float": "as_floats", "bool": "as_bools", "str": "as_strings"}
+)
+
+
+def to_slot(graph: Graph, value: Any, type_text: str, edit: str) -> Slot:
+    """Write a plain value as an argument.
+
+    Args:
+        graph: whose values it may use.
+        value: a `Value`, a node with one result, None, a number, a text, an enum or device of the schema, a list or
+            dict of these, a `schema.GraphArgument`, or a `schema.Argument`, whose names are looked up in the graph.
+        type_text: the type of the parameter, as `checks.schemas` has it; "" where it is not known.
+        edit: what messages call the edit.
+
+    Raises:
+        GraphError: a value that the format has no kind for, or that is not one of the graph's.
+    """
+    if isinstance(value, Argument):
+        return graph.using(value, edit)
+    try:
+        template, values = _write(value, type_text, edit)
+    except Pt2Error as error:
+        raise error if str(error).startswith(edit) else GraphError(f"{edit}: {error}") from None
+    if isinstance(value, schema.GraphArgument):
+        return graph.using(template, edit)
+    for one in values:
+        graph.check_own(edit, one)
+    return Slot(template, values)
+
+
+def to_plain(slot: Slot) -> Any:
+    """An argument as plain Python: numbers, texts, enums, lists, None, and `Value`s where it names them."""
+    argument = slot.template
+    values = iter(slot.values)
+    return _plain(argument, values)
+
+
+def base_type(type_text: str) -> tuple[str, bool]:
+    """The innermost type of a parameter, and whether it takes a list: "Optional[List[int]]" -> ("int", True)."""
+    is_list = False
+    while match := _WRAPPER.fullmatch(type_text):
+        is_list |= match[1] == "List"
+        type_text = match[2]
+    return type_text, is_list
+
+
+def _plain(argument: Argument, values: Any) -> Any:
+    arm, held = argument.type, argument.value
+    if arm == "as_none":
+        return None
+    if arm == "as_string_to_argument":
+        return {key: _plain(inner, values) for key, inner in held.items()}
+    if arm == "as_complex":
+        return complex(float(held.real), float(held.imag))
+    return _item(held, values)
+
+
+def _item(held: Any, values: Any) -> Any:
+    if isinstance(held, list):
+        return [_item(one, values) for one in held]
+    if isinstance(held, schema.TensorArgument | schema.CustomObjArgument):
+        return next(values)
+    if isinstance(held, schema.OptionalTensorArgument):
+        return None if held.as_tensor is UNSET else next(values)
+    if isinstance(held, schema.SymIntArgument | schema.SymFloatArgument | schema.SymBoolArgument):
+        return held.value if held.as_name is UNSET else next(values)
+    return held
+
+
+def _write(value: Any, type_text: str, edit: str) -> tuple[Argument, list[Value]]:
+    base, is_list = base_type(type_text)
+    value = _result(value)
+    if isinstance(value, Value):
+        if is_list and value.kind == "tensor" and base == "Tensor":
+            raise GraphError(
+                f"{edit}: expected a list of tensors, got the value {show(value.name)}; write it as a list"
+            )
+        return _one_value(value), [value]
+    if isinstance(value, list | tuple):
+        return _list([_result(item) for item in value], type_text, edit)
+    if isinstance(value, dict):
+        written = {str(key): _write(item, "", edit) for key, item in value.items()}
+        values = [one for _, inner in written.values() for one in inner]
+        return Argument(as_string_to_argument={key: inner for key, (inner, _) in written.items()}), values
+    return _constant(value, base, edit), []
+
+
+def _result(value: Any) -> Any:
+    """A node stands for its one result."""
+    return value.output if hasattr(value, "outputs_") else value
+
+
+def _one_value(value: Value) -> Argument:
+    if value.kind == "tensor":
+        return Argument(as_tensor=schema.TensorArgument(value.name))
+    if value.kind == "custom_obj":
+        held = value.meta
+        return Argument(as_custom_obj=schema.CustomObjArgument(value.name, held.class_fqn if held else ""))
+    arm, cls, _ = _SYMBOLIC[value.kind]
+    made: Argument = Argument.create(**{arm: cls(as_name=value.name)})
+    return made
+
+
+def _constant(value: Any, base: str, edit: str) -> Argument:
+    if value is None:
+        return Argument(as_none=True)
+    if (base == "ScalarType" and not isinstance(value, int)) or isinstance(value, schema.ScalarType):
+        return Argument(as_scalar_type=scalar_type(value))
+    if isinstance(value, schema.Layout):
+        return Argument(as_layout=value)
+    if isinstance(value, schema.MemoryFormat):
+        return Argument(as_memory_format=value)
+    if (base == "Device" and isinstance(value, str)) or isinstance(value, schema.Device):
+        return Argument(as_device=device_of(value))
+    if isinstance(value, str) and base in ("Layout", "MemoryFormat"):
+        return _named(value.removeprefix("torch."), base, edit)
+    for cls, arm, _ in _PLAIN:
+        if isinstance(value, cls):
+            made: Argument = Argument.create(**{arm: cls(value)})
+            return made
+    if isinstance(value, complex):
+        return Argument(as_complex=schema.ComplexValue(value.real, value.imag))
+    if isinstance(value, float) or hasattr(value, "__float__"):
+        return Argument(as_int=int(value)) if hasattr(value, "__index__") else Argument(as_float=float(value))
+    if isinstance(value, schema.GraphArgument):
+        return Argument(as_graph=value)
+    raise GraphError(
+        f"{edit}: expected a Value, a number, a text, None, a list or dict of these, or a schema.Argument, got "
+        f"{type(value).__name__}"
+    )
+
+
+def _named(name: str, base: str, edit: str) -> Argument:
+    if base == "Layout" and name in ("strided", "Strided"):
+        return Argument(as_layout=schema.Layout.Strided)
+    if base == "Layout" and name in schema.Layout.__members__:
+        return Argument(as_layout=schema.Layout[name])
+    if base == "MemoryFormat" and name in _MEMORY_FORMATS:
+        return Argument(as_memory_format=_MEMORY_FORMATS[name])
+    known = ", ".join(_MEMORY_FORMATS if base == "MemoryFormat" else schema.Layout.__members__)
+    raise GraphError(f"{edit}: expected one of {known}, got {show(name)}")
+
+
+def _list(items: Sequence[Any], type_text: str, edit: str) -> tuple[Argument, list[Value]]:
+    base, _ = base_type(type_text)
+    values = [item for item in items if isinstance(item, Value)]
+    if "Optional[Tensor]" in type_text or (None in [i for i in items if not isinstance(i, Value)]):
+        return _optional_tensors(items, edit), values
+    if not items:
+        return Argument.create(**{_EMPTY.get(base, "as_ints"): []}), []
+    if any(isinstance(item, list | tuple) for item in items):
+        return _rows(items, edit)
+    if values:
+        return _with_values(items, values, edit), values
+    for cls, _, arm in _PLAIN:
+        if all(isinstance(item, cls) and not (cls is int and isinstance(item, bool)) for item in items):
+            return Argument.create(**{arm: list(items)}), []
+    if all(isinstance(item, int | float) for item in items):
+        return Argument(as_floats=[float(item) for item in items]), []
+    raise GraphError(f"{edit}: expected a list of one kind of values, got {show(repr(list(items)))}")
+
+
+def _optional_tensors(items: Sequence[Any], edit: str) -> Argument:
+    if not all(item is None or isinstance(item, Value) for item in items):
+        raise GraphError(f"{edit}: expected a list of tensors and None, got {show(repr(list(items)))}")
+    return Argument(
+        as_optional_tensors=[
+            schema.OptionalTensorArgument(as_none=True)
+            if item is None
+            else schema.OptionalTensorArgument(as_tensor=schema.TensorArgument(item.name))
+            for item in items
+        ]
+    )
+
+
+def _with_values(items: Sequence[Any], values: Sequence[Value], edit: str) -> Argument:
+    kinds = {value.kind for value in values}
+    if kinds == {"tensor"} and len(values) == len(items):
+        return Argument(as_tensors=[schema.TensorArgument(value.name) for value in values])
+    if len(kinds) == 1 and (kind := next(iter(kinds))) in _SYMBOLIC:
+        arm, cls, plain = _SYMBOLIC[kind]
+        held = [cls(as_name=item.name) if isinstance(item, Value) else cls(**{plain: item}) for item in items]
+        made: Argument = Argument.create(**{f"{arm}s": held})
+        return made
+    raise GraphError(f"{edit}: expected a list of values of one kind, got {show(repr(list(items)))}")
+
+
+def _rows(items: Sequence[Any], edit: str) -> tuple[Argument, list[Value]]:
+    flat = [one for row in items if isinstance(row, list | tuple) for one in row]
+    if all(isinstance(row, list | tuple) for row in items):
+        if flat and all(isinstance(one, Value) and one.kind == "tensor" for one in flat):
+            rows = [[schema.TensorArgument(one.name) for one in row] for row in items]
+            return Argument(as_nested_tensors=rows), flat
+        if all(isinstance(one, int) for one in flat):
+            return Argument(as_int_lists=[list(row) for row in items]), []
+        if all(isinstance(one, int | float) for one in flat):
+            return Argument(as_float_lists=[[float(one) for one in row] for row in items]), []
+    raise GraphError(f"{edit}: expected rows of tensors or of numbers, got {show(repr(list(items)))}")

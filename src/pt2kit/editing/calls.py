@@ -1,0 +1,154 @@
+"""How a program and its modules are called, kept right while inputs and outputs come and go.
+
+The root's `in_spec` and `out_spec` are trees whose leaves are the inputs and outputs themselves. Signatures of modules
+follow the names of the values they mention, and go with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from pt2kit import graph as rules
+from pt2kit import schema, treespec
+from pt2kit.editing.graphs import Graph
+from pt2kit.editing.interface import USER_INPUTS, USER_OUTPUTS, Input, Output
+from pt2kit.editing.trees import Branch, Tree, grow, leaves_of, spec_of
+from pt2kit.editing.values import Slot
+from pt2kit.errors import GraphError, Pt2Error
+
+
+class Calls:
+    """The module call graph of a program.
+
+    Attributes:
+        ins: the tree of what the caller passes: a tuple of the tuple of positional arguments and the dict of keywords;
+            None where the file says nothing that can be understood.
+        outs: the tree of what the caller gets; likewise.
+        arg_names: the names of the arguments, positional ones first; empty where the file has none.
+    """
+
+    def __init__(
+        self, module: schema.GraphModule, graph: Graph, inputs: Sequence[Input], outputs: Sequence[Output]
+    ) -> None:
+        self._module = module
+        self._graph = graph
+        self._entries = module.module_call_graph
+        root = self._entries[0].signature if self._entries and not self._entries[0].fqn else None
+        self.root = root
+        self.ins = _tree(root.in_spec if root else "", [one for one in inputs if one.kind in USER_INPUTS])
+        self.outs = _tree(root.out_spec if root else "", [one for one in outputs if one.kind in USER_OUTPUTS])
+        self.arg_names = list(root.forward_arg_names or ()) if root else []
+        self._slots = {
+            number: tuple([self._slot(argument) for argument in side] for side in (one.inputs, one.outputs))
+            for number, entry in enumerate(self._entries)
+            if (one := entry.signature) is not None
+        }
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether the caller now passes other things, or by other names."""
+        if self.root is None or self.ins is None:
+            return False
+        return treespec.dump(spec_of(self.ins)) != treespec.dump(treespec.parse(self.root.in_spec)) or self.reordered
+
+    reordered = False
+    prefix = ""
+
+    def sides(self, edit: str) -> tuple[Branch, Branch]:
+        """The tuple of positional arguments and the dict of keywords.
+
+        Raises:
+            GraphError: the file says nothing of the call that can be understood.
+        """
+        ins = self.ins
+        if isinstance(ins, Branch) and len(ins.children) == 2:
+            args, kwargs = ins.children
+            if isinstance(args, Branch) and isinstance(kwargs, Branch) and kwargs.keys is not None:
+                return args, kwargs
+        raise GraphError(f"{edit}: expected an in_spec of positional arguments and keywords, got none in this program")
+
+    def names(self, edit: str) -> list[str]:
+        """The name of each positional argument and keyword: the file's, else that of its value, else `arg_<i>`."""
+        args, kwargs = self.sides(edit)
+        known = self.arg_names if len(self.arg_names) == len(args.children) + len(kwargs.children) else []
+        found = []
+        for position, child in enumerate((*args.children, *kwargs.children)):
+            if known:
+                found.append(known[position])
+            elif position >= len(args.children):
+                found.append(str((kwargs.keys or [])[position - len(args.children)]))
+            else:
+                found.append(child.name if isinstance(child, Input) and child.name else f"arg_{position}")
+        return found
+
+    def order(self, items: list[Any], tree: Tree, kinds: Sequence[str]) -> None:
+        """Put the items of some kinds into the order of the leaves of a tree; the others keep their places."""
+        leaves = iter(list(leaves_of(tree)))
+        items[:] = [next(leaves) if one.kind in kinds else one for one in items]
+
+    def written(self) -> list[schema.ModuleCallEntry]:
+        """The module call graph with all edits."""
+        return [self._entry(number, entry) for number, entry in enumerate(self._entries)]
+
+    def _entry(self, number: int, entry: schema.ModuleCallEntry) -> schema.ModuleCallEntry:
+        old = entry.signature
+        if old is None:
+            return entry
+        inputs, outputs = self._slots[number]
+        is_root = old is self.root
+        if not is_root and not all(map(self._is_alive, (*inputs, *outputs))):
+            return schema.ModuleCallEntry(entry.fqn, None)
+        fields = {
+            "inputs": [slot.written() for slot in inputs if self._is_alive(slot)],
+            "outputs": [slot.written() for slot in outputs if self._is_alive(slot)],
+        }
+        new = replace(old, **fields)
+        if is_root:
+            new = replace(
+                new,
+                in_spec=_text(old.in_spec, self.ins),
+                out_spec=_text(old.out_spec, self.outs),
+                forward_arg_names=self.arg_names if self.arg_names or old.forward_arg_names is not None else None,
+            )
+        return entry if new == old else schema.ModuleCallEntry(entry.fqn, new)
+
+    def _slot(self, argument: schema.Argument) -> Slot:
+        """The slot of an argument of a kept signature; None where it names what the graph does not have (K6)."""
+        values = self._graph.values
+        found = [values.get(reference.name) for reference in rules.references(argument)]
+        if any(value is None for value in found):
+            return _Fixed(argument)
+        return Slot(argument, [value for value in found if value is not None])
+
+    def _is_alive(self, slot: Any) -> bool:
+        return all(self._graph.values.get(value.name) is value for value in slot.values)
+
+
+class _Fixed(Slot):
+    """An argument that names nothing of the graph, and is left as it is."""
+
+    def __init__(self, template: schema.Argument) -> None:
+        super().__init__(template, [])
+
+    def written(self) -> schema.Argument:
+        return self.template
+
+
+def _tree(text: str, leaves: Sequence[Any]) -> Tree | None:
+    """The tree of a spec over inputs or outputs; None where they do not fit."""
+    try:
+        spec = treespec.parse(text)
+    except Pt2Error:
+        return None
+    return grow(spec, leaves) if treespec.leaf_count(spec) == len(leaves) else None
+
+
+def _text(old: str, tree: Tree | None) -> str:
+    """The text of a tree; the old one where it says the same."""
+    if tree is None:
+        return old
+    spec = spec_of(tree)
+    return old if treespec.parse(old) == spec else treespec.dump(spec)

@@ -1,0 +1,410 @@
+"""Two programs and which output of the first is which input of the second -> one program that runs both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pt2kit import codec, schema, symbols, treespec
+from pt2kit.editing import sizes as arithmetic
+from pt2kit.editing.assembly import Part, Parts, folder_of
+from pt2kit.editing.editor import Editor, Source, edit, range_of
+from pt2kit.editing.graphs import Graph
+from pt2kit.editing.interface import INPUT_GROUPS, OUTPUT_GROUPS, USER_INPUTS, USER_OUTPUTS, Input, Output
+from pt2kit.editing.interface_edits import remove_arguments
+from pt2kit.editing.soundness import check_program
+from pt2kit.editing.trees import Branch, Tree, leaves_of, spec_of
+from pt2kit.editing.values import Value
+from pt2kit.editing.weights import KINDS
+from pt2kit.errors import GraphError
+from pt2kit.graph.argument_values import graph_arguments
+from pt2kit.graph.rules import show
+from pt2kit.graph.values import tables
+from pt2kit.package import record_names as names
+from pt2kit.package.open import Package
+
+
+def compose(
+    first: Source,
+    second: Source,
+    connect: Mapping[str | int, str],
+    *,
+    prefixes: tuple[str, str] = ("", ""),
+    models: tuple[str | None, str | None] = (None, None),
+    name: str = "model",
+) -> Any:
+    """Join two programs: outputs of the first become inputs of the second.
+
+    The new program takes what the first takes, then what is left of the second; it gives the outputs of the first that
+    go nowhere else, then those of the second. Names of values that both have get a number, or the prefix.
+
+    Args:
+        first, second: as `edit` takes them; both packages, or both programs.
+        connect: name (or number) of an output of the first -> name of an input of the second.
+        prefixes: put in front of the names of values ("enc" gives "enc_x") and weights ("enc.layer.weight") of each.
+        models: which program of each package.
+        name: of the new program in its package.
+
+    Returns:
+        A program where two programs were given, else a package.
+
+    Raises:
+        GraphError: no such output or input, types or sizes that do not fit, or weights of one name that differ.
+        Pt2Error: a source cannot be read.
+    """
+    a, b = edit(first, models[0]), edit(second, models[1])
+    if a.has_weights != b.has_weights:
+        raise GraphError("compose: expected two packages or two programs, got one of each")
+    pairs = [(_output(a, one), _input(b, other)) for one, other in connect.items()]
+    if len({id(target) for _, target in pairs}) != len(pairs):
+        raise GraphError("compose: expected each input of the second once, got one twice")
+    for editor, prefix in ((a, prefixes[0]), (b, prefixes[1])):
+        if prefix:
+            _add_prefix(editor, prefix)
+    _join_symbols(a, b, pairs)
+    _avoid_clashes(a, b, [target for _, target in pairs])
+    shared = _shared_weights(a, b)
+    program = _joined(a, b, pairs)
+    check_program(a, program)
+    if not a.has_weights:
+        return program
+    return _package(a, b, program, shared, name)
+
+
+def _output(editor: Editor, which: str | int) -> Output:
+    users = editor.user_outputs
+    found = users[which] if isinstance(which, int) and 0 <= which < len(users) else next(
+        (one for one in users if one.name == which), None
+    )  # fmt: skip
+    if found is None or found.value is None:
+        there = ", ".join(one.name for one in users)
+        raise GraphError(f"compose: expected an output of the first program ({there}), got {which!r}")
+    return found
+
+
+def _input(editor: Editor, which: str) -> Input:
+    found = next((one for one in editor.user_inputs if one.name == which), None)
+    if found is None or found.value is None:
+        there = ", ".join(one.name for one in editor.user_inputs)
+        raise GraphError(f"compose: expected an input of the second program ({there}), got {which!r}")
+    return found
+
+
+def _add_prefix(editor: Editor, prefix: str) -> None:
+    stem = prefix.rstrip("_.")
+    if not stem.isidentifier():
+        raise GraphError(f"compose: expected a prefix that is an identifier, got {show(prefix)}")
+    names_before = {one.name: one for one in editor.user_inputs}
+    for value in list(editor.graph.values.values()):
+        editor.graph.rename(value, editor.graph.unique(f"{stem}_{value.name}"))
+    for one in editor.user_inputs:
+        if one.value is None and one.name:
+            one.rename_constant(f"{stem}_{one.name}")
+    arguments = editor.calls.arg_names
+    keep = len(arguments) - _keyword_count(editor)
+    arguments[:keep] = [names_before[old].name if old in names_before else f"{stem}_{old}" for old in arguments[:keep]]
+    for target in dict.fromkeys(one.target for one in editor.inputs if one.target):
+        editor.rename_weight(target, f"{stem}.{target}")
+    editor.calls.prefix = stem
+
+
+def _keyword_count(editor: Editor) -> int:
+    _, kwargs = editor.calls.sides("compose")
+    return len(kwargs.children)
+
+
+def _join_symbols(a: Editor, b: Editor, pairs: list[tuple[Output, Input]]) -> None:
+    """Let the symbols of the second program be what the first one gives, and all others be of their own."""
+    found: dict[str, Any] = {}
+    for output, target in pairs:
+        _fit(output, target, found)
+    taken = {*a.ranges, *b.ranges}
+    number = 0
+    for name in b.ranges:
+        if name in found or name not in a.ranges:
+            continue
+        stem = name.rstrip("0123456789") or "s"
+        while f"{stem}{number}" in taken:
+            number += 1
+        taken.add(f"{stem}{number}")
+        old = _symbol_in(b, name)
+        found[name] = symbols.Symbol(f"{stem}{number}", old.assumptions) if old is not None else None
+    found = {name: expr for name, expr in found.items() if expr is not None}
+    if all(isinstance(expr, symbols.Symbol) and expr.name == name for name, expr in found.items()):
+        return
+    for graph in b.graph.walk():
+        for value in graph.values.values():
+            value.meta = _substituted(value.meta, found)
+    for name, expr in found.items():
+        limits = b.ranges.pop(name, (None, None))
+        if isinstance(expr, symbols.Symbol):
+            b.ranges[expr.name] = _narrowed(a.ranges.get(expr.name, (None, None)), limits)
+
+
+def _symbol_in(editor: Editor, name: str) -> Any:
+    for graph in editor.graph.walk():
+        for table in tables(graph.written()).values():
+            for meta in table.values():
+                sizes = [*meta.sizes, *meta.strides] if isinstance(meta, schema.TensorMeta) else [meta]
+                for size in sizes:
+                    if getattr(size, "type", "") == "as_expr":
+                        for symbol in symbols.free_symbols(symbols.parse(size.value.expr_str)):
+                            if symbol.name == name:
+                                return symbol
+    return None
+
+
+def _fit(output: Output, target: Input, found: dict[str, Any]) -> None:
+    """Refuse values that do not fit; note what the symbols of the second are."""
+    given, wanted = output.value, target.value
+    if given is None or wanted is None or given.kind != wanted.kind:
+        raise GraphError(f"compose: expected a value like {target.name}, got {output.name}, which is of another kind")
+    if given.kind != "tensor":
+        return
+    place = f"compose: {output.name} -> {target.name}"
+    have, want = given.meta, wanted.meta
+    if have.dtype != want.dtype:
+        raise GraphError(f"{place}: expected {want.dtype.name}, got {have.dtype.name}", rule="P14")
+    if len(have.sizes) != len(want.sizes):
+        raise GraphError(f"{place}: expected {len(want.sizes)} dimensions, got {len(have.sizes)}", rule="P14")
+    for size, other in zip(have.sizes, want.sizes, strict=True):
+        if arithmetic.known(other) is None:
+            expr = symbols.parse(other.value.expr_str)
+            if isinstance(expr, symbols.Symbol):
+                known = found.setdefault(expr.name, arithmetic.expression(size))
+                if known != arithmetic.expression(size):
+                    raise GraphError(f"{place}: expected one size for {expr.name}, got two")
+        elif arithmetic.known(size) not in (None, arithmetic.known(other)):
+            raise GraphError(f"{place}: expected sizes {wanted.shape}, got {given.shape}", rule="P14")
+        elif arithmetic.known(size) is None:
+            raise GraphError(f"{place}: expected the size {other.value}, got {size.value.expr_str}; specialize it")
+
+
+def _substituted(meta: Any, found: Mapping[str, Any]) -> Any:
+    from pt2kit.editing.interface_edits import substituted_meta
+
+    return substituted_meta(meta, dict(found))
+
+
+def _narrowed(a: tuple[Any, Any], b: tuple[Any, Any]) -> tuple[Any, Any]:
+    low = max((one for one in (a[0], b[0]) if one is not None), default=None)
+    high = min((one for one in (a[1], b[1]) if one is not None), default=None)
+    return low, high
+
+
+def _avoid_clashes(a: Editor, b: Editor, gone: list[Input]) -> None:
+    """Give values, nodes and subgraphs of the second program names that the first does not have."""
+    mine = {*a.graph.values, *(node.name for node in a.graph.nodes if node.name)}
+    targets = {one.value for one in gone}
+    for value in list(b.graph.values.values()):
+        if value in targets or value.name not in mine:
+            continue
+        name = value.name
+        number = 1
+        while f"{name}_{number}" in mine or f"{name}_{number}" in b.graph.values:
+            number += 1
+        _rename(b, value, f"{name}_{number}")
+    for node in b.graph.nodes:
+        if node.name in mine:
+            node.name = _free(node.name or "", mine, b.graph)
+            b.graph.take(node.name)
+    _rename_subgraphs(a.graph, b.graph)
+
+
+def _rename(editor: Editor, value: Value, new: str) -> None:
+    if any(one.value is value for one in editor.user_inputs):
+        editor.rename_input(value.name, new)
+    else:
+        editor.graph.rename(value, new)
+
+
+def _free(stem: str, taken: set[Any], graph: Graph) -> str:
+    number = 1
+    while f"{stem}_{number}" in taken or graph.unique(f"{stem}_{number}") != f"{stem}_{number}":
+        number += 1
+    return f"{stem}_{number}"
+
+
+def _rename_subgraphs(a: Graph, b: Graph) -> None:
+    mine = {name for node in a.nodes for name in node.subgraphs}
+    for node in b.nodes:
+        for slot in node.slots:
+            for _, carried in graph_arguments(slot.template):
+                if carried.name not in mine or slot.template.type != "as_graph":
+                    continue
+                number = 1
+                while f"{carried.name}_{number}" in mine:
+                    number += 1
+                name = f"{carried.name}_{number}"
+                mine.add(name)
+                slot.template = schema.Argument(as_graph=schema.GraphArgument(name, carried.graph))
+
+
+def _shared_weights(a: Editor, b: Editor) -> set[str]:
+    """The names of weights that both programs have; their numbers must be the same.
+
+    Raises:
+        GraphError: they are not.
+    """
+    both = {one.target for one in a.inputs if one.target} & {one.target for one in b.inputs if one.target}
+    for name in both:
+        mine = a.weights.get(name) or a.constants.get(name)
+        theirs = b.weights.get(name) or b.constants.get(name)
+        if mine is None and theirs is None:
+            continue
+        if mine is None or theirs is None or not _equal(mine, theirs):
+            raise GraphError(f"compose: expected weights of other names, or equal numbers, got {show(str(name))} "
+                             "in both programs; pass prefixes=")  # fmt: skip
+    return {str(name) for name in both}
+
+
+def _equal(a: Any, b: Any) -> bool:
+    if a.describe() != b.describe():
+        return False
+    if hasattr(a, "tobytes") and hasattr(b, "tobytes"):
+        return a.storage is b.storage or a.tobytes() == b.tobytes()
+    return bytes(a.buffer()) == bytes(b.buffer()) if hasattr(a, "buffer") and hasattr(b, "buffer") else False
+
+
+def _joined(a: Editor, b: Editor, pairs: list[tuple[Output, Input]]) -> schema.ExportedProgram:
+    gone = [target for _, target in pairs]
+    remove_arguments(b, gone)
+    for output, target in pairs:
+        if output.value is not None and target.value is not None:
+            target.value._name = output.value.name
+    graph_b = b.graph.written()
+    for output, _ in pairs:
+        if output in a.outputs:
+            _take_output(a, output)
+    ins = sorted([*a.inputs, *b.inputs], key=lambda one: INPUT_GROUPS.get(one.kind, 1))
+    outs = sorted([*a.outputs, *b.outputs], key=lambda one: OUTPUT_GROUPS.get(one.kind, 1))
+    in_tree, names_of_arguments = _call(a, b)
+    out_tree = _results(a, b)
+    ins = _reordered(ins, in_tree, USER_INPUTS)
+    outs = _reordered(outs, out_tree, USER_OUTPUTS)
+    graph_a = a.graph.written()
+    held = [{**new, **old} for new, old in zip(tables(graph_b).values(), tables(graph_a).values(), strict=True)]
+    held = [{**old, **{k: v for k, v in new.items() if k not in old}} for new, old in zip(
+        tables(graph_b).values(), tables(graph_a).values(), strict=True)]  # fmt: skip
+    metas = dict(zip(tables(graph_a), held, strict=True))
+    graph = schema.Graph(
+        [one.slot.written() for one in ins], [one.slot.written() for one in outs], [*graph_a.nodes, *graph_b.nodes],
+        metas["tensor"], metas["sym_int"], metas["sym_bool"], False, metas["custom_obj"], metas["sym_float"],
+    )  # fmt: skip
+    root = schema.ModuleCallSignature(
+        [], [], treespec.dump(spec_of(in_tree)), treespec.dump(spec_of(out_tree)), names_of_arguments
+    )
+    module = schema.GraphModule(
+        graph,
+        schema.GraphSignature([one.spec() for one in ins], [one.spec() for one in outs]),
+        [schema.ModuleCallEntry("", root), *_modules(a, b)],
+        {**b.metadata, **a.metadata},
+        {**b.program.graph_module.treespec_namedtuple_fields, **a.program.graph_module.treespec_namedtuple_fields},
+    )
+    ranges = {**a.ranges, **b.ranges}
+    return schema.ExportedProgram(
+        module, {**b.opset_version, **a.opset_version}, {name: range_of(one) for name, one in ranges.items()},
+        a.program.schema_version, a.verifiers, a.program.torch_version, [*a.guards, *b.guards],
+    )  # fmt: skip
+
+
+def _take_output(editor: Editor, output: Output) -> None:
+    outs = editor.calls.outs
+    if outs is output:
+        editor.calls.outs = Branch("builtins.tuple", '"null"', [])
+        editor.outputs.remove(output)
+        output.slot.detach()
+    else:
+        editor.drop_output(editor.user_outputs.index(output))
+
+
+def _call(a: Editor, b: Editor) -> tuple[Branch, list[str]]:
+    """The tree of what the new program takes, and the names of its arguments."""
+    args_a, kwargs_a = a.calls.sides("compose")
+    args_b, kwargs_b = b.calls.sides("compose")
+    names_a, names_b = a.calls.names("compose"), b.calls.names("compose")
+    keys = [*(kwargs_a.keys or []), *(kwargs_b.keys or [])]
+    names_of = [
+        *names_a[: len(args_a.children)], *names_b[: len(args_b.children)], *keys
+    ]  # fmt: skip
+    if len(set(names_of)) != len(names_of):
+        seen: set[str] = set()
+        for place, one in enumerate(names_of):
+            if one in seen and place >= len(names_of) - len(keys):
+                raise GraphError(f"compose: expected keyword arguments of different names, got {show(one)} twice")
+            names_of[place] = one if one not in seen else f"{one}_{place}"
+            seen.add(names_of[place])
+    args = Branch("builtins.tuple", '"null"', [*args_a.children, *args_b.children])
+    kwargs = Branch("builtins.dict", '"[]"', [*kwargs_a.children, *kwargs_b.children])
+    if keys:
+        kwargs.keys = keys
+    return Branch("builtins.tuple", '"null"', [args, kwargs]), names_of
+
+
+def _results(a: Editor, b: Editor) -> Tree:
+    """The tree of what the new program gives: that of the second, where nothing of the first is left."""
+    left, right = a.calls.outs, b.calls.outs
+    if left is None or not list(leaves_of(left)):
+        return right
+    items = [*_items(left), *_items(right)]
+    return Branch("builtins.tuple", '"null"', items)
+
+
+def _items(tree: Tree) -> list[Tree]:
+    return tree.children if isinstance(tree, Branch) and tree.type == "builtins.tuple" else [tree]
+
+
+def _reordered(items: list[Any], tree: Tree, kinds: tuple[str, ...]) -> list[Any]:
+    leaves = iter(list(leaves_of(tree)))
+    return [next(leaves) if one.kind in kinds else one for one in items]
+
+
+def _modules(a: Editor, b: Editor) -> list[schema.ModuleCallEntry]:
+    found: dict[str, schema.ModuleCallEntry] = {}
+    for editor in (a, b):
+        for entry in editor.calls.written()[1:]:
+            fqn = f"{editor.calls.prefix}.{entry.fqn}" if editor.calls.prefix else entry.fqn
+            found.setdefault(fqn, schema.ModuleCallEntry(fqn, entry.signature))
+    return list(found.values())
+
+
+def _package(a: Editor, b: Editor, program: schema.ExportedProgram, shared: set[str], name: str) -> Package:
+    """The package of both programs' weights."""
+    parts = Parts(a.parts.name, a.parts.root, {}, (name,), [*a.parts.origins, *b.parts.origins])
+    for kind in KINDS:
+        config: dict[str, schema.PayloadMeta] = {}
+        for editor in (a, b):
+            table = editor.weights if kind == "weights" else editor.constants
+            known: dict[str, str] = {}
+            for key, entry in table.entries.items():
+                meta = entry.meta
+                if meta is None or (key in shared and key in config):
+                    continue
+                record = folder_of(kind) + meta.path_name
+                if record not in known:
+                    part = editor.parts.records[record]
+                    known[record] = _same_record(parts, part, kind) or _new_record(parts, record, part, kind)
+                config[key] = schema.PayloadMeta(
+                    known[record].rpartition("/")[2], meta.is_param, meta.use_pickle, meta.tensor_meta
+                )
+        parts.set_config(name, kind, config)
+    parts.put(names.model_json(name), codec.encode(program))
+    parts.put(names.sample_inputs(name), b"")
+    return parts.package()
+
+
+def _same_record(parts: Parts, part: Part, kind: str) -> str | None:
+    """The record of the same storage, where both programs come from one package: what was tied stays tied."""
+    folder = folder_of(kind)
+    return next((name for name, one in parts.records.items() if name.startswith(folder) and one.is_same(part)), None)
+
+
+def _new_record(parts: Parts, record: str, part: Part, kind: str) -> str:
+    new = parts.next_record(kind)
+    if names.kind(record) not in ("weight", "tensor constant"):
+        stem, number = record.rpartition("_")[0], 0
+        while f"{stem}_{number}" in parts.records:
+            number += 1
+        new = f"{stem}_{number}"
+    parts.records[new] = part
+    return new

@@ -1,0 +1,353 @@
+"""A program and names of values, or the path of a module -> the part of it between them, as a program of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pt2kit import codec, schema, treespec
+from pt2kit.editing.assembly import Parts
+from pt2kit.editing.building import full_target
+from pt2kit.editing.editor import Editor, Source, edit
+from pt2kit.editing.interface import OF_INPUTS, USER_INPUTS, USER_OUTPUTS, Input, Output
+from pt2kit.editing.nodes import Node
+from pt2kit.editing.soundness import check_program, needed_symbols
+from pt2kit.editing.values import Value
+from pt2kit.editing.weights import KINDS
+from pt2kit.errors import GraphError
+from pt2kit.graph.rules import show
+from pt2kit.node_metadata.lenience import lenient
+from pt2kit.node_metadata.modules import parse_module_stack
+from pt2kit.node_metadata.tree import module_fqn
+from pt2kit.package import record_names as names
+from pt2kit.package.open import Package
+from pt2kit.treespec.spec import LEAF, TreeSpec
+
+_TUPLE = "builtins.tuple"
+_CONTEXT = '"null"'
+
+
+@dataclass(slots=True)
+class _Cut:
+    """What is cut out of a program.
+
+    Args:
+        nodes: those that are kept.
+        ins: values that the caller passes, in order.
+        outs: values that the caller gets.
+        weights: other inputs of the program that are kept.
+        sizes: sym_int values that are asked of an input's tensor: value -> (tensor, dimension).
+        is_module: whether it is a module by its path.
+    """
+
+    nodes: list[Node]
+    ins: list[Value]
+    outs: list[Value]
+    weights: list[Input]
+    sizes: dict[Value, tuple[Value, int]] = field(default_factory=dict)
+    is_module: bool = False
+
+
+def extract(
+    source: Source,
+    module: str | None = None,
+    *,
+    inputs: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
+    model: str | None = None,
+) -> Any:
+    """Cut a part out of a program: a module by its path, or what lies between values.
+
+    Weights keep their names; only those that are used go along. What writes to values that are needed is part of it.
+
+    Args:
+        source: as `edit` takes it.
+        module: the path of a module ("layers.3.mlp"), found by the nodes' module stacks.
+        inputs: the names of values that the caller is to pass, in order; where it is None, the program's own inputs
+            that are needed.
+        outputs: the names of values that the caller is to get; where it is None, the program's own.
+        model: which program of a package.
+
+    Returns:
+        A program where a program was given, else a package with this one program.
+
+    Raises:
+        GraphError: a name that the program does not have, or something that is needed and not among the inputs.
+        Pt2Error: the source cannot be read.
+    """
+    editor = edit(source, model)
+    if module is not None and (inputs is not None or outputs is not None):
+        raise GraphError("extract: expected a module or names of values, got both")
+    cut = _module_cut(editor, module) if module is not None else _values_cut(editor, inputs, outputs)
+    program = _program(editor, cut)
+    check_program(editor, program)
+    if not editor.has_weights:
+        return program
+    return _package(editor, program, cut)
+
+
+def _values_cut(editor: Editor, inputs: Sequence[str] | None, outputs: Sequence[str] | None) -> _Cut:
+    graph = editor.graph
+    users = {one.value: one for one in editor.inputs if one.value is not None and one.kind in USER_INPUTS}
+    outs = [graph.value(name) for name in outputs] if outputs is not None else [
+        one.value for one in editor.user_outputs if one.value is not None
+    ]  # fmt: skip
+    ins = [graph.value(name) for name in inputs] if inputs is not None else list(users)
+    goals = list(outs)
+    if outputs is None:
+        goals += [one.value for one in editor.outputs if one.value is not None]
+    kept = _needed(editor, goals, set(ins))
+    used = {value for node in kept for value in node.inputs} | set(outs)
+    made = {value for node in kept for value in node.outputs}
+    missing = [value for value in users if value in used and value not in made and value not in ins]
+    if inputs is None:
+        # A program that is cut at its outputs alone still takes what it took, where that is used.
+        ins = [value for value in ins if value in used or outputs is None]
+    elif missing:
+        raise GraphError(f"extract: expected all that is needed among the inputs, got none of {_listed(missing)}")
+    return _Cut(kept, ins, outs, _weights(editor, used, set(ins)))
+
+
+def _needed(editor: Editor, goals: Iterable[Value], stops: set[Value]) -> list[Node]:
+    """The nodes that some values come from, back to where they are given; with what writes to any of them."""
+    wanted: set[Node] = set()
+    seen: set[Value] = set()
+    stack = list(goals)
+    while True:
+        while stack:
+            value = stack.pop()
+            if value in seen:
+                continue
+            seen.add(value)
+            node = value.producer
+            if node is not None and value not in stops and node not in wanted:
+                wanted.add(node)
+                stack += node.inputs
+        stack = [
+            value
+            for node in editor.graph.nodes
+            if node not in wanted and node.writes and any(one in seen for one in node.inputs)
+            and not any(one in stops for one in node.outputs)
+            for value in _also(node, wanted)
+        ]  # fmt: skip
+        if not stack:
+            return [node for node in editor.graph.nodes if node in wanted]
+
+
+def _also(node: Node, wanted: set[Node]) -> Iterable[Value]:
+    wanted.add(node)
+    return node.inputs
+
+
+def _module_cut(editor: Editor, path: str) -> _Cut:
+    kept = [node for node in editor.graph.nodes if _is_inside(node, path)]
+    if not kept:
+        known = sorted({one for node in editor.graph.nodes for one in _modules(node) if one})
+        raise GraphError(f"extract({show(path)}): expected the path of a module with nodes, got another; there is "
+                         f"{', '.join(known[:12]) or 'none'}")  # fmt: skip
+    inside = {value for node in kept for value in node.outputs}
+    used = list(dict.fromkeys(value for node in kept for value in node.inputs))
+    stored = {one.value for one in editor.inputs if one.kind not in USER_INPUTS}
+    ins = [value for value in used if value not in inside and value not in stored]
+    chosen = set(kept)
+    outs = [
+        value
+        for node in kept
+        for value in node.outputs
+        if value.is_output or any(user not in chosen for user in value.users)
+    ]
+    sizes = {}
+    for value in list(ins):
+        place = _size_of(value, [one for one in ins if one.kind == "tensor"])
+        if place is not None:
+            sizes[value] = place
+            ins.remove(value)
+    return _Cut(kept, ins, outs, _weights(editor, set(used), set(ins)), sizes, is_module=True)
+
+
+def _size_of(value: Value, tensors: Iterable[Value]) -> tuple[Value, int] | None:
+    """The tensor and dimension whose size a sym_int is."""
+    if value.kind != "sym_int":
+        return None
+    for tensor in tensors:
+        for dim, size in enumerate(tensor.meta.sizes):
+            if size.value == value.meta.value:
+                return tensor, dim
+    return None
+
+
+def _weights(editor: Editor, used: set[Value], ins: set[Value]) -> list[Input]:
+    """The weights, constants and tokens that are needed."""
+    return [one for one in editor.inputs if one.kind not in USER_INPUTS and one.value in used and one.value not in ins]
+
+
+def _program(editor: Editor, cut: _Cut) -> schema.ExportedProgram:
+    old = editor.program
+    is_whole = (
+        [one.value for one in editor.user_inputs if one.value is not None] == cut.ins
+        and [one.value for one in editor.user_outputs if one.value is not None] == cut.outs
+        and not cut.sizes
+    )
+    ins = [*cut.weights, *(editor.user_inputs if is_whole else map(_user_input, cut.ins))]
+    outs = _outputs(editor, cut, ins)
+    nodes = [*_size_nodes(cut), *(node.written() for node in cut.nodes)]
+    alive = {one.value for one in ins if one.value is not None} | set(cut.sizes)
+    alive |= {value for node in cut.nodes for value in node.outputs}
+    graph = schema.Graph(
+        [one.slot.written() for one in ins],
+        [one.slot.written() for one in outs],
+        nodes,
+        _table(editor, "tensor", alive),
+        _table(editor, "sym_int", alive),
+        _table(editor, "sym_bool", alive),
+        old.graph_module.graph.is_single_tensor_return,
+        _table(editor, "custom_obj", alive),
+        _table(editor, "sym_float", alive),
+    )
+    module = old.graph_module
+    new = schema.GraphModule(
+        graph,
+        schema.GraphSignature([one.spec() for one in ins], [one.spec() for one in outs]),
+        _entries(editor, cut, alive, is_whole=is_whole),
+        module.metadata,
+        module.treespec_namedtuple_fields if is_whole else {},
+    )
+    symbols = set(needed_symbols(graph))
+    gone = set(needed_symbols(module.graph)) - symbols
+    ranges = {name: one for name, one in old.range_constraints.items() if name not in gone}
+    guards = old.guards_code if is_whole else []
+    return schema.ExportedProgram(
+        new, old.opset_version, ranges, old.schema_version, old.verifiers, old.torch_version, guards
+    )
+
+
+def _user_input(value: Value) -> Input:
+    from pt2kit.editing.building import result_slot
+
+    slot = result_slot([value], None, is_list=False)
+    return Input(schema.InputSpec(user_input=schema.UserInputSpec(slot.template)), slot)
+
+
+def _outputs(editor: Editor, cut: _Cut, ins: Collection[Input]) -> list[Output]:
+    """What goes out: tokens, writes to what came along, then what the caller gets, then gradients."""
+    from pt2kit.editing.building import result_slot
+
+    made = {value for node in cut.nodes for value in node.outputs} | {one.value for one in ins}
+    targets = {one.target for one in ins if one.target}
+    found: list[Output] = []
+    tokens = [one for one in ins if one.kind == "token"]
+    for one in editor.outputs:
+        if one.kind in USER_OUTPUTS or one.value not in made:
+            continue
+        if (
+            (one.kind == "token" and tokens)
+            or one.target in targets
+            or (one.kind in OF_INPUTS and one.input is not None and one.input.value in cut.ins)
+        ):
+            found.append(one)
+    kept = sum(one.kind == "token" for one in found)
+    for token in tokens[kept:]:
+        last = next((node.outputs[0] for node in reversed(cut.nodes) if "with_effects" in node.target), token.value)
+        if last is not None:
+            spec = schema.OutputSpec(token=schema.OutputTokenSpec(schema.TokenArgument(last.name)))
+            found.insert(0, Output(spec, result_slot([last], None, is_list=False), {}))
+    place = sum(one.kind in ("token",) or one.kind.endswith("mutation") for one in found)
+    if [one.value for one in editor.user_outputs if one.value is not None] == cut.outs:
+        return [*found[:place], *editor.user_outputs, *found[place:]]
+    users = []
+    for value in cut.outs:
+        slot = result_slot([value], None, is_list=False)
+        users.append(Output(schema.OutputSpec(user_output=schema.UserOutputSpec(slot.template)), slot, {}))
+    return [*found[:place], *users, *found[place:]]
+
+
+def _size_nodes(cut: _Cut) -> list[schema.Node]:
+    """Nodes that ask an input for its size, in the place of what told it outside."""
+    kind = schema.ArgumentKind.POSITIONAL
+    return [
+        schema.Node(
+            full_target("aten.sym_size.int", "extract"),
+            [
+                schema.NamedArgument("self", schema.Argument(as_tensor=schema.TensorArgument(tensor.name)), kind),
+                schema.NamedArgument("dim", schema.Argument(as_int=dim), kind),
+            ],
+            [schema.Argument(as_sym_int=schema.SymIntArgument(as_name=value.name))],
+            {},
+            None,
+            value.name,
+        )
+        for value, (tensor, dim) in cut.sizes.items()
+    ]
+
+
+def _table(editor: Editor, kind: str, alive: set[Value | None]) -> dict[str, Any]:
+    return {name: value.meta for name, value in editor.graph.values.items() if value.kind == kind and value in alive}
+
+
+def _entries(editor: Editor, cut: _Cut, alive: set[Value | None], *, is_whole: bool) -> list[schema.ModuleCallEntry]:
+    """The root's call, and the modules that the nodes are of."""
+    entries = editor.program.graph_module.module_call_graph
+    inside = {path for node in cut.nodes for path in _modules(node)}
+    kept = [entry for entry in entries[1:] if entry.fqn in inside or not cut.is_module]
+    names_alive = {value.name for value in alive if value is not None}
+    rest = [
+        entry
+        if entry.signature is None or _names_of(entry.signature) <= names_alive
+        else schema.ModuleCallEntry(entry.fqn, None)
+        for entry in kept
+    ]
+    if is_whole and entries:
+        return [entries[0], *rest]
+    leaves = tuple(LEAF for _ in cut.ins)
+    ins = TreeSpec(_TUPLE, _CONTEXT, (TreeSpec(_TUPLE, _CONTEXT, leaves), TreeSpec("builtins.dict", '"[]"')))
+    outs = LEAF if len(cut.outs) == 1 else TreeSpec(_TUPLE, _CONTEXT, tuple(LEAF for _ in cut.outs))
+    names_of_arguments = [value.name for value in cut.ins]
+    if not cut.ins:
+        names_of_arguments = []
+    root = schema.ModuleCallSignature([], [], treespec.dump(ins), treespec.dump(outs), names_of_arguments)
+    return [schema.ModuleCallEntry("", root), *rest]
+
+
+def _names_of(signature: schema.ModuleCallSignature) -> set[str]:
+    from pt2kit.graph.argument_values import arguments
+
+    return {name for argument in (*signature.inputs, *signature.outputs) for name in arguments(argument)}
+
+
+def _modules(node: Node) -> list[str]:
+    text = node.metadata.get("nn_module_stack", "")
+    found = lenient(parse_module_stack, text) if text else None
+    return [module_fqn(entry.path) for entry in found] if found else []
+
+
+def _is_inside(node: Node, path: str) -> bool:
+    return any(one == path or one.startswith(f"{path}.") for one in _modules(node))
+
+
+def _package(editor: Editor, program: schema.ExportedProgram, cut: _Cut) -> Package:
+    """The package of a part of a program, with the weights that it uses."""
+    old = editor.parts
+    targets = {one.target for one in cut.weights}
+    externals = {value.name for node in cut.nodes for value in node.inputs if value.kind == "custom_obj"}
+    parts = Parts(old.name, old.root, dict(old.records), (editor.model,), list(old.origins))
+    for name in list(parts.records):
+        if names.kind(name) in (
+            "program",
+            "weights config",
+            "constants config",
+            "sample inputs",
+            "extra file",
+        ) or names.kind(name) in ("compiled code", "other"):
+            del parts.records[name]
+    for kind in KINDS:
+        rows = {key: meta for key, meta in old.config(editor.model, kind).items() if key in targets | externals}
+        parts.set_config(editor.model, kind, rows)
+    parts.put(names.model_json(editor.model), codec.encode(program))
+    parts.put(names.sample_inputs(editor.model), b"")
+    parts.drop_unused()
+    return parts.package()
+
+
+def _listed(values: Sequence[Value]) -> str:
+    return ", ".join(show(value.name) for value in values[:6])

@@ -1,0 +1,415 @@
+"""Edits of what a program takes and gives: graph, signature, trees, argument names, guards and ranges together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pt2kit import schema, symbols
+from pt2kit.editing import sizes as arithmetic
+from pt2kit.editing.building import result_slot
+from pt2kit.editing.interface import INPUT_GROUPS, OF_INPUTS, OUTPUT_GROUPS, USER_INPUTS, USER_OUTPUTS, Input, Output
+from pt2kit.editing.metas import entry, kind_of
+from pt2kit.editing.trees import Branch, Tree, leaves_of, parent_of
+from pt2kit.editing.values import Value
+from pt2kit.errors import GraphError
+from pt2kit.graph.rules import show
+
+if TYPE_CHECKING:
+    from pt2kit.editing.editor import Editor
+
+
+def find_input(editor: Editor, name: str, edit: str) -> Input:
+    """An input by the name of its value or placeholder, or of what it takes from the state dict."""
+    for one in editor.inputs:
+        if name in (one.name, one.target):
+            return one
+    there = ", ".join(one.name for one in editor.user_inputs[:8]) or "none"
+    raise GraphError(f"{edit}: expected the name of an input ({there}), got {show(name)}")
+
+
+def add_input(editor: Editor, name: str, meta: Any, keyword: bool, position: int | None) -> Value:
+    """As `Editor.add_input`."""
+    edit = f"add_input({show(name)})"
+    held = entry(meta, edit)
+    args, kwargs = editor.calls.sides(edit)
+    names = editor.calls.names(edit) if editor.calls.arg_names else []
+    if name in names or name in (kwargs.keys or []):
+        raise GraphError(f"{edit}: expected a name that no argument has, got {show(name)}", rule="K5")
+    place = len(args.children) if position is None else position
+    if not 0 <= place <= len(args.children):
+        raise GraphError(f"{edit}: expected a position from 0 to {len(args.children)}, got {place}")
+    editor.graph.check_free(edit, name)
+    value = editor.graph.define(name, kind_of(held, edit), held, None)
+    slot = result_slot([value], None, is_list=False)
+    new = Input(schema.InputSpec(user_input=schema.UserInputSpec(slot.template)), slot)
+    if keyword:
+        kwargs.insert(len(kwargs.children), new, name, edit)
+        place = len(args.children) + len(kwargs.children) - 1
+    else:
+        args.insert(place, new, None, edit)
+    if editor.calls.arg_names or len(args.children) + len(kwargs.children) == 1:
+        editor.calls.arg_names.insert(place, name)
+    _insert(editor.inputs, new, INPUT_GROUPS)
+    editor.calls.order(editor.inputs, editor.calls.ins, USER_INPUTS)
+    return value
+
+
+def drop_input(editor: Editor, name: str) -> None:
+    """As `Editor.drop_input`."""
+    edit = f"drop_input({show(name)})"
+    args, kwargs = editor.calls.sides(edit)
+    chosen: Tree = next((one for one in editor.user_inputs if one.name == name), None)
+    if chosen is None:
+        names = editor.calls.names(edit)
+        if name not in names:
+            there = ", ".join(one.name for one in editor.user_inputs[:8]) or "none"
+            raise GraphError(f"{edit}: expected the name of an input or argument ({there}), got {show(name)}")
+        chosen = [*args.children, *kwargs.children][names.index(name)]
+    gone = list(leaves_of(chosen))
+    for one in gone:
+        _check_unused(editor, one, edit)
+    _take_out(editor, chosen, gone, edit)
+
+
+def rename_input(editor: Editor, old: str, new: str) -> None:
+    """As `Editor.rename_input`."""
+    edit = f"rename_input({show(old)}, {show(new)})"
+    one = next((one for one in editor.inputs if old in (one.name, one.target)), None)
+    names = editor.calls.names(edit) if editor.calls.ins is not None else []
+    if one is None and old not in names:
+        find_input(editor, old, edit)
+    if one is not None:
+        old_name = one.name
+        if one.value is not None:
+            editor.graph.rename(one.value, new)
+        else:
+            editor.graph.check_free(edit, new)
+            one.rename_constant(new)
+        old = old_name
+    elif not new.isidentifier():
+        raise GraphError(f"{edit}: expected an identifier as a name, got {show(new)}", rule="G8")
+    if old in names and (one is None or one.kind in USER_INPUTS):
+        _rename_argument(editor, names, old, new, edit)
+
+
+def _rename_argument(editor: Editor, names: list[str], old: str, new: str, edit: str) -> None:
+    if new in names:
+        raise GraphError(f"{edit}: expected a name that no argument has, got {show(new)}", rule="K5")
+    place = names.index(old)
+    args, kwargs = editor.calls.sides(edit)
+    if editor.calls.arg_names:
+        editor.calls.arg_names[place] = new
+    if place >= len(args.children):
+        keys = list(kwargs.keys or [])
+        keys[place - len(args.children)] = new
+        kwargs.keys = keys
+    pattern = re.compile(r"L\[(['\"])" + re.escape(old) + r"\1\]")
+    editor.guards[:] = [pattern.sub(f"L['{new}']", guard) for guard in editor.guards]
+
+
+def reorder_inputs(editor: Editor, order: Sequence[str]) -> None:
+    """As `Editor.reorder_inputs`."""
+    edit = f"reorder_inputs({', '.join(map(str, order))[:80]})"
+    args, _ = editor.calls.sides(edit)
+    count = len(args.children)
+    names = editor.calls.names(edit)[:count]
+    values = [child.name if isinstance(child, Input) else "" for child in args.children]
+    places = [names.index(name) if name in names else values.index(name) if name in values else -1 for name in order]
+    if sorted(places) != list(range(count)):
+        raise GraphError(f"{edit}: expected all positional arguments once ({', '.join(names)}), got others")
+    args.children[:] = [args.children[place] for place in places]
+    known = editor.calls.arg_names
+    known[:count] = [known[place] for place in places] if known else []
+    editor.calls.order(editor.inputs, editor.calls.ins, USER_INPUTS)
+    editor.calls.reordered = editor.calls.reordered or places != sorted(places)
+
+
+def freeze_input(editor: Editor, name: str, numbers: Any) -> None:
+    """As `Editor.freeze_input`."""
+    edit = f"freeze_input({show(name)})"
+    one = find_input(editor, name, edit)
+    if one.kind not in USER_INPUTS:
+        raise GraphError(f"{edit}: expected what the caller passes, got a {one.kind}")
+    editor.calls.sides(edit)
+    value = one.value
+    if value is None:
+        _take_out(editor, one, [one], edit)
+    elif value.kind == "tensor":
+        _freeze_tensor(editor, one, value, numbers, edit)
+    elif value.kind == "sym_int" and isinstance(numbers, int):
+        if value.is_output:
+            raise GraphError(f"{edit}: expected a number that is not given back, got an output")
+        _check_unused(editor, one, edit, besides_nodes=True)
+        put_number(editor, value, numbers, edit)
+        _take_out(editor, one, [one], edit)
+    else:
+        raise GraphError(f"{edit}: expected an array for a tensor or an int for a sym_int, got {value.kind} and "
+                         f"{type(numbers).__name__}")  # fmt: skip
+
+
+def put_number(editor: Editor, value: Value, number: int, edit: str) -> None:
+    """Let the users of a sym_int get a number in its place."""
+    from pt2kit.editing.arguments import to_plain, to_slot
+
+    for user in value.users:
+        for position, slot in enumerate(user.slots):
+            if value not in slot.values:
+                continue
+            plain = _with(to_plain(slot), value, number)
+            new = to_slot(user.graph, plain, "", edit)
+            new.node, new.name, new.kind = user, slot.name, slot.kind
+            slot.detach()
+            user.slots[position] = new
+            new.attach()
+            user.edit = edit
+
+
+def _with(plain: Any, value: Value, number: int) -> Any:
+    if isinstance(plain, list):
+        return [_with(one, value, number) for one in plain]
+    if isinstance(plain, dict):
+        return {key: _with(one, value, number) for key, one in plain.items()}
+    return number if plain is value else plain
+
+
+def _freeze_tensor(editor: Editor, one: Input, value: Value, numbers: Any, edit: str) -> None:
+    from pt2kit.editing import weight_edits
+    from pt2kit.editing.weights import Entry, to_view
+
+    weight_edits.check_package(editor, edit)
+    if numbers is None:
+        raise GraphError(f"{edit}: expected an array for the tensor, got None")
+    target = weight_edits.free_name(editor, one.name)
+    view = to_view(target, numbers, edit=edit)
+    meta = value.meta
+    if view.dtype != meta.dtype:
+        raise GraphError(f"{edit}: expected numbers of the type {meta.dtype.name}, got {view.dtype.name}", rule="P14")
+    _check_unused(editor, one, edit, besides_nodes=True)
+    new_sizes = _fitting(editor, meta.sizes, view.sizes, edit)
+    _take_out(editor, one, [], edit)
+    for symbol, number in new_sizes.items():
+        specialize(editor, symbol, number)
+    editor.guards[:] = [guard for guard in editor.guards if not _mentions(guard, one.name)]
+    value.meta = weight_edits.meta_like(view, value.meta)
+    one.kind, one.target = "tensor_constant", target
+    editor.inputs.remove(one)
+    _insert(editor.inputs, one, INPUT_GROUPS)
+    editor.constants.entries[target] = Entry(view, None, "constants")
+
+
+def _fitting(editor: Editor, stated: Sequence[schema.SymInt], got: Sequence[int], edit: str) -> dict[str, int]:
+    """The symbols that sizes of an array determine."""
+    text = [arithmetic.known(size) if arithmetic.known(size) is not None else "?" for size in stated]
+    wrong = GraphError(f"{edit}: expected sizes {text}, got {list(got)}", rule="P14")
+    if len(stated) != len(got):
+        raise wrong
+    found: dict[str, int] = {}
+    for size, number in zip(stated, got, strict=True):
+        if arithmetic.known(size) is None:
+            expr = symbols.parse(size.value.expr_str)
+            if isinstance(expr, symbols.Symbol) and found.setdefault(expr.name, number) != number:
+                raise wrong
+    for size, number in zip(stated, got, strict=True):
+        if arithmetic.known(_substituted(size, found)) != number:
+            raise wrong
+    for symbol, number in found.items():
+        _check_range(editor, symbol, number, edit)
+    return found
+
+
+def specialize(editor: Editor, symbol: str, number: int) -> None:
+    """As `Editor.specialize`."""
+    edit = f"specialize({show(symbol)}, {number})"
+    if symbol not in editor.ranges:
+        raise GraphError(
+            f"{edit}: expected a symbol of the program ({', '.join(editor.ranges) or 'none'}), got another"
+        )
+    _check_range(editor, symbol, number, edit)
+    for graph in editor.graph.walk():
+        for value in graph.values.values():
+            value.meta = substituted_meta(value.meta, {symbol: number})
+    editor.ranges.pop(symbol, None)
+
+
+def substituted_meta(meta: Any, numbers: dict[str, int]) -> Any:
+    """What is known of a value, with numbers in the place of symbols."""
+    if isinstance(meta, schema.TensorMeta):
+        sizes = [_substituted(size, numbers) for size in meta.sizes]
+        strides = [_substituted(stride, numbers) for stride in meta.strides]
+        offset = _substituted(meta.storage_offset, numbers)
+        if (sizes, strides, offset) == (meta.sizes, meta.strides, meta.storage_offset):
+            return meta
+        return schema.TensorMeta(meta.dtype, sizes, meta.requires_grad, meta.device, strides, offset, meta.layout)
+    if isinstance(meta, schema.SymInt):
+        return _substituted(meta, numbers)
+    if isinstance(meta, schema.SymFloat | schema.SymBool) and meta.type == "as_expr":
+        expr = symbols.substitute(symbols.parse(meta.value.expr_str), numbers)
+        return type(meta)(as_expr=schema.SymExpr(symbols.to_srepr(expr), meta.value.hint))
+    return meta
+
+
+def _substituted(size: schema.SymInt, numbers: dict[str, int]) -> schema.SymInt:
+    if arithmetic.known(size) is not None or numbers.keys().isdisjoint(arithmetic.symbols_of(size)):
+        return size
+    expr = symbols.substitute(symbols.parse(size.value.expr_str), numbers)
+    if not symbols.free_symbols(expr):
+        return arithmetic.number(int(symbols.evaluate(expr, {})))
+    return arithmetic.expr_size(expr)
+
+
+def _check_range(editor: Editor, symbol: str, number: int, edit: str) -> None:
+    low, high = editor.ranges.get(symbol, (None, None))
+    if (low is not None and number < low) or (high is not None and number > high):
+        raise GraphError(f"{edit}: expected {symbol} from {low} to {high}, got {number}", rule="E4")
+
+
+def add_output(editor: Editor, name: str | Value, key: str | None, position: int | None) -> Output:
+    """As `Editor.add_output`."""
+    value = editor.graph.value(name)
+    edit = f"add_output({show(value.name)})"
+    outs = editor.calls.outs
+    if outs is None:
+        raise GraphError(f"{edit}: expected an out_spec over the outputs, got none in this program")
+    if value.kind == "sym_bool":
+        # Source: `deserialize_argument_spec` in torch/_export/serde/serialize.py, 2.13, which does not know them.
+        raise GraphError(f"{edit}: expected a tensor or a number, got a truth value, which torch does not load there")
+    slot = result_slot([value], None, is_list=False)
+    new = Output(schema.OutputSpec(user_output=schema.UserOutputSpec(slot.template)), slot, {})
+    if not isinstance(outs, Branch):
+        outs = Branch("builtins.tuple", '"null"', [outs])
+    place = len(outs.children) if position is None else position
+    if not 0 <= place <= len(outs.children):
+        raise GraphError(f"{edit}: expected a position from 0 to {len(outs.children)}, got {place}")
+    outs.insert(place, new, key, edit)
+    editor.calls.outs = outs
+    slot.attach()
+    _insert(editor.outputs, new, OUTPUT_GROUPS)
+    editor.calls.order(editor.outputs, outs, USER_OUTPUTS)
+    return new
+
+
+def drop_output(editor: Editor, which: int | str) -> None:
+    """As `Editor.drop_output`."""
+    edit = f"drop_output({which!r})"
+    one = _find_output(editor, which, edit)
+    if one.kind == "token":
+        raise GraphError(f"{edit}: expected an output other than a token, which goes out as it came in", rule="S13")
+    if one.kind in USER_OUTPUTS:
+        outs = editor.calls.outs
+        if outs is None:
+            raise GraphError(f"{edit}: expected an out_spec over the outputs, got none in this program")
+        if outs is one:
+            editor.calls.outs = Branch("builtins.tuple", '"null"', [])
+        else:
+            parent = parent_of(outs, one)
+            if parent is None:
+                raise GraphError(f"{edit}: expected an output of the out_spec, got {one!r}")
+            parent.remove(one, edit)
+    editor.outputs.remove(one)
+    one.slot.detach()
+
+
+def rename_output(editor: Editor, old: str, new: str) -> None:
+    """As `Editor.rename_output`."""
+    edit = f"rename_output({show(old)}, {show(new)})"
+    one = _find_output(editor, old, edit)
+    if one.value is not None:
+        editor.graph.rename(one.value, new)
+    parent = parent_of(editor.calls.outs, one) if editor.calls.outs is not None else None
+    keys = parent.keys if parent is not None else None
+    if parent is not None and keys is not None and old in keys:
+        parent.keys = [new if key == old else key for key in keys]
+
+
+def reorder_outputs(editor: Editor, order: Sequence[int | str]) -> None:
+    """As `Editor.reorder_outputs`."""
+    edit = f"reorder_outputs({', '.join(map(str, order))[:80]})"
+    outs = editor.calls.outs
+    if not isinstance(outs, Branch) or not outs.is_open or outs.keys is not None:
+        raise GraphError(f"{edit}: expected a program that returns a tuple or list, got another")
+    names = [child.name if isinstance(child, Output) else "" for child in outs.children]
+    places = [one if isinstance(one, int) else names.index(one) if one in names else -1 for one in order]
+    if sorted(places) != list(range(len(names))):
+        raise GraphError(f"{edit}: expected each of the {len(names)} items once, got {list(order)}")
+    outs.children[:] = [outs.children[place] for place in places]
+    editor.calls.order(editor.outputs, outs, USER_OUTPUTS)
+
+
+def _find_output(editor: Editor, which: int | str, edit: str) -> Output:
+    users = editor.user_outputs
+    if isinstance(which, int):
+        if 0 <= which < len(users):
+            return users[which]
+        raise GraphError(f"{edit}: expected the number of one of {len(users)} outputs, got {which}")
+    found = next((one for one in [*users, *editor.outputs] if one.name == which), None)
+    if found is None:
+        there = ", ".join(one.name for one in users[:8]) or "none"
+        raise GraphError(f"{edit}: expected the name of an output ({there}), got {show(which)}")
+    return found
+
+
+def _check_unused(editor: Editor, one: Input, edit: str, *, besides_nodes: bool = False) -> None:
+    """Refuse to take out an input that something uses, or that an output writes to."""
+    value = one.value
+    if value is not None and value.is_used and not besides_nodes:
+        who = ", ".join(user.label for user in value.users[:3]) or "an output"
+        raise GraphError(f"{edit}: expected an input that nothing uses, got {show(value.name)}, which {who} uses; "
+                         "replace_uses, or freeze_input")  # fmt: skip
+    for output in editor.outputs:
+        if output.kind in OF_INPUTS and output.input is one:
+            raise GraphError(f"{edit}: expected an input that the program does not write, got {show(one.name)}",
+                             rule="S7")  # fmt: skip
+
+
+def _take_out(editor: Editor, chosen: Tree, gone: Iterable[Input], edit: str) -> None:
+    """Take a leaf or an argument out of the tree of the call, and inputs out of the graph."""
+    place, argument, parent = _place_of(editor, chosen, edit)
+    is_argument = parent in editor.calls.sides(edit)
+    parent.remove(chosen, edit)
+    if is_argument and editor.calls.arg_names:
+        del editor.calls.arg_names[place]
+    editor.guards[:] = [guard for guard in editor.guards if not _mentions(guard, argument)]
+    for one in gone:
+        editor.inputs.remove(one)
+        editor.graph.forget(one.slot)
+
+
+def _mentions(guard: str, name: str) -> bool:
+    return f"L['{name}']" in guard or f'L["{name}"]' in guard
+
+
+def _insert(items: list[Any], new: Any, groups: dict[str, int]) -> None:
+    """Put an input or output behind the last one of its group."""
+    group = groups.get(new.kind, 1)
+    place = sum(groups.get(one.kind, 1) <= group for one in items)
+    items.insert(place, new)
+
+
+def remove_arguments(editor: Editor, gone: Sequence[Input]) -> None:
+    """Take inputs out of what the caller passes, whether or not something uses them: another value takes their place.
+
+    Raises:
+        GraphError: one stands in a container of a shape of its own.
+    """
+    for one in gone:
+        place, argument, parent = _place_of(editor, one, f"compose({show(one.name)})")
+        parent.remove(one, f"compose({show(one.name)})")
+        if parent in editor.calls.sides("compose") and editor.calls.arg_names:
+            del editor.calls.arg_names[place]
+        editor.guards[:] = [guard for guard in editor.guards if not _mentions(guard, argument)]
+        editor.inputs.remove(one)
+        editor.graph.input_slots.remove(one.slot)
+
+
+def _place_of(editor: Editor, chosen: Tree, edit: str) -> tuple[int, str, Branch]:
+    """Which argument of the call something is in, by number and name, and the container that holds it."""
+    args, kwargs = editor.calls.sides(edit)
+    parent = parent_of(editor.calls.ins, chosen)
+    if parent is None:
+        raise GraphError(f"{edit}: expected an input of the in_spec, got {chosen!r}")
+    for place, child in enumerate((*args.children, *kwargs.children)):
+        if child is chosen or parent_of(child, chosen) is not None:
+            return place, editor.calls.names(edit)[place], parent
+    raise GraphError(f"{edit}: expected an argument or what is in one, got {chosen!r}")

@@ -1,0 +1,97 @@
+"""A program that was edited -> nothing, or an error that names the edit: the rules of `checks`, over the whole of it.
+
+What was wrong before the edits is not held against them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pt2kit import graph as rules
+from pt2kit import schema, signature
+from pt2kit.checks.program_context import subject_of
+from pt2kit.checks.run import RULES_OF_PROGRAMS
+from pt2kit.editing.sizes import symbols_of
+from pt2kit.errors import GraphError, Problem, Pt2Error
+from pt2kit.graph.values import tables
+
+if TYPE_CHECKING:
+    from pt2kit.editing.editor import Editor
+
+_RECORD = "program"
+
+
+def check_specs(module: schema.GraphModule) -> None:
+    """Refuse a program whose signature does not fit its graph, before anything is made of it.
+
+    Raises:
+        GraphError: it does not (S1 to S14).
+    """
+    signature.from_schema(module)
+
+
+def check_program(editor: Editor, program: schema.ExportedProgram) -> None:
+    """Refuse a program that has errors which it did not have before.
+
+    Raises:
+        GraphError: the first of them, with the last edit at its place.
+    """
+    found = list(_errors(program))
+    if not found:
+        return
+    known = {(problem.rule, problem.message) for problem in _errors(editor.program)}
+    for problem in found:
+        if (problem.rule, problem.message) not in known:
+            edit = _edit_at(editor, problem.loc)
+            raise GraphError(f"{edit}{problem.loc}: {problem.message}", rule=problem.rule)
+
+
+def needed_ranges(editor: Editor, graph: schema.Graph) -> dict[str, schema.RangeConstraint]:
+    """The ranges that a program needs: those it had, without symbols that went, and with those that came."""
+    from pt2kit.editing.editor import range_of
+
+    old = editor.program.range_constraints
+    if graph is editor.graph._origin:
+        new = {name: range_of(limits) for name, limits in editor.ranges.items()}
+        return old if new == old else new
+    before, after = set(needed_symbols(editor.graph._origin)), dict.fromkeys(needed_symbols(graph))
+    kept = {name: range_of(limits) for name, limits in editor.ranges.items() if name in after or name not in before}
+    came = {name: range_of(None) for name in after if name not in kept and name not in before}
+    return {**kept, **came}
+
+
+def needed_symbols(graph: schema.Graph) -> Iterator[str]:
+    """The symbols in what is known of the values of a graph and its subgraphs."""
+    seen: set[int] = set()
+    for scope in rules.graphs(graph):
+        for kind, table in tables(scope.graph).items():
+            for meta in table.values():
+                if id(meta) in seen:
+                    continue
+                seen.add(id(meta))
+                if kind == "tensor":
+                    for size in (*meta.sizes, *meta.strides, meta.storage_offset):
+                        yield from symbols_of(size)
+                elif kind in ("sym_int", "sym_float", "sym_bool") and meta.type == "as_expr":
+                    yield from symbols_of(schema.SymInt(as_expr=meta.value))
+
+
+def _errors(program: schema.ExportedProgram) -> Iterator[Problem]:
+    subject = subject_of(program, _RECORD, schema.CURRENT.number)
+    for rule in RULES_OF_PROGRAMS:
+        try:
+            yield from (problem for problem in rule(subject) if problem.kind == "error")
+        except Pt2Error as error:
+            yield Problem(_RECORD, error.rule, str(error))
+
+
+def _edit_at(editor: Editor, loc: str) -> str:
+    """The last edit of the node that a place is in, for messages."""
+    import re
+
+    match = re.search(r"graph_module\.graph\.nodes\[(\d+)\]", loc)
+    if match is None or int(match[1]) >= len(editor.graph.nodes):
+        return ""
+    node = editor.graph.nodes[int(match[1])]
+    return f"{node.edit}: {node.label}: " if node.edit else ""

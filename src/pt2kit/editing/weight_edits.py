@@ -1,0 +1,318 @@
+"""Edits of weights and constants: payloads, their configs, the inputs that take them and the signature together."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from pt2kit import schema
+from pt2kit.editing import sizes as arithmetic
+from pt2kit.editing.building import result_slot
+from pt2kit.editing.interface import INPUT_GROUPS, Input
+from pt2kit.editing.interface_edits import find_input
+from pt2kit.editing.metas import row_major
+from pt2kit.editing.values import Value
+from pt2kit.editing.weights import Entry, Kind, Weights, read_safetensors, to_view
+from pt2kit.errors import GraphError
+from pt2kit.graph.rules import show
+from pt2kit.package.open import Package, open_package
+from pt2kit.tensors.bounds import contiguous_strides
+from pt2kit.tensors.dtypes import DTYPES
+from pt2kit.tensors.storage import Storage
+from pt2kit.tensors.view import TensorView
+
+if TYPE_CHECKING:
+    from pt2kit.editing.editor import Editor
+
+_PREFIXES = {"parameter": "p_", "buffer": "b_", "tensor_constant": "c_"}
+_WRITES = {"buffer_mutation": "buffer", "parameter_mutation": "parameter", "gradient_to_parameter": "parameter"}
+
+
+def check_package(editor: Editor, edit: str) -> None:
+    """Refuse an edit of weights where there is only a program."""
+    if not editor.has_weights:
+        raise GraphError(f"{edit}: expected a package, got a program alone, which has no weights")
+
+
+def table_of(editor: Editor, name: str, edit: str) -> Weights:
+    """Weights or constants, whichever has a name.
+
+    Raises:
+        GraphError: neither.
+    """
+    check_package(editor, edit)
+    if name in editor.constants.entries:
+        return editor.constants
+    editor.weights.find(name, edit)
+    return editor.weights
+
+
+def add(
+    editor: Editor, kind: str, name: str, numbers: Any, *, requires_grad: bool | None = None, persistent: bool = True
+) -> Value:
+    """As `Editor.add_parameter` and its like."""
+    edit = f"add_{kind.removeprefix('tensor_')}({show(name)})"
+    check_package(editor, edit)
+    _check_free(editor, name, edit)
+    view = to_view(name, numbers, edit=edit)
+    if kind == "parameter":
+        wanted = DTYPES[view.dtype].has_gradient and not isinstance(numbers, TensorView)
+        gradient = requires_grad if requires_grad is not None else view.requires_grad or wanted
+        view = replace(view, requires_grad=gradient, is_param=True)
+    else:
+        view = replace(view, requires_grad=False, is_param=False)
+    wish = f"{_PREFIXES[kind]}{name.replace('.', '_')}"
+    value = editor.graph.define(editor.graph.unique(wish), "tensor", view.meta(), None)
+    slot = result_slot([value], None, is_list=False)
+    argument = schema.TensorArgument(value.name)
+    specs: Mapping[str, Any] = {
+        "parameter": lambda: schema.InputToParameterSpec(argument, name),
+        "buffer": lambda: schema.InputToBufferSpec(argument, name, persistent),
+        "tensor_constant": lambda: schema.InputToTensorConstantSpec(argument, name),
+    }
+    new = Input(schema.InputSpec.create(**{kind: specs[kind]()}), slot)
+    place = sum(INPUT_GROUPS.get(one.kind, 1) <= 1 for one in editor.inputs)
+    editor.inputs.insert(place, new)
+    where = home(kind, persistent)
+    (editor.weights if where == "weights" else editor.constants).entries[name] = Entry(view, None, where)
+    return value
+
+
+def set_numbers(editor: Editor, name: str, numbers: Any) -> None:
+    """As `Editor.set_weight`."""
+    edit = f"set_weight({show(name)})"
+    table = table_of(editor, name, edit)
+    old = table.find(name, edit).payload
+    if not isinstance(old, TensorView):
+        raise GraphError(f"{edit}: expected a dense tensor to replace, got {old.describe()}")
+    new = to_view(name, numbers, like=old, edit=edit)
+    if new.dtype != old.dtype or new.sizes != old.sizes:
+        raise GraphError(
+            f"{edit}: expected numbers like those there, {old.describe()}, got {new.describe()}; cast weights with "
+            "the pass cast_weights",
+            rule="P14",
+        )
+    for weights in (editor.weights, editor.constants):
+        for other, entry in list(weights.entries.items()):
+            payload = entry.payload
+            if isinstance(payload, TensorView) and _is_tied(payload, old):
+                like = replace(new, requires_grad=payload.requires_grad, is_param=payload.is_param, name=other)
+                weights.entries[other] = Entry(like, None, entry.kind)
+
+
+def load(editor: Editor, source: Any, prefix: str, strict: bool) -> list[str]:
+    """As `Editor.load_weights`."""
+    edit = "load_weights"
+    check_package(editor, edit)
+    found = {name.removeprefix(prefix): one for name, one in _numbers_of(source).items() if name.startswith(prefix)}
+    there = {**editor.constants, **editor.weights}
+    if strict:
+        odd = [name for name in found if name not in there]
+        missing = [name for name in editor.weights if name not in found]
+        tied = {name for name in missing if any(_tied_in(there, name, other) for other in found)}
+        if odd or len(tied) < len(missing):
+            missing = [name for name in missing if name not in tied]
+            raise GraphError(f"{edit}: expected the names of the program's weights, got {odd[:5]} besides them and "
+                             f"nothing for {missing[:5]}; pass strict=False to take what fits")  # fmt: skip
+    names = [name for name in there if name in found]
+    for name in names:
+        set_numbers(editor, name, found[name])
+    return names
+
+
+def _numbers_of(source: Any) -> Mapping[str, Any]:
+    if isinstance(source, Package):
+        models = source.layout.models
+        model = "model" if "model" in models else models[0]
+        return {**source.constants(model), **source.weights(model)}
+    if isinstance(source, Mapping):
+        return source
+    if isinstance(source, str | os.PathLike) and os.fspath(source).endswith((".safetensors", ".json")):
+        return read_safetensors(source)
+    return _numbers_of(open_package(source))
+
+
+def rename(editor: Editor, old: str, new: str) -> None:
+    """As `Editor.rename_weight`."""
+    edit = f"rename_weight({show(old)}, {show(new)})"
+    if old == new:
+        return
+    inputs = [one for one in editor.inputs if one.target == old]
+    if not inputs and not editor.has_weights:
+        find_input(editor, old, edit)
+    _check_free(editor, new, edit)
+    if editor.has_weights:
+        table = table_of(editor, old, edit)
+        entries = {new if name == old else name: entry for name, entry in table.entries.items()}
+        entry = entries[new]
+        if isinstance(entry.payload, TensorView):
+            entry.payload = replace(entry.payload, name=new)
+        table.entries.clear()
+        table.entries.update(entries)
+    kinds = {one.kind for one in inputs}
+    for one in inputs:
+        one.target = new
+    for output in editor.outputs:
+        if output.target == old and _WRITES.get(output.kind) in kinds:
+            output.target = new
+
+
+def drop(editor: Editor, name: str) -> None:
+    """As `Editor.drop_weight`."""
+    edit = f"drop_weight({show(name)})"
+    inputs = [one for one in editor.inputs if one.target == name]
+    kinds = {one.kind for one in inputs}
+    for one in inputs:
+        if one.value is not None and one.value.is_used:
+            who = ", ".join(user.label for user in one.value.users[:3]) or "an output"
+            raise GraphError(f"{edit}: expected a weight that nothing uses, got {show(one.name)}, which {who} uses")
+    for output in editor.outputs:
+        if output.target == name and _WRITES.get(output.kind) in kinds:
+            raise GraphError(f"{edit}: expected a weight that the program does not write, got {show(name)}", rule="S7")
+    if editor.has_weights and (name in editor.weights or name in editor.constants):
+        table_of(editor, name, edit).entries.pop(name)
+    elif not inputs:
+        find_input(editor, name, edit)
+    for one in inputs:
+        editor.inputs.remove(one)
+        editor.graph.forget(one.slot)
+
+
+def tie(editor: Editor, name: str, to: str) -> None:
+    """As `Editor.tie`."""
+    edit = f"tie({show(name)}, {show(to)})"
+    table, other = table_of(editor, name, edit), table_of(editor, to, edit)
+    mine, theirs = table.find(name, edit), other.find(to, edit)
+    if not isinstance(mine.payload, TensorView) or not isinstance(theirs.payload, TensorView):
+        raise GraphError(f"{edit}: expected two dense tensors, got others")
+    if (mine.payload.dtype, mine.payload.sizes) != (theirs.payload.dtype, theirs.payload.sizes):
+        raise GraphError(
+            f"{edit}: expected two tensors alike, got {mine.payload.describe()} and {theirs.payload.describe()}",
+            rule="P14",
+        )
+    view = replace(theirs.payload, name=name, requires_grad=mine.payload.requires_grad, is_param=mine.payload.is_param)
+    meta = theirs.meta
+    if meta is not None:
+        meta = schema.PayloadMeta(meta.path_name, view.is_param, meta.use_pickle, view.meta())
+    table.entries[name] = Entry(view, meta, theirs.kind)
+    if theirs.meta is None:
+        # Both get their record when the editor finishes, and the same one as they share a storage.
+        table.entries[name] = Entry(view, None, table.kind)
+    _restate(editor, name, view)
+
+
+def untie(editor: Editor, name: str) -> None:
+    """As `Editor.untie`."""
+    edit = f"untie({show(name)})"
+    table = table_of(editor, name, edit)
+    old = table.find(name, edit).payload
+    if not isinstance(old, TensorView):
+        raise GraphError(f"{edit}: expected a dense tensor, got {old.describe()}")
+    view = own_copy(old)
+    table.entries[name] = Entry(view, None, table.kind)
+    _restate(editor, name, view)
+
+
+def own_copy(view: TensorView) -> TensorView:
+    """The same numbers in a storage of their own, row-major; read when they are needed."""
+    nbytes = view.nbytes
+    storage = Storage(f"<{view.name}>", nbytes, lambda: memoryview(view.tobytes()))
+    return replace(
+        view, storage=storage, strides=contiguous_strides(view.sizes), storage_offset=0, conj=False, neg=False
+    )
+
+
+def convert(editor: Editor, name: str, kind: str, persistent: bool) -> None:
+    """As `Editor.convert_weight`."""
+    edit = f"convert_weight({show(name)}, {show(kind)})"
+    kind = {"constant": "tensor_constant"}.get(kind, kind)
+    if kind not in _PREFIXES:
+        raise GraphError(f"{edit}: expected 'parameter', 'buffer' or 'constant', got {show(kind)}")
+    inputs = [one for one in editor.inputs if one.target == name and one.kind in _PREFIXES]
+    if not inputs:
+        find_input(editor, name, edit)
+        raise GraphError(f"{edit}: expected a parameter, buffer or tensor constant, got something else")
+    for output in editor.outputs:
+        if output.target == name and _WRITES.get(output.kind) == inputs[0].kind != kind:
+            raise GraphError(f"{edit}: expected a weight that the program does not write, got {show(name)}", rule="S7")
+    for one in inputs:
+        one.kind, one.persistent = kind, persistent
+    if not editor.has_weights:
+        return
+    table = table_of(editor, name, edit)
+    entry = table.find(name, edit)
+    if not isinstance(entry.payload, TensorView):
+        raise GraphError(f"{edit}: expected a dense tensor, got {entry.payload.describe()}")
+    gradient = entry.payload.requires_grad and kind == "parameter"
+    view = replace(entry.payload, is_param=kind == "parameter", requires_grad=gradient)
+    where = home(kind, persistent)
+    new = editor.weights if where == "weights" else editor.constants
+    meta = entry.meta
+    if meta is not None:
+        meta = schema.PayloadMeta(meta.path_name, view.is_param, meta.use_pickle, view.meta())
+    if new is table:
+        table.entries[name] = Entry(view, meta, entry.kind)
+    else:
+        del table.entries[name]
+        new.entries[name] = Entry(view, meta, entry.kind)
+    for one in inputs:
+        if one.value is not None:
+            held = one.value.meta
+            one.value.meta = schema.TensorMeta(
+                held.dtype, held.sizes, held.requires_grad and gradient, held.device, held.strides,
+                held.storage_offset, held.layout,
+            )  # fmt: skip
+
+
+def home(kind: str, persistent: bool) -> Kind:
+    """Where a weight lies: in the state dict, or among the constants."""
+    return "weights" if kind == "parameter" or (kind == "buffer" and persistent) else "constants"
+
+
+def free_name(editor: Editor, wish: str) -> str:
+    """A name that no weight, constant or target has."""
+    taken = {one.target for one in editor.inputs} | set(editor.weights) | set(editor.constants)
+    name, number = wish, 1
+    while name in taken:
+        name, number = f"{wish}_{number}", number + 1
+    return name
+
+
+def meta_like(view: TensorView, stated: schema.TensorMeta) -> schema.TensorMeta:
+    """What the graph says of a payload: its type and sizes, row-major, on the device that is stated."""
+    sizes = [arithmetic.number(size) for size in view.sizes]
+    return schema.TensorMeta(
+        view.dtype, sizes, view.requires_grad, stated.device, row_major(sizes), arithmetic.number(0), stated.layout
+    )
+
+
+def _restate(editor: Editor, name: str, view: TensorView) -> None:
+    """Bring what the graph says of a weight's strides in line with how it lies now."""
+    meta = view.meta()
+    for one in editor.inputs:
+        if one.target == name and one.value is not None:
+            held = one.value.meta
+            one.value.meta = schema.TensorMeta(
+                held.dtype, held.sizes, held.requires_grad, held.device, meta.strides, meta.storage_offset, held.layout
+            )
+
+
+def _check_free(editor: Editor, name: str, edit: str) -> None:
+    if not name or any(not part for part in name.split(".")):
+        raise GraphError(f"{edit}: expected names with dots between them, got {show(name)}", rule="S10")
+    if name in editor.weights or name in editor.constants or any(one.target == name for one in editor.inputs):
+        raise GraphError(f"{edit}: expected a name that is not taken, got {show(name)}", rule="S8")
+
+
+def _is_tied(a: TensorView, b: TensorView) -> bool:
+    """Whether two payloads are the same elements of one storage."""
+    return a.storage is b.storage and (a.dtype, a.sizes, a.strides, a.storage_offset) == (
+        b.dtype, b.sizes, b.strides, b.storage_offset
+    )  # fmt: skip
+
+
+def _tied_in(there: Mapping[str, Any], name: str, other: str) -> bool:
+    a, b = there.get(name), there.get(other)
+    return isinstance(a, TensorView) and isinstance(b, TensorView) and _is_tied(a, b)

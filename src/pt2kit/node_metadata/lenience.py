@@ -1,0 +1,18 @@
+"""A parser of node metadata -> one that gives None for a text it cannot read, for views that show what they can."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from pt2kit.errors import Pt2Error
+
+T = TypeVar("T")
+
+
+def lenient(parse: Callable[[str], T], text: str) -> T | None:
+    """`parse(text)`, or None where the text can't be read: `lenient(parse_module_stack, text)`."""
+    try:
+        return parse(text)
+    except Pt2Error:
+        return None

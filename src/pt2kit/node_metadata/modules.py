@@ -1,0 +1,216 @@
+"""The metadata text `nn_module_stack` <-> its entries: which modules a node was traced in, outermost first.
+
+    key:(path,type);key:(path,type)         torch 2.1                                "paren"
+    key,path,type;key,path,type             torch 2.2 and later                      "comma"
+    the same, with percent escapes          pt2kit, only where a name needs them     "escaped"
+
+`key` identifies the module instance (`L__self___fc`, or a number that was an address), `path` is how the traced code
+reached it (`L['self'].fc`, `getattr(L['fn'], '0')`, `fc`), `type` its class. torch escapes nothing: its reader splits
+at ";" and at commas outside brackets and refuses a text that does not give three parts. This reader also takes names
+with separators apart, as far as the text lets it; `dump_module_stack(entries, module_stack_style(text))` is the text
+again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pt2kit.errors import SchemaError
+from pt2kit.node_metadata.escapes import decode_name, encode_name, has_escape
+
+Style = Literal["paren", "comma", "escaped"]
+
+_SEPARATORS = ",;()[]"
+_SPECIAL = re.compile(r"[\[\](),]")
+_PAREN_ENTRY_END = re.compile(r"\);(?=[^;,()]*:\()")
+_TYPE = re.compile(r"[\w.<>@$-]+")
+_NOT_WORD = re.compile(r"\W")
+
+# Limits of the search for entries in text with separators inside names; ordinary text is split without a search.
+_MAX_SEARCHED_CHARACTERS = 65_536
+_MAX_SEARCHED_PIECES = 512
+_MAX_JOINED_PIECES = 8
+_MAX_PARTS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleEntry:
+    """One module of a stack.
+
+    Args:
+        key: identity of the instance, as text.
+        path: how traced code reached it; "" for the root.
+        type: qualified name of its class.
+    """
+
+    key: str
+    path: str
+    type: str
+
+
+def parse_module_stack(text: str, where: str = "nn_module_stack") -> tuple[ModuleEntry, ...]:
+    """The entries of a stack, outermost first; () for an empty text.
+
+    Raises:
+        SchemaError: the text can't be divided into entries of three parts.
+
+    Source: `deserialize_metadata` in torch/_export/serde/serialize.py (2.13); where it reads a text, the entries are
+    the same.
+    """
+    if not text:
+        return ()
+    style = module_stack_style(text)
+    if style == "paren":
+        return tuple(_paren_entry(piece, where) for piece in _paren_pieces(text))
+    if style == "escaped":
+        return _escaped_entries(text) or _search(text, where)
+    return tuple(_plain_entries(text) or _search(text, where))
+
+
+def module_stack_style(text: str) -> Style:
+    """The style a stack is written in, so that `dump_module_stack` can give back the same text."""
+    if _looks_paren(text):
+        return "paren"
+    if has_escape(text, _SEPARATORS):
+        entries = _escaped_entries(text)
+        if entries is not None and dump_module_stack(entries, "escaped") == text:
+            return "escaped"
+    return "comma"
+
+
+def dump_module_stack(entries: Sequence[ModuleEntry], style: Style = "escaped") -> str:
+    """Write a stack.
+
+    Args:
+        entries: outermost first.
+        style: "escaped" is what torch writes, except for names that torch could not read back, whose separators are
+            escaped; "comma" and "paren" are exactly torch's texts and lose such names.
+    """
+    if style == "paren":
+        return ";".join(f"{entry.key}:({entry.path},{entry.type})" for entry in entries)
+    if style == "comma":
+        return ";".join(f"{entry.key},{entry.path},{entry.type}" for entry in entries)
+    text = ";".join(_lightly_escaped(entry) for entry in entries)
+    return ";".join(map(_fully_escaped, entries)) if _looks_paren(text) else text
+
+
+def _looks_paren(text: str) -> bool:
+    return text.endswith(")") and ":(" in text and "," not in text.partition(":(")[0]
+
+
+def _lightly_escaped(entry: ModuleEntry) -> str:
+    light = [encode_name(name, _SEPARATORS, only=";") for name in (entry.key, entry.path, entry.type)]
+    if _split_outside_brackets(",".join(light)) == light:
+        return ",".join(light)
+    return _fully_escaped(entry)
+
+
+def _fully_escaped(entry: ModuleEntry) -> str:
+    return ",".join(encode_name(name, _SEPARATORS) for name in (entry.key, entry.path, entry.type))
+
+
+def _escaped_entries(text: str) -> tuple[ModuleEntry, ...] | None:
+    split = [_split_outside_brackets(piece) for piece in text.split(";")]
+    if any(len(parts) != 3 for parts in split):
+        return None
+    return tuple(ModuleEntry(*(decode_name(part, _SEPARATORS) for part in parts)) for parts in split)
+
+
+def _plain_entries(text: str) -> list[ModuleEntry] | None:
+    entries = []
+    for piece in text.split(";"):
+        parts = _split_outside_brackets(piece)
+        if len(parts) != 3:
+            return None
+        entries.append(ModuleEntry(*parts))
+    return entries
+
+
+def _paren_pieces(text: str) -> list[str]:
+    pieces = _PAREN_ENTRY_END.split(text)
+    return [*(f"{piece})" for piece in pieces[:-1]), pieces[-1]]
+
+
+def _paren_entry(piece: str, where: str) -> ModuleEntry:
+    key, opened, rest = piece.partition(":(")
+    path, comma, kind = rest[:-1].rpartition(",")
+    if not opened or not comma or not rest.endswith(")"):
+        raise SchemaError(f"{where}: expected entries key:(path,type), got {piece[:80]!a}")
+    return ModuleEntry(key, path, kind)
+
+
+def _split_outside_brackets(text: str) -> list[str]:
+    """Split at commas that stand in no bracket, counting all kinds of brackets alike, as torch's reader does."""
+    if not ("[" in text or "(" in text or "]" in text or ")" in text):
+        return text.split(",")
+    parts = []
+    start = depth = 0
+    for match in _SPECIAL.finditer(text):
+        character = match.group()
+        if character in "[(":
+            depth += 1
+        elif character in "])":
+            depth -= 1
+        elif depth == 0:
+            parts.append(text[start : match.start()])
+            start = match.end()
+    parts.append(text[start:])
+    return parts
+
+
+def _search(text: str, where: str) -> tuple[ModuleEntry, ...]:
+    """Divide a text whose names contain separators: the cheapest division into entries, by `_candidate`."""
+    pieces = text.split(";")
+    if len(text) > _MAX_SEARCHED_CHARACTERS or len(pieces) > _MAX_SEARCHED_PIECES:
+        raise SchemaError(f"{where}: expected entries key,path,type joined by ';', got {text[:80]!a}...")
+    best: list[tuple[int, tuple[ModuleEntry, ...]] | None] = [None] * len(pieces) + [(0, ())]
+    for i in reversed(range(len(pieces))):
+        for j in range(i + 1, min(i + _MAX_JOINED_PIECES, len(pieces)) + 1):
+            rest = best[j]
+            candidate = None if rest is None else _candidate(";".join(pieces[i:j]))
+            if rest is None or candidate is None:
+                continue
+            cost, entry = candidate
+            known = best[i]
+            if known is None or cost + rest[0] < known[0]:
+                best[i] = (cost + rest[0], (entry, *rest[1]))
+    found = best[0]
+    if found is None:
+        raise SchemaError(f"{where}: expected entries key,path,type joined by ';', got {text[:80]!a}")
+    return found[1]
+
+
+def _candidate(text: str) -> tuple[int, ModuleEntry] | None:
+    """Read a text as one entry, with a cost that says how unlikely that is; None where it can't be one."""
+    parts = _split_outside_brackets(text)
+    cost = 0
+    if len(parts) < 3:
+        parts = text.split(",")  # a bracket in a name that is never closed
+        cost = 2
+    if len(parts) < 3:
+        return None
+    if len(parts) > 3:
+        cost = max(cost, 1)
+    boundary = _boundary(parts)
+    key, path, kind = ",".join(parts[:boundary]), ",".join(parts[boundary:-1]), parts[-1]
+    if not _TYPE.fullmatch(kind):
+        return None  # the one part that never has odd characters, and so the anchor of the search
+    cost += 2 * (";" in key) + (not _related(key, path))
+    return cost, ModuleEntry(key, path, kind)
+
+
+def _boundary(parts: Sequence[str]) -> int:
+    """How many of the parts are the key: where the key repeats the path, as it does from torch 2.8 on; else one."""
+    if 3 < len(parts) <= _MAX_PARTS:
+        for i in range(1, len(parts) - 1):
+            path = ",".join(parts[i:-1])
+            if path and _related(",".join(parts[:i]), path):
+                return i
+    return 1
+
+
+def _related(key: str, path: str) -> bool:
+    return key.isdecimal() or _NOT_WORD.sub("_", key).endswith(_NOT_WORD.sub("_", path))

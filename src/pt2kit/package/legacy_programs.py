@@ -1,0 +1,154 @@
+"""The JSON of a program that torch 2.8 or older wrote, or no release at all -> `StoredProgram`s, through `versions`.
+
+A container of schema 8.6 holds several programs; each becomes one of the package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pt2kit import codec, schema
+from pt2kit.errors import JsonError, SchemaError
+from pt2kit.package.lazy import Lazy
+from pt2kit.package.programs import Reading, StoredModel, StoredProgram, is_typed, typed, version_trouble
+from pt2kit.versions.containers import METHOD, container_of, read_model
+from pt2kit.versions.draft.storage import read_folder
+from pt2kit.versions.identify import TRACES, find_version
+from pt2kit.versions.program import Upgraded, upgrade_program
+
+
+def read_older(
+    data: memoryview,
+    where: str,
+    reading: Reading,
+    method: str | None = None,
+    refusal: SchemaError | JsonError | None = None,
+) -> StoredProgram:
+    """Read a program of any version.
+
+    Args:
+        data: its JSON.
+        where: the record's name, for messages.
+        reading: what it may need.
+        method: which program of a container is meant; None for the one there is, or "forward".
+        refusal: why it is none of today's shape, where that was tried before.
+
+    Raises:
+        JsonError: no JSON document.
+        VersionError: a version that no table describes.
+        Pt2Error: as `versions.program.raise_program`.
+    """
+    try:
+        tree = codec.parse(data, where, bare_literals=True)
+    except JsonError:
+        if refusal is not None:
+            raise refusal from None
+        raise
+    stated = tree.get("schema_version") if isinstance(tree, dict) else None
+    if is_typed(stated):
+        return _read_typed(data, tree, where, refusal)
+    if (kind := container_of(tree)) is not None:
+        return _read_method(tree, kind, method, where)
+    if refusal is not None and not _says_its_version(tree):
+        raise refusal
+    external = None if reading.folder is None else read_folder(reading.folder)
+    raised = upgrade_program(tree, where, namedtuples=reading.namedtuples, read_external=external)
+    return _stored(raised, where)
+
+
+def list_programs(data: memoryview, where: str, model: str) -> Mapping[str, str | None]:
+    """Name the programs of a record: one, or the methods of a container.
+
+    Args:
+        data: its JSON.
+        where: the record's name, for messages.
+        model: what a program alone is called, and the first part of what methods are called.
+
+    Returns:
+        name of a program -> method of the container; None for a program alone.
+
+    Raises:
+        JsonError, LimitError: no JSON document.
+        SchemaError, VersionError: it is no program of a version that is read (M4, M5).
+    """
+    tree = codec.parse(data, where, bare_literals=True)
+    match container_of(tree):
+        case "Model":
+            held = tree["program"]
+        case "Program":
+            held = tree
+        case _:
+            find_version(tree, where)
+            return {model: None}
+    methods = held.get("methods") if isinstance(held, dict) else None
+    if not isinstance(methods, dict) or not methods:
+        return {model: None}  # reading it says what is wrong
+    if len(methods) == 1:
+        return {model: next(iter(methods))}
+    return {model if method == METHOD else f"{model}.{method}": method for method in methods}
+
+
+def _read_typed(data: memoryview, tree: Any, where: str, refusal: SchemaError | JsonError | None) -> StoredProgram:
+    """A program of today's shape in a layout of before, or one that was refused."""
+    if isinstance(refusal, SchemaError):
+        raise version_trouble(tree, where, refusal) or refusal
+    if refusal is not None:
+        raise refusal
+    try:
+        return typed(codec.decode(data, schema.ExportedProgram, where), where)
+    except SchemaError as error:
+        raise version_trouble(tree, where, error) or error from None
+
+
+def _says_its_version(tree: Any) -> bool:
+    """Whether a record that is no program of today is one of before: by its version, or by being a draft."""
+    if not isinstance(tree, dict):
+        return False
+    match tree.get("schema_version"):
+        case bool():
+            return False
+        case int():
+            return True
+        case {"major": int(major), "minor": int(minor)}:
+            return bool not in (type(major), type(minor))
+    return "schema_version" not in tree and {"graph", "parameters", "buffers"} <= tree.keys()
+
+
+def _stored(raised: Upgraded, where: str, model: StoredModel | None = None) -> StoredProgram:
+    decoded = codec.convert(raised.tree, schema.ExportedProgram, where)
+    version = TRACES if raised.found.table == TRACES else raised.found.number
+    side_inputs = (raised.notes, raised.weights, raised.constants, model)
+    return StoredProgram(decoded.value, version, decoded.unknown, *side_inputs, is_raised=True)
+
+
+def _read_method(
+    tree: dict[str, Any], kind: Literal["Model", "Program"], method: str | None, where: str
+) -> StoredProgram:
+    """One method of a container; the others are not raised, and delegates when they are asked for."""
+    held = tree["program"] if kind == "Model" else tree
+    methods = held.get("methods") if isinstance(held, dict) else None
+    if isinstance(methods, dict):
+        held = {**held, "methods": {(name := _chosen(methods, method, where)): methods[name]}}
+    model = read_model({**tree, "program": held, "delegates": {}} if kind == "Model" else held, where)
+    delegates = tree.get("delegates", {})
+    if not isinstance(delegates, dict):
+        raise SchemaError(f"{where}: $.delegates: expected an object, got {type(delegates).__name__}", rule="M1")
+
+    def read_delegate(name: str) -> Mapping[str, schema.ExportedProgram]:
+        place = f"{where}: delegate {name!a}"
+        found = read_model(delegates[name], place).methods
+        return {key: _stored(raised, place).program for key, raised in found.items()}
+
+    [(name, raised)] = model.methods.items()
+    lazy: Lazy[Mapping[str, schema.ExportedProgram]] = Lazy(tuple(delegates), read_delegate)
+    side_inputs = StoredModel(model.name, name, lazy, model.weight_paths, model.constant_paths, model.devices)
+    return _stored(raised, where, side_inputs)
+
+
+def _chosen(methods: Mapping[str, Any], method: str | None, where: str) -> str:
+    wanted = method if method is not None else METHOD if METHOD in methods or len(methods) != 1 else next(iter(methods))
+    if wanted not in methods:
+        shown = ", ".join(map(ascii, list(methods)[:20])) or "none"
+        raise SchemaError(f"{where}: expected a method {wanted!a}, got {shown}", rule="M5")
+    return wanted

@@ -1,0 +1,299 @@
+"""`Package`: an open `.pt2`, whose parts are read when they are asked for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from functools import cached_property
+from importlib import import_module
+from types import TracebackType
+from typing import Any
+
+from pt2kit import codec, schema
+from pt2kit.errors import ArchiveError, Pt2Error
+from pt2kit.package.json_file import JsonFileArchive, is_bare
+from pt2kit.package.layout import Layout, verify_header
+from pt2kit.package.lazy import Lazy
+from pt2kit.package.parts import (
+    PLAIN_MODEL,
+    extra_files,
+    has_payload_records,
+    program_record,
+    sample_inputs_record,
+)
+from pt2kit.package.payloads import Payload, StoredPayloads, read_payloads
+from pt2kit.package.pickle_free_inputs.names import index_record
+from pt2kit.package.programs import Reading, StoredProgram, read_program
+from pt2kit.zip.limits import DEFAULT_LIMITS, Limits
+from pt2kit.zip.opening import FileLike, open_source
+from pt2kit.zip.reader import Archive, open_archive
+
+
+class Package:
+    """An open `.pt2`. Use it as a context manager, or close it; what was read stays valid afterwards.
+
+    Args:
+        archive: closed with the package.
+        layout: how its records are arranged.
+        reading: what programs of older versions may need.
+    """
+
+    def __init__(self, archive: Archive, layout: Layout, reading: Reading | None = None) -> None:
+        self.archive = archive
+        self.layout = layout
+        self._reading = reading
+        models = layout.models
+        self._stored: Lazy[StoredProgram] = Lazy(models, self._read_program)
+        self._programs: Lazy[schema.ExportedProgram] = Lazy(models, lambda model: self._stored[model].program)
+        self._weights: Lazy[StoredPayloads] = Lazy(models, self._read_weights)
+        self._constants: Lazy[StoredPayloads] = Lazy(models, self._read_constants)
+        self._sample_inputs: Lazy[Any] = Lazy(models, self._read_sample_inputs)
+
+    @property
+    def name(self) -> str:
+        """The file, as messages call it."""
+        return self.archive.source.name
+
+    @property
+    def records(self) -> Mapping[str, Any]:
+        """Full record name -> `archive.Record`, in directory order."""
+        return self.archive.records
+
+    @property
+    def programs(self) -> Mapping[str, schema.ExportedProgram]:
+        """Model name -> program, raised to the current schema version; each is decoded when first asked for.
+
+        A program is frozen: change it with `msgspec.structs.replace`. Values of a large one that have equal metadata
+        may share it; the lists in that refuse to be changed in place.
+
+        Raises (on access):
+            KeyError: no such model.
+            JsonError, SchemaError, VersionError, LimitError: the record cannot be read.
+        """
+        return self._programs
+
+    @property
+    def stored(self) -> Mapping[str, StoredProgram]:
+        """Model name -> the program with the version it was stored in and the keys this build does not know."""
+        return self._stored
+
+    @property
+    def stored_schema_version(self) -> str:
+        """The schema version that the (first) program was stored in: "8.20", "1"; "draft", "5.3-traces".
+
+        Raises:
+            ArchiveError: the package holds compiled code alone.
+            Pt2Error: the program cannot be read.
+        """
+        if not self.layout.models:
+            raise ArchiveError(f"{self.name}: expected a program, got an archive without one")
+        return self._stored[self.layout.models[0]].version
+
+    @property
+    def producer(self) -> str:
+        """The torch that wrote the file, as far as the file tells: "torch 2.13.0+cpu", "torch 2.4".
+
+        "torch 2.9 and later" where only the layout tells; "no release: schema 5.3-traces" for a development state.
+
+        Raises:
+            Pt2Error: the (first) program cannot be read.
+        """
+        if not self.layout.models:
+            return self.layout.releases
+        stored = self._stored[self.layout.models[0]]
+        if release := stored.program.torch_version.removeprefix(_BEFORE_IT_WAS_STORED):
+            return f"torch {release}"
+        releases = next((row.releases for row in schema.LOG if row.number == stored.version), None)
+        if self.layout.kind == "json" and releases:
+            return f"torch {' or '.join(releases)}"
+        if not releases:
+            return f"no release: schema {stored.version}"
+        return f"torch {releases[0]}" if len(releases) == 1 else self.layout.releases
+
+    def weights(self, model: str = "model") -> Mapping[str, Payload]:
+        """Parameters and persistent buffers of a model, by name, in the file's order. Reads no tensor bytes.
+
+        Raises:
+            KeyError: no such model.
+            ArchiveError, JsonError, SchemaError: the config that lists them cannot be read.
+            PayloadError: metadata that contradicts its record or the graph.
+        """
+        return self._weights[model].payloads
+
+    def constants(self, model: str = "model") -> Mapping[str, Payload]:
+        """Lifted constants, non-persistent buffers and custom objects of a model. Reads no tensor bytes.
+
+        Raises: as `weights`.
+        """
+        return self._constants[model].payloads
+
+    def sample_inputs(self, model: str = "model") -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+        """The `(args, kwargs)` that a model was exported with, tensors as views; None where none were stored.
+
+        Raises:
+            KeyError: no such model.
+            UnsupportedError: they hold more than data; the message names what.
+            Pt2Error: the record cannot be read.
+        """
+        found: tuple[tuple[Any, ...], dict[str, Any]] | None = self._sample_inputs[model]
+        return found
+
+    @property
+    def extra_files(self) -> Mapping[str, memoryview]:
+        """Name -> bytes of the files that the user put beside the programs; read when asked for."""
+        return self._extra_files
+
+    @cached_property
+    def _extra_files(self) -> Lazy[memoryview]:
+        indexes = {self.layout.record(index_record(model)) for model in self.layout.models}
+        found = extra_files(self.archive, self.layout)
+        extra = {name: record for name, record in found.items() if record not in indexes}
+        return Lazy(tuple(extra), lambda name: self.archive.read(extra[name]))
+
+    def unknown(self, model: str = "model") -> tuple[str, ...]:
+        """The places of all keys that this build's schema does not have: in a model's program and in its configs.
+
+        They are kept when the package is written.
+
+        Raises:
+            KeyError: no such model.
+            Pt2Error: one of the records cannot be read.
+        """
+        weights, constants = self._weights[model], self._constants[model]
+        found: list[tuple[str, tuple[codec.Unknown, ...]]] = [
+            (self.relative(program_record(self.archive, self.layout, model)), self._stored[model].unknown),
+            (weights.config, weights.unknown),
+            (constants.config, constants.unknown),
+        ]
+        return tuple(f"{record}: {key}" for record, keys in found for key in keys)
+
+    def relative(self, record: str) -> str:
+        """The name of a record below the root folder: "mlp/models/model.json" -> "models/model.json"."""
+        return record.removeprefix(self.layout.root)
+
+    def close(self) -> None:
+        """Let go of the file. Tensors and programs that were read stay valid."""
+        self.archive.close()
+
+    def __enter__(self) -> Package:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Package {self.name!r}: {', '.join(map(repr, self.layout.models)) or 'no programs'}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the page of `pt2 view`."""
+        # By name, when a notebook asks: the room that draws is above this one, and nothing else here knows of it.
+        shown: str = import_module("pt2kit.viewing.notebook").view(self)._repr_html_()
+        return shown
+
+    def _read_program(self, model: str) -> StoredProgram:
+        return read_program(self.archive, self.layout, model, self._reading)
+
+    def _read_weights(self, model: str) -> StoredPayloads:
+        return read_payloads(self.archive, self.layout, model, "weights", lambda: self.stored[model], self._reading)
+
+    def _read_constants(self, model: str) -> StoredPayloads:
+        return read_payloads(self.archive, self.layout, model, "constants", lambda: self.stored[model], self._reading)
+
+    def _read_sample_inputs(self, model: str) -> Any:
+        from pt2kit.package.pickle_free_inputs.index import read_moved_inputs
+        from pt2kit.package.samples import read_sample_inputs, view_moved_inputs
+
+        record = sample_inputs_record(self.archive, self.layout, model)
+        if record is not None and (data := self.archive.read(record)):
+            return read_sample_inputs(data, self.relative(record), lambda: self.programs[model])
+        moved = read_moved_inputs(self.archive, self.layout, model)
+        return None if moved is None else view_moved_inputs(moved, lambda: self.programs[model])
+
+
+def open_package(
+    file: FileLike,
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+    storage_options: Mapping[str, Any] | None = None,
+    namedtuples: Mapping[str, str] | None = None,
+) -> Package:
+    """Open a `.pt2` file of any release, or the bare JSON of a program, without torch. Reads no weights yet.
+
+    Args:
+        file: a path, bytes, a binary file object, or any URL that fsspec knows.
+        limits: what reading may cost.
+        storage_options: passed to fsspec for a URL.
+        namedtuples: class name -> name under which it is registered, for programs up to schema 5.1 (torch 2.3), which
+            know the class name only; a name that is missing stays.
+
+    Returns:
+        The package. Of an archive only the directory was read; of a bare JSON file, and of an archive whose models have
+        no payloads of their own, also the JSON, once, to name the programs in it.
+
+    Raises:
+        OSError: the path cannot be opened.
+        ArchiveError, VersionError, LimitError: not a `.pt2` that this build reads.
+        JsonError, SchemaError: a JSON file that is no program.
+    """
+    source = open_source(file, storage_options=storage_options, max_stream_bytes=limits.max_stream_bytes)
+    try:
+        if is_bare(source):
+            archive: Archive = JsonFileArchive(source, limits)
+            layout = _bare_layout(archive)
+        else:
+            archive = open_archive(source, limits=limits)
+            layout = _with_methods(archive, verify_header(archive))
+        return Package(archive, layout, Reading(_folder(file), namedtuples or {}))
+    except BaseException:
+        source.close()
+        raise
+
+
+def _bare_layout(archive: Archive) -> Layout:
+    """The layout of a JSON file: one program, or the methods of a container."""
+    from pt2kit.package.legacy_programs import list_programs
+
+    [record] = archive.records
+    found = list_programs(archive.read(record), record, PLAIN_MODEL)
+    methods = {name: (PLAIN_MODEL, method) for name, method in found.items() if method is not None}
+    return Layout("json", "a JSON file without an archive", "", tuple(found), methods)
+
+
+def _with_methods(archive: Archive, layout: Layout) -> Layout:
+    """The layout with the methods of models that are containers: they have no payloads named after them."""
+    homes = [model for model in layout.models if not has_payload_records(archive, layout, model)]
+    if layout.kind == "plain-zip" or not homes:
+        return layout
+    from pt2kit.package.legacy_programs import list_programs
+
+    programs: list[str] = []
+    methods: dict[str, tuple[str, str]] = {}
+    for model in layout.models:
+        record = program_record(archive, layout, model)
+        found: Mapping[str, str | None] = {model: None}
+        if model in homes:
+            with suppress(Pt2Error):  # reading the program says what is wrong with it
+                found = list_programs(archive.read(record), record, model)
+        programs += found
+        methods |= {name: (model, method) for name, method in found.items() if method is not None}
+    if len(set(programs)) != len(programs):
+        raise ArchiveError(f"{archive.source.name}: expected programs of different names, got {programs}", rule="A24")
+    releases = _CONTAINERS if len(methods) == len(programs) and methods else layout.releases
+    return replace(layout, releases=releases, models=tuple(programs), methods=methods)
+
+
+def _folder(file: Any) -> str | None:
+    """The folder that a file of this machine lies in."""
+    path = file if isinstance(file, str | os.PathLike) else getattr(file, "name", None)
+    if not isinstance(path, str | os.PathLike) or not os.path.isfile(path):
+        return None
+    return os.path.dirname(os.path.abspath(os.fsdecode(path)))
+
+
+_CONTAINERS = "no release: containers of schema 8.6"
+_BEFORE_IT_WAS_STORED = "<=2.4"
+"""What `torch_version` says of a program that does not have it."""

@@ -1,0 +1,137 @@
+"""The allow-list: every global a payload may refer to, and what stands for it here.
+
+Nothing is looked up by a name from a file anywhere else: a global is a key of one of these tables, or it is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from pt2kit.pickles import builtin_reducers as pickle_plain
+from pt2kit.pickles import numpy_reducers as pickle_numpy
+from pt2kit.pickles import tensor_kind_reducers as pickle_tensor_kinds
+from pt2kit.pickles import tensor_reducers as pickle_tensors
+from pt2kit.pickles.argument_checks import Handler
+from pt2kit.pickles.torch_names import ITEM_SIZES, MEMORY_FORMATS, QSCHEMES, STORAGES
+from pt2kit.pickles.values import DType, Global, MemoryFormat, QScheme
+
+_REBUILD: Mapping[str, Handler] = MappingProxyType(
+    {
+        "torch._utils._rebuild_tensor": pickle_tensors.rebuild_tensor,
+        "torch._utils._rebuild_tensor_v2": pickle_tensors.rebuild_tensor_v2,
+        "torch._utils._rebuild_tensor_v3": pickle_tensors.rebuild_tensor_v3,
+        "torch._utils._rebuild_parameter": pickle_tensors.rebuild_parameter,
+        "torch._utils._rebuild_parameter_with_state": pickle_tensors.rebuild_parameter_with_state,
+        "torch._utils._rebuild_qtensor": pickle_tensor_kinds.rebuild_qtensor,
+        "torch._utils._rebuild_sparse_tensor": pickle_tensor_kinds.rebuild_sparse_tensor,
+        "torch._utils._rebuild_sparse_csr_tensor": pickle_tensor_kinds.rebuild_sparse_tensor,
+        "torch._utils._rebuild_nested_tensor": pickle_tensor_kinds.rebuild_nested_tensor,
+        "torch._utils._rebuild_meta_tensor_no_storage": pickle_tensor_kinds.rebuild_meta_tensor,
+        "torch._utils._rebuild_device_tensor_from_numpy": pickle_tensor_kinds.rebuild_device_tensor,
+        "torch._utils._rebuild_device_tensor_from_cpu_tensor": pickle_tensor_kinds.rebuild_device_tensor,
+        "torch._utils._rebuild_xla_tensor": pickle_tensor_kinds.rebuild_device_tensor,
+    }
+)
+
+# fmt: off
+_RETURN_TYPES = (
+    "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams", "_fused_moving_avg_obs_fq_helper", "_linalg_det",
+    "_linalg_eigh", "_linalg_slogdet", "_linalg_solve_ex", "_linalg_svd", "_lu_with_info",
+    "_scaled_dot_product_cudnn_attention", "_scaled_dot_product_efficient_attention",
+    "_scaled_dot_product_flash_attention", "_scaled_dot_product_flash_attention_for_cpu", "_unpack_dual", "aminmax",
+    "cummax", "cummin", "frexp", "geqrf", "histogram", "histogramdd", "kthvalue", "linalg_cholesky_ex", "linalg_eig",
+    "linalg_eigh", "linalg_inv_ex", "linalg_ldl_factor", "linalg_ldl_factor_ex", "linalg_lstsq", "linalg_lu",
+    "linalg_lu_factor", "linalg_lu_factor_ex", "linalg_qr", "linalg_slogdet", "linalg_solve_ex", "linalg_svd",
+    "lu_unpack", "max", "median", "min", "mode", "nanmedian", "qr", "slogdet", "sort", "svd", "symeig", "topk",
+    "triangular_solve",
+)
+# fmt: on
+
+CALLS: Mapping[str, Handler] = MappingProxyType(
+    {
+        **_REBUILD,
+        "torch._tensor._rebuild_from_type": pickle_tensors.rebuild_from_type(_REBUILD),
+        "torch._tensor._rebuild_from_type_v2": pickle_tensors.rebuild_from_type(_REBUILD),
+        "torch.Size": pickle_plain.make_size,
+        "torch.device": pickle_plain.make_device,
+        "torch.serialization._get_layout": pickle_plain.get_layout,
+        **{
+            f"torch.return_types.{name}{out}": pickle_plain.return_type
+            for name in _RETURN_TYPES
+            for out in ("", "_out")
+        },
+        "collections.OrderedDict": pickle_plain.ordered_dict,
+        "collections.Counter": pickle_plain.counter,
+        "collections.defaultdict": pickle_plain.default_dict,
+        "collections.deque": pickle_plain.make_deque,
+        "builtins.set": pickle_plain.make_set,
+        "builtins.frozenset": pickle_plain.make_frozenset,
+        "builtins.bytes": pickle_plain.make_bytes,
+        "builtins.bytearray": pickle_plain.make_bytearray,
+        "builtins.complex": pickle_plain.make_complex,
+        "builtins.slice": pickle_plain.make_slice,
+        "builtins.range": pickle_plain.make_range,
+        "_codecs.encode": pickle_plain.encode,
+        "numpy.dtype": pickle_numpy.make_dtype,
+        **{f"numpy.{core}.multiarray.scalar": pickle_numpy.make_scalar for core in ("core", "_core")},
+        **{f"numpy.{core}.multiarray._reconstruct": pickle_numpy.reconstruct for core in ("core", "_core")},
+        **{f"numpy.{core}.numeric._frombuffer": pickle_numpy.from_buffer for core in ("core", "_core")},
+    }
+)
+"""Global -> what stands for calling it."""
+
+CONSTANTS: Mapping[str, Any] = MappingProxyType(
+    {
+        **{f"torch.{name}": DType(name) for name in ITEM_SIZES},
+        **{f"torch.{name}": QScheme(name) for name in QSCHEMES},
+        **{f"torch.{name}": MemoryFormat(name) for name in MEMORY_FORMATS},
+        # The pickler finds memory formats through the first module that imported torch, which is this one.
+        **{f"torch._utils.torch.{name}": MemoryFormat(name) for name in MEMORY_FORMATS},
+        "builtins.Ellipsis": Ellipsis,
+    }
+)
+"""Global -> the value it is."""
+
+CLASSES: frozenset[str] = frozenset(
+    {
+        *STORAGES,
+        *pickle_plain.FACTORIES,
+        "builtins.bytearray",
+        "builtins.frozenset",
+        "builtins.range",
+        "builtins.slice",
+        "numpy.ndarray",
+        "torch.Tensor",
+        "torch._tensor.Tensor",
+        "torch.dtype",
+        "torch.layout",
+        "torch.memory_format",
+        "torch.qscheme",
+        "torch.nn.parameter.Buffer",
+        "torch.nn.parameter.Parameter",
+    }
+)
+"""Classes that may stand in a payload as themselves; calling one that is not in `CALLS` too is refused."""
+
+INERT: frozenset[str] = frozenset({"torch._dynamo.decorators._DimRange"})
+"""Data classes of torch that are read into `Opaque` without being trusted first: marks of dynamic dimensions."""
+
+_MODULES = MappingProxyType({"__builtin__": "builtins", "copy_reg": "copyreg", "torch.tensor": "torch._tensor"})
+_NAMES = MappingProxyType({"builtins.xrange": "range", "builtins.unicode": "str", "builtins.long": "int"})
+
+
+def name_global(module: str, name: str) -> Global:
+    """Make a `Global`, with the spellings of Python 2 and of older torch releases raised to today's."""
+    module = _MODULES.get(module, module)
+    return Global(module, _NAMES.get(f"{module}.{name}", name))
+
+
+def is_plain(path: str) -> bool:
+    """Say whether a global is on the allow-list: reading a payload that refers to it is reading data.
+
+    Args:
+        path: `module.name`, as `globals_in` gives it.
+    """
+    return path in CALLS or path in CONSTANTS or path in CLASSES or path in INERT

@@ -1,0 +1,80 @@
+"""The checks that handlers of pickled calls share: each takes a value of unknown type and returns it, or raises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from pt2kit.errors import LimitError
+from pt2kit.pickles.budget import Account, describe
+from pt2kit.pickles.values import PickledTensor, Size
+
+Handler: TypeAlias = Callable[[Account, str, tuple[Any, ...]], Any]
+"""(account, the global's path, arguments) -> the value that stands for the call."""
+
+MAX_RANK = 64
+"""Dimensions of a tensor or array; numpy's limit, and torch's for every operator that iterates."""
+
+INT64 = 1 << 63
+
+
+def check_arity(account: Account, path: str, args: tuple[Any, ...], *allowed: int) -> None:
+    """Check the number of arguments.
+
+    Raises:
+        PayloadError: it is none of `allowed`.
+    """
+    if len(args) not in allowed:
+        raise account.error(path, f"{' or '.join(map(str, allowed))} arguments", str(len(args)))
+
+
+def check_dims(account: Account, subject: str, value: Any) -> tuple[int, ...]:
+    """Check that `value` is a tuple (or `Size`) of at most `MAX_RANK` integers from 0 to 2**63 - 1.
+
+    Raises:
+        PayloadError: it is not.
+        LimitError: too many dimensions.
+    """
+    dims = value.sizes if isinstance(value, Size) else value
+    if not isinstance(dims, tuple):
+        raise account.error(subject, "a tuple of integers", describe(value))
+    if len(dims) > MAX_RANK:
+        raise LimitError(f"{account.where}: {subject}: expected at most {MAX_RANK} dimensions, got {len(dims)}")
+    for dim in dims:
+        check_count(account, subject, dim)
+    return dims
+
+
+def check_count(account: Account, subject: str, value: Any) -> int:
+    """Check that `value` is an integer from 0 to 2**63 - 1.
+
+    Raises:
+        PayloadError: it is not.
+    """
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < INT64:
+        raise account.error(subject, "an integer from 0 to 2**63 - 1", describe(value))
+    return value
+
+
+def check_bool(account: Account, subject: str, value: Any) -> bool:
+    """Check that `value` is True or False.
+
+    Raises:
+        PayloadError: it is not.
+    """
+    if not isinstance(value, bool):
+        raise account.error(subject, "True or False", describe(value))
+    return value
+
+
+def check_tensor(account: Account, subject: str, value: Any, *dtypes: str) -> PickledTensor:
+    """Check that `value` is a dense tensor, of one of `dtypes` if any are given.
+
+    Raises:
+        PayloadError: it is not.
+    """
+    if not isinstance(value, PickledTensor):
+        raise account.error(subject, "a dense tensor", describe(value))
+    if dtypes and value.dtype_name not in dtypes:
+        raise account.error(subject, f"a tensor of {' or '.join(dtypes)}", f"one of {value.dtype_name}")
+    return value

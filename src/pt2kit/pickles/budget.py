@@ -1,0 +1,148 @@
+"""Limits on pickled payloads, and the account of one reading: what it spent, and how its errors are worded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pt2kit.errors import LimitError, PayloadError
+from pt2kit.pickles.values import Device, DType, Global, Layout, MemoryFormat, NamedTuple, Opaque, QScheme, Size
+
+
+@dataclass(frozen=True, slots=True)
+class PickleLimits:
+    """What one payload may cost: a state dict of 60,000 tensors passes, a hostile stream ends in seconds below 1 GB.
+
+    Args:
+        stream_bytes: length of the pickle stream. Tensor bytes are not in it; numpy arrays and byte strings are.
+        opcodes: steps of the stream; a tensor takes about 30.
+        memo_entries: entries of the pickle's memo; a tensor takes about 8.
+        string_bytes: length of one string or byte string.
+        integer_bytes: length of one integer. 128 bytes are 309 digits, which Python still prints without complaint.
+        depth: containers inside containers in the result. Its readers may recurse; Python allows about 1,000 frames.
+        total_items: values in the result counted as a tree, shared parts once per use: a payload of lists that repeat
+            lists is small until somebody walks it.
+        built_bytes: memory taken by copies that calls in the stream make (a byte string made from a text, a set from
+            a list). Without it a short stream could copy one long string many times.
+        unusual_keys: dict keys and set elements, in all, whose hashes a file could make collide (floats, tuples, long
+            integers); collisions cost the square of their number.
+        key_items: parts of one key; its hash is computed over all of them again and again, and comparing two equal
+            keys recurses as deep as they are nested.
+    """
+
+    stream_bytes: int = 256 << 20
+    opcodes: int = 2_000_000
+    memo_entries: int = 1_000_000
+    string_bytes: int = 128 << 20
+    integer_bytes: int = 128
+    depth: int = 200
+    total_items: int = 10_000_000
+    built_bytes: int = 256 << 20
+    unusual_keys: int = 10_000
+    key_items: int = 100
+
+
+DEFAULT_PICKLE_LIMITS = PickleLimits()
+"""The limits used where none are given."""
+
+MAX_NAME = 1_024
+"""Characters of a module or of a global's name; the longest real ones have about 100."""
+
+SAFE_INT = 1 << 60
+"""Integers smaller than this (in magnitude) hash to themselves, so no two of them collide."""
+
+_KEY_LEAVES = (bool, int, float, complex, str, bytes, DType, Layout, MemoryFormat, QScheme, Device, Global, Opaque)
+
+
+def printable(text: str, limit: int = 200) -> str:
+    """`text` from a file, made safe for a message: control characters escaped, cut to about `limit` characters."""
+    safe = text if text.isprintable() else text.encode("unicode_escape").decode("ascii")
+    return safe if len(safe) <= limit else f"{safe[:limit]}…"
+
+
+def describe(value: Any) -> str:
+    """What `value` is, in a word or two, for the *got* part of a message."""
+    if isinstance(value, Global):
+        return f"the global {printable(value.path)}"
+    if value is None or isinstance(value, bool):
+        return str(value)
+    if isinstance(value, int):
+        return f"the integer {value}" if value.bit_length() <= 128 else f"an integer of {value.bit_length()} bits"
+    if isinstance(value, str):
+        return f"the string {printable(value, 60)!r}"
+    if isinstance(value, tuple | list):
+        return f"a {type(value).__name__} of {len(value)}"
+    return f"a {type(value).__name__}"
+
+
+class Account:
+    """What one reading of a payload has spent so far, and the place its errors name.
+
+    Args:
+        where: the record that holds the payload.
+        limits: what may be spent.
+    """
+
+    __slots__ = ("_built", "_unusual", "limits", "where")
+
+    def __init__(self, where: str, limits: PickleLimits) -> None:
+        self.where = where
+        self.limits = limits
+        self._built = 0
+        self._unusual = 0
+
+    def error(self, subject: str, expected: str, got: str) -> PayloadError:
+        """The error *where: subject: expected X, got Y*."""
+        return PayloadError(f"{self.where}: {subject}: expected {expected}, got {got}")
+
+    def charge(self, nbytes: int) -> None:
+        """Spend `nbytes` of memory on a copy.
+
+        Raises:
+            LimitError: more is spent than `limits.built_bytes`.
+        """
+        self._built += nbytes
+        if self._built > self.limits.built_bytes:
+            allowed = self.limits.built_bytes
+            raise LimitError(
+                f"{self.where}: expected calls that copy at most {allowed} bytes, got {self._built} so far"
+            )
+
+    def check_key(self, key: Any) -> None:
+        """Check that `key` may go into a dict or set: its hash is cheap, and few others can be made to share it.
+
+        Raises:
+            PayloadError: a key of an unhashable type or of one that has no business being a key.
+            LimitError: too long a key, or too many of the kinds that can be made to collide.
+        """
+        if key is None or isinstance(key, str | bytes | bool):
+            return
+        if isinstance(key, int) and -SAFE_INT < key < SAFE_INT:
+            return
+        self._unusual += 1
+        if self._unusual > self.limits.unusual_keys:
+            allowed = self.limits.unusual_keys
+            raise LimitError(
+                f"{self.where}: expected at most {allowed} keys besides strings and small integers, got more"
+            )
+        self._check_parts(key)
+
+    def _check_parts(self, key: Any) -> None:
+        waiting, seen = [key], 0
+        while waiting:
+            part = waiting.pop()
+            seen += 1
+            if isinstance(part, tuple | frozenset):
+                inner: tuple[Any, ...] | frozenset[Any] = part
+            elif isinstance(part, NamedTuple):
+                inner = part.values
+            elif isinstance(part, Size):
+                inner = part.sizes
+            elif part is None or part is Ellipsis or isinstance(part, _KEY_LEAVES):
+                continue
+            else:
+                raise self.error("key", "a plain hashable value", describe(part))
+            # Checked before the parts are queued, so that a shared part cannot grow the queue past the limit.
+            if seen + len(waiting) + len(inner) > self.limits.key_items:
+                raise LimitError(f"{self.where}: expected keys of at most {self.limits.key_items} parts, got more")
+            waiting.extend(inner)

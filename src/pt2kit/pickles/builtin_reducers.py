@@ -1,0 +1,211 @@
+"""Calls that make plain values: Python's containers and byte strings, torch's sizes, devices, layouts, result tuples.
+
+Containers come back as Python's own, filled by our code from arguments that were checked first; memory that a call
+takes beyond its arguments is charged to the reading.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from pt2kit.pickles.argument_checks import check_arity, check_count
+from pt2kit.pickles.budget import Account, describe, printable
+from pt2kit.pickles.torch_names import LAYOUTS
+from pt2kit.pickles.values import Device, Global, Layout, NamedTuple, PickledDict, Size
+
+FACTORIES: Mapping[str, Callable[[], Any]] = MappingProxyType(
+    {
+        "builtins.bool": bool,
+        "builtins.bytes": bytes,
+        "builtins.complex": complex,
+        "builtins.dict": dict,
+        "builtins.float": float,
+        "builtins.int": int,
+        "builtins.list": list,
+        "builtins.set": set,
+        "builtins.str": str,
+        "builtins.tuple": tuple,
+        "collections.OrderedDict": PickledDict,
+    }
+)
+"""What a defaultdict may make of nothing."""
+
+_DEVICE = re.compile(r"([a-z][a-z0-9_]{0,31})(?::([0-9]{1,5}))?")
+_LATIN1 = ("latin1", "latin-1")
+
+# Bytes of an empty container, rounded up; and of one more item in it.
+_CONTAINER = 768
+_ITEM = 64
+
+
+def ordered_dict(account: Account, path: str, args: tuple[Any, ...]) -> PickledDict:
+    """`OrderedDict()` or, as Python 2 wrote it, `OrderedDict([[key, value], …])`."""
+    check_arity(account, path, args, 0, 1)
+    made = PickledDict()
+    pairs = _items(account, path, args)
+    for pair in pairs:
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise account.error(path, "pairs of key and value", describe(pair))
+        account.check_key(pair[0])
+        made[pair[0]] = pair[1]
+    return made
+
+
+def counter(account: Account, path: str, args: tuple[Any, ...]) -> Counter[Any]:
+    """`Counter()` or `Counter({value: count, …})`."""
+    check_arity(account, path, args, 0, 1)
+    given = args[0] if args else {}
+    if not isinstance(given, dict):
+        raise account.error(path, "a dict of counts", describe(given))
+    account.charge(_CONTAINER + _ITEM * len(given))
+    made: Counter[Any] = Counter()
+    # dict.update and not Counter's own, which adds counts and so would compute with values of the file.
+    dict.update(made, given)
+    return made
+
+
+def default_dict(account: Account, path: str, args: tuple[Any, ...]) -> defaultdict[Any, Any]:
+    """`defaultdict()` or `defaultdict(factory)` with one of `FACTORIES`."""
+    check_arity(account, path, args, 0, 1)
+    account.charge(_CONTAINER)
+    factory = args[0] if args else None
+    if factory is None:
+        return defaultdict()
+    if not isinstance(factory, Global) or factory.path not in FACTORIES:
+        raise account.error(path, f"a factory of {', '.join(FACTORIES)}", describe(factory))
+    return defaultdict(FACTORIES[factory.path])
+
+
+def make_deque(account: Account, path: str, args: tuple[Any, ...]) -> deque[Any]:
+    """`deque()`, `deque(items)` or `deque(items, maxlen)`."""
+    check_arity(account, path, args, 0, 1, 2)
+    maxlen = args[1] if len(args) > 1 else None
+    if maxlen is not None:
+        check_count(account, f"{path}: maxlen", maxlen)
+    return deque(_items(account, path, args[:1]), maxlen)
+
+
+def make_set(account: Account, path: str, args: tuple[Any, ...]) -> set[Any]:
+    """`set()` or `set(items)`."""
+    check_arity(account, path, args, 0, 1)
+    items = _items(account, path, args)
+    for item in items:
+        account.check_key(item)
+    return set(items)
+
+
+def make_frozenset(account: Account, path: str, args: tuple[Any, ...]) -> frozenset[Any]:
+    """`frozenset()` or `frozenset(items)`."""
+    return frozenset(make_set(account, path, args))
+
+
+def _items(account: Account, path: str, args: tuple[Any, ...]) -> list[Any] | tuple[Any, ...]:
+    items = args[0] if args else ()
+    if not isinstance(items, list | tuple):
+        raise account.error(path, "a list or tuple of items", describe(items))
+    account.charge(_CONTAINER + _ITEM * len(items))
+    return items
+
+
+def encode(account: Account, path: str, args: tuple[Any, ...]) -> bytes:
+    """`_codecs.encode(text, "latin1")`: how protocol 2 spells a byte string."""
+    check_arity(account, path, args, 2)
+    text, codec = args
+    if not isinstance(text, str) or codec not in _LATIN1:
+        raise account.error(path, "a text and 'latin1'", f"{describe(text)} and {describe(codec)}")
+    account.charge(len(text))
+    try:
+        return text.encode("latin-1")
+    except UnicodeEncodeError as bad:
+        raise account.error(path, "characters up to U+00FF", f"U+{ord(text[bad.start]):04X}") from None
+
+
+def make_bytes(account: Account, path: str, args: tuple[Any, ...]) -> bytes:
+    """`bytes()`: how protocol 2 spells the empty byte string."""
+    check_arity(account, path, args, 0)
+    return b""
+
+
+def make_bytearray(account: Account, path: str, args: tuple[Any, ...]) -> bytearray:
+    """`bytearray()`, `bytearray(bytes)` or `bytearray(text, "latin-1")`."""
+    check_arity(account, path, args, 0, 1, 2)
+    if len(args) == 2:
+        return bytearray(encode(account, path, args))
+    given = args[0] if args else b""
+    if not isinstance(given, bytes):
+        raise account.error(path, "a byte string", describe(given))
+    account.charge(len(given))
+    return bytearray(given)
+
+
+def make_complex(account: Account, path: str, args: tuple[Any, ...]) -> complex:
+    """`complex(real, imag)`."""
+    check_arity(account, path, args, 2)
+    for part in args:
+        if not isinstance(part, float):
+            raise account.error(path, "two floats", describe(part))
+    return complex(*args)
+
+
+def make_slice(account: Account, path: str, args: tuple[Any, ...]) -> slice:
+    """`slice(start, stop, step)` of integers and None."""
+    check_arity(account, path, args, 3)
+    for part in args:
+        if part is not None and not isinstance(part, int):
+            raise account.error(path, "integers or None", describe(part))
+    return slice(*args)
+
+
+def make_range(account: Account, path: str, args: tuple[Any, ...]) -> range:
+    """`range(start, stop, step)`."""
+    check_arity(account, path, args, 3)
+    for part in args:
+        if not isinstance(part, int):
+            raise account.error(path, "integers", describe(part))
+    if args[2] == 0:
+        raise account.error(path, "a step that is not 0", "0")
+    return range(*args)
+
+
+def make_size(account: Account, path: str, args: tuple[Any, ...]) -> Size:
+    """`torch.Size((2, 3))`."""
+    check_arity(account, path, args, 1)
+    if not isinstance(args[0], tuple | list):
+        raise account.error(path, "a tuple of integers", describe(args[0]))
+    for size in args[0]:
+        if not isinstance(size, int) or isinstance(size, bool):
+            raise account.error(path, "integers", describe(size))
+    account.charge(8 * len(args[0]))
+    return Size(tuple(args[0]))
+
+
+def make_device(account: Account, path: str, args: tuple[Any, ...]) -> Device:
+    """`torch.device("cuda", 1)`, or with the index in the text."""
+    check_arity(account, path, args, 1, 2)
+    found = _DEVICE.fullmatch(args[0]) if isinstance(args[0], str) else None
+    if found is None or (found[2] and len(args) > 1):
+        raise account.error(path, "a device such as 'cpu' or 'cuda:1'", describe(args[0]))
+    if len(args) > 1:
+        return Device(found[1], check_count(account, f"{path}: index", args[1]))
+    return Device(found[1], int(found[2]) if found[2] else None)
+
+
+def get_layout(account: Account, path: str, args: tuple[Any, ...]) -> Layout:
+    """`torch.serialization._get_layout("torch.strided")`."""
+    check_arity(account, path, args, 1)
+    name = args[0].removeprefix("torch.") if isinstance(args[0], str) else None
+    if name not in LAYOUTS:
+        raise account.error(path, "the name of a layout of torch", describe(args[0]))
+    return Layout(name)
+
+
+def return_type(account: Account, path: str, args: tuple[Any, ...]) -> NamedTuple:
+    """`torch.return_types.max((values, indices), {})`: the result tuple of an operator."""
+    check_arity(account, path, args, 1, 2)
+    if not isinstance(args[0], tuple) or (len(args) > 1 and args[1] != {}):
+        raise account.error(printable(path), "a tuple of values and no hidden fields", describe(args[-1]))
+    return NamedTuple(path, args[0])

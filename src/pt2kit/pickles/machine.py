@@ -1,0 +1,162 @@
+"""The state in which a pickle stream is interpreted (position, stack, memo), and the hooks it calls.
+
+`pickles.opcodes` has the opcodes themselves. Every length is compared with what is left of the stream before it is
+used; the memo, strings and names are held to their limits here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pt2kit.errors import LimitError, PayloadError
+from pt2kit.pickles.budget import MAX_NAME, PickleLimits
+
+MAX_LINE = 65_536
+"""Bytes of one text argument (protocol 0) with its newline; binary protocols use lines for names only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """What the machine asks of its caller. Each may raise a `Pt2Error`.
+
+    Args:
+        find: (module, name) -> the value that stands for that global.
+        call: (callee, args, kwargs, opcode name) -> the value that stands for the call's result.
+        build: (object, state) sets an object's state.
+        persistent: (id) -> the value that a persistent id stands for.
+        extend: (object, values) appends to a list-like object.
+        update: (object, [key, value, key, value, …]) sets items of a dict-like object.
+        add: (object, values) adds to a set-like object.
+        freeze: (values) -> a frozen set of them.
+    """
+
+    find: Callable[[str, str], Any]
+    call: Callable[[Any, tuple[Any, ...], dict[Any, Any], str], Any]
+    build: Callable[[Any, Any], None]
+    persistent: Callable[[Any], Any]
+    extend: Callable[[Any, list[Any]], None]
+    update: Callable[[Any, list[Any]], None]
+    add: Callable[[Any, list[Any]], None]
+    freeze: Callable[[list[Any]], Any]
+
+
+class Machine:
+    """The state of one run: position, stack (cut at marks, as Python's unpickler does), memo."""
+
+    __slots__ = ("at", "done", "hooks", "limits", "memo", "outer", "pos", "stack", "stream", "where")
+
+    def __init__(self, stream: bytes, start: int, where: str, hooks: Hooks, limits: PickleLimits) -> None:
+        self.stream = stream
+        self.pos = start
+        self.at = start
+        self.where = where
+        self.hooks = hooks
+        self.limits = limits
+        self.stack: list[Any] = []
+        self.outer: list[list[Any]] = []
+        self.memo: dict[int, Any] = {}
+        self.done = False
+
+    def error(self, expected: str, got: str) -> PayloadError:
+        """The error for a malformed stream, with the position of the current opcode."""
+        return PayloadError(f"{self.where}: pickle byte {self.at}: expected {expected}, got {got}")
+
+    def limit(self, what: str, allowed: int, got: int) -> LimitError:
+        """The error for a passed limit, with the position of the current opcode."""
+        return LimitError(f"{self.where}: pickle byte {self.at}: expected {what} of at most {allowed}, got {got}")
+
+    def take(self, count: int) -> bytes:
+        """The next `count` bytes of the stream."""
+        end = self.pos + count
+        if end > len(self.stream):
+            raise self.error(f"{count} more bytes", f"{len(self.stream) - self.pos} (the stream is cut off)")
+        chunk = self.stream[self.pos : end]
+        self.pos = end
+        return chunk
+
+    def unsigned(self, width: int) -> int:
+        """The next `width` bytes as a little-endian unsigned integer."""
+        end = self.pos + width
+        if end > len(self.stream):
+            self.take(width)
+        value = int.from_bytes(self.stream[self.pos : end], "little")
+        self.pos = end
+        return value
+
+    def line(self) -> bytes:
+        """The bytes up to the next newline, which is consumed too."""
+        end = self.stream.find(b"\n", self.pos, self.pos + MAX_LINE)
+        if end < 0:
+            left = len(self.stream) - self.pos
+            if left >= MAX_LINE:
+                raise self.limit("a text line", MAX_LINE, left)
+            raise self.error("a line ending in a newline", f"{left} bytes without one (the stream is cut off)")
+        text = self.stream[self.pos : end]
+        self.pos = end + 1
+        return text
+
+    def sized(self, width: int) -> bytes:
+        """A byte string behind a length of `width` bytes, held to `PickleLimits.string_bytes`."""
+        count = self.unsigned(width)
+        if count > self.limits.string_bytes:
+            raise self.limit("a string length", self.limits.string_bytes, count)
+        return self.take(count)
+
+    def text(self, data: bytes) -> str:
+        """`data` as UTF-8 text."""
+        try:
+            return data.decode("utf-8")
+        except UnicodeDecodeError as bad:
+            raise self.error("valid UTF-8", f"{bad.reason} at byte {bad.start} of the string") from None
+
+    def name(self, data: bytes) -> str:
+        """`data` as the name of a module or global."""
+        if len(data) > MAX_NAME:
+            raise self.limit("a global's name", MAX_NAME, len(data))
+        return self.text(data)
+
+    def push(self, value: Any) -> None:
+        """Put `value` on the stack."""
+        self.stack.append(value)
+
+    def pop(self) -> Any:
+        """Take the top value; values below the last mark are out of reach."""
+        if not self.stack:
+            raise self.error("a value on the stack", "an empty stack")
+        return self.stack.pop()
+
+    def top(self) -> Any:
+        """The top value, which stays."""
+        if not self.stack:
+            raise self.error("a value on the stack", "an empty stack")
+        return self.stack[-1]
+
+    def pop_mark(self) -> list[Any]:
+        """Take all values above the last mark, and the mark."""
+        if not self.outer:
+            raise self.error("a mark on the stack", "none")
+        items = self.stack
+        self.stack = self.outer.pop()
+        return items
+
+    def pop_tuple(self, count: int) -> tuple[Any, ...]:
+        """Take the top `count` values, lowest first."""
+        if len(self.stack) < count:
+            raise self.error(f"{count} values on the stack", str(len(self.stack)))
+        items = tuple(self.stack[-count:])
+        del self.stack[-count:]
+        return items
+
+    def put(self, index: int) -> None:
+        """Remember the top value as memo entry `index`; an entry may be overwritten."""
+        if len(self.memo) >= self.limits.memo_entries and index not in self.memo:
+            raise self.limit("a memo", self.limits.memo_entries, len(self.memo) + 1)
+        self.memo[index] = self.top()
+
+    def get(self, index: int) -> None:
+        """Push memo entry `index`."""
+        if index not in self.memo:
+            raise self.error("a memo entry that was stored before", f"entry {index}")
+        self.push(self.memo[index])

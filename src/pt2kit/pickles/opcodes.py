@@ -1,0 +1,441 @@
+"""A pickle stream -> calls on hooks: the opcodes of protocols 0 to 5 over an explicit stack and memo.
+
+Nothing here knows a class or a function. Scalars, strings, tuples, lists and plain stack moves are decoded; whatever
+unpickling would look up, call, or change goes to `Hooks`, which decide what that means. Nothing recurses.
+
+Where this is stricter than Python's unpickler: exactly one value may be left at STOP; strings must be valid UTF-8
+without lone surrogates; out-of-band buffers are refused; integers and texts are limited in length.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+from pt2kit.errors import LimitError, UnsupportedError
+from pt2kit.pickles.budget import MAX_NAME, PickleLimits, describe, printable
+from pt2kit.pickles.machine import Hooks, Machine
+
+HIGHEST_PROTOCOL = 5
+
+Step: TypeAlias = Callable[[Machine], None]
+
+_BIN_FLOAT = struct.Struct(">d")
+_INTEGER = re.compile(rb"[+-]?[0-9]+")
+_ESCAPE = re.compile(rb"\\(x[0-9a-fA-F]{2}|[0-7]{1,3}|.)", re.DOTALL)
+_ESCAPED = MappingProxyType(
+    {
+        b"\\": b"\\",
+        b"'": b"'",
+        b'"': b'"',
+        b"n": b"\n",
+        b"r": b"\r",
+        b"t": b"\t",
+        b"a": b"\a",
+        b"b": b"\b",
+        b"f": b"\f",
+        b"v": b"\v",
+    }
+)
+
+
+def run(stream: bytes, where: str, hooks: Hooks, limits: PickleLimits, start: int = 0) -> tuple[Any, int]:
+    """Interpret one pickle and return its value, as the hooks made it, and the position after its STOP.
+
+    Args:
+        stream: the pickle, possibly followed by more bytes.
+        where: the record it comes from, for messages.
+        hooks: what globals, calls and state mean.
+        limits: bounds on the stream.
+        start: index of the pickle's first byte in `stream`.
+
+    Raises:
+        PayloadError: a malformed or truncated stream.
+        LimitError: a limit was passed.
+        UnsupportedError: a stream with out-of-band buffers, or whatever the hooks refuse.
+    """
+    machine = Machine(stream, start, where, hooks, limits)
+    for _ in range(limits.opcodes):
+        at = machine.at = machine.pos
+        if at >= len(stream):
+            raise machine.error("another opcode or STOP", "nothing (the stream is cut off)")
+        step = _STEPS[stream[at]]
+        if step is None:
+            raise machine.error("a pickle opcode", f"byte 0x{stream[at]:02x}")
+        machine.pos = at + 1
+        step(machine)
+        if machine.done:
+            return _result(machine), machine.pos
+    raise LimitError(f"{where}: expected a pickle of at most {limits.opcodes} opcodes, got more")
+
+
+def _result(m: Machine) -> Any:
+    value = m.pop()
+    left = len(m.stack) + sum(map(len, m.outer))
+    if left or m.outer:
+        raise m.error("nothing but the result on the stack at STOP", f"{left} more values and {len(m.outer)} marks")
+    return value
+
+
+# Scalars and strings
+
+
+def _proto(m: Machine) -> None:
+    protocol = m.unsigned(1)
+    if protocol > HIGHEST_PROTOCOL:
+        raise m.error(f"protocol 0 to {HIGHEST_PROTOCOL}", str(protocol))
+
+
+def _frame(m: Machine) -> None:
+    size = m.unsigned(8)
+    if size > len(m.stream) - m.pos:
+        raise m.error(f"a frame of {size} bytes", f"{len(m.stream) - m.pos} (the stream is cut off)")
+
+
+def _constant(value: Any) -> Step:
+    return lambda m: m.push(value)
+
+
+def _unsigned(width: int) -> Step:
+    return lambda m: m.push(m.unsigned(width))
+
+
+def _bin_int(m: Machine) -> None:
+    m.push(int.from_bytes(m.take(4), "little", signed=True))
+
+
+def _long(width: int) -> Step:
+    def step(m: Machine) -> None:
+        count = m.unsigned(width)
+        if count > m.limits.integer_bytes:
+            raise m.limit("an integer length", m.limits.integer_bytes, count)
+        m.push(int.from_bytes(m.take(count), "little", signed=True))
+
+    return step
+
+
+def _decimal(m: Machine, digits: bytes) -> int:
+    # A byte of an integer is at most 2.41 decimal digits.
+    allowed = m.limits.integer_bytes * 5 // 2
+    if len(digits) > allowed:
+        raise m.limit("an integer's digits", allowed, len(digits))
+    if not _INTEGER.fullmatch(digits):
+        raise m.error("a decimal integer", repr(printable(digits.decode("latin-1"), 60)))
+    return int(digits)
+
+
+def _int_line(m: Machine) -> None:
+    digits = m.line()
+    m.push(digits == b"01" if digits in (b"00", b"01") else _decimal(m, digits))
+
+
+def _long_line(m: Machine) -> None:
+    m.push(_decimal(m, m.line().removesuffix(b"L")))
+
+
+def _float_line(m: Machine) -> None:
+    text = m.line()
+    try:
+        m.push(float(text))
+    except ValueError:
+        raise m.error("a float", repr(printable(text[:60].decode("latin-1")))) from None
+
+
+def _bin_float(m: Machine) -> None:
+    m.push(_BIN_FLOAT.unpack(m.take(8))[0])
+
+
+def _unescape(found: re.Match[bytes]) -> bytes:
+    body = found[1]
+    if body[:1] == b"x" and len(body) == 3:
+        return bytes([int(body[1:], 16)])
+    if body[0] in b"01234567":
+        return bytes([int(body, 8) & 0xFF])
+    return _ESCAPED.get(body, b"\\" + body)
+
+
+def _quoted_line(m: Machine) -> None:
+    text = m.line().strip()
+    if len(text) < 2 or text[:1] != text[-1:] or text[:1] not in (b"'", b'"'):
+        raise m.error("a string in quotes", repr(printable(text[:60].decode("latin-1"))))
+    m.push(m.text(_ESCAPE.sub(_unescape, text[1:-1])))
+
+
+def _unicode_line(m: Machine) -> None:
+    try:
+        text = m.line().decode("raw-unicode-escape")
+        text.encode("utf-8")
+    except UnicodeError as bad:
+        raise m.error("a string without broken escapes or lone surrogates", str(bad.__class__.__name__)) from None
+    m.push(text)
+
+
+def _text(width: int) -> Step:
+    return lambda m: m.push(m.text(m.sized(width)))
+
+
+def _bytes(width: int) -> Step:
+    return lambda m: m.push(m.sized(width))
+
+
+def _bytearray(m: Machine) -> None:
+    m.push(bytearray(m.sized(8)))
+
+
+def _refuse_buffer(m: Machine) -> None:
+    where = f"{m.where}: pickle byte {m.at}"
+    raise UnsupportedError(f"{where}: expected a self-contained pickle, got one that takes buffers from outside")
+
+
+# Stack, memo, containers
+
+
+def _mark(m: Machine) -> None:
+    m.outer.append(m.stack)
+    m.stack = []
+
+
+def _stop(m: Machine) -> None:
+    m.done = True
+
+
+def _pop(m: Machine) -> None:
+    if m.stack:
+        m.stack.pop()
+    else:
+        m.pop_mark()
+
+
+def _pop_mark(m: Machine) -> None:
+    m.pop_mark()
+
+
+def _dup(m: Machine) -> None:
+    m.push(m.top())
+
+
+def _put(width: int) -> Step:
+    return lambda m: m.put(m.unsigned(width))
+
+
+def _get(width: int) -> Step:
+    return lambda m: m.get(m.unsigned(width))
+
+
+def _put_line(m: Machine) -> None:
+    index = _decimal(m, m.line())
+    if index < 0:
+        raise m.error("a memo index of 0 or more", str(index))
+    m.put(index)
+
+
+def _get_line(m: Machine) -> None:
+    m.get(_decimal(m, m.line()))
+
+
+def _memoize(m: Machine) -> None:
+    m.put(len(m.memo))
+
+
+def _tuple(count: int) -> Step:
+    return lambda m: m.push(m.pop_tuple(count))
+
+
+def _tuple_marked(m: Machine) -> None:
+    m.push(tuple(m.pop_mark()))
+
+
+def _list_marked(m: Machine) -> None:
+    m.push(m.pop_mark())
+
+
+def _dict_marked(m: Machine) -> None:
+    items = m.pop_mark()
+    made: dict[Any, Any] = {}
+    _update(m, made, items)
+    m.push(made)
+
+
+def _frozenset_marked(m: Machine) -> None:
+    m.push(m.hooks.freeze(m.pop_mark()))
+
+
+def _append(m: Machine) -> None:
+    value = m.pop()
+    m.hooks.extend(m.top(), [value])
+
+
+def _appends(m: Machine) -> None:
+    items = m.pop_mark()
+    m.hooks.extend(m.top(), items)
+
+
+def _add_items(m: Machine) -> None:
+    items = m.pop_mark()
+    m.hooks.add(m.top(), items)
+
+
+def _set_item(m: Machine) -> None:
+    pair = m.pop_tuple(2)
+    m.hooks.update(m.top(), list(pair))
+
+
+def _set_items(m: Machine) -> None:
+    items = m.pop_mark()
+    _update(m, m.top(), items)
+
+
+def _update(m: Machine, target: Any, items: list[Any]) -> None:
+    if len(items) % 2:
+        raise m.error("keys and values in pairs", f"{len(items)} values")
+    m.hooks.update(target, items)
+
+
+# What unpickling would look up, call or change
+
+
+def _global_line(m: Machine) -> None:
+    module = m.name(m.line())
+    m.push(m.hooks.find(module, m.name(m.line())))
+
+
+def _stack_global(m: Machine) -> None:
+    module, name = m.pop_tuple(2)
+    if not isinstance(module, str) or not isinstance(name, str):
+        raise m.error("two strings that name a global", f"{describe(module)} and {describe(name)}")
+    if len(module) > MAX_NAME or len(name) > MAX_NAME:
+        raise m.limit("a global's name", MAX_NAME, max(len(module), len(name)))
+    m.push(m.hooks.find(module, name))
+
+
+def _extension(width: int) -> Step:
+    # A code stands for whatever global the reading process has registered: never something a file can count on.
+    return lambda m: m.push(m.hooks.find("copyreg", f"_inverted_registry[{m.unsigned(width)}]"))
+
+
+def _reduce(m: Machine) -> None:
+    callee, args = m.pop_tuple(2)
+    m.push(m.hooks.call(callee, _arguments(m, args), {}, "REDUCE"))
+
+
+def _newobj(m: Machine) -> None:
+    callee, args = m.pop_tuple(2)
+    m.push(m.hooks.call(callee, _arguments(m, args), {}, "NEWOBJ"))
+
+
+def _newobj_ex(m: Machine) -> None:
+    callee, args, kwargs = m.pop_tuple(3)
+    if not isinstance(kwargs, dict):
+        raise m.error("a dict of keyword arguments", describe(kwargs))
+    m.push(m.hooks.call(callee, _arguments(m, args), kwargs, "NEWOBJ_EX"))
+
+
+def _arguments(m: Machine, args: Any) -> tuple[Any, ...]:
+    if not isinstance(args, tuple):
+        raise m.error("a tuple of arguments", describe(args))
+    return args
+
+
+def _inst(m: Machine) -> None:
+    module = m.name(m.line())
+    callee = m.hooks.find(module, m.name(m.line()))
+    m.push(m.hooks.call(callee, tuple(m.pop_mark()), {}, "INST"))
+
+
+def _obj(m: Machine) -> None:
+    items = m.pop_mark()
+    if not items:
+        raise m.error("a class and its arguments after the mark", "nothing")
+    m.push(m.hooks.call(items[0], tuple(items[1:]), {}, "OBJ"))
+
+
+def _build(m: Machine) -> None:
+    state = m.pop()
+    m.hooks.build(m.top(), state)
+
+
+def _persistent(m: Machine) -> None:
+    m.push(m.hooks.persistent(m.pop()))
+
+
+def _persistent_line(m: Machine) -> None:
+    m.push(m.hooks.persistent(m.text(m.line())))
+
+
+_BY_CODE: MappingProxyType[bytes, Step] = MappingProxyType(
+    {
+        b"\x80": _proto,
+        b"\x95": _frame,
+        b".": _stop,
+        b"(": _mark,
+        b"0": _pop,
+        b"1": _pop_mark,
+        b"2": _dup,
+        b"N": _constant(None),
+        b"\x88": _constant(True),
+        b"\x89": _constant(False),
+        b"I": _int_line,
+        b"L": _long_line,
+        b"J": _bin_int,
+        b"K": _unsigned(1),
+        b"M": _unsigned(2),
+        b"\x8a": _long(1),
+        b"\x8b": _long(4),
+        b"F": _float_line,
+        b"G": _bin_float,
+        b"S": _quoted_line,
+        b"T": _text(4),
+        b"U": _text(1),
+        b"V": _unicode_line,
+        b"\x8c": _text(1),
+        b"X": _text(4),
+        b"\x8d": _text(8),
+        b"C": _bytes(1),
+        b"B": _bytes(4),
+        b"\x8e": _bytes(8),
+        b"\x96": _bytearray,
+        b"\x97": _refuse_buffer,
+        b"\x98": _refuse_buffer,
+        b"p": _put_line,
+        b"q": _put(1),
+        b"r": _put(4),
+        b"\x94": _memoize,
+        b"g": _get_line,
+        b"h": _get(1),
+        b"j": _get(4),
+        b")": _constant(()),
+        b"\x85": _tuple(1),
+        b"\x86": _tuple(2),
+        b"\x87": _tuple(3),
+        b"t": _tuple_marked,
+        b"]": lambda m: m.push([]),
+        b"l": _list_marked,
+        b"a": _append,
+        b"e": _appends,
+        b"}": lambda m: m.push({}),
+        b"d": _dict_marked,
+        b"s": _set_item,
+        b"u": _set_items,
+        b"\x8f": lambda m: m.push(set()),
+        b"\x90": _add_items,
+        b"\x91": _frozenset_marked,
+        b"c": _global_line,
+        b"\x93": _stack_global,
+        b"\x82": _extension(1),
+        b"\x83": _extension(2),
+        b"\x84": _extension(4),
+        b"R": _reduce,
+        b"\x81": _newobj,
+        b"\x92": _newobj_ex,
+        b"i": _inst,
+        b"o": _obj,
+        b"b": _build,
+        b"P": _persistent_line,
+        b"Q": _persistent,
+    }
+)
+
+_STEPS: tuple[Step | None, ...] = tuple(_BY_CODE.get(bytes([code])) for code in range(256))

@@ -1,0 +1,216 @@
+"""Descriptions of tensors in plain containers -> a torch.save file; the opposite of `pickles.reader`. Runs nothing.
+
+The older layouts keep weights, constants and sample inputs in such files. Storages are written once each, shared by all
+tensors over them; the same value gives the same bytes. The stream is pickle protocol 2, the oldest that torch writes.
+
+Source: torch/serialization.py and torch/_utils.py, 2.1 to 2.13, and the files of those releases.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import struct
+from collections import OrderedDict
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import IO, Any, Final
+
+from pt2kit.errors import LimitError, UnsupportedError
+from pt2kit.pickles.torch_names import ITEM_SIZES, STORAGES
+from pt2kit.pickles.values import PickledStorage, PickledTensor, SparseTensor
+from pt2kit.zip.writer import ArchiveWriter
+
+_MAX_DEPTH: Final = 100
+_TYPED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        dtype: name.removeprefix("torch.")
+        for name, dtype in STORAGES.items()
+        if name.count(".") == 1 and "Untyped" not in name
+    }
+)
+"""dtype -> name of its storage class, for the dtypes that have one."""
+
+
+def dump(value: Any, file: IO[bytes], where: str) -> None:
+    """Write a value as a torch.save file.
+
+    Args:
+        value: None, bool, int, float, complex, str, list, tuple, dict, OrderedDict, `PickledTensor` and `SparseTensor`,
+            nested. A tensor's kind "parameter" makes it a parameter.
+        file: open for writing; need not be able to seek.
+        where: what messages call the file.
+
+    Raises:
+        UnsupportedError: anything else.
+        LimitError: containers nested deeper than 100, an integer of more than 255 bytes.
+
+    Cost: every storage is read once; none is held.
+    """
+    stream = _Stream(where)
+    stream.value(value, 0)
+    data = b"\x80\x02" + b"".join(stream.parts) + b"."
+    digest = hashlib.sha256(data)
+    with ArchiveWriter(file, root="archive") as writer:
+        writer.write("data.pkl", data)
+        writer.write("byteorder", b"little")
+        for storage, key in stream.storages.items():
+            content = storage.data
+            digest.update(content)
+            writer.write(f"data/{key}", content)
+        writer.write("version", b"3\n")
+        writer.write(".data/serialization_id", str(int(digest.hexdigest()[:32], 16)).rjust(40, "0").encode())
+
+
+def dumps(value: Any, where: str) -> bytes:
+    """Write a value as the bytes of a torch.save file.
+
+    Raises:
+        UnsupportedError, LimitError: as `dump`.
+    """
+    buffer = io.BytesIO()
+    dump(value, buffer, where)
+    return buffer.getvalue()
+
+
+class _Stream:
+    """The opcodes of a pickle, in order, and the storages they refer to."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+        self.parts: list[bytes] = []
+        self.storages: dict[PickledStorage, str] = {}
+
+    def value(self, value: Any, depth: int) -> None:
+        """Write any value."""
+        if depth > _MAX_DEPTH:
+            raise LimitError(f"{self.where}: expected containers nested at most {_MAX_DEPTH} levels deep, got more")
+        match value:
+            case None:
+                self.parts.append(b"N")
+            case bool():
+                self.parts.append(b"\x88" if value else b"\x89")
+            case int():
+                self._int(value)
+            case float():
+                self.parts.append(b"G" + struct.pack(">d", value))
+            case str():
+                raw = value.encode("utf-8", "surrogatepass")
+                self.parts.append(b"X" + struct.pack("<I", len(raw)) + raw)
+            case complex():
+                self._call("builtins", "complex", (value.real, value.imag), depth)
+            case PickledTensor():
+                self._tensor(value, depth)
+            case SparseTensor():
+                self._tensor(value, depth)
+            case _:
+                self._container(value, depth)
+
+    def _int(self, value: int) -> None:
+        if 0 <= value < 256:
+            self.parts.append(b"K" + bytes([value]))
+        elif -(1 << 31) <= value < 1 << 31:
+            self.parts.append(b"J" + struct.pack("<i", value))
+        else:
+            raw = value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True)
+            if len(raw) > 255:
+                raise LimitError(f"{self.where}: expected integers of at most 255 bytes, got one of {len(raw)}")
+            self.parts.append(b"\x8a" + bytes([len(raw)]) + raw)
+
+    def _container(self, value: Any, depth: int) -> None:
+        if isinstance(value, OrderedDict):
+            self._call("collections", "OrderedDict", (), depth)
+            self._items(value, depth)
+        elif isinstance(value, dict):
+            self.parts.append(b"}")
+            self._items(value, depth)
+        elif type(value) is tuple:
+            self.parts.append(b"(")
+            for entry in value:
+                self.value(entry, depth + 1)
+            self.parts.append(b"t")
+        elif type(value) is list:
+            self.parts.append(b"](")
+            for entry in value:
+                self.value(entry, depth + 1)
+            self.parts.append(b"e")
+        else:
+            raise UnsupportedError(
+                f"{self.where}: expected tensors and plain containers of numbers and text, got {type(value).__name__}"
+            )
+
+    def _items(self, value: Mapping[Any, Any], depth: int) -> None:
+        if not value:
+            return
+        self.parts.append(b"(")
+        for key, entry in value.items():
+            self.value(key, depth + 1)
+            self.value(entry, depth + 1)
+        self.parts.append(b"u")
+
+    def _global(self, module: str, name: str) -> None:
+        builtin = {"builtins": "__builtin__"}  # protocol 2 spells it as Python 2 did
+        self.parts.append(f"c{builtin.get(module, module)}\n{name}\n".encode())
+
+    def _call(self, module: str, name: str, args: tuple[Any, ...], depth: int) -> None:
+        self._global(module, name)
+        self.value(args, depth)
+        self.parts.append(b"R")
+
+    def _tensor(self, tensor: PickledTensor | SparseTensor, depth: int) -> None:
+        if tensor.kind != "parameter":
+            self._data(tensor, tensor.requires_grad, depth)
+            return
+        self._global("torch._utils", "_rebuild_parameter")
+        self.parts.append(b"(")
+        self._data(tensor, False, depth)
+        self.value(tensor.requires_grad, depth)
+        self._call("collections", "OrderedDict", (), depth)
+        self.parts.append(b"tR")
+
+    def _data(self, tensor: PickledTensor | SparseTensor, requires_grad: bool, depth: int) -> None:
+        """A tensor; a dense one of the newer dtypes names its dtype, as its storage does not."""
+        if isinstance(tensor, SparseTensor):
+            self._sparse(tensor, depth)
+            return
+        dtype = tensor.dtype_name
+        if dtype not in ITEM_SIZES:
+            raise UnsupportedError(f"{self.where}: expected a dtype that torch.save knows, got {dtype!r}")
+        typed = dtype in _TYPED
+        self._global("torch._utils", "_rebuild_tensor_v2" if typed else "_rebuild_tensor_v3")
+        self.parts.append(b"(")
+        self._storage(tensor, typed)
+        for part in (tensor.storage_offset, tensor.sizes, tensor.strides, requires_grad):
+            self.value(part, depth)
+        self._call("collections", "OrderedDict", (), depth)
+        if not typed:
+            self._global("torch", dtype)
+        if marks := {name: True for name, is_set in (("conj", tensor.conj), ("neg", tensor.neg)) if is_set}:
+            self.value(marks, depth)
+        self.parts.append(b"tR")
+
+    def _storage(self, tensor: PickledTensor, typed: bool) -> None:
+        storage = tensor.storage
+        key = self.storages.setdefault(storage, str(len(self.storages)))
+        self.parts.append(b"(")
+        self.value("storage", 0)
+        if typed:
+            self._global("torch", _TYPED[tensor.dtype_name])
+        else:
+            self._global("torch.storage", "UntypedStorage")
+        size = storage.nbytes // ITEM_SIZES[tensor.dtype_name] if typed else storage.nbytes
+        for part in (key, storage.device, size):
+            self.value(part, 0)
+        self.parts.append(b"tQ")
+
+    def _sparse(self, tensor: SparseTensor, depth: int) -> None:
+        self._global("torch._utils", "_rebuild_sparse_tensor")
+        self.parts.append(b"(")
+        self._call("torch.serialization", "_get_layout", (f"torch.{tensor.layout}",), depth)
+        self.parts.append(b"(")
+        for part in (*tensor.indices, tensor.values):
+            self.value(part, depth)
+        self._call("torch", "Size", (tensor.sizes,), depth)
+        if tensor.layout == "sparse_coo" and tensor.is_coalesced is not None:
+            self.value(tensor.is_coalesced, depth)
+        self.parts.append(b"ttR")

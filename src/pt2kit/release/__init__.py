@@ -1,0 +1,41 @@
+"""A package -> a file as another version of the schema, or another release of torch, writes it: the time machine.
+
+    packages.py       `convert`: plans everything, refuses what cannot be, writes
+    targets.py        the name of a target -> version, layout, names of records
+    models.py         one program with its payloads -> its records
+    programs.py       a program -> its JSON text at another version
+    records.py        tensors -> raw records and configs
+    descriptions.py   tensors -> what torch.save files are written from
+    containers.py     programs -> the containers of schema 8.6
+    rest.py           extra files, compiled code and other records
+    plan.py           records of a new file as data
+    report.py         what changed and what was lost
+
+The steps between versions are in `pt2kit.versions`, as are operator set versions; what a user needs of those to
+describe operators of his own is here too.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pt2kit.front_door import front_door
+
+if TYPE_CHECKING:
+    from pt2kit.release.conversion import HARMLESS as HARMLESS
+    from pt2kit.release.conversion import convert as convert
+    from pt2kit.release.report import Report as Report
+    from pt2kit.release.report import Side as Side
+    from pt2kit.versions.conversion_log import Note as Note
+    from pt2kit.versions.opset.changes import OperatorChange as OperatorChange
+    from pt2kit.versions.opset.changes import Replacement as Replacement
+
+__getattr__, __dir__, __all__ = front_door(
+    __name__,
+    {
+        "conversion": "HARMLESS convert",
+        "pt2kit.versions.conversion_log": "Note",
+        "pt2kit.versions.opset.changes": "OperatorChange Replacement",
+        "report": "Report Side",
+    },
+)

@@ -1,0 +1,205 @@
+"""A package, and the name of a version or release -> a file as that release writes it, and a report of what changed.
+
+Everything is planned before the target is touched: programs are brought to the version, payloads get their places,
+whatever has no place is gathered. Only a plan that nothing stands in the way of is written.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import IO, Final
+
+from pt2kit.errors import ArchiveError, ConversionError
+from pt2kit.package import record_names as names
+from pt2kit.package.layout import FORMAT, VERSION
+from pt2kit.package.open import Package, open_package
+from pt2kit.release import containers
+from pt2kit.release.destinations import Destination, find_destination
+from pt2kit.release.models import Model, Outcome, convert_model, find_model
+from pt2kit.release.other_records import arrange_rest, free_numbers
+from pt2kit.release.plan import Held, Planned, Progress, held, write_plan
+from pt2kit.release.programs import Operators, operators
+from pt2kit.release.report import Report, Side
+from pt2kit.versions.conversion_log import HARMLESS as OF_PROGRAMS
+from pt2kit.versions.conversion_log import Note, obstacles
+from pt2kit.versions.identify import DRAFT
+from pt2kit.versions.opset.changes import OperatorChange
+from pt2kit.zip.opening import FileLike
+from pt2kit.zip.target import not_while_reading, open_target
+from pt2kit.zip.writer import ArchiveWriter
+
+HARMLESS: Final = OF_PROGRAMS | {"sample_inputs"}
+"""Losses that need no permission: what a program computes, and which inputs the older torch accepts, stays the same."""
+
+_DATA_VERSION: Final = b"6\n"
+
+
+def convert(
+    src: FileLike | Package,
+    dst: str | os.PathLike[str] | IO[bytes] | None,
+    *,
+    target: str,
+    fsync: bool = False,
+    allow: Iterable[str] = (),
+    opset_version: Mapping[str, int] | None = None,
+    operator_changes: Iterable[OperatorChange] = (),
+    namedtuples: Mapping[str, str] | None = None,
+    progress: Progress | None = None,
+) -> Report:
+    """Write a package as another version of the schema, or another release of torch, writes it.
+
+    Args:
+        src: an open package, or whatever `pt2kit.open` takes.
+        dst: a path, replaced whole or not at all, or a binary file object; either may be the source's own file. None
+            writes nothing: the report says what would be done.
+        target: a schema version ("8.7", "5.3-traces", "draft") or a release ("torch==2.4"). A version stands for the
+            first release that wrote it.
+        fsync: wait for the disk also where no file is replaced; replacing one always does.
+        allow: names of losses that are accepted ("persistent") beside those of `HARMLESS`.
+        opset_version: namespace -> number of the operator set that the programs are to have, beside those of torch.
+        operator_changes: how operators of the caller's namespaces changed between those numbers.
+        namedtuples: class name -> name under which it is registered, for sources up to schema 5.1 (torch 2.3), which
+            know the class name only ("NT" -> "corpus.NT"); a package that is open already knows its own.
+        progress: called with (done, total) bytes while the file is written.
+
+    Returns:
+        What changed, what was lost, and what could not be judged.
+
+    Raises:
+        VersionError: no such target (M4), or operators newer than expected that nothing leads back from (O1).
+        ConversionError: the target cannot express the package, or something would be lost that was not allowed: all of
+            it is listed, with its place and the version that brought it (M3). Nothing was written.
+        OperatorError: an operator that cannot be brought to the expected number (O3).
+        Pt2Error: the source cannot be read.
+        OSError: the target cannot be written.
+
+    Cost: programs as `downgrade_program`; weights are read and written once and never held, but for the draft's, which
+        are text inside the program.
+    """
+    to = find_destination(target)
+    wanted = operators(opset_version, operator_changes)
+    with nullcontext(src) if isinstance(src, Package) else open_package(src, namedtuples=namedtuples) as package:
+        if not package.layout.models:
+            raise ArchiveError(f"{package.name}: expected a program to convert, got an archive without one")
+        models = [find_model(package, name, to) for name in package.layout.models]
+        if _is_program_alone(package, models):
+            to = replace(to, kind="json")
+        outcomes = _convert_models(models, to, wanted)
+        rest, left_over = arrange_rest(package, models, to)
+        notes = _joined([*(note for outcome in outcomes for note in outcome.notes), *left_over])
+        _settle(package, to, notes, {*HARMLESS, *allow})
+        report = _report(package, to, notes, outcomes)
+        if dst is not None:
+            plan = [record for outcome in outcomes for record in outcome.records] + _marks(to) + rest
+            # Programs of one archive may share records.
+            with not_while_reading(package.archive.source, dst) as file:
+                _write(file, to, list({record.name: record for record in plan}.values()), progress, fsync)
+    return report
+
+
+def _is_program_alone(package: Package, models: list[Model]) -> bool:
+    """Whether a JSON text is a program whose payloads are nowhere; a draft has its own inside."""
+    if package.layout.kind != "json":
+        return False
+    if any(model.payloads("weights") or model.payloads("constants") for model in models):
+        return False
+    return all(stored.version != DRAFT and stored.model is None for stored in package.stored.values())
+
+
+def _convert_models(models: list[Model], to: Destination, wanted: Operators) -> list[Outcome]:
+    numbering = free_numbers(models[0].package, models, to)
+    if to.kind == "model":
+        return containers.convert_models(models, to, wanted, numbering)
+    return [convert_model(model, to, wanted, numbering) for model in models]
+
+
+def _settle(package: Package, to: Destination, notes: Iterable[Note], allowed: set[str]) -> None:
+    """Raise if anything is blocked, or lost without having been allowed.
+
+    Raises:
+        ConversionError: all of it (M3).
+    """
+    if lines := obstacles(notes, allowed):
+        listed = "".join(f"\n  {line}" for line in lines)
+        release = f" (torch {to.release})" if to.release else ""
+        raise ConversionError(
+            f"{package.name}: expected a package that schema {to.version}{release} can express, got one with:{listed}",
+            rule="M3",
+        )
+
+
+def _report(package: Package, to: Destination, notes: tuple[Note, ...], outcomes: list[Outcome]) -> Report:
+    layout, stored = package.layout, package.stored
+    source = Side(
+        ", ".join(dict.fromkeys(stored[name].version for name in layout.models)), layout.kind, package.producer
+    )
+    if source.layout != to.kind:
+        message = f"the layout, from {source.layout} to {to.kind}"
+        notes = (Note("changed", "", message, "", (package.name,), 1), *notes)
+    return Report(
+        source,
+        Side(to.version, to.kind, f"torch {to.release}" if to.release else ""),
+        layout.models,
+        notes,
+        tuple(problem for outcome in outcomes for problem in outcome.converted.problems),
+    )
+
+
+def _joined(notes: Iterable[Note]) -> tuple[Note, ...]:
+    """Notes that say the same of several places as one."""
+    found: dict[tuple[str, str, str, str], Note] = {}
+    for note in notes:
+        key = (note.kind, note.name, note.message, note.since)
+        before = found.get(key)
+        if before is None:
+            found[key] = note
+        else:
+            places = (*before.places, *note.places)[: max(10, len(before.places))]
+            found[key] = replace(before, places=places, count=before.count + note.count)
+    return tuple(found.values())
+
+
+def _write(
+    dst: str | os.PathLike[str] | IO[bytes],
+    to: Destination,
+    plan: list[Planned],
+    progress: Progress | None,
+    fsync: bool,
+) -> None:
+    if to.kind == "json":
+        _write_text(dst, plan[0], fsync)
+        return
+    with ArchiveWriter(dst, root=None if to.is_archive else "", fsync=fsync) as writer:
+        write_plan(writer, plan, progress)
+        if to.is_archive:
+            writer.write(names.ARCHIVE_FORMAT, FORMAT)
+            writer.write(names.ARCHIVE_VERSION, VERSION)
+            writer.write(names.DATA_VERSION, _DATA_VERSION)
+            writer.write(names.BYTEORDER, b"little")
+            writer.write(names.SERIALIZATION_ID, _serialization_id(writer))
+
+
+def _write_text(dst: str | os.PathLike[str] | IO[bytes], text: Planned, fsync: bool) -> None:
+    target = open_target(dst, fsync=fsync)
+    try:
+        if isinstance(text, Held):
+            target.write(memoryview(text.read()))
+        target.commit()
+    except BaseException:
+        target.discard()
+        raise
+
+
+def _marks(to: Destination) -> list[Planned]:
+    """What a plain zip says of itself."""
+    return [held(names.PLAIN_VERSION, to.version.partition("-")[0].encode())] if to.kind == "plain-zip" else []
+
+
+def _serialization_id(writer: ArchiveWriter) -> bytes:
+    """Forty digits by which torch tells files apart: here they follow from the content."""
+    text = "\n".join(f"{name} {crc32} {size}" for name, crc32, size in writer.checksums)
+    return str(int(hashlib.sha256(text.encode()).hexdigest()[:32], 16)).rjust(40, "0").encode()

@@ -1,0 +1,275 @@
+"""One program of a package with its payloads -> the records of it in another layout, and what stands in the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from pt2kit import codec, schema
+from pt2kit.errors import UnsupportedError
+from pt2kit.package import record_names as names
+from pt2kit.package.open import Package
+from pt2kit.package.parts import Parts, parts, program_record, sample_inputs_record
+from pt2kit.package.payloads import Kind, Payload
+from pt2kit.package.programs import StoredModel
+from pt2kit.pickles.values import PickledTensor
+from pt2kit.release.descriptions import Descriptions, Plain, plain_tensor
+from pt2kit.release.destinations import Destination
+from pt2kit.release.plan import Held, Planned, Saved, held
+from pt2kit.release.programs import Converted, Operators, convert_program
+from pt2kit.release.records import Numbering, listed_in, pack
+from pt2kit.tensors.opaque import OpaquePayload
+from pt2kit.versions.conversion_log import Note, SideInputs
+
+Payloads = Mapping[str, Payload]
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """One program with everything that belongs to it.
+
+    Args:
+        package: where it is from.
+        name: its name there.
+        parts: its records there.
+        moved: buffers that are constants there, and part of the state dict at the target.
+    """
+
+    package: Package
+    name: str
+    parts: Parts
+    moved: tuple[str, ...] = ()
+
+    @property
+    def record(self) -> str:
+        """The full name of its record."""
+        return self.parts.program
+
+    @property
+    def stored_model(self) -> StoredModel | None:
+        """The container that it is in."""
+        return self.package.stored[self.name].model
+
+    @property
+    def where(self) -> str:
+        """Its record, for messages."""
+        return self.package.relative(self.record)
+
+    def payloads(self, kind: Kind) -> Payloads:
+        """What its state dict holds at the target, or what its constants are there.
+
+        Raises:
+            UnsupportedError: payloads that only code can rebuild.
+            Pt2Error: payloads that cannot be read.
+        """
+        constants = self.package.constants(self.name) if kind == "constants" or self.moved else {}
+        if kind == "constants":
+            return {name: payload for name, payload in constants.items() if name not in self.moved}
+        weights = self.package.weights(self.name)
+        return {**weights, **{name: constants[name] for name in self.moved if name in constants}}
+
+    def stored(self, kind: Kind) -> str | None:
+        """The full name of the record that lists or holds one of the two."""
+        return self.parts.weights if kind == "weights" else self.parts.constants
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What the conversion of one program gives, grown step by step.
+
+    Args:
+        converted: the program itself.
+        records: its records, in order.
+        notes: what changed, what was lost and what is blocked.
+    """
+
+    converted: Converted
+    records: list[Planned] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+
+
+def find_model(package: Package, name: str, to: Destination) -> Model:
+    """Find what belongs to a program. Its payloads are described when they are asked for: some go over as they are.
+
+    Raises:
+        Pt2Error: the program cannot be read.
+    """
+    archive, layout = package.archive, package.layout
+    if package.stored[name].model is None:
+        place = parts(archive, layout, name)
+    else:
+        inputs = sample_inputs_record(archive, layout, name)
+        place = Parts(program_record(archive, layout, name), "program", sample_inputs=inputs)
+    moved = _buffers_beside(package.programs[name]) if to.keeps_all_buffers else []
+    return Model(package, name, place, tuple(moved))
+
+
+def convert_model(model: Model, to: Destination, wanted: Operators, numbering: Numbering) -> Outcome:
+    """Plan the records of one program.
+
+    Raises:
+        Pt2Error: the program or its payloads cannot be read.
+    """
+    notes: list[Note] = []
+    side_inputs = _beside(model, notes) if to.has_constants_inside else SideInputs()
+    converted = convert_program(
+        model.package, model.name, model.record, to.version, side_inputs, wanted, release=to.operators
+    )
+    found = Outcome(converted, [], [*notes, *converted.notes])
+    name = names.PLAIN_PROGRAM if to.kind == "plain-zip" else names.model_json(model.name)
+    text = Held(name, len(converted.data), lambda: converted.data, deflate=True)
+    if to.kind == "archive":
+        _as_records(model, numbering, found)
+        found.records.append(text)
+    elif to.kind == "json":
+        found.records.append(text)
+    else:
+        found.records.append(text)
+        in_archive = to.kind == "archive-2.8"
+        _as_saved(model, "weights", names.weights_payload(model.name) if in_archive else to.state_dict, found)
+        _as_saved(model, "constants", names.constants_payload(model.name) if in_archive else to.constants, found)
+    sample_inputs(model, to, found)
+    return found
+
+
+def copied(package: Package, record: str, name: str, *, deflate: bool = False) -> Held:
+    """A record that goes over as it is.
+
+    Args:
+        package: where it is from.
+        record: its full name there.
+        name: below the root folder of the new file.
+        deflate: whether it is deflated there.
+    """
+    return Held(name, package.records[record].size, lambda: package.archive.read(record), deflate)
+
+
+def _buffers_beside(program: schema.ExportedProgram) -> list[str]:
+    """The buffers that are no part of the state dict today."""
+    specs = [spec.value for spec in program.graph_module.signature.input_specs]
+    return [spec.buffer_name for spec in specs if isinstance(spec, schema.InputToBufferSpec) and not spec.persistent]
+
+
+def fitting(
+    model: Model, kind: Kind, notes: list[Note], *, is_left_out: Callable[[Payload], bool] = lambda _: False
+) -> Iterator[tuple[str, Plain]]:
+    """The payloads that can be written in any layout; the others are noted as blocked.
+
+    Args:
+        model: whose they are.
+        kind: which of them.
+        notes: gets the others.
+        is_left_out: which payloads to pass over.
+
+    Raises:
+        Pt2Error: payloads that cannot be read.
+    """
+    try:
+        payloads = model.payloads(kind)
+    except UnsupportedError as error:
+        notes.append(Note("blocked", "", f"{kind} that are more than data: {error}", "", (model.where,), 1))
+        return
+    for name, payload in payloads.items():
+        if is_left_out(payload):
+            continue
+        try:
+            yield name, plain_tensor(payload)
+        except UnsupportedError as error:
+            notes.append(Note("blocked", "", f"a payload of this kind: {error}", "", (f"{model.where}: {name!r}",), 1))
+
+
+def _beside(model: Model, notes: list[Note]) -> SideInputs:
+    """Payloads for versions that keep them inside the program. What is no dense tensor is blocked there by its name."""
+    known = Descriptions()
+    constants = _dense(known, dict(fitting(model, "constants", notes, is_left_out=_is_object)))
+    weights = _dense(known, dict(fitting(model, "weights", notes)))
+    if any(note.kind == "blocked" for note in notes):
+        return SideInputs(constants, weights)
+    objects = {
+        name: bytes(payload.buffer())
+        for name, payload in model.payloads("constants").items()
+        if isinstance(payload, OpaquePayload) and _is_object(payload)
+    }
+    return SideInputs({**constants, **objects}, weights)
+
+
+def _is_object(payload: Payload) -> bool:
+    return isinstance(payload, OpaquePayload) and payload.kind == "torchbind"
+
+
+def _dense(known: Descriptions, views: Mapping[str, Plain]) -> dict[str, PickledTensor]:
+    described = {name: known.describe(view) for name, view in views.items()}
+    return {name: tensor for name, tensor in described.items() if isinstance(tensor, PickledTensor)}
+
+
+def _as_saved(model: Model, kind: Kind, record: str, found: Outcome) -> None:
+    """Weights or constants as one torch.save file: the one there is, or a new one; none where it has no name."""
+    if not record:
+        return
+    stored = model.stored(kind)
+    if model.parts.stored_as == "torch.save" and stored is not None and not model.moved:
+        found.records.append(copied(model.package, stored, record))
+        return
+    known = Descriptions()
+    described = {name: known.describe(view) for name, view in fitting(model, kind, found.notes)}
+    found.records.append(Saved(record, described, known.storages))
+    if described:
+        found.notes.append(Note("changed", "", f"{kind} became a torch.save file", "", (record,), 1))
+
+
+def _as_records(model: Model, numbering: Numbering, found: Outcome) -> None:
+    """Weights and constants as raw records with their configs: those there are, or new ones."""
+    stated = metas(model.package.programs[model.name])
+    kinds: tuple[tuple[Kind, Callable[[], str], str], ...] = (
+        ("weights", numbering.weight, names.weights_config(model.name)),
+        ("constants", numbering.constant, names.constants_config(model.name)),
+    )
+    for kind, number, config in kinds:
+        if model.parts.stored_as == "records":
+            found.records += _listed(model, kind)
+            continue
+        packed = pack(dict(fitting(model, kind, found.notes)), stated, number)
+        found.records += packed.records
+        found.records.append(held(config, codec.encode(packed.config), deflate=True))
+        if packed.records:
+            found.notes.append(Note("changed", "", f"{kind} became raw records", "", (config,), 1))
+
+
+def _listed(model: Model, kind: Kind) -> Iterator[Held]:
+    """A config and the records that it lists, as they are.
+
+    Raises:
+        Pt2Error: what the config says contradicts its records or the graph.
+    """
+    model.payloads(kind)
+    package, config = model.package, model.stored(kind) or ""
+    for record in listed_in(package, config):
+        yield copied(package, record, package.relative(record))
+    yield copied(package, config, package.relative(config), deflate=True)
+
+
+def metas(program: schema.ExportedProgram) -> dict[str, schema.TensorMeta]:
+    """Name of a weight or constant -> what the graph says of it."""
+    values = program.graph_module.graph.tensor_values
+    found: dict[str, schema.TensorMeta] = {}
+    for spec in program.graph_module.signature.input_specs:
+        match spec.value:
+            case (
+                schema.InputToParameterSpec(arg, target)
+                | schema.InputToBufferSpec(arg, target)
+                | schema.InputToTensorConstantSpec(arg, target)
+            ) if arg.name in values:
+                found[target] = values[arg.name]
+    return found
+
+
+def sample_inputs(model: Model, to: Destination, found: Outcome) -> None:
+    """The sample inputs as they are; an empty record where there are none."""
+    package, stored = model.package, model.parts.sample_inputs
+    has_any = stored is not None and package.records[stored].size > 0
+    if to.has_sample_inputs:
+        name = to.sample_inputs or names.sample_inputs(model.name)
+        found.records.append(copied(package, stored, name) if stored is not None else held(name, b""))
+    elif has_any and stored is not None:
+        message = "the inputs that the program was exported with"
+        found.notes.append(Note("lost", "sample_inputs", message, "5.3", (package.relative(stored),), 1))

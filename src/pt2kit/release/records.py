@@ -1,0 +1,128 @@
+"""Views of tensors -> raw records and the config that says which tensor is which: torch 2.9 and later.
+
+Names are grouped by storage and element type, as those releases do it: a record holds elements of one type, tied
+tensors and views share one. Empty storages share a record. What is no strided tensor is a torch.save file in a record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from pt2kit import codec, schema
+from pt2kit.package import record_names as names
+from pt2kit.package.open import Package
+from pt2kit.release.descriptions import Descriptions, Plain
+from pt2kit.release.plan import Held, Planned, Saved
+from pt2kit.tensors.bounds import contiguous_strides
+from pt2kit.tensors.view import TensorView
+
+Metas = Mapping[str, schema.TensorMeta]
+"""Name of a weight or constant -> what the graph says of it."""
+
+
+@dataclass(slots=True)
+class Numbering:
+    """Gives the records of one archive their numbers.
+
+    Args:
+        weights, constants: the next free number of each kind.
+    """
+
+    weights: int = 0
+    constants: int = 0
+
+    def weight(self) -> str:
+        """The next record of a weight."""
+        self.weights += 1
+        return names.weight(self.weights - 1)
+
+    def constant(self) -> str:
+        """The next record of a tensor constant."""
+        self.constants += 1
+        return names.tensor_constant(self.constants - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """The weights or the constants of one program as records.
+
+    Args:
+        records: in the order in which they are written.
+        config: what lists them.
+    """
+
+    records: tuple[Planned, ...]
+    config: schema.PayloadConfig
+
+
+def pack(payloads: Mapping[str, Plain], metas: Metas, next_record: Callable[[], str]) -> Packed:
+    """Arrange payloads as raw records.
+
+    Args:
+        payloads: name -> view.
+        metas: what the graph says of them; for what is no strided tensor.
+        next_record: gives the name of the next record.
+    """
+    records: list[Planned] = []
+    config: dict[str, schema.PayloadMeta] = {}
+    groups: dict[object, list[tuple[str, TensorView]]] = {}
+    for name, payload in payloads.items():
+        if isinstance(payload, TensorView):
+            groups.setdefault(_group(payload), []).append((name, payload))
+            continue
+        known = Descriptions()
+        record = next_record()
+        records.append(Saved(record, known.describe(payload), known.storages))
+        config[name] = schema.PayloadMeta(_last(record), payload.is_param, True, metas.get(name))
+    for group in groups.values():
+        record = next_record()
+        records.append(_held(record, group[0][1]))
+        for name, view in group:
+            config[name] = schema.PayloadMeta(_last(record), view.is_param, False, _meta(view))
+    return Packed(tuple(records), schema.PayloadConfig(config))
+
+
+def listed_in(package: Package, config: str) -> Iterable[str]:
+    """Full names of the records that a config lists, each once."""
+    folder = config.rpartition("/")[0]
+    listed = codec.decode(package.archive.read(config), schema.PayloadConfig, package.relative(config)).value
+    return dict.fromkeys(f"{folder}/{meta.path_name}" for meta in listed.config.values())
+
+
+def _group(view: TensorView) -> object:
+    """What tensors have in common that share a record."""
+    if view.conj or view.neg:
+        return id(view)
+    return (view.storage, view.dtype) if view.storage.nbytes else (None, view.dtype)
+
+
+def _held(record: str, view: TensorView) -> Held:
+    """The storage of a tensor; its elements where conjugating or negating them was put off."""
+    if view.conj or view.neg:
+        return Held(record, view.nbytes, view.contiguous_bytes)
+    return Held(record, whole_storage(view), lambda: view.storage.read(keep=False))
+
+
+def whole_storage(view: TensorView) -> int:
+    """The bytes of a tensor's storage that are whole elements."""
+    return view.storage.nbytes - view.storage.nbytes % view.itemsize
+
+
+def _meta(view: TensorView) -> schema.TensorMeta:
+    meta = view.meta()
+    if not (view.conj or view.neg):
+        return meta
+    return schema.TensorMeta(
+        meta.dtype,
+        meta.sizes,
+        meta.requires_grad,
+        meta.device,
+        [schema.SymInt(as_int=stride) for stride in contiguous_strides(view.sizes)],
+        schema.SymInt(as_int=0),
+        meta.layout,
+    )
+
+
+def _last(record: str) -> str:
+    return record.rpartition("/")[2]

@@ -1,0 +1,124 @@
+"""The operators of every release of torch -> their schemas, from a table that ships with the package; no torch.
+
+`history/operators.txt` is one table of all releases: its first line names them, a line "@ 2.1-2.4 2.6" says which have
+the lines below it, up to the next. A line is the text of an operator's schema as torch prints it, the name of a
+higher-order operator ("higher_order::cond"), or that of a Python function that programs call ("_operator.add").
+`tools/operator_schemas.py` writes it from installations of the releases.
+
+    operators_of("2.6")["aten.add.Tensor"]     the text of one schema
+    find_operator("aten.add.Tensor", "2.6")    the same, parsed
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Final
+
+from pt2kit.errors import VersionError
+from pt2kit.schema.operator_text import Operator, operator_name, parse_operator
+from pt2kit.schema.versions import LOG
+
+RELEASES: Final = tuple(release for version in LOG for release in version.releases)
+"""The releases of torch, oldest first. The table has them all once `tools/operator_schemas.py` has seen the newest."""
+
+COMPLETE: Final = frozenset(("aten", "prim", "prims"))
+"""The namespaces that every build of a release registers whole; others depend on the build and on what is imported."""
+
+_HIGHER_ORDER: Final = "higher_order::"
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseOperators:
+    """What one release registers.
+
+    Args:
+        schemas: "aten.add.Tensor" -> the text of its schema.
+        higher_order: the names of the operators that take subgraphs ("cond").
+        functions: the Python functions that a program may call ("_operator.add", "torch.sym_max").
+    """
+
+    schemas: Mapping[str, str]
+    higher_order: frozenset[str]
+    functions: frozenset[str]
+
+
+def known_releases() -> tuple[str, ...]:
+    """The releases that the table has, oldest first."""
+    return _table().releases
+
+
+def operators_of(release: str) -> Mapping[str, str]:
+    """Overload name ("aten.add.Tensor") -> the text of its schema, of one release ("2.6").
+
+    Raises:
+        VersionError: no release that the table knows.
+
+    Cost: some 10 ms for the first call with a release; nothing for the next.
+    """
+    return release_operators(release).schemas
+
+
+def find_operator(name: str, release: str) -> Operator | None:
+    """The schema of one overload, parsed; None where the release has none of that name.
+
+    Args:
+        name: "aten.add.Tensor", without "torch.ops.".
+        release: "2.6".
+
+    Raises:
+        VersionError: no release that the table knows.
+    """
+    text = operators_of(release).get(name)
+    return None if text is None else parse_operator(text)
+
+
+# Files of the package never change; a release is read when it is asked for.
+@functools.cache
+def release_operators(release: str) -> ReleaseOperators:
+    """Everything that one release registers.
+
+    Raises:
+        VersionError: no release that the table knows.
+    """
+    table = _table()
+    if release not in table.releases:
+        known = ", ".join(table.releases)
+        raise VersionError(f"operators: expected a release of torch that the table has ({known}), got {release!r}")
+    lines = [line for spans, group in table.groups if release in spans for line in group]
+    schemas = {operator_name(line): line for line in lines if "(" in line}
+    higher_order = (line.removeprefix(_HIGHER_ORDER) for line in lines if line.startswith(_HIGHER_ORDER))
+    functions = (line for line in lines if "::" not in line)
+    return ReleaseOperators(MappingProxyType(schemas), frozenset(higher_order), frozenset(functions))
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """The file: its releases, and lines by the releases that have them."""
+
+    releases: tuple[str, ...]
+    groups: tuple[tuple[frozenset[str], tuple[str, ...]], ...]
+
+
+@functools.cache
+def _table() -> _Table:
+    text = (files("pt2kit.schema") / "history" / "operators.txt").read_text(encoding="utf-8")
+    head, *parts = text.split("\n@ ")
+    releases = tuple(head.split())
+    groups = []
+    for part in parts:
+        spans, *lines = part.splitlines()
+        groups.append((_releases_in(spans, releases), tuple(lines)))
+    return _Table(releases, tuple(groups))
+
+
+def _releases_in(spans: str, releases: tuple[str, ...]) -> frozenset[str]:
+    """The releases that a line "@ 2.1-2.4 2.6" names, from what stands behind the "@"."""
+    found: set[str] = set()
+    for span in spans.split():
+        first, _, last = span.partition("-")
+        found.update(releases[releases.index(first) : releases.index(last or first) + 1])
+    return frozenset(found)

@@ -1,0 +1,344 @@
+"""A program -> text that can be read back: every field of the schema, a line for each node (`source_reader` parses it).
+
+`docs/text.md` has the grammar. What the text leaves out is what its reader puts in: strides of row-major tensors, the
+device "cpu", names of nodes that are those of their results, the kind of arguments that are positional.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from msgspec import UNSET
+
+from pt2kit import codec, schema
+from pt2kit.graph.argument_values import arguments
+from pt2kit.graph.values import tables
+from pt2kit.tensors.bounds import contiguous_strides
+from pt2kit.tensors.dtypes import DTYPES
+from pt2kit.text.source_words import (
+    INPUT_WORDS,
+    KIND_MARKS,
+    OUTPUT_WORDS,
+    PLAIN_TARGET,
+    PLAIN_WORD,
+    VERSION,
+    input_spec,
+    output_spec,
+)
+
+_INDENT: Final = "  "
+
+
+def print_program(program: schema.ExportedProgram) -> str:
+    """Write a program as text; `parse` gives back an equal program, with everything in the same order.
+
+    Cost: linear; a program of 2,700 nodes takes about 0.1 s.
+    """
+    return "".join(f"{line}\n" for line in _Printer(program).lines())
+
+
+class _Printer:
+    """Writes one program; expressions are written once, and used by name."""
+
+    def __init__(self, program: schema.ExportedProgram) -> None:
+        self._program = program
+        self._expressions: dict[tuple[str, str], str] = {}
+        self._declared: list[str] = []
+        self._types: dict[int, str] = {}
+
+    def lines(self) -> Iterator[str]:
+        program, module = self._program, self._program.graph_module
+        body = list(self._graph(module.graph, 1, module.signature))
+        yield f"pt2 {VERSION}"
+        yield f"schema {program.schema_version.major}.{program.schema_version.minor}"
+        yield f"torch {_text(program.torch_version)}"
+        yield from (f"opset {_text(name)} {number}" for name, number in program.opset_version.items())
+        yield from (f"verifier {_text(name)}" for name in program.verifiers)
+        for name, limits in program.range_constraints.items():
+            yield f"range {_text(name)} {_number(limits.min_val)} {_number(limits.max_val)}"
+        yield from (f"guard {_text(guard)}" for guard in program.guards_code)
+        yield from (f"metadata {_text(key)} {_text(value)}" for key, value in module.metadata.items())
+        for name, row in module.treespec_namedtuple_fields.items():
+            yield f"namedtuple {_text(name)} {_texts(row.field_names)}"
+        yield from map(self._module, module.module_call_graph)
+        yield from self._declared
+        yield "graph {"
+        yield from body
+        yield "}"
+
+    def _module(self, entry: schema.ModuleCallEntry) -> str:
+        held = entry.signature
+        if held is None:
+            return f"module {_text(entry.fqn)}"
+        ins, outs = (", ".join(map(self._argument, side)) for side in (held.inputs, held.outputs))
+        names = "" if held.forward_arg_names is None else f" names {_texts(held.forward_arg_names)}"
+        return (
+            f"module {_text(entry.fqn)} takes ({ins}) gives ({outs}) in_spec {_text(held.in_spec)} "
+            f"out_spec {_text(held.out_spec)}{names}"
+        )
+
+    def _graph(self, graph: schema.Graph, depth: int, signature: schema.GraphSignature | None = None) -> Iterator[str]:
+        indent = _INDENT * depth
+        kinds = {name: kind for kind, table in tables(graph).items() for name in table}
+        defined = [name for argument in graph.inputs for name in arguments(argument)]
+        defined += [name for node in graph.nodes for output in node.outputs for name in arguments(output)]
+        ins, outs, in_words = _roles(graph, signature)
+        if graph.is_single_tensor_return:
+            yield f"{indent}single"
+        for argument, role in zip(graph.inputs, ins, strict=True):
+            yield f"{indent}input {self._argument(argument)}{self._typed(graph, kinds, [argument])}{role}"
+        for node in graph.nodes:
+            yield f"{indent}{self._node(graph, kinds, node, depth)}"
+        for argument, role in zip(graph.outputs, outs, strict=True):
+            yield f"{indent}output {self._argument(argument)}{role}"
+        yield from (f"{indent}{line}" for line in self._rest(graph, kinds, defined))
+        if signature is not None and not in_words:
+            yield f"{indent}signature {_text(codec.encode(signature).decode())}"
+
+    def _rest(self, graph: schema.Graph, kinds: Mapping[str, str], defined: list[str]) -> Iterator[str]:
+        """Entries of the value tables that no definition tells, and tables in another order."""
+        for kind, table in tables(graph).items():
+            own = [name for name in dict.fromkeys(defined) if kinds.get(name) == kind and name in table]
+            for name, meta in table.items():
+                if name not in own:
+                    yield f"entry {kind} {_text(name)} {self._type(meta)}"
+                    own.append(name)
+            if own != list(table):
+                yield f"order {kind} {_texts(table)}"
+
+    def _node(self, graph: schema.Graph, kinds: Mapping[str, str], node: schema.Node, depth: int) -> str:
+        results = ", ".join(map(self._argument, node.outputs))
+        target = node.target if PLAIN_TARGET.fullmatch(node.target) else _text(node.target)
+        given = ", ".join(self._named(named, depth) for named in node.inputs)
+        types = self._typed(graph, kinds, node.outputs)
+        own = node.outputs[0].value.name if len(node.outputs) == 1 and node.outputs[0].type == "as_tensor" else None
+        name = "" if node.name == own and own is not None else " unnamed" if node.name is None else (
+            f" named {_text(node.name)}"
+        )  # fmt: skip
+        single = {None: "", True: " single true", False: " single false"}[node.is_hop_single_tensor_return]
+        metadata = f" {json.dumps(node.metadata, ensure_ascii=False)}" if node.metadata else ""
+        head = f"{results} = " if results else ""
+        return f"{head}{target}({given}){types}{name}{single}{metadata}"
+
+    def _named(self, named: schema.NamedArgument, depth: int) -> str:
+        mark = KIND_MARKS[named.kind]
+        name = named.name if PLAIN_WORD.fullmatch(named.name) else _text(named.name) if named.name else ""
+        return f"{mark}{name}{'=' if name else ''}{self._argument(named.arg, depth)}"
+
+    def _typed(self, graph: schema.Graph, kinds: Mapping[str, str], defining: list[schema.Argument]) -> str:
+        """The types of the values that some arguments define; "?" for one that no table has."""
+        names = [name for argument in defining for name in arguments(argument)]
+        if not names:
+            return ""
+        held: Mapping[Any, Mapping[str, Any]] = tables(graph)
+        return " : " + ", ".join("?" if name not in kinds else self._type(held[kinds[name]][name]) for name in names)
+
+    def _type(self, meta: Any) -> str:
+        """What is known of a value; what is shared is written once."""
+        known = self._types.get(id(meta))
+        if known is None:
+            known = self._types[id(meta)] = self._fresh_type(meta)
+        return known
+
+    def _fresh_type(self, meta: Any) -> str:
+        match meta:
+            case schema.TensorMeta():
+                return self._tensor(meta)
+            case schema.SymInt():
+                return f"int {self._symbolic(meta)}"
+            case schema.SymFloat():
+                return f"float {self._symbolic(meta)}"
+            case schema.SymBool():
+                return f"bool {self._symbolic(meta)}"
+        return f"object({_name(meta.name)}, {_text(meta.class_fqn)})"
+
+    def _tensor(self, meta: schema.TensorMeta) -> str:
+        row = DTYPES.get(meta.dtype)
+        text = f"{row.short if row else meta.dtype.name}[{', '.join(map(self._symbolic, meta.sizes))}]"
+        sizes = [size.as_int for size in meta.sizes if isinstance(size.as_int, int)]
+        plain = tuple(stride.as_int for stride in meta.strides)
+        if len(sizes) != len(meta.sizes) or min(sizes, default=0) < 0 or contiguous_strides(sizes) != plain:
+            text += f" strides[{', '.join(map(self._symbolic, meta.strides))}]"
+        if meta.storage_offset.as_int != 0:
+            text += f" offset[{self._symbolic(meta.storage_offset)}]"
+        if meta.device != schema.Device("cpu"):
+            text += f" on[{_device(meta.device)}]"
+        if meta.layout is not schema.Layout.Strided:
+            text += f" layout[{meta.layout.name}]"
+        return f"{text} grad[true]" if meta.requires_grad else text
+
+    def _symbolic(self, value: Any) -> str:
+        held = value.value
+        if not isinstance(held, schema.SymExpr):
+            return _constant(held)
+        hint = "" if held.hint is None else f" hint {_constant(held.hint.value)}"
+        key = (held.expr_str, hint)
+        if key not in self._expressions:
+            self._expressions[key] = name = f"#{len(self._expressions)}"
+            self._declared.append(f"expr {name} {_text(held.expr_str)}{hint}")
+        return self._expressions[key]
+
+    def _argument(self, argument: schema.Argument, depth: int = 0) -> str:
+        arm = argument.type
+        value = argument.value
+        if arm == "as_graph":
+            lines = "\n".join(self._graph(value.graph, depth + 1))
+            body = f"\n{lines}\n{_INDENT * depth}" if lines else ""
+            return f"graph({_text(value.name)} {{{body}}})"
+        if arm == "as_string_to_argument":
+            return f"dict({', '.join(f'{_text(key)}: {self._argument(one, depth)}' for key, one in value.items())})"
+        return _ARMS[arm](value)
+
+
+def _roles(graph: schema.Graph, signature: schema.GraphSignature | None) -> tuple[list[str], list[str], bool]:
+    """What follows each input and output: its spec in words; and whether all of them have words."""
+    nothing = [""] * len(graph.inputs), [""] * len(graph.outputs), False
+    if signature is None:
+        return nothing
+    if (len(signature.input_specs), len(signature.output_specs)) != (len(graph.inputs), len(graph.outputs)):
+        return nothing
+    try:
+        ins = [_input_role(*pair) for pair in zip(graph.inputs, signature.input_specs, strict=True)]
+        outs = [_output_role(*pair) for pair in zip(graph.outputs, signature.output_specs, strict=True)]
+    except _NoWordsError:
+        return nothing
+    return ins, outs, True
+
+
+class _NoWordsError(Exception):
+    """A spec says something else than the graph at its place."""
+
+
+def _input_role(argument: schema.Argument, spec: schema.InputSpec) -> str:
+    value = spec.value
+    rest: list[Any] = []
+    match spec.type:
+        case "parameter":
+            rest = [value.parameter_name]
+        case "buffer":
+            rest = [value.buffer_name, value.persistent]
+        case "tensor_constant":
+            rest = [value.tensor_constant_name]
+        case "custom_obj":
+            rest = [value.custom_obj_name]
+        case "constant_input":
+            rest = [value.name, None if value.value.type == "as_none" else value.value.value]
+    if not _is_same(lambda: input_spec(spec.type, argument, rest), spec):
+        raise _NoWordsError
+    return " ".join(["", "=", INPUT_WORDS[spec.type], *map(_constant, rest)])
+
+
+def _output_role(argument: schema.Argument, spec: schema.OutputSpec) -> str:
+    value = spec.value
+    targets = ("buffer_name", "parameter_name", "user_input_name")
+    rest = [getattr(value, name) for name in targets if hasattr(value, name)]
+    if not _is_same(lambda: output_spec(spec.type, argument, rest), spec):
+        raise _NoWordsError
+    return " ".join(["", "=", OUTPUT_WORDS[spec.type], *map(_constant, rest)])
+
+
+def _is_same(make: Callable[[], Any], spec: Any) -> bool:
+    """Whether words give back a spec, to the letter."""
+    try:
+        return codec.encode(make()) == codec.encode(spec)
+    except (TypeError, ValueError):
+        return False
+
+
+def _text(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _texts(texts: Any) -> str:
+    return f"[{', '.join(map(_text, texts))}]"
+
+
+def _number(value: int | None) -> str:
+    return "none" if value is None else str(value)
+
+
+def _constant(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return float.__repr__(value)
+    return _text(value) if isinstance(value, str) else str(value)
+
+
+def _name(name: str) -> str:
+    return f"%{name}" if PLAIN_WORD.fullmatch(name) else f"%{_text(name)}"
+
+
+def _device(device: schema.Device) -> str:
+    return _text(device.type) if device.index is None else f"{_text(device.type)}, {device.index}"
+
+
+def _tensor_name(value: schema.TensorArgument) -> str:
+    return _name(value.name)
+
+
+def _optional(value: schema.OptionalTensorArgument) -> str:
+    return "none" if value.as_tensor is UNSET else _name(value.as_tensor.name)
+
+
+def _symbolic(value: Any) -> str:
+    return _constant(value.value) if value.as_name is UNSET else _name(value.as_name)
+
+
+def _list(one: Callable[[Any], str], word: str = "") -> Callable[[Any], str]:
+    """A list in brackets, or in the brackets of a word: always where it is empty, and has no first item to tell."""
+
+    def write(values: Any) -> str:
+        listed = ", ".join(map(one, values))
+        return f"{word}({listed})" if word else f"[{listed}]"
+
+    return write
+
+
+def _plain_list(word: str, one: Callable[[Any], str] = _constant) -> Callable[[Any], str]:
+    return lambda values: f"[{', '.join(map(one, values))}]" if values else f"{word}()"
+
+
+def _word(word: str, one: Callable[[Any], str]) -> Callable[[Any], str]:
+    return lambda value: f"{word}({one(value)})"
+
+
+_ARMS: Final[Mapping[str, Callable[[Any], str]]] = MappingProxyType(
+    {
+        "as_none": lambda value: "none" if value else "none(false)",
+        "as_tensor": _tensor_name,
+        "as_tensors": _plain_list("tensors", _tensor_name),
+        "as_int": str,
+        "as_ints": _plain_list("ints"),
+        "as_float": _constant,
+        "as_floats": _plain_list("floats"),
+        "as_string": _text,
+        "as_strings": _plain_list("strings"),
+        "as_bool": _constant,
+        "as_bools": _plain_list("bools"),
+        "as_sym_int": _word("sym_int", _symbolic),
+        "as_sym_ints": _list(_symbolic, "sym_ints"),
+        "as_sym_float": _word("sym_float", _symbolic),
+        "as_sym_floats": _list(_symbolic, "sym_floats"),
+        "as_sym_bool": _word("sym_bool", _symbolic),
+        "as_sym_bools": _list(_symbolic, "sym_bools"),
+        "as_scalar_type": lambda value: f"dtype({DTYPES[value].short if value in DTYPES else value.name})",
+        "as_memory_format": lambda value: f"memory_format({value.name})",
+        "as_layout": lambda value: f"layout({value.name})",
+        "as_device": _word("device", _device),
+        "as_optional_tensor": _word("optional_tensor", _optional),
+        "as_optional_tensors": _list(_optional, "optional_tensors"),
+        "as_nested_tensors": _list(_list(_tensor_name), "nested_tensors"),
+        "as_custom_obj": lambda value: f"object({_name(value.name)}, {_text(value.class_fqn)})",
+        "as_operator": _word("operator", _text),
+        "as_complex": lambda value: f"complex({_constant(float(value.real))}, {_constant(float(value.imag))})",
+        "as_int_lists": _list(_list(str), "int_lists"),
+        "as_float_lists": _list(_list(_constant), "float_lists"),
+    }
+)
+"""Arm of an argument -> its text; subgraphs and dicts are written above."""

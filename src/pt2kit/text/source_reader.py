@@ -1,0 +1,404 @@
+"""The text form of a program -> the program: what `source` prints, and what people write by hand.
+
+One regular expression cuts the text into tokens; each rule of the grammar (`docs/text.md`) is one function. The text
+of a type is read once, however often it occurs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from pt2kit import codec, schema
+from pt2kit.collector import no_collection
+from pt2kit.errors import Pt2Error
+from pt2kit.graph.argument_values import arguments
+from pt2kit.graph.traversal import MAX_SUBGRAPH_DEPTH
+from pt2kit.schema import Argument, TensorArgument
+from pt2kit.tensors.bounds import contiguous_strides
+from pt2kit.text.source_arguments import ARMS, SHORT, WORDS
+from pt2kit.text.source_tokens import CONSTANTS, STRING, Tokens
+from pt2kit.text.source_words import INPUT_WORDS, KIND_MARKS, OUTPUT_WORDS, VERSION, input_spec, output_spec
+
+_PART: Final = re.compile(rf"(\w+)\[((?:{STRING}|[^\]])*)\]")
+_MARKS: Final = {mark: kind for kind, mark in KIND_MARKS.items() if mark}
+_INPUTS: Final = {word: kind for kind, word in INPUT_WORDS.items()}
+_TABLES: Final = ("tensor", "sym_int", "sym_float", "sym_bool", "custom_obj")
+_UNKNOWN: Final = object()
+
+
+def parse(text: str, where: str = "text") -> schema.ExportedProgram:
+    """Read a program from its text form.
+
+    Args:
+        text: what `print_program` wrote, or what was written by hand.
+        where: what messages call it.
+
+    Returns:
+        The program. What its text leaves out is as `docs/text.md` says; nothing is checked beyond the grammar and the
+        schema, `pt2kit.edit` and `pt2kit.check` do that.
+
+    Raises:
+        SchemaError: text that the grammar does not have; the message names the line.
+
+    Cost: linear; a program of 2,700 nodes takes about half a second.
+    """
+    with no_collection():
+        return Reader(text, where).program()
+
+
+class Reader(Tokens):
+    """Reads one text."""
+
+    def __init__(self, text: str, where: str) -> None:
+        super().__init__(text, where)
+        self._expressions: dict[str, schema.SymExpr] = {}
+        self._types: dict[str, schema.TensorMeta] = {}
+        self._tensors: dict[str, Argument] = {}
+        self.depth = 0
+
+    def program(self) -> schema.ExportedProgram:
+        """The whole text."""
+        self.word("pt2")
+        if self.integer() != VERSION:
+            self.fail(f"the version {VERSION} of the text form", back=1)
+        version = schema.SchemaVersion(*schema.CURRENT.pair)
+        held: dict[str, Any] = {
+            "torch": "", "opset": {}, "verifier": [], "range": {}, "guard": [], "metadata": {}, "namedtuple": {},
+            "module": [],
+        }  # fmt: skip
+        while not self.is_at("graph"):
+            word = self.next("word")
+            if word == "schema":
+                version = self._version()
+            elif word == "torch":
+                held["torch"] = self.string()
+            elif word in ("verifier", "guard"):
+                held[word].append(self.string())
+            elif word == "module":
+                held["module"].append(self._module())
+            elif word == "expr":
+                self._expression()
+            elif word in _HEADERS:
+                name = self.string()
+                held[word][name] = _HEADERS[word](self)
+            else:
+                self.fail("a word of the head (schema, torch, opset, range, …) or graph", back=1)
+        self.at += 1
+        graph, signature = self.block(is_root=True)
+        self.next("end")
+        module = schema.GraphModule(graph, signature, held["module"], held["metadata"], held["namedtuple"])
+        return schema.ExportedProgram(
+            module, held["opset"], held["range"], version, held["verifier"], held["torch"], held["guard"]
+        )
+
+    def _version(self) -> schema.SchemaVersion:
+        major, dot, minor = self.next("number").partition(".")
+        if not dot or not major.isdecimal() or not minor.isdecimal():
+            self.fail("a schema version such as 8.20", back=1)
+        return schema.SchemaVersion(int(major), int(minor))
+
+    def range(self) -> schema.RangeConstraint:
+        """The two ends of a range."""
+        low, high = self.constant(), self.constant()
+        if any(type(end) is not int and end is not None for end in (low, high)):
+            self.fail("two ints or none", back=1)
+        return schema.RangeConstraint(low, high)
+
+    def _expression(self) -> None:
+        name, text = self.next("expr"), self.string()
+        hint = None
+        if self.take("hint"):
+            value = self.constant()
+            arm = {bool: "as_bool", int: "as_int", float: "as_float"}.get(type(value))
+            if arm is None:
+                self.fail("an int, a float or a bool", back=1)
+            hint = schema.SymExprHint.create(**{arm: value})
+        self._expressions[name] = schema.SymExpr(text, hint)
+
+    def _module(self) -> schema.ModuleCallEntry:
+        fqn = self.string()
+        if not self.take("takes"):
+            return schema.ModuleCallEntry(fqn, None)
+        ins = self.listed("(", ")", self.argument)
+        self.word("gives")
+        outs = self.listed("(", ")", self.argument)
+        self.word("in_spec")
+        in_spec = self.string()
+        self.word("out_spec")
+        out_spec = self.string()
+        names = self.listed("[", "]", self.string) if self.take("names") else None
+        return schema.ModuleCallEntry(fqn, schema.ModuleCallSignature(ins, outs, in_spec, out_spec, names))
+
+    def block(self, *, is_root: bool = False) -> tuple[schema.Graph, schema.GraphSignature]:
+        """A graph in braces, and what its inputs and outputs are."""
+        self.depth += 1
+        if self.depth > MAX_SUBGRAPH_DEPTH + 1:
+            self.fail(f"subgraphs nested at most {MAX_SUBGRAPH_DEPTH} levels deep")
+        self.sign("{")
+        held: dict[str, dict[str, Any]] = {kind: {} for kind in _TABLES}
+        ins: list[Argument] = []
+        outs: list[Argument] = []
+        nodes: list[schema.Node] = []
+        specs: list[Any] = []
+        results: list[Any] = []
+        signature, single = None, False
+        tokens = self.tokens
+        while tokens[self.at] != "}":
+            word = tokens[self.at] if self.kinds[self.at] == "word" and tokens[self.at + 1] != "(" else ""
+            if word == "input":
+                self.at += 1
+                ins.append(self.argument())
+                self._defined(ins[-1:], held)
+                specs += [self._role(ins[-1], _INPUTS, input_spec)] if is_root and self.take("=") else []
+            elif word == "output":
+                self.at += 1
+                outs.append(self.argument())
+                words = dict(zip(OUTPUT_WORDS, OUTPUT_WORDS, strict=True))
+                results += [self._role(outs[-1], words, output_spec)] if is_root and self.take("=") else []
+            elif word == "single":
+                self.at += 1
+                single = True
+            elif word == "signature":
+                self.at += 1
+                signature = self._signature()
+            elif word == "entry":
+                self.at += 1
+                table, name = self._table(held), self.string()
+                table[name] = self._type()[1]
+            elif word == "order":
+                self.at += 1
+                self._order(held)
+            else:
+                nodes.append(self._node(held))
+        self.at += 1
+        self.depth -= 1
+        graph = schema.Graph(
+            ins, outs, nodes, held["tensor"], held["sym_int"], held["sym_bool"], single, held["custom_obj"],
+            held["sym_float"],
+        )  # fmt: skip
+        return graph, signature or schema.GraphSignature(specs, results)
+
+    def _table(self, held: dict[str, dict[str, Any]]) -> dict[str, Any]:
+        kind = self.next("word")
+        if kind not in held:
+            self.fail(f"one of {', '.join(_TABLES)}", back=1)
+        return held[kind]
+
+    def _order(self, held: dict[str, dict[str, Any]]) -> None:
+        table = self._table(held)
+        names = self.listed("[", "]", self.string)
+        if sorted(names) != sorted(table):
+            self.fail("all names of the table", back=1)
+        rows = {name: table[name] for name in names}
+        table.clear()
+        table.update(rows)
+
+    def _signature(self) -> schema.GraphSignature:
+        try:
+            found: schema.GraphSignature = codec.decode(
+                memoryview(self.string().encode()), schema.GraphSignature, self._where
+            ).value
+        except Pt2Error as error:
+            self.fail(f"a signature as JSON ({error})", back=1)
+        return found
+
+    def _role(self, argument: Argument, words: Mapping[str, str], make: Callable[..., Any]) -> Any:
+        word = self.next("word")
+        if word not in words:
+            self.fail(f"one of {', '.join(words)}", back=1)
+        rest = []
+        while self.kinds[self.at] in ("string", "number") or self.tokens[self.at] in CONSTANTS:
+            rest.append(self.constant())
+        try:
+            return make(words[word], argument, rest)
+        except (TypeError, ValueError) as error:
+            self.fail(f"what {word} needs ({error})", back=1)
+
+    def _node(self, held: dict[str, dict[str, Any]]) -> schema.Node:
+        tokens = self.tokens
+        outputs: list[Argument] = []
+        if not (self.kinds[self.at] in ("word", "string") and tokens[self.at + 1] == "(" and self._is_call()):
+            outputs.append(self.argument())
+            while tokens[self.at] == ",":
+                self.at += 1
+                outputs.append(self.argument())
+            self.sign("=")
+        kind = self.kinds[self.at]
+        target = self.string() if kind == "string" else self.next("word")
+        inputs = self.listed("(", ")", self._named)
+        self._defined(outputs, held)
+        name: str | None = None
+        if len(outputs) == 1 and isinstance(outputs[0].as_tensor, TensorArgument):
+            name = outputs[0].as_tensor.name
+        single: bool | None = None
+        metadata: dict[str, str] = {}
+        while True:
+            token = tokens[self.at]
+            if token == "named":
+                self.at += 1
+                name = self.string()
+            elif token == "unnamed":
+                self.at += 1
+                name = None
+            elif token == "single" and tokens[self.at + 1] in ("true", "false"):
+                single = tokens[self.at + 1] == "true"
+                self.at += 2
+            elif token == "{":
+                metadata = dict(self.listed("{", "}", self._pair))
+            else:
+                return schema.Node(target, inputs, outputs, metadata, single, name)
+
+    def _is_call(self) -> bool:
+        """Whether a word with brackets is an operator, and not a result such as `sym_int(%x)`."""
+        return self.kinds[self.at] == "string" or self.tokens[self.at] not in WORDS
+
+    def _pair(self) -> tuple[str, str]:
+        key = self.string()
+        self.sign(":")
+        return key, self.string()
+
+    def _defined(self, defining: list[Argument], held: dict[str, dict[str, Any]]) -> None:
+        """Read the types of the values that some arguments define, and enter them into the tables."""
+        if not self.take(":"):
+            return
+        names = [name for argument in defining for name in arguments(argument)]
+        for number, name in enumerate(names):
+            if number:
+                self.sign(",")
+            kind, meta = self._type()
+            if meta is not _UNKNOWN:
+                held[kind][name] = meta
+
+    def _type(self) -> tuple[str, Any]:
+        kind, token = self.kinds[self.at], self.tokens[self.at]
+        self.at += 1
+        if kind == "type":
+            found = self._types.get(token)
+            if found is None:
+                found = self._types[token] = self._tensor(token)
+            return "tensor", found
+        if token == "?":
+            return "tensor", _UNKNOWN
+        if token in ("int", "float", "bool"):
+            classes = {"int": schema.SymInt, "float": schema.SymFloat, "bool": schema.SymBool}
+            return f"sym_{token}", self._symbolic(classes[token], f"as_{token}")
+        if token == "object":
+            self.sign("(")
+            name = self.name()
+            self.sign(",")
+            held = schema.CustomObjArgument(name, self.string())
+            self.sign(")")
+            return "custom_obj", held
+        return self.fail('a type such as f32[2, 3], int 4 or object(%x, "class")', back=1)
+
+    def _symbolic(self, cls: type[Any], arm: str) -> Any:
+        if self.kinds[self.at] == "expr":
+            return cls(as_expr=self._known(self.next("expr")))
+        return cls(**{arm: self.constant()})
+
+    def _known(self, name: str) -> schema.SymExpr:
+        found = self._expressions.get(name)
+        if found is None:
+            self.fail(f"an expression that is declared above, got {name},", back=1)
+        return found
+
+    def _tensor(self, text: str) -> schema.TensorMeta:
+        """The type of a tensor, from the text of its token."""
+        parts = _PART.findall(text)
+        (dtype, inside), rest = parts[0], dict(parts[1:])
+        number = SHORT.get(dtype)
+        if number is None:
+            if dtype not in schema.ScalarType.__members__:
+                self.fail(f"an element type ({', '.join(SHORT)}), got {dtype!r},", back=1)
+            number = schema.ScalarType[dtype]
+        sizes = self._sizes(inside)
+        if "strides" in rest:
+            strides = self._sizes(rest["strides"])
+        else:
+            plain = [size.as_int for size in sizes]
+            if not all(isinstance(size, int) for size in plain):
+                self.fail("strides[…] where a size is an expression", back=1)
+            strides = [schema.SymInt(as_int=step) for step in contiguous_strides(plain)]  # type: ignore[arg-type]
+        offset = self._sizes(rest["offset"])[0] if rest.get("offset") else schema.SymInt(as_int=0)
+        layout = rest.get("layout", "Strided")
+        if layout not in schema.Layout.__members__:
+            self.fail(f"a layout ({', '.join(schema.Layout.__members__)}), got {layout!r},", back=1)
+        device = self._device_of(rest["on"]) if "on" in rest else schema.Device("cpu")
+        return schema.TensorMeta(
+            number, sizes, rest.get("grad") == "true", device, strides, offset, schema.Layout[layout]
+        )
+
+    def _sizes(self, text: str) -> list[schema.SymInt]:
+        found = []
+        for part in text.split(",") if text.strip() else ():
+            word = part.strip()
+            if word.startswith("#"):
+                found.append(schema.SymInt(as_expr=self._known(word)))
+            elif word.removeprefix("-").isdecimal():
+                found.append(schema.SymInt(as_int=int(word)))
+            else:
+                self.fail(f"a size, got {word[:40]!r},", back=1)
+        return found
+
+    def _device_of(self, text: str) -> schema.Device:
+        kind, _, index = text.rpartition(",") if '"' not in text.rpartition(",")[2] else (text, "", "")
+        try:
+            return schema.Device(json.loads(kind or text), int(index) if index else None)
+        except ValueError:
+            self.fail(f'a device such as "cuda", 0, got {text[:40]!r},', back=1)
+
+    def _named(self) -> schema.NamedArgument:
+        kind: schema.ArgumentKind | None = schema.ArgumentKind.POSITIONAL
+        token = self.tokens[self.at]
+        if token in _MARKS:
+            kind = _MARKS[token]
+            self.at += 1
+        name = ""
+        if self.tokens[self.at + 1] == "=" and self.kinds[self.at] in ("word", "string"):
+            name = self.string() if self.kinds[self.at] == "string" else self.tokens[self.at]
+            self.at += 1 if self.kinds[self.at] == "word" else 0
+            self.sign("=")
+        return schema.NamedArgument(name, self.argument(), kind)
+
+    def argument(self) -> Argument:
+        """One argument of a node, a graph or a call."""
+        kind, token = self.kinds[self.at], self.tokens[self.at]
+        if kind == "value":
+            self.at += 1
+            found = self._tensors.get(token)
+            if found is None:
+                found = self._tensors[token] = Argument(as_tensor=TensorArgument(self.unquoted(token[1:])))
+            return found
+        if kind == "word" and token in WORDS and self.tokens[self.at + 1] == "(":
+            self.at += 1
+            return WORDS[token](self)
+        if kind in ("string", "number", "word"):
+            value = self.constant()
+            return Argument(as_none=True) if value is None else Argument.create(**{ARMS[type(value)]: value})
+        if token == "[":
+            return self._list()
+        return self.fail("an argument")
+
+    def _list(self) -> Argument:
+        items = self.listed("[", "]", self.argument)
+        arms = {item.type for item in items}
+        arm = next(iter(arms)) if len(arms) == 1 else ""
+        if arm == "as_tensor" or arm in ARMS.values():
+            made: Argument = Argument.create(**{f"{arm}s": [item.value for item in items]})
+            return made
+        return self.fail("a list of values, numbers or texts of one kind", back=1)
+
+
+_HEADERS: Final[Mapping[str, Callable[[Reader], Any]]] = MappingProxyType(
+    {
+        "opset": lambda reader: reader.integer(),
+        "range": lambda reader: reader.range(),
+        "metadata": lambda reader: reader.string(),
+        "namedtuple": lambda reader: schema.NamedTupleDef(reader.listed("[", "]", reader.string)),
+    }
+)
+"""Word of the head that is followed by a name -> what reads the rest of the line."""

@@ -1,0 +1,152 @@
+"""Text -> tokens, and the few steps that every rule of a grammar is made of: take one, expect one, refuse one."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any, Final, NoReturn
+
+from pt2kit.errors import SchemaError
+
+STRING: Final = r'"(?:[^"\\\n]|\\.)*"'
+_TYPE = r"[A-Za-z]\w*\[[^\]\n]*\](?: (?:strides|offset|on|layout|grad)\[[^\]\n]*\])*"
+_TOKENS: Final = re.compile(
+    rf"[ \t\r\n]*(?://[^\n]*[ \t\r\n]*)*(?:(?P<string>{STRING})|(?P<value>%(?:[A-Za-z_]\w*|{STRING}))"
+    rf"|(?P<type>{_TYPE})|(?P<number>-?(?:\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|inf))|(?P<word>[A-Za-z_][\w.]*)"
+    r"|(?P<expr>#\w+)|(?P<sign>[()\[\]{}=:,*!?])|(?P<end>\Z))",
+    re.ASCII,
+)
+CONSTANTS: Final = {"none": None, "true": True, "false": False, "inf": float("inf"), "nan": float("nan")}
+
+
+class Tokens:
+    """The tokens of one text; `at` is the number of the one at hand.
+
+    Args:
+        text: the text.
+        where: what messages call it.
+
+    Raises:
+        SchemaError: something that is no token.
+    """
+
+    def __init__(self, text: str, where: str) -> None:
+        self._text = text
+        self._where = where
+        self.tokens: list[str] = []
+        self.kinds: list[str] = []
+        self._cut()
+        self.at = 0
+        self._strings: dict[str, str] = {}
+
+    def _cut(self) -> None:
+        """Cut the text into tokens.
+
+        Raises:
+            SchemaError: something that is no token.
+        """
+        position, text, match = 0, self._text, _TOKENS.match
+        tokens, kinds = self.tokens, self.kinds
+        while True:
+            found = match(text, position)
+            if found is None:
+                line = text.count("\n", 0, position) + 1
+                raise SchemaError(
+                    f"{self._where}: line {line}: expected a token, got {text[position : position + 40]!r}"
+                )
+            kind = found.lastgroup or "end"
+            kinds.append(kind)
+            tokens.append(found[kind])
+            position = found.end()
+            if kind == "end":
+                tokens.append("")  # whoever looks one token ahead sees the end twice
+                kinds.append("end")
+                return
+
+    def listed(self, first: str, last: str, one: Callable[[], Any]) -> list[Any]:
+        """What stands between two brackets, with commas between."""
+        self.sign(first)
+        found: list[Any] = []
+        tokens = self.tokens
+        while tokens[self.at] != last or self.kinds[self.at] != "sign":
+            if found:
+                self.sign(",")
+            found.append(one())
+        self.at += 1
+        return found
+
+    def constant(self) -> Any:
+        """A number, a text, true, false or none."""
+        kind, token = self.kinds[self.at], self.tokens[self.at]
+        if kind == "string":
+            return self.string()
+        self.at += 1
+        if kind == "number":
+            return int(token) if token.removeprefix("-").isdecimal() else float(token)
+        if kind == "word" and token in CONSTANTS:
+            return CONSTANTS[token]
+        return self.fail("a number, a text, true, false or none", back=1)
+
+    def integer(self) -> int:
+        """A whole number."""
+        value = self.constant()
+        if type(value) is not int:
+            self.fail("an int", back=1)
+        return value
+
+    def name(self) -> str:
+        """The name of a value: `%x`."""
+        return self.unquoted(self.next("value")[1:])
+
+    def string(self) -> str:
+        """A text."""
+        return self.unquoted(self.next("string"))
+
+    def unquoted(self, token: str) -> str:
+        """What a token in quotes says; a token without is taken as it is."""
+        if token[0] != '"':
+            return token
+        found = self._strings.get(token)
+        if found is None:
+            try:
+                found = self._strings[token] = json.loads(token)
+            except ValueError:
+                self.fail("a text as JSON writes it", back=1)
+        return found
+
+    def is_at(self, token: str) -> bool:
+        """Whether the token at hand is a certain word or sign."""
+        return self.tokens[self.at] == token and self.kinds[self.at] != "string"
+
+    def take(self, token: str) -> bool:
+        """Pass a word or sign, if it is at hand."""
+        if not self.is_at(token):
+            return False
+        self.at += 1
+        return True
+
+    def word(self, word: str) -> None:
+        """Pass a word or sign that has to come."""
+        if not self.take(word):
+            self.fail(repr(word))
+
+    sign = word
+
+    def next(self, kind: str) -> str:
+        """Pass a token of some kind, and give it."""
+        if self.kinds[self.at] != kind:
+            self.fail({"end": "the end of the text", "value": "the name of a value, %x"}.get(kind, f"a {kind}"))
+        self.at += 1
+        return self.tokens[self.at - 1]
+
+    def fail(self, expected: str, back: int = 0) -> NoReturn:
+        """Refuse the token at hand, or one before it; where it stands is found out only now."""
+        number = max(self.at - back, 0)
+        position = 0
+        for _ in range(number + 1):
+            found = _TOKENS.match(self._text, position)
+            start, position = (found.start(found.lastgroup or 0), found.end()) if found else (position, position)
+        line = self._text.count("\n", 0, start) + 1
+        got = self.tokens[number][:60] or "the end"
+        raise SchemaError(f"{self._where}: line {line}: expected {expected}, got {got!r}")

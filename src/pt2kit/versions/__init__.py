@@ -1,0 +1,22 @@
+"""A program between schema versions: a stored tree of any release -> the current version, and back.
+
+    program.py         `upgrade_program`: a stored program -> the current version; `downgrade_program`: the way back
+    steps.py           all steps as one line
+    line/              the steps between releases, one file for each pair of versions, and what several of them need
+    draft/             the design draft, which no release wrote, <-> schema 1; imported when one is met
+    opset/             operator-set versions: `convert_opset`
+    containers.py      `Program` and `Model` of schema 8.6
+    identify.py        which version a program is of; names of targets
+    encoding.py        how each release spelled its JSON
+    conversion_log.py  what a conversion changed, lost, and carries beside the tree
+    check.py           what does not fit the table of a version; conforms.py: whether, quickly
+    blockers.py        what an older version cannot express
+    rewrite.py         a tree -> a new tree, sharing all that did not change
+
+Rules (the ids that errors carry; those of operator sets are in `opset`):
+    M1  a tree fits the frozen table of its version
+    M2  a tree is not nested deeper than the interpreter can walk
+    M3  the target version can express the program, and nothing is lost that was not allowed by name
+    M4  a version or target is one that a table describes
+    M5  a record is a program: an object that says its schema version
+"""

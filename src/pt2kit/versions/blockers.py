@@ -1,0 +1,96 @@
+"""A tree after a downgrade step -> what in it the older version cannot express, noted; and a tree that fits.
+
+What the older table does not have blocks the conversion: a field that says something, an arm of a union, a member of an
+enum. Each is replaced by the smallest thing that fits, so that the remaining steps can look for more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from pt2kit.codec.text import Path
+from pt2kit.schema.tables import Shape, table
+from pt2kit.versions.check import Misfit, fits, misfits
+from pt2kit.versions.conforms import shape_of
+from pt2kit.versions.conversion_log import ConversionLog, Tree
+
+
+def block_misfits(tree: Tree, older: str, newer: str, log: ConversionLog) -> Tree:
+    """Note everything that keeps a tree from fitting the older table, and make it fit.
+
+    Args:
+        tree: a program after the downgrade from `newer`; not changed.
+        older, newer: names of the tables.
+        log: gets the blockers.
+
+    Returns:
+        `tree` itself if it fits; else a new one, which shares what needed no replacement.
+    """
+    if fits(tree, older):
+        return tree
+    found = [misfit for misfit in misfits(tree, older) if misfit.cause in ("unknown key", "arm", "member")]
+    for misfit in found:
+        if misfit.cause == "unknown key" and misfit.key not in _known_keys(misfit.type, newer):
+            log.lost("unknown_keys", f"{misfit.type}.{misfit.key}, which no schema here knows", misfit.path, "")
+        else:
+            log.blocked(_message(misfit), misfit.path, newer)
+    new = dict(tree)
+    copied: set[Path] = {()}
+    for misfit in found:
+        _replace(new, misfit, older, copied)
+    return new
+
+
+def _known_keys(type_name: str, version: str) -> Collection[str]:
+    types = table(version)
+    return types[type_name].fields if type_name in types else ()
+
+
+def _message(misfit: Misfit) -> str:
+    if misfit.cause == "unknown key":
+        return f"{misfit.type}.{misfit.key}"
+    if misfit.cause == "arm":
+        return f"the arm {misfit.key} of {misfit.type}"
+    return f"the {misfit.type} {misfit.value}"
+
+
+def _replace(tree: Any, misfit: Misfit, version: str, copied: set[Path]) -> None:
+    """Put something that fits in the place of a misfit, in place but for what is not in `copied` yet."""
+    *outer, last = misfit.path
+    holder = tree
+    for depth, step in enumerate(outer, 1):
+        if (way := misfit.path[:depth]) not in copied:
+            copied.add(way)
+            holder[step] = holder[step].copy()
+        holder = holder[step]
+    if misfit.cause == "member":
+        holder[last] = smallest(Shape("type", misfit.type), version)
+        return
+    del holder[last]
+    if misfit.cause == "arm":
+        holder |= smallest(Shape("type", misfit.type), version)
+
+
+def smallest(shape: Shape, version: str) -> Any:
+    """The smallest value of a shape: nothing in lists, the first arm that does not hold its own union."""
+    match shape.kind:
+        case "leaf":
+            return {"str": "", "int": 0, "float": 0.0, "bool": False, "bytes": "", "None": None}[shape.name]
+        case "list":
+            return []
+        case "dict":
+            return {}
+        case "optional":
+            return None
+        case "tuple":
+            return [smallest(inner, version) for inner in shape.inner]
+        case "either":
+            return smallest(shape.inner[0], version)
+    row = table(version)[shape.name]
+    if row.kind == "enum":
+        return next(iter(row.members.values()))
+    if row.kind == "union":
+        arm, field = next(iter(row.fields.items()))
+        return {arm: smallest(field.shape, version)}
+    return {key: smallest(shape_of(shape.name, field), version) for key, field in row.fields.items()}

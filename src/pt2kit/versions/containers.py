@@ -1,0 +1,256 @@
+"""The container types of schema 8.6: `Program` (methods by name) and `Model` (a program, its payloads, its delegates).
+
+    Model   {name, tensorPaths, program, delegates, deviceAllocationMap, constantPaths}
+    Program {methods: {name: ExportedProgram}}
+
+A JSON record that is one of them holds several programs. `tensorPaths` and `constantPaths` say which record of the
+archive each weight and each constant is; `deviceAllocationMap` says for a device of the graph which one to use. Later
+schemas have no such types: a package with several programs took their place. They are read at any minor of schema 8
+that the programs inside have, and written as 8.6.
+
+A payload record is either a torch.save file of one tensor, or its raw little-endian bytes, which the graph describes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final, Literal
+
+from pt2kit import codec
+from pt2kit.codec.text import Path
+from pt2kit.errors import PayloadError, SchemaError
+from pt2kit.pickles.reader import read_payload
+from pt2kit.pickles.torch_names import ITEM_SIZES
+from pt2kit.pickles.values import PickledStorage, PickledTensor, TensorKind
+from pt2kit.schema import CURRENT, ScalarType
+from pt2kit.versions import encoding
+from pt2kit.versions.conversion_log import HARMLESS, Tree
+from pt2kit.versions.program import Upgraded, downgrade_program, upgrade_program
+from pt2kit.versions.rewrite import rewrite
+
+VERSION: Final = "8.6"
+"""The version whose table has the container types, and as which they are written."""
+METHOD: Final = "forward"
+"""The name of the method of a program that has one."""
+
+_MODEL_KEYS: Final = ("name", "tensorPaths", "program", "delegates", "deviceAllocationMap", "constantPaths")
+_ZIP: Final = b"PK\x03\x04"
+
+_DTYPES: Final[Mapping[int, str]] = MappingProxyType(
+    {
+        ScalarType.BYTE: "uint8",
+        ScalarType.CHAR: "int8",
+        ScalarType.SHORT: "int16",
+        ScalarType.INT: "int32",
+        ScalarType.LONG: "int64",
+        ScalarType.HALF: "float16",
+        ScalarType.FLOAT: "float32",
+        ScalarType.DOUBLE: "float64",
+        ScalarType.COMPLEXHALF: "complex32",
+        ScalarType.COMPLEXFLOAT: "complex64",
+        ScalarType.COMPLEXDOUBLE: "complex128",
+        ScalarType.BOOL: "bool",
+        ScalarType.BFLOAT16: "bfloat16",
+        ScalarType.UINT16: "uint16",
+        ScalarType.FLOAT8E4M3FN: "float8_e4m3fn",
+        ScalarType.FLOAT8E5M2: "float8_e5m2",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model with several programs, raised to the current version.
+
+    Args:
+        name: of the model; "" for a bare `Program`.
+        methods: method name -> program.
+        delegates: name of a delegate -> its methods.
+        weight_paths: weight name -> path of its record, relative to the root of the archive.
+        constant_paths: constant name -> likewise.
+        devices: device of the graph ("cuda:0") -> device to use ("cuda:1").
+    """
+
+    name: str
+    methods: Mapping[str, Upgraded]
+    delegates: Mapping[str, Mapping[str, Upgraded]] = field(default_factory=dict)
+    weight_paths: Mapping[str, str] = field(default_factory=dict)
+    constant_paths: Mapping[str, str] = field(default_factory=dict)
+    devices: Mapping[str, str] = field(default_factory=dict)
+
+
+def container_of(raw: Any) -> Literal["Model", "Program"] | None:
+    """Which container a parsed record is, by its keys; None for a program alone, or anything else."""
+    if not isinstance(raw, dict) or "graph_module" in raw:
+        return None
+    if {"program", "tensorPaths"} <= raw.keys():
+        return "Model"
+    return "Program" if "methods" in raw else None
+
+
+def read_model(raw: Any, where: str) -> Model:
+    """Read a container, and raise every program in it to the current version.
+
+    Args:
+        raw: the record, as `codec.parse(data, where, bare_literals=True)` gives it.
+        where: the record's name, for messages.
+
+    Raises:
+        SchemaError: no container (M5), or a program that does not fit its table (M1).
+        Pt2Error: as `upgrade_program`.
+    """
+    kind = container_of(raw)
+    if kind is None:
+        raise SchemaError(f"{where}: $: expected a Model or a Program of schema {VERSION}, got neither", rule="M5")
+    if kind == "Program":
+        return Model("", _methods(raw, (), where))
+    tables = {
+        key: _texts(raw.get(key, {}), key, where) for key in ("tensorPaths", "constantPaths", "deviceAllocationMap")
+    }
+    delegates = raw.get("delegates", {})
+    if not isinstance(delegates, dict) or not isinstance(raw.get("name"), str):
+        raise SchemaError(f"{where}: $: expected the name of a model and an object of delegates, got others", rule="M1")
+    return Model(
+        raw["name"],
+        _methods(raw["program"], ("program",), where),
+        MappingProxyType({name: _methods(held, ("delegates", name), where) for name, held in delegates.items()}),
+        tables["tensorPaths"],
+        tables["constantPaths"],
+        tables["deviceAllocationMap"],
+    )
+
+
+def encode_model(
+    name: str,
+    methods: Mapping[str, Tree],
+    where: str,
+    *,
+    delegates: Mapping[str, Mapping[str, Tree]] | None = None,
+    weight_paths: Mapping[str, str] | None = None,
+    constant_paths: Mapping[str, str] | None = None,
+    devices: Mapping[str, str] | None = None,
+    allow: Collection[str] = HARMLESS,
+) -> bytes:
+    """Write programs of the current version as one `Model` of schema 8.6.
+
+    Args:
+        name, delegates, weight_paths, constant_paths, devices: as in `Model`.
+        methods: method name -> tree of the current version.
+        where: the record's name, for messages.
+        allow: names of the losses that the caller accepts.
+
+    Raises:
+        ConversionError: 8.6 cannot express one of the programs (M3).
+    """
+
+    def program(held: Mapping[str, Tree]) -> Tree:
+        trees = {
+            key: downgrade_program(tree, VERSION, f"{where}: {key}", allow=allow).tree for key, tree in held.items()
+        }
+        return {"methods": trees}
+
+    tree = {
+        "name": name,
+        "tensorPaths": dict(weight_paths or {}),
+        "program": program(methods),
+        "delegates": {key: program(held) for key, held in (delegates or {}).items()},
+        "deviceAllocationMap": dict(devices or {}),
+        "constantPaths": dict(constant_paths or {}),
+    }
+    return encoding.encode(tree, VERSION, where, root="Model")
+
+
+def read_model_payload(
+    data: memoryview, meta: Mapping[str, Any], name: str, where: str, *, kind: TensorKind = "tensor"
+) -> PickledTensor:
+    """Describe the record that a model names for one tensor; nothing of it is copied.
+
+    Args:
+        data: the record.
+        meta: what the graph says of the tensor (a `TensorMeta` of the current version).
+        name: the tensor's name.
+        where: the record's name, for messages.
+        kind: what the tensor is for its module.
+
+    Raises:
+        PayloadError: not one tensor, symbolic sizes, or fewer bytes than the tensor takes.
+        Pt2Error: as `pickles.reader.read_payload`.
+    """
+    if bytes(data[:4]) == _ZIP:
+        value = read_payload(data, where)
+        if not isinstance(value, PickledTensor):
+            raise PayloadError(f"{where}: expected one tensor for {name!r}, got {type(value).__name__}")
+        return value
+    dtype = _DTYPES.get(meta["dtype"])
+    if dtype is None:
+        raise PayloadError(f"{where}: expected a dtype of schema {VERSION} for {name!r}, got {meta['dtype']}")
+    numbers = {key: _concrete(meta[key], name, where) for key in ("sizes", "strides")}
+    (offset,) = _concrete([meta["storage_offset"]], name, where)
+    device = meta["device"]
+    place = device["type"] if device.get("index") is None else f"{device['type']}:{device['index']}"
+    storage = PickledStorage(where, dtype, data.nbytes, place, lambda: data)
+    sizes, strides = numbers["sizes"], numbers["strides"]
+    extent = 0 if 0 in sizes else offset + 1 + sum((n - 1) * step for n, step in zip(sizes, strides, strict=False))
+    if len(sizes) != len(strides) or extent * ITEM_SIZES[dtype] > data.nbytes:
+        raise PayloadError(
+            f"{where}: expected at least {extent * ITEM_SIZES[dtype]} bytes for {name!r} ({dtype} {list(sizes)}), "
+            f"got {data.nbytes}"
+        )
+    return PickledTensor(storage, dtype, sizes, strides, offset, requires_grad=meta["requires_grad"], kind=kind)
+
+
+def map_devices(tree: Tree, devices: Mapping[str, str], where: str) -> Tree:
+    """A program whose values lie on other devices.
+
+    Args:
+        tree: of the current version; not changed.
+        devices: as in `Model`; a type alone stands for its devices without an index.
+        where: the record's name, for messages.
+
+    Raises:
+        SchemaError: a device that is not type or type:index.
+    """
+    found = {key: _device(key, where) for key in (*devices, *devices.values())}
+
+    def device(value: Any, _: Path) -> Any:
+        for source, target in devices.items():
+            if found[source] == {"type": value["type"], "index": value["index"]}:
+                return {**value, **found[target]}
+        return value
+
+    result: Tree = rewrite(tree, CURRENT.number, {"Device": device})
+    return result
+
+
+def _methods(raw: Any, path: Path, where: str) -> Mapping[str, Upgraded]:
+    match raw:
+        case {"methods": dict(methods)}:
+            pass
+        case _:
+            raise SchemaError(f"{where}: {codec.path_text(path)}: expected an object with methods, got none", rule="M1")
+    places = {name: f"{where}: {codec.path_text((*path, 'methods', name))}" for name in methods}
+    return MappingProxyType({name: upgrade_program(held, places[name]) for name, held in methods.items()})
+
+
+def _texts(raw: Any, key: str, where: str) -> Mapping[str, str]:
+    if not isinstance(raw, dict) or not all(isinstance(text, str) for text in raw.values()):
+        raise SchemaError(f"{where}: $.{key}: expected an object of texts, got {type(raw).__name__}", rule="M1")
+    return MappingProxyType(dict(raw))
+
+
+def _concrete(sizes: list[dict[str, Any]], name: str, where: str) -> tuple[int, ...]:
+    numbers = tuple(size.get("as_int") for size in sizes)
+    if not all(isinstance(number, int) and number >= 0 for number in numbers):
+        raise PayloadError(f"{where}: expected concrete sizes, strides and offset for {name!r}, got symbolic ones")
+    return tuple(number for number in numbers if number is not None)
+
+
+def _device(text: str, where: str) -> dict[str, Any]:
+    kind, colon, index = text.partition(":")
+    if not kind.isidentifier() or (colon and not (index.isdecimal() and index.isascii() and len(index) < 4)):
+        raise SchemaError(
+            f"{where}: deviceAllocationMap: expected a device such as cuda:0, got {text[:40]!r}", rule="M1"
+        )
+    return {"type": kind, "index": int(index) if colon else None}

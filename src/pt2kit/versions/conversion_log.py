@@ -1,0 +1,191 @@
+"""What a conversion has to say and to carry: changes, losses, blocked places, and values that live beside the tree.
+
+One `ConversionLog` goes through all steps of one conversion. It is the only thing that a step changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, Protocol
+
+from pt2kit.codec import path_text
+from pt2kit.codec.text import Path
+from pt2kit.errors import ConversionError
+from pt2kit.pickles.values import PickledStorage, PickledTensor
+
+Kind = Literal["changed", "lost", "blocked"]
+
+_SHOWN: Final = 10
+
+HARMLESS: Final = frozenset(
+    {
+        "argument_kinds",
+        "assertions",
+        "assumptions",
+        "constant_names",
+        "equality_constraints",
+        "forward_arg_names",
+        "graph_metadata",
+        "guards_code",
+        "hints",
+        "input_names",
+        "namedtuple_fields",
+        "module_calls",
+        "node_names",
+        "small_sizes",
+        "source_fn_stack",
+        "tied",
+        "torch_version",
+    }
+)
+"""Losses that change neither what a program computes nor which inputs the older torch accepts: provenance, names that
+the older reader makes up anew, and what it works out from the rest. `docs/compatibility.md` has a line for each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One thing that a conversion did or could not do, in all its places.
+
+    Args:
+        kind: "changed" keeps the meaning, "lost" does not, "blocked" means that there is no result.
+        name: what the caller allows to be lost ("guards_code"); "" for the other kinds.
+        message: what, in words.
+        since: the version that brought what is lost or blocked ("8.14"); "" where that says nothing.
+        places: the first ten paths.
+        count: how many places there are.
+    """
+
+    kind: Kind
+    name: str
+    message: str
+    since: str
+    places: tuple[str, ...]
+    count: int
+
+    def __str__(self) -> str:
+        more = f" and {self.count - len(self.places)} more" if self.count > len(self.places) else ""
+        since = f" (since {self.since})" if self.since else ""
+        return f"{', '.join(self.places)}{more}: {self.message}{since}"
+
+
+def obstacles(notes: Iterable[Note], allow: Iterable[str]) -> list[str]:
+    """What keeps a conversion from being one: a line for everything blocked, or lost and not allowed."""
+    allowed = frozenset(allow)
+    lines = []
+    for note in notes:
+        if note.kind == "blocked":
+            lines.append(str(note))
+        elif note.kind == "lost" and note.name not in allowed:
+            lines.append(f"{note}; allow {note.name!r} to drop it")
+    return lines
+
+
+ReadExternal = Callable[[str, int, int], bytes]
+"""(location, offset, length) -> the bytes of a file beside the program."""
+
+
+class ExternalFile(Protocol):
+    """Takes the bytes of tensors that are stored beside the program."""
+
+    def add(self, data: bytes) -> dict[str, str]:
+        """Append bytes, and say where they are as an `ExternalBuffer` of the draft."""
+
+
+@dataclass(frozen=True, slots=True)
+class SideInputs:
+    """What lies beside a program, for versions that keep it inside.
+
+    Args:
+        constants: for schema 1 and the draft: name -> tensor, or the torch.save bytes of one; the bytes of a custom
+            object as they are.
+        weights: for the draft: name -> tensor, parameters and buffers alike.
+        read_external: reads files beside a draft program; `draft_storage.read_folder` makes one.
+        external_file: takes the tensors' bytes when a draft is written; without it they go inside.
+    """
+
+    constants: Mapping[str, bytes | PickledTensor] = field(default_factory=dict)
+    weights: Mapping[str, PickledTensor] = field(default_factory=dict)
+    read_external: ReadExternal | None = None
+    external_file: ExternalFile | None = None
+
+
+class ConversionLog:
+    """Collects notes, and holds what a step needs or finds that has no place in the tree.
+
+    Args:
+        where: the record's name, for messages.
+        side_inputs: what lies beside the program.
+        namedtuples: for raising: class name -> name under which it is registered today ("NT" -> "corpus.NT").
+
+    Attributes:
+        constants: name -> value of constants that were inside the program (raising), or go there (lowering).
+        weights: likewise for the parameters and buffers of the draft.
+        namedtuple_fields: registered name -> field names, between the versions that have a place for them.
+        graph_metadata: metadata of the graph module, likewise.
+        written: storages that were written into the program.
+    """
+
+    def __init__(
+        self, where: str, *, side_inputs: SideInputs | None = None, namedtuples: Mapping[str, str] | None = None
+    ) -> None:
+        side_inputs = side_inputs or SideInputs()
+        self.where = where
+        self.namedtuples: Mapping[str, str] = dict(namedtuples or {})
+        self.constants: dict[str, bytes | PickledTensor] = dict(side_inputs.constants)
+        self.weights: dict[str, PickledTensor] = dict(side_inputs.weights)
+        self.read_external = side_inputs.read_external
+        self.external_file = side_inputs.external_file
+        self.namedtuple_fields: dict[str, list[str]] = {}
+        self.graph_metadata: dict[str, str] = {}
+        self.written: set[PickledStorage] = set()
+        self._places: dict[tuple[Kind, str, str, str], list[str]] = {}
+        self._counts: dict[tuple[Kind, str, str, str], int] = {}
+
+    def changed(self, message: str, path: Path = ()) -> None:
+        """Note a change that keeps the meaning."""
+        self._add("changed", "", message, "", path)
+
+    def lost(self, name: str, message: str, path: Path, since: str) -> None:
+        """Note that something is dropped; the caller of the conversion must have allowed it by its name."""
+        self._add("lost", name, message, since, path)
+
+    def blocked(self, message: str, path: Path, since: str) -> None:
+        """Note that the target cannot express something."""
+        self._add("blocked", "", message, since, path)
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """Everything noted so far, in order, equal notes joined."""
+        return tuple(Note(*key, tuple(self._places[key]), count) for key, count in self._counts.items())
+
+    def place(self, path: Path) -> str:
+        """A path with its record, for errors: "models/model.json: $.graph_module"."""
+        return f"{self.where}: {path_text(path)}"
+
+    def settle(self, target: str, allow: Iterable[str]) -> None:
+        """Raise if anything is blocked, or lost without having been allowed.
+
+        Raises:
+            ConversionError: all of it, each with its place and the version that brought it (M3).
+        """
+        if lines := obstacles(self.notes, allow):
+            listed = "".join(f"\n  {line}" for line in lines)
+            raise ConversionError(
+                f"{self.where}: expected a program that schema {target} can express, got one with:{listed}", rule="M3"
+            )
+
+    def obstacles(self, allow: Iterable[str]) -> list[str]:
+        """What keeps the conversion from being one, as `obstacles` says it."""
+        return obstacles(self.notes, allow)
+
+    def _add(self, kind: Kind, name: str, message: str, since: str, path: Path) -> None:
+        key = (kind, name, message, since)
+        self._counts[key] = self._counts.get(key, 0) + 1
+        places = self._places.setdefault(key, [])
+        if len(places) < _SHOWN:
+            places.append(path_text(path))
+
+
+Tree = dict[str, Any]
+"""A program as JSON's containers, in the canonical form of its version."""

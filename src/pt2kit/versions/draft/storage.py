@@ -1,0 +1,281 @@
+"""Tensors of the design draft, big-endian bytes inside the program or in files beside it <-> payload descriptions.
+
+The draft leaves the checksum of an external buffer open. pt2kit writes `sha256:` and 64 lower-case hexadecimal digits:
+the SHA-256 of the `length` bytes at `offset` of the file, as they are stored. It reads that, with or without the
+prefix; a buffer without a checksum ("") is read unchecked, any other text is refused. `location` is a path with forward
+slashes relative to the folder of the program, never leading out of it.
+
+Bytes are decoded, read and checked when they are asked for, not before.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from pt2kit.errors import IntegrityError, PayloadError, UnsupportedError
+from pt2kit.pickles.torch_names import ITEM_SIZES
+from pt2kit.pickles.values import PickledStorage, PickledTensor, TensorKind
+from pt2kit.versions.conversion_log import ExternalFile, ReadExternal
+from pt2kit.versions.line.constants import decode_bytes
+
+DTYPES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "u8": "uint8",
+        "i8": "int8",
+        "i16": "int16",
+        "i32": "int32",
+        "i64": "int64",
+        "f16": "float16",
+        "f32": "float32",
+        "f64": "float64",
+        "c32": "complex32",
+        "c64": "complex64",
+        "c128": "complex128",
+        "b8": "bool",
+        "bf16": "bfloat16",
+    }
+)
+"""Element types of the draft -> torch's names."""
+
+_NAMES: Final[Mapping[str, str]] = MappingProxyType({name: short for short, name in DTYPES.items()})
+_DECIMAL: Final = re.compile(r"0|[1-9][0-9]{0,18}")
+_CHECKSUM: Final = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
+
+
+def read_folder(folder: str | Path) -> ReadExternal:
+    """A reader of files in one folder; it refuses to leave it.
+
+    Args:
+        folder: where the program lies.
+    """
+    root = Path(folder)
+
+    def read(location: str, offset: int, length: int) -> bytes:
+        path = path_below(root, location, repr(location))
+        try:
+            with path.open("rb") as file:
+                file.seek(offset)
+                return file.read(length)
+        except OSError as error:
+            raise PayloadError(f"{location!r}: expected a readable file, got {error.strerror}") from None
+
+    return read
+
+
+def path_below(folder: Path, location: str, place: str) -> Path:
+    """The path of a file that a program names.
+
+    Args:
+        folder: where the program lies.
+        location: what it says, with forward slashes.
+        place: where it says so, for messages.
+
+    Raises:
+        PayloadError: no relative path, or one that leads out of the folder, by dots or by a link.
+    """
+    path = folder / _location(location, place)
+    try:
+        inside = path.resolve().is_relative_to(folder.resolve())
+    except (OSError, RuntimeError):  # links that go in a circle
+        inside = False
+    if not inside:
+        raise PayloadError(f"{place}: expected a file below {folder.name!r}, got a link that leads out of it")
+    return path
+
+
+@dataclass(slots=True)
+class ExternalBytes:
+    """Collects the bytes of external buffers for one file, which its user writes when the program is converted.
+
+    Args:
+        location: the file's path relative to the program.
+        content: what was put into it so far.
+    """
+
+    location: str
+    content: bytearray = field(default_factory=bytearray)
+
+    def add(self, data: bytes) -> dict[str, str]:
+        """Append bytes, and say where they are as an `ExternalBuffer`."""
+        offset = len(self.content)
+        self.content += data
+        return {
+            "location": self.location,
+            "offset": str(offset),
+            "length": str(len(data)),
+            "checksum": f"sha256:{hashlib.sha256(data).hexdigest()}",
+        }
+
+
+def decode_tensor(
+    tensor: Mapping[str, Any], kind: TensorKind, place: str, external: ReadExternal | None
+) -> PickledTensor:
+    """A tensor of the draft as a payload description; no bytes are read.
+
+    Args:
+        tensor: fits the draft's table.
+        kind: what it is for its module.
+        place: where it is, for messages.
+        external: reads files beside the program; without it, asking for the bytes of such a tensor fails.
+
+    Raises:
+        PayloadError: symbolic sizes, an extent beyond the storage, an external buffer that is none.
+    """
+    meta, storage = tensor["meta"], tensor["storage"]
+    dtype = DTYPES[meta["dtype"]]
+    itemsize = ITEM_SIZES[dtype]
+    numbers = {key: [_concrete(size, place) for size in meta[key]] for key in ("sizes", "strides")}
+    offset = _concrete(meta["storage_offset"], place)
+    nbytes, read = _storage(storage, place, external)
+    _check_extent(numbers["sizes"], numbers["strides"], offset, nbytes // itemsize, place)
+    device = meta["device"]
+    name = device["type"] if device["type"] == "cpu" or device["index"] < 0 else f"{device['type']}:{device['index']}"
+    held = PickledStorage(place, dtype, nbytes, name, lambda: memoryview(swap_bytes(read(), dtype)))
+    return PickledTensor(
+        held,
+        dtype,
+        tuple(numbers["sizes"]),
+        tuple(numbers["strides"]),
+        offset,
+        requires_grad=meta["requires_grad"],
+        kind=kind,
+    )
+
+
+def encode_tensor(
+    tensor: PickledTensor, meta: Mapping[str, Any], place: str, file: ExternalFile | None
+) -> dict[str, Any]:
+    """A payload description as a tensor of the draft, its bytes inside or in a file beside the program.
+
+    Args:
+        tensor: dense, of a dtype that the draft has.
+        meta: the device, layout and gradient flag of the draft's `TensorMeta`.
+        place: where it goes, for messages.
+        file: takes the bytes; None puts them inside.
+
+    Raises:
+        UnsupportedError: a dtype that the draft does not have, or a lazily conjugated or negated tensor.
+    """
+    if problem := unfit(tensor):
+        raise UnsupportedError(f"{place}: expected a plain tensor of one of {', '.join(_NAMES)}, got {problem}")
+    data = swap_bytes(bytes(tensor.storage.data), tensor.dtype_name)
+    if file is None:
+        storage = {"data_location": "Internal", "data": {"buffer": base64.b64encode(data).decode()}}
+    else:
+        storage = {"data_location": "External", "data": file.add(data)}
+    return {
+        "storage": storage,
+        "meta": {
+            **meta,
+            "dtype": _NAMES[tensor.dtype_name],
+            "sizes": [{"as_int": size} for size in tensor.sizes],
+            "strides": [{"as_int": stride} for stride in tensor.strides],
+            "storage_offset": {"as_int": tensor.storage_offset},
+            "requires_grad": tensor.requires_grad,
+        },
+    }
+
+
+def unfit(tensor: PickledTensor) -> str:
+    """What keeps a tensor from being one of the draft; "" if nothing does."""
+    if tensor.conj or tensor.neg:
+        return "a lazily conjugated or negated tensor"
+    return "" if tensor.dtype_name in _NAMES else tensor.dtype_name
+
+
+def swap_bytes(data: bytes, dtype: str) -> bytes:
+    """Reverse the bytes of every number, so that big-endian ones become little-endian and the other way round.
+
+    Args:
+        data: whole elements; a rest that is none stays as it is.
+        dtype: torch's name of the element type; the two parts of a complex number are numbers of their own.
+    """
+    width = ITEM_SIZES[dtype] // (2 if dtype.startswith("complex") else 1)
+    if width == 1:
+        return data
+    whole = len(data) // width * width
+    swapped = bytearray(data)
+    for byte in range(width):
+        swapped[byte:whole:width] = data[width - 1 - byte : whole : width]
+    return bytes(swapped)
+
+
+def _storage(storage: Mapping[str, Any], place: str, external: ReadExternal | None) -> tuple[int, Callable[[], bytes]]:
+    """How many bytes a storage has, and what reads them."""
+    data = storage["data"]
+    if storage["data_location"] == "Internal":
+        if "buffer" not in data:
+            raise PayloadError(f"{place}: expected a Buffer, as data_location says, got an ExternalBuffer")
+        text = data["buffer"]
+        return len(text) // 4 * 3 - text[-2:].count("="), lambda: decode_bytes(text, place)
+    if "location" not in data:
+        raise PayloadError(f"{place}: expected an ExternalBuffer, as data_location says, got a Buffer")
+    offset, length = (_decimal(data[key], key, place) for key in ("offset", "length"))
+    location = _location(data["location"], place)
+    checksum = _checksum(data["checksum"], place)
+
+    def read() -> bytes:
+        if external is None:
+            raise UnsupportedError(
+                f"{place}: expected the folder of the program, which has its storage in {location!r}, got none; "
+                "open the program by its path"
+            )
+        return _verified(external(location, offset, length), length, checksum, f"{place}: {location}")
+
+    return length, read
+
+
+def _verified(found: bytes, length: int, checksum: str | None, place: str) -> bytes:
+    if len(found) != length:
+        raise PayloadError(f"{place}: expected {length} bytes at the offset, got {len(found)}")
+    if checksum is not None and (digest := hashlib.sha256(found).hexdigest()) != checksum:
+        raise IntegrityError(f"{place}: expected bytes with the SHA-256 {checksum}, got {digest}")
+    return found
+
+
+def _location(text: str, place: str) -> str:
+    parts = text.split("/")
+    if not text or "\\" in text or "\0" in text or ":" in parts[0] or any(part in ("", ".", "..") for part in parts):
+        raise PayloadError(
+            f"{place}: location: expected a relative path inside the program's folder, got {text[:80]!r}"
+        )
+    return text
+
+
+def _checksum(text: str, place: str) -> str | None:
+    if not text:
+        return None
+    if not (found := _CHECKSUM.fullmatch(text)):
+        raise PayloadError(f"{place}: checksum: expected sha256: and 64 hexadecimal digits, got {text[:80]!r}")
+    return found[1]
+
+
+def _decimal(text: str, key: str, place: str) -> int:
+    if not _DECIMAL.fullmatch(text):
+        raise PayloadError(f"{place}: {key}: expected a decimal number, got {text[:80]!r}")
+    return int(text)
+
+
+def _concrete(size: Mapping[str, Any], place: str) -> int:
+    number = size.get("as_int")
+    if not isinstance(number, int) or number < 0:
+        got = size.get("as_sym", number)
+        raise PayloadError(f"{place}: expected concrete sizes, strides and offset, 0 or more, got {got!r}")
+    return number
+
+
+def _check_extent(sizes: list[int], strides: list[int], offset: int, elements: int, place: str) -> None:
+    if len(sizes) != len(strides):
+        raise PayloadError(f"{place}: expected as many strides as sizes, got {len(strides)} and {len(sizes)}")
+    if 0 in sizes:
+        return
+    needed = offset + 1 + sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
+    if needed > elements:
+        raise PayloadError(f"{place}: expected a storage of at least {needed} elements, got {elements}")

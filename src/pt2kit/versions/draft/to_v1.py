@@ -1,0 +1,293 @@
+"""The design draft (never released) <-> schema 1 (torch 2.1): a graph module with its weights, and a program.
+
+What changed, upwards:
+
+- the root is an `ExportedProgram`: signature, call spec, opset and ranges are written for what the draft leaves open;
+- parameters and buffers inside the graph module became inputs; their bytes lie beside the program
+  (`ConversionLog.weights`), converted from big-endian when they are read;
+- those of a branch became constants of its graph;
+- arguments have names, enums numbers, values are tables (see `draft.graph`).
+
+The draft has no place for what a program of schema 1 says beyond a graph. A downgrade puts it, as one JSON text, into
+the metadata of the graph module under `pt2kit.program`, and an upgrade reads it from there: names of lifted inputs, the
+signature's tables, the call spec, hints. A program without that text is called with its inputs in order, and returns
+one value, or a tuple. Metadata of the graph module and its name go on to schema 7.3.
+
+Nothing is lost upwards. Lost downwards: that tensors share a storage, where they are stored inside. Blocked downwards:
+weights whose bytes are not given, and what `draft.graph` lists.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pt2kit.codec import parse
+from pt2kit.codec.text import Path
+from pt2kit.errors import SchemaError
+from pt2kit.pickles import writer as torch_save
+from pt2kit.pickles.reader import read_payload
+from pt2kit.pickles.values import PickledTensor, TensorKind
+from pt2kit.treespec.spec import LEAF, TreeSpec, context_text, dump
+from pt2kit.versions.conversion_log import ConversionLog, Tree
+from pt2kit.versions.draft.graph import SINCE, Downgrader, Upgrader, downgrade_meta, upgrade_meta
+from pt2kit.versions.draft.storage import decode_tensor, encode_tensor, unfit
+from pt2kit.versions.line.constants import decode_bytes
+from pt2kit.versions.rewrite import rewrite
+
+PROGRAM: Final = "pt2kit.program"
+"""Key of the metadata: what a program says beyond its graph."""
+NAME: Final = "draft.name"
+"""Key of the metadata of later schemas: the name of the draft's root module."""
+
+_OPSET: Final = {"aten": 10}
+_KEPT: Final = ("opset_version", "range_constraints", "equality_constraints")
+_GRADIENTS: Final = ("gradients_to_parameters", "gradients_to_user_inputs")
+_KINDS: Final[tuple[tuple[str, str, TensorKind], ...]] = (
+    ("parameters", "inputs_to_parameters", "parameter"),
+    ("buffers", "inputs_to_buffers", "buffer"),
+)
+
+
+def upgrade(tree: Tree, log: ConversionLog) -> Tree:
+    """A graph module of the draft as a schema 1 program; its weights go into the log.
+
+    Raises:
+        PayloadError, UnsupportedError: weights or positional arguments that cannot be read.
+        SchemaError, JsonError: `pt2kit.program` is not what pt2kit writes.
+    """
+    said = _said(tree["metadata"], log)
+    names = _value_names(tree, said.get("names", {}))
+    inner = Upgrader(log, lambda module, path: _upgrade_branch(module, path, log))
+    graph = inner.graph(tree["graph"], ("graph",), names)
+    lifted, tables = _lift(tree, graph, names, said, log)
+    users = [argument["as_tensor"]["name"] for argument in graph["inputs"]]
+    mutations = said.get("buffers_to_mutate", {})
+    backward = said.get("backward_signature")
+    gradients = {name for table in _GRADIENTS for name in (backward or {}).get(table, {})}
+    outputs = [argument["as_tensor"]["name"] for argument in graph["outputs"]]
+    results = [name for name in outputs[len(mutations) :] if name not in gradients]
+    log.graph_metadata = {key: text for key, text in tree["metadata"].items() if key != PROGRAM}
+    log.graph_metadata |= {NAME: tree["name"]} if tree["name"] else {}
+    graph = {**graph, "inputs": [*lifted, *graph["inputs"]]}
+    program = {
+        "graph_module": {
+            "graph": graph,
+            "signature": {
+                **tables,
+                "user_inputs": users,
+                "user_outputs": results,
+                "buffers_to_mutate": mutations,
+                "backward_signature": backward,
+            },
+            "call_spec": said.get("call_spec", _call_spec(len(users), len(results))),
+            "module_call_graph": said.get("module_call_graph", []),
+        },
+        "opset_version": said.get("opset_version", _OPSET),
+        "range_constraints": said.get("range_constraints", {}),
+        "equality_constraints": said.get("equality_constraints", []),
+        "schema_version": 1,
+        "example_inputs": None,
+    }
+    return _with_hints(program, said.get("hints", {}))
+
+
+def downgrade(tree: Tree, log: ConversionLog) -> Tree:
+    """A schema 1 program as a graph module of the draft; the log must have its weights.
+
+    Raises:
+        PayloadError, UnsupportedError: a constant that is no tensor, or one that the draft cannot hold.
+    """
+    module = tree["graph_module"]
+    graph, signature = module["graph"], module["signature"]
+    names = {**signature["inputs_to_parameters"], **signature["inputs_to_buffers"]}
+    inner = Downgrader(log, lambda name, branch, path: _downgrade_branch(name, branch, path, log))
+    users = [a for a in graph["inputs"] if a.get("as_tensor", {}).get("name") not in names]
+    path: Path = ("graph_module", "graph")
+    held = {kind: _tensors(signature[table], graph, log) for kind, table, _ in _KINDS}
+    held["buffers"] |= _constants(graph, path, log)
+    metadata = {key: text for key, text in log.graph_metadata.items() if key != NAME}
+    draft = {
+        "name": log.graph_metadata.get(NAME, ""),
+        "graph": inner.graph({**graph, "inputs": users}, path, names),
+        "metadata": metadata,
+        **held,
+    }
+    said = _beyond_graph(tree, draft, names)
+    return {**draft, "metadata": {**metadata, PROGRAM: json.dumps(said)} if said else metadata}
+
+
+def _beyond_graph(tree: Tree, draft: Tree, names: Mapping[str, str]) -> dict[str, Any]:
+    """What the program says that an upgrade of the draft would not make up the same."""
+    module = tree["graph_module"]
+    signature = module["signature"]
+    chosen = {target: name for name, target in names.items()}
+    made_up = _value_names(draft, {})
+    results = len(signature["user_outputs"])
+    said = {
+        **{key: tree[key] for key in _KEPT},
+        "names": {} if all(name == made_up.get(t, t) for t, name in chosen.items()) else chosen,
+        "constants": list(module["graph"]["constants"]),
+        "buffers_to_mutate": signature["buffers_to_mutate"],
+        "backward_signature": signature["backward_signature"],
+        "call_spec": module["call_spec"],
+        "module_call_graph": module["module_call_graph"],
+        "hints": _hints(tree),
+    }
+    usual = {"opset_version": _OPSET, "call_spec": _call_spec(len(signature["user_inputs"]), results)}
+    return {key: value for key, value in said.items() if value and value != usual.get(key)}
+
+
+def _said(metadata: Mapping[str, str], log: ConversionLog) -> dict[str, Any]:
+    """What pt2kit put into the metadata; nothing where it did not write the program."""
+    if PROGRAM not in metadata:
+        return {}
+    place = log.place(("metadata", PROGRAM))
+    said = parse(metadata[PROGRAM].encode(), place)
+    shapes = {"names": dict, "hints": dict, "constants": list, "buffers_to_mutate": dict}
+    if not isinstance(said, dict) or not all(isinstance(said.get(key, kind()), kind) for key, kind in shapes.items()):
+        raise SchemaError(f"{place}: expected objects and lists as pt2kit writes them, got others")
+    if not all(isinstance(name, str) for name in said.get("names", {}).values()):
+        raise SchemaError(f"{place}: names: expected texts, got others")
+    found: dict[str, Any] = said
+    return found
+
+
+def _value_names(tree: Tree, chosen: Mapping[str, str]) -> dict[str, str]:
+    """Draft name -> name in the program, for values whose name is no identifier or was chosen before."""
+    used = [*tree["parameters"], *tree["buffers"], *(value["name"] for value in tree["graph"]["tensor_values"])]
+    taken = {name for name in used if name.isidentifier() and name not in chosen} | set(chosen.values())
+    found: dict[str, str] = {}
+    for name in dict.fromkeys(used):
+        if name in chosen:
+            found[name] = chosen[name]
+        elif not name.isidentifier():
+            plain = "".join(c if c.isalnum() and c.isascii() else "_" for c in name)
+            plain = plain if plain.isidentifier() else f"v_{plain}"
+            while plain in taken:
+                plain += "_"
+            taken.add(plain)
+            found[name] = plain
+    return found
+
+
+def _lift(
+    tree: Tree, graph: Tree, names: Mapping[str, str], said: Mapping[str, Any], log: ConversionLog
+) -> tuple[list[Tree], Tree]:
+    """Inputs for the module's tensors, and the tables that say which they are; constants stay in the graph."""
+    inputs: list[Tree] = []
+    tables: dict[str, dict[str, str]] = {}
+    for kind, table, tensor_kind in _KINDS:
+        tables[table] = {}
+        for target, tensor in tree[kind].items():
+            value = decode_tensor(tensor, tensor_kind, log.place((kind, target)), log.read_external)
+            name = names.get(target, target)
+            if kind == "buffers" and target in said.get("constants", ()):
+                graph["constants"][name] = base64.b64encode(torch_save.dumps(value, target)).decode()
+                graph["tensor_values"].pop(name, None)
+                continue
+            inputs.append({"as_tensor": {"name": name}})
+            tables[table][name] = target
+            log.weights[target] = value
+            if name not in graph["tensor_values"]:
+                graph["tensor_values"][name] = {"meta": upgrade_meta(tensor["meta"])}
+    return inputs, tables
+
+
+def _upgrade_branch(module: Tree, path: Path, log: ConversionLog) -> Tree:
+    """A branch as a graph; its tensors are constants inside."""
+    inner = Upgrader(log, lambda held, place: _upgrade_branch(held, place, log))
+    said = _said(module["metadata"], log)
+    names = _value_names(module, said.get("names", {}))
+    graph = inner.graph(module["graph"], (*path, "graph"), names)
+    for kind, _, tensor_kind in _KINDS:
+        for target, tensor in module[kind].items():
+            value = decode_tensor(tensor, tensor_kind, log.place((*path, kind, target)), log.read_external)
+            name = names.get(target, target)
+            graph["constants"][name] = base64.b64encode(torch_save.dumps(value, target)).decode()
+            graph["tensor_values"].pop(name, None)
+    return {**graph, "is_single_tensor_return": said.get("is_single_tensor_return") is True}
+
+
+def _downgrade_branch(name: str, graph: Tree, path: Path, log: ConversionLog) -> Tree:
+    inner = Downgrader(log, lambda held, branch, place: _downgrade_branch(held, branch, place, log))
+    said = {"is_single_tensor_return": graph["is_single_tensor_return"]}
+    return {
+        "name": name,
+        "graph": inner.graph(graph, path, {}),
+        "metadata": {PROGRAM: json.dumps(said)} if graph["is_single_tensor_return"] else {},
+        "parameters": {},
+        "buffers": _constants(graph, path, log),
+    }
+
+
+def _tensors(table: Mapping[str, str], graph: Tree, log: ConversionLog) -> dict[str, Any]:
+    """The draft's tensors for the inputs of one kind."""
+    found: dict[str, Any] = {}
+    for name, target in table.items():
+        path = ("graph_module", "graph", "tensor_values", name)
+        value = log.weights.get(target)
+        if not isinstance(value, PickledTensor):
+            log.blocked(f"the weight {target!r}, whose bytes are not given", path, SINCE)
+            continue
+        if problem := unfit(value):
+            log.blocked(f"{problem} as the weight {target!r}", path, SINCE)
+            continue
+        if name not in graph["tensor_values"]:
+            log.blocked(f"an input {name!r} that the graph does not describe", path, SINCE)
+            continue
+        if value.storage in log.written and log.external_file is None:
+            log.lost("tied", f"that {target!r} shares the storage of another tensor", path, SINCE)
+        log.written.add(value.storage)
+        meta = downgrade_meta(graph["tensor_values"][name]["meta"], path, log)
+        found[target] = encode_tensor(value, meta, log.place(path), log.external_file)
+    return found
+
+
+def _constants(graph: Tree, path: Path, log: ConversionLog) -> dict[str, Any]:
+    """The constants inside a graph as buffers of its module."""
+    found: dict[str, Any] = {}
+    for name, text in graph["constants"].items():
+        if not text:
+            continue  # its bytes were not given, which the step to schema 1 noted
+        place = log.place((*path, "constants", name))
+        value = read_payload(decode_bytes(text, place), place)
+        if not isinstance(value, PickledTensor) or unfit(value):
+            log.blocked("a constant that is no dense tensor of the draft", (*path, "constants", name), SINCE)
+            continue
+        meta = {"device": {"type": "cpu", "index": 0}, "layout": "strided"}
+        found[name] = encode_tensor(value, meta, place, log.external_file)
+    return found
+
+
+def _call_spec(inputs: int, outputs: int) -> dict[str, str]:
+    """A call with plain arguments that returns one value, or a tuple."""
+    arguments = TreeSpec("builtins.tuple", context_text(None), (LEAF,) * inputs)
+    results = LEAF if outputs == 1 else TreeSpec("builtins.tuple", context_text(None), (LEAF,) * outputs)
+    return {"in_spec": dump(arguments), "out_spec": dump(results)}
+
+
+def _hints(tree: Tree) -> dict[str, int]:
+    """Expression -> hint, for those that have one."""
+    found: dict[str, int] = {}
+
+    def expression(value: Any, _: Path) -> Any:
+        if value["hint"] is not None:
+            found[value["expr_str"]] = value["hint"]
+        return value
+
+    rewrite(tree, "1", {"SymExpr": expression})
+    return found
+
+
+def _with_hints(tree: Tree, hints: Mapping[str, Any]) -> Tree:
+    """The same program with the hints of its expressions."""
+
+    def expression(value: Any, _: Path) -> Any:
+        hint = hints.get(value["expr_str"])
+        return {**value, "hint": hint} if isinstance(hint, int) else value
+
+    result: Tree = rewrite(tree, "1", {"SymExpr": expression})
+    return result

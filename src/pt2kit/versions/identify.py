@@ -1,0 +1,142 @@
+"""A parsed program -> which version it is of, and which frozen table describes it.
+
+A number between two tables of one major (8.10) is of a development state between two releases: the next newer table
+describes it, since minors only add what may be left out. Two versions are told by their keys: the design draft, which
+has no number, and the other 5.3, which has the number of another.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pt2kit.errors import SchemaError, VersionError
+from pt2kit.schema import CURRENT, LOG, MINIMUM, parse_version
+from pt2kit.schema.tables import NAMES
+
+DRAFT: Final = "draft"
+TRACES: Final = "5.3-traces"
+_TABLE_KEY: Final = "co_fileinfo_ordered_list"
+_NUMBERED: Final = tuple(sorted((name for name in NAMES if name not in (DRAFT, TRACES)), key=parse_version))
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a program says of its version.
+
+    Args:
+        number: as stored: "8.10", "2", or "draft".
+        table: the name of the table that describes it: "8.14", "2", "draft", "5.3-traces".
+    """
+
+    number: str
+    table: str
+
+
+def find_version(raw: Any, where: str) -> Found:
+    """Read the version of a parsed program.
+
+    Args:
+        raw: parsed JSON, as it was stored.
+        where: the record's name, for messages.
+
+    Raises:
+        SchemaError: no program (M5).
+        VersionError: a version that no table describes: a newer major, or one that no release wrote (M4).
+    """
+    if not isinstance(raw, dict):
+        raise SchemaError(f"{where}: $: expected an object, got {type(raw).__name__}", rule="M5")
+    number = _number(raw, where)
+    if number == DRAFT:
+        return Found(DRAFT, DRAFT)
+    pair = parse_version(number)
+    if pair[:1] == parse_version("5.3")[:1] and _has_tables(raw):
+        return Found(number, TRACES)
+    candidates = [name for name in _NUMBERED if parse_version(name)[0] == pair[0] and parse_version(name) >= pair]
+    if candidates:
+        return Found(number, candidates[0])
+    if pair[0] == CURRENT.pair[0]:  # a newer minor: what it adds is kept as unknown
+        return Found(number, CURRENT.number)
+    if pair > CURRENT.pair:
+        hint = f"newer than {CURRENT.number}, the newest that this build reads; upgrade pt2kit"
+    else:
+        hint = f"which no release of torch wrote (the oldest is {MINIMUM.number})"
+    majors = ", ".join(dict.fromkeys(str(parse_version(name)[0]) for name in _NUMBERED))
+    message = f"{where}: $.schema_version: expected a version of major {majors}, got {number}, {hint}"
+    raise VersionError(message, rule="M4")
+
+
+def _number(raw: dict[str, Any], where: str) -> str:
+    match raw.get("schema_version"):
+        case bool():
+            pass
+        case int(number) if number >= 0:
+            return str(number)
+        case {"major": int(major), "minor": int(minor)} if major >= 0 and minor >= 0:
+            return f"{major}.{minor}"
+        case None if "schema_version" not in raw and {"graph", "parameters", "buffers"} <= raw.keys():
+            return DRAFT
+    got = repr(raw["schema_version"])[:80] if "schema_version" in raw else "none"
+    raise SchemaError(
+        f"{where}: $.schema_version: expected a number or {{major, minor}} of numbers, got {got}", rule="M5"
+    )
+
+
+def _has_tables(raw: Any) -> bool:
+    """Whether any graph has a table of source files; the root graph of a 5.3-traces program always does."""
+    match raw:
+        case {"graph_module": {"graph": dict(graph)}}:
+            return _TABLE_KEY in graph
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a program is converted to.
+
+    Args:
+        version: the name of a table ("5.3").
+        release: the torch release whose layout and payload encoding are written ("2.4"); "" for a version that no
+            release wrote.
+        operators: the release whose operators programs may call: the one that was named, else the last that writes
+            the version; "" as for `release`.
+    """
+
+    version: str
+    release: str
+    operators: str = ""
+
+
+_RELEASE: Final = re.compile(
+    r"torch==(\d+\.\d+)(?:\.\d+)?(?:(?:a|b|rc)\d+)?(?:\.(?:post|dev)\d+)*(?:\+[a-z0-9]+(?:[._-][a-z0-9]+)*)?", re.ASCII
+)
+"""A release as its own wheels are called."""
+
+
+def parse_target(text: str) -> Target:
+    """Read the name of a target: a schema version ("8.7", "draft", "5.3-traces") or a release ("torch==2.4").
+
+    A version stands for the first release that wrote it, and a development state for itself.
+
+    Of a release, what follows its first two numbers ("2.4.1", "2.13.0rc1", "2.13.0+cpu") says nothing about the format.
+
+    Raises:
+        VersionError: neither; the ones there are, are listed (M4).
+    """
+    known = {release: version.number for version in LOG for release in version.releases}
+    if named := _RELEASE.fullmatch(text):
+        if (release := named[1]) in known:
+            return Target(known[release], release, release)
+    elif text in (DRAFT, TRACES):
+        return Target(text, "")
+    else:
+        for version in LOG:
+            if version.number == text:
+                return Target(text, *(version.releases[0], version.releases[-1]) if version.releases else ("", ""))
+    numbers = ", ".join((DRAFT, *(version.number for version in LOG), TRACES))
+    raise VersionError(
+        f"target: expected a schema version ({numbers}) or a release from torch=={next(iter(known))} to "
+        f"torch=={list(known)[-1]}, got {text!r}",
+        rule="M4",
+    )

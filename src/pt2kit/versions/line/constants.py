@@ -1,0 +1,205 @@
+"""Constants inside the graphs of schema 1 (base64 of torch.save) <-> lifted inputs, and bytes beside the program.
+
+A constant of a subgraph becomes an input of it, and an operand of the call that holds it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from pt2kit.codec.text import Path
+from pt2kit.errors import PayloadError, UnsupportedError
+from pt2kit.pickles.reader import read_payload
+from pt2kit.pickles.values import MetaTensor, PickledTensor, SparseTensor
+from pt2kit.schema import ScalarType
+from pt2kit.versions.conversion_log import ConversionLog, Tree
+from pt2kit.versions.line.hop_names import is_higher_order
+from pt2kit.versions.rewrite import rewrite
+
+Graph = dict[str, Any]
+
+_SCALAR_TYPES: Final[Mapping[str, ScalarType]] = MappingProxyType(
+    {
+        "uint8": ScalarType.BYTE,
+        "int8": ScalarType.CHAR,
+        "int16": ScalarType.SHORT,
+        "int32": ScalarType.INT,
+        "int64": ScalarType.LONG,
+        "float16": ScalarType.HALF,
+        "float32": ScalarType.FLOAT,
+        "float64": ScalarType.DOUBLE,
+        "complex32": ScalarType.COMPLEXHALF,
+        "complex64": ScalarType.COMPLEXFLOAT,
+        "complex128": ScalarType.COMPLEXDOUBLE,
+        "bool": ScalarType.BOOL,
+        "bfloat16": ScalarType.BFLOAT16,
+    }
+)
+_STRIDED: Final = 7
+
+
+def decode_bytes(text: str, place: str) -> bytes:
+    """The bytes of a base64 text.
+
+    Raises:
+        PayloadError: it is none.
+    """
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise PayloadError(f"{place}: expected base64, got {text[:40]!r} ({error})") from None
+
+
+def lift(program: Tree, log: ConversionLog) -> tuple[Tree, dict[str, dict[str, Any]]]:
+    """Take the constants out of all graphs of a schema 1 program, their bytes into the log.
+
+    Args:
+        program: fits the table of schema 1; not changed.
+        log: gets the bytes of each constant by name.
+
+    Returns:
+        The program with every constant as an input of its graph, and the `TensorMeta` of those of the root graph, by
+        name, in the order in which they were put before the user's inputs.
+
+    Raises:
+        PayloadError: bytes that are no base64 or no torch.save payload.
+        UnsupportedError: a constant that is not a dense tensor, or one inside a subgraph of an operator whose
+            operands are not known.
+    """
+    root = program["graph_module"]["graph"]
+    taken = {*_value_names(program), *root["constants"]}
+    graph, lifted = _lift_graph(root, ("graph_module", "graph"), log, taken, is_root=True)
+    return {**program, "graph_module": {**program["graph_module"], "graph": graph}}, lifted
+
+
+def _value_names(program: Tree) -> set[str]:
+    """The names of the tensors of all graphs."""
+    names: set[str] = set()
+
+    def graph(value: Any, _: Path) -> Any:
+        names.update(value["tensor_values"])
+        return value
+
+    rewrite(program, "1", {"Graph": graph})
+    return names
+
+
+def _lift_graph(
+    graph: Graph, path: Path, log: ConversionLog, taken: set[str], *, is_root: bool = False
+) -> tuple[Graph, dict[str, dict[str, Any]]]:
+    """The graph without constants, and the metas of what it now uses without defining it.
+
+    Names of constants are unique in their graph only, so those of subgraphs get new ones where they must.
+    """
+    lifted: dict[str, dict[str, Any]] = {}
+    rename: dict[str, str] = {}
+    for name, text in graph["constants"].items():
+        place = log.place((*path, "constants", name))
+        unique = name if is_root else _unique(name, taken)
+        taken.add(unique)
+        rename[name] = unique
+        data = decode_bytes(text, place)
+        lifted[unique] = _meta(data, place)
+        log.constants[unique] = data
+    nodes = []
+    for index, node in enumerate(graph["nodes"]):
+        if rename:
+            named = [{**entry, "arg": _renamed(entry["arg"], rename)} for entry in node["inputs"]]
+            node = {**node, "inputs": named}
+        new, inner = _lift_node(node, (*path, "nodes", index), log, taken)
+        nodes.append(new)
+        lifted |= inner
+    outputs = [_renamed(output, rename) for output in graph["outputs"]] if rename else graph["outputs"]
+    return {**graph, "nodes": nodes, "outputs": outputs, "constants": {}}, lifted
+
+
+def _lift_node(
+    node: dict[str, Any], path: Path, log: ConversionLog, taken: set[str]
+) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """A call whose subgraphs have no constants left; they come in as its last operands."""
+    bodies: list[tuple[int, Graph, dict[str, dict[str, Any]]]] = []
+    for index, named in enumerate(node["inputs"]):
+        if "as_graph" in named["arg"]:
+            inner = named["arg"]["as_graph"]["graph"]
+            bodies.append((index, *_lift_graph(inner, (*path, "inputs", index, "arg", "as_graph"), log, taken)))
+    lifted = {name: meta for _, _, metas in bodies for name, meta in metas.items()}
+    if not lifted:
+        return node, {}
+    inputs = list(node["inputs"])
+    for index, graph, _ in bodies:
+        argument = inputs[index]["arg"]["as_graph"]
+        held = {**argument, "graph": _with_inputs(graph, lifted)}
+        inputs[index] = {**inputs[index], "arg": {"as_graph": held}}
+    return {**node, "inputs": _with_operands(node["target"], inputs, list(lifted), path, log)}, lifted
+
+
+def _with_inputs(graph: Graph, metas: Mapping[str, dict[str, Any]]) -> Graph:
+    inputs = [*graph["inputs"], *({"as_tensor": {"name": name}} for name in metas)]
+    values = {**graph["tensor_values"], **{name: {"meta": meta} for name, meta in metas.items()}}
+    return {**graph, "inputs": inputs, "tensor_values": values}
+
+
+def _with_operands(
+    target: str, inputs: list[dict[str, Any]], names: list[str], path: Path, log: ConversionLog
+) -> list[dict[str, Any]]:
+    tensors = [{"name": name} for name in names]
+    if is_higher_order(target) and target.endswith("cond") and len(inputs) == 4:
+        ((_, operands),) = inputs[3]["arg"].items()
+        if operands == [] or "as_tensors" in inputs[3]["arg"]:
+            return [*inputs[:3], {**inputs[3], "arg": {"as_tensors": [*operands, *tensors]}}]
+    if is_higher_order(target) and target.endswith("map_impl"):
+        return [*inputs, *({"name": "", "arg": {"as_tensor": tensor}} for tensor in tensors)]
+    raise UnsupportedError(
+        f"{log.place((*path, 'inputs'))}: expected constants in subgraphs of cond or map_impl only, got "
+        f"{', '.join(names)} in one of {target}"
+    )
+
+
+def _renamed(argument: dict[str, Any], rename: Mapping[str, str]) -> dict[str, Any]:
+    """An argument with other names for the tensors it names; subgraphs name nothing of the graph around them."""
+    match argument:
+        case {"as_tensor": {"name": name}} if name in rename:
+            return {"as_tensor": {"name": rename[name]}}
+        case {"as_tensors": tensors}:
+            return {"as_tensors": [{"name": rename.get(tensor["name"], tensor["name"])} for tensor in tensors]}
+        case {"as_optional_tensors": tensors}:
+            return {
+                "as_optional_tensors": [
+                    {arm: rename.get(held, held) if arm == "as_tensor" else held for arm, held in tensor.items()}
+                    for tensor in tensors
+                ]
+            }
+    return argument
+
+
+def _unique(name: str, taken: set[str]) -> str:
+    number = 0
+    unique = name
+    while unique in taken:
+        number += 1
+        unique = f"{name}_{number}"
+    return unique
+
+
+def _meta(data: bytes, place: str) -> dict[str, Any]:
+    """The `TensorMeta` (of schema 1) of a torch.save payload that holds one tensor."""
+    tensor = read_payload(data, place)
+    if not isinstance(tensor, PickledTensor) or tensor.dtype_name not in _SCALAR_TYPES:
+        kind = type(tensor).__name__
+        if isinstance(tensor, PickledTensor | SparseTensor | MetaTensor):
+            raise UnsupportedError(f"{place}: expected a dense tensor of a type that schema 1 has, got {kind}")
+        raise PayloadError(f"{place}: expected one tensor, got {kind}")
+    kind, _, index = tensor.storage.device.partition(":")
+    return {
+        "dtype": int(_SCALAR_TYPES[tensor.dtype_name]),
+        "sizes": [{"as_int": size} for size in tensor.sizes],
+        "requires_grad": tensor.requires_grad,
+        "device": {"type": kind, "index": int(index) if index.isdecimal() else None},
+        "strides": [{"as_int": stride} for stride in tensor.strides],
+        "storage_offset": tensor.storage_offset,
+        "layout": _STRIDED,
+    }

@@ -1,0 +1,187 @@
+"""Calls of higher-order operators between releases: how their outputs are grouped, and arguments that were re-typed.
+
+A higher-order operator has no schema, so the reader must learn from the node whether a single output is what the call
+returns, or the first entry of a tuple:
+
+    1, 2           a tuple is one list: [{"as_tensors": [a, b]}]
+    5.1 to 8.2     a tuple of one is a list, a longer one is spread: [{"as_tensors": [a]}], [{"as_tensor": a}, …]
+    from 8.6       always spread; `is_hop_single_tensor_return` tells a single tensor from a tuple of one
+
+Source: `serialize_hoo_outputs` and `deserialize_outputs` in torch/_export/serde/serialize.py (2.13), and the files of
+2.1 to 2.8.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from pt2kit.codec.text import Path
+from pt2kit.versions.conversion_log import ConversionLog
+from pt2kit.versions.line.hop_names import PREFIX, is_higher_order
+
+Node = dict[str, Any]
+
+_SYMBOLIC: Final = frozenset({"as_sym_int", "as_sym_float", "as_sym_bool"})
+
+
+def spread_outputs(node: Node) -> Node:
+    """A call of 2.2 with a tuple of several, as 2.3 writes it."""
+    match node["outputs"]:
+        case [{"as_tensors": [_, _, *_] as tensors}] if is_higher_order(node["target"]):
+            return {**node, "outputs": [{"as_tensor": tensor} for tensor in tensors]}
+    return node
+
+
+def gather_outputs(node: Node, path: Path, log: ConversionLog, since: str) -> Node:
+    """The opposite of `spread_outputs`; a tuple of anything but tensors has no form in 2.2."""
+    outputs = node["outputs"]
+    if not is_higher_order(node["target"]) or len(outputs) < 2:
+        return node
+    if all("as_tensor" in output for output in outputs):
+        return {**node, "outputs": [{"as_tensors": [output["as_tensor"] for output in outputs]}]}
+    log.blocked("a tuple of other things than tensors from a higher-order operator", (*path, "outputs"), since)
+    return {**node, "outputs": []}
+
+
+def unwrap_outputs(node: Node) -> Node:
+    """A call of 2.6 in the form of 2.7: spread, and with the flag that says what a single output is."""
+    if not is_higher_order(node["target"]):
+        return {**node, "is_hop_single_tensor_return": None}
+    match node["outputs"]:
+        case [{"as_tensors": [tensor]}]:
+            outputs, single = [{"as_tensor": tensor}], False
+        case [output] as outputs:
+            single = any(arm == "as_tensor" or arm in _SYMBOLIC for arm in output)
+        case outputs:
+            single = False
+    return {**node, "outputs": outputs, "is_hop_single_tensor_return": single}
+
+
+def mark_outputs(node: Node) -> Node:
+    """A call of the development state 8.6 that does not say what its single output is, as 2.7 would have it."""
+    if node.get("is_hop_single_tensor_return") is not None or not is_higher_order(node["target"]):
+        return node
+    return unwrap_outputs(node)
+
+
+def wrap_outputs(node: Node, path: Path, log: ConversionLog, since: str) -> Node:
+    """The opposite of `unwrap_outputs`."""
+    node = dict(node)
+    single = node.pop("is_hop_single_tensor_return", None)
+    if not is_higher_order(node["target"]) or len(node["outputs"]) != 1:
+        return node
+    (output,) = node["outputs"]
+    (arm,) = output
+    if arm == "as_tensor" and not single:
+        node["outputs"] = [{"as_tensors": [output["as_tensor"]]}]
+    elif arm in _SYMBOLIC and not single:
+        log.blocked("a tuple of one symbolic value from a higher-order operator", (*path, "outputs"), since)
+    return node
+
+
+def regroup_map(node: Node, path: Path, log: ConversionLog) -> Node:
+    """`map_impl(body, count, *values)` of 2.1 and 2.2 as `map_impl(body, mapped, others)`."""
+    if node["target"] != f"{PREFIX}map_impl":
+        return node
+    match node["inputs"]:
+        case [body, {"arg": {"as_int": count}}, *values] if 0 <= count <= len(values):
+            mapped = _as_list(values[:count], body, (*path, "inputs"), log, "5.1")
+            others = _as_list(values[count:], body, (*path, "inputs"), log, "5.1")
+            log.changed("map_impl takes lists of values since 2.3", path)
+            return {**node, "inputs": [body, mapped, others]}
+    return node
+
+
+def ungroup_map(node: Node, path: Path, log: ConversionLog) -> Node:
+    """The opposite of `regroup_map`."""
+    if node["target"] != f"{PREFIX}map_impl":
+        return node
+    match node["inputs"]:
+        case [body, mapped, others]:
+            first, rest = _entries(mapped), _entries(others)
+            if first is not None and rest is not None:
+                count = {**mapped, "arg": {"as_int": len(first)}}
+                return {**node, "inputs": [body, count, *first, *rest]}
+    log.blocked("map_impl with other arguments than a body and two lists of tensors", (*path, "inputs"), "5.1")
+    return node
+
+
+def spread_operands(node: Node, path: Path, log: ConversionLog) -> Node:
+    """`invoke_subgraph(body, name, operands)` of 2.6 and 2.7 as `invoke_subgraph(body, name, *operands)`."""
+    if node["target"] != f"{PREFIX}invoke_subgraph":
+        return node
+    match node["inputs"]:
+        case [body, name, operands] if (entries := _entries(operands)) is not None:
+            log.changed("invoke_subgraph takes its operands one by one since 2.8", path)
+            return {**node, "inputs": [body, name, *entries]}
+    return node
+
+
+def gather_operands(node: Node, path: Path, log: ConversionLog, since: str) -> Node:
+    """The opposite of `spread_operands`."""
+    if node["target"] != f"{PREFIX}invoke_subgraph" or len(node["inputs"]) < 2:
+        return node
+    body, name, *operands = node["inputs"]
+    if len(operands) == 1 and _entries(operands[0]) is not None:
+        return node
+    return {**node, "inputs": [body, name, _as_list(operands, body, (*path, "inputs"), log, since)]}
+
+
+_SCANS: Final = {f"{PREFIX}scan": (3, 4), f"{PREFIX}associative_scan": (2,)}
+"""Operator -> the places where 2.6 has the dimension, and for scan whether it goes backwards."""
+
+
+def drop_scan_options(node: Node, path: Path, log: ConversionLog) -> Node:
+    """`scan(body, init, xs, dim, reverse, others)` of 2.6 as `scan(body, init, xs, others)`; the other one alike."""
+    places = _SCANS.get(node["target"], ())
+    inputs = node["inputs"]
+    options = [inputs[place]["arg"] for place in places if place < len(inputs)]
+    if not places or any(arm not in ("as_int", "as_bool") for option in options for arm in option):
+        return node
+    if any(any(option.values()) for option in options):
+        message = f"{node['target']} along another dimension than the first, or backwards"
+        log.lost("scan_options", message, (*path, "inputs"), "8.2")
+    log.changed(f"{node['target']} takes no dimension since 2.7", path)
+    kept = [named for place, named in enumerate(inputs) if place not in places]
+    if node["target"].endswith("associative_scan"):
+        kept.append(_as_list([], inputs[0], path, log, "8.6"))
+    return {**node, "inputs": kept}
+
+
+def add_scan_options(node: Node, path: Path, log: ConversionLog, since: str) -> Node:
+    """The opposite of `drop_scan_options`: along the first dimension, forwards."""
+    inputs = node["inputs"]
+    if node["target"] not in _SCANS or not inputs:
+        return node
+    kind = {"kind": inputs[0]["kind"]} if "kind" in inputs[0] else {}
+    dimension = {"name": "", "arg": {"as_int": 0}, **kind}
+    if node["target"].endswith("associative_scan"):
+        if len(inputs) > 2 and _entries(inputs[2]) != []:
+            log.blocked("associative_scan with values beside those that it scans", (*path, "inputs"), since)
+        return {**node, "inputs": [*inputs[:2], dimension]}
+    return {**node, "inputs": [*inputs[:3], dimension, {"name": "", "arg": {"as_bool": False}, **kind}, *inputs[3:]]}
+
+
+_LISTS: Final = {"as_tensor": "as_tensors", "as_sym_int": "as_sym_ints", "as_sym_bool": "as_sym_bools"}
+_ENTRIES: Final = {arm: single for single, arm in _LISTS.items()}
+
+
+def _as_list(
+    values: list[dict[str, Any]], like: dict[str, Any], path: Path, log: ConversionLog, since: str
+) -> dict[str, Any]:
+    """Named arguments as one list of them, positional if `like` is; [] is written as a list of tensors."""
+    arms = {arm for value in values for arm in value["arg"]}
+    kind = {"kind": like["kind"]} if "kind" in like else {}
+    if len(arms) > 1 or not arms <= _LISTS.keys():
+        log.blocked(f"values of several kinds ({', '.join(sorted(arms))}) as one list", path, since)
+        return {"name": "", "arg": {"as_tensors": []}, **kind}
+    arm = arms.pop() if arms else "as_tensor"
+    return {"name": "", "arg": {_LISTS[arm]: [value["arg"][arm] for value in values]}, **kind}
+
+
+def _entries(argument: dict[str, Any]) -> list[dict[str, Any]] | None:
+    """A list argument as one named argument per entry; None for any other argument."""
+    ((arm, held),) = argument["arg"].items()
+    if arm in _ENTRIES:
+        return [{**argument, "arg": {_ENTRIES[arm]: entry}} for entry in held]
+    return [] if held == [] else None

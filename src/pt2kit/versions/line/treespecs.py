@@ -1,0 +1,171 @@
+"""Tree specs between releases: call specs of schema 1, and what the context of a named tuple says.
+
+1            in_spec is (args) for a call without keywords, else ((args), {kwargs}); later always the second
+up to 5.1    a named tuple's context is {"class_name": "NT", "fields": ["a", "b"]}
+from 5.3     it is the name under which the class is registered: "corpus.NT"
+
+1, 2         a dataclass's context is a list: ["module.DC", ["x"], ["y"]], the fields given and those that are None
+from 5.1     it is JSON text of the latter two, "[[\\"x\\"], [\\"y\\"]]"; the class is known by its registered name
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, Final
+
+from pt2kit.codec.text import Path
+from pt2kit.errors import SchemaError
+from pt2kit.treespec.kinds import child_keys
+from pt2kit.treespec.spec import TreeSpec, context_text, context_value, dump, map_nodes, parse, walk
+from pt2kit.versions.conversion_log import ConversionLog
+
+NAMEDTUPLE: Final = "collections.namedtuple"
+_TUPLE: Final = "builtins.tuple"
+_DICT: Final = "builtins.dict"
+_NO_KEYWORDS: Final = TreeSpec(_DICT, context_text([]))
+
+
+def with_keywords(text: str, path: Path, log: ConversionLog) -> str:
+    """The in_spec of a schema 1 program, as later schemas write it.
+
+    Raises:
+        SchemaError, JsonError, LimitError: no tree spec, or not one of a call.
+    """
+    spec = _parse(text, path, log)
+    if spec.type != _TUPLE:
+        raise SchemaError(f"{log.place(path)}: expected a tuple of arguments at the root, got {spec.type!r}")
+    if _has_keywords(spec):
+        return text
+    return dump(TreeSpec(_TUPLE, spec.context, (spec, _NO_KEYWORDS)))
+
+
+def without_keywords(text: str, path: Path, log: ConversionLog) -> str:
+    """The opposite of `with_keywords`."""
+    spec = _parse(text, path, log)
+    if [child.type for child in spec.children] != [_TUPLE, _DICT] or spec.type != _TUPLE:
+        log.blocked("an in_spec that is not ((args), {kwargs})", path, "2")
+        return text
+    args, kwargs = spec.children
+    if kwargs.children:
+        return text
+    if _has_keywords(args):
+        log.blocked("a call of one tuple and one dict, which schema 1 takes for keywords", path, "2")
+    return dump(args)
+
+
+def _has_keywords(spec: TreeSpec) -> bool:
+    """Whether schema 1 means ((args), {kwargs}): a tuple and a dict with keys that are names."""
+    if [child.type for child in spec.children] != [_TUPLE, _DICT]:
+        return False
+    keys = [key.value for key in child_keys(spec.children[1])]
+    return bool(keys) and all(isinstance(key, str) for key in keys)
+
+
+def name_tuples(text: str, path: Path, log: ConversionLog) -> str:
+    """Contexts with class names and fields -> registered names; the fields go to the log.
+
+    A class name is taken for the registered name unless the caller of the conversion says otherwise.
+    """
+    if NAMEDTUPLE not in text:
+        return text
+
+    def change(node: TreeSpec) -> TreeSpec:
+        context = context_value(node, log.place(path)) if node.type == NAMEDTUPLE else None
+        match context:
+            case {"class_name": str(name), "fields": list(fields)} if all(isinstance(f, str) for f in fields):
+                registered = log.namedtuples.get(name, name)
+                _keep_fields(registered, fields, path, log)
+                return TreeSpec(node.type, json.dumps(registered), node.children)
+        return node
+
+    return dump(map_nodes(_parse(text, path, log), change))
+
+
+def describe_tuples(text: str, path: Path, log: ConversionLog, since: str) -> str:
+    """Contexts with registered names -> class names and fields, which the log must have."""
+    if NAMEDTUPLE not in text:
+        return text
+
+    def change(node: TreeSpec) -> TreeSpec:
+        name = context_value(node, log.place(path)) if node.type == NAMEDTUPLE else None
+        if not isinstance(name, str):
+            return node
+        fields = log.namedtuple_fields.get(name)
+        if fields is None or len(fields) != len(node.children):
+            log.blocked(f"a named tuple {name!r} whose field names the program does not have", path, since)
+            return node
+        described = {"class_name": name.rpartition(".")[2], "fields": fields}
+        return TreeSpec(node.type, json.dumps(described), node.children)
+
+    return dump(map_nodes(_parse(text, path, log), change))
+
+
+def text_dataclasses(text: str, path: Path, log: ConversionLog) -> str:
+    """Contexts of dataclasses that are lists, as later releases write them; the class's place in Python goes."""
+
+    def change(node: TreeSpec) -> TreeSpec:
+        match context_value(node, log.place(path)):
+            case [str(place), list(given), list(missing)]:
+                log.changed(f"the dataclass {place!r} is known by its registered name {node.type!r}", path)
+                return TreeSpec(node.type, context_text([given, missing]), node.children)
+        return node
+
+    return _changed(text, path, log, change)
+
+
+def list_dataclasses(text: str, path: Path, log: ConversionLog) -> str:
+    """The opposite of `text_dataclasses`; a class is taken to be where its registered name says."""
+
+    def change(node: TreeSpec) -> TreeSpec:
+        if node.type is None or node.type.startswith(("builtins.", "collections.")):
+            return node
+        context = context_value(node, log.place(path))
+        match _json(context) if isinstance(context, str) else None:
+            case [list(given), list(missing)] if len(given) == len(node.children):
+                log.changed(f"the dataclass {node.type!r} is looked for in Python by that name", path)
+                return TreeSpec(node.type, json.dumps([node.type, given, missing]), node.children)
+        return node
+
+    return _changed(text, path, log, change)
+
+
+def _changed(text: str, path: Path, log: ConversionLog, change: Callable[[TreeSpec], TreeSpec]) -> str:
+    """A spec after a change of its nodes; the text itself where none changed."""
+    spec = _parse(text, path, log)
+    new = map_nodes(spec, change)
+    return text if new == spec else dump(new)
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def registered_names(text: str, path: Path, log: ConversionLog) -> list[str]:
+    """The registered names of the named tuples in a spec, in order."""
+    if NAMEDTUPLE not in text:
+        return []
+    nodes = (node for node in walk(_parse(text, path, log)) if node.type == NAMEDTUPLE)
+    return [name for node in nodes if isinstance(name := context_value(node, log.place(path)), str)]
+
+
+def _keep_fields(name: str, fields: list[str], path: Path, log: ConversionLog) -> None:
+    known = log.namedtuple_fields.setdefault(name, fields)
+    if known != fields:
+        raise SchemaError(
+            f"{log.place(path)}: expected the fields {', '.join(known)} of the named tuple {name!r}, "
+            f"as elsewhere in the program, got {', '.join(fields)}"
+        )
+
+
+def _parse(text: str, path: Path, log: ConversionLog) -> TreeSpec:
+    return parse(text, log.place(path))
+
+
+def map_specs(signature: dict[str, Any], path: Path, change: Any) -> dict[str, Any]:
+    """Apply `change(text, path)` to both specs of a module call signature."""
+    new = {key: change(signature[key], (*path, key)) for key in ("in_spec", "out_spec")}
+    return signature if all(signature[key] == text for key, text in new.items()) else {**signature, **new}

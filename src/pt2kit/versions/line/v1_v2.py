@@ -1,0 +1,341 @@
+"""Schema 1 (torch 2.1) <-> 2 (torch 2.2): from flat tables and inline constants to specs and lifted inputs.
+
+What changed, upwards:
+
+- the signature's tables (inputs_to_parameters, …, backward_signature) became a spec per input and output;
+- `call_spec` became the signature of the root entry of the module call graph (fqn ""), and its in_spec always has a
+  place for keywords;
+- constants inside a graph became lifted inputs; their bytes lie beside the program (`ConversionLog.constants`);
+- a custom object given as an inline blob became a name, its bytes likewise;
+- `tensor_values` lost a level; a hint became a union; the expression of a `SymBool` became a `SymExpr`;
+- `dialect` came ("ATEN" is what 2.1 exported); equality_constraints and example_inputs went;
+- `map_impl` and `cond` moved to `torch.ops.higher_order`; metadata keys and module stacks changed (see `metadata`).
+
+Lost upwards: example_inputs (no file of 2.1 has any), and equality_constraints between dimensions that do not share a
+symbol anyway. Lost downwards: hints that are no ints, hints of truth values, all but the innermost of a
+source_fn_stack, names of constants. Blocked downwards: user inputs and outputs that are constants, constants whose
+bytes are not given.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pt2kit.codec.text import Path
+from pt2kit.pickles import writer as torch_save
+from pt2kit.pickles.values import PickledTensor
+from pt2kit.versions.conversion_log import ConversionLog, Tree
+from pt2kit.versions.line import hop_names as targets
+from pt2kit.versions.line import metadata, treespecs
+from pt2kit.versions.line.constants import decode_bytes, lift
+from pt2kit.versions.rewrite import rewrite
+
+_SINCE: Final = "2"
+_SIGNATURE: Final = ("graph_module", "signature")
+_TARGETS: Final[Mapping[str, str]] = {
+    "parameter": "parameter_name",
+    "buffer": "buffer_name",
+    "tensor_constant": "tensor_constant_name",
+}
+
+
+def upgrade(tree: Tree, log: ConversionLog) -> Tree:
+    """A schema 1 program as schema 2; constants go into the log.
+
+    Raises:
+        PayloadError, UnsupportedError: a constant that cannot be lifted.
+        SchemaError, JsonError, LimitError: a tree spec that is none.
+    """
+    tree, lifted = lift(tree, log)
+    blobs: list[str] = []
+
+    def custom_object(value: Any, path: Path) -> Any:
+        name = f"_lifted_custom_obj{len(blobs)}"
+        blobs.append(name)
+        log.constants[name] = decode_bytes(value["blob"], log.place((*path, "blob")))
+        log.changed("an inline custom object became a constant", path)
+        return {"name": name}
+
+    visitors = {
+        "CustomObjArgument": custom_object,
+        "Graph": _upgrade_graph,
+        "Node": _upgrade_node,
+        "SymExpr": _upgrade_hint,
+        "SymBool": _upgrade_truth,
+    }
+    new = rewrite(tree, "1", visitors)
+    _check_equalities(tree, log)
+    if new["example_inputs"] is not None:
+        log.lost("example_inputs", "example inputs inside the program", ("example_inputs",), "1")
+    return {
+        "graph_module": _upgrade_module(new["graph_module"], lifted, log),
+        **{key: value for key, value in new.items() if key not in _GONE},
+        "schema_version": 2,
+        "dialect": "ATEN",
+    }
+
+
+def downgrade(tree: Tree, log: ConversionLog) -> Tree:
+    """A schema 2 program as schema 1; the log must have the bytes of its constants."""
+
+    def node(value: Any, path: Path) -> Any:
+        return {
+            **value,
+            "target": targets.to_first(value["target"]),
+            "metadata": metadata.to_first(value["metadata"], (*path, "metadata"), log),
+        }
+
+    def hint(value: Any, path: Path) -> Any:
+        number = (value["hint"] or {}).get("as_int")
+        if value["hint"] is not None and number is None:
+            log.lost("hints", "a hint that is no int", (*path, "hint"), _SINCE)
+        return {**value, "hint": number}
+
+    def truth(value: Any, path: Path) -> Any:
+        if "as_expr" not in value:
+            return value
+        if value["as_expr"]["hint"] is not None:
+            log.lost("hints", "the hint of a truth value", (*path, "as_expr", "hint"), _SINCE)
+        return {"as_expr": value["as_expr"]["expr_str"]}
+
+    def custom_object(value: Any, path: Path) -> Any:
+        data = log.constants.get(value["name"])
+        if not isinstance(data, bytes):
+            log.blocked("a custom object whose bytes are not given", path, _SINCE)
+            data = b""
+        return {"blob": base64.b64encode(data).decode()}
+
+    def graph(value: Any, _: Path) -> Any:
+        values = {name: {"meta": meta} for name, meta in value["tensor_values"].items()}
+        return {**value, "tensor_values": values, "constants": {}}
+
+    equalities = _equalities(tree)
+    visitors = {"CustomObjArgument": custom_object, "Graph": graph, "Node": node, "SymExpr": hint, "SymBool": truth}
+    new = rewrite(tree, "2", visitors)
+    if new["dialect"] != "ATEN":
+        log.lost("dialect", f"the dialect {new['dialect']!r}", ("dialect",), _SINCE)
+    return {
+        **{key: value for key, value in new.items() if key != "dialect"},
+        "graph_module": _downgrade_module(new["graph_module"], log),
+        "equality_constraints": equalities,
+        "schema_version": 1,
+        "example_inputs": None,
+    }
+
+
+_GONE: Final = frozenset({"graph_module", "equality_constraints", "example_inputs"})
+
+
+def _upgrade_graph(value: Any, _: Path) -> Any:
+    values = {name: entry["meta"] for name, entry in value["tensor_values"].items()}
+    return {**{key: held for key, held in value.items() if key != "constants"}, "tensor_values": values}
+
+
+def _upgrade_node(value: Any, _: Path) -> Any:
+    return {
+        **value,
+        "target": targets.from_first(value["target"]),
+        "metadata": metadata.from_first(value["metadata"]),
+    }
+
+
+def _upgrade_hint(value: Any, _: Path) -> Any:
+    return value if value["hint"] is None else {**value, "hint": {"as_int": value["hint"]}}
+
+
+def _upgrade_truth(value: Any, _: Path) -> Any:
+    return {"as_expr": {"expr_str": value["as_expr"], "hint": None}} if "as_expr" in value else value
+
+
+def _upgrade_module(module: Tree, lifted: Mapping[str, dict[str, Any]], log: ConversionLog) -> Tree:
+    graph, tables = module["graph"], module["signature"]
+    specs = [_input_spec(argument, tables) for argument in graph["inputs"]]
+    first = next((i for i, spec in enumerate(specs) if "user_input" in spec), len(specs))
+    arguments = [{"as_tensor": {"name": name}} for name in lifted]
+    constants = [{"tensor_constant": {"arg": {"name": n}, "tensor_constant_name": n}} for n in lifted]
+    for name in lifted:
+        log.changed("a constant inside the graph became a lifted input", ("graph_module", "graph", "inputs", name))
+    graph = {
+        **graph,
+        "inputs": [*graph["inputs"][:first], *arguments, *graph["inputs"][first:]],
+        "tensor_values": {**lifted, **graph["tensor_values"]},
+    }
+    calls = module["call_spec"]
+    path = ("graph_module", "call_spec", "in_spec")
+    root = {
+        "inputs": [],
+        "outputs": [],
+        "in_spec": treespecs.with_keywords(calls["in_spec"], path, log),
+        "out_spec": calls["out_spec"],
+    }
+    entries = [entry for entry in module["module_call_graph"] if entry["fqn"]]
+    return {
+        **{key: value for key, value in module.items() if key != "call_spec"},
+        "graph": graph,
+        "signature": {
+            "input_specs": [*specs[:first], *constants, *specs[first:]],
+            "output_specs": _output_specs(graph["outputs"], tables),
+        },
+        "module_call_graph": [{"fqn": "", "signature": root}, *entries],
+    }
+
+
+def _input_spec(argument: dict[str, Any], tables: Tree) -> dict[str, Any]:
+    name = argument.get("as_tensor", {}).get("name")
+    for kind, table in (("parameter", "inputs_to_parameters"), ("buffer", "inputs_to_buffers")):
+        if name in tables[table]:
+            return {kind: {"arg": {"name": name}, _TARGETS[kind]: tables[table][name]}}
+    return {"user_input": {"arg": argument}}
+
+
+def _output_specs(outputs: list[dict[str, Any]], tables: Tree) -> list[dict[str, Any]]:
+    """One spec per output: what mutates a buffer first, then what the user gets, then gradients."""
+    backward = tables["backward_signature"] or {}
+    mutations = dict(tables["buffers_to_mutate"])
+    users = list(tables["user_outputs"])
+    specs: list[dict[str, Any]] = []
+    for argument in outputs:
+        name = argument.get("as_tensor", {}).get("name")
+        arg = {"name": name}
+        if name in mutations:
+            specs.append({"buffer_mutation": {"arg": arg, "buffer_name": mutations.pop(name)}})
+        elif name in users:
+            users.remove(name)
+            is_loss = name == backward.get("loss_output")
+            specs.append({"loss_output": {"arg": arg}} if is_loss else {"user_output": {"arg": argument}})
+        elif name in backward.get("gradients_to_parameters", {}):
+            target = backward["gradients_to_parameters"][name]
+            specs.append({"gradient_to_parameter": {"arg": arg, "parameter_name": target}})
+        elif name in backward.get("gradients_to_user_inputs", {}):
+            target = backward["gradients_to_user_inputs"][name]
+            specs.append({"gradient_to_user_input": {"arg": arg, "user_input_name": target}})
+        else:
+            specs.append({"user_output": {"arg": argument}})
+    return specs
+
+
+def _downgrade_module(module: Tree, log: ConversionLog) -> Tree:
+    graph = module["graph"]
+    specs = module["signature"]["input_specs"]
+    constants: dict[str, str] = {}
+    for index, spec in enumerate(specs):
+        if "tensor_constant" not in spec:
+            continue
+        name, target = spec["tensor_constant"]["arg"]["name"], spec["tensor_constant"]["tensor_constant_name"]
+        data = log.constants.get(target, b"")
+        if isinstance(data, PickledTensor):
+            data = torch_save.dumps(data, target)
+        if not data:
+            path = (*_SIGNATURE, "input_specs", index)
+            log.blocked(f"the constant {target!r}, whose bytes are not given", path, _SINCE)
+        if name != target:
+            place = (*_SIGNATURE, "input_specs", index, "tensor_constant")
+            log.lost("constant_names", f"the name {target!r} of a constant", place, _SINCE)
+        constants[name] = base64.b64encode(data).decode()
+    inputs = [argument for argument in graph["inputs"] if argument.get("as_tensor", {}).get("name") not in constants]
+    values = {name: value for name, value in graph["tensor_values"].items() if name not in constants}
+    graph = {**graph, "inputs": inputs, "tensor_values": values, "constants": constants}
+    root, entries = _root_call(module["module_call_graph"], log)
+    return {
+        **module,
+        "graph": graph,
+        "signature": _tables(module["signature"], log),
+        "call_spec": root,
+        "module_call_graph": entries,
+    }
+
+
+def _root_call(entries: list[Tree], log: ConversionLog) -> tuple[Tree, list[Tree]]:
+    path = ("graph_module", "module_call_graph")
+    for index, entry in enumerate(entries):
+        if entry["fqn"] == "" and entry["signature"] is not None:
+            place = (*path, index, "signature", "in_spec")
+            spec = treespecs.without_keywords(entry["signature"]["in_spec"], place, log)
+            rest = [*entries[:index], *entries[index + 1 :]]
+            return {"in_spec": spec, "out_spec": entry["signature"]["out_spec"]}, rest
+    log.blocked("a module call graph without a root entry, which says how the program is called", path, _SINCE)
+    return {"in_spec": "", "out_spec": ""}, entries
+
+
+def _tables(signature: Tree, log: ConversionLog) -> Tree:
+    """The flat tables of schema 1."""
+    found: Tree = {
+        "inputs_to_parameters": {},
+        "inputs_to_buffers": {},
+        "user_inputs": [],
+        "user_outputs": [],
+        "buffers_to_mutate": {},
+        "backward_signature": None,
+    }
+    for index, spec in enumerate(signature["input_specs"]):
+        match spec:
+            case {"parameter": {"arg": {"name": name}, "parameter_name": target}}:
+                found["inputs_to_parameters"][name] = target
+            case {"buffer": {"arg": {"name": name}, "buffer_name": target}}:
+                found["inputs_to_buffers"][name] = target
+            case {"user_input": {"arg": argument}}:
+                found["user_inputs"] += _value_name(argument, "input", (*_SIGNATURE, "input_specs", index), log)
+    gradients: dict[str, dict[str, str]] = {"gradients_to_parameters": {}, "gradients_to_user_inputs": {}}
+    loss = ""
+    for index, spec in enumerate(signature["output_specs"]):
+        match spec:
+            case {"buffer_mutation": {"arg": {"name": name}, "buffer_name": target}}:
+                found["buffers_to_mutate"][name] = target
+            case {"gradient_to_parameter": {"arg": {"name": name}, "parameter_name": target}}:
+                gradients["gradients_to_parameters"][name] = target
+            case {"gradient_to_user_input": {"arg": {"name": name}, "user_input_name": target}}:
+                gradients["gradients_to_user_inputs"][name] = target
+            case {"loss_output": {"arg": {"name": loss}}}:
+                found["user_outputs"].append(loss)
+            case {"user_output": {"arg": argument}}:
+                found["user_outputs"] += _value_name(argument, "output", (*_SIGNATURE, "output_specs", index), log)
+    if loss or any(gradients.values()):
+        found["backward_signature"] = {**gradients, "loss_output": loss}
+    return found
+
+
+def _value_name(argument: dict[str, Any], what: str, path: Path, log: ConversionLog) -> list[str]:
+    match argument:
+        case {"as_tensor": {"name": name}} | {"as_sym_int": {"as_name": name}} | {"as_sym_bool": {"as_name": name}}:
+            return [name]
+    log.blocked(f"a constant as a user {what}", path, _SINCE)
+    return []
+
+
+def _dimensions(graph: Tree, names: list[str]) -> dict[str, list[list[Any]]]:
+    """Symbol -> the [input, dimension] pairs of that size, in order."""
+    found: dict[str, list[list[Any]]] = {}
+    for name in names:
+        for dimension, size in enumerate(graph["tensor_values"].get(name, {}).get("sizes", ())):
+            if "as_expr" in size:
+                found.setdefault(size["as_expr"]["expr_str"], []).append([name, dimension])
+    return found
+
+
+def _equalities(tree: Tree) -> list[list[list[Any]]]:
+    """What 2.1 wrote for dimensions of user inputs that share a symbol: each with the first of them."""
+    module = tree["graph_module"]
+    names = [
+        spec["user_input"]["arg"]["as_tensor"]["name"]
+        for spec in module["signature"]["input_specs"]
+        if "as_tensor" in spec.get("user_input", {}).get("arg", {})
+    ]
+    shared = _dimensions(module["graph"], names).items()
+    return [[other, first] for text, (first, *others) in shared if text.isidentifier() for other in others]
+
+
+def _check_equalities(tree: Tree, log: ConversionLog) -> None:
+    """Note the constraints that the symbols of the inputs do not already express."""
+    graph = tree["graph_module"]["graph"]
+    metas = {name: entry["meta"] for name, entry in graph["tensor_values"].items()}
+    for index, pair in enumerate(tree["equality_constraints"]):
+        sizes = []
+        for name, dimension in pair:
+            known = metas.get(name, {}).get("sizes", [])
+            sizes.append(known[dimension] if 0 <= dimension < len(known) else None)
+        expressions = [(size or {}).get("as_expr", {}).get("expr_str", size) for size in sizes]
+        if expressions[0] != expressions[1] or expressions[0] is None:
+            message = "an equality of dimensions that do not share a symbol"
+            log.lost("equality_constraints", message, ("equality_constraints", index), "1")

@@ -1,0 +1,139 @@
+"""Schema 2 (torch 2.2) <-> 5.1 (torch 2.3): versions as pairs, custom objects as inputs, persistent buffers.
+
+What changed, upwards:
+
+- `schema_version` became {major, minor}; the index of a device got a default; `storage_offset` became a `SymInt`;
+- custom objects got a class name, a table of values and an input spec: those that a graph names without defining them
+  are lifted. Their class is not in the file, so it is "";
+- a buffer says whether it is persistent: True, as 2.2 kept every buffer in the state dict;
+- the results of a higher-order operator are spread (see `hops`), `map_impl` takes lists of values;
+- flash attention on the CPU is an operator of its own (see `attention`);
+- unbacked symbols are called u0, u1, … and not i0, i1, ….
+
+Nothing is lost upwards. Lost downwards: that a buffer is not persistent (2.2 keeps it in the state dict), class names
+of custom objects. Blocked downwards: a symbolic storage offset, tuples of anything but tensors from a higher-order
+operator, operators as arguments, mutated user inputs.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from pt2kit.codec.text import Path
+from pt2kit.versions.conversion_log import ConversionLog, Tree
+from pt2kit.versions.line import hop_outputs as hops
+from pt2kit.versions.line.attention import from_cpu_operator, to_cpu_operator
+from pt2kit.versions.line.expressions import rename_symbols
+from pt2kit.versions.line.treespecs import list_dataclasses, map_specs, text_dataclasses
+
+_SINCE: Final = "5.1"
+
+
+def upgrade(tree: Tree, log: ConversionLog) -> Tree:
+    """A schema 2 program as 5.1."""
+    used: dict[str, None] = {}
+
+    def node(value: Any, path: Path) -> Any:
+        return hops.regroup_map(hops.spread_outputs(value), path, log)
+
+    def custom_object(value: Any, _: Path) -> Any:
+        used[value["name"]] = None
+        return {**value, "class_fqn": ""}
+
+    visitors = {
+        "CustomObjArgument": custom_object,
+        "Graph": lambda value, path: {**to_cpu_operator(value, path, log), "custom_obj_values": {}},
+        "InputToBufferSpec": lambda value, _: {**value, "persistent": True},
+        "ModuleCallSignature": lambda value, path: map_specs(
+            value, path, lambda text, place: text_dataclasses(text, place, log)
+        ),
+        "Node": node,
+        "TensorMeta": lambda value, _: {**value, "storage_offset": {"as_int": value["storage_offset"]}},
+    }
+    new = rename_symbols(tree, "2", "i", "u", visitors)
+    module = _lift_objects(new["graph_module"], list(used), log)
+    return {**new, "graph_module": module, "schema_version": {"major": 5, "minor": 1}}
+
+
+def downgrade(tree: Tree, log: ConversionLog) -> Tree:
+    """A 5.1 program as schema 2."""
+
+    def node(value: Any, path: Path) -> Any:
+        return hops.ungroup_map(hops.gather_outputs(value, path, log, _SINCE), path, log)
+
+    def offset(value: Any, path: Path) -> Any:
+        number = value["storage_offset"].get("as_int")
+        if number is None:
+            log.blocked("a symbolic storage_offset", (*path, "storage_offset"), _SINCE)
+        return {**value, "storage_offset": number or 0}
+
+    def buffer(value: Any, path: Path) -> Any:
+        if not value["persistent"]:
+            message = f"that the buffer {value['buffer_name']!r} is not persistent"
+            log.lost("persistent", message, (*path, "persistent"), _SINCE)
+        return {key: held for key, held in value.items() if key != "persistent"}
+
+    def custom_object(value: Any, path: Path) -> Any:
+        if value["class_fqn"]:
+            log.lost("class_fqn", "the class name of a custom object", (*path, "class_fqn"), _SINCE)
+        return {key: held for key, held in value.items() if key != "class_fqn"}
+
+    def graph(value: Any, path: Path) -> Any:
+        kept = {key: held for key, held in value.items() if key != "custom_obj_values"}
+        return from_cpu_operator(kept, path, log)
+
+    visitors = {
+        "CustomObjArgument": custom_object,
+        "Graph": graph,
+        "InputToBufferSpec": buffer,
+        "ModuleCallSignature": lambda value, path: map_specs(
+            value, path, lambda text, place: list_dataclasses(text, place, log)
+        ),
+        "Node": node,
+        "TensorMeta": offset,
+    }
+    new = rename_symbols(_unlift_objects(tree), "5.1", "u", "i", visitors)
+    return {**new, "schema_version": 2}
+
+
+def _lift_objects(module: Tree, names: list[str], log: ConversionLog) -> Tree:
+    """Inputs of the root graph for the custom objects that nodes name."""
+    graph, signature = module["graph"], module["signature"]
+    defined = {argument["as_custom_obj"]["name"] for argument in graph["inputs"] if "as_custom_obj" in argument}
+    objects = [{"name": name, "class_fqn": ""} for name in names if name not in defined]
+    values = {name: {"name": name, "class_fqn": ""} for name in names}
+    for name in values:
+        log.changed("a custom object became a lifted input", ("graph_module", "graph", "inputs", name))
+    if not values:
+        return module
+    specs = signature["input_specs"]
+    first = next((i for i, spec in enumerate(specs) if "user_input" in spec), len(specs))
+    lifted = [{"custom_obj": {"arg": value, "custom_obj_name": value["name"]}} for value in objects]
+    inputs = [{"as_custom_obj": value} for value in objects]
+    return {
+        **module,
+        "graph": {
+            **graph,
+            "inputs": [*graph["inputs"][:first], *inputs, *graph["inputs"][first:]],
+            "custom_obj_values": values,
+        },
+        "signature": {**signature, "input_specs": [*specs[:first], *lifted, *specs[first:]]},
+    }
+
+
+def _unlift_objects(tree: Tree) -> Tree:
+    """The opposite of `_lift_objects`, for objects whose input has the name they are kept under."""
+    module = tree["graph_module"]
+    specs = module["signature"]["input_specs"]
+    gone = {
+        spec["custom_obj"]["arg"]["name"]
+        for spec in specs
+        if "custom_obj" in spec and spec["custom_obj"]["arg"]["name"] == spec["custom_obj"]["custom_obj_name"]
+    }
+    if not gone:
+        return tree
+    graph = module["graph"]
+    inputs = [argument for argument in graph["inputs"] if argument.get("as_custom_obj", {}).get("name") not in gone]
+    kept = [spec for spec in specs if spec.get("custom_obj", {}).get("custom_obj_name") not in gone]
+    signature = {**module["signature"], "input_specs": kept}
+    return {**tree, "graph_module": {**module, "graph": {**graph, "inputs": inputs}, "signature": signature}}

@@ -1,0 +1,149 @@
+"""Schema 5.1 (torch 2.3) <-> 5.3 (torch 2.4): effect tokens, named constant inputs, registered named tuples.
+
+What changed, upwards:
+
+- a user input that is a constant became a `constant_input` with a name; 2.3 wrote no name, so one is made up;
+- an entry of `as_optional_tensors` became a `TensorArgument`, from a bare name;
+- a named tuple in a tree spec is known by its registered name, from class name and fields (see `treespecs`); the fields
+  go into the log, for schema 8.6;
+- unbacked float symbols are called zuf0, …, from f0, ….
+
+Lost upwards: nothing. Lost downwards: names of constant inputs, values of symbols below 2 (see `reader_limits`); values
+are renamed as 2.3 calls them (see `fx_names`). Blocked downwards: effect tokens, named tuples whose
+fields are not known.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from pt2kit.codec.text import Path
+from pt2kit.versions.conversion_log import ConversionLog, Tree
+from pt2kit.versions.fx_names import name_as_fx
+from pt2kit.versions.line.expressions import rename_symbols
+from pt2kit.versions.line.treespecs import describe_tuples, map_specs, name_tuples
+from pt2kit.versions.reader_limits import narrow_ranges
+
+_SINCE: Final = "5.3"
+CONSTANTS: Final = frozenset({"as_none", "as_int", "as_float", "as_string", "as_bool"})
+"""Arms of an argument that are a constant input."""
+
+
+def upgrade(tree: Tree, log: ConversionLog) -> Tree:
+    """A 5.1 program as 5.3.
+
+    Raises:
+        SchemaError, JsonError, LimitError: a tree spec that is none.
+    """
+    signature = name_constants(upgrade_values(tree, "5.1", log), log)
+    return {**signature, "schema_version": {"major": 5, "minor": 3}}
+
+
+def downgrade(tree: Tree, log: ConversionLog) -> Tree:
+    """A 5.3 program as 5.1.
+
+    Raises:
+        SchemaError, JsonError, LimitError: a tree spec that is none.
+    """
+    readable = narrow_ranges(name_as_fx(tree, log, keeps_inputs=False), log, _SINCE)
+    new = unname_constants(downgrade_values(readable, "5.3", log), log)
+    return {**new, "schema_version": {"major": 5, "minor": 1}}
+
+
+def upgrade_values(tree: Tree, version: str, log: ConversionLog) -> Tree:
+    """What changed inside arguments, tree specs and symbols."""
+
+    def signature(value: Any, path: Path) -> Any:
+        return map_specs(value, path, lambda text, place: name_tuples(text, place, log))
+
+    visitors = {"OptionalTensorArgument": _upgrade_optional, "ModuleCallSignature": signature}
+    return rename_symbols(tree, version, "f", "zuf", visitors)
+
+
+def downgrade_values(tree: Tree, version: str, log: ConversionLog) -> Tree:
+    """The opposite of `upgrade_values`."""
+
+    def signature(value: Any, path: Path) -> Any:
+        return map_specs(value, path, lambda text, place: describe_tuples(text, place, log, _SINCE))
+
+    visitors = {"OptionalTensorArgument": _downgrade_optional, "ModuleCallSignature": signature}
+    return rename_symbols(tree, version, "zuf", "f", visitors)
+
+
+def name_constants(tree: Tree, log: ConversionLog) -> Tree:
+    """User inputs that are constants -> constant inputs with names."""
+    module = tree["graph_module"]
+    specs = module["signature"]["input_specs"]
+    if not any(_constant(spec) for spec in specs):
+        return tree
+    names = input_names(module)
+    new = []
+    for index, spec in enumerate(specs):
+        if value := _constant(spec):
+            path = ("graph_module", "signature", "input_specs", index)
+            log.changed(f"a constant input got the name {names[index]!r}", path)
+            spec = {"constant_input": {"name": names[index], "value": value}}
+        new.append(spec)
+    return _with_specs(tree, new)
+
+
+def unname_constants(tree: Tree, log: ConversionLog) -> Tree:
+    """The opposite of `name_constants`; a name that is not the one made up is lost."""
+    module = tree["graph_module"]
+    specs = module["signature"]["input_specs"]
+    if not any("constant_input" in spec for spec in specs):
+        return tree
+    names = input_names(module)
+    new = []
+    for index, spec in enumerate(specs):
+        if "constant_input" in spec:
+            held = spec["constant_input"]
+            if held["name"] != names[index]:
+                path = ("graph_module", "signature", "input_specs", index, "constant_input", "name")
+                log.lost("input_names", f"the name {held['name']!r} of a constant input", path, _SINCE)
+            spec = {"user_input": {"arg": held["value"]}}
+        new.append(spec)
+    return _with_specs(tree, new)
+
+
+def input_names(module: Tree) -> list[str]:
+    """A name for each graph input that has none, "arg0" for the first; "" for those that have one.
+
+    torch makes up the same names; where one is taken, a number is added.
+
+    Source: `deserialize_graph` in torch/_export/serde/serialize.py (2.13).
+    """
+    graph = module["graph"]
+    taken = {*graph["tensor_values"], *graph["sym_int_values"], *graph["sym_bool_values"], *graph["custom_obj_values"]}
+    names = []
+    for index, argument in enumerate(graph["inputs"]):
+        if not CONSTANTS & argument.keys():
+            names.append("")
+            continue
+        name, number = f"arg{index}", 0
+        while name in taken:
+            number += 1
+            name = f"arg{index}_{number}"
+        taken.add(name)
+        names.append(name)
+    missing = len(module["signature"]["input_specs"]) - len(names)
+    return names + [f"arg{len(names) + i}" for i in range(missing)]
+
+
+def _constant(spec: dict[str, Any]) -> dict[str, Any] | None:
+    argument: dict[str, Any] | None = spec.get("user_input", {}).get("arg")
+    return argument if argument and CONSTANTS & argument.keys() else None
+
+
+def _with_specs(tree: Tree, specs: list[dict[str, Any]]) -> Tree:
+    module = tree["graph_module"]
+    signature = {**module["signature"], "input_specs": specs}
+    return {**tree, "graph_module": {**module, "signature": signature}}
+
+
+def _upgrade_optional(value: Any, _: Path) -> Any:
+    return {"as_tensor": {"name": value["as_tensor"]}} if "as_tensor" in value else value
+
+
+def _downgrade_optional(value: Any, _: Path) -> Any:
+    return {"as_tensor": value["as_tensor"]["name"]} if "as_tensor" in value else value

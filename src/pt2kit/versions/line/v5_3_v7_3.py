@@ -1,0 +1,94 @@
+"""Schema 5.3 (torch 2.4) <-> 7.3 (torch 2.5): verifiers and torch_version for dialect, metadata of the graph module.
+
+What changed, upwards:
+
+- `dialect` became a list of verifiers; `torch_version` came, "<=2.4" for all before;
+- the graph module got metadata;
+- higher-order operators that are classes of their own moved to `torch.ops.higher_order`.
+
+Nothing is lost upwards. Lost downwards: `torch_version`, metadata of the graph module. Blocked downwards: several
+verifiers; the dialect of training (TRAINING) where operators change their arguments in place, since the one dialect of
+2.4 is functional. Without those a program of either dialect is one of the other.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from pt2kit.codec.text import Path
+from pt2kit.versions.conversion_log import ConversionLog, Tree
+from pt2kit.versions.fx_names import name_as_fx
+from pt2kit.versions.line import hop_names as targets
+from pt2kit.versions.rewrite import rewrite
+
+_SINCE: Final = "7.3"
+_FIRST_TORCH: Final = "<=2.4"
+_IN_PLACE: Final = re.compile(r"torch\.ops\.(?!higher_order\.)\w+\.\w*[^_]_\.\w+|torch\.ops\.\w+\.\w+\.(?:\w+_)?out")
+
+
+def upgrade(tree: Tree, log: ConversionLog) -> Tree:
+    """A 5.3 program as 7.3."""
+    new = rewrite(tree, "5.3", _renaming(targets.from_modules, log))
+    return {
+        **{key: value for key, value in new.items() if key != "dialect"},
+        "graph_module": {**new["graph_module"], "metadata": dict(log.graph_metadata)},
+        "schema_version": {"major": 7, "minor": 3},
+        "verifiers": [new["dialect"]],
+        "torch_version": _FIRST_TORCH,
+    }
+
+
+def downgrade(tree: Tree, log: ConversionLog) -> Tree:
+    """A 7.3 program as 5.3."""
+    new = rewrite(tree, "7.3", _renaming(targets.to_modules, log))
+    if new["torch_version"] != _FIRST_TORCH:
+        log.lost("torch_version", f"torch_version {new['torch_version']!r}", ("torch_version",), _SINCE)
+    module = new["graph_module"]
+    if module["metadata"]:
+        log.graph_metadata = module["metadata"]
+        log.lost("graph_metadata", "metadata of the graph module", ("graph_module", "metadata"), _SINCE)
+    older = {
+        **{key: value for key, value in new.items() if key not in ("verifiers", "torch_version")},
+        "graph_module": {key: value for key, value in module.items() if key != "metadata"},
+        "schema_version": {"major": 5, "minor": 3},
+        "dialect": _dialect(new, log),
+    }
+    return name_as_fx(older, log, keeps_inputs=True)
+
+
+def _renaming(rename: Any, log: ConversionLog) -> dict[str, Any]:
+    """Visitors that rename targets, also where an operator is an argument."""
+
+    def node(value: Any, path: Path) -> Any:
+        target = rename(value["target"])
+        if target == value["target"]:
+            return value
+        log.changed(f"{value['target']} is called {target}", (*path, "target"))
+        return {**value, "target": target}
+
+    def argument(value: Any, _: Path) -> Any:
+        return {"as_operator": rename(value["as_operator"])} if "as_operator" in value else value
+
+    return {"Node": node, "Argument": argument}
+
+
+def _dialect(tree: Tree, log: ConversionLog) -> str:
+    verifiers = tree["verifiers"]
+    if len(verifiers) > 1:
+        log.blocked(f"several verifiers ({', '.join(verifiers)})", ("verifiers",), _SINCE)
+        return str(verifiers[0])
+    if not verifiers:
+        return ""
+    if verifiers[0] != "TRAINING":
+        return str(verifiers[0])
+
+    def node(value: Any, path: Path) -> Any:
+        if _IN_PLACE.fullmatch(value["target"]):
+            message = f"{value['target']}, which changes its argument in place, in a program of the dialect TRAINING"
+            log.blocked(message, path, _SINCE)
+        return value
+
+    rewrite(tree, "7.3", {"Node": node})
+    log.changed("the dialect TRAINING became ATEN: no operator changes its arguments", ("verifiers",))
+    return "ATEN"

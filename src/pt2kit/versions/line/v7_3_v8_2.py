@@ -1,0 +1,75 @@
+"""Schema 7.3 (torch 2.5) <-> 8.2 (torch 2.6): wire ids, symbolic floats, structural expressions.
+
+What changed, upwards:
+
+- None as an argument is `true`, from an empty list;
+- `expr_str` is srepr, from str(): it says what is assumed of each symbol (see `expressions`);
+- graphs got `sym_float_values`, module call signatures `forward_arg_names`.
+
+Nothing is lost upwards. Lost downwards: assumptions that are not the usual ones, `forward_arg_names`. Blocked
+downwards: symbolic floats, uint16.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from pt2kit.codec.text import Path
+from pt2kit.versions.conversion_log import ConversionLog, Tree
+from pt2kit.versions.line.expressions import to_plain, to_structural
+from pt2kit.versions.rewrite import rewrite
+
+_SINCE: Final = "8.2"
+_WITH_NONE: Final = ("Argument", "OptionalTensorArgument", "ConstantValue")
+
+
+def upgrade(tree: Tree, log: ConversionLog) -> Tree:
+    """A 7.3 program as 8.2.
+
+    Raises:
+        ExpressionError: a text that is no expression.
+        LimitError: one that is too large.
+    """
+    visitors = {
+        **dict.fromkeys(_WITH_NONE, _upgrade_none),
+        "Graph": lambda value, _: {**value, "sym_float_values": {}},
+        "ModuleCallSignature": lambda value, _: {**value, "forward_arg_names": None},
+    }
+    new = to_structural(tree, "7.3", log, visitors)
+    return {**new, "schema_version": {"major": 8, "minor": 2}}
+
+
+def downgrade(tree: Tree, log: ConversionLog) -> Tree:
+    """An 8.2 program as 7.3.
+
+    Raises:
+        ExpressionError: a text that is no expression.
+        LimitError: one that is too large.
+    """
+
+    def graph(value: Any, path: Path) -> Any:
+        for name in value["sym_float_values"]:
+            log.blocked(f"the symbolic float {name!r}", (*path, "sym_float_values", name), _SINCE)
+        return {key: held for key, held in value.items() if key != "sym_float_values"}
+
+    def signature(value: Any, path: Path) -> Any:
+        if value["forward_arg_names"]:
+            message = f"the argument names {', '.join(value['forward_arg_names'])}"
+            log.lost("forward_arg_names", message, (*path, "forward_arg_names"), _SINCE)
+        return {key: held for key, held in value.items() if key != "forward_arg_names"}
+
+    visitors = {
+        **dict.fromkeys(_WITH_NONE, _downgrade_none),
+        "Graph": graph,
+        "ModuleCallSignature": signature,
+    }
+    new = rewrite(to_plain(tree, "8.2", log, _SINCE), "8.2", visitors)
+    return {**new, "schema_version": {"major": 7, "minor": 3}}
+
+
+def _upgrade_none(value: Any, _: Path) -> Any:
+    return {"as_none": True} if "as_none" in value else value
+
+
+def _downgrade_none(value: Any, _: Path) -> Any:
+    return {"as_none": []} if "as_none" in value else value

@@ -1,0 +1,230 @@
+"""The calls of a program -> the same calls as a release of torch takes them, or what of them it does not have.
+
+The table of operators (`schema.operators`) says what each release registers. A call that the release takes stays as it
+is. Otherwise the nearest release that does take it says what the call means, and:
+
+- an argument that the release does not know is dropped if it says no more than its default;
+- an argument that only changed its name, place and type being the same, gets the name of the release;
+- an argument that the release asks for and the other release had a default for is written out;
+- all else blocks: operators that came later or are gone, arguments that say something, other numbers of results.
+
+What no release in the table takes, such as operators of libraries, is left alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from pt2kit.codec.text import Path
+from pt2kit.schema import LOG, parse_version
+from pt2kit.schema.operator_text import Operator, Parameter
+from pt2kit.schema.operators import COMPLETE, ReleaseOperators, find_operator, known_releases, release_operators
+from pt2kit.versions.conversion_log import ConversionLog, Tree
+from pt2kit.versions.line import hop_names as targets
+from pt2kit.versions.rewrite import rewrite
+
+_OPERATORS: Final = "torch.ops."
+_UNLISTED: Final = "8.7"
+"""Before this version, a higher-order operator that no table has blocks: all that there were then are known."""
+
+_CALLED_OTHERWISE: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "associative_scan": "2.5",
+        "auto_functionalized": "2.3",
+        "flex_attention": "2.5",
+        "flex_attention_backward": "2.5",
+        "triton_kernel_wrapper_functional": "2.6",
+        "triton_kernel_wrapper_mutation": "2.6",
+        "while_loop": "2.4",
+        "with_effects": "2.4",
+    }
+)
+"""Higher-order operators -> the first release that calls them as the next ones do; the one before registers them too.
+
+Source: the parameters of `__call__` in torch/_higher_order_ops, 2.1 to 2.8.
+"""
+
+ASSERTED: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
+    {"aten._assert_tensor_metadata.default": frozenset(("device", "layout"))}
+)
+"""Operators that only compare what the program knows already -> arguments without which they compare less."""
+
+
+def fit_calls(tree: Tree, version: str, release: str, log: ConversionLog) -> Tree:
+    """Make the calls of a program those of a release.
+
+    Args:
+        tree: a program; not changed.
+        version: the name of its table.
+        release: of torch ("2.4").
+        log: gets what changed, and what the release does not have.
+
+    Returns:
+        `tree` itself if nothing changed; else a new one that shares the rest.
+
+    Cost: one walk over the nodes; a millisecond per 1,000 where every call fits.
+    """
+
+    def node(value: Any, path: Path) -> Any:
+        return _fitted(value, path, release, log)
+
+    fitted: Tree = rewrite(tree, version, {"Node": node})
+    return fitted
+
+
+def _fitted(node: dict[str, Any], path: Path, release: str, log: ConversionLog) -> dict[str, Any]:
+    target = targets.from_modules(targets.from_first(node["target"]))
+    if not target.startswith(_OPERATORS) or target.startswith(targets.PREFIX):
+        if (since := _missing(target, release)) is not None:
+            log.blocked(f"the operator {target}", (*path, "target"), since)
+        return node
+    name = target.removeprefix(_OPERATORS)
+    ours = find_operator(name, release)
+    if ours is not None and _takes(ours, node):
+        return node
+    if (other := _nearest(name, node, release)) is None:
+        return node
+    theirs = find_operator(name, other)
+    if theirs is None or ours is None:
+        _note_missing(name, path, release, log)
+        return node
+    if len(ours.results) != len(theirs.results):
+        what = f"{len(theirs.results)} results of {name}, which has {len(ours.results)} in torch {release}"
+        log.blocked(what, (*path, "outputs"), _version(other))
+        return node
+    return {**node, "inputs": _fitted_inputs(node, ours, theirs, (*path, "inputs"), log, _version(other))}
+
+
+def _missing(target: str, release: str) -> str | None:
+    """The version that brought what has no schema, where the release does not have it; None where it has."""
+    if target.startswith(targets.PREFIX):
+        name = target.removeprefix(targets.PREFIX)
+        having = _having(lambda known: known.higher_order, name)
+        having = having[having.index(_CALLED_OTHERWISE[name]) :] if name in _CALLED_OTHERWISE else having
+        first = _version(having[0]) if having else _UNLISTED
+    else:
+        having = _having(lambda known: known.functions, target)
+        first = _version(having[0]) if having else targets.since(target) or ""
+    if release in having or not first:
+        return None
+    return first if having or parse_version(_version(release)) < parse_version(first) else None
+
+
+def _having(names: Callable[[ReleaseOperators], frozenset[str]], name: str) -> list[str]:
+    """The releases that have what has no schema."""
+    return [release for release in known_releases() if name in names(release_operators(release))]
+
+
+def _fitted_inputs(
+    node: dict[str, Any], ours: Operator, theirs: Operator, path: Path, log: ConversionLog, since: str
+) -> list[dict[str, Any]]:
+    """The arguments of a call that `theirs` takes, as `ours` does."""
+    renamed = _renamed(ours, theirs)
+    inputs = []
+    for index, named in enumerate(node["inputs"]):
+        name = named["name"]
+        if name in ours.parameters:
+            inputs.append(named)
+        elif name in renamed:
+            log.changed(f"the argument {name} of {ours.name} is called {renamed[name]}", (*path, index))
+            inputs.append({**named, "name": renamed[name]})
+        elif _is_default(named["arg"], theirs.parameters[name]):
+            log.changed(f"the argument {name} of {ours.name}, which had its default, is left out", (*path, index))
+        elif name in ASSERTED.get(ours.name, ()):
+            log.lost("assertions", f"the argument {name} of {ours.name}", (*path, index), since)
+        else:
+            log.blocked(f"the argument {name} of {ours.name}", (*path, index), since)
+    there = {named["name"] for named in inputs}
+    for parameter in ours.parameters.values():
+        if parameter.is_required and parameter.name not in there:
+            inputs += _stated(parameter, theirs, path, log)
+    return inputs
+
+
+def _stated(parameter: Parameter, theirs: Operator, path: Path, log: ConversionLog) -> list[dict[str, Any]]:
+    """An argument that must be given, with the default that another release has for it."""
+    same = theirs.parameters.get(parameter.name)
+    arm = None if same is None or same.default is None else _argument(same)
+    if arm is None:
+        log.blocked(f"a call without the argument {parameter.name} of {theirs.name}", path, "")
+        return []
+    log.changed(f"the argument {parameter.name} of {theirs.name} is written out", path)
+    return [{"name": parameter.name, "arg": arm}]
+
+
+def _takes(operator: Operator, node: dict[str, Any]) -> bool:
+    """Whether a call is one of an operator; one with arguments without names says nothing."""
+    names = {named["name"] for named in node["inputs"]}
+    if operator.is_open or "" in names:
+        return True
+    required = {parameter.name for parameter in operator.parameters.values() if parameter.is_required}
+    # Up to 2.2, only the tensors among the results are listed.
+    tensors = sum(result.base == "Tensor" for result in operator.results)
+    fits = not node["outputs"] or len(node["outputs"]) in (len(operator.results), tensors)
+    return fits and required <= names <= operator.parameters.keys()
+
+
+def _nearest(name: str, node: dict[str, Any], release: str) -> str | None:
+    """The release nearest to one that takes a call, newer ones first where both are as near."""
+    releases = known_releases()
+    at = releases.index(release)
+    for other in sorted(releases, key=lambda other: (abs(releases.index(other) - at), -releases.index(other))):
+        found = find_operator(name, other)
+        if found is not None and _takes(found, node):
+            return other
+    return None
+
+
+def _note_missing(name: str, path: Path, release: str, log: ConversionLog) -> None:
+    releases = known_releases()
+    having = [other for other in releases if find_operator(name, other) is not None]
+    is_older = releases.index(release) < releases.index(having[0])
+    if is_older:
+        log.blocked(f"the operator {_OPERATORS}{name}", (*path, "target"), _version(having[0]))
+    elif name.partition(".")[0] in COMPLETE:  # of other namespaces, only some builds have what there is
+        what = f"the operator {_OPERATORS}{name}, which torch has up to {having[-1]}"
+        log.blocked(what, (*path, "target"), "")
+
+
+def _renamed(ours: Operator, theirs: Operator) -> dict[str, str]:
+    """Names of parameters that only the other release has -> what stands in their place, of the same type."""
+    pairs = zip(theirs.parameters.values(), ours.parameters.values(), strict=False)
+    return {
+        other.name: own.name
+        for other, own in pairs
+        if other.name not in ours.parameters
+        and own.name not in theirs.parameters
+        and (str(other.type), other.is_keyword_only) == (str(own.type), own.is_keyword_only)
+        and len(ours.parameters) == len(theirs.parameters)
+    }
+
+
+def _is_default(argument: dict[str, Any], parameter: Parameter) -> bool:
+    """Whether an argument says no more than its default."""
+    if parameter.default is None:
+        return False
+    if parameter.default == "None":
+        return "as_none" in argument
+    return _argument(parameter) == argument
+
+
+def _argument(parameter: Parameter) -> dict[str, Any] | None:
+    """A default as an argument of a call; None for one that has no simple form."""
+    text = parameter.default or ""
+    if text == "None":
+        return {"as_none": True}
+    try:
+        value = json.loads({"True": "true", "False": "false"}.get(text, f"{text}0" if text.endswith(".") else text))
+    except ValueError:
+        return None
+    arms = {bool: "as_bool", int: "as_int", float: "as_float", str: "as_string"}
+    arm = arms.get(type(value))
+    return None if arm is None else {arm: value}
+
+
+def _version(release: str) -> str:
+    """The schema that a release writes."""
+    return next(version.number for version in LOG if release in version.releases)

@@ -1,0 +1,128 @@
+"""What the readers of older releases do not read although their schema has it -> noted, or written so that they do.
+
+    graph inputs     2.1, 2.2: tensors alone; up to 2.6: no symbolic sizes
+    graph outputs    up to 2.3: tensors and symbolic values (2.2: these from subgraphs alone);
+                     2.4 and 2.5: also None and ints; 2.6: also floats
+    arguments        2.1, 2.2: no lists of texts
+    signature        2.1: no gradients
+    module calls     2.1: none with a signature, which are dropped
+    ranges           2.1 to 2.3: a symbol in a size is at least 2
+
+A release may have written what it does not read; such a file is written only by permission ("unreadable").
+
+Source: `GraphModuleDeserializer` and `_dict_to_dataclass` in torch/_export/serde/serialize.py of 2.1 to 2.7.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+from pt2kit.codec.text import Path
+from pt2kit.versions.conversion_log import ConversionLog, Tree
+from pt2kit.versions.rewrite import Visitor, rewrite
+
+_TENSORS: Final = frozenset({"as_tensor"})
+_CONSTANTS: Final = frozenset({"as_tensor", "as_custom_obj", "as_int", "as_float", "as_bool", "as_none", "as_string"})
+_INPUTS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
+    {**dict.fromkeys(("1", "2"), _TENSORS), **dict.fromkeys(("5.1", "5.3", "7.3", "8.2"), _CONSTANTS)}
+)
+_SYMBOLIC: Final = frozenset({"as_tensor", "as_sym_int", "as_sym_bool"})
+_OUTPUTS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
+    {
+        **dict.fromkeys(("1", "2", "5.1"), _SYMBOLIC),
+        **dict.fromkeys(("5.3", "7.3"), _SYMBOLIC | {"as_int", "as_none"}),
+        "8.2": _SYMBOLIC | {"as_int", "as_none", "as_float", "as_sym_float"},
+    }
+)
+"""Version -> the arms of `Argument` that its readers take at the ends of a graph; others take all."""
+
+_ROOT: Final = ("graph_module", "graph")
+_SMALLEST: Final = 2
+_NAMES: Final = re.compile(r"[A-Za-z_]\w*")
+
+
+def make_readable(tree: Tree, version: str, log: ConversionLog) -> Tree:
+    """Note what the release of a version does not read, and drop what says nothing of what a program computes.
+
+    Args:
+        tree: a program of that version; not changed.
+        version: the name of its table.
+        log: gets a loss called "unreadable" for each kind that is not dropped.
+    """
+    visitors: dict[str, Visitor] = {}
+    if version in _INPUTS:
+        visitors["Graph"] = lambda value, path: _note_graph(value, path, version, log)
+    if version in ("1", "2"):
+        visitors["Argument"] = lambda value, path: _note_texts(value, path, log)
+    if visitors:
+        rewrite(tree, version, visitors)
+    if version != "1":
+        return tree
+    if tree["graph_module"]["signature"]["backward_signature"] is not None:
+        path = ("graph_module", "signature", "backward_signature")
+        log.lost("unreadable", "a signature with gradients, which torch 2.1 does not read", path, "2")
+    return _without_calls(tree, log)
+
+
+def _without_calls(tree: Tree, log: ConversionLog) -> Tree:
+    """A program of 2.1, which has a place for how modules are called, but does not read it."""
+    module = tree["graph_module"]
+    entries = module["module_call_graph"]
+    for index, entry in enumerate(entries):
+        if entry["signature"] is not None:
+            path = ("graph_module", "module_call_graph", index, "signature")
+            log.lost("module_calls", f"how the module {entry['fqn']!r} is called", path, "2")
+    if all(entry["signature"] is None for entry in entries):
+        return tree
+    return {**tree, "graph_module": {**module, "module_call_graph": [{**one, "signature": None} for one in entries]}}
+
+
+def _note_graph(graph: dict[str, Any], path: Path, version: str, log: ConversionLog) -> dict[str, Any]:
+    outputs = _TENSORS if version == "2" and path == _ROOT else _OUTPUTS[version]
+    for key, arms, what in (("inputs", _INPUTS[version], "input"), ("outputs", outputs, "output")):
+        for index, argument in enumerate(graph[key]):
+            for arm in argument.keys() - arms:
+                message = f"a graph with {arm} as an {what}, which the release does not read"
+                log.lost("unreadable", message, (*path, key, index), _since(arm, version, key))
+    return graph
+
+
+def _since(arm: str, version: str, key: str) -> str:
+    """The first version after one whose readers take an arm."""
+    table = _INPUTS if key == "inputs" else _OUTPUTS
+    later = list(table)[list(table).index(version) + 1 :]
+    return next((name for name in later if arm in table[name]), "8.7")
+
+
+def _note_texts(argument: dict[str, Any], path: Path, log: ConversionLog) -> dict[str, Any]:
+    if argument.get("as_strings"):
+        log.lost("unreadable", "a list of texts as an argument, which the release does not read", path, "5.1")
+    return argument
+
+
+def narrow_ranges(tree: Tree, log: ConversionLog, since: str) -> Tree:
+    """Make the least value of every symbol in a tensor's sizes 2, as 2.3 needs to read it.
+
+    It runs such a program at sizes of 0 and 1 all the same: it checks least values above 2 only.
+    """
+    sizes: set[str] = set()
+
+    def meta(value: Any, _: Path) -> Any:
+        for size in value["sizes"]:
+            if "as_expr" in size:
+                sizes.update(_NAMES.findall(size["as_expr"]["expr_str"]))
+        return value
+
+    rewrite(tree, "5.3", {"TensorMeta": meta})
+    ranges = dict(tree["range_constraints"])
+    for name, held in ranges.items():
+        least = -math.inf if held["min_val"] is None else held["min_val"]
+        most = math.inf if held["max_val"] is None else held["max_val"]
+        if name in sizes and least < _SMALLEST <= most:
+            log.lost("small_sizes", f"that {name} may be less than 2", ("range_constraints", name), since)
+            ranges[name] = {**held, "min_val": _SMALLEST}
+    return tree if ranges == tree["range_constraints"] else {**tree, "range_constraints": ranges}

@@ -1,0 +1,167 @@
+"""All steps between versions as one line, and how a tree goes along it.
+
+    draft - 1 - 2 - 5.1 - 5.3 - 7.3 - 8.2 - 8.6 - 8.7 - 8.8 - 8.14 - 8.15 - 8.17 - 8.20
+                          5.3 - 5.3-traces
+
+Majors 3, 4 and 6 were never released and have no tables, so no steps either. A tree is checked against the frozen table
+of its version before the first step and after each one, but for those between minors on the way up, which only add.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from pt2kit.errors import VersionError
+from pt2kit.versions.blockers import block_misfits
+from pt2kit.versions.check import check_tree, fits
+from pt2kit.versions.conversion_log import ConversionLog, Tree
+from pt2kit.versions.draft import to_v1 as draft_v1
+from pt2kit.versions.identify import DRAFT
+from pt2kit.versions.line import compact_traces as traces_v5_3
+from pt2kit.versions.line import v1_v2, v2_v5_1, v5_1_v5_3, v5_3_v7_3, v7_3_v8_2, v8_2_v8_6
+from pt2kit.versions.line.minor import Step as Function
+from pt2kit.versions.line.minor import downgrade_minor, upgrade_minor
+
+MINORS: Final = ("8.6", "8.7", "8.8", "8.14", "8.15", "8.17", "8.20")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of the line.
+
+    Args:
+        older, newer: the names of the two tables.
+        upgrade, downgrade: (tree, log) -> tree; the tree that comes in is not changed.
+    """
+
+    older: str
+    newer: str
+    upgrade: Function
+    downgrade: Function
+
+
+STEPS: Final = (
+    Step("draft", "1", draft_v1.upgrade, draft_v1.downgrade),
+    Step("1", "2", v1_v2.upgrade, v1_v2.downgrade),
+    Step("2", "5.1", v2_v5_1.upgrade, v2_v5_1.downgrade),
+    Step("5.1", "5.3", v5_1_v5_3.upgrade, v5_1_v5_3.downgrade),
+    Step("5.3", "7.3", v5_3_v7_3.upgrade, v5_3_v7_3.downgrade),
+    Step("7.3", "8.2", v7_3_v8_2.upgrade, v7_3_v8_2.downgrade),
+    Step("8.2", "8.6", v8_2_v8_6.upgrade, v8_2_v8_6.downgrade),
+    *(
+        Step(older, newer, upgrade_minor(older, newer), downgrade_minor(newer, older))
+        for older, newer in pairwise(MINORS)
+    ),
+)
+TRACES: Final = Step("5.3-traces", "5.3", traces_v5_3.upgrade, traces_v5_3.downgrade)
+"""The side branch, which both begins and ends in 5.3."""
+
+LINE: Final = (*(step.older for step in STEPS), STEPS[-1].newer)
+"""The versions of the line, oldest first."""
+
+
+def route(source: str, target: str) -> tuple[tuple[Step, bool], ...]:
+    """The steps between two versions, each with True for upwards.
+
+    Raises:
+        VersionError: one of them has no table.
+    """
+    for name in (source, target):
+        if name not in LINE and name != TRACES.older:
+            known = ", ".join((*LINE, TRACES.older))
+            raise VersionError(f"schema version: expected one of {known}, got {name!r}", rule="M4")
+    if source == target:
+        return ()
+    if source == TRACES.older:
+        return ((TRACES, True), *route(TRACES.newer, target))
+    if target == TRACES.older:
+        return (*route(source, TRACES.newer), (TRACES, False))
+    first, last = LINE.index(source), LINE.index(target)
+    if first < last:
+        return tuple((step, True) for step in STEPS[first:last])
+    return tuple((step, False) for step in reversed(STEPS[last:first]))
+
+
+def convert(tree: Tree, source: str, target: str, log: ConversionLog) -> Tree:
+    """Take a canonical tree from one version to another.
+
+    Args:
+        tree: fits the table of `source`; not changed.
+        source, target: names of tables.
+        log: gets everything there is to say. After a downgrade its caller calls `settle`: only then is the result
+            one, since a blocked place is filled with something that fits, to find all the others.
+
+    Raises:
+        SchemaError: a tree that does not fit its table (M1).
+        VersionError: no such version (M4).
+        ExpressionError, PayloadError, UnsupportedError, JsonError, LimitError: what a step cannot read.
+    """
+    checked = check_start(tree, source, log)
+    for step, upwards in route(source, target):
+        checked = apply_step(checked, step, upwards, log)
+    return checked.tree
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A tree that fits the table of its version; `exact` if it has no keys that the table does not know."""
+
+    tree: Tree
+    version: str
+    exact: bool
+
+
+def check_start(tree: Tree, version: str, log: ConversionLog) -> Checked:
+    """Check a tree before its first step.
+
+    Raises:
+        SchemaError: it does not fit its table (M1).
+    """
+    root = root_type(version)
+    exact = fits(tree, version, root=root)
+    if not exact:
+        check_tree(tree, version, log.where, root=root)
+    return Checked(tree, version, exact)
+
+
+def apply_step(checked: Checked, step: Step, upwards: bool, log: ConversionLog) -> Checked:
+    """Take one step, and check the tree that it makes.
+
+    Args:
+        checked: the tree before; it is not changed.
+        step: from its version.
+        upwards: which way.
+        log: as for `convert`.
+
+    Raises:
+        SchemaError: the new tree does not fit its table (M1).
+        ExpressionError, PayloadError, UnsupportedError, JsonError, LimitError: what the step cannot read.
+    """
+    version = step.newer if upwards else step.older
+    tree = (step.upgrade if upwards else step.downgrade)(checked.tree, log)
+    if upwards:
+        # A minor only adds, so what fitted the one before fits; the last is looked at for them all.
+        is_between = version in MINORS[1:-1] and checked.exact
+        exact = is_between or fits(tree, version)
+    elif version == DRAFT:
+        exact = fits(tree, version, root=root_type(version))
+    else:
+        exact = fits(tree, version)
+        if not exact:
+            tree = block_misfits(tree, step.older, step.newer, log)
+            exact = fits(tree, version)
+    if not exact:
+        check_tree(tree, version, log.where, root=root_type(version))
+    return Checked(tree, version, exact)
+
+
+def root_type(version: str) -> str:
+    """The type that a stored program has in a version: a bare graph module in the draft."""
+    return "GraphModule" if version == DRAFT else "ExportedProgram"
+
+
+def versions() -> tuple[str, ...]:
+    """Every version a tree can be taken to, oldest first."""
+    return (*LINE[: LINE.index(TRACES.newer)], TRACES.older, *LINE[LINE.index(TRACES.newer) :])

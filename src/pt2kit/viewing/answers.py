@@ -1,0 +1,284 @@
+"""Requests of a page -> answers as JSON bytes: the same for the server, for a file that stands alone, for a notebook.
+
+    index                 the file, its programs, what compares them
+    program/N             the picture of program number N
+    facts/N               call, signature, symbols
+    findings/N            what `check` finds, with the nodes
+    details/N/C           the nodes of chunk C
+    tensor/N/W/I.J        the numbers of tensor W: statistics, histogram, the slice at I, J
+    changes/N             what differs, where there are two files
+
+An answer that cannot be given is an object with the one key "error".
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+from pt2kit import codec
+from pt2kit.checks.run import check
+from pt2kit.diffs.changes import Diff
+from pt2kit.diffs.compute import diff
+from pt2kit.errors import PayloadError, Problem, Pt2Error
+from pt2kit.package.open import Package, open_package
+from pt2kit.text.names import printable
+from pt2kit.viewing.columns import MAX_TEXT
+from pt2kit.viewing.compared import ChangeRow, mark_changes
+from pt2kit.viewing.details import CHUNK, node_details
+from pt2kit.viewing.draw import Drawing, draw
+from pt2kit.viewing.facts import program_facts
+from pt2kit.viewing.findings import findings
+from pt2kit.viewing.samples import sample
+from pt2kit.zip.opening import FileLike
+
+MAX_ERROR: Final = 4000
+MAX_PROGRAMS: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class NoAnswer:
+    """Why there is no answer."""
+
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """What a page asks for first.
+
+    Args:
+        file: as it was named.
+        old: the file it is compared with; "" for none.
+        bytes: size of the file.
+        programs: the names of its programs.
+        chunk: how many nodes' details come at once.
+        live: whether numbers of tensors can be asked for.
+        error: why the file cannot be shown; "" where it can.
+        notes: what an archive without programs holds instead.
+    """
+
+    file: str
+    old: str
+    bytes: int
+    programs: list[str]
+    chunk: int
+    live: bool
+    error: str = ""
+    notes: tuple[str, ...] = ()
+
+
+class Answers:
+    """Answers about one file, or about two; what was worked out is kept. Close it to let go of the files.
+
+    Args:
+        file: a path, a URL, bytes, a file object, or an open package, which stays open.
+        old: what to compare it with.
+        live: whether numbers of tensors can be asked for later.
+    """
+
+    def __init__(self, file: FileLike | Package, old: FileLike | Package | None = None, *, live: bool = True) -> None:
+        self.live = live
+        self._lock = threading.RLock()
+        self._opened: list[Package] = []
+        self._drawings: dict[int, Drawing] = {}
+        self._changes: dict[int, list[ChangeRow]] = {}
+        self._problems: list[Problem] | None = None
+        self._diff: Diff | None = None
+        self._error = ""
+        self.package: Package | None = None
+        self.old: Package | None = None
+        self._names = _name(file), _name(old) if old is not None else ""
+        try:
+            self.package = self._open(file)
+            self.old = self._open(old) if old is not None else None
+        except (Pt2Error, OSError) as error:
+            self.close()
+            self._error = printable(str(error), MAX_ERROR)
+
+    def _open(self, file: FileLike | Package) -> Package:
+        if isinstance(file, Package):
+            return file
+        package = open_package(file)
+        self._opened.append(package)
+        return package
+
+    def close(self) -> None:
+        """Let go of the files that were opened here."""
+        for package in self._opened:
+            package.close()
+        self._opened.clear()
+
+    @property
+    def programs(self) -> list[str]:
+        """The names of the programs that are shown."""
+        if self.package is None or self._error:
+            return []
+        names = list(self.package.layout.models[:MAX_PROGRAMS])
+        if self.old is not None:
+            both = [name for name in names if name in self.old.layout.models]
+            return both or names
+        return names
+
+    def answer(self, request: str) -> bytes:
+        """The answer to a request, as JSON. One request is worked on at a time.
+
+        Raises:
+            KeyError: there is no such request.
+        """
+        name, _, rest = request.partition("/")
+        if name not in _ANSWERS:
+            raise KeyError(request)
+        with self._lock:
+            try:
+                return codec.encode(_ANSWERS[name](self, rest))
+            except (Pt2Error, OSError) as error:
+                return codec.encode(NoAnswer(printable(str(error), MAX_ERROR)))
+            except MemoryError:
+                return codec.encode(NoAnswer("expected more memory than there is: what was asked for is too large"))
+
+    def all_requests(self, *, tensors: bool = False) -> Iterator[str]:
+        """Every request of a page that stands alone; with `tensors`, those for the numbers of tensors too."""
+        yield "index"
+        for number in range(len(self.programs)):
+            yield f"program/{number}"
+            yield f"facts/{number}"
+            yield f"findings/{number}"
+            if self.old is not None:
+                yield f"changes/{number}"
+            try:
+                drawing = self.drawing(number)
+            except Pt2Error:
+                continue
+            yield from (f"details/{number}/{chunk}" for chunk in range(-(-len(drawing.steps) // CHUNK)))
+            if tensors:
+                yield from (f"tensor/{number}/{weight}/" for weight in range(len(drawing.entries)))
+
+    def index(self) -> Index:
+        """What a page asks for first."""
+        size = self.package.archive.source.size if self.package is not None and not self._error else 0
+        notes = tuple(_notes(self.package)) if self.package is not None and not self._error else ()
+        return Index(
+            printable(self._names[0], MAX_TEXT),
+            printable(self._names[1], MAX_TEXT),
+            size,
+            [printable(name, MAX_TEXT) for name in self.programs],
+            CHUNK,
+            self.live,
+            self._error,
+            () if self.programs else notes,
+        )
+
+    def drawing(self, number: int) -> Drawing:
+        """A drawn program; in a comparison with what changed marked in it.
+
+        Raises:
+            KeyError: no such program.
+            Pt2Error: it cannot be read.
+        """
+        if number not in self._drawings:
+            package, model = self._model(number)
+            drawing = draw(package, model)
+            if self.old is not None:
+                before = draw(self.old, model) if model in self.old.layout.models else None
+                self._changes[number] = mark_changes(drawing, before, self._differences(), model)
+            self._drawings[number] = drawing
+        return self._drawings[number]
+
+    def changes(self, number: int) -> list[ChangeRow]:
+        """What differs in a program; nothing where there is nothing to compare it with.
+
+        Raises:
+            KeyError, Pt2Error: as `drawing`.
+        """
+        self.drawing(number)
+        return self._changes.get(number, [])
+
+    def _model(self, number: int) -> tuple[Package, str]:
+        if self.package is None or not 0 <= number < len(self.programs):
+            raise KeyError(f"program {number}")
+        return self.package, self.programs[number]
+
+    def _differences(self) -> Diff:
+        if self._diff is None:
+            if self.package is None or self.old is None:
+                raise KeyError("changes")
+            self._diff = diff(self.old, self.package)
+        return self._diff
+
+    def facts(self, number: int) -> Any:
+        """What is known of a program as a whole."""
+        package, model = self._model(number)
+        return program_facts(package, model, self.drawing(number).problem)
+
+    def findings(self, number: int) -> Any:
+        """What is wrong with a program."""
+        package, model = self._model(number)
+        if self._problems is None:
+            self._problems = check(package)
+        return findings(package, model, self.drawing(number), self._problems)
+
+    def tensor(self, number: int, weight: int, index: list[int]) -> Any:
+        """The numbers of one tensor; reads its record."""
+        drawing = self.drawing(number)
+        entries = drawing.entries
+        if not 0 <= weight < len(drawing.picture.weights.name):
+            raise KeyError(f"tensor {weight}")
+        if weight >= len(entries):
+            raise PayloadError(f"{self._names[0]}: expected the bytes of this tensor, got none in the file")
+        return sample(entries[weight].payload, index)
+
+
+def _name(file: Any) -> str:
+    """What messages call a file."""
+    if isinstance(file, Package):
+        return file.name
+    if isinstance(file, bytes | bytearray | memoryview):
+        return "<bytes>"
+    return str(getattr(file, "name", file))
+
+
+def _notes(package: Package) -> Iterator[str]:
+    """What is in an archive."""
+    yield f"{len(package.records):,} records"
+    for name in list(package.records)[:200]:
+        yield printable(name, MAX_TEXT)
+
+
+def _numbers(text: str, count: int) -> list[int]:
+    """The numbers of a request.
+
+    Raises:
+        KeyError: it has others, or none.
+    """
+    parts = text.split("/")
+    if len(parts) != count or not all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts):
+        raise KeyError(text)
+    return [int(part) for part in parts]
+
+
+def _tensor(answers: Answers, rest: str) -> Any:
+    place, _, index = rest.rpartition("/")
+    number, weight = _numbers(place, 2)
+    return answers.tensor(number, weight, _numbers(index.replace(".", "/"), index.count(".") + 1) if index else [])
+
+
+def _details(answers: Answers, rest: str) -> Any:
+    number, chunk = _numbers(rest, 2)
+    return node_details(answers.drawing(number), chunk)
+
+
+_ANSWERS: Final[Mapping[str, Callable[[Answers, str], Any]]] = MappingProxyType(
+    {
+        "index": lambda answers, rest: answers.index(),
+        "program": lambda answers, rest: answers.drawing(*_numbers(rest, 1)).picture,
+        "facts": lambda answers, rest: answers.facts(*_numbers(rest, 1)),
+        "findings": lambda answers, rest: answers.findings(*_numbers(rest, 1)),
+        "changes": lambda answers, rest: answers.changes(*_numbers(rest, 1)),
+        "details": _details,
+        "tensor": _tensor,
+    }
+)

@@ -1,0 +1,182 @@
+"""What a page draws, as plain columns: texts once in a table, everything else numbers that point into it.
+
+A program of 100,000 nodes is some lists of numbers here, which JSON, Python and a browser all handle fast. Every text
+has been made harmless (`text.names.printable`) and cut before it gets in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from pt2kit.text.names import printable
+
+MAX_TEXT: Final = 2000
+"""Characters of one text; the page shows far fewer of a name, and all of these when asked."""
+
+MODULE, REPEAT, SUBGRAPH, CALL = range(4)
+"""Kinds of boxes: a module; equal modules in a row; a graph that an operator carries; the operator with its graphs."""
+
+OPERATION, INPUT, OUTPUT = range(3)
+"""Kinds of nodes."""
+
+
+class Texts:
+    """Texts -> their numbers, in the order in which they came; number 0 is the empty one.
+
+    Args:
+        known: a table to go on with; it grows.
+    """
+
+    def __init__(self, known: list[str] | None = None) -> None:
+        self.list = [""] if known is None else known
+        self._numbers = {text: number for number, text in enumerate(self.list)}
+
+    def __call__(self, text: str) -> int:
+        """The number of a text, which is made harmless and cut."""
+        number = self._numbers.get(text)
+        if number is None:
+            number = self._numbers[text] = len(self.list)
+            self.list.append(printable(text, MAX_TEXT))
+        return number
+
+
+@dataclass(slots=True)
+class Boxes:
+    """Columns of boxes; 0 is the root.
+
+    Args:
+        parent: number of the box around it; -1 for the root.
+        name, type, path: texts: its name there, its class, its address from the root.
+        kind: `MODULE`, …
+        repeat: how many equal modules a box of kind `REPEAT` holds, or a module all of whose children are; 0 otherwise.
+        node: of a `CALL` the node, of others -1.
+    """
+
+    parent: list[int] = field(default_factory=list)
+    name: list[int] = field(default_factory=list)
+    type: list[int] = field(default_factory=list)
+    path: list[int] = field(default_factory=list)
+    kind: list[int] = field(default_factory=list)
+    repeat: list[int] = field(default_factory=list)
+    node: list[int] = field(default_factory=list)
+
+    def add(self, parent: int, name: int, type: int, path: int, kind: int = MODULE, node: int = -1) -> int:
+        """Put in a box; returns its number."""
+        self.parent.append(parent)
+        self.name.append(name)
+        self.type.append(type)
+        self.path.append(path)
+        self.kind.append(kind)
+        self.repeat.append(0)
+        self.node.append(node)
+        return len(self.parent) - 1
+
+
+@dataclass(slots=True)
+class Nodes:
+    """Columns of nodes: calls, inputs that the caller passes, outputs.
+
+    Args:
+        kind: `OPERATION`, …
+        name, target, source: texts: its path through subgraphs, its operator or role, "file:line" of its model's code.
+        box: the box it stands in.
+        status: of a comparison: 0 same, 1 added, 2 removed, 3 modified.
+    """
+
+    kind: list[int] = field(default_factory=list)
+    name: list[int] = field(default_factory=list)
+    target: list[int] = field(default_factory=list)
+    source: list[int] = field(default_factory=list)
+    box: list[int] = field(default_factory=list)
+    status: list[int] = field(default_factory=list)
+
+    def add(self, kind: int, name: int, target: int, source: int, box: int, status: int = 0) -> int:
+        """Put in a node; returns its number."""
+        self.kind.append(kind)
+        self.name.append(name)
+        self.target.append(target)
+        self.source.append(source)
+        self.box.append(box)
+        self.status.append(status)
+        return len(self.kind) - 1
+
+
+@dataclass(slots=True)
+class Values:
+    """Columns of values: the node that defines it, its name and its type as texts."""
+
+    node: list[int] = field(default_factory=list)
+    name: list[int] = field(default_factory=list)
+    type: list[int] = field(default_factory=list)
+
+    def add(self, node: int, name: int, type: int) -> int:
+        """Put in a value; returns its number."""
+        self.node.append(node)
+        self.name.append(name)
+        self.type.append(type)
+        return len(self.node) - 1
+
+
+@dataclass(slots=True)
+class Weights:
+    """Columns of tensors that the archive holds, in its order.
+
+    Args:
+        name, kind, type: texts.
+        bytes, elements: how much there is.
+        box: the module that holds it.
+        first: the number of the first tensor with the same record; its own where it is alone.
+    """
+
+    name: list[int] = field(default_factory=list)
+    kind: list[int] = field(default_factory=list)
+    type: list[int] = field(default_factory=list)
+    bytes: list[int] = field(default_factory=list)
+    elements: list[int] = field(default_factory=list)
+    box: list[int] = field(default_factory=list)
+    first: list[int] = field(default_factory=list)
+    status: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Pairs:
+    """Two columns: what goes from one thing to another."""
+
+    source: list[int] = field(default_factory=list)
+    target: list[int] = field(default_factory=list)
+
+    def add(self, source: int, target: int) -> None:
+        """Put in a pair."""
+        self.source.append(source)
+        self.target.append(target)
+
+    def extend(self, pairs: Iterable[tuple[int, int]]) -> None:
+        """Put in several."""
+        for source, target in pairs:
+            self.add(source, target)
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """One program as columns.
+
+    Args:
+        texts: the table that the numbers of texts point into.
+        boxes, nodes, values, weights: what there is.
+        edges: value -> node that uses it.
+        carries: node -> input of a subgraph that it carries.
+        chips: weight -> node that uses it.
+        guessed: whether modules are guessed from names of parameters, because the file does not tell them.
+    """
+
+    texts: list[str]
+    boxes: Boxes
+    nodes: Nodes
+    values: Values
+    weights: Weights
+    edges: Pairs
+    carries: Pairs
+    chips: Pairs
+    guessed: bool

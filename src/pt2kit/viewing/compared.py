@@ -1,0 +1,203 @@
+"""Two packages -> one picture of both: the new program, what changed in it marked, and what is gone drawn beside it.
+
+The differences are those of `pt2kit.diffs`; a node that is gone is drawn where its module is now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from pt2kit.diffs.changes import Change, Diff
+from pt2kit.errors import Pt2Error
+from pt2kit.text.change_details import change_lines
+from pt2kit.text.names import printable
+from pt2kit.text.values import ValueTexts
+from pt2kit.viewing.columns import INPUT, MAX_TEXT, OPERATION, OUTPUT, Texts
+from pt2kit.viewing.draw import Drawing
+
+ADDED, REMOVED, MODIFIED = 1, 2, 3
+STATUS: Final[Mapping[str, int]] = {"added": ADDED, "removed": REMOVED, "modified": MODIFIED}
+MAX_CHANGES: Final = 20_000
+MAX_LINES: Final = 40
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRow:
+    """One change, in the list that a reader steps through.
+
+    Args:
+        kind: "added", "removed" or "modified".
+        area: what kind of thing it is about.
+        name: what it is called.
+        module: where a node stands.
+        node: the drawn node; -1 for none.
+        weight: the tensor; -1 for none.
+        lines: what differs, as text.
+    """
+
+    kind: str
+    area: str
+    name: str
+    module: str
+    node: int
+    weight: int
+    lines: list[str]
+
+
+def mark_changes(drawing: Drawing, old: Drawing | None, found: Diff, model: str) -> list[ChangeRow]:
+    """Mark in the drawing of a new program what differs from an old one; nodes that are gone are put in.
+
+    Args:
+        drawing: the new program, changed in place.
+        old: the old one; None where there was none.
+        found: the differences of both packages.
+        model: which program.
+
+    Cost: linear in both programs.
+    """
+    merge = _Merge(drawing, old, found, model)
+    merge.put_in_removed()
+    rows = [merge.row(change) for change in found.changes if change.model in (model, "")]
+    return rows[:MAX_CHANGES]
+
+
+class _Merge:
+    """Numbers of nodes in both graphs -> drawn nodes of the one picture."""
+
+    def __init__(self, drawing: Drawing, old: Drawing | None, found: Diff, model: str) -> None:
+        self.drawing, self.old = drawing, old
+        self.pair = found.models.get(model)
+        self.paths: dict[int, str] = {}  # id of an old graph -> path of the new one
+        self.new_nodes = _numbered(drawing)
+        self.old_nodes = _numbered(old) if old else {}
+        self.matched: dict[int, int] = {}  # drawn node of the old drawing -> of the new one
+        self.texts = (ValueTexts(old.program), ValueTexts(drawing.program)) if old else None
+        self.ends = _ends(drawing)
+        self.weights = {entry.name: number for number, entry in enumerate(drawing.entries)}
+        for graphs in self.pair.graphs if self.pair else ():
+            self.paths[id(graphs.old)] = graphs.path
+            for before, after in graphs.pairs:
+                one, other = self.old_nodes.get((id(graphs.old), before)), self.new_nodes.get((id(graphs.new), after))
+                if one is not None and other is not None:
+                    self.matched[one] = other
+
+    def put_in_removed(self) -> None:
+        """Draw the old program's nodes that no node of the new one corresponds to."""
+        if self.old is None:
+            return
+        old, new = self.old.picture, self.drawing.picture
+        texts = Texts(new.texts)
+        boxes = {new.texts[path]: box for box, path in reversed(list(enumerate(new.boxes.path)))}
+        for node in range(len(old.nodes.kind)):
+            if node in self.matched:
+                continue
+            if (step := self.old.steps[node]) is None:
+                self._match_end(node)
+                continue
+            box, fallback = old.nodes.box[node], 0
+            while box >= 0:
+                if old.texts[old.boxes.path[box]] in boxes:
+                    fallback = boxes[old.texts[old.boxes.path[box]]]
+                    break
+                box = old.boxes.parent[box]
+            name, target, source = (
+                texts(old.texts[column[node]]) for column in (old.nodes.name, old.nodes.target, old.nodes.source)
+            )
+            self.matched[node] = new.nodes.add(OPERATION, name, target, source, fallback, REMOVED)
+            self.drawing.steps.append(step)
+            self.drawing.scopes.append(self.old.scopes[node])
+        self._connect(texts)
+
+    def _match_end(self, node: int) -> None:
+        """Find the input or output of the new program that one of the old is."""
+        if self.old is None:
+            return
+        old = self.old.picture
+        key = old.nodes.kind[node], old.texts[old.nodes.name[node]]
+        if key in self.ends:
+            self.matched[node] = self.ends[key]
+
+    def _connect(self, texts: Texts) -> None:
+        """The edges of nodes that are gone."""
+        if self.old is None:
+            return
+        old, new = self.old.picture, self.drawing.picture
+        values: dict[int, int] = {}
+        first: dict[int, int] = {}
+        for number, node in enumerate(new.values.node):
+            first.setdefault(node, number)
+        for value, target in zip(old.edges.source, old.edges.target, strict=True):
+            start, end = self.matched.get(old.values.node[value]), self.matched.get(target)
+            if start is None or end is None:
+                continue
+            if REMOVED not in (new.nodes.status[start], new.nodes.status[end]):
+                continue
+            if value not in values:
+                known = first.get(start) if new.nodes.status[start] != REMOVED else None
+                if known is None:
+                    name, kind = (texts(old.texts[column[value]]) for column in (old.values.name, old.values.type))
+                    known = new.values.add(start, name, kind)
+                values[value] = known
+            new.edges.add(values[value], end)
+
+    def row(self, change: Change) -> ChangeRow:
+        """One change as a row; marks what it is about."""
+        node, weight = -1, -1
+        nodes = self.drawing.picture.nodes
+        if change.area == "node":
+            node = self._node(change)
+            if node >= 0 and not (change.is_described_only and nodes.status[node]):
+                nodes.status[node] = STATUS[change.kind]
+        elif change.area in ("input", "output"):
+            node = self._end(change)
+            if node >= 0:
+                nodes.status[node] = STATUS[change.kind]
+        elif change.area in ("weight", "constant") and change.name in self.weights:
+            weight = self.weights[change.name]
+            self.drawing.picture.weights.status[weight] = STATUS[change.kind]
+        return ChangeRow(
+            change.kind,
+            change.area,
+            printable(change.name, MAX_TEXT),
+            printable(change.module, MAX_TEXT),
+            node,
+            weight,
+            self._lines(change),
+        )
+
+    def _lines(self, change: Change) -> list[str]:
+        try:
+            return [printable(str(line), MAX_TEXT) for line in list(change_lines(change, self.texts))[:MAX_LINES]]
+        except Pt2Error as error:
+            return [printable(str(error), MAX_TEXT)]
+
+    def _node(self, change: Change) -> int:
+        for graphs in self.pair.graphs if self.pair else ():
+            if graphs.path != change.graph:
+                continue
+            if change.new is not None:
+                return self.new_nodes.get((id(graphs.new), change.new), -1)
+            if change.old is not None:
+                drawn = self.old_nodes.get((id(graphs.old), change.old))
+                return self.matched.get(drawn, -1) if drawn is not None else -1
+        return -1
+
+    def _end(self, change: Change) -> int:
+        return self.ends.get((INPUT if change.area == "input" else OUTPUT, printable(change.name, MAX_TEXT)), -1)
+
+
+def _ends(drawing: Drawing) -> dict[tuple[int, str], int]:
+    """(kind, name) of an input or output -> drawn node."""
+    picture = drawing.picture
+    return {
+        (picture.nodes.kind[number], picture.texts[picture.nodes.name[number]]): number
+        for number, step in enumerate(drawing.steps)
+        if step is None
+    }
+
+
+def _numbered(drawing: Drawing) -> dict[tuple[int, int], int]:
+    """(id of a graph, number in it) -> drawn node."""
+    return {(id(step.scope.graph), step.number): drawn for drawn, step in enumerate(drawing.steps) if step is not None}

@@ -1,0 +1,28 @@
+"""The zip file that a `.pt2` is: bytes <-> named records, read strictly. Knows no JSON and no tensors.
+
+    opening.py        a path, bytes, a file object or a URL -> a `Source` of bytes (source.py, remote.py)
+    reader.py         `open_archive`: a source -> `Archive` (`.records`, `.read(name)`, `.data_offset(name)`)
+    directory.py      the central directory, read from the end records (end_record.py) and checked entry by entry
+    local_header.py   what stands in front of each record's data, compared with the directory
+    inflate.py        deflated data -> bytes, never more than was stated; checksums.py sums them
+    writer.py         `ArchiveWriter`: records -> an archive, in a `Target` (target.py)
+    limits.py         how much of everything is read at most
+
+Both ways keep the rules A1 to A18 and A27 of rules.py, whose ids the errors carry.
+
+The bytes of an archive
+=======================
+
+A zip file (APPNOTE.TXT 6.3.10), records one after another from offset 0, then the directory, then the end records::
+
+    [header | padding | data | descriptor?]*   [directory entry]*   [ZIP64 end | ZIP64 locator]?   end
+
+    header       30 bytes + name. Says the same as the record's directory entry; readers that disagree about which of
+                 the two counts still read one and the same archive.
+    padding      an extra field 'FB' that makes stored data begin at a multiple of 64 bytes. torch and this writer pad;
+                 an archive that was packed again with zip or zipfile is not aligned. Do not rely on it.
+    data         the content itself (stored), or raw deflate data. torch stores everything, and reads both.
+    descriptor   12 to 24 bytes with CRC-32 and sizes, where flag 3 is set. torch writes one after each record that is
+                 not empty; this writer writes none.
+    CRC-32       over the content. torch writes it and never checks it; here every record is checked when first read.
+"""

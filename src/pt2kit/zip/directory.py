@@ -1,0 +1,279 @@
+"""The directory of a zip file -> `Record`s, checked against each other (rules A5 to A12).
+
+Nothing outside the directory is read here, so a remote file costs no more than its end. What stands in front of each
+record's data is compared in `local_header.py`.
+"""
+
+from __future__ import annotations
+
+import re
+import stat
+from collections.abc import Iterable
+from itertools import islice, repeat
+from operator import itemgetter, sub
+from typing import Final, NamedTuple, NoReturn
+
+from pt2kit.errors import ArchiveError, LimitError
+from pt2kit.zip import headers as h
+from pt2kit.zip.end_record import read_end
+from pt2kit.zip.limits import Limits
+from pt2kit.zip.record_name import PLAIN_NAME, collision_key, decode_name, show_name, show_value
+from pt2kit.zip.source import Source
+
+_MAX_DEFLATE: Final = 1032
+"""Bytes that one byte of deflated data can make at most: 258 bytes for each match of 2 bits."""
+_MAX32: Final = h.MAX32
+_LOCAL_SIZE: Final = h.LOCAL.size
+_UNUSUAL_FLAGS: Final = 0xFFFF & ~(h.FLAG_DESCRIPTOR | h.FLAG_UTF8)
+_NO_REST: Final = bytes(6)
+_STORED_KINDS: Final = frozenset({0, h.FLAG_DESCRIPTOR, h.FLAG_UTF8, h.FLAG_DESCRIPTOR | h.FLAG_UTF8})
+"""Flags and method, as one number, of stored records with nothing special about them."""
+_PLAIN_LINES: Final = re.compile(rb"%(name)s(?:\n%(name)s)*" % {b"name": PLAIN_NAME.pattern.encode()}, re.ASCII)
+_SLACK_WITH_DESCRIPTOR: Final = h.MAX_EXTRA + h.DESCRIPTOR_LENGTHS[-1]
+"""Bytes that a record with a data descriptor can have beside its header, name and data."""
+
+
+class Record(NamedTuple):
+    """One entry of the directory.
+
+    Args:
+        name: full name, root folder included; a folder's ends with "/".
+        size: bytes of its content.
+        compressed_size: bytes it takes in the file; equal to `size` when stored.
+        method: 0 stored, 8 deflated.
+        crc32: of the content.
+        flags: general purpose flags as written.
+        header_offset: offset in the file of its local header.
+        end_offset: offset in the file where the next record, or the directory, begins.
+    """
+
+    name: str
+    size: int
+    compressed_size: int
+    method: int
+    crc32: int
+    flags: int
+    header_offset: int
+    end_offset: int
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether the content stands in the file as it is."""
+        return self.method == h.STORED
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether this is the empty entry that packing tools write for a folder."""
+        return self.name.endswith("/")
+
+
+_HEADER_OFFSET: Final = Record._fields.index("header_offset")
+
+
+def read_directory(source: Source, limits: Limits) -> tuple[Record, ...]:
+    """Read and check the directory.
+
+    Returns:
+        the records in directory order, entries for folders included. Linear in their number.
+
+    Raises:
+        ArchiveError: A2 to A12.
+        LimitError: A18.
+    """
+    span = read_end(source, limits)
+    data = bytes(source.read(span.offset, span.size))
+    if usual := _read_usual(data, span.count, span.offset):
+        return usual
+    entries: list[Record] = []
+    pos = 0
+    for index in range(span.count):
+        entry, pos = _read_entry(source, data, pos, index)
+        entries.append(entry)
+    if pos != span.size:
+        raise ArchiveError(
+            f"{source.name}: expected {span.count} entries to fill the directory of {span.size} bytes, got {pos} bytes",
+            rule="A4",
+        )
+    _check_names(source, entries)
+    _check_inflated(source, entries, limits)
+    return _place(source, entries, span.offset)
+
+
+def _read_usual(data: bytes, count: int, directory_offset: int) -> tuple[Record, ...] | None:
+    """The records of a directory such as torch writes; None for any other, be it right or wrong.
+
+    That is: plain names, content stored as it is, no extra fields, comments or file modes, the order of the file. What
+    this accepts, the detailed checks accept too, and give the same; they take twice as long.
+    """
+    before, *entries = data.split(h.ENTRY_SIGNATURE)
+    fixed = h.ENTRY_WORDS.size
+    if before or not entries or min(map(len, entries)) < fixed:
+        return None
+    names = [entry[fixed:] for entry in entries]
+    words = h.ENTRY_WORDS.iter_unpack(b"".join([entry[:fixed] for entry in entries]))
+    kinds, crcs, packed, sizes, name_lengths, others, modes, offsets = zip(*words, strict=True)
+    if name_lengths != tuple(map(len, names)) or packed != sizes or {*others} != {_NO_REST} or any(modes):
+        return None
+    if not _STORED_KINDS.issuperset(kinds) or max(sizes) == _MAX32 or max(offsets) == _MAX32:
+        return None
+    ends = (*offsets[1:], directory_offset)
+    # What each record has beside its data and its name: a header, and extra fields or a descriptor.
+    rest = list(map(sub, map(sub, map(sub, ends, offsets), sizes), name_lengths))
+    lines = b"\n".join(names)
+    if offsets[0] or not _LOCAL_SIZE <= min(rest) <= max(rest) <= _LOCAL_SIZE + h.MAX_EXTRA:
+        return None
+    if not _PLAIN_LINES.fullmatch(lines):
+        return None
+    texts = lines.decode("ascii").split("\n")
+    if len(texts) != count or len(set(map(str.lower, texts))) != count:
+        return None
+    rows = zip(texts, sizes, sizes, repeat(h.STORED), crcs, kinds, offsets, ends, strict=False)
+    return tuple(map(Record._make, rows))
+
+
+def _read_entry(source: Source, data: bytes, pos: int, index: int) -> tuple[Record, int]:
+    """Read the entry at `pos`; `end_offset` is the least it can be until `_place` knows the next record."""
+    if len(data) - pos < h.ENTRY.size or data[pos : pos + 4] != h.ENTRY_SIGNATURE:
+        raise ArchiveError(
+            f"{source.name}: directory entry {index}: expected signature {h.ENTRY_SIGNATURE!r} at {pos} of the "
+            f"directory's {len(data)} bytes, got {data[pos : pos + 4]!r}",
+            rule="A5",
+        )
+    parts = h.ENTRY_PARTS.unpack_from(data, pos)
+    flags, method, crc32, compressed_size, size, name_length, extra_length, comment_length, disk, mode, offset = parts
+    name_pos = pos + h.ENTRY.size
+    name_end = name_pos + name_length
+    extra_end = name_end + extra_length
+    end = extra_end + comment_length
+    if end > len(data):
+        raise ArchiveError(
+            f"{source.name}: directory entry {index}: expected it to end by {len(data)} of the directory, got {end}",
+            rule="A5",
+        )
+    raw_name = data[name_pos:name_end]
+    name = decode_name(raw_name, source.name)
+    # Archives have hundreds of records, nearly all of them neither large nor packed nor odd.
+    if extra_length or disk or size == _MAX32 or compressed_size == _MAX32 or offset == _MAX32:
+        where = f"{source.name}: {show_name(name)}"
+        short = (size, compressed_size, offset)
+        size, compressed_size, offset = _resolve_sizes(where, short, disk, data[name_end:extra_end], raw_name)
+    if mode or name[-1] == "/":
+        _check_kind(f"{source.name}: {show_name(name)}", name, mode, size)
+    if method or size != compressed_size or flags & _UNUSUAL_FLAGS:
+        _check_method(f"{source.name}: {show_name(name)}", flags, method, size, compressed_size)
+    end_offset = offset + _LOCAL_SIZE + name_length + compressed_size
+    return Record(name, size, compressed_size, method, crc32, flags, offset, end_offset), end
+
+
+def _resolve_sizes(
+    where: str, short: tuple[int, int, int], disk: int, extra: bytes, raw_name: bytes
+) -> tuple[int, int, int]:
+    """(size, compressed size, header offset) with ZIP64 values in place of the sentinels."""
+    parts = h.split_extra(extra)
+    values = None if parts is None else h.zip64_values(parts)
+    if parts is None or values is None:
+        raise ArchiveError(f"{where}: expected well-formed extra fields, got {extra[:64].hex()}", rule="A5")
+    check_unicode_path(where, parts, raw_name)
+    wanted = sum(value == h.MAX32 for value in short) + (disk == h.MAX16)
+    if wanted != len(values):
+        raise ArchiveError(f"{where}: expected {wanted} ZIP64 values, got {len(values)}", rule="A5")
+    long = iter(values)
+    size, compressed_size, offset = (next(long) if value == h.MAX32 else value for value in short)
+    disk = next(long, disk) if disk == h.MAX16 else disk
+    if disk:
+        raise ArchiveError(f"{where}: expected a record on disk 0, got disk {disk}", rule="A12")
+    return size, compressed_size, offset
+
+
+def check_unicode_path(where: str, parts: list[tuple[int, bytes]], raw_name: bytes) -> None:
+    """Refuse the extra field that gives some readers a name other than the one in the header (A5)."""
+    for tag, value in parts:
+        if tag == h.EXTRA_UNICODE_PATH and value[5:] != raw_name:
+            raise ArchiveError(
+                f"{where}: expected one name, got a second one, {show_value(value[5:])}, as extra field", rule="A5"
+            )
+
+
+def _check_kind(where: str, name: str, attributes: int, size: int) -> None:
+    """Refuse what is neither a plain file nor an empty folder (A8)."""
+    mode = attributes >> 16
+    folder = name.endswith("/")
+    if stat.S_IFMT(mode) not in (0, stat.S_IFDIR if folder else stat.S_IFREG):
+        kind = "a symbolic link" if stat.S_ISLNK(mode) else f"file mode {mode:#o}"
+        raise ArchiveError(f"{where}: expected a plain {'folder' if folder else 'file'}, got {kind}", rule="A8")
+    if folder and size:
+        raise ArchiveError(f"{where}: expected an empty folder entry, got {size} bytes", rule="A8")
+
+
+def _check_method(where: str, flags: int, method: int, size: int, compressed_size: int) -> None:
+    if flags & h.FLAGS_ENCRYPTED:
+        raise ArchiveError(f"{where}: expected a record that is not encrypted, got flags {flags:#06x}", rule="A9")
+    if flags & ~h.FLAGS_KNOWN:
+        raise ArchiveError(f"{where}: expected no flags beyond {h.FLAGS_KNOWN:#06x}, got {flags:#06x}", rule="A9")
+    if method == h.STORED:
+        if size != compressed_size:
+            raise ArchiveError(
+                f"{where}: expected a stored record of one size, got {size} bytes in {compressed_size}", rule="A11"
+            )
+    elif method == h.DEFLATED:
+        if size > _MAX_DEFLATE * (compressed_size + 1):
+            raise ArchiveError(
+                f"{where}: expected at most {_MAX_DEFLATE * (compressed_size + 1)} bytes from {compressed_size} "
+                f"deflated ones, got a stated size of {size}",
+                rule="A11",
+            )
+    else:
+        raise ArchiveError(
+            f"{where}: expected method {h.STORED} (stored) or {h.DEFLATED} (deflated), got {method}", rule="A10"
+        )
+
+
+def _check_names(source: Source, entries: Iterable[Record]) -> None:
+    seen: dict[str, str] = {}
+    for entry in entries:
+        key = collision_key(entry.name)
+        if key in seen:
+            raise ArchiveError(
+                f"{source.name}: expected record names that differ by more than case, got "
+                f"{show_name(seen[key])} and {show_name(entry.name)}",
+                rule="A7",
+            )
+        seen[key] = entry.name
+
+
+def _check_inflated(source: Source, entries: Iterable[Record], limits: Limits) -> None:
+    total = sum(entry.size for entry in entries if entry.method == h.DEFLATED)
+    allowed = max(limits.free_inflated_bytes, limits.max_ratio * source.size)
+    if total > allowed:
+        raise LimitError(
+            f"{source.name}: expected at most {allowed} bytes from all deflated records of a file of {source.size}, "
+            f"got {total}; raise Limits.max_ratio if you trust the file",
+            rule="A18",
+        )
+
+
+def _place(source: Source, entries: list[Record], directory_offset: int) -> tuple[Record, ...]:
+    """Give each record the bytes up to its successor, and check that they can be right (A12)."""
+    expected, previous, slack = 0, "the file's first byte", 0
+    ordered = sorted(entries, key=itemgetter(_HEADER_OFFSET))
+    starts = [entry.header_offset for entry in ordered]
+    starts.append(directory_offset)
+    ends: dict[str, int] = {}
+    for entry, start, end in zip(ordered, starts, islice(starts, 1, None), strict=False):
+        if not expected <= start <= expected + slack:
+            _refuse_place(source, entry.name, start, expected, slack, previous)
+        expected, previous = entry.end_offset, entry.name
+        slack = _SLACK_WITH_DESCRIPTOR if entry.flags & h.FLAG_DESCRIPTOR else h.MAX_EXTRA
+        ends[previous] = end
+    if not expected <= directory_offset <= expected + slack:
+        _refuse_place(source, "the directory", directory_offset, expected, slack, previous)
+    return tuple([Record(*entry[:-1], ends[entry.name]) for entry in entries])
+
+
+def _refuse_place(source: Source, name: str, offset: int, expected: int, slack: int, previous: str) -> NoReturn:
+    kind = "overlaps it" if offset < expected else "leaves a gap"
+    raise ArchiveError(
+        f"{source.name}: {show_name(name)}: expected it to begin after {show_name(previous)}, at {expected} to "
+        f"{expected + slack}, got {offset}, which {kind}",
+        rule="A12",
+    )

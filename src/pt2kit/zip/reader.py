@@ -1,0 +1,245 @@
+"""A `.pt2` file, or any zip that keeps the rules of `rules.py` -> `Archive`: named records, read by name.
+
+Strict: an archive that two readers could understand differently is refused when it is opened. Opening reads the
+directory, and of a local file the local headers; content is read when it is asked for, checked against its CRC-32 the
+first time, and copied only where it must be inflated or fetched.
+"""
+
+from __future__ import annotations
+
+import _thread
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from types import MappingProxyType, TracebackType
+from typing import Any, Final
+
+from pt2kit.errors import ArchiveError, IntegrityError, LimitError
+from pt2kit.zip import headers as h
+from pt2kit.zip.directory import Record, read_directory
+from pt2kit.zip.inflate import inflate
+from pt2kit.zip.limits import DEFAULT_LIMITS, Limits
+from pt2kit.zip.local_header import check_descriptor, check_headers, check_local_header, header_length
+from pt2kit.zip.opening import FileLike, open_source
+from pt2kit.zip.record_name import show_name
+from pt2kit.zip.source import Source
+
+_PADDING_GUESS: Final = 128
+"""Bytes of extra fields fetched with a remote record's header: torch pads a header by at most 67, and adds up to 28."""
+_BESIDE: Final = 1 << 19
+"""Bytes from which on summing a record in a second thread saves more than starting the thread costs."""
+
+
+class Archive:
+    """An open archive. Reading is safe from several threads; use it as a context manager, or close it.
+
+    Args:
+        source: where the bytes are; closed with the archive.
+        directory: its entries.
+        limits: what reading may cost.
+    """
+
+    def __init__(self, source: Source, directory: tuple[Record, ...], limits: Limits) -> None:
+        self._source = source
+        self._limits = limits
+        self._records = MappingProxyType({record.name: record for record in directory if record.name[-1] != "/"})
+        self._data_offsets: dict[str, int] = {}
+        self._verified: set[str] = set()
+        if source.is_local:
+            self._data_offsets = check_headers(source.name, directory, source.read(0, source.size), source.peek)
+
+    @property
+    def source(self) -> Source:
+        """Where the bytes are."""
+        return self._source
+
+    @property
+    def records(self) -> Mapping[str, Record]:
+        """Full name -> record, in directory order; folders are left out."""
+        return self._records
+
+    def read(self, name: str, *, verify: bool = True) -> memoryview:
+        """Give the content of a record.
+
+        Args:
+            name: full name of the record.
+            verify: compare the content with its CRC-32, if that has not been done for this record yet.
+
+        Returns:
+            read-only bytes: a view of the mapping where the record is stored and the source local, which stays valid
+            after `close`; a copy otherwise. Checking the CRC reads all bytes once; a remote record is one request.
+
+        Raises:
+            ArchiveError: no such record (A17), or the file contradicts its directory (A1, A12 to A15).
+            IntegrityError: the content does not have its CRC-32 (A16).
+            LimitError: it is deflated and larger than `Limits.max_inflated_bytes` (A18).
+        """
+        record = self._record(name)
+        if record.is_stored:
+            content = self._packed(record)
+        else:
+            if record.size > self._limits.max_inflated_bytes:
+                raise LimitError(
+                    f"{self._where(name)}: expected at most {self._limits.max_inflated_bytes} bytes once inflated, "
+                    f"got {record.size}; raise Limits.max_inflated_bytes if you trust the file",
+                    rule="A18",
+                )
+            content = inflate(self._where(name), self._packed(record), record.size)
+        if verify and name not in self._verified:
+            self._verify(record, zlib.crc32(content))
+        return content
+
+    @contextmanager
+    def reading(self, name: str) -> Iterator[memoryview]:
+        """Give the content of a record before its CRC-32 is known; it is summed in a second thread meanwhile.
+
+        Nothing that was made of the content may leave the `with` block before the block ends: only then is it known
+        to be what the file's writer wrote.
+
+        Args:
+            name: full name of the record.
+
+        Raises:
+            Pt2Error: as `read`. At the end of the block `IntegrityError` takes the place of whatever the block raised:
+                a damaged record explains every other trouble with it.
+        """
+        record = self._record(name)
+        content = self.read(name, verify=False)
+        if name in self._verified:
+            yield content
+            return
+        sums: list[int] = []
+        done = _beside(lambda: sums.append(zlib.crc32(content))) if content.nbytes >= _BESIDE else None
+        if done is None:
+            self._verify(record, zlib.crc32(content))
+            yield content
+            return
+        try:
+            yield content
+        finally:
+            done.acquire()
+            self._verify(record, sums[0])
+
+    def data_offset(self, name: str) -> int:
+        """Give the offset in the file, in bytes, of a record's stored or deflated data.
+
+        Raises:
+            ArchiveError: no such record (A17), or its local header contradicts the directory (A12 to A14).
+        """
+        record = self._record(name)
+        known = self._data_offsets.get(name)
+        if known is None:
+            known = self._fetch_data_offset(record)
+        return known
+
+    def close(self) -> None:
+        """Let go of the source. Views that were handed out stay valid; may be called twice."""
+        self._source.close()
+
+    def __enter__(self) -> Archive:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _record(self, name: str) -> Record:
+        record = self._records.get(name)
+        if record is None:
+            raise ArchiveError(
+                f"{self._source.name}: expected a record {show_name(name)}, got none of that name "
+                f"among {len(self._records)} records",
+                rule="A17",
+            )
+        return record
+
+    def _where(self, name: str) -> str:
+        return f"{self._source.name}: {show_name(name)}"
+
+    def _packed(self, record: Record) -> memoryview:
+        """The record's data as it stands in the file."""
+        if self._source.is_local:
+            return self._source.read(self._data_offsets[record.name], record.compressed_size)
+        # One request for header, data and descriptor: where the header ends is not known before.
+        base = record.header_offset
+        slot = self._source.read(base, record.end_offset - base)
+        offset = check_local_header(self._source.name, record, slot, base)
+        end = offset - base + record.compressed_size
+        check_descriptor(self._source.name, record, slot[end:])
+        self._data_offsets[record.name] = offset
+        return slot[offset - base : end]
+
+    def _fetch_data_offset(self, record: Record) -> int:
+        base = record.header_offset
+        slot = record.end_offset - base
+        guess = h.LOCAL.size + len(record.name.encode("utf-8")) + _PADDING_GUESS
+        view = self._source.read(base, min(slot, guess))
+        if (length := header_length(record, view)) > view.nbytes:
+            view = self._source.read(base, min(slot, length))
+        offset = check_local_header(self._source.name, record, view, base)
+        self._data_offsets[record.name] = offset
+        return offset
+
+    def _verify(self, record: Record, got: int) -> None:
+        if got != record.crc32:
+            raise IntegrityError(
+                f"{self._where(record.name)}: expected CRC-32 {record.crc32:#010x} over {record.size} bytes, "
+                f"got {got:#010x}: the file is damaged",
+                rule="A16",
+            )
+        self._verified.add(record.name)
+
+
+def _beside(work: Callable[[], None]) -> _thread.LockType | None:
+    """Do the work in a second thread; None where there is none to be had: the system's limit, or a platform without.
+
+    Returns:
+        a lock that can be had once the work is done. A `threading.Thread` would have this thread wait for its start.
+    """
+    working = _thread.allocate_lock()
+    working.acquire()
+
+    def run() -> None:
+        try:
+            work()
+        finally:
+            working.release()
+
+    try:
+        _thread.start_new_thread(run, ())
+    except RuntimeError:
+        return None
+    return working
+
+
+def open_archive(
+    file: FileLike | Source,
+    *,
+    name: str | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Archive:
+    """Open an archive and check its directory.
+
+    Args:
+        file: a path, any fsspec URL, bytes, or a binary file object; see `open_source`.
+        name: what messages call it, for bytes that come from inside another file.
+        limits: what opening and reading may cost.
+        storage_options: passed to fsspec for a URL.
+
+    Returns:
+        the archive. Costs the directory and, for a local file, one look at each local header (a millisecond per few
+        hundred records); for a remote one the end of the file (66 KiB), and the directory if it is larger than that.
+
+    Raises:
+        OSError: the path cannot be opened.
+        ArchiveError: the file is no zip archive with exactly one meaning (A1 to A14).
+        LimitError: it asks for more than `limits` allow (A18).
+    """
+    source = open_source(file, name=name, storage_options=storage_options, max_stream_bytes=limits.max_stream_bytes)
+    try:
+        return Archive(source, read_directory(source, limits), limits)
+    except BaseException:
+        source.close()
+        raise

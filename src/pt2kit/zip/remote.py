@@ -1,0 +1,173 @@
+"""A URL -> `Source` that fetches byte ranges through fsspec, and nothing that was not asked for; and back to a URL.
+
+The end of the file is fetched once when it is opened and kept, as an archive's directory and the small records that
+torch writes last are there. fsspec is imported by the first URL only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from tempfile import SpooledTemporaryFile
+from typing import IO, Any, Final, cast
+from urllib.parse import urlsplit, urlunsplit
+
+from pt2kit.errors import ArchiveError
+from pt2kit.zip.limits import KIB
+from pt2kit.zip.source import Source, check_range, open_path
+
+TAIL_BYTES: Final = 66 * KIB
+"""What is fetched of the end at once: room for the longest comment and, in most files, the whole directory."""
+
+_SPOOLED: Final = 64 << 20
+_PIECE: Final = 8 << 20
+
+Fetch = Callable[[int, int], bytes]
+"""(start, end) -> the bytes of that range."""
+
+
+class RemoteSource:
+    """A remote file, read one byte range per request."""
+
+    is_local = False
+
+    def __init__(self, name: str, size: int, fetch: Fetch) -> None:
+        self.name = name
+        self.size = size
+        self._fetch = fetch
+        self._closed = False
+        self._tail_offset = max(0, size - TAIL_BYTES)
+        self._tail = self._request(self._tail_offset, size - self._tail_offset)
+
+    def read(self, offset: int, length: int) -> memoryview:
+        """Fetch `length` bytes from `offset` on in one request; in none if the end that is kept has them."""
+        check_range(self, offset, length)
+        if self._closed:
+            raise ArchiveError(f"{self.name}: expected an open archive, got one that is closed", rule="A27")
+        if offset >= self._tail_offset:
+            start = offset - self._tail_offset
+            return self._tail[start : start + length]
+        return self._request(offset, length)
+
+    def peek(self, offset: int, length: int) -> bytes:
+        """As `read`."""
+        return bytes(self.read(offset, length))
+
+    def close(self) -> None:
+        """Stop reading; connections belong to fsspec, which shares them."""
+        self._closed = True
+
+    def _request(self, offset: int, length: int) -> memoryview:
+        if length == 0:
+            return memoryview(b"")
+        data = _guarded(self.name, lambda: self._fetch(offset, offset + length))
+        if len(data) != length:
+            raise ArchiveError(
+                f"{self.name}: expected {length} bytes at offset {offset}, got {len(data)}: "
+                "the server must answer requests for byte ranges, and the file must not change; download it instead",
+                rule="A1",
+            )
+        return memoryview(data).toreadonly()
+
+
+def open_url(url: str, *, name: str | None = None, storage_options: Mapping[str, Any] | None = None) -> Source:
+    """Open a URL of any protocol that fsspec knows; `file://` is mapped like a path.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        ArchiveError: the protocol is unknown or its package missing, the server cannot be reached, does not tell the
+            size, or does not serve byte ranges (A1).
+    """
+    shown = name or public_url(url)
+    fs, path = _guarded(shown, lambda: _file_system(url, storage_options))
+    if _is_local(fs):
+        return open_path(path, name=name)
+    info = _guarded(shown, lambda: fs.info(path))
+    size = info.get("size")
+    if info.get("type") == "directory":
+        raise ArchiveError(f"{shown}: expected a file, got a folder", rule="A1")
+    if not isinstance(size, int):
+        raise ArchiveError(f"{shown}: expected a file of known size, got no size; download it instead", rule="A1")
+    if "http" in _protocols(fs):
+        if info.get("partial") is False:
+            raise ArchiveError(
+                f"{shown}: expected a server that serves byte ranges, got 'Accept-Ranges: none'; download it instead",
+                rule="A1",
+            )
+        return RemoteSource(shown, size, _http_ranges(fs, path, size))
+    return RemoteSource(shown, size, lambda start, end: fs.cat_file(path, start=start, end=end))
+
+
+def public_url(url: str) -> str:
+    """The URL without user, password and query, which may hold secrets and do not belong in messages."""
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+def _http_ranges(fs: Any, path: str, size: int) -> Fetch:
+    """Ranges over HTTP through a file without cache: unlike `cat_file`, it refuses a server that sends everything."""
+    # A compressed answer to a range would be a range of something else.
+    headers = {**fs.kwargs.get("headers", {}), "Accept-Encoding": "identity"}
+
+    def fetch(start: int, end: int) -> bytes:
+        with fs.open(path, "rb", size=size, cache_type="none", headers=headers) as file:
+            file.seek(start)
+            data: bytes = file.read(end - start)
+            return data
+
+    return fetch
+
+
+def _file_system(url: str, storage_options: Mapping[str, Any] | None) -> tuple[Any, str]:
+    from fsspec.core import url_to_fs
+
+    fs, path = url_to_fs(url, **(storage_options or {}))
+    return fs, path
+
+
+def _is_local(fs: Any) -> bool:
+    from fsspec.implementations.local import LocalFileSystem
+
+    return type(fs) is LocalFileSystem
+
+
+def _protocols(fs: Any) -> tuple[str, ...]:
+    protocol = fs.protocol
+    return (protocol,) if isinstance(protocol, str) else tuple(protocol)
+
+
+def _guarded(name: str, call: Callable[[], Any]) -> Any:
+    """Call into fsspec; whatever its many back ends raise becomes one error with the cause kept."""
+    try:
+        return call()
+    except FileNotFoundError as exc:
+        # fsspec reports every failure over HTTP as "not found"; only a status of 404, or no cause at all, is that.
+        if exc.__cause__ is None or getattr(exc.__cause__, "status", None) == 404:
+            raise FileNotFoundError(f"{name}: no such file") from None  # fsspec's own text has the query in it.
+        raise ArchiveError(f"{name}: expected to read it, got: {exc.__cause__}", rule="A1") from exc
+    except Exception as exc:
+        hint = "; install pt2kit[http]" if isinstance(exc, ImportError) and "aiohttp" in str(exc) else ""
+        detail = str(exc) or type(exc).__name__
+        raise ArchiveError(f"{name}: expected to read it, got: {detail}{hint}", rule="A1") from exc
+
+
+@contextmanager
+def create_url(url: str, *, storage_options: Mapping[str, Any] | None = None) -> Iterator[IO[bytes]]:
+    """A file object that writes to a URL of any protocol that fsspec knows; it appears when the block ends well.
+
+    Raises:
+        ArchiveError: the protocol is unknown or its package missing, or the target cannot be written (A1).
+    """
+    shown = public_url(url)
+    fs, path = _guarded(shown, lambda: _file_system(url, storage_options))
+    # Put aside first: many back ends cannot seek, and a file that was begun must not stay behind an error.
+    with SpooledTemporaryFile(_SPOOLED) as spool:
+        yield cast("IO[bytes]", spool)
+        spool.seek(0)
+        try:
+            with fs.open(path, "wb") as file:
+                while piece := spool.read(_PIECE):
+                    file.write(piece)
+        except Exception as error:
+            detail = str(error) or type(error).__name__
+            raise ArchiveError(f"{shown}: expected to write it, got: {detail}", rule="A1") from error

@@ -1,0 +1,289 @@
+"""Where the bytes of an archive come from: a path, bytes or a file object -> `Source`, which reads byte ranges.
+
+A `Source` knows nothing of zip. Local ones hand out views of one mapping or buffer and copy nothing. URLs are in
+`remote.py`; which of them a caller means is found out in `opening.py`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import mmap
+import os
+import stat
+import threading
+import weakref
+from typing import IO, Final, Protocol, runtime_checkable
+
+from pt2kit.errors import ArchiveError, LimitError
+from pt2kit.zip.limits import DEFAULT_LIMITS, MIB
+
+_CHUNK: Final = MIB
+
+
+@runtime_checkable
+class Source(Protocol):
+    """Bytes that can be read by ranges, from several threads at once."""
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+
+    @property
+    def size(self) -> int:
+        """Its length in bytes."""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether reading a range costs no transfer and no copy."""
+
+    def read(self, offset: int, length: int) -> memoryview:
+        """Give exactly `length` bytes from `offset` on, read-only.
+
+        Views stay valid after `close`.
+
+        Raises:
+            ArchiveError: the range lies outside the source, or could not be fetched (A1).
+        """
+
+    def peek(self, offset: int, length: int) -> bytes:
+        """Copy a few bytes from `offset` on; cheaper than `read` where the bytes around them are not needed.
+
+        Raises:
+            ArchiveError: as `read`.
+        """
+
+    def close(self) -> None:
+        """Let go of what is held; may be called twice."""
+
+
+class MemorySource:
+    """Bytes in memory, or a file mapped into memory: reading hands out views of it.
+
+    Args:
+        data: the bytes.
+        name: what messages call them.
+        mapping: what holds the bytes of a file.
+        fd: that file; closed with this object. Copying some bytes of it costs a fraction of touching a mapped page.
+        file: the file object that the bytes are from, if there is one.
+    """
+
+    is_local = True
+
+    def __init__(
+        self,
+        data: memoryview,
+        name: str,
+        mapping: mmap.mmap | None = None,
+        fd: int | None = None,
+        file: IO[bytes] | None = None,
+    ) -> None:
+        self.file = file
+        self.name = name
+        self.size = data.nbytes
+        self._data: memoryview | None = data
+        self._mapping = mapping
+        self._fd = fd
+        self._close_fd = weakref.finalize(self, os.close, fd) if fd is not None else None
+
+    def read(self, offset: int, length: int) -> memoryview:
+        """Give a view of `length` bytes from `offset` on; O(1)."""
+        check_range(self, offset, length)
+        data = self._data
+        if data is None:
+            raise ArchiveError(f"{self.name}: expected an open archive, got one that is closed", rule="A27")
+        return data[offset : offset + length]
+
+    def peek(self, offset: int, length: int) -> bytes:
+        """Copy a few bytes from `offset` on, without touching the mapping."""
+        if self._fd is None or self._data is None:
+            return bytes(self.read(offset, length))
+        check_range(self, offset, length)
+        found = os.pread(self._fd, length, offset)
+        if len(found) != length:  # Looking into the mapping there would end the process.
+            raise ArchiveError(
+                f"{self.name}: expected {length} bytes at offset {offset}, got {len(found)}: the file was cut short "
+                "while it was open",
+                rule="A1",
+            )
+        return found
+
+    def close(self) -> None:
+        """Drop the mapping; the views that are out keep it alive until they are gone."""
+        self._data = None
+        if self._close_fd is not None:
+            self._close_fd()
+        mapping, self._mapping = self._mapping, None
+        if mapping is not None:
+            # Where views are out, the mapping goes with the last of them.
+            with contextlib.suppress(BufferError):
+                mapping.close()
+
+
+class FileSource:
+    """A file object that can seek, from where it stands on: each read seeks, reads, and puts the position back."""
+
+    is_local = False  # Nothing is known of what a read costs: it may be a remote file.
+
+    def __init__(self, file: IO[bytes], name: str) -> None:
+        self.name = name
+        self.file = file
+        self._file = file
+        self._lock = threading.Lock()
+        self._closed = False
+        with self._lock:
+            self._start = file.tell()
+            self.size = max(0, file.seek(0, io.SEEK_END) - self._start)
+            file.seek(self._start)
+
+    def read(self, offset: int, length: int) -> memoryview:
+        """Copy `length` bytes from `offset` on out of the file."""
+        check_range(self, offset, length)
+        if self._closed:
+            raise ArchiveError(f"{self.name}: expected an open archive, got one that is closed", rule="A27")
+        try:
+            with self._lock:
+                before = self._file.tell()
+                try:
+                    self._file.seek(self._start + offset)
+                    return memoryview(_read_exactly(self._file, length, offset, self.name)).toreadonly()
+                finally:
+                    self._file.seek(before)
+        except (OSError, ValueError) as exc:
+            raise ArchiveError(
+                f"{self.name}: expected {length} bytes at offset {offset}, got: {exc}", rule="A1"
+            ) from exc
+
+    def peek(self, offset: int, length: int) -> bytes:
+        """Copy `length` bytes from `offset` on out of the file."""
+        return bytes(self.read(offset, length))
+
+    def close(self) -> None:
+        """Stop reading; the file object belongs to the caller and stays open."""
+        self._closed = True
+
+
+def open_path(
+    path: str | os.PathLike[str], *, name: str | None = None, max_stream_bytes: int = DEFAULT_LIMITS.max_stream_bytes
+) -> Source:
+    """Map a file into memory; what cannot be mapped (a pipe, a terminal) is read to its end."""
+    shown = name or str(path)
+    if os.path.isdir(path):
+        raise ArchiveError(f"{shown}: expected a file, got a folder", rule="A1")
+    try:
+        with open(path, "rb") as file:
+            return _map(file, shown) or MemorySource(_read_stream(file, shown, max_stream_bytes), shown)
+    except ValueError as exc:
+        raise ArchiveError(f"{shown!r}: expected a path, got text that cannot be one: {exc}", rule="A1") from exc
+
+
+def is_source(source: Source, file: IO[bytes]) -> bool:
+    """Whether an open file is the one that a source reads, under whatever name or number."""
+    if getattr(source, "file", None) is file:
+        return True
+    try:
+        origin = source.file.fileno() if isinstance(source, FileSource) else getattr(source, "_fd", None)
+        return origin is not None and os.path.samestat(os.fstat(origin), os.fstat(file.fileno()))
+    except (OSError, AttributeError, ValueError):  # A file object without a file, or a closed one.
+        return False
+
+
+def check_range(source: Source, offset: int, length: int) -> None:
+    """Refuse a range that is not inside the source (A1)."""
+    if offset < 0 or length < 0 or offset + length > source.size:
+        raise ArchiveError(
+            f"{source.name}: expected a range inside the {source.size} bytes of the file, "
+            f"got {length} bytes at offset {offset}",
+            rule="A1",
+        )
+
+
+def open_bytes(data: bytes | bytearray | memoryview, *, name: str = "<bytes>") -> Source:
+    """Share bytes that are in memory; they must not change while they are read."""
+    view = memoryview(data)
+    return MemorySource(view.cast("B").toreadonly() if view.nbytes else memoryview(b""), name)
+
+
+def open_file_object(
+    file: IO[bytes], *, name: str | None = None, max_stream_bytes: int = DEFAULT_LIMITS.max_stream_bytes
+) -> Source:
+    """Read a binary file object from where it stands on: mapped, by seeking, or to its end at once."""
+    name = name or _file_name(file)
+    try:
+        if type(file) is io.BytesIO:
+            # A snapshot that shares memory: a view of the live buffer would keep its owner from writing to it.
+            return MemorySource(memoryview(file.getvalue())[file.tell() :], name, file=file)
+        if isinstance(file, (io.FileIO, io.BufferedReader, io.BufferedRandom)):
+            raw = getattr(file, "raw", file)
+            mapped = _map(file, name) if isinstance(raw, io.FileIO) and not _stands_within(file) else None
+            if mapped is not None:
+                return mapped
+        if file.seekable() if hasattr(file, "seekable") else hasattr(file, "seek"):
+            if not isinstance(file.read(0), bytes):
+                raise _not_binary(name)
+            return FileSource(file, name)
+        return MemorySource(_read_stream(file, name, max_stream_bytes), name)
+    except (OSError, ValueError) as exc:
+        # ValueError: the file object is closed, or does not support reading.
+        raise ArchiveError(f"{name}: expected a file object open for reading bytes: {exc}", rule="A1") from exc
+
+
+def _stands_within(file: IO[bytes]) -> bool:
+    """Whether a file object has a position that is not its beginning; pipes have none."""
+    return file.seekable() and file.tell() > 0
+
+
+def _map(file: io.FileIO | io.BufferedReader | io.BufferedRandom, name: str) -> MemorySource | None:
+    """Map a plain file; None for anything else."""
+    if file.writable():
+        file.flush()
+    info = os.fstat(file.fileno())
+    if not stat.S_ISREG(info.st_mode):
+        return None
+    if info.st_size == 0:
+        return MemorySource(memoryview(b""), name)
+    try:
+        mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    except (OSError, ValueError):
+        return None  # Some file systems cannot map; reading still works.
+    # Windows has no way to read at an offset that leaves the file's own position alone.
+    descriptor = os.dup(file.fileno()) if hasattr(os, "pread") else None
+    return MemorySource(memoryview(mapping), name, mapping, descriptor, file)
+
+
+def _read_stream(file: IO[bytes], name: str, limit: int) -> memoryview:
+    parts: list[bytes] = []
+    total = 0
+    while part := file.read(_CHUNK):
+        if not isinstance(part, bytes):
+            raise _not_binary(name)
+        total += len(part)
+        if total > limit:
+            raise LimitError(
+                f"{name}: expected at most {limit} bytes from a stream that cannot seek, got {total} and more; "
+                "save it to a file first, or raise Limits.max_stream_bytes",
+                rule="A18",
+            )
+        parts.append(part)
+    return memoryview(b"".join(parts))
+
+
+def _read_exactly(file: IO[bytes], length: int, offset: int, name: str) -> bytes | bytearray:
+    data: bytes | bytearray = file.read(length)
+    if len(data) < length:  # Raw files may give less than was asked for; a truncated file gives nothing.
+        rest = bytearray(data)
+        while len(rest) < length and (part := file.read(length - len(rest))):
+            rest += part
+        data = rest
+    if len(data) != length:
+        raise ArchiveError(f"{name}: expected {length} bytes at offset {offset}, got {len(data)}", rule="A1")
+    return data
+
+
+def _not_binary(name: str) -> ArchiveError:
+    return ArchiveError(f"{name}: expected a file object open in binary mode, got one that gives text", rule="A1")
+
+
+def _file_name(file: IO[bytes]) -> str:
+    name = getattr(file, "name", None)
+    return name if isinstance(name, str) else f"<{type(file).__name__}>"

@@ -1,0 +1,428 @@
+"""Named records -> a zip archive that torch, Python's zipfile, unzip and this package's strict reader read alike.
+
+Stored records begin at multiples of 64 bytes, so that they can be mapped; nothing in the file depends on the clock, the
+user or the way the data was handed over: same names and bytes in the same order, same file (deflated records as far as
+zlib is the same). No data descriptors, no folders, ZIP64 fields only where a value needs them.
+
+A path is replaced at the end, so that it is either the old file or the whole new one.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import IO, Any, Final, NamedTuple, cast
+
+from pt2kit.errors import ArchiveError, LimitError
+from pt2kit.zip import headers as h
+from pt2kit.zip.checksums import PIECE, summing
+from pt2kit.zip.limits import MIB
+from pt2kit.zip.record_name import collision_key, encode_name, name_problem, show_name
+from pt2kit.zip.target import Target, open_target
+
+ALIGNMENT: Final = 64
+"""Stored data begins at a multiple of this. Source: caffe2/serialize/inline_container.h, 2.13 (kFieldAlignment)."""
+MAX_NAME_BYTES: Final = 511
+"""torch cuts longer names off when it lists an archive: its buffer for one has 512 bytes, with the closing zero."""
+DEFAULT_ROOT: Final = "archive"
+"""The root folder torch uses for what has no file name."""
+
+_DATE: Final = 0x0021
+"""1 January 1980, the first date that a zip can hold."""
+_MADE_BY: Final = 3 << 8 | 45
+_ATTRIBUTES: Final = 0o100644 << 16
+_VERSION: Final = 20
+_VERSION_ZIP64: Final = 45
+_DEFLATE_LEVEL: Final = 6
+_COPY: Final = MIB
+_SPOOL: Final = 16 * MIB
+"""What may wait in memory until its size is known; more goes to a temporary file."""
+_SLACK: Final = 64 * MIB
+"""How much longer than its hint a streamed record may get before its sizes need ZIP64."""
+
+
+class _Written(NamedTuple):
+    name: bytes
+    method: int
+    crc32: int
+    compressed_size: int
+    size: int
+    offset: int
+
+
+class ArchiveWriter:
+    """Writes one archive; a context manager that finishes it, or on an exception leaves the target as it was.
+
+    Args:
+        target: a path, or a binary file object open for writing, which need not be able to seek. What a file object got
+            before an error stays in it; closing it is up to the caller.
+        root: the root folder of all records; "" for none (the plain zip of torch 2.1 to 2.7). Derived from the path as
+            torch does it: "mlp" for "mlp.pt2", and "archive" for a file object.
+        fsync: wait until the disk has the bytes, also where no file is replaced. Replacing one always waits, so that a
+            crash of the machine leaves the old file or the new one.
+
+    Raises:
+        OSError: the target's folder cannot be written to.
+        ArchiveError: `root` cannot be a folder's name (A6).
+    """
+
+    def __init__(
+        self, target: str | os.PathLike[str] | IO[bytes], *, root: str | None = None, fsync: bool = False
+    ) -> None:
+        self._root = _root(target) if root is None else root
+        if "/" in self._root or (self._root and name_problem(self._root)):
+            raise ArchiveError(f"expected the name of one folder as root, got {self._root!r}", rule="A6")
+        self._target: Target = open_target(target, fsync=fsync)
+        self._where = self._target.name
+        self._written: list[_Written] = []
+        self._keys: set[str] = set()
+        self._zip64_size, self._zip64_count = h.MAX32, h.MAX16
+        self._state = "open"
+
+    @property
+    def root(self) -> str:
+        """The root folder, without a slash."""
+        return self._root
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Full names of the records written so far."""
+        return tuple(record.name.decode() for record in self._written)
+
+    @property
+    def checksums(self) -> tuple[tuple[str, int, int], ...]:
+        """(full name, CRC-32, size) of the records written so far."""
+        return tuple((record.name.decode(), record.crc32, record.size) for record in self._written)
+
+    def write(self, name: str, data: Any, *, deflate: bool = False, size: int | None = None) -> None:
+        """Write one record.
+
+        Args:
+            name: name below the root folder.
+            data: anything with a contiguous buffer (bytes, memoryview, a numpy array), or an iterable of such buffers,
+                which is consumed as it is written. Nothing is copied, except that an iterable is put aside (on disk
+                beyond 16 MiB) if it is deflated, if `size` is not given, or if the target cannot seek.
+            deflate: deflate the content; readers that map a file into memory cannot map such a record.
+            size: for an iterable, how many bytes it gives in all.
+
+        Raises:
+            ArchiveError: the name is unfit (A6) or taken (A7), in which case nothing was written and the archive can go
+                on; `size` is not what the iterable gave, or an earlier write failed (A27).
+            LimitError: the name is longer than torch can read (A18).
+            TypeError: `data` is neither a contiguous buffer nor an iterable of such.
+        """
+        self._check_open()
+        raw = self._claim(name)
+        view = as_bytes(data)
+        if view is None and isinstance(data, str):
+            raise TypeError(f"{name}: expected bytes or an iterable of bytes, got str; encode it first")
+        self._state = "failed"  # Until this record is whole.
+        where = f"{self._where}: {show_name(raw.decode())}"
+        if view is not None and not deflate:
+            self._write_stored(raw, view)
+        elif view is None and not deflate and size is not None and self._target.can_seek:
+            self._write_stream(raw, data, size, where)
+        else:
+            self._write_spooled(raw, data if view is None else (view,), deflate, size, where)
+        self._keys.add(collision_key(raw.decode()))
+        self._state = "open"
+
+    @contextmanager
+    def stream(self, name: str, *, size_hint: int) -> Iterator[RecordFile]:
+        """Write one stored record through a file object: what that is given goes to the archive at once.
+
+        Args:
+            name: name below the root folder.
+            size_hint: about how many bytes it will be; from 4 GiB on more may come than that.
+
+        Raises:
+            ArchiveError: as `write`.
+            LimitError: 4 GiB or more where `size_hint` was far less (A18).
+        """
+        self._check_open()
+        raw = self._claim(name)
+        self._state = "failed"  # Until this record is whole.
+        if self._target.can_seek:
+            record = self._begin(raw, h.STORED, 0, 0, 0, is_long=size_hint + _SLACK >= self._zip64_size)
+            file = RecordFile(self._target.write)
+            yield file
+            self._patch(record._replace(crc32=file.crc32, compressed_size=file.size, size=file.size), size_hint)
+        else:
+            with _spool() as spool:
+                file = RecordFile(spool.write)
+                yield file
+                self._copy(raw, h.STORED, file.crc32, file.size, spool)
+        self._keys.add(collision_key(raw.decode()))
+        self._state = "open"
+
+    def close(self) -> None:
+        """Write the directory and put the file in its place.
+
+        Raises:
+            ArchiveError: an earlier write failed; the target is left as it was (A27).
+        """
+        if self._state == "closed":
+            return
+        if self._state == "failed":
+            self.abort()
+            raise ArchiveError(f"{self._where}: expected all records to be written, got an error before", rule="A27")
+        self._state = "closed"
+        try:
+            self._write_directory()
+            self._target.commit()
+        except BaseException:
+            self._target.discard()
+            raise
+
+    def abort(self) -> None:
+        """Give up: a path is left as it was."""
+        if self._state != "closed":
+            self._state = "closed"
+            self._target.discard()
+
+    def __enter__(self) -> ArchiveWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.close()
+        else:
+            self.abort()
+
+    def _check_open(self) -> None:
+        if self._state != "open":
+            raise ArchiveError(f"{self._where}: expected an archive being written, got a {self._state} one", rule="A27")
+
+    def _claim(self, name: str) -> bytes:
+        full = f"{self._root}/{name}" if self._root else name
+        raw = encode_name(full, self._where)
+        if len(raw) > MAX_NAME_BYTES:
+            raise LimitError(
+                f"{self._where}: expected a record name of at most {MAX_NAME_BYTES} bytes, which is what torch lists, "
+                f"got {len(raw)}: {name[:40]}…",
+                rule="A18",
+            )
+        if collision_key(full) in self._keys:
+            raise ArchiveError(
+                f"{self._where}: expected record names that differ by more than case, got {show_name(full)} again",
+                rule="A7",
+            )
+        return raw
+
+    def _write_stored(self, raw: bytes, view: memoryview) -> None:
+        if view.nbytes >= PIECE and self._target.can_seek:
+            pieces = (view[start : start + PIECE] for start in range(0, view.nbytes, PIECE))
+            self._write_stream(raw, pieces, view.nbytes, self._where)
+        else:
+            self._begin(raw, h.STORED, zlib.crc32(view), view.nbytes, view.nbytes)
+            self._target.write(view)
+
+    def _write_stream(self, raw: bytes, chunks: Iterable[Any], size: int, where: str) -> None:
+        """Write a stored record as it comes, and its CRC-32 into the header afterwards."""
+        record = self._begin(raw, h.STORED, 0, size, size)
+        done = 0
+        with summing(size) as sums:
+            for view in _views(chunks, where):
+                done += view.nbytes
+                if done > size:
+                    break
+                sums.add(view)
+                self._target.write(view)
+            crc32 = sums.total()
+        _check_size(where, size, done)
+        self._written[-1] = record._replace(crc32=crc32)
+        self._target.patch(record.offset + 14, struct.pack("<I", crc32))
+
+    def _write_spooled(self, raw: bytes, chunks: Iterable[Any], deflate: bool, stated: int | None, where: str) -> None:
+        """Put a record's data aside until its sizes and CRC-32 are known."""
+        engine = zlib.compressobj(_DEFLATE_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS) if deflate else None
+        crc32 = size = 0
+        with _spool() as spool:
+            for view in _views(chunks, where):
+                crc32 = zlib.crc32(view, crc32)
+                size += view.nbytes
+                spool.write(engine.compress(view) if engine else view)
+            if engine:
+                spool.write(engine.flush())
+            if stated is not None:
+                _check_size(where, stated, size)
+            self._copy(raw, h.DEFLATED if deflate else h.STORED, crc32, size, spool)
+
+    def _copy(self, raw: bytes, method: int, crc32: int, size: int, spool: IO[bytes]) -> None:
+        """Write a record whose data was put aside."""
+        packed = spool.tell()
+        spool.seek(0)
+        self._begin(raw, method, crc32, packed, size)
+        while part := spool.read(_COPY):
+            self._target.write(memoryview(part))
+
+    def _begin(
+        self, raw: bytes, method: int, crc32: int, compressed_size: int, size: int, *, is_long: bool = False
+    ) -> _Written:
+        record = _Written(raw, method, crc32, compressed_size, size, self._target.position)
+        self._target.write(memoryview(self._local_header(record, is_long)))
+        self._written.append(record)
+        return record
+
+    def _patch(self, record: _Written, size_hint: int) -> None:
+        """Write into a local header what was not known when it was written."""
+        self._written[-1] = record
+        is_long = size_hint + _SLACK >= self._zip64_size
+        if record.size >= self._zip64_size and not is_long:
+            where = f"{self._where}: {show_name(record.name.decode())}"
+            raise LimitError(f"{where}: expected about {size_hint} bytes, got {record.size}", rule="A18")
+        self._target.patch(record.offset + 14, struct.pack("<I", record.crc32))
+        if is_long:
+            place = record.offset + h.LOCAL.size + len(record.name) + h.EXTRA_HEADER.size
+            self._target.patch(place, struct.pack("<2Q", record.size, record.compressed_size))
+        else:
+            self._target.patch(record.offset + 18, struct.pack("<2I", record.compressed_size, record.size))
+
+    def _local_header(self, record: _Written, is_long: bool) -> bytes:
+        compressed_size, size, extra = record.compressed_size, record.size, b""
+        if is_long or max(compressed_size, size) >= self._zip64_size:
+            extra = struct.pack("<2H2Q", h.EXTRA_ZIP64, 16, size, compressed_size)
+            compressed_size = size = h.MAX32
+        if record.method == h.STORED:
+            extra += padding(record.offset + h.LOCAL.size + len(record.name) + len(extra))
+        return (
+            h.LOCAL.pack(
+                h.LOCAL_SIGNATURE,
+                _VERSION_ZIP64 if size == h.MAX32 else _VERSION,
+                h.FLAG_UTF8,
+                record.method,
+                0,
+                _DATE,
+                record.crc32,
+                compressed_size,
+                size,
+                len(record.name),
+                len(extra),
+            )
+            + record.name
+            + extra
+        )
+
+    def _directory_entry(self, record: _Written) -> bytes:
+        values = (record.size, record.compressed_size, record.offset)
+        long = [value for value in values if value >= self._zip64_size]
+        size, compressed_size, offset = (h.MAX32 if value >= self._zip64_size else value for value in values)
+        extra = struct.pack(f"<2H{len(long)}Q", h.EXTRA_ZIP64, 8 * len(long), *long) if long else b""
+        return (
+            h.ENTRY.pack(
+                h.ENTRY_SIGNATURE,
+                _MADE_BY,
+                _VERSION_ZIP64 if long else _VERSION,
+                h.FLAG_UTF8,
+                record.method,
+                0,
+                _DATE,
+                record.crc32,
+                compressed_size,
+                size,
+                len(record.name),
+                len(extra),
+                0,
+                0,
+                0,
+                _ATTRIBUTES,
+                offset,
+            )
+            + record.name
+            + extra
+        )
+
+    def _write_directory(self) -> None:
+        offset = self._target.position
+        for record in self._written:
+            self._target.write(memoryview(self._directory_entry(record)))
+        pos = self._target.position
+        size, count = pos - offset, len(self._written)
+        if max(size, offset) >= self._zip64_size or count >= self._zip64_count:
+            end64 = h.END64.pack(
+                h.END64_SIGNATURE, h.END64.size - 12, _MADE_BY, _VERSION_ZIP64, 0, 0, count, count, size, offset
+            )
+            self._target.write(memoryview(end64 + h.LOCATOR.pack(h.LOCATOR_SIGNATURE, 0, pos, 1)))
+            size, offset, count = h.MAX32, h.MAX32, h.MAX16
+        self._target.write(memoryview(h.END.pack(h.END_SIGNATURE, 0, 0, count, count, size, offset, 0)))
+
+
+class RecordFile:
+    """A file object that writes one record, and cannot seek."""
+
+    def __init__(self, write: Callable[[memoryview], Any]) -> None:
+        self.crc32 = 0
+        self.size = 0
+        self._write = write
+
+    def write(self, data: Any) -> int:
+        """Write bytes at the end."""
+        view = memoryview(data).cast("B")
+        self._write(view)
+        self.crc32 = zlib.crc32(view, self.crc32)
+        self.size += view.nbytes
+        return view.nbytes
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+    def seekable(self) -> bool:
+        """Say that it cannot seek."""
+        return False
+
+
+def _spool() -> IO[bytes]:
+    """Where a record waits: in memory, and on disk beyond 16 MiB."""
+    from tempfile import SpooledTemporaryFile  # Costs more to import than the rest of this room.
+
+    return cast("IO[bytes]", SpooledTemporaryFile(_SPOOL))
+
+
+def padding(start: int) -> bytes:
+    """The extra field, if any, that makes data begin aligned where the header would otherwise end at `start`."""
+    missing = -start % ALIGNMENT
+    if 0 < missing < h.EXTRA_HEADER.size:
+        missing += ALIGNMENT
+    return h.EXTRA_HEADER.pack(h.EXTRA_PADDING, missing - 4) + bytes(missing - 4) if missing else b""
+
+
+def as_bytes(data: Any) -> memoryview | None:
+    """The bytes of anything with a C-contiguous buffer, without a copy; None for what has no buffer."""
+    try:
+        view = memoryview(data)
+    except TypeError:
+        return None
+    except ValueError as exc:  # numpy has element types that a buffer cannot describe: bfloat16, datetime64.
+        raise TypeError(f"expected a buffer of plain items, got: {exc}; pass a view of its bytes") from exc
+    if "O" in view.format:
+        raise TypeError(f"expected a buffer of plain items, got Python objects (format {view.format!r})")
+    if not view.c_contiguous:
+        raise TypeError(f"expected a C-contiguous buffer, got strides {view.strides} for shape {view.shape}")
+    return view.cast("B") if view.nbytes else memoryview(b"")
+
+
+def _views(chunks: Iterable[Any], where: str) -> Iterator[memoryview]:
+    for chunk in chunks:
+        view = as_bytes(chunk)
+        if view is None:
+            raise TypeError(f"{where}: expected buffers, got {type(chunk).__name__}")
+        yield view
+
+
+def _check_size(where: str, stated: int, got: int) -> None:
+    if stated != got:
+        more = " or more" if got > stated else ""
+        raise ArchiveError(f"{where}: expected {stated} bytes as stated, got {got}{more}", rule="A27")
+
+
+def _root(target: str | os.PathLike[str] | IO[bytes]) -> str:
+    if not isinstance(target, (str, os.PathLike)):
+        return DEFAULT_ROOT
+    stem = os.path.splitext(os.path.basename(os.fspath(target)))[0]
+    return DEFAULT_ROOT if name_problem(stem) else stem

@@ -1,0 +1,106 @@
+"""The way out of every refusal: the entry of `trust=` that an error names lets the file pass."""
+
+from __future__ import annotations
+
+import ast
+import io
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from tests.bridge.read.edited import edited
+
+import pt2kit
+from pt2kit.bridge.read.refusals import operator_entry, trusted
+from pt2kit.errors import Pt2Error
+
+
+class Doubled(torch.nn.Module):
+    """A module with one call, before which the cases put another."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.relu()
+
+
+def base() -> bytes:
+    """The file that the cases change."""
+    file = io.BytesIO()
+    torch.export.save(torch.export.export(Doubled(), (torch.ones(2, 3),)), file)
+    return file.getvalue()
+
+
+def before(target: str, inputs: list[tuple[str, Any]], *, gives: bool = True) -> Callable[[Any], None]:
+    """A change: one more call, whose result nobody uses."""
+
+    def change(tree: Any) -> None:
+        graph = tree["graph_module"]["graph"]
+        if gives:
+            graph["tensor_values"]["extra"] = graph["tensor_values"]["relu"]
+        named = [{"name": name, "arg": argument, "kind": 1} for name, argument in inputs]
+        outputs = [{"as_tensor": {"name": "extra"}} if gives else {"as_none": True}]
+        node = {"target": target, "inputs": named, "outputs": outputs, "metadata": {}, "name": "extra"}
+        graph["nodes"].insert(0, node)
+
+    return change
+
+
+def guards(text: str) -> Callable[[Any], None]:
+    """A change: one guard."""
+    return lambda tree: tree.update(guards_code=[text])
+
+
+X = ("x", {"as_tensor": {"name": "x"}})
+SELF, SOURCE = ("self", X[1]), ("source", X[1])
+CASES: dict[str, tuple[str, Callable[[Any], None]]] = {
+    "operator": ("X10", before("torch.ops.aten.set_.source_Tensor", [SELF, SOURCE])),
+    "namespace": ("X10", before("torch.ops.inductor.accumulate_grad_.default", [], gives=False)),
+    "higher-order": ("X10", before("torch.ops.higher_order.trace_wrapped", [])),
+    "spelled by its module": ("X10", before("torch._higher_order_ops.triton_kernel_wrap.trace_wrapped", [])),
+    "function": ("X7", before("math.sqrt", [("", {"as_int": 4})])),
+    "unwritten": ("X11", lambda tree: (before("torch.ops.aten.empty_like.default", [SELF])(tree), leak(tree))[0]),
+    "format": ("X12", before("torch.ops.higher_order.print", [("", {"as_string": "{x.y}"})], gives=False)),
+    "format spelled otherwise": (
+        "X12",
+        before("torch._higher_order_ops.triton_kernel_wrap.print", [("", {"as_string": "{:999999999}"})], gives=False),
+    ),
+    "region": ("X14", before("torch._C._set_grad_enabled", [("", {"as_bool": False})], gives=False)),
+    "guard": ("", guards("__import__('os')")),
+    "deep guard": ("X4", guards("(" * 160 + "1" + ")" * 160 + " == 1")),
+}
+
+
+def leak(tree: Any) -> None:
+    """Return what `empty_like` gives."""
+    tree["graph_module"]["graph"]["outputs"][0] = {"as_tensor": {"name": "extra"}}
+    tree["graph_module"]["signature"]["output_specs"][0]["user_output"]["arg"]["as_tensor"]["name"] = "extra"
+
+
+def named_entries(error: Pt2Error) -> tuple[str, ...]:
+    """What an error says to pass."""
+    text = str(error).partition("pass trust=")[2]
+    return tuple(ast.literal_eval(text[: text.rindex(")") + 1]))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_named_entry_lets_it_pass(name: str) -> None:
+    """An error names rule and entry; with the entry the file loads, or fails for another reason than this refusal."""
+    rule, change = CASES[name]
+    data = edited(io.BytesIO(base()), change)  # type: ignore[arg-type]
+    with pytest.raises(Pt2Error, match="if you trust the file, pass trust=") as caught:
+        pt2kit.load(data)
+    assert not rule or caught.value.rule == rule
+    entries = named_entries(caught.value)
+    assert entries
+    try:
+        pt2kit.load(data, trust=entries)
+    except Pt2Error as error:
+        assert "pass trust=" not in str(error)
+
+
+def test_entries() -> None:
+    """A text alone would be taken letter by letter; operators are called without overload."""
+    with pytest.raises(TypeError, match=r"expected a sequence of names and rules, got a text: pass trust=\('X11',\)"):
+        trusted("X11")
+    assert operator_entry("torch.ops.aten.set_.source_Tensor") == "aten.set_"
+    assert operator_entry("math.sqrt") == "math.sqrt"

@@ -1,0 +1,77 @@
+"""Memory that nothing was written to: programs that fill their buffers load; those that let memory out do not."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from tests.bridge.read.edited import edited
+from tests.bridge.read.memory_programs import LEAKING, SOUND, Calls
+
+import pt2kit
+from pt2kit.errors import OperatorError
+
+
+def files(function: Callable[[Any], Any]) -> dict[str, bytes]:
+    """How the program was exported -> its file; what torch itself cannot export or save is left out."""
+    found = {}
+    for shapes in ("static", "dynamic"):
+        dynamic = ({1: torch.export.Dim("columns")},) if shapes == "dynamic" else None
+        try:
+            program = torch.export.export(Calls(function), (torch.randn(3, 4),), dynamic_shapes=dynamic, strict=False)
+            forms = {"": program, " decomposed": program.run_decompositions()}
+        except Exception:
+            if shapes == "static":
+                raise
+            continue  # the program needs the sizes that it was written for
+        for form, each in forms.items():
+            file = io.BytesIO()
+            torch.export.save(each, file)
+            found[shapes + form] = file.getvalue()
+    return found
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_sound(name: str) -> None:
+    """What is written before it is used loads, exported with and without symbols, as it was written and decomposed."""
+    for file in files(SOUND[name]).values():
+        assert pt2kit.load(file).graph.nodes
+
+
+@pytest.mark.parametrize("name", LEAKING)
+def test_leaking(name: str) -> None:
+    """What lets memory out is refused, in every form; the entry that the error names lets it pass."""
+    for file in files(LEAKING[name]).values():
+        with pytest.raises(
+            OperatorError, match=r"whose memory nothing was written to .* pass trust=\('X11',\)"
+        ) as caught:
+            pt2kit.load(file)
+        assert caught.value.rule == "X11"
+        assert pt2kit.load(file, trust=("X11",)).graph.nodes
+
+
+def test_declared_sizes_are_computed() -> None:
+    """A file that declares a buffer smaller than it is, so that it seems to be filled, is refused."""
+
+    def fill(x: Any) -> Any:
+        hidden = torch.nn.functional.linear(x, torch.ones(5, 4))
+        buffer = torch.empty_like(hidden)
+        for row in range(3):
+            buffer[row] = hidden[row]
+        return buffer
+
+    file = files(fill)["static"]
+
+    def shrink(tree: Any) -> None:
+        graph = tree["graph_module"]["graph"]
+        del graph["nodes"][-2:]  # the last row
+        for name in ("linear", "empty_like"):
+            graph["tensor_values"][name]["sizes"][0] = {"as_int": 2}
+
+    with pytest.raises(
+        OperatorError, match=r"node linear: expected sizes that torch computes, .*\[3, 5\], got .*\[2, 5\]"
+    ):
+        pt2kit.load(edited(io.BytesIO(file), shrink))

@@ -1,0 +1,107 @@
+"""Edited programs in torch: they load, and run as the same edit made on the fx graph; fake tensors infer the rest."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tests.samples import sample
+
+import pt2kit
+from pt2kit.editing import passes
+from pt2kit.errors import GraphError
+
+
+def load(package: pt2kit.Package) -> torch.export.ExportedProgram:
+    """What stock torch makes of a package."""
+    buffer = io.BytesIO()
+    pt2kit.write(package, buffer)
+    buffer.seek(0)
+    return torch.export.load(buffer)
+
+
+def test_an_edited_program_runs_as_the_same_edit_in_fx() -> None:
+    """relu becomes gelu in both; inputs and numbers are the same, and so are the results."""
+    path = sample("2.13.0", "dynamic_batch")
+    with pt2kit.edit(path) as editor:
+        passes.rename_operators(editor, {"aten::relu": "aten::gelu"})
+        editor.add_output("linear")
+    ours = load(editor.result).module()
+    theirs = torch.export.load(path)
+    graph = theirs.graph_module.graph
+    for node in graph.nodes:
+        if node.target is torch.ops.aten.relu.default:
+            node.target = torch.ops.aten.gelu.default
+    theirs.graph_module.recompile()
+    x = torch.randn(7, 8)
+    result, linear = ours(x)
+    assert torch.equal(result, theirs.module()(x))
+    assert torch.equal(
+        linear, torch.nn.functional.linear(x, *(theirs.state_dict[f"a.{n}"] for n in ("weight", "bias")))
+    )
+
+
+def test_weights_inputs_and_outputs_arrive() -> None:
+    """New numbers, a frozen input and another order of outputs are what torch computes with."""
+    with pt2kit.edit(sample("2.13.0", "mlp")) as editor:
+        for name, view in editor.weights.items():
+            editor.set_weight(name, np.ones(view.shape, "f4"))
+        editor.freeze_input("input", np.ones((3, 8), "f4"))
+        editor.add_output("relu", position=0)
+    relu, result = load(editor.result).module()()
+    assert torch.equal(relu, torch.full((3, 16), 9.0))
+    assert torch.equal(result, torch.full((3, 4), 145.0))
+
+
+def test_cast_weights_compute_in_the_old_type() -> None:
+    """Weights in bfloat16 give what rounding them gives; the state dict holds them in bfloat16."""
+    path = sample("2.13.0", "mlp")
+    with pt2kit.edit(path) as editor:
+        passes.cast_weights(editor, "bf16")
+    found, plain = load(editor.result), torch.export.load(path)
+    assert {tensor.dtype for tensor in found.state_dict.values()} == {torch.bfloat16}
+    x = torch.randn(3, 8)
+    rounded = {name: tensor.bfloat16().float() for name, tensor in plain.state_dict.items()}
+    expected = torch.func.functional_call(plain.module(), rounded, (x,))
+    assert torch.allclose(found.module()(x), expected)
+
+
+def test_extracted_and_composed_programs_run() -> None:
+    """Two halves joined compute what the whole does; each alone what its part does."""
+    path = sample("2.13.0", "mlp")
+    first, second = pt2kit.extract(path, outputs=["relu"]), pt2kit.extract(path, inputs=["relu"])
+    whole = torch.export.load(path).module()
+    x = torch.randn(3, 8)
+    assert torch.equal(load(pt2kit.compose(first, second, {"relu": "relu"})).module()(x), whole(x))
+    assert torch.equal(load(second).module()(load(first).module()(x)), whole(x))
+
+
+CALLS: list[tuple[str, list[Any]]] = [
+    ("aten.topk", [3]),
+    ("aten.roll", [[1]]),
+    ("aten.sort", []),
+    ("aten.cumprod", [0]),
+]
+
+
+@pytest.mark.parametrize(("operator", "arguments"), CALLS)
+def test_fake_tensors_infer_what_no_rule_is_for(operator: str, arguments: list[Any]) -> None:
+    """Symbolic sizes come back as the symbols they were; the program loads and runs."""
+    with pt2kit.edit(sample("2.13.0", "dynamic_batch")) as editor:
+        relu = editor.value("relu")
+        with pytest.raises(GraphError, match=r"or infer='torch'"):
+            editor.graph.append(operator, relu, *arguments)
+        node = editor.graph.append(operator, relu, *arguments, infer="torch")
+        editor.add_output(node.outputs[0])
+    assert "s77" in str(node.outputs[0].shape)
+    load(editor.result).module()(torch.randn(5, 8))
+
+
+def test_what_torch_refuses_names_the_edit() -> None:
+    """The message of the fake kernel stands behind the name of the edit."""
+    editor = pt2kit.edit(sample("2.13.0", "mlp"))
+    with pytest.raises(GraphError, match=r"append\('aten.topk'\): expected arguments that torch.ops.aten.topk.default"):
+        editor.graph.append("aten.topk", editor.value("relu"), 300, infer="torch")

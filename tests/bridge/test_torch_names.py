@@ -1,0 +1,226 @@
+"""torch's private and moving names: all in one file, each there on the torch that is installed, and what stands in."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import fx
+from torch.utils import _pytree as pytree
+
+from pt2kit.bridge import torch_names
+from pt2kit.bridge.torch_names import NAMES
+
+BRIDGE = Path(torch_names.__file__).parent
+OTHERS = sorted(path for path in BRIDGE.rglob("*.py") if path != Path(torch_names.__file__))
+MOVING = {"torch.fx.experimental", "torch.fx.traceback", "torch.fx.immutable_collections", "torch.export.pt2_archive"}
+# Attributes without an underscore that were renamed or changed; nothing else of these names is in the bridge.
+ATTRIBUTES = {
+    "backed_var_to_val", "var_to_val", "var_to_stack", "unbacked_symint_counter", "unbacked_symfloat_counter",
+    "treespec_leaf", "children_specs",
+}  # fmt: skip
+# Private attributes that are no torch's: of Python, of named tuples, and of the schema's enum.
+OF_OTHERS = {"_fields", "_field_defaults", "_mkldnn", "_proto_cls"}
+
+
+def _is_private(path: str) -> bool:
+    parts = path.split(".")
+    return any(part.startswith("_") and not part.startswith("__") for part in parts)
+
+
+def moving_names(source: str) -> list[str]:
+    """The private and moving names of torch that a file says itself."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            base = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+            names = [f"{base}{alias.name}" for alias in node.names]
+            found += [
+                name
+                for name in names
+                if name.split(".")[0] == "torch" and (_is_private(name) or any(name.startswith(m) for m in MOVING))
+            ]
+        elif isinstance(node, ast.Attribute):
+            text = ast.unparse(node)
+            own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+            private = _is_private(node.attr) and node.attr not in OF_OTHERS and not own
+            operator = text.startswith("torch.ops.aten.")  # the format has those names too
+            if (private and not operator) or node.attr in ATTRIBUTES or any(text.startswith(f"{m}.") for m in MOVING):
+                found.append(text)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("getattr", "hasattr"):
+            named = node.args[1] if len(node.args) > 1 else None
+            if isinstance(named, ast.Constant) and named.value in ATTRIBUTES:
+                found.append(f"{ast.unparse(node.args[0])}.{named.value}")
+    return found
+
+
+@pytest.mark.parametrize("path", OTHERS, ids=lambda path: str(path.relative_to(BRIDGE)))
+def test_one_file(path: Path) -> None:
+    """No other file of the bridge says such a name."""
+    found = moving_names(path.read_text())
+    assert found == [], f"these belong into torch_names.py: {found}"
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("from torch._guards import SLoc", ["torch._guards.SLoc"]),
+        ("from torch.utils import _pytree", ["torch.utils._pytree"]),
+        ("import torch\ntorch._C._nn.gelu", ["torch._C._nn.gelu", "torch._C._nn", "torch._C"]),
+        ("node._rename('a')", ["node._rename"]),
+        ("env.backed_var_to_val[x] = 1", ["env.backed_var_to_val"]),
+        ("from torch.fx.traceback import NodeSource", ["torch.fx.traceback.NodeSource"]),
+        ("getattr(pytree, 'treespec_leaf')", ["pytree.treespec_leaf"]),
+        ("import torch\ntorch.ops.aten.add.default\nself._own", []),
+    ],
+)
+def test_what_counts(source: str, found: list[str]) -> None:
+    """Imports, attributes and names in `getattr` are seen."""
+    assert [text for text in moving_names(source) if text != "torch._C._nn.gelu"] == [
+        text for text in found if text != "torch._C._nn.gelu"
+    ]
+
+
+class Plain(torch.nn.Module):
+    def forward(self, x):
+        return x + 1
+
+
+INSTANCES = {
+    "torch.fx.Graph": fx.Graph,
+    "torch.fx.experimental.symbolic_shapes.ShapeEnv": torch_names.ShapeEnv,
+    "torch.export.ExportedProgram": lambda: torch.export.export(Plain(), (torch.ones(1),)),
+    "torch.UntypedStorage": lambda: torch.UntypedStorage(0),
+    "torch._ops.OpOverload": lambda: torch.ops.aten.add.Tensor,
+}
+
+
+def _find(path: str) -> Any:
+    """What a path leads to; attributes that only instances have are looked for on one."""
+    found: Any = torch
+    done = "torch"
+    for part in path.split("."):
+        owner = INSTANCES[done]() if done in INSTANCES else found
+        done = f"{done}.{part}"
+        found = getattr(owner, part) if hasattr(owner, part) else importlib.import_module(done)
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES, ids=lambda name: name.path)
+def test_names_are_there(name: torch_names.TorchName) -> None:
+    """The installed torch has each name, or the table says what stands in for it."""
+    try:
+        _find(name.path)
+    except (ImportError, AttributeError):
+        assert name.instead, f"torch {torch.__version__} lacks torch.{name.path}: {name.gives}"
+
+
+def test_every_name_is_listed() -> None:
+    """What the file imports and says of torch is in its table, and what the table lists is said."""
+    source = Path(torch_names.__file__).read_text()
+    listed = {part for name in NAMES for part in name.path.split(".")}
+    said = {text.rpartition(".")[2] for text in moving_names(source)}
+    assert said - listed <= ITS_OWN
+    code = source.replace(torch_names._TABLE, "")
+    last = {name.path.rpartition(".")[2] for name in NAMES}
+    assert {name for name in last if name not in code and not name.startswith(PUT_TOGETHER)} == set()
+
+
+# Beginnings of names that the code puts together, or that are found in a table of functions.
+PUT_TOGETHER = ("_sym_", "unbacked_", "BitwiseFn_")
+# What stands in for names of the table.
+ITS_OWN = {"children_specs", "var_to_val", "_TABLE"}
+
+
+def test_missing_names() -> None:
+    """What only some releases have is None where it is not."""
+    assert torch_names._optional("torch._no_such_module", "name") is None
+    assert torch_names._optional("torch", "_no_such_name") is None
+    assert torch_names._optional("torch", "ones") is torch.ones
+
+
+def test_counters() -> None:
+    """New unbacked symbols begin above those of the program, whether the counter is a number or an iterator."""
+    for counter in (0, itertools.count()):
+        env = torch_names.ShapeEnv()
+        env.unbacked_symint_counter = counter
+        torch_names.count_from(env, "symint", 5)
+        torch_names.count_from(env, "symint", 3)
+        made = env.unbacked_symint_counter
+        assert (made if isinstance(made, int) else next(made)) == 5
+
+
+def test_tree_specs() -> None:
+    """Leaves and children, in the classes of the installed torch."""
+    spec = pytree.tree_structure([1, (2,)])
+    assert torch_names.child_specs(spec) == [torch_names.leaf_spec(), pytree.tree_structure((2,))]
+
+
+def test_hints() -> None:
+    """The table of example values is the ShapeEnv's own."""
+    env = torch_names.ShapeEnv()
+    torch_names.hints(env)["a"] = 3
+    assert torch_names.hints(env) == {"a": 3}
+
+
+def test_storages() -> None:
+    """Two fake tensors from one template have storages of their own."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    elem = torch.empty(2, 3, device="meta")
+    mode = FakeTensorMode()
+    first = torch_names.make_fake(mode, elem, torch.device("cpu"))
+    made = [
+        torch_names.fake_over(
+            elem,
+            torch.empty(24, dtype=torch.uint8, device="meta"),
+            torch.device("cpu"),
+            grad,
+            dict(first.__dict__),
+        )
+        for grad in (False, True)
+    ]
+    assert [tensor.requires_grad for tensor in made] == [False, True]
+    assert len({torch_names.storage_identity(tensor.untyped_storage()) for tensor in made}) == 2
+    assert {(tensor.device.type, tuple(tensor.shape)) for tensor in made} == {("cpu", (2, 3))}
+
+
+# Where a TypeError or an AttributeError is the file's, the caller's or Python's own: text of expressions that sympy
+# refuses, contexts of registered containers, names in `trust=`, objects that cannot be pickled.
+THEIRS = {
+    "symbols.py", "read/treespecs.py", "read/module_inputs.py", "read/devices.py", "write/objects.py",
+    "write/sample_inputs.py", "write/values.py", "write/arguments.py", "write/program.py", "write/metadata.py",
+    "write/treespecs.py", "targets.py",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("path", OTHERS, ids=lambda path: str(path.relative_to(BRIDGE)))
+def test_mistakes_about_torch_stay_what_they_are(path: Path) -> None:
+    """A TypeError or an AttributeError of torch is never caught, so it is never told as a fault of a file."""
+    caught = [ast.unparse(node.type) for node in ast.walk(ast.parse(path.read_text()))
+              if isinstance(node, ast.ExceptHandler) and node.type is not None]  # fmt: skip
+    found = [text for text in caught if "TypeError" in text or "AttributeError" in text]
+    assert str(path.relative_to(BRIDGE)) in THEIRS or found == []
+
+
+@pytest.mark.parametrize("error", [TypeError("got an unexpected keyword argument"), AttributeError("no such name")])
+def test_a_torch_that_changed(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where torch takes other arguments than we pass, its own error comes out of `load`."""
+    from tests.samples import sample
+
+    from pt2kit.bridge.load import load
+    from pt2kit.bridge.read import program, values
+
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise error
+
+    for module, name in ((values, "make_fake"), (program, "ExportedProgram")):
+        with monkeypatch.context() as patch:
+            patch.setattr(module, name, refuse)
+            with pytest.raises(type(error), match=str(error)):
+                load(sample("2.13.0", "mlp"))

@@ -1,0 +1,112 @@
+"""Sizes that kernels take on trust: calls that keep a rule, and what is said of those that do not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pt2kit.checks.kernel_sizes import MAX_REPEATED, RULES, Call, Shape
+
+
+def dense(*sizes: int | None) -> Shape:
+    """A tensor whose elements lie side by side."""
+    strides: list[int | None] = []
+    step: int | None = 1
+    for size in reversed(sizes):
+        strides.insert(0, step)
+        step = None if step is None or size is None else step * size
+    return Shape(sizes, strides)
+
+
+HEADS = dense(2, 3, 4, 8)
+POOLED: dict[str, Any] = {"self": dense(1, 4, 8, 8), "grad_output": dense(1, 4, 4, 4)}
+LAYER: dict[str, Any] = {"input": dense(5, 2, 7), "hidden_size": 3, "weight0": dense(12, 7), "weight1": dense(12, 3)}
+SOUND: list[tuple[str, Call]] = [
+    ("attention", {"query": HEADS, "key": dense(2, 3, 5, 8), "value": dense(2, 3, 5, 8), "attn_mask": dense(4, 5)}),
+    ("attention", {"query": dense(None, 3, 4, 8), "key": HEADS, "value": HEADS}),
+    ("attention gradient", {"query": HEADS, "key": HEADS, "value": HEADS, "logsumexp": dense(2, 3, 4)}),
+    ("bags", {"grad": dense(3, 4), "bag_size": dense(3), "num_weights": 9, "made.weight": dense(9, 4)}),
+    ("batch norm", {"input": dense(2, 4, 3), "weight": dense(4), "running_mean": dense(4), "training": True}),
+    ("copied lists", {"self": [dense(2)], "src": [dense(2)]}),
+    ("dimensions", {"self": dense(2, 3), "dim": [1, 0]}),
+    ("distances", {"x1": dense(5, 3), "x2": dense(4, 3), "grad": dense(5, 4), "cdist": dense(5, 4)}),
+    ("few", {"self": dense(2, None)}),
+    ("grid 2d", {"input": dense(1, 3, 8, 8), "grid": dense(1, 4, 5, 2), "grad_output": dense(1, 3, 4, 5)}),
+    ("group norm", {"weight": dense(4)}),
+    ("half", {"self": dense(5), "dim": [0], "last_dim_size": 9}),
+    ("half", {"self": dense(None), "dim": [0], "last_dim_size": 9}),
+    ("layer norm", {"input": dense(2, 3), "normalized_shape": [3], "mean": dense(2, 1), "rstd": dense(2, 1)}),
+    ("padded 2d", {"self": dense(3, 4, 5), "grad_output": dense(3, 6, 6), "padding": [0, 1, 1, 1]}),
+    ("pivots", {"LU_data": dense(2, 4, 3), "LU_pivots": dense(2, 3)}),
+    ("pool 2d", POOLED),
+    ("recurrent", {**LAYER, "hx_": dense(1, 2, 3)}),
+    ("scaled", {"self": dense(1, 2, 4, 4), "output_size": [8, 8], "scales_h": 2.0, "scales_w": None}),
+    ("weight norm", {"v": dense(4, 3), "g": dense(4, 1), "dim": 0}),
+]
+ODD: list[tuple[str, Call, str]] = [
+    ("attention", {"query": HEADS, "key": dense(2, 3, 5, 8), "value": dense(2, 3, 4, 8)}, "key and value in one shape"),
+    ("attention", {"query": HEADS, "key": dense(4, 8), "value": HEADS}, "of 4 dimensions"),
+    ("attention", {"query": HEADS, "key": HEADS, "value": HEADS, "attn_mask": dense(9, 9)}, "attn_mask that fits"),
+    ("attention", {"query": dense(2, 0, 4, 8), "key": dense(2, 0, 4, 8), "value": dense(2, 0, 4, 8)}, "with elements"),
+    (
+        "attention gradient",
+        {"query": HEADS, "key": HEADS, "value": HEADS, "logsumexp": dense(1, 3, 4)},
+        "logsumexp that",
+    ),
+    (
+        "attention gradient",
+        {"query": HEADS, "key": HEADS, "value": HEADS, "grad_out": dense(8)},
+        "grad_out in the shape",
+    ),
+    ("bags", {"grad": dense(2, 4), "bag_size": dense(3)}, "grad with a row for each bag"),
+    ("bags", {"grad": dense(3, 4), "num_weights": 1, "made.weight": dense(9, 4)}, "num_weights as many as weight had"),
+    (
+        "batch norm",
+        {"input": dense(2, 4, 3), "running_mean": dense(0), "training": True},
+        "running_mean of one element",
+    ),
+    ("batch norm", {"input": dense(2, 4, 3), "training": False}, "running_mean and running_var, or training"),
+    ("batch norm", {"input": dense(2)}, "input of 2 dimensions or more"),
+    ("copied lists", {"self": [], "src": []}, "self with tensors"),
+    ("copied lists", {"self": [dense(2)], "src": [dense(2), dense(2)]}, "src as many as self"),
+    ("dimensions", {"self": dense(2, 3), "dim": [-2]}, "from 0 to 1"),
+    ("dimensions", {"self": dense(2, 3), "dim": [1, 1]}, "each once"),
+    ("distances", {"x1": dense(5, 3), "x2": dense(4, 9)}, "with the same features"),
+    ("distances", {"x1": dense(5, 3), "x2": dense(4, 3), "grad": dense(1, 4)}, "grad with an element"),
+    ("few", {"self": dense(1 << 40)}, f"at most {MAX_REPEATED:,} elements"),
+    ("grad like output", {"grad_output": dense(9), "output": dense(3)}, "grad_output in the shape of output"),
+    ("grid 2d", {"input": dense(1, 3, 8, 8), "grid": dense(1, 9, 5, 2), "grad_output": dense(1, 3, 4, 5)}, "of grid"),
+    ("group norm", {"weight": Shape((4,), (0,))}, "weight without repeated elements"),
+    ("half", {"self": dense(5), "dim": [0], "last_dim_size": 10}, "last_dim_size of at most 9"),
+    ("layer norm", {"input": dense(2, 3), "normalized_shape": [3], "mean": dense(1, 1)}, "mean that fits input"),
+    ("padded 2d", {"self": dense(3, 4, 5), "grad_output": dense(3, 9, 6), "padding": [0, 1, 1, 1]}, "padded sizes"),
+    ("padded 2d", {"self": dense(3, 4, 5), "padding": []}, "4 numbers below"),
+    ("padded 2d", {"self": dense(3, 4, 5), "padding": [1 << 62] * 4}, "4 numbers below"),
+    ("pivots", {"LU_data": dense(2, 4, 3), "LU_pivots": dense(0)}, "a pivot for each row or column"),
+    ("pool 2d", {**POOLED, "grad_output": dense(2, 4, 4, 4)}, "the batches and channels of self"),
+    ("pool 2d", {**POOLED, "self": dense(1, 4, 0, 8)}, "none of them 0"),
+    ("recurrent", {**LAYER, "weight0": dense(0)}, "weight0 that fits"),
+    ("recurrent", {**LAYER, "hx_": dense(1, 9, 3)}, "hx_ that fits"),
+    ("scaled", {"self": dense(1, 2, 4, 4), "output_size": [100, 100], "scales_w": 2.0}, "the scale 2.0"),
+    ("weight norm", {"v": dense(4, 3), "g": dense(0), "dim": 0}, "g with an element for each entry"),
+]
+
+
+@pytest.mark.parametrize(("rule", "call"), SOUND)
+def test_sound(rule: str, call: Call) -> None:
+    """A call that fits, as far as its sizes are known, keeps the rule."""
+    assert list(RULES[rule](call)) == []
+
+
+@pytest.mark.parametrize(("rule", "call", "expected"), ODD)
+def test_odd(rule: str, call: Call, expected: str) -> None:
+    """A call that does not fit breaks the rule, which says what would."""
+    found = list(RULES[rule](call))
+    assert any(expected in text for text in found), found
+
+
+def test_unknown() -> None:
+    """Where nothing is known of a call, nothing is said of it."""
+    for rule in RULES.values():
+        assert list(rule({})) == []

@@ -1,0 +1,91 @@
+"""Passes: each leaves a sound program, and does what it says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.samples import corpus, sample
+
+import pt2kit
+from pt2kit.editing import passes
+from pt2kit.errors import GraphError, Pt2Error
+
+
+def errors(package: pt2kit.Package) -> list[str]:
+    return [str(problem) for problem in pt2kit.check(package) if problem.kind == "error"]
+
+
+@pytest.mark.parametrize("path", corpus("2.13.0", "2.5.1"), ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_every_pass_leaves_every_program_sound(path: Path) -> None:
+    """Run over each sample program, alone; what a pass refuses it names."""
+    with pt2kit.open(path) as package:
+        model = package.layout.models[0]
+        for name, run in passes.PASSES.items():
+            editor = pt2kit.edit(package, model)
+            try:
+                run(editor)
+                result = editor.finish()
+            except Pt2Error as error:
+                assert "expected" in str(error), name
+            else:
+                assert errors(result) == [], name
+
+
+def test_dead_code_goes_and_what_acts_stays() -> None:
+    """Nodes nobody uses are erased, in order of their uses; those that write, draw or assert are not."""
+    editor = pt2kit.edit(sample("2.13.0", "buffer_mutation"))
+    nodes = len(editor.graph.nodes)
+    first = editor.graph.append("aten.neg", editor.graph.outputs[-1])
+    editor.graph.append("aten.neg", first.output)
+    assert passes.dce(editor) == 2
+    assert len(editor.graph.nodes) == nodes
+
+
+def test_common_subexpressions_and_identities_go() -> None:
+    """The second of two equal calls is not computed; adding zero and viewing the same is nothing."""
+    editor = pt2kit.edit(sample("2.13.0", "mlp"))
+    relu = editor.value("relu")
+    one, two = (editor.graph.append("aten.exp", relu) for _ in range(2))
+    editor.graph.append("aten.add.Tensor", editor.graph.append("aten.add.Tensor", one.output, 0).output, two.output)
+    assert passes.cse(editor) == 1
+    assert passes.identities(editor) == 1
+    last = list(editor.graph.nodes)[-1]
+    assert last.inputs == (one.output, one.output)
+
+
+def test_sizes_that_are_known_are_folded() -> None:
+    """With its symbols specialized, a program computes no sizes any more."""
+    with pt2kit.edit(sample("2.13.0", "sym_ops")) as editor:
+        for symbol, (low, _) in list(editor.ranges.items()):
+            editor.specialize(symbol, (low or 0) + 4)
+        assert passes.fold_shapes(editor) > 0
+    assert errors(editor.result) == []
+    targets = {node.target for node in editor.result.programs["model"].graph_module.graph.nodes}
+    assert not any(target.startswith("_operator.") for target in targets)
+
+
+def test_devices_and_kinds_follow_into_payloads() -> None:
+    """A type alone stands for all its devices; parameters become constants with their records."""
+    with pt2kit.edit(sample("2.13.0", "mlp")) as editor:
+        assert passes.move(editor, {"cpu": "cuda:1"}) > 4
+        assert passes.convert_weights(editor, "parameter", "constant") == 4
+    assert dict(editor.result.weights()) == {}
+    assert {view.device.index for view in editor.result.constants().values()} == {1}
+    assert errors(editor.result) == []
+
+
+REFUSED = {
+    "no float": (lambda e: passes.cast_weights(e, "int8"), "expected an element type of floats, got int8"),
+    "no weight": (lambda e: passes.cast_weights(e, "bf16", ["nothing"]), "expected names of weights of the program"),
+    "no device": (lambda e: passes.move(e, "a b"), "device: expected a type and perhaps an index"),
+    "no fit": (lambda e: passes.rename_operators(e, {"aten::relu": "aten::mul.Tensor"}), "expected the argument other"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused_passes_say_why(case: str) -> None:
+    """The error names the pass or the node."""
+    run, text = REFUSED[case]
+    with pytest.raises(GraphError, match=text):
+        run(pt2kit.edit(sample("2.13.0", "mlp")))

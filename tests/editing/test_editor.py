@@ -1,0 +1,197 @@
+"""Editors: what is not edited stays as it was, to the digest; inputs, outputs and weights are kept right together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.samples import corpus, release_id, sample
+
+import pt2kit
+from pt2kit.editing import tensor_meta
+from pt2kit.errors import ArchiveError, GraphError
+
+
+def dynamic() -> pt2kit.Editor:
+    return pt2kit.edit(sample("2.13.0", "dynamic_batch"))
+
+
+def errors(package: pt2kit.Package) -> list[str]:
+    return [str(problem) for problem in pt2kit.check(package) if problem.kind == "error"]
+
+
+@pytest.mark.parametrize("path", corpus(), ids=release_id)
+def test_edits_that_change_nothing_keep_the_digest(path: Path) -> None:
+    """Of every program of every release: untouched, edited there and back, and with every value renamed."""
+    with pt2kit.open(path) as package:
+        for model in package.layout.models:
+            before = pt2kit.digest(package, model)
+            with pt2kit.edit(package, model) as untouched:
+                pass
+            assert pt2kit.digest(untouched.result, model) == before
+            renamed = pt2kit.edit(package, model)
+            inputs = {one.value for one in renamed.inputs}
+            for graph in renamed.graph.walk():
+                for value in list(graph.values.values()):
+                    name = value.name
+                    value.rename(f"q_{name}")
+                    if value in inputs:
+                        value.rename(name)
+            program = renamed.finish().programs[model]
+            assert pt2kit.digests.digest_program(program)["graph"] == before.graph
+
+
+def test_the_program_that_was_opened_is_not_changed() -> None:
+    """Edits make new objects: the old program has its nodes, its metadata and its tables as before."""
+    with pt2kit.open(sample("2.13.0", "mlp")) as package:
+        before = pt2kit.codec.encode(package.programs["model"])
+        with pt2kit.edit(package) as editor:
+            editor.graph.nodes["relu"].metadata["note"] = "mine"
+            editor.graph.nodes["relu"].retarget("aten.gelu")
+            editor.add_output("linear")
+        assert pt2kit.codec.encode(package.programs["model"]) == before
+        assert pt2kit.codec.encode(editor.result.programs["model"]) != before
+
+
+def test_inputs_are_added_dropped_and_renamed_with_all_that_says_so() -> None:
+    """Graph, signature, tree, argument names, ranges and guards agree afterwards: `check` finds nothing."""
+    with dynamic() as editor:
+        editor.rename_input("x", "input_ids")
+        mask = editor.add_input("mask", tensor_meta("bool", ["s77", "s5"]))
+        editor.add_input("scale", tensor_meta("f32", []), keyword=True)
+        editor.ranges["s5"] = (2, 9)
+        editor.add_output(mask)
+        editor.reorder_inputs(["mask", "input_ids"])
+    program = editor.result.programs["model"]
+    root = program.graph_module.module_call_graph[0].signature
+    assert root.forward_arg_names == ["mask", "input_ids", "scale"]
+    assert program.range_constraints["s5"].max_val == 9
+    assert [spec.value.arg.value.name for spec in program.graph_module.signature.input_specs[4:]] == [
+        "mask",
+        "input_ids",
+        "scale",
+    ]
+    assert errors(editor.result) == []
+    with pt2kit.edit(editor.result) as again:
+        again.drop_output("mask")
+        again.drop_input("mask")
+        again.drop_input("scale")
+    assert "s5" not in again.result.programs["model"].range_constraints
+    assert errors(again.result) == []
+
+
+def test_outputs_become_a_tuple_and_none() -> None:
+    """A program with one result returns a tuple once it has two, and an empty one without any."""
+    editor = dynamic()
+    editor.add_output("relu", position=0)
+    editor.reorder_outputs([1, 0])
+    editor.drop_output(0)
+    editor.drop_output("relu")
+    program = editor.finish().programs["model"]
+    assert program.graph_module.graph.outputs == []
+    assert '"builtins.tuple"' in program.graph_module.module_call_graph[0].signature.out_spec
+
+
+def test_freezing_an_input_makes_its_symbols_numbers() -> None:
+    """The array becomes a constant, its symbol a number everywhere, and the caller passes nothing."""
+    with dynamic() as editor:
+        editor.freeze_input("x", np.ones((5, 8), "f4"))
+    program = editor.result.programs["model"]
+    assert program.range_constraints == {}
+    assert program.graph_module.graph.tensor_values["relu"].sizes[0].as_int == 5
+    assert editor.result.constants()["x"].shape == (5, 8)
+    assert errors(editor.result) == []
+
+
+def test_weights_are_tied_untied_renamed_and_converted() -> None:
+    """Configs and records follow: tied weights share a record, untied ones do not, buffers move to the constants."""
+    with pt2kit.edit(sample("2.13.0", "mlp")) as editor:
+        editor.add_parameter("copy", editor.weights["0.weight"].numpy() + 1)
+        editor.tie("copy", "0.weight")
+        editor.rename_weight("copy", "tied.copy")
+        editor.convert_weight("2.bias", "buffer", persistent=False)
+    weights = editor.result.weights()
+    assert weights["tied.copy"].storage is weights["0.weight"].storage
+    assert "2.bias" in editor.result.constants()
+    assert errors(editor.result) == []
+    with pt2kit.edit(editor.result) as again:
+        again.untie("tied.copy")
+        again.set_weight("0.weight", np.zeros((16, 8), "f4"))
+    assert again.result.weights()["tied.copy"].numpy().any()
+    assert not again.result.weights()["0.weight"].numpy().any()
+    assert errors(again.result) == []
+
+
+def test_weights_come_from_safetensors(tmp_path: Path) -> None:
+    """What `pt2kit` writes as safetensors is read back without the library, bfloat16 among it."""
+    from pt2kit.tensors.safetensors_file import to_safetensors
+
+    with pt2kit.open(sample("2.13.0", "mlp")) as package:
+        to_safetensors(package.weights(), tmp_path / "w.safetensors")
+        with pt2kit.edit(package) as editor:
+            assert len(editor.load_weights(tmp_path / "w.safetensors")) == 4
+        assert pt2kit.digest(editor.result).weights == pt2kit.digest(package).weights
+
+
+REFUSED = {
+    "no such value": (lambda e: e.value("relo"), r"expected the name of a value, got 'relo'; there is relu"),
+    "a name taken": (
+        lambda e: e.rename_input("x", "relu"),
+        r"rename\('x', 'relu'\): expected a name that is not taken",
+    ),
+    "no identifier": (lambda e: e.rename_input("x", "1x"), r"expected an identifier as a name, got '1x' \[G8\]"),
+    "an input in use": (lambda e: e.drop_input("x"), r"drop_input\('x'\): expected an input that nothing uses"),
+    "another type": (
+        lambda e: e.set_weight("a.bias", np.zeros(16, "i8")),
+        r"expected numbers like those there, f32\[16\]",
+    ),
+    "a weight in use": (
+        lambda e: e.drop_weight("a.bias"),
+        r"drop_weight\('a.bias'\): expected a weight that nothing uses",
+    ),
+    "no such output": (lambda e: e.drop_output(3), r"drop_output\(3\): expected the number of one of 1 outputs, got 3"),
+    "sizes that do not fit": (lambda e: e.freeze_input("x", np.ones((5, 9), "f4")), r"expected sizes \['\?', 8\], got"),
+    "out of its range": (lambda e: e.specialize("s77", 1), r"expected s77 from 2 to 64, got 1"),
+    "half the weights": (lambda e: e.load_weights({"a.bias": np.zeros(16, "f4")}), r"and nothing for \['a.weight'"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused_edits_name_themselves(case: str) -> None:
+    """The error says which edit, what was expected and what came; the program is as it was."""
+    edit, text = REFUSED[case]
+    editor = dynamic()
+    with pytest.raises(GraphError, match=text):
+        edit(editor)
+    assert editor.check() is editor.program
+
+
+def test_a_truth_value_cannot_go_out() -> None:
+    """Stock torch does not load such an output."""
+    editor = pt2kit.edit(sample("2.13.0", "item_bool"))
+    with pytest.raises(GraphError, match=r"add_output\('ge'\): expected a tensor or a number, got a truth value"):
+        editor.add_output("ge")
+
+
+def test_a_program_alone_has_no_weights() -> None:
+    """Edits of weights need a package; all others work on a program and give one."""
+    program = pt2kit.open(sample("2.13.0", "mlp")).programs["model"]
+    editor = pt2kit.edit(program)
+    with pytest.raises(GraphError, match="expected a package, got a program alone"):
+        editor.add_parameter("w", np.ones(3))
+    editor.add_output("relu")
+    assert isinstance(editor.finish(), pt2kit.schema.ExportedProgram)
+
+
+def test_several_programs_need_a_name() -> None:
+    """A package of several programs says which there are; the others go over as they are."""
+    with pt2kit.open(sample("2.13.0", "multi_model_package")) as package:
+        first, *others = package.layout.models
+        if "model" not in package.layout.models:
+            with pytest.raises(ArchiveError, match="expected model= to be one of"):
+                pt2kit.edit(package)
+        with pt2kit.edit(package, first) as editor:
+            editor.add_output(next(iter(editor.graph.nodes)).outputs[0])
+        for other in others:
+            assert pt2kit.digest(editor.result, other) == pt2kit.digest(package, other)

@@ -1,0 +1,154 @@
+"""Graphs that can be changed: def-use both ways, insertion, replacement, erasure, subgraphs, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+from tests.samples import corpus, sample
+
+import pt2kit
+from pt2kit.errors import GraphError
+
+
+def graph(name: str = "mlp") -> pt2kit.editing.Graph:
+    return pt2kit.edit(pt2kit.open(sample("2.13.0", name)).programs["model"]).graph
+
+
+@pytest.mark.parametrize("path", corpus("2.13.0", "2.4.1"), ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_both_ends_of_every_edge_agree(path: pt2kit.package.FileLike) -> None:
+    """A node is a user of each of its inputs and the producer of each of its outputs, as `graph.def_use` says."""
+    with pt2kit.open(path) as package:
+        for program in package.programs.values():
+            editor = pt2kit.edit(program)
+            for inner in editor.graph.walk():
+                for node in inner.nodes:
+                    assert all(node in value.users for value in node.inputs)
+                    assert all(value.producer is node for value in node.outputs)
+                for value in inner.values.values():
+                    assert all(value in user.inputs for user in value.users)
+            index = pt2kit.graph.def_use(program.graph_module.graph)
+            nodes = list(editor.graph.nodes)
+            for name, value in editor.graph.values.items():
+                assert tuple(nodes.index(user) for user in value.users) == index.users(name)
+
+
+def test_nodes_are_inserted_in_order() -> None:
+    """Before, after, at the end and at the front; names that are taken get a number."""
+    found = graph()
+    relu = found.nodes["relu"]
+    relu.insert_before("aten.neg", relu.inputs[0])
+    relu.insert_after("aten.relu", relu.output)
+    found.append("aten.sum", relu.output)
+    found.prepend("aten.neg", found.inputs[-1], name="neg")
+    names = [node.name for node in found.nodes]
+    assert names == ["neg_1", "linear", "neg", "relu", "relu_1", "linear_1", "sum"]
+
+
+def test_many_insertions_at_one_place_keep_the_order() -> None:
+    """Order numbers run out after sixty insertions, and are spread again."""
+    found = graph()
+    relu = found.nodes["relu"]
+    for _ in range(500):
+        relu.insert_before("aten.neg", relu.inputs[0])
+    assert len(found.nodes) == 503
+    orders = [node._order for node in found.nodes]
+    assert orders == sorted(orders)
+    assert len(set(orders)) == 503
+
+
+def test_uses_are_replaced_but_for_the_node_that_makes_the_new_value() -> None:
+    """The node behind the old value keeps it; outputs are replaced as well, unless nodes are chosen."""
+    found = graph()
+    last = found.nodes["linear_1"]
+    doubled = last.insert_after("aten.mul.Tensor", last.output, 2)
+    assert found.replace_uses(last.output, doubled.output) == 1
+    assert doubled.inputs == (last.output,)
+    assert found.outputs == (doubled.output,)
+    assert last.output.users == (doubled,)
+
+
+def test_arguments_are_set_by_plain_values() -> None:
+    """Texts are what the parameter's type makes of them; values and numbers are taken as they are."""
+    found = graph()
+    cast = found.append("aten.to.dtype", found.inputs[-1], "float16")
+    assert cast.arguments["dtype"].as_scalar_type is pt2kit.schema.ScalarType.HALF
+    cast.set_argument("dtype", "bf16")
+    assert cast.arguments["dtype"].as_scalar_type is pt2kit.schema.ScalarType.BFLOAT16
+    assert cast.argument("self") is found.inputs[-1]
+    index = found.append("aten.index.Tensor", found.inputs[-1], [None, found.inputs[0]], meta=found.inputs[0])
+    assert index.arguments["indices"].type == "as_optional_tensors"
+    joined = found.append("aten.cat", [cast.output, cast.output], dim=1)
+    assert joined.output.shape == (3, 16)
+
+
+def test_subgraphs_are_edited_like_graphs() -> None:
+    """The graph that a node carries has nodes and values of its own, written back with it."""
+    editor = pt2kit.edit(pt2kit.open(sample("2.13.0", "cond")).programs["model"])
+    [node] = [node for node in editor.graph.nodes if node.subgraphs]
+    inner = node.subgraphs["true_graph_0"]
+    inner.nodes["sin"].retarget("aten.cos")
+    counts = pt2kit.graph.operator_counts(editor.finish())
+    assert counts["torch.ops.aten.cos.default"] == 2
+
+
+def _erased(found: pt2kit.editing.Graph) -> pt2kit.editing.Node:
+    node = found.append("aten.relu", found.outputs[0])
+    node.erase()
+    return node
+
+
+REFUSED = {
+    "unknown operator": (
+        lambda g: g.append("aten.rellu", g.outputs[0]),
+        r"append\('aten.rellu'\): expected an operator",
+    ),
+    "unknown overload": (lambda g: g.append("aten.add.Tensr", g.outputs[0], 1), r"there is aten.add.Scalar"),
+    "missing argument": (lambda g: g.append("aten.relu"), r"expected the argument self of aten.relu.default, got none"),
+    "unknown argument": (
+        lambda g: g.append("aten.relu", g.outputs[0], x=1),
+        r"expected an argument of aten.relu.default",
+    ),
+    "wrong argument": (
+        lambda g: g.append("aten.neg", "a"),
+        r"expected Tensor as the argument self of aten.neg.default",
+    ),
+    "too many": (
+        lambda g: g.append("aten.neg", g.outputs[0], 1),
+        r"expected arguments at most 1 without a name, got 2",
+    ),
+    "cannot infer": (lambda g: g.append("aten.sort", g.outputs[0]), r"expected meta= for the result of aten.sort"),
+    "sizes differ": (lambda g: g.append("aten.add.Tensor", *g.inputs[:2]), r"sizes 8 and 16 do not meet"),
+    "used": (lambda g: g.nodes["relu"].erase(), r"erase\(node 'relu'\): expected a node whose results nobody uses"),
+    "too late": (lambda g: g.replace_uses("linear", "linear_1"), r"defined before node 'relu', which is to use it"),
+    "before": (
+        lambda g: g.nodes["linear"].insert_before("aten.neg", g.outputs[0]),
+        r"expected a value that is defined",
+    ),
+    "other graph": (
+        lambda g: g.append("aten.neg", graph().outputs[0]),
+        r"got <Value %linear_1: tensor> of another graph",
+    ),
+    "gone": (lambda g: g.append("aten.neg", _erased(g)), r"expected something that is in the graph, got"),
+    "another kind": (
+        lambda g: setattr(g.outputs[0], "meta", pt2kit.schema.SymInt(as_int=1)),
+        r"expected the meta of a tensor",
+    ),
+    "retarget": (
+        lambda g: g.nodes["relu"].retarget("aten.mul.Tensor"),
+        r"expected the argument other of aten.mul.Tensor",
+    ),
+    "by name alone": (
+        lambda g: g.append("mine.op", g.outputs[0]),
+        r"expected arguments by name, as no signature of it",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_does_not_fit_is_refused_and_not_begun(case: str) -> None:
+    """The error names the edit; the graph is as it was."""
+    edit, text = REFUSED[case]
+    found = graph()
+    before = found.written()
+    with pytest.raises(GraphError, match=text):
+        edit(found)
+    assert found.written() == before

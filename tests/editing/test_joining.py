@@ -1,0 +1,121 @@
+"""Extracting, composing and packing: what was cut and joined again means what it meant; weights go along once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.samples import corpus, release_id, sample
+
+import pt2kit
+from pt2kit.editing import only, with_extra_files
+from pt2kit.errors import ArchiveError, GraphError
+
+CUT = [
+    *("mlp", "mlp__strict", "dynamic_batch", "convnet", "batchnorm_train", "preserve_module_sig", "shared_weights"),
+    *("many_params", "embedding_lstm", "transformer_block", "constants"),
+]
+SHARED = ("constants", "preserve_module_sig", "shared_weights", "embedding_lstm", "transformer_block")
+"""Programs that have no cut with weights of their own on each side."""
+PATHS = [path for path in corpus("2.13.0") if path.stem in CUT]
+
+
+def errors(package: pt2kit.Package) -> list[str]:
+    return [str(problem) for problem in pt2kit.check(package) if problem.kind == "error"]
+
+
+@pytest.mark.parametrize("path", PATHS, ids=release_id)
+def test_what_was_cut_in_two_and_joined_has_its_digest(path: Path) -> None:
+    """Cut at every value that alone connects two halves: both are sound, and joined they are the whole again."""
+    with pt2kit.open(path) as package:
+        whole = pt2kit.extract(package)
+        wanted = pt2kit.digest(whole)
+        editor = pt2kit.edit(package)
+        tried = 0
+        nodes = list(editor.graph.nodes)[:-1]
+        for node in nodes[:: max(len(nodes) // 5, 1)]:
+            if len(node.outputs) != 1 or node.output.is_output or node.output.kind != "tensor":
+                continue
+            name = node.output.name
+            first = pt2kit.extract(package, outputs=[name])
+            try:
+                second = pt2kit.extract(package, inputs=[name])
+            except GraphError:
+                continue  # something else crosses the cut
+            assert errors(first) == errors(second) == []
+            joined = pt2kit.compose(first, second, {name: name})
+            assert errors(joined) == []
+            if set(first.weights()) & set(second.weights()):
+                continue  # a weight that both use is there once, and was twice
+            assert pt2kit.digest(joined).program == wanted.program
+            tried += 1
+        assert tried or path.stem in SHARED
+
+
+def test_modules_are_cut_out_with_their_weights_alone() -> None:
+    """The layer takes what came into it, gives what left it, and has its own weights."""
+    layer = pt2kit.extract(sample("2.13.0", "preserve_module_sig"), "mid.inner")
+    program = layer.programs["model"]
+    assert list(layer.weights()) == ["mid.inner.l.weight", "mid.inner.l.bias"]
+    assert program.graph_module.module_call_graph[0].fqn == ""
+    assert errors(layer) == []
+
+
+@pytest.mark.parametrize("path", corpus("2.13.0"), ids=lambda path: path.stem)
+def test_extracting_everything_is_sound(path: Path) -> None:
+    """What a program's outputs need is a sound program, whatever is in it: mutations, tokens, subgraphs, constants."""
+    with pt2kit.open(path) as package:
+        for model in package.layout.models:
+            assert errors(pt2kit.extract(package, model=model)) == []
+
+
+def test_names_that_both_have_get_a_prefix() -> None:
+    """A program and itself: weights of equal names are one where their numbers are, and told apart by prefixes."""
+    path = sample("2.13.0", "mlp")
+    half = pt2kit.extract(path, outputs=["relu"])
+    rest = pt2kit.extract(path, inputs=["relu"])
+    both = pt2kit.compose(half, rest, {"relu": "relu"}, prefixes=("enc", "dec"))
+    assert list(both.weights()) == ["enc.0.weight", "enc.0.bias", "dec.2.weight", "dec.2.bias"]
+    assert errors(both) == []
+
+
+@pytest.mark.parametrize(
+    ("connect", "text"),
+    [
+        ({"nothing": "x"}, r"expected an output of the first program \(linear_1\), got 'nothing'"),
+        ({"linear_1": "nothing"}, r"expected an input of the second program \(input\), got 'nothing'"),
+        ({"linear_1": "input"}, r"linear_1 -> input: expected sizes \(3, 8\), got \(3, 4\)"),
+    ],
+)
+def test_what_does_not_fit_is_refused(connect: dict[str, str], text: str) -> None:
+    """Names and sizes are compared before anything is joined."""
+    path = sample("2.13.0", "mlp")
+    with pytest.raises(GraphError, match=text):
+        pt2kit.compose(path, path, connect)
+
+
+def test_packed_programs_keep_their_digests_and_share_weights(tmp_path: Path) -> None:
+    """Equal weights are stored once; unpacked, each program is as it was; extra files go along."""
+    sources = {"a": sample("2.13.0", "mlp"), "b": sample("2.13.0", "mlp"), "c": sample("2.4.1", "mlp")}
+    package = pt2kit.pack(sources, extra_files={"note.txt": "x"})
+    assert errors(package) == []
+    pt2kit.write(package, tmp_path / "all.pt2")
+    with pt2kit.open(tmp_path / "all.pt2") as written:
+        assert bytes(written.extra_files["note.txt"]) == b"x"
+        for name, path in sources.items():
+            assert pt2kit.digest(written, name).program == pt2kit.digest(path).program
+        records = [name for name in written.records if name.rpartition("/")[2].startswith("weight_")]
+        assert len(records) == len(set(records)) <= 8
+        files = pt2kit.unpack(written, tmp_path / "apart")
+        assert pt2kit.digest(files["b"], "b").program == pt2kit.digest(sources["b"]).program
+        assert errors(only(written, "c")) == []
+        changed = with_extra_files(written, {"more.txt": b"y"}, drop=["note.txt"])
+        assert list(changed.extra_files) == ["more.txt"]
+        with pytest.raises(ArchiveError, match=r"expected an extra file to leave out, got 'no\.txt'"):
+            with_extra_files(written, drop=["no.txt"])
+
+
+def test_two_programs_of_one_name_are_refused() -> None:
+    """Without names of their own, two files of one name cannot be told apart."""
+    with pytest.raises(ArchiveError, match="expected a name of its own for each program, got 'mlp' again"):
+        pt2kit.pack([sample("2.13.0", "mlp"), sample("2.9.1", "mlp")])

@@ -1,0 +1,50 @@
+"""Random scripts of edits end in a sound program, or in an error that names the edit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.editing.scripts import run_script
+from tests.samples import corpus
+
+import pt2kit
+from pt2kit.errors import Pt2Error
+
+FILES = [path for path in corpus("2.13.0") if path.stat().st_size < 60_000]
+
+
+def _errors(package: pt2kit.Package) -> list[str]:
+    return [str(problem) for problem in pt2kit.check(package) if problem.kind == "error"]
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_scripts_end_in_a_sound_program(data: st.DataObject) -> None:
+    """Whatever was refused names its edit; what comes out has no errors, and what went in is as it was."""
+    path = data.draw(st.sampled_from(FILES), label="file")
+    with pt2kit.open(path) as package:
+        model = package.layout.models[0]
+        before = pt2kit.digest(package, model)
+        editor = pt2kit.edit(package, model)
+        for text in run_script(editor, data, data.draw(st.integers(1, 12), label="steps")):
+            assert "expected" in text
+        try:
+            result = editor.finish()
+        except Pt2Error as error:
+            assert "expected" in str(error)
+        else:
+            assert _errors(result) == []
+            pt2kit.digest(result, model)
+        assert pt2kit.digest(package, model) == before
+
+
+@pytest.mark.parametrize("path", FILES[:3], ids=lambda path: Path(path).stem)
+def test_a_block_that_raises_gives_no_result(path: Path) -> None:
+    """An error inside the block leaves the editor without a result."""
+    editor = pt2kit.edit(path, pt2kit.open(path).layout.models[0])
+    with pytest.raises(RuntimeError, match="mine"), editor:
+        raise RuntimeError("mine")
+    assert editor.result is None

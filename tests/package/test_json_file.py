@@ -1,0 +1,55 @@
+"""A JSON file as an archive of one record."""
+
+from __future__ import annotations
+
+import io
+import zlib
+from pathlib import Path
+
+import pytest
+
+from pt2kit.errors import ArchiveError, LimitError
+from pt2kit.package.json_file import JsonFileArchive, is_bare
+from pt2kit.zip.limits import Limits
+from pt2kit.zip.opening import open_source
+
+TEXT = b' {"a": 1}'
+
+
+def test_one_record(tmp_path: Path) -> None:
+    """The file is the record, under its own name; its checksum is that of its bytes."""
+    path = tmp_path / "sub" / "prog.json"
+    path.parent.mkdir()
+    path.write_bytes(TEXT)
+    with JsonFileArchive(open_source(path), Limits()) as archive:
+        [(name, record)] = archive.records.items()
+        assert (name, record.size, record.crc32, record.is_stored) == ("prog.json", 9, zlib.crc32(TEXT), True)
+        assert bytes(archive.read(name)) == TEXT
+        assert archive.read(name).readonly
+        assert archive.data_offset(name) == 0
+        with pytest.raises(ArchiveError, match="expected a record other, got none"):
+            archive.read("other")
+        with archive.reading(name) as data:
+            assert bytes(data) == TEXT
+
+
+@pytest.mark.parametrize("source", [TEXT, io.BytesIO(TEXT), memoryview(TEXT)])
+def test_sources_without_a_name(source: object) -> None:
+    """Bytes and file objects have a record too."""
+    with JsonFileArchive(open_source(source), Limits()) as archive:  # type: ignore[arg-type]
+        assert list(archive.records) == ["program.json"]
+        assert bytes(archive.read("program.json")) == TEXT
+
+
+def test_too_large() -> None:
+    """A file beyond the limit is refused with both numbers."""
+    with pytest.raises(LimitError, match=r"expected at most 4 bytes of JSON, got 9.* \[A18\]"):
+        JsonFileArchive(open_source(TEXT), Limits(max_inflated_bytes=4))
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"), [(TEXT, True), (b"{", True), (b"PK\x03\x04{", False), (b"", False), (b"[{}]", False)]
+)
+def test_what_begins_as_an_object_does(data: bytes, expected: bool) -> None:
+    """A brace, perhaps behind blanks; a zip never begins so."""
+    assert is_bare(open_source(data)) is expected

@@ -1,0 +1,93 @@
+"""Views -> what torch.save files are written from, and back through the reader."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import pytest
+from tests import samples
+
+import pt2kit
+from pt2kit.errors import UnsupportedError
+from pt2kit.pickles import writer as torch_save
+from pt2kit.pickles.reader import read_payload
+from pt2kit.pickles.values import PickledTensor, SparseTensor
+from pt2kit.release.descriptions import Descriptions, device_text, plain_tensor
+from pt2kit.schema import Device, ScalarType
+from pt2kit.tensors import MetaView, SparseView, TensorView, views_from_pickled
+from pt2kit.tensors.opaque import OpaquePayload
+from pt2kit.tensors.storage import Storage
+
+
+def test_shared_storages_stay_shared() -> None:
+    """Tied weights and views lie in one storage again, described once."""
+    with pt2kit.open(samples.sample("2.13.0", "shared_weights")) as package:
+        known = Descriptions()
+        state = {name: known.describe(plain_tensor(view)) for name, view in package.weights().items()}
+        assert len(known.storages) == 2
+        buffer = io.BytesIO()
+        torch_save.dump(state, buffer, "x")
+        views = views_from_pickled(read_payload(buffer.getvalue(), "x"), where="x")
+        for name, view in package.weights().items():
+            again = views[name]
+            assert isinstance(view, TensorView)
+            assert isinstance(again, TensorView)
+            assert (again.sizes, again.strides, again.storage_offset) == (view.sizes, view.strides, view.storage_offset)
+            assert (again.is_param, again.requires_grad) == (view.is_param, view.requires_grad)
+            assert again.tobytes() == view.tobytes()
+        assert views["base"].storage is views["tail"].storage  # type: ignore[union-attr]
+
+
+def test_views_of_another_type_get_their_own_storage() -> None:
+    """torch would read both as elements of the first one's type."""
+    storage = Storage("r", 10, lambda: memoryview(bytes(10)))
+    floats = TensorView("f", ScalarType.FLOAT, (2,), (1,), 0, storage)
+    numbers = TensorView("b", ScalarType.BYTE, (10,), (1,), 0, storage)
+    known = Descriptions()
+    one, other = known.describe(floats), known.describe(numbers)
+    assert isinstance(one, PickledTensor)
+    assert isinstance(other, PickledTensor)
+    assert (one.storage.nbytes, other.storage.nbytes) == (8, 10)
+    assert one.storage is not other.storage
+
+
+def test_marks_and_devices_stay() -> None:
+    """What was conjugated or negated late is so again, and lies where it lay."""
+    storage = Storage("r", 16, lambda: memoryview(bytes(16)))
+    view = TensorView(
+        "c", ScalarType.COMPLEXFLOAT, (2,), (1,), 0, storage, device=Device("cuda", 1), conj=True, neg=True
+    )
+    found = Descriptions().describe(view)
+    assert isinstance(found, PickledTensor)
+    assert (found.conj, found.neg, found.storage.device) == (True, True, "cuda:1")
+    assert device_text(Device("cpu")) == "cpu"
+
+
+def test_sparse_tensors() -> None:
+    """They go over by their parts."""
+    with pt2kit.open(samples.sample("2.7.1", "sparse_buffer")) as package:
+        view = package.weights()["sp"]
+        assert isinstance(view, SparseView)
+        found = Descriptions().describe(view)
+        assert isinstance(found, SparseTensor)
+        assert (found.layout, found.sizes, found.is_coalesced) == ("sparse_coo", view.sizes, view.is_coalesced)
+
+
+def test_sparse_parameters() -> None:
+    """They are parameters again."""
+    with pt2kit.open(samples.sample("2.7.1", "sparse_buffer")) as package:
+        view = package.weights()["sp"]
+        assert isinstance(view, SparseView)
+        described = Descriptions().describe(replace(view, is_param=True, requires_grad=True))
+        [again] = views_from_pickled(read_payload(torch_save.dumps({"p": described}, "x"), "x"), where="x").values()
+        assert (again.is_param, again.requires_grad) == (True, True)
+        assert again.numpy().tolist() == view.numpy().tolist()  # type: ignore[union-attr]
+
+
+def test_what_cannot_be_written_is_named() -> None:
+    """Meta tensors have no bytes, script objects need code."""
+    with pytest.raises(UnsupportedError, match="'m': expected a dense or a sparse tensor, got a meta one"):
+        plain_tensor(MetaView("m", ScalarType.FLOAT, (2,), (1,)))
+    with pytest.raises(UnsupportedError, match="a script object"):
+        plain_tensor(OpaquePayload("o", Storage("r", 4, lambda: memoryview(b"code")), "torchbind"))

@@ -1,0 +1,62 @@
+"""The text form of programs: printed and parsed they are the same to the letter; errors name the line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.samples import corpus, release_id, sample
+
+import pt2kit
+from pt2kit import codec
+from pt2kit.editing import passes
+from pt2kit.errors import SchemaError
+
+
+@pytest.mark.parametrize("path", corpus(), ids=release_id)
+def test_what_was_printed_parses_to_the_same_program(path: Path) -> None:
+    """Every program of every release, with the order of all tables and every float as it was spelled."""
+    with pt2kit.open(path) as package:
+        for program in package.programs.values():
+            found = pt2kit.text.parse(pt2kit.text.print_program(program))
+            assert codec.encode(found) == codec.encode(program)
+
+
+def test_comments_and_blanks_do_not_count() -> None:
+    """Lines may be broken anywhere between tokens, and end in a comment."""
+    editor = pt2kit.edit(pt2kit.open(sample("2.13.0", "mlp")).programs["model"])
+    passes.strip_metadata(editor)
+    text = pt2kit.text.print_program(editor.finish())
+    loose = text.replace(" = ", "\n    =   // what follows\n ").replace("graph {", "// the graph\ngraph\n{")
+    assert codec.encode(pt2kit.text.parse(loose)) == codec.encode(pt2kit.text.parse(text))
+
+
+REFUSED = {
+    "": "line 1: expected 'pt2', got 'the end'",
+    "pt2 2": "line 1: expected the version 1 of the text form, got '2'",
+    "pt2 1\nnonsense": "line 2: expected a word of the head",
+    "pt2 1\ngraph {\n  input %x : q32[2]\n}": "line 3: expected an element type",
+    "pt2 1\ngraph {\n  output [%x, 1]\n}": "line 3: expected a list of values, numbers or texts of one kind",
+    "pt2 1\ngraph {\n  %y = torch.ops.aten.relu.default(self=%x": "expected",
+    "pt2 1\ngraph {\n  input %x : f32[#7]\n}": "line 3: expected an expression that is declared above, got #7",
+    "pt2 1\ngraph {\n  input %x = nonsense\n}": "line 3: expected one of user_input",
+    "pt2 1\ngraph {}\nmore": "line 3: expected the end of the text, got 'more'",
+    "pt2 1\ngraph { ` }": "line 2: expected a token",
+    'pt2 1\nrange "s0" 2 "x"': "line 2: expected two ints or none",
+}
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_errors_name_the_line(text: str) -> None:
+    """What the grammar does not have is refused with its line, what was expected and what came."""
+    with pytest.raises(SchemaError, match="text: ") as caught:
+        pt2kit.text.parse(text)
+    assert REFUSED[text] in str(caught.value)
+
+
+@pytest.mark.parametrize("cut", range(0, 4000, 37))
+def test_text_that_was_cut_is_refused(cut: int) -> None:
+    """Whatever is missing at the end, the error is one of ours."""
+    text = pt2kit.text.print_program(pt2kit.open(sample("2.13.0", "cond")).programs["model"])
+    with pytest.raises(SchemaError, match="expected"):
+        pt2kit.text.parse(text[: min(cut, len(text) - 3)])

@@ -1,0 +1,54 @@
+"""What an older version cannot express is found, all of it, wherever it is."""
+
+from __future__ import annotations
+
+import pytest
+from tests.versions.programs import VERSIONS, golden
+
+from pt2kit.schema.tables import Shape, table
+from pt2kit.versions.blockers import block_misfits, smallest
+from pt2kit.versions.check import check_tree, fits
+from pt2kit.versions.conversion_log import ConversionLog
+
+
+def test_a_tree_that_fits_is_the_same_object():
+    """Nothing to note, nothing to change."""
+    tree = golden("8.7")
+    log = ConversionLog("x")
+    assert block_misfits(tree, "8.7", "8.8", log) is tree
+    assert log.notes == ()
+
+
+def test_everything_new_is_noted_and_replaced():
+    """The tree fits afterwards, so that older steps can look for more."""
+    tree = golden("8.20")
+    log = ConversionLog("x")
+    new = block_misfits(tree, "8.17", "8.20", log)
+    check_tree(new, "8.17", "x")
+    assert tree == golden("8.20")
+    assert {note.message for note in log.notes} == {
+        "the arm as_float_lists of Argument",
+        "the ScalarType 33",
+        "the ScalarType 34",
+        "the ScalarType 35",
+    }
+    assert {(note.kind, note.since) for note in log.notes} == {("blocked", "8.20")}
+
+
+def test_fields_that_say_something_are_noted():
+    """A step drops what says nothing; what is left blocks, and what no table knows can be allowed."""
+    tree = golden("8.14")
+    tree["graph_module"]["graph"]["nodes"][0]["colour"] = "red"
+    log = ConversionLog("x")
+    new = block_misfits(tree, "8.8", "8.14", log)
+    assert fits(new, "8.8")
+    noted = {note.message: (note.kind, note.name) for note in log.notes}
+    assert noted["ExportedProgram.guards_code"] == ("blocked", "")
+    assert noted["Node.colour, which no schema here knows"] == ("lost", "unknown_keys")
+
+
+@pytest.mark.parametrize("version", [version for version in VERSIONS if version != "draft"])
+def test_the_smallest_values_fit(version):
+    """Of every type of every version."""
+    for name in table(version):
+        assert fits(smallest(Shape("type", name), version), version, root=name), name

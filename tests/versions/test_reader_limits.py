@@ -1,0 +1,112 @@
+"""What a release does not read of its own schema is refused by name, or written so that it reads it."""
+
+from __future__ import annotations
+
+import pytest
+from tests.versions.programs import golden
+
+from pt2kit.versions.conversion_log import HARMLESS, ConversionLog
+from pt2kit.versions.reader_limits import make_readable, narrow_ranges
+
+X = {"as_tensor": {"name": "x"}}
+
+
+def with_ends(version: str, inputs: list, outputs: list):
+    """A program of a version with other ends of its graph."""
+    tree = golden(version)
+    graph = {**tree["graph_module"]["graph"], "inputs": inputs, "outputs": outputs, "nodes": []}
+    return {**tree, "graph_module": {**tree["graph_module"], "graph": graph}}
+
+
+@pytest.mark.parametrize(
+    ("version", "inputs", "outputs", "message", "since"),
+    [
+        ("2", [X, {"as_int": 3}], [X], "a graph with as_int as an input, which the release does not read", "5.1"),
+        ("2", [{"as_none": []}], [X], "a graph with as_none as an input, which the release does not read", "5.1"),
+        ("2", [X], [{"as_sym_int": {"as_name": "n"}}],
+         "a graph with as_sym_int as an output, which the release does not read", "5.1"),
+        ("5.1", [{"as_sym_int": {"as_name": "n"}}], [X],
+         "a graph with as_sym_int as an input, which the release does not read", "8.7"),
+        ("5.1", [X], [{"as_int": 3}], "a graph with as_int as an output, which the release does not read", "5.3"),
+        ("5.3", [X], [{"as_float": 3.0}], "a graph with as_float as an output, which the release does not read", "8.2"),
+        ("8.2", [X], [{"as_bool": True}], "a graph with as_bool as an output, which the release does not read", "8.7"),
+    ],
+)  # fmt: skip
+def test_ends_of_graphs_that_are_not_read(version, inputs, outputs, message, since):
+    """They are named with the first version that reads them, and need permission."""
+    tree = with_ends(version, inputs, outputs)
+    log = ConversionLog("x")
+    assert make_readable(tree, version, log) is tree or version == "1"
+    assert [(note.kind, note.name, note.message, note.since) for note in log.notes] == [
+        ("lost", "unreadable", message, since)
+    ]
+    assert "unreadable" not in HARMLESS
+
+
+@pytest.mark.parametrize("version", ["5.3", "7.3", "8.2", "8.20"])
+def test_golden_programs_are_read(version):
+    """Nothing is noted of tensors, sizes and constants at the places where they are read."""
+    log = ConversionLog("x")
+    tree = with_ends(version, [X, {"as_int": 3}], [X, {"as_sym_int": {"as_name": "n"}}])
+    assert make_readable(tree, version, log) is tree
+    assert log.notes == ()
+
+
+def test_lists_of_texts_are_not_read_by_2_2():
+    """Empty ones are."""
+    tree = golden("2")
+    node = {"target": "f", "inputs": [{"name": "s", "arg": {"as_strings": ["a"]}}], "outputs": [], "metadata": {}}
+    tree["graph_module"]["graph"] = {**tree["graph_module"]["graph"], "nodes": [node], "inputs": [], "outputs": []}
+    log = ConversionLog("x")
+    make_readable(tree, "2", log)
+    assert [note.message for note in log.notes] == ["a list of texts as an argument, which the release does not read"]
+    node["inputs"][0]["arg"] = {"as_strings": []}
+    make_readable(tree, "2", empty := ConversionLog("x"))
+    assert empty.notes == ()
+
+
+def test_module_calls_are_dropped_for_2_1():
+    """It has a place for them that it does not read; the program computes the same without."""
+    tree = with_ends("1", [X], [X])
+    calls = tree["graph_module"]["module_call_graph"]
+    assert any(entry["signature"] for entry in calls)
+    log = ConversionLog("x")
+    new = make_readable(tree, "1", log)
+    assert [entry["signature"] for entry in new["graph_module"]["module_call_graph"]] == [None] * len(calls)
+    assert "module_calls" in {note.name for note in log.notes} & HARMLESS
+
+
+def test_gradients_in_a_signature_are_not_read_by_2_1():
+    """There is no other place for them."""
+    tree = with_ends("1", [X], [X])
+    tree["graph_module"]["signature"]["backward_signature"] = {
+        "gradients_to_parameters": {}, "gradients_to_user_inputs": {}, "loss_output": "x",
+    }  # fmt: skip
+    log = ConversionLog("x")
+    make_readable(tree, "1", log)
+    assert ("unreadable", "a signature with gradients, which torch 2.1 does not read") in {
+        (note.name, note.message) for note in log.notes
+    }
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"min_val": 0, "max_val": 8}, {"min_val": 2, "max_val": 8}),
+        ({"min_val": 1, "max_val": None}, {"min_val": 2, "max_val": None}),
+        ({"min_val": None, "max_val": None}, {"min_val": 2, "max_val": None}),
+        ({"min_val": 3, "max_val": 8}, {"min_val": 3, "max_val": 8}),
+        ({"min_val": 0, "max_val": 1}, {"min_val": 0, "max_val": 1}),
+    ],
+)
+def test_sizes_are_at_least_two(before, after):
+    """Of symbols that are in a size; those of other values keep their range, and what would be empty stays."""
+    tree = golden("5.3")
+    meta = next(iter(tree["graph_module"]["graph"]["tensor_values"].values()))
+    sized = {**meta, "sizes": [{"as_expr": {"expr_str": "2*s7 + 1", "hint": None}}]}
+    tree["graph_module"]["graph"]["tensor_values"] = {"x": sized}
+    tree["range_constraints"] = {"s7": before, "s70": before}
+    log = ConversionLog("x")
+    new = narrow_ranges(tree, log, "5.3")
+    assert new["range_constraints"] == {"s7": after, "s70": before}
+    assert [note.name for note in log.notes] == (["small_sizes"] if before != after else [])

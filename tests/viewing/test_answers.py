@@ -1,0 +1,130 @@
+"""Answers: each request of a page, on real files, as JSON; errors as data."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests import samples
+
+import pt2kit
+from pt2kit.viewing.answers import Answers
+
+SOME = samples.corpus()[::17]
+DYNAMIC = samples.sample("2.13.0", "dynamic_batch")
+
+
+def ask(answers: Answers, request: str) -> Any:
+    """An answer as a tree."""
+    return json.loads(answers.answer(request))
+
+
+@pytest.mark.parametrize("path", SOME, ids=samples.release_id)
+def test_everything_of_real_files(path: Path) -> None:
+    """Every request of a page has an answer, for files of all releases."""
+    answers = Answers(path)
+    for request in answers.all_requests(tensors=True):
+        found = ask(answers, request)
+        if "error" in found and len(found) == 1:
+            assert request.startswith("tensor/"), found
+            assert "expected a tensor" in found["error"]
+    answers.close()
+
+
+def test_details() -> None:
+    """A node's arguments have their names, its values their strides, its trace its frames."""
+    answers = Answers(DYNAMIC)
+    details = ask(answers, "details/0/0")
+    answers.close()
+    linear = details[1]
+    assert [row["name"] for row in linear["arguments"]] == ["input", "weight", "bias"]
+    assert linear["results"][0]["type"] == "f32[s77, 16]"
+    assert linear["results"][0]["strides"] == "[16, 1]"
+    assert linear["frames"][-1]["line"] > 0
+    assert details[0]["results"][0]["name"] == "x"
+
+
+def test_facts() -> None:
+    """The call, the tree, the signature and the symbols."""
+    answers = Answers(DYNAMIC)
+    facts = ask(answers, "facts/0")
+    answers.close()
+    assert facts["call"] == "forward(x: f32[s77, 8]) -> f32[s77, 4]"
+    assert facts["symbols"] == [["s77", "2 … 64"]]
+    assert facts["inputs"][0] == ["parameter", "p_a_weight", "a.weight", "f32[16, 8]"]
+    assert [2, "[0]", "f32[s77, 8]"] in facts["tree"]
+
+
+def test_tensor() -> None:
+    """Numbers of a tensor: statistics, a histogram of all elements, a slice."""
+    answers = Answers(DYNAMIC)
+    found = ask(answers, "tensor/0/0/")
+    with pt2kit.open(DYNAMIC) as package:
+        array = package.weights()["a.weight"].numpy()
+    answers.close()
+    assert found["statistics"]["max"] == pytest.approx(float(array.max()))
+    assert sum(found["counts"]) == found["counted"] == array.size
+    assert found["heat"]["rows"], found["heat"]["columns"] == array.shape
+    assert found["heat"]["cells"][3][5] == pytest.approx(float(array[3, 5]))
+
+
+def test_findings_name_their_node(tmp_path: Path) -> None:
+    """What `check` says of a node is told with its number, of a value with the node that defines it."""
+    from benchmarks.pictures import written
+
+    answers = Answers(written("layers", 1, tmp_path / "layers.json"))
+    findings = ask(answers, "findings/0")
+    picture = ask(answers, "program/0")
+    answers.close()
+    [first] = [row for row in findings if row["place"].endswith("nodes[0].inputs[0].name")]
+    assert first["rule"] == "T3"
+    assert picture["texts"][picture["nodes"]["name"][first["node"]]] == "norm1_0_0"
+
+
+def test_changes() -> None:
+    """Two files: what is new is marked, what is gone is drawn, each change says where it is."""
+    answers = Answers(samples.sample("2.13.0", "convnet"), DYNAMIC)
+    picture, changes = ask(answers, "program/0"), ask(answers, "changes/0")
+    answers.close()
+    nodes = {picture["texts"][name]: number for number, name in enumerate(picture["nodes"]["name"])}
+    assert picture["nodes"]["status"][nodes["conv2d"]] == 1
+    assert 2 in picture["nodes"]["status"]
+    gone = picture["nodes"]["status"].index(2)
+    assert gone in picture["edges"]["target"]
+    [row] = [change for change in changes if change["area"] == "node" and change["name"] == "conv2d"]
+    assert (row["kind"], row["node"]) == ("added", nodes["conv2d"])
+    assert any(change["weight"] >= 0 for change in changes if change["area"] == "weight")
+
+
+def test_a_file_compared_with_itself() -> None:
+    """Nothing is marked and nothing listed."""
+    answers = Answers(DYNAMIC, DYNAMIC)
+    assert ask(answers, "changes/0") == []
+    assert set(ask(answers, "program/0")["nodes"]["status"]) == {0}
+    answers.close()
+
+
+def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    """The index says why; there is no program."""
+    path = tmp_path / "bad.pt2"
+    path.write_bytes(b"nothing")
+    answers = Answers(path)
+    index = ask(answers, "index")
+    assert index["programs"] == []
+    assert "bad.pt2" in index["error"]
+    with pytest.raises(KeyError, match="program 0"):
+        answers.answer("program/0")
+
+
+def test_a_missing_file() -> None:
+    """A path that is not there is an error in the page, too."""
+    assert "No such file" in Answers("no-such-file.pt2").index().error
+
+
+def test_an_open_package_stays_open() -> None:
+    """A package that was handed in is not closed."""
+    with pt2kit.open(DYNAMIC) as package:
+        Answers(package).close()
+        assert package.weights()["a.weight"].numpy().shape == (16, 8)

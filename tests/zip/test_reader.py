@@ -1,0 +1,235 @@
+"""Archives as a whole: opening, reading, verifying, closing."""
+
+from __future__ import annotations
+
+import io
+import struct
+import threading
+import tracemalloc
+import zipfile
+from pathlib import Path
+
+import pytest
+from tests import samples
+from tests.zip.zip_forge import Entry, forge, simple
+
+from pt2kit.errors import ArchiveError, IntegrityError, LimitError, Pt2Error
+from pt2kit.zip.limits import Limits
+from pt2kit.zip.reader import open_archive
+from pt2kit.zip.source import MemorySource
+from pt2kit.zip.writer import ArchiveWriter
+
+
+class Seekable(io.BytesIO):
+    """A file object of unknown kind."""
+
+
+@pytest.mark.parametrize("path", samples.corpus(), ids=samples.release_id)
+def test_real_files(path: Path) -> None:
+    """Every file that a release of torch wrote opens, and gives what Python's zipfile gives."""
+    with open_archive(path) as archive, zipfile.ZipFile(path) as reference:
+        assert list(archive.records) == reference.namelist()
+        for info in reference.infolist():
+            assert archive.records[info.filename].size == info.file_size
+            assert archive.read(info.filename) == reference.read(info)
+
+
+@pytest.mark.parametrize("release", samples.RELEASES)
+def test_torch_save_files_inside(release: str) -> None:
+    """The torch.save files inside the archives are archives by the same rules."""
+    found = 0
+    with open_archive(samples.sample(release, "mlp")) as archive:
+        for name in archive.records:
+            content = archive.read(name)
+            if content[:4] == b"PK\3\4":
+                with open_archive(content, name=name) as inner:
+                    assert inner.source.name == name
+                    assert all(inner.read(other).nbytes == inner.records[other].size for other in inner.records)
+                    found += 1
+    assert found
+
+
+def test_stored_records_are_views(tmp_path: Path) -> None:
+    """A stored record of a local file is not copied, and its place in the file is known."""
+    path = tmp_path / "x.zip"
+    with ArchiveWriter(path) as writer:
+        writer.write("weight", bytes(1 << 20))
+    with open_archive(path) as archive:
+        tracemalloc.start()
+        view = archive.read("x/weight")
+        assert tracemalloc.get_traced_memory()[1] < 1 << 16
+        tracemalloc.stop()
+        offset = archive.data_offset("x/weight")
+        assert path.read_bytes()[offset : offset + view.nbytes] == view
+        assert offset % 64 == 0
+    assert view[0] == 0, "views stay valid after close"
+
+
+LARGE = bytes(range(256)) * 4096
+READING = {
+    "small": {"data": b"second"},
+    "large": {"data": LARGE},
+    "deflated": {"data": LARGE, "deflate": True},
+}
+
+
+@pytest.mark.parametrize("case", READING)
+@pytest.mark.parametrize("threads", [True, False])
+def test_reading_verifies_beside(case: str, threads: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The content is given at once, and is verified when the block ends; also where no thread is to be had."""
+    if not threads:
+        monkeypatch.setattr(threading.Thread, "start", _no_thread)
+    with open_archive(simple(**READING[case])) as archive:
+        with archive.reading("m/b") as content:
+            assert content == READING[case]["data"]
+        assert archive.read("m/b") == content
+        with archive.reading("m/b") as again:
+            assert again == content
+        with pytest.raises(KeyError, match="of the block"), archive.reading("m/b"):
+            raise KeyError("of the block")
+        with pytest.raises(ArchiveError, match=r"expected a record m/c, got none.*\[A17\]"), archive.reading("m/c"):
+            pytest.fail("got a record that is not there")
+
+
+@pytest.mark.parametrize("case", ["small", "large"])
+@pytest.mark.parametrize("threads", [True, False])
+def test_damage_explains_what_a_block_raised(case: str, threads: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A record that is damaged is said to be, whatever else went wrong with its content; each time it is read."""
+    if not threads:
+        monkeypatch.setattr(threading.Thread, "start", _no_thread)
+    data = bytearray(simple(**READING[case]))
+    data[data.rindex(READING[case]["data"])] ^= 1
+    with open_archive(data) as archive:
+        for _ in range(2):
+            with pytest.raises(IntegrityError, match=r"m/b: expected CRC-32 .*\[A16\]"), archive.reading("m/b"):
+                raise ValueError("nonsense")
+        with pytest.raises(IntegrityError), archive.reading("m/b"):
+            pass
+
+
+def _no_thread(self: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")
+
+
+def test_crc_is_checked_once() -> None:
+    """Damage is found when a record is first read, unless the caller does not want to know."""
+    data = bytearray(simple())
+    at = data.index(b"second")
+    data[at] ^= 1
+    with open_archive(data) as archive:
+        assert archive.read("m/b", verify=False) == b"recond"
+        with pytest.raises(IntegrityError, match=r"m/b: expected CRC-32 0x\w{8} over 6 bytes, got 0x\w{8}.*\[A16\]"):
+            archive.read("m/b")
+        data[at] ^= 1
+        assert archive.read("m/b") == b"second"
+        data[at] ^= 1
+        assert archive.read("m/b") == b"recond", "verified before: not checked again"
+
+
+def test_crc_of_deflated_records() -> None:
+    """The CRC is that of the content, not of the deflated bytes."""
+    good = Entry(b"m/a", b"content" * 100, deflate=True)
+    bad = Entry(b"m/b", b"content", deflate=True, local={"crc32": 1}, entry={"crc32": 1})
+    with open_archive(forge(good, bad)) as archive:
+        assert archive.read("m/a") == b"content" * 100
+        with pytest.raises(IntegrityError, match=r"expected CRC-32 0x00000001 over 7 bytes"):
+            archive.read("m/b")
+
+
+def test_missing_record() -> None:
+    """Asking for a record that is not there says so, for reading as for offsets."""
+    with open_archive(simple(), name="x.pt2") as archive:
+        for ask in (archive.read, archive.data_offset):
+            with pytest.raises(ArchiveError, match=r"^x\.pt2: expected a record m/c, got none .* 2 records \[A17\]$"):
+                ask("m/c")
+
+
+def test_large_inflated_record() -> None:
+    """One record may not inflate to more than the limit; the others stay readable."""
+    data = forge(Entry(b"m/a", bytes(5000), deflate=True), Entry(b"m/b", b"second"))
+    with open_archive(data, limits=Limits(max_inflated_bytes=4999)) as archive:
+        assert archive.read("m/b") == b"second"
+        with pytest.raises(LimitError, match=r"m/a: expected at most 4999 bytes once inflated, got 5000.*\[A18\]"):
+            archive.read("m/a")
+
+
+def test_closed_archive() -> None:
+    """A closed archive reads nothing more, and can be closed again."""
+    archive = open_archive(simple())
+    archive.close()
+    archive.close()
+    assert "m/a" in archive.records
+    with pytest.raises(ArchiveError, match=r"\[A27\]"):
+        archive.read("m/a")
+
+
+def test_failed_open_closes_the_source(tmp_path: Path) -> None:
+    """Nothing stays mapped when an archive is refused."""
+    source = MemorySource(memoryview(b"no zip"), "here")
+    with pytest.raises(ArchiveError, match=r"\[A2\]"):
+        open_archive(source)
+    with pytest.raises(ArchiveError, match=r"\[A27\]"):
+        source.read(0, 1)
+
+
+def test_unknown_file_objects_are_read_when_needed() -> None:
+    """Of a file object of unknown cost, local headers are checked when a record is first read, descriptors too."""
+    entries = [
+        Entry(b"m/a", b"first"),
+        Entry(b"m/b", b"second", local_name=b"m/x"),
+        Entry(b"m/c", b"third", flags=0x0808, descriptor=bytes(12)),
+    ]
+    with open_archive(Seekable(forge(*entries))) as archive:
+        assert archive.read("m/a") == b"first"
+        assert archive.data_offset("m/a") == 33
+        with pytest.raises(ArchiveError, match=r"expected name b'm/b', got b'm/x' \[A13\]"):
+            archive.read("m/b")
+        assert archive.data_offset("m/c") > 0
+        with pytest.raises(ArchiveError, match=r"expected a data descriptor .*\[A14\]"):
+            archive.read("m/c")
+
+
+def test_threads() -> None:
+    """Many threads may read one archive, through one file object, at once."""
+    content = {f"r{n}": struct.pack("<I", n) * 1000 for n in range(50)}
+    file = Seekable()
+    with ArchiveWriter(file) as writer:
+        for name, data in content.items():
+            writer.write(name, data, deflate=name.endswith("7"))
+    failures: list[str] = []
+    with open_archive(file) as archive:
+
+        def work() -> None:
+            failures.extend(name for name, data in content.items() if archive.read(f"archive/{name}") != data)
+
+        threads = [threading.Thread(target=work) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert failures == []
+
+
+def test_many_entries() -> None:
+    """Tens of thousands of records are no problem."""
+    file = io.BytesIO()
+    with ArchiveWriter(file) as writer:
+        for index in range(30_000):
+            writer.write(f"data/weights/weight_{index}", b"x")
+    with open_archive(file) as archive:
+        assert len(archive.records) == 30_000
+        assert archive.read("archive/data/weights/weight_29999") == b"x"
+
+
+@pytest.mark.parametrize("path", [case["path"] for case in samples.hostile()], ids=lambda path: path.stem)
+def test_hostile_files_give_only_our_errors(path: Path) -> None:
+    """Whatever is in a file, opening it and reading all of it gives content or an error of ours."""
+    if not path.exists():
+        pytest.skip("not among the sample files")
+    try:
+        with open_archive(path) as archive:
+            for name in archive.records:
+                archive.read(name)
+    except Pt2Error as error:
+        assert str(error).startswith(str(path))
+        assert error.rule.startswith("A")

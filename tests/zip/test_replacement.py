@@ -1,0 +1,183 @@
+"""A file that takes the place of another one: whole or not at all, synced, and nothing is left by a kill."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pt2kit.zip import replacement
+from pt2kit.zip.replacement import Replacement, replacing
+
+LOCKS = pytest.mark.skipif(replacement.fcntl is None, reason="locks of POSIX")
+OLD, NEW = b"old" * 1000, b"new" * 2000
+
+
+@pytest.fixture(params=["unnamed", "named"])
+def kind(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Both kinds of files: without a name while they are written, and with one."""
+    if request.param == "named":
+        monkeypatch.delattr(os, "O_TMPFILE", raising=False)
+    elif replacement._open_unnamed("/tmp") is None:
+        pytest.skip("this system has no files without names")
+    return str(request.param)
+
+
+def names(folder: Path) -> list[str]:
+    """What is in a folder."""
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.mark.parametrize("exists", [False, True])
+@pytest.mark.usefixtures("kind")
+def test_the_file_appears_at_the_end(tmp_path: Path, exists: bool) -> None:
+    """Until then the path is as it was; afterwards it has the new content and nothing lies beside it."""
+    path = tmp_path / "x.pt2"
+    if exists:
+        path.write_bytes(OLD)
+    with replacing(path) as file:
+        file.write(NEW)
+        file.flush()
+        assert (path.read_bytes() == OLD) if exists else not path.exists()
+    assert path.read_bytes() == NEW
+    assert names(tmp_path) == ["x.pt2"]
+
+
+@pytest.mark.usefixtures("kind")
+def test_an_error_leaves_the_old_file(tmp_path: Path) -> None:
+    """And nothing else."""
+    path = tmp_path / "x.pt2"
+    path.write_bytes(OLD)
+    with pytest.raises(TypeError, match="bytes-like"), replacing(path) as file:
+        file.writelines([NEW, "text"])  # type: ignore[list-item]
+    assert path.read_bytes() == OLD
+    assert names(tmp_path) == ["x.pt2"]
+
+
+@pytest.mark.parametrize(("exists", "fsync", "expected"), [(True, False, 3), (False, True, 2), (False, False, 0)])
+def test_a_replaced_file_is_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exists: bool, fsync: bool, expected: int
+) -> None:
+    """The file before it takes the place, its folder before and after; a new file only if that is asked for."""
+    path = tmp_path / "x.pt2"
+    if exists:
+        path.write_bytes(OLD)
+    synced: list[str] = []
+    real_sync, real_replace = os.fsync, os.replace
+
+    def sync(descriptor: int) -> None:
+        synced.append("folder" if os.path.isdir(f"/proc/self/fd/{descriptor}") else "file")
+        real_sync(descriptor)
+
+    def replace(source: str, target: str) -> None:
+        synced.append("replaced")
+        real_replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr(os, "replace", replace)
+    with replacing(path, fsync=fsync) as file:
+        file.write(NEW)
+    assert len([step for step in synced if step != "replaced"]) == expected
+    if exists:
+        assert synced == ["file", "folder", "replaced", "folder"]
+
+
+def test_a_failing_sync_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the disk did not take never takes the place of what it has."""
+    path = tmp_path / "x.pt2"
+    path.write_bytes(OLD)
+
+    def fail(descriptor: int) -> None:
+        raise OSError("the disk is gone")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match="the disk is gone"), replacing(path) as file:
+        file.write(NEW)
+    assert path.read_bytes() == OLD
+    assert names(tmp_path) == ["x.pt2"]
+
+
+@LOCKS
+def test_a_file_system_that_gives_no_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a file without a name cannot be linked, its content is copied."""
+    path = tmp_path / "x.pt2"
+
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError("no links here")
+
+    monkeypatch.setattr(os, "link", refuse)
+    for content in (OLD, NEW):
+        with replacing(path) as file:
+            file.write(content)
+        assert path.read_bytes() == content
+        assert names(tmp_path) == ["x.pt2"]
+
+
+@LOCKS
+def test_abandoned_files_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the next writer to the same path; a living writer's file, and those of other paths, stay."""
+    monkeypatch.delattr(os, "O_TMPFILE", raising=False)
+    path, other = tmp_path / "x.pt2", tmp_path / "y.pt2"
+    code = "import os, sys; del os.O_TMPFILE; from pt2kit.zip.replacement import Replacement as R; R(sys.argv[1])"
+    for target in (path, other):
+        subprocess.run([sys.executable, "-c", f"{code}; os._exit(0)", str(target)], check=True)
+    left = names(tmp_path)
+    assert len(left) == 2
+    living = Replacement(path)
+    with replacing(path) as file:
+        assert len(names(tmp_path)) == 3  # the other path's, the living one's, and this one
+        file.write(NEW)
+    living.file.write(OLD)
+    living.commit()
+    assert path.read_bytes() == OLD
+    with replacing(other):
+        pass
+    assert names(tmp_path) == ["x.pt2", "y.pt2"]
+
+
+KILLED = """
+import os, sys
+if sys.argv[2] == "named":
+    del os.O_TMPFILE
+from pt2kit.zip import ArchiveWriter
+content = os.urandom(1 << 20)
+print("ready", flush=True)
+while True:
+    with ArchiveWriter(sys.argv[1], root="m") as writer:
+        for number in range(8):
+            writer.write(f"r{number}", content)
+"""
+
+
+@LOCKS
+@pytest.mark.parametrize("sort", ["unnamed", "named"])
+def test_kills(tmp_path: Path, sort: str) -> None:
+    """Whenever a writer is killed, the file is whole; what may be left has one of the known names, and goes later."""
+    from pt2kit.zip.reader import open_archive
+
+    path = tmp_path / "x.pt2"
+    with replacing(path) as file:
+        file.write(b"")
+    path.unlink()
+    for attempt in range(12):
+        process = subprocess.Popen([sys.executable, "-c", KILLED, str(path), sort], stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(0.003 * attempt)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+        if path.exists():
+            with open_archive(path) as archive:
+                assert len({len(archive.read(name)) for name in archive.records}) == 1
+        left = [name for name in names(tmp_path) if name != "x.pt2"]
+        assert len(left) <= 1
+        assert all(name.startswith(".pt2kit-") and name.endswith(".tmp") for name in left)
+    with replacing(path) as file:
+        file.write(NEW)
+    assert names(tmp_path) == ["x.pt2"]

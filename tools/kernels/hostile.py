@@ -1,0 +1,253 @@
+"""A valid call -> calls that differ from it in one argument, which lies, each with a label that says how."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple
+
+import torch
+from tools.kernels.samples import Call, copy, copy_tensor
+
+WHOLE: Final = (
+    *(-1, -2, 0, 1, 7, 100, 10_000, -10_000, 2**24, -(2**24), 2**31 - 1, 2**31, -(2**31), 2**33, 2**40, -(2**40)),
+    *(2**62, 2**63 - 1, -(2**63)),
+)
+NUMBERS: Final = (float("nan"), float("inf"), float("-inf"), 0.0, -1.0, 1.5, 1e6, -1e6, 1e30, -1e30)
+DTYPES: Final = (
+    *(torch.float64, torch.int64, torch.int32, torch.bool, torch.uint8, torch.complex64, torch.bfloat16, torch.float16),
+)
+DTYPE_NUMBERS: Final = (0, 3, 4, 6, 7, 9, 11, 12, 15, 24, 28, 44)
+WORDS: Final = ("", "sum", "mean", "max", "nearest", "x" * 300)
+
+
+class Case(NamedTuple):
+    """One hostile call.
+
+    Args:
+        argument: the name of the argument that lies; "" where several do.
+        kind: "values", "shape", "strides", "dtype", "layout", "number", "list", "flag", "text", "missing".
+        detail: what it was changed to, for people.
+        make: makes the call, with tensors of its own.
+    """
+
+    argument: str
+    kind: str
+    detail: str
+    make: Callable[[], Call]
+
+
+def cases(schema: Any, base: Call, seed: str) -> Iterator[Case]:
+    """Iterate the hostile calls of an operator.
+
+    Args:
+        schema: its `torch.FunctionSchema`.
+        base: a valid call, which is not changed.
+        seed: says which random pairs of lies are tried last.
+    """
+    names = [argument.name for argument in schema.arguments]
+    single: list[tuple[str, str, str, Callable[[], Any]]] = []
+    for name, argument in zip(names, schema.arguments, strict=True):
+        value = _given(base, name, names)
+        for kind, detail, lie in _lies(value, str(argument.real_type)):
+            single.append((name, kind, detail, lie))
+            yield Case(name, kind, detail, lambda name=name, lie=lie: _replaced(base, names, {name: lie}))
+    chance = random.Random(seed)
+    for _ in range(min(40, len(single))):
+        first, second = chance.choice(single), chance.choice(single)
+        if first[0] != second[0]:
+            detail = f"{first[0]} {first[1]} {first[2]}, {second[0]} {second[1]} {second[2]}"
+            lies = {first[0]: first[3], second[0]: second[3]}
+            yield Case("", "pair", detail, lambda lies=lies: _replaced(base, names, lies))
+
+
+def _given(base: Call, name: str, names: list[str]) -> Any:
+    position = names.index(name)
+    return base[0][position] if position < len(base[0]) else base[1].get(name)
+
+
+def _replaced(base: Call, names: list[str], lies: dict[str, Callable[[], Any]]) -> Call:
+    args, kwargs = copy(base)
+    changed = list(args)
+    for name, lie in lies.items():
+        position = names.index(name)
+        if position < len(changed):
+            changed[position] = lie()
+        else:
+            kwargs[name] = lie()
+    return tuple(changed), kwargs
+
+
+Lie = tuple[str, str, Callable[[], Any]]
+
+
+def _lies(value: Any, kind: str) -> Iterator[Lie]:
+    """What could stand in the place of a value: kind of the lie, its detail, how to make it."""
+    if "Tensor" in kind:
+        yield from _list_lies(value) if "List" in kind else _tensor_lies(value)
+        if kind.startswith("Optional") and value is not None:
+            yield "missing", "none", lambda: None
+        return
+    base = kind.removeprefix("Optional[").removesuffix("]") if kind.startswith("Optional[") else kind
+    if base.startswith("List["):
+        yield from _numbers_lies(value, base)
+    elif base in ("int", "SymInt", "number", "Scalar"):
+        for number in _dtype_numbers(value) if isinstance(value, torch.dtype) else WHOLE:
+            yield "number", _shown(number), lambda number=number: number
+        if base in ("number", "Scalar"):
+            yield from (("number", str(number), lambda number=number: number) for number in NUMBERS)
+    elif base in ("float", "SymFloat"):
+        yield from (("number", str(number), lambda number=number: number) for number in NUMBERS)
+    elif base == "bool":
+        yield "flag", str(not value), lambda: not value
+    elif base == "str":
+        yield from (("text", word[:8], lambda word=word: word) for word in WORDS)
+    elif base == "Device":
+        yield "device", "meta", lambda: torch.device("meta")
+
+
+def _dtype_numbers(value: torch.dtype) -> tuple[Any, ...]:
+    return tuple(dtype for dtype in DTYPES if dtype is not value)
+
+
+def _shown(number: Any) -> str:
+    if isinstance(number, int) and abs(number) >= 2**24:
+        bits = abs(number).bit_length()
+        return f"{'-' if number < 0 else ''}2**{bits if abs(number) == 2**bits - 1 else bits - 1}"
+    return str(number)
+
+
+def _numbers_lies(value: Any, base: str) -> Iterator[Lie]:
+    held = list(value) if isinstance(value, (list, tuple)) else [1]
+    yield "list", "empty", list
+    yield "list", "longer", lambda: [*held, *(held[-1:] or [1])]
+    yield "list", "much longer", lambda: (held or [1]) * 40
+    if len(held) > 1:
+        yield "list", "shorter", lambda: held[:-1]
+    if "bool" in base:
+        yield "list", "inverted", lambda: [not item for item in held]
+        return
+    numbers: tuple[Any, ...] = NUMBERS if "float" in base else WHOLE
+    for number in numbers:
+        yield "number", f"all {_shown(number)}", lambda number=number: [number] * len(held)
+        if len(held) > 1:
+            yield "number", f"last {_shown(number)}", lambda number=number: [*held[:-1], number]
+
+
+def _list_lies(value: Any) -> Iterator[Lie]:
+    held = [item for item in value if isinstance(item, torch.Tensor)] if isinstance(value, (list, tuple)) else []
+    yield "list", "empty", list
+    if not held:
+        yield "list", "one", lambda: [torch.ones(3, 4)]
+        return
+    for position in {0, len(held) - 1}:
+        for kind, detail, lie in _tensor_lies(held[position]):
+            yield (
+                kind,
+                f"[{position}] {detail}",
+                lambda position=position, lie=lie: [
+                    lie() if number == position else copy_tensor(item) for number, item in enumerate(held)
+                ],
+            )
+    yield "list", "shorter", lambda: [copy_tensor(item) for item in held[:-1]]
+    yield "list", "longer", lambda: [copy_tensor(item) for item in (*held, held[-1])]
+
+
+def _tensor_lies(value: Any) -> Iterator[Lie]:
+    if not isinstance(value, torch.Tensor):
+        yield "shape", "a tensor where none was", lambda: torch.ones(3)
+        yield "values", "a tensor of large numbers where none was", lambda: torch.full((2, 2), 2**40)
+        return
+    if value.layout is not torch.strided or value.is_quantized or value.is_nested or value.device.type != "cpu":
+        return
+    yield from _value_lies(value)
+    yield from _shape_lies(value)
+    yield from _stride_lies(value)
+    for dtype in DTYPES:
+        if dtype is not value.dtype:
+            yield "dtype", str(dtype)[6:], lambda dtype=dtype: value.detach().to(dtype)
+    yield "layout", "meta", lambda: value.detach().to("meta")
+    yield "layout", "sparse", lambda: value.detach().to_sparse()
+    if value.dim() == 2:
+        yield "layout", "sparse_csr", lambda: value.detach().to_sparse_csr()
+    if value.dtype is torch.float32:
+        yield "layout", "mkldnn", lambda: value.detach().to_mkldnn()
+        yield "layout", "quantized", lambda: torch.quantize_per_tensor(value.detach(), 0.1, 0, torch.quint8)
+        yield "layout", "nested", lambda: torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(3, 3)])
+
+
+def _value_lies(value: torch.Tensor) -> Iterator[Lie]:
+    if not value.numel():
+        return
+    if value.is_floating_point():
+        for number in NUMBERS:
+            yield "values", f"all {number}", lambda number=number: torch.full_like(value, number)
+        return
+    if value.dtype not in (torch.int64, torch.int32, torch.uint8, torch.int16, torch.int8):
+        return
+    limits = torch.iinfo(value.dtype)
+    for number in WHOLE:
+        if limits.min <= number <= limits.max:
+            yield "values", f"all {_shown(number)}", lambda number=number: torch.full_like(value, number)
+            if value.numel() > 1:
+                yield "values", f"last {_shown(number)}", lambda number=number: _with_last(value, number)
+    yield "values", "reversed", lambda: copy_tensor(value).flatten().flip(0).reshape(value.shape)
+
+
+def _with_last(value: torch.Tensor, number: int) -> torch.Tensor:
+    made = value.detach().clone(memory_format=torch.contiguous_format)
+    made.view(-1)[-1] = number
+    return made
+
+
+def _shape_lies(value: torch.Tensor) -> Iterator[Lie]:
+    sizes = tuple(value.shape)
+    shapes: dict[str, tuple[int, ...]] = {
+        "[0]": (0,),
+        "[]": (),
+        "[1]": (1,),
+        "one dimension more": (1, *sizes),
+        "one at the end": (*sizes, 1),
+        "nine dimensions": (1,) * 9,
+    }
+    if sizes:
+        shapes["one dimension less"] = sizes[1:]
+    for axis, size in enumerate(sizes):
+        rest = lambda other, axis=axis: (*sizes[:axis], other, *sizes[axis + 1 :])  # noqa: E731
+        shapes[f"dimension {axis} 0"] = rest(0)
+        shapes[f"dimension {axis} 1"] = rest(1)
+        shapes[f"dimension {axis} longer by 1"] = rest(size + 1)
+        shapes[f"dimension {axis} 40 times"] = rest(size * 40)
+    for name, shape in shapes.items():
+        if shape != sizes and _elements(shape) <= 1 << 20:
+            yield "shape", name, lambda shape=shape: _ones(shape, value.dtype)
+    yield (
+        "shape",
+        "2**40 with stride 0",
+        lambda: _ones((1,) * max(len(sizes), 1), value.dtype).expand(2**40, *((1,) * (max(len(sizes), 1) - 1))),
+    )
+    yield "shape", "0 by 2**62", lambda: _ones((0, 2**62), value.dtype)
+
+
+def _elements(shape: tuple[int, ...]) -> int:
+    count = 1
+    for size in shape:
+        count *= size
+    return count
+
+
+def _ones(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+    return torch.ones(shape, dtype=dtype)
+
+
+def _stride_lies(value: torch.Tensor) -> Iterator[Lie]:
+    if value.dim() >= 2:
+        yield "strides", "transposed", lambda: copy_tensor(value).transpose(0, -1).contiguous().transpose(0, -1)
+    if value.dim() and value.numel():
+        yield "strides", "every second", lambda: _ones((*value.shape, 2), value.dtype)[..., 0]
+        yield "strides", "0", lambda: _ones((1,) * value.dim(), value.dtype).expand(value.shape)
+        yield (
+            "strides",
+            "offset",
+            lambda: torch.cat([_ones((1,), value.dtype), value.detach().reshape(-1)])[1:].view(value.shape),
+        )

@@ -1,0 +1,239 @@
+"""Mutants of files -> how many of those that torch fails on, or computes something else with, `check` catches.
+
+    python -m tools.mutation_trial [FOLDER] [--each 6] [--seed 1] [--kinds TEXT] [--json FILE]
+
+torch is the judge: on the sample inputs of the file, a mutant fails, gives something else, or does the same. One that
+gives something else, and all whose values have the types and sizes that it declares, is another sound program: nothing
+tells it from one that was meant. What fails or contradicts itself matters, and `check` has to call it an error. Needs
+torch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import io
+import json
+import logging
+import os
+import random
+import signal
+import sys
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from tests import samples
+from tests.bridge.read import corpus_types as corpus_types
+from tests.packages import rewritten
+from tools.mutants import RECORDS, Mutant, kinds_of, mutant
+from torch.utils import _pytree as pytree
+
+from pt2kit.checks import check, severity
+from pt2kit.package.layout import verify_header
+from pt2kit.zip.reader import open_archive
+
+RELEASE = "2.13.0"
+SECONDS = 20
+"""How long torch may take for one mutant."""
+
+
+class _Declared(torch.fx.Interpreter):  # type: ignore[misc]
+    """Runs a program and raises where a value is not of the type or the sizes that the program declares."""
+
+    def run_node(self, n: torch.fx.Node) -> Any:
+        result = super().run_node(n)
+        meta = n.meta.get("val")
+        if isinstance(result, torch.Tensor) and isinstance(meta, torch.Tensor):
+            same = result.dtype == meta.dtype and result.dim() == meta.dim()
+            sizes = zip(result.shape, meta.shape, strict=False)
+            if not same or any(isinstance(size, int) and got != size for got, size in sizes):
+                raise TypeError(f"{n}: {result.dtype} {list(result.shape)}, declared {meta.dtype} {list(meta.shape)}")
+        return result
+
+
+@dataclass(frozen=True)
+class Original:
+    """A file, and what its program gives for its sample inputs."""
+
+    path: Path
+    records: Mapping[str, Any]
+    inputs: Any
+    result: Any
+
+
+def original(path: Path) -> Original | None:
+    """What a file computes; None where it can't be run, or gives something else each time."""
+    try:
+        program = torch.export.load(path)
+        inputs = program.example_inputs
+        first, again = (_call(torch.export.load(path), inputs) for _ in range(2))
+    except Exception:  # noqa: BLE001  # Whatever torch raises is its verdict.
+        return None
+    return Original(path, trees(path), inputs, first) if _same(first, again) else None
+
+
+def _call(program: Any, inputs: Any) -> Any:
+    """The results of a program and what it makes of its inputs."""
+    args, kwargs = copy.deepcopy(inputs)
+    return pytree.tree_leaves((program.module()(*args, **kwargs), args, kwargs))
+
+
+def _same(got: list[Any], wanted: list[Any]) -> bool:
+    return len(got) == len(wanted) and all(map(_equal, got, wanted))
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if not isinstance(one, torch.Tensor) or not isinstance(other, torch.Tensor):
+        return type(one) is type(other) and (one == other or one != one)
+    one, other = (t.detach() if t.layout == torch.strided else t.detach().to_dense() for t in (one, other))
+    if (one.dtype, one.shape) != (other.dtype, other.shape):
+        return False
+    wide = torch.complex128 if one.is_complex() else torch.float64
+    return torch.allclose(one.to(wide), other.to(wide), rtol=1e-4, atol=1e-5, equal_nan=True)
+
+
+def outcome(data: bytes, of: Original) -> str:
+    """What torch does with a mutant of a file: "load", "run" (it fails), "contradicts", "other" or "same"."""
+    try:
+        program = torch.export.load(io.BytesIO(data))
+        program.module()
+    except Exception:  # noqa: BLE001  # Whatever torch raises is its verdict.
+        return "load"
+    try:
+        found = _call(torch.export.load(io.BytesIO(data)), of.inputs)
+    except Exception:  # noqa: BLE001  # Whatever torch raises is its verdict.
+        return "run"
+    if _same(found, of.result):
+        return "same"
+    try:
+        _Declared(program.graph_module).run(*program._graph_module_flat_inputs(*copy.deepcopy(of.inputs)))
+    except Exception:  # noqa: BLE001  # Whatever torch raises is its verdict.
+        return "contradicts"
+    return "other"
+
+
+def caught(data: bytes) -> tuple[list[str], list[str]]:
+    """The rules of the errors and of the warnings that `check` has for a file."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for problem in check(data, payloads=True):
+        found[severity(problem)].add(problem.rule)
+    return sorted(found["error"]), sorted(found["warning"])
+
+
+def trees(path: Path) -> dict[str, Any]:
+    """The trees of the records that mutants are made of."""
+    found = {}
+    with open_archive(path) as archive:
+        root = verify_header(archive).root
+        for prefix, (record, _) in RECORDS.items():
+            if root + record in archive.records:
+                found[prefix] = json.loads(bytes(archive.read(root + record)))
+    return found
+
+
+def draw(files: list[Original], each: int, seed: int, wanted: str) -> Iterator[tuple[Original, Mutant]]:
+    """Mutants of every kind, from files that the seed chooses."""
+    places: dict[str, list[Original]] = defaultdict(list)
+    for one in files:
+        for kind in kinds_of(one.records):
+            places[kind].append(one)
+    for kind in sorted(places):
+        if wanted not in kind:
+            continue
+        dice = random.Random(f"{seed} {kind}")
+        seen = set()
+        for one in (dice.choice(places[kind]) for _ in range(each)):
+            made = mutant(one.records, kind, dice)
+            if made is not None and (key := (one.path, json.dumps(made.tree))) not in seen:
+                seen.add(key)
+                yield one, made
+
+
+def try_all(mutants: list[tuple[Original, Mutant]]) -> Iterator[dict[str, Any]]:
+    """Try mutants, in child processes, as torch may end the process."""
+    done = 0
+    while done < len(mutants):
+        read, write = os.pipe()
+        if (child := os.fork()) == 0:
+            os.close(read)
+            with os.fdopen(write, "w") as out:
+                for of, made in mutants[done : done + 100]:
+                    print(json.dumps(_try(of, made)), file=out, flush=True)
+            os._exit(0)
+        os.close(write)
+        got = 0
+        with os.fdopen(read) as lines:
+            for line in lines:
+                got += 1
+                yield json.loads(line)
+        os.waitpid(child, 0)
+        done += got
+        if got < min(100, len(mutants) - done + got):
+            of, made = mutants[done]
+            data = rewritten(of.path, {made.record: json.dumps(made.tree).encode()})
+            errors, others = caught(data)
+            yield {"kind": made.kind, "file": of.path.stem, "outcome": "crash", "errors": errors, "warnings": others}
+            done += 1
+
+
+def _try(of: Original, made: Mutant) -> dict[str, Any]:
+    data = rewritten(of.path, {made.record: json.dumps(made.tree).encode()})
+    signal.signal(signal.SIGALRM, _late)
+    signal.alarm(SECONDS)
+    try:
+        result = outcome(data, of)
+    except TimeoutError:
+        result = "load"
+    finally:
+        signal.alarm(0)
+    errors, others = caught(data)
+    return {"kind": made.kind, "file": of.path.stem, "outcome": result, "errors": errors, "warnings": others}
+
+
+def _late(*_: object) -> None:
+    raise TimeoutError
+
+
+def table(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """The shares, and the kinds of which something gets through."""
+    mattering = [row for row in rows if row["outcome"] not in ("same", "other")]
+    kinds: dict[str, list[bool]] = defaultdict(list)
+    for row in mattering:
+        kinds[row["kind"]].append(bool(row["errors"]))
+    for kind, found in sorted(kinds.items()):
+        if not all(found):
+            missed = [r for r in mattering if r["kind"] == kind and not r["errors"]]
+            where = ", ".join(f"{r['file']} {r['outcome']} {' '.join(r['warnings'])}".strip() for r in missed)
+            yield f"{kind}: {sum(found)} of {len(found)} caught; not {where}"
+    yield f"outcomes {dict(Counter(row['outcome'] for row in rows))}"
+    yield f"mutants that matter: {sum(bool(row['errors']) for row in mattering)} of {len(mattering)} caught"
+    yield f"kinds that matter: {sum(map(all, kinds.values()))} of {len(kinds)} caught whole"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, nargs="?", default=samples.DATA / "corpus" / RELEASE)
+    parser.add_argument("--each", type=int, default=6, help="mutants of each kind")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--kinds", default="", help="only kinds with this text in them")
+    parser.add_argument("--json", type=Path, help="where to write what was found of each mutant")
+    options = parser.parse_args()
+    warnings.filterwarnings("ignore")
+    logging.disable(logging.CRITICAL)
+    torch.set_num_threads(1)
+    files = [found for path in sorted(options.folder.rglob("*.pt2")) if (found := original(path)) is not None]
+    rows = list(try_all(list(draw(files, options.each, options.seed, options.kinds))))
+    if options.json:
+        options.json.write_text(json.dumps(rows))
+    for line in table(rows):
+        print(line)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,157 @@
+"""Releases of torch -> proof that the bridge works with each: an environment, its tests, its figures, and away with it.
+
+    python tools/torches.py [RELEASE ...] [--quick] [--if-possible] [--corpus FOLDER] [--table]
+
+For each release (all that are supported by default) an environment is made in a temporary folder (a wheel with its
+libraries is about 5 GB), the bridge's tests and `tools/release_proof.py` run in it, and it is removed. The figures go
+into `docs/releases.json`, and from there into the table in `docs/compatibility.md`; `--table` writes only the table.
+`--quick` is what CI runs: it leaves out what takes long and says nothing about the release, and changes no file.
+`--if-possible` says loudly which release could not be installed, and goes on without it.
+
+Needs nothing but Python.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+RELEASES = ("2.9.1", "2.10.0", "2.11.0", "2.12.1", "2.13.0", "2.14.1", "2.15.0")
+FIGURES = ROOT / "docs" / "releases.json"
+PAGE = ROOT / "docs" / "compatibility.md"
+BEGIN, END = "<!-- releases: tools/torches.py -->", "<!-- end of releases -->"
+# What the proof runs itself over the whole zoo, what compares with torch 2.13 alone, and what needs no live torch.
+LEFT_OUT = (
+    "test_canonical.py", "test_canonical_effects.py", "test_check_tables.py", "test_convert.py",
+    "test_fixed_point.py", "test_idl_torch.py", "test_old_files.py", "test_package.py", "test_sanitize.py",
+    "test_symbols.py", "test_tensors.py", "test_treespec.py", "read/test_fuzz.py", "read/test_passes.py",
+    "test_pickled.py", "test_signature.py", "read/test_same_program.py", "read/test_zoo_passes.py",
+    "write/test_random_programs.py", "write/test_same_tree.py",
+)  # fmt: skip
+# Costs, which are measured with the pinned release.
+DESELECTED = ("read/test_hostile.py::test_costly",)
+COLUMNS = (
+    ("torch", lambda row: row["torch"].partition("+")[0]),
+    ("schema", lambda row: row["schema"]),
+    ("sample files", lambda row: str(row["figures"]["files"])),
+    ("reproduced", lambda row: _share(row["figures"]["reproduced"], row["figures"]["files"])),
+    ("programs of the zoo", lambda row: str(row["figures"]["zoo"])),
+    ("saved", lambda row: str(row["figures"]["saved"])),
+    ("same tree", lambda row: str(row["figures"]["same tree"])),
+    ("read by torch", lambda row: str(row["figures"]["read by torch"])),
+    ("read by pt2kit", lambda row: str(row["figures"]["read by pt2kit"])),
+    ("that torch does not", lambda row: str(row["figures"]["torch does not"])),
+)
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part} ({part / whole:.1%})"
+
+
+def table(figures: dict[str, Any]) -> str:
+    """The table of `docs/compatibility.md`, from the figures of each release."""
+    lines = [f"| {' | '.join(name for name, _ in COLUMNS)} |", "|" + "---|" * len(COLUMNS)]
+    lines += [
+        f"| {' | '.join(cell(figures[release]) for _, cell in COLUMNS)} |" for release in RELEASES if release in figures
+    ]
+    return "\n".join(lines)
+
+
+def page_with_table(page: str, figures: dict[str, Any]) -> str:
+    """The page with the table between its two marks."""
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n\n{table(figures)}\n\n{END}{after}"
+
+
+def install(release: str, folder: Path) -> bool:
+    """Make an environment with a release of torch, the tests' other needs and this checkout; False where pip fails."""
+    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    pip = [
+        folder / "bin" / "python",
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-cache-dir",
+    ]
+    return subprocess.run([*pip, f"torch=={release}", "-e", f"{ROOT}[dev]"]).returncode == 0
+
+
+def prove(python: Path, result: Path, options: argparse.Namespace) -> bool:
+    """Run the bridge's tests and the proof side by side in an environment."""
+    jobs = max(1, (os.cpu_count() or 2) // 2)
+    ignored = [f"--ignore=tests/bridge/{name}" for name in LEFT_OUT]
+    ignored += [f"--deselect=tests/bridge/{name}" for name in DESELECTED]
+    tests = ["-m", "pytest", "tests/bridge", "-q", "-n", str(jobs), "-p", "no:cacheprovider", *ignored]
+    proof = ["-m", "tools.release_proof", "--jobs", str(jobs), "--json", str(result)]
+    proof += ["--quick"] if options.quick else []
+    proof += ["--corpus", str(options.corpus)] if options.corpus else []
+    # Compiled code would go beside the sources of other releases; one thread per process, of which there are several.
+    env = {**os.environ, "CI": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+    running = [subprocess.Popen([python, *command], cwd=ROOT, env=env) for command in (proof, tests)]
+    codes = [process.wait() for process in running]  # all of them, whatever the first says
+    return not any(codes)
+
+
+def try_release(release: str, options: argparse.Namespace) -> bool:
+    """Everything for one release; whether it is as it should be."""
+    print(f"=== torch {release}", flush=True)
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix=f"torch-{release}-") as folder:
+        if not install(release, Path(folder) / "env"):
+            line = f"!!! torch {release} could not be installed: NOTHING WAS TRIED WITH IT !!!"
+            print("\n".join(("!" * len(line), line, "!" * len(line))), flush=True)
+            return bool(options.if_possible)
+        result = Path(folder) / "figures.json"
+        fine = prove(Path(folder) / "env" / "bin" / "python", result, options)
+        if not options.quick and result.exists():
+            record(release, json.loads(result.read_text()))
+    print(
+        f"=== torch {release}: {'as it should be' if fine else 'FAILED'} ({time.monotonic() - began:.0f} s)", flush=True
+    )
+    return fine
+
+
+def record(release: str, said: dict[str, Any]) -> None:
+    """Put the figures of a release into the file of all, and the table into the page."""
+    figures = json.loads(FIGURES.read_text()) if FIGURES.exists() else {}
+    figures[release] = said
+    ordered = {name: figures[name] for name in RELEASES if name in figures}
+    FIGURES.write_text(json.dumps(ordered, indent=1) + "\n")
+    write_table()
+
+
+def write_table() -> None:
+    """Write the table into the page."""
+    PAGE.write_text(page_with_table(PAGE.read_text(), json.loads(FIGURES.read_text())))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Try the releases one after the other; 1 if one of them is not as it should be."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("releases", nargs="*")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--if-possible", action="store_true")
+    parser.add_argument("--corpus", type=Path)
+    parser.add_argument("--table", action="store_true")
+    options = parser.parse_args(arguments)
+    if options.table:
+        write_table()
+        return 0
+    fine = [try_release(release, options) for release in options.releases or RELEASES]
+    return int(not all(fine))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,159 @@
+// A picture with what is asked of it again and again: neighbours, cones, paths, search, symbols.
+
+import { operatorName, Stage } from './scene';
+import { OPERATION, Picture } from './wire';
+
+interface Csr { start: Int32Array; list: Int32Array }
+
+function group(count: number, keys: ArrayLike<number>, values: ArrayLike<number>): Csr {
+  const start = new Int32Array(count + 1);
+  for (let i = 0; i < keys.length; i++) start[keys[i] + 1]++;
+  for (let i = 0; i < count; i++) start[i + 1] += start[i];
+  const fill = start.slice(), list = new Int32Array(keys.length);
+  for (let i = 0; i < keys.length; i++) list[fill[keys[i]]++] = values[i];
+  return { start, list };
+}
+
+export interface Hit { kind: 'node' | 'box' | 'weight'; id: number; title: string; note: string }
+
+export class Program {
+  readonly stage: Stage;
+  readonly users: Csr; // value -> nodes
+  readonly inputs: Csr; // node -> values
+  readonly results: Csr; // node -> values
+  readonly next: Csr; // node -> nodes
+  readonly previous: Csr;
+  readonly weightsOf: Csr; // node -> weights
+  readonly nodesOfWeight: Csr;
+  readonly nodeCount: number;
+  readonly boxBytes: Float64Array; // of the records of what a box holds, each record once
+  readonly boxElements: Float64Array;
+
+  constructor(readonly picture: Picture) {
+    this.stage = new Stage(picture);
+    const { edges, values, nodes, chips, weights, carries } = picture, n = (this.nodeCount = nodes.kind.length);
+    this.users = group(values.node.length, edges.source, edges.target);
+    this.inputs = group(n, edges.target, edges.source);
+    this.results = group(n, values.node, values.node.map((_, i) => i));
+    const from = [...edges.source.map(value => values.node[value]), ...carries.source], to = [...edges.target, ...carries.target];
+    this.next = group(n, from, to);
+    this.previous = group(n, to, from);
+    this.weightsOf = group(n, chips.target, chips.source);
+    this.nodesOfWeight = group(weights.name.length, chips.source, chips.target);
+    this.boxBytes = new Float64Array(picture.boxes.parent.length);
+    this.boxElements = new Float64Array(picture.boxes.parent.length);
+    weights.box.forEach((box, weight) => {
+      for (let at = box; at >= 0; at = picture.boxes.parent[at]) {
+        if (weights.first[weight] === weight) this.boxBytes[at] += weights.bytes[weight];
+        this.boxElements[at] += weights.elements[weight];
+      }
+    });
+  }
+
+  text(number: number): string { return this.picture.texts[number]; }
+  nodeName(node: number): string { return this.text(this.picture.nodes.name[node]); }
+  boxPath(box: number): string { return this.text(this.picture.boxes.path[box]); }
+
+  list(csr: Csr, of: number): Int32Array { return csr.list.subarray(csr.start[of], csr.start[of + 1]); }
+
+  /** The nodes that a node depends on (-1) or that depend on it (1), itself among them. */
+  cone(node: number, direction: -1 | 1): Uint8Array {
+    const marked = new Uint8Array(this.nodeCount), side = direction < 0 ? this.previous : this.next;
+    const stack = [node];
+    marked[node] = 1;
+    while (stack.length) {
+      for (const other of this.list(side, stack.pop() as number)) if (!marked[other]) { marked[other] = 1; stack.push(other); }
+    }
+    return marked;
+  }
+
+  /** The nodes on a shortest way from one to another, with the flow or else against it; null where there is none. */
+  path(from: number, to: number): number[] | null {
+    for (const [a, b] of [[from, to], [to, from]]) {
+      const before = new Int32Array(this.nodeCount).fill(-2), queue = [a];
+      before[a] = -1;
+      for (let i = 0; i < queue.length && before[b] === -2; i++) {
+        for (const other of this.list(this.next, queue[i])) if (before[other] === -2) { before[other] = queue[i]; queue.push(other); }
+      }
+      if (before[b] === -2) continue;
+      const found = [];
+      for (let at = b; at !== -1; at = before[at]) found.push(at);
+      return found.reverse();
+    }
+    return null;
+  }
+
+  /** The nodes with a value whose type has a symbol in it. */
+  sizedBy(symbol: string): Uint8Array {
+    const marked = new Uint8Array(this.nodeCount), { values, texts } = this.picture;
+    const name = symbol.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+    const whole = new RegExp(`(^|[^\\w])${name}($|[^\\w])`);
+    const known = new Map<number, boolean>();
+    values.type.forEach((type, value) => {
+      let has = known.get(type);
+      if (has === undefined) { has = whole.test(texts[type]); known.set(type, has); }
+      if (has) marked[values.node[value]] = 1;
+    });
+    return marked;
+  }
+
+  /** What has a text in its name, operator, module, shape, dtype or source; all words must be there. */
+  search(query: string, most: number): { hits: Hit[]; marked: Uint8Array; total: number } {
+    const words = query.toLowerCase().split(/\s+/).filter(Boolean), { nodes, boxes, values, texts, weights } = this.picture;
+    const marked = new Uint8Array(this.nodeCount), hits: Hit[] = [];
+    if (!words.length) return { hits, marked, total: 0 };
+    // Each text of the table is looked through once, whatever uses it.
+    const masks = new Uint32Array(texts.length), all = 2 ** Math.min(words.length, 30) - 1;
+    texts.forEach((text, i) => {
+      const low = text.toLowerCase();
+      words.slice(0, 30).forEach((word, k) => { if (low.includes(word)) masks[i] |= 1 << k; });
+    });
+    let total = 0;
+    const add = (hit: Hit): void => { total++; if (hits.length < most) hits.push(hit); };
+    const boxMask = boxes.path.map((path, box) => masks[path] | masks[boxes.type[box]]);
+    boxes.path.forEach((path, box) => {
+      if (box && boxes.kind[box] === 0 && (masks[boxes.name[box]] | masks[boxes.type[box]] | masks[path]) === all && this.stage.inside[box]) {
+        if ((masks[boxes.name[box]] | masks[boxes.type[box]]) !== 0) add({ kind: 'box', id: box, title: texts[path], note: texts[boxes.type[box]].split('.').pop() ?? '' });
+      }
+    });
+    weights.name.forEach((name, weight) => {
+      if ((masks[name] | masks[weights.type[weight]]) === all) {
+        add({ kind: 'weight', id: weight, title: texts[name], note: texts[weights.type[weight]] });
+        for (const node of this.list(this.nodesOfWeight, weight)) marked[node] = 1;
+      }
+    });
+    for (let node = 0; node < this.nodeCount; node++) {
+      let mask = masks[nodes.name[node]] | masks[nodes.target[node]] | masks[nodes.source[node]];
+      const own = this.list(this.results, node);
+      for (const value of own) mask |= masks[values.type[value]] | masks[values.name[value]];
+      if ((mask | boxMask[nodes.box[node]]) !== all || (mask === 0 && words.length)) continue;
+      marked[node] = 1;
+      const type = own.length ? texts[values.type[own[0]]] : '';
+      add({ kind: 'node', id: node, title: texts[nodes.name[node]], note: `${nodes.kind[node] === OPERATION ? operatorName(texts[nodes.target[node]]) : texts[nodes.target[node]]}  ${type}` });
+    }
+    return { hits, marked, total };
+  }
+
+  /** Operator -> how often it is called in a box. */
+  operators(box: number): [string, number][] {
+    const counts = new Map<string, number>();
+    const stack = [box];
+    while (stack.length) {
+      const at = stack.pop() as number;
+      for (const node of this.stage.nodesOf[at]) {
+        if (this.picture.nodes.kind[node] !== OPERATION) continue;
+        const name = this.text(this.picture.nodes.target[node]).replace(/^torch\.ops\./, '');
+        counts.set(name, (counts.get(name) ?? 0) + 1);
+      }
+      stack.push(...this.stage.children[at]);
+    }
+    return [...counts].sort((a, b) => b[1] - a[1]);
+  }
+
+  /** The boxes around a node or a box, outermost first, without the root. */
+  around(box: number): number[] {
+    const found = [];
+    for (let at = box; at > 0; at = this.picture.boxes.parent[at]) found.push(at);
+    return found.reverse();
+  }
+}
