@@ -54,8 +54,9 @@ bench: $(VENV)/.stamp ## run every benchmark, or some (NAMES="open_vs_json show_
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,bench]' '$(TORCH_PIN)'
 	$(BIN)/python -m benchmarks $(NAMES)
 
-fuzz: $(VENV)/.stamp ## a long fuzzing campaign over every parser (MINUTES=10)
-	$(BIN)/python tools/fuzz.py --minutes $${MINUTES:-10}
+fuzz: $(VENV)/.stamp ## coverage-guided fuzzing: each harness for MINUTES=10, and a table
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,torch,fuzz]'
+	PYTHONPATH=. $(BIN)/python -m tools.fuzz --minutes $${MINUTES:-10}
 
 compatibility: $(VENV)/.stamp ## the table of releases: which sample files open, load, run (CORPUS=folder)
 	$(BIN)/python -m tools.compatibility $(CORPUS)

@@ -1,191 +1,95 @@
-"""A long fuzzing campaign: changed bytes and texts into every parser; only pt2kit's own errors may come out.
+"""Coverage-guided fuzzing of every parser, and of convert, digest, diff, sanitize, check and load.
 
-    python tools/fuzz.py --minutes 10 [--seed 1] [--only archive]
+    python -m tools.fuzz --minutes 10 [--only archive --only pickle] [--memory 2048]
 
-Prints a line per parser. A finding is written to `fuzz-findings/` with what is needed to repeat it; exit code 1.
+Runs each harness of `fuzz_targets.py` for that long under libFuzzer (atheris), one after the other, each in a
+process of bounded memory, and prints a table: inputs per second, edges covered, findings. A finding is any exception
+but pt2kit's own, an input that takes 20 s, or one that passes the memory; it lies in `fuzz-findings/` with its
+traceback. Exit code 1 if there is one. A mended finding goes to `tests/data/fuzz/<harness>/`, which the tests read, as
+do later runs.
 """
 
 from __future__ import annotations
 
 import argparse
-import io
-import json
-import random
+import re
+import subprocess
 import sys
-import time
-import zipfile
-from collections.abc import Callable
+import tempfile
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
+from tools.fuzz_targets import HARNESSES, SEEDS
 
-from tests.samples import CURRENT_LAYOUT, corpus  # noqa: E402
-
-from pt2kit import codec, node_metadata, schema, symbols, treespec  # noqa: E402
-from pt2kit.errors import Pt2Error  # noqa: E402
-from pt2kit.graph import problems  # noqa: E402
-from pt2kit.package.open import open_package  # noqa: E402
-from pt2kit.pickles.reader import globals_in, read_payload  # noqa: E402
-from pt2kit.zip.reader import open_archive  # noqa: E402
-from pt2kit.zip.writer import ArchiveWriter  # noqa: E402
-
-Damage = Callable[[bytes, random.Random], bytes]
-SLOW = 10.0
-"""Seconds one input may take before it counts as a finding."""
+FINDINGS = Path("fuzz-findings")
+SECONDS_OF_ONE = 20
 
 
-def damage(data: bytes, dice: random.Random) -> bytes:
-    """Change a few bytes: flips, cuts, repeats, numbers at their limits."""
-    out = bytearray(data)
-    for _ in range(dice.randint(1, 6)):
-        if not out:
-            break
-        at = dice.randrange(len(out))
-        match dice.randrange(6):
-            case 0:
-                out[at] ^= 1 << dice.randrange(8)
-            case 1:
-                out[at] = dice.randrange(256)
-            case 2:
-                del out[at : at + dice.randint(1, 64)]
-            case 3:
-                out[at:at] = out[at : at + dice.randint(1, 64)]
-            case 4:
-                out[at : at + 4] = dice.choice([b"\0\0\0\0", b"\xff\xff\xff\xff", b"\xff\xff\xff\x7f", b"\1\0\0\0"])
-            case _:
-                out[at : at + 2] = dice.choice([b"{}", b"[]", b'""', b"-1", b"1e", b"\\u", b"((", b"))", b";,"])
-    return bytes(out)
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one harness.
+
+    Args:
+        runs: inputs tried.
+        seconds: how long that took.
+        covered: edges of the program that some input reached.
+        findings: paths of inputs that made trouble.
+        trouble: what ended it early, in a line.
+    """
+
+    runs: int
+    seconds: int
+    covered: int
+    findings: tuple[Path, ...]
+    trouble: str = ""
 
 
-def damage_record(data: bytes, dice: random.Random) -> bytes:
-    """Change one record of an archive and pack it again soundly, so that its content is what gets read."""
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        records = {name: archive.read(name) for name in archive.namelist()}
-    chosen = dice.choice([name for name in records if records[name]])
-    records[chosen] = damage(records[chosen], dice)
-    out = io.BytesIO()
-    with ArchiveWriter(out, root="") as writer:
-        for name, content in records.items():
-            writer.write(name, content)
-    return out.getvalue()
+def fuzz(name: str, minutes: float, memory: int) -> Outcome:
+    """Run one harness in a process of its own."""
+    before = set(FINDINGS.glob(f"{name}-*"))
+    with tempfile.TemporaryDirectory() as folder:
+        work, seeds = Path(folder, "work"), Path(folder, "seeds")
+        work.mkdir()
+        seeds.mkdir()
+        for number, seed in enumerate(HARNESSES[name].seeds()):
+            (seeds / str(number)).write_bytes(seed)
+        FINDINGS.mkdir(exist_ok=True)
+        stored = [str(SEEDS / name)] if (SEEDS / name).is_dir() else []
+        command = [sys.executable, "-m", "tools.fuzz_child", name, str(FINDINGS), str(work), str(seeds), *stored]
+        limits = [f"-max_total_time={round(minutes * 60)}", f"-rss_limit_mb={memory}", f"-timeout={SECONDS_OF_ONE}"]
+        options = ["-max_len=32768", "-print_final_stats=1", f"-artifact_prefix={FINDINGS}/{name}-"]
+        done = subprocess.run(command + limits + options, capture_output=True, text=True, errors="replace", check=False)
+    return read_outcome(done.stderr, done.returncode, tuple(sorted(set(FINDINGS.glob(f"{name}-*")) - before)))
 
 
-def read_everything(data: bytes) -> None:
-    """Open a file and read all that can be read without torch."""
-    with open_package(data) as opened:
-        for model in opened.layout.models:
-            list(problems(opened.programs[model]))
-            for payload in (*opened.weights(model).values(), *opened.constants(model).values()):
-                payload.buffer()
-            opened.sample_inputs(model)
-        for name in opened.extra_files:
-            opened.extra_files[name]
-
-
-def read_records(data: bytes) -> None:
-    """Open an archive and read all records."""
-    with open_archive(data) as archive:
-        for name in archive.records:
-            archive.read(name)
-
-
-def read_pickle(data: bytes) -> None:
-    """List a payload's globals and read it."""
-    globals_in(data, "fuzz")
-    read_payload(data, "fuzz")
-
-
-def on_text(parse: Callable[[str], object]) -> Callable[[bytes], None]:
-    """A text parser as a parser of bytes."""
-    return lambda data: (parse(data.decode("utf-8", "replace")), None)[1]
-
-
-def materials() -> dict[str, tuple[Callable[[bytes], Any], list[bytes], Damage]]:
-    """Parser name -> the parser, sound inputs for it, and how they are damaged."""
-    files = [path.read_bytes() for path in corpus(*CURRENT_LAYOUT) if path.stat().st_size < 60_000]
-    models, pickles = [], []
-    for data in files:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            models += [archive.read(name) for name in archive.namelist() if "/models/" in name]
-            pickles += [archive.read(name) for name in archive.namelist() if name.endswith(".pt")]
-    trees = [json.loads(model) for model in models]
-    expressions, specs, stacks = set(), set(), set()
-    for tree in trees:
-        module = tree["graph_module"]
-        for entry in module["module_call_graph"]:
-            if entry["signature"]:
-                specs |= {entry["signature"]["in_spec"], entry["signature"]["out_spec"]}
-        for meta in module["graph"]["tensor_values"].values():
-            expressions |= {size["as_expr"]["expr_str"] for size in meta["sizes"] if "as_expr" in size}
-        stacks |= {
-            node["metadata"]["nn_module_stack"]
-            for node in module["graph"]["nodes"]
-            if "nn_module_stack" in node["metadata"]
-        }
-    guards = {guard for tree in trees for guard in tree.get("guards_code", [])}
-
-    def encoded(texts: set[str]) -> list[bytes]:
-        return [text.encode() for text in sorted(texts)]
-
-    return {
-        "file": (read_everything, files, damage_record),
-        "archive": (read_records, files, damage),
-        "program": (lambda data: codec.decode(data, schema.ExportedProgram, "fuzz"), models, damage),
-        "pickle": (read_pickle, pickles, damage_record),
-        "expression": (on_text(symbols.parse), encoded(expressions), damage),
-        "guard": (on_text(symbols.parse_guard), encoded(guards), damage),
-        "tree spec": (on_text(lambda text: treespec.parse(text, "fuzz")), encoded(specs), damage),
-        "module stack": (on_text(node_metadata.parse_module_stack), encoded(stacks), damage),
-    }
-
-
-def campaign(
-    name: str, parse: Callable[[bytes], Any], sound: list[bytes], spoil: Damage, dice: random.Random, until: float
-) -> list[str]:
-    """Feed damaged inputs to one parser until a time; what else than our errors came out, in words."""
-    findings: list[str] = []
-    tried = refused = 0
-    while time.monotonic() < until:
-        data = spoil(dice.choice(sound), dice)
-        started = time.monotonic()
-        try:
-            parse(data)
-        except Pt2Error:
-            refused += 1
-        except Exception as error:  # noqa: BLE001  # whatever it is, it is the finding
-            findings.append(keep(name, data, f"{type(error).__name__}: {error}"))
-        if time.monotonic() - started > SLOW:
-            findings.append(keep(name, data, f"took {time.monotonic() - started:.1f} s"))
-        tried += 1
-    print(f"{name:<14}{tried:>9,} inputs, {refused:,} refused, {len(findings)} findings", flush=True)
-    return findings
-
-
-def keep(name: str, data: bytes, what: str) -> str:
-    """Write an input that made trouble to a file; its path and the trouble."""
-    folder = Path("fuzz-findings")
-    folder.mkdir(exist_ok=True)
-    path = folder / f"{name.replace(' ', '-')}-{abs(hash(data)):x}.bin"
-    path.write_bytes(data)
-    return f"{path}: {what}"
+def read_outcome(log: str, code: int, findings: tuple[Path, ...]) -> Outcome:
+    """What libFuzzer's log says."""
+    covered = [int(number) for number in re.findall(r"cov: (\d+)", log)]
+    ended = re.search(r"Done (\d+) runs in (\d+) second", log)
+    tried = [int(number) for number in re.findall(r"^#(\d+)", log, re.MULTILINE)]
+    runs, seconds = (int(ended[1]), int(ended[2])) if ended else (max(tried, default=0), 0)
+    lines = [line for line in log.splitlines() if "ERROR" in line or "Error" in line] or log.splitlines()[-1:] or [""]
+    trouble = "" if ended and code == 0 else f"ended with {code}: {lines[0][:100]}"
+    inputs = tuple(path for path in findings if path.suffix != ".txt")
+    return Outcome(runs, seconds, max(covered, default=0), inputs, trouble)
 
 
 def main() -> int:
+    """Fuzz, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=10)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", help="one parser's name")
+    parser.add_argument("--minutes", type=float, default=10, help="for each harness")
+    parser.add_argument("--memory", type=int, default=2048, help="MiB that a harness may take")
+    parser.add_argument("--only", action="append", choices=HARNESSES, help="a harness; may be given several times")
     options = parser.parse_args()
-    chosen = {name: row for name, row in materials().items() if options.only in (None, name)}
-    findings: list[str] = []
-    for name, (parse, sound, spoil) in chosen.items():
-        until = time.monotonic() + options.minutes * 60 / len(chosen)
-        findings += campaign(name, parse, sound, spoil, random.Random(f"{options.seed} {name}"), until)
-    for finding in findings:
-        print(finding)
-    return 1 if findings else 0
+    print(f"{'harness':<14}{'inputs':>10}{'per second':>12}{'coverage':>10}{'findings':>10}", flush=True)
+    failed = False
+    for name in options.only or HARNESSES:
+        outcome = fuzz(name, options.minutes, options.memory)
+        rate = outcome.runs / outcome.seconds if outcome.seconds else 0.0
+        print(f"{name:<14}{outcome.runs:>10,}{rate:>12,.0f}{outcome.covered:>10,}{len(outcome.findings):>10}  ", end="")
+        print(outcome.trouble, *outcome.findings, sep="\n  " if outcome.findings else "", flush=True)
+        failed = failed or bool(outcome.findings or outcome.trouble)
+    return int(failed)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import copy
 import pytest
 from tests.idl.helpers import table
 
+from pt2kit.errors import SchemaError
 from pt2kit.idl.field_table import make_table
 from pt2kit.idl.sources import frozen_tables, versions
 from pt2kit.idl.table_changes import RULES, Level, changes
@@ -64,6 +65,12 @@ CASES = {
     "C14": (_set(["S", "fields", "z"], {"type": "int", "id": 20, "default": "1"}), "S.z: the wire id 20 was that of y"),
     "C15": (_delete("S", "fields", "y", "default"), "S.y: the default z is removed"),
     "C16": (_set(["S", "fields", "x", "default"], "1"), "S.x: the default 1 is added"),
+    "C20": (_set(["E", "fields", "C"], 1), "E.C: the value 1 is that of B"),
+    "C21": (_set(["S", "fields", "z"], {"type": "int", "default": "1"}), "S.z: no wire id"),
+    "C22": (
+        _set(["S", "fields", "z"], {"type": "int", "id": 30, "default": "None"}),
+        "S.z: the default None is no int",
+    ),
     "C17": (_set(["S", "fields", "y", "default"], "w"), "S.y: the default z -> w"),
 }
 
@@ -80,8 +87,8 @@ def test_each_rule_has_its_case(rule):
     change(types)
     found = {str(one) for one in changes(_made(BASE), _made(types))}
     assert f"{text} [{rule}]" in found
-    # A wire id that is used again is a field that is added besides.
-    assert len(found) == (2 if rule == "C14" else 1)
+    # These are about what is added, which is a change besides.
+    assert len(found) == (2 if rule in ("C14", "C20", "C21", "C22") else 1)
 
 
 def test_no_rule_is_without_a_case():
@@ -124,3 +131,11 @@ def test_every_change_shows_from_both_sides():
     back = changes(table("8.14"), table("8.8"))
     opposite = {"C1": "C2", "C2": "C1", "C4": "C6", "C7": "C8", "C9": "C10"}
     assert {(opposite[one.rule], one.where) for one in there} == {(one.rule, one.where) for one in back}
+
+
+def test_null_is_no_default():
+    """What an absent key means is said as text; null would be read as no default at all."""
+    types = copy.deepcopy(BASE)
+    types["S"]["fields"]["y"]["default"] = None
+    with pytest.raises(SchemaError, match=r"test: S\.y: expected the text of a default, got null; write \"None\""):
+        _made(types)

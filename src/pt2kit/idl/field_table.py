@@ -160,6 +160,8 @@ def _field(name: str, row: Any, where: str, since: str) -> Field:
     id, default = row.get("id"), row.get("default")
     if id is not None and (not isinstance(id, int) or isinstance(id, bool) or not 0 < id < 2**15):
         raise SchemaError(f"{where}: expected a wire id from 1 to {2**15 - 1}, got {_brief(id)}")
+    if default is None and "default" in row:
+        raise SchemaError(f'{where}: expected the text of a default, got null; write "None" for null')
     if default is not None and not isinstance(default, str):
         raise SchemaError(f"{where}: expected the text of a default, got {_brief(default)}")
     return Field(name, parse_type(row["type"], where), id, default, since)

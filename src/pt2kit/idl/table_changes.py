@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from enum import IntEnum
 from types import MappingProxyType
 
 from pt2kit.idl.field_table import Definition, Field, Table
-from pt2kit.idl.typetext import type_text
+from pt2kit.idl.typetext import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, Type, type_text
 
 
 class Level(IntEnum):
@@ -40,6 +41,9 @@ RULES: Mapping[str, tuple[Level, str]] = MappingProxyType(
         "C17": (Level.MAJOR, "a default changes: the same file means something else"),
         "C18": (Level.MAJOR, "the JSON of unions changes"),
         "C19": (Level.NONE, "a field or an arm gets its first wire id"),
+        "C20": (Level.MAJOR, "an enum number gets a second name: readers cannot tell the two"),
+        "C21": (Level.MAJOR, "a field or an arm is added, or kept, without a wire id where others have theirs"),
+        "C22": (Level.MAJOR, "a default is no value of its field's type: an absent key would mean nothing"),
     }
 )
 """Rule id -> what it demands, and the change it is about. Order, comments and documentation may change freely."""
@@ -93,6 +97,54 @@ def _changes(old: Table, new: Table) -> Iterator[Change]:
     for name, definition in after.items():
         if name not in before:
             yield Change("C1", name, f"a {definition.kind} is added")
+        yield from _own_faults(definition, before.get(name), new, _numbered(old) and _numbered(new))
+
+
+def _numbered(table: Table) -> bool:
+    """Whether a table has wire ids at all."""
+    return any(field.id is not None for definition in table.definitions for field in definition.fields)
+
+
+def _own_faults(definition: Definition, old: Definition | None, table: Table, numbered: bool) -> Iterator[Change]:
+    """What is wrong with fields that are new or have changed, whatever they were."""
+    before = {field.name: field for field in old.fields} if old is not None else {}
+    for field in definition.fields:
+        known, where = before.get(field.name), f"{definition.name}.{field.name}"
+        if numbered and field.id is None and (known is None or known.id is not None):
+            yield Change("C21", where, f"no wire id{f', before {known.id}' if known else ''}")
+        changed = known is None or (known.default, known.type) != (field.default, field.type)
+        if changed and field.default is not None and not _fits(field.default, field.type, table):
+            yield Change("C22", where, f"the default {field.default} is no {type_text(field.type)}")
+
+
+def _fits(default: str, kind: Type, table: Table) -> bool:
+    """Whether the text of a default is a value of a type."""
+    match kind:
+        case Nullable(inner):
+            return default == "None" or _fits(default, inner, table)
+        case AnyOf(kinds):
+            return any(_fits(default, each, table) for each in kinds)
+        case ListOf():
+            return default == "[]"
+        case DictOf():
+            return default == "{}"
+        case Scalar(name):
+            return re.fullmatch(_LITERALS[name], default) is not None
+        case Ref(name):
+            return default in {str(spelling) for value in table.by_name[name].values for spelling in astuple(value)[:2]}
+    return False
+
+
+_LITERALS: Mapping[str, str] = MappingProxyType(
+    {
+        "int": r"-?\d+",
+        "float": r"-?\d+(\.\d+)?(e[+-]?\d+)?|-?Infinity|NaN",
+        "bool": "True|False",
+        "str": r"(?s:.*)",
+        "bytes": r"(?s:.*)",
+    }
+)
+"""Scalar type -> what the text of one of its values looks like."""
 
 
 def _enum_changes(old: Definition, new: Definition) -> Iterator[Change]:
@@ -107,6 +159,9 @@ def _enum_changes(old: Definition, new: Definition) -> Iterator[Change]:
     for name, value in after.items():
         if name not in before:
             yield Change("C9", f"{old.name}.{name}", f"the value {value} is added")
+        first = next(other for other in after if after[other] == value)
+        if first != name and before.get(name) != value:
+            yield Change("C20", f"{old.name}.{name}", f"the value {value} is that of {first}")
 
 
 def _field_changes(old: Definition, new: Definition) -> Iterator[Change]:

@@ -1,0 +1,43 @@
+"""What is fuzzed: every harness takes its sound inputs and all inputs that made trouble once."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+from pathlib import Path
+
+import pytest
+from tools.fuzz import read_outcome
+from tools.fuzz_targets import HARNESSES, SEEDS
+
+from pt2kit.errors import Pt2Error
+
+TORCHLESS = [name for name in HARNESSES if name != "load" or importlib.util.find_spec("torch")]
+
+
+@pytest.mark.parametrize("name", TORCHLESS)
+def test_sound_inputs_are_read(name: str) -> None:
+    """At least one of the first few is read to its end: so the harness gets further than its first check."""
+    read = 0
+    for seed in list(HARNESSES[name].seeds())[:5]:
+        with contextlib.suppress(Pt2Error):
+            HARNESSES[name].run(seed)
+            read += 1
+    assert read
+
+
+@pytest.mark.parametrize(
+    "path", sorted(path for path in SEEDS.glob("*/*") if path.parent.name in TORCHLESS), ids=lambda path: path.name
+)
+def test_former_findings(path: Path) -> None:
+    """They are read, or refused by an error of pt2kit."""
+    with contextlib.suppress(Pt2Error):
+        HARNESSES[path.parent.name].run(path.read_bytes())
+
+
+def test_the_log_is_understood() -> None:
+    """The last line of a run to its end, and the last sign of life of another."""
+    whole = read_outcome("#2\tINITED cov: 10 ft: 11\n#64\tNEW cov: 12 ft: 15\nDone 100 runs in 4 second(s)\n", 0, ())
+    assert (whole.runs, whole.seconds, whole.covered, whole.trouble) == (100, 4, 12, "")
+    cut = read_outcome("#64\tNEW cov: 12 ft: 15\n==1== ERROR: libFuzzer: out-of-memory\n", 71, ())
+    assert cut.trouble == "ended with 71: ==1== ERROR: libFuzzer: out-of-memory"
