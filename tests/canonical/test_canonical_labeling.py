@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pt2kit.canonical import symmetry
+from pt2kit.canonical import canonical_labeling
 from pt2kit.canonical.canonical_labeling import Edge, order
 
 COLOURS = st.lists(st.integers(0, 1), min_size=1, max_size=7)
@@ -109,6 +109,10 @@ def test_the_search_is_bounded() -> None:
     count = 300
     pairs = [(i, j) for _ in range(3) for i, j in zip(range(count), rng.sample(range(count), count), strict=True)]
     assert sorted(order(dict.fromkeys(range(count), 0), _edges(pairs), work=100)) == list(range(count))
-    deep = [edge for i in range(symmetry.MAX_DEPTH + 3) for edge in _edges([(2 * i, 2 * i + 1), (2 * i + 1, 2 * i)])]
-    colours = dict.fromkeys(range(2 * symmetry.MAX_DEPTH + 6), 0)
+    deep = [
+        edge
+        for i in range(canonical_labeling.MAX_DEPTH + 3)
+        for edge in _edges([(2 * i, 2 * i + 1), (2 * i + 1, 2 * i)])
+    ]
+    colours = dict.fromkeys(range(2 * canonical_labeling.MAX_DEPTH + 6), 0)
     assert sorted(order(colours, deep)) == sorted(colours)

@@ -151,7 +151,7 @@ def _is_label(tree: Any, path: tuple[Any, ...]) -> bool:
     for key in path[:-1]:
         holders.append(holders[-1][key])
     holder = holders[-1]
-    if not isinstance(holder, dict) or path[-1] not in ("name", "kind"):
+    if not path or not isinstance(holder, dict) or path[-1] not in ("name", "kind"):
         return False
     if {"arg", "kind"} <= holder.keys():  # An argument: what it gets by place has no name that counts.
         target: str = holders[-3]["target"]

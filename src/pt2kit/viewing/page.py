@@ -24,7 +24,7 @@ _STYLE: Final = re.compile(r"<style>(.*?)</style>", re.DOTALL)
 
 def built_page() -> str:
     """The page as it was built."""
-    return files("pt2kit.view").joinpath("page/index.html").read_text("utf-8")
+    return files("pt2kit.viewing").joinpath("page/index.html").read_text("utf-8")
 
 
 def policy(page: str, *, connect: str) -> str:

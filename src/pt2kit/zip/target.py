@@ -21,6 +21,8 @@ from pt2kit.zip.source import Source, is_source
 class Target:
     """Takes bytes; finished by `commit` or `discard`.
 
+    A file object is left at the beginning of what was written, so that it can be read: from there on, as readers do.
+
     Args:
         file: where the bytes go; from its present position on.
         name: what messages call it.
@@ -83,6 +85,8 @@ class Target:
                 os.fsync(self._file.fileno())
         if self._owned:
             self._file.close()
+        elif self.can_seek:
+            self._file.seek(self._start)
 
     def discard(self) -> None:
         """Remove the temporary file; what a file object got stays in it."""
