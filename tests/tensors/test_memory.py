@@ -17,7 +17,7 @@ SMALL = bytes(range(256)) * (64 * MIB // 256)
 
 SCRIPT = """
 import sys
-from pt2kit.zip import open_archive
+from pt2kit.zip.reader import open_archive
 from pt2kit.codec import decode
 from pt2kit.schema import PayloadConfig
 from pt2kit.tensors import statistics, to_safetensors, views_from_config

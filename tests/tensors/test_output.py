@@ -11,15 +11,15 @@ from tests.tensors.helpers import storage, view
 from pt2kit.errors import UnsupportedError
 from pt2kit.schema import ScalarType
 from pt2kit.tensors import MetaView, OpaquePayload, Storage
-from pt2kit.tensors.output import Reader, dense_view, side_inputs
+from pt2kit.tensors.output import Reader, dense_view, new_file
 
 
 def test_file_appears_at_the_end(tmp_path: Path) -> None:
     """Until the end the old file stays as it is; then nothing but the new one is left."""
     path = tmp_path / "a.npy"
     path.write_bytes(b"old")
-    with side_inputs(path) as temporary:
-        Path(temporary).write_bytes(b"new")
+    with new_file(path) as file:
+        file.write(b"new")
         assert path.read_bytes() == b"old"
     assert path.read_bytes() == b"new"
     assert os.listdir(tmp_path) == ["a.npy"]
@@ -29,21 +29,21 @@ def test_error_leaves_everything_as_it_was(tmp_path: Path) -> None:
     """An error on the way removes what was written so far."""
     path = tmp_path / "a.npy"
     path.write_bytes(b"old")
-    with pytest.raises(ZeroDivisionError), side_inputs(path):
+    with pytest.raises(ZeroDivisionError), new_file(path):
         raise ZeroDivisionError
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["a.npy"]
 
 
 def test_permissions(tmp_path: Path) -> None:
-    """A new file has those of any new file, whoever wrote it; a replaced one keeps its own."""
+    """A new file has those of any new file; a replaced one keeps its own."""
     new, old, plain = tmp_path / "new", tmp_path / "old", tmp_path / "plain"
     plain.touch()
     old.touch()
     old.chmod(0o604)
     for path in (new, old):
-        with side_inputs(path) as temporary:
-            os.chmod(temporary, 0o600)
+        with new_file(path) as file:
+            file.write(b"new")
     assert new.stat().st_mode == plain.stat().st_mode
     assert old.stat().st_mode & 0o777 == 0o604
 
@@ -52,8 +52,8 @@ def test_links_are_followed(tmp_path: Path) -> None:
     """Writing through a link writes the file that it points to."""
     (tmp_path / "real").write_bytes(b"old")
     (tmp_path / "link").symlink_to("real")
-    with side_inputs(tmp_path / "link") as temporary:
-        Path(temporary).write_bytes(b"new")
+    with new_file(tmp_path / "link") as file:
+        file.write(b"new")
     assert (tmp_path / "real").read_bytes() == b"new"
     assert (tmp_path / "link").is_symlink()
 
@@ -63,14 +63,14 @@ def test_only_files_are_replaced(path: str) -> None:
     """A device or a folder is not renamed over."""
     with (
         pytest.raises(UnsupportedError, match=r"expected a file to write, got a folder or a device \[P18\]"),
-        side_inputs(path),
+        new_file(path),
     ):
         pass
 
 
 def test_missing_folder(tmp_path: Path) -> None:
     """The operating system's error is the caller's to handle."""
-    with pytest.raises(FileNotFoundError), side_inputs(tmp_path / "none" / "a"):
+    with pytest.raises(FileNotFoundError), new_file(tmp_path / "none" / "a"):
         pass
 
 

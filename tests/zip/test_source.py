@@ -277,7 +277,7 @@ def test_named_pipe(tmp_path: Path) -> None:
 @pytest.mark.parametrize("piped", [True, False])
 def test_standard_input(tmp_path: Path, piped: bool) -> None:
     """Standard input is read whether it is a pipe or a file."""
-    code = "import sys; from pt2kit.zip import open_archive; print(list(open_archive(sys.stdin.buffer).records))"
+    code = "import sys; from pt2kit.zip.reader import open_archive; print(list(open_archive(sys.stdin.buffer).records))"
     path = tmp_path / "x.pt2"
     path.write_bytes(simple())
     command = [sys.executable, "-W", "error", "-c", code]
