@@ -438,6 +438,12 @@ def _set_storage(found: list[Any]) -> None:
     found[1]["inputs"].append({"name": "source", "arg": tensor("linear"), "kind": 1})
 
 
+def _gradients_off() -> dict[str, Any]:
+    """A call that turns gradients off, and nothing turns them on again."""
+    inputs = [{"name": "", "arg": {"as_bool": False}, "kind": 1}]
+    return {"target": "torch._C._set_grad_enabled", "inputs": inputs, "outputs": [{"as_none": True}], "metadata": {}}
+
+
 SAFETY: dict[str, Callable[[], Mutation]] = {
     "X1": lambda: m.records(MLP, {names.sample_inputs("model"): m.pickled("os.getcwd")}),
     "X2": lambda: _pickled("tensor_0"),
@@ -452,6 +458,7 @@ SAFETY: dict[str, Callable[[], Mutation]] = {
     "X11": lambda: m.nodes(MLP, lambda found: found[1].__setitem__("target", "torch.ops.aten.empty_like.default")),
     "X12": lambda: m.nodes(TOKENS, _argument(0, 2, {"as_string": "two\nlines"})),
     "X13": lambda: m.nodes(MLP, lambda found: found[1].__setitem__("target", "#mine:relu")),
+    "X14": lambda: m.nodes(MLP, lambda found: found.append(_gradients_off())),
 }
 
 TABLE = {**ARCHIVE, **JSON, **GRAPH, **SIGNATURE, **CALLS, **EXPRESSIONS, **TARGETS, **PAYLOADS, **SAFETY}

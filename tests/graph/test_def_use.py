@@ -275,6 +275,18 @@ CONTRADICTIONS: list[tuple[str, schema.Graph, str, str]] = [
         "$.nodes[1].outputs",
         "got as_tensors",
     ),
+    (
+        "G16",
+        good(nodes=[FIRST, node([Z], Y, subgraph(chain("a", "b")), subgraph(chain("a", "b", "c")), name="z")]),
+        "$.nodes[1].inputs[2]",
+        "expected a name of its own for a subgraph, got 'body', which another one has",
+    ),
+    (
+        "G17",
+        good(tensor_values={**GOOD.tensor_values, "y": replace(meta(1), dtype=schema.ScalarType.UNKNOWN)}),
+        "$.tensor_values.y",
+        "expected an element type that torch has, got 0 (UNKNOWN)",
+    ),
 ]
 
 

@@ -36,14 +36,18 @@ def test_error_leaves_everything_as_it_was(tmp_path: Path) -> None:
 
 
 def test_permissions(tmp_path: Path) -> None:
-    """A new file has those of any new file, whoever wrote it; a replaced one keeps its own."""
+    """A new file has those of any new file; a replaced one keeps its own."""
     new, old, plain = tmp_path / "new", tmp_path / "old", tmp_path / "plain"
     plain.touch()
     old.touch()
     old.chmod(0o604)
     for path in (new, old):
         with new_file(path) as file:
+<<<<<<< HEAD
             file.write(b"x")
+=======
+            file.write(b"new")
+>>>>>>> refs/heads/loads2
     assert new.stat().st_mode == plain.stat().st_mode
     assert old.stat().st_mode & 0o777 == 0o604
 

@@ -144,7 +144,7 @@ KILLED = """
 import os, sys
 if sys.argv[2] == "named":
     del os.O_TMPFILE
-from pt2kit.zip import ArchiveWriter
+from pt2kit.zip.writer import ArchiveWriter
 content = os.urandom(1 << 20)
 print("ready", flush=True)
 while True:

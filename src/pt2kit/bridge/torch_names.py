@@ -382,8 +382,18 @@ def constrain_for_size(env: ShapeEnv, expr: Any) -> None:
 
 
 def unbacked_bindings(value: Any, env: ShapeEnv, pending: set[Any]) -> Any:
-    """The unbacked symbols that a value brings, with where they are in it; they are taken out of `pending`."""
-    return symbolic_shapes._free_unbacked_symbols_with_path(value, (), shape_env=env, pending=pending, simplify=True)
+    """The unbacked symbols that a value brings, with where they are in it; they are taken out of `pending`.
+
+    Storage offsets bring none: torch's reader leaves them out.
+    """
+    found = symbolic_shapes._free_unbacked_symbols_with_path(
+        value, (), shape_env=env, pending=set(pending), simplify=True
+    )
+    found = {
+        symbol: path for symbol, path in found.items() if symbolic_shapes.CallMethodKey("storage_offset") not in path
+    }
+    pending.difference_update(found)
+    return found
 
 
 # Tensors and storages

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from pt2kit import schema
 from pt2kit.checks import known_numbers, reading_table, schemas, shadows
-from pt2kit.checks.known_targets import plain_target
+from pt2kit.checks.known_targets import higher_order_name
 from pt2kit.checks.merging import MERGES
 from pt2kit.checks.plain_calls import Call, asked_sizes, call_of, declared, permuted_strides
 from pt2kit.checks.shadows import Memory, Shadow
@@ -24,7 +24,6 @@ from pt2kit.graph.traversal import Scope, Step
 Find = Callable[[str], "schemas.Signature | None"]
 """Target of a node -> the signature of the operator; None for what is no operator, or not known."""
 
-HIGHER_ORDER: Final = "torch.ops.higher_order."
 MAX_CELLS: Final = 1 << 32
 """Elements that are followed, over all calls of a program; after that every tensor is taken as a whole."""
 _SHARING: Final = frozenset(("unsafe_split", "unsafe_split_with_sizes", "unsafe_chunk"))
@@ -78,12 +77,6 @@ class Findings:
 def origin(shadow: Shadow) -> str:
     """The value that brought unwritten memory."""
     return shadow.memory.use.origin if shadow.memory.use is not None else shadow.memory.origin
-
-
-def higher_order_name(target: str) -> str | None:
-    """The name of a higher-order operator; None for other targets."""
-    plain = plain_target(target)
-    return plain.removeprefix(HIGHER_ORDER) if plain.startswith(HIGHER_ORDER) else None
 
 
 class Follower:

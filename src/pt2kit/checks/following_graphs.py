@@ -13,8 +13,9 @@ from msgspec import UNSET
 
 from pt2kit import schema
 from pt2kit.checks import reading_table, shadows
-from pt2kit.checks.following import Follower, higher_order_name
+from pt2kit.checks.following import Follower
 from pt2kit.checks.higher_order import CONVENTIONS
+from pt2kit.checks.known_targets import higher_order_name
 from pt2kit.checks.plain_calls import names_of
 from pt2kit.checks.shadows import Memory, Shadow
 from pt2kit.graph.argument_values import arguments, leaves

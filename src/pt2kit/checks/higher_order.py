@@ -14,12 +14,11 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from pt2kit import schema
+from pt2kit.checks.known_targets import higher_order_name
 from pt2kit.checks.program_context import Subject
 from pt2kit.errors import Problem
 from pt2kit.graph.traversal import Step
 from pt2kit.schema import ArgumentKind
-
-_HIGHER_ORDER: Final = "torch.ops.higher_order."
 
 Arguments = Sequence[schema.Argument]
 """The positional arguments of a call."""
@@ -94,8 +93,8 @@ def higher_order_problems(subject: Subject) -> Iterator[Problem]:
         LimitError: subgraphs or dicts of arguments nest too deep (G11).
     """
     for step in subject.steps():
-        if step.node.target.startswith(_HIGHER_ORDER):
-            name = _name(step.node)
+        name = higher_order_name(step.node.target)
+        if name is not None:
             if (convention := CONVENTIONS.get(name)) is not None:
                 yield from _check(step, convention)
             elif name == "out_dtype" and [n.arg.type for n in step.node.inputs[:2]] != [
@@ -181,4 +180,4 @@ def _count(argument: schema.Argument) -> int:
 
 
 def _name(node: schema.Node) -> str:
-    return node.target.removeprefix(_HIGHER_ORDER)
+    return higher_order_name(node.target) or node.target

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Final
 
 _DISPATCHER: Final = re.compile(r"torch\.ops\.\w+(\.\w+){0,2}")
+HIGHER_ORDER: Final = "torch.ops.higher_order."
 _DEFINED: Final = "torch._higher_order_ops."
 _UNARY: Final = (
     *("_operator.abs", "_operator.neg", "_operator.not_", "_operator.pos", "math.ceil", "math.floor", "math.trunc"),
@@ -56,8 +57,14 @@ def plain_target(target: str) -> str:
     ("torch._higher_order_ops.triton_kernel_wrap.print"): what counts is their name.
     """
     if target.startswith(_DEFINED):
-        return f"torch.ops.higher_order.{target.rpartition('.')[2]}"
+        return f"{HIGHER_ORDER}{target.rpartition('.')[2]}"
     return target
+
+
+def higher_order_name(target: str) -> str | None:
+    """The name of a higher-order operator ("cond"), however it is spelled; None for other targets."""
+    plain = plain_target(target)
+    return plain.removeprefix(HIGHER_ORDER) if plain.startswith(HIGHER_ORDER) else None
 
 
 def is_usual(target: str) -> bool:

@@ -14,7 +14,7 @@ from msgspec import UNSET
 
 from pt2kit import schema
 from pt2kit.checks import schemas
-from pt2kit.checks.known_targets import argument_counts, is_usual
+from pt2kit.checks.known_targets import argument_counts, higher_order_name, is_usual, plain_target
 from pt2kit.checks.parameter_kinds import misfit, result_arms, takes_numbers_as_tensors
 from pt2kit.checks.program_context import Subject
 from pt2kit.errors import Kind, Problem
@@ -25,7 +25,6 @@ from pt2kit.graph.view import HIGHER_ORDER, is_custom, operator_namespace
 from pt2kit.schema import ArgumentKind
 
 _OPERATORS: Final = "torch.ops."
-_HIGHER_ORDER: Final = "torch.ops.higher_order."
 _MAX_LISTED: Final = 12
 
 EXTENDED: Final = frozenset(("quantized_decomposed",))
@@ -75,6 +74,7 @@ def _existence(
 
     Of the first few that are `unknown`, the message says what there is instead: looking that up takes long.
     """
+    target = plain_target(target)
     if not target.startswith(_OPERATORS) or not is_usual(target):
         return
     name, namespace = target.removeprefix(_OPERATORS), operator_namespace(target)
@@ -109,7 +109,8 @@ def _existence(
 def _call(subject: Subject, step: Step) -> Iterator[Problem]:
     node = step.node
     if node.target.startswith(_OPERATORS):
-        found = None if node.target.startswith(_HIGHER_ORDER) else schemas.find(node.target, subject.release)
+        is_higher_order = higher_order_name(node.target) is not None
+        found = None if is_higher_order else schemas.find(node.target, subject.release)
         if found is not None and not found.is_open:
             yield from _arguments(subject, step, found)
             yield from _binding(subject, step, found)

@@ -190,11 +190,11 @@ def _compare(
         yield Problem(payload.record, "P22", message)
     if isinstance(payload, MetaView):
         yield from _without_data(payload, place)
-    if meta is None or not isinstance(payload, TensorView):
+    if meta is None or not isinstance(payload, (TensorView, MetaView)):
         return
     # What the graph says of the value stands in its table of tensors.
     where = f"{record}: {codec.path_text(('graph_module', 'graph', 'tensor_values', _argument_name(spec)))}"
-    if meta.layout is not payload.layout:
+    if isinstance(payload, TensorView) and meta.layout is not payload.layout:
         message = (
             f"expected the layout {payload.layout.name}, as {show(payload.name)} is stored, got {meta.layout.name}"
         )
@@ -210,7 +210,7 @@ def _compare(
         yield Problem(where, "P14", f"{message}{payload.requires_grad}")
 
 
-def _stride_problems(payload: TensorView, meta: schema.TensorMeta, where: str) -> Iterator[Problem]:
+def _stride_problems(payload: TensorView | MetaView, meta: schema.TensorMeta, where: str) -> Iterator[Problem]:
     """Strides that decide where an element lies, and that the graph does not have (P14)."""
     declared = [stride.as_int for stride in meta.strides]
     rows = zip(payload.sizes, payload.strides, declared, strict=False)

@@ -13,19 +13,22 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import UNSET
 
 from pt2kit import codec, schema
-from pt2kit.checks import kernel_sizes, schemas
+from pt2kit.checks import kernel_sizes
+from pt2kit.checks.known_targets import higher_order_name
 from pt2kit.checks.refused import Condition, Origin, find_everyday
 from pt2kit.graph.argument_values import arguments, leaves
 from pt2kit.graph.rules import show
 from pt2kit.graph.traversal import Scope, Step, carried, check_depth, walk
 
+if TYPE_CHECKING:
+    from pt2kit.checks import schemas
+
 _OPERATORS: Final = "torch.ops."
-_HIGHER_ORDER: Final = "torch.ops.higher_order."
 _INPUT: Final = "input"
 """What stands for an operator where the caller of the program gave the value."""
 
@@ -155,7 +158,7 @@ def _is_watched(target: str) -> bool:
 
 def _called_by(node: schema.Node) -> Iterator[str]:
     """The operators that a higher-order one gets as arguments."""
-    if node.target.startswith(_HIGHER_ORDER):
+    if higher_order_name(node.target) is not None:
         for named in node.inputs:
             yield from (leaf.as_operator for _, leaf in leaves(named.arg) if leaf.as_operator is not UNSET)
 
@@ -232,7 +235,7 @@ class _Walk:
         """Go through one graph; `values` has its inputs, and gets the rest."""
         for number, node in enumerate(scope.graph.nodes):
             step = Step(scope, number, node)
-            if node.target.startswith(_HIGHER_ORDER):
+            if higher_order_name(node.target) is not None:
                 yield from self._higher_order(step, values)
             else:
                 yield from self._call(step, values)
@@ -330,7 +333,7 @@ class _Walk:
                 message = f"called through {name_of(node.target)}, where nothing is known of its arguments"
                 yield Finding(step, called, message)
         passed = [values[name] for named in node.inputs for name in arguments(named.arg) if name in values]
-        is_passing = node.target.removeprefix(_HIGHER_ORDER) in PASSING
+        is_passing = higher_order_name(node.target) in PASSING
         inner = list(carried(step))
         results: list[list[_Value | None]] = []
         for scope in inner:

@@ -16,10 +16,9 @@ from typing import Final
 from msgspec import UNSET
 
 from pt2kit import symbols, treespec
-from pt2kit.checks import schemas
 from pt2kit.checks.expressions import expressions, is_code
 from pt2kit.checks.formats import format_problem, text_problem
-from pt2kit.checks.known_targets import is_usual, plain_target
+from pt2kit.checks.known_targets import HIGHER_ORDER, is_usual, plain_target
 from pt2kit.checks.program_context import Subject, subject_of
 from pt2kit.checks.provenance import is_concerned, unvouched_calls
 from pt2kit.checks.refused import refusal
@@ -37,8 +36,7 @@ from pt2kit.tensors.opaque import OpaquePayload
 _PATH: Final = re.compile(r"[^\"'\\\x00-\x1f\x7f]*")
 _IMPORTING_CONTEXT: Final = re.compile(r'\\?"(?:__enum__|fqn|default_factory_module)\\?"')
 _PRINT: Final = "torch.ops.aten._print.default"
-_HIGHER_ORDER: Final = "torch.ops.higher_order."
-_FORMAT: Final = f"{_HIGHER_ORDER}print"
+_FORMAT: Final = f"{HIGHER_ORDER}print"
 _SHOWN: Final = 80
 _SHOWN_GLOBALS: Final = 20
 _INSTALLED: Final = frozenset((*sys.stdlib_module_names, "torch", "numpy", "sympy", "_codecs", ""))
@@ -237,6 +235,8 @@ def _trusting(subject: Subject) -> Iterator[Problem]:
     """Calls of everyday operators that trust an argument with memory, where nobody vouches for it."""
     if not is_concerned(step.node for step in subject.steps()):
         return
+    from pt2kit.checks import schemas  # The table of operators; `pt2 show` does without it for most programs.
+
     root = next(graphs(subject.program, subject.graph_place))
     for found in unvouched_calls(root, lambda target: schemas.find(target, subject.release)):
         yield Problem(found.step.where, "X10", f"torch calls {found.operator}: {found.message}", "safety")
@@ -245,7 +245,7 @@ def _trusting(subject: Subject) -> Iterator[Problem]:
 def _printed(step: Step) -> Iterator[Problem]:
     """Texts that go to the terminal of whoever runs the program, or are formats that look inside of values."""
     target = plain_target(step.node.target)
-    if target != _PRINT and not target.startswith(_HIGHER_ORDER):
+    if target != _PRINT and not target.startswith(HIGHER_ORDER):
         return
     found = [leaf for named in step.node.inputs for _, leaf in leaves(named.arg)]
     operators = [leaf.as_operator for leaf in found if leaf.as_operator is not UNSET]

@@ -14,8 +14,9 @@ from msgspec import UNSET
 
 from pt2kit import schema
 from pt2kit.checks import reading_table, schemas
-from pt2kit.checks.following import Find, Findings, Follower, higher_order_name
+from pt2kit.checks.following import Find, Findings, Follower
 from pt2kit.checks.following_graphs import run_graphs
+from pt2kit.checks.known_targets import higher_order_name
 from pt2kit.checks.plain_calls import names_of
 from pt2kit.checks.program_context import Subject
 from pt2kit.checks.shadows import Memory, Shadow

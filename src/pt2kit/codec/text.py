@@ -52,12 +52,13 @@ def parse(data: bytes | memoryview, where: str, *, bare_literals: bool = False) 
 
 
 def parse_again(data: bytes | memoryview, where: str) -> Any:
-    """Turn JSON bytes that the typed decoder has read already into a plain tree; as `parse`, of any depth.
+    """Turn JSON bytes that the typed decoder has read already into a plain tree, as `parse`.
 
     The typed decoder passes over the values of unknown keys, so here they may still be refused. Floats are
     `SpelledByPython`, so that `written` gives most texts as they were, which shows that no object has a key twice.
     """
     raw = bytes(data)
+    check_depth(raw, where)
     try:
         tree = _AS_SPELLED.decode(raw)
     except (msgspec.MsgspecError, ValueError, RecursionError):

@@ -8,7 +8,7 @@ a record never holds tensors of two types; empty storages, of which there may be
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -31,6 +31,7 @@ Storages = MutableMapping[str, Storage]
 
 _OBJECTS: Final[tuple[tuple[str, OpaqueKind], ...]] = (("custom_obj_", "torchbind"), ("opaque_obj_", "opaque"))
 _CONFIG_SUFFIX: Final = "_config.json"
+_WEIGHT: Final = "weight_"
 
 
 def views_from_config(
@@ -64,7 +65,31 @@ def views_from_config(
         if isinstance(view, TensorView):
             _check_one_type(view, types, where)
         views[name] = view
+    _check_empty_records(views)
     return views
+
+
+def _check_empty_records(views: Mapping[str, TensorView | MetaView | OpaquePayload]) -> None:
+    """Refuse weights whose records are empty while those of others are not: a program is saved without data as a whole.
+
+    Constants may be mixed: what export made of a number in the source has data in a program of fake tensors, too.
+
+    Raises:
+        PayloadError: the first such weight (P9).
+    """
+    weights = [view for view in views.values() if not isinstance(view, OpaquePayload) and _is_weight(view)]
+    empty = next((view for view in weights if not isinstance(view, TensorView) and view.device.type != "meta"), None)
+    full = next((view for view in weights if isinstance(view, TensorView) and view.storage.nbytes), None)
+    if empty is not None and full is not None:
+        raise PayloadError(
+            f"{show_name(empty.record)}: {empty.name!r}: expected {empty.nbytes} bytes, as other weights have theirs "
+            f"({full.name!r}), got an empty record",
+            rule="P9",
+        )
+
+
+def _is_weight(view: TensorView | MetaView) -> bool:
+    return view.record.rpartition("/")[2].startswith(_WEIGHT)
 
 
 def check_against(view: TensorView | SparseView | MetaView, meta: TensorMeta, where: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -15,14 +16,21 @@ import pt2kit
 from pt2kit.errors import OperatorError
 
 
+def exported(function: Callable[[Any], Any], dynamic: Any) -> dict[str, torch.export.ExportedProgram]:
+    """A function as export writes it, and decomposed; what torch warns of its own code is left out."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        program = torch.export.export(Calls(function), (torch.randn(3, 4),), dynamic_shapes=dynamic, strict=False)
+        return {"": program, " decomposed": program.run_decompositions()}
+
+
 def files(function: Callable[[Any], Any]) -> dict[str, bytes]:
     """How the program was exported -> its file; what torch itself cannot export or save is left out."""
     found = {}
     for shapes in ("static", "dynamic"):
         dynamic = ({1: torch.export.Dim("columns")},) if shapes == "dynamic" else None
         try:
-            program = torch.export.export(Calls(function), (torch.randn(3, 4),), dynamic_shapes=dynamic, strict=False)
-            forms = {"": program, " decomposed": program.run_decompositions()}
+            forms = exported(function, dynamic)
         except Exception:
             if shapes == "static":
                 raise

@@ -95,6 +95,20 @@ class Constrain(nn.Module):
         return x[:size], torch.arange(size)
 
 
+class Row(nn.Module):
+    def forward(self, x, n):
+        row = x[n.item()]
+        return row + 1, row.storage_offset()
+
+
+class Rows(nn.Module):
+    def forward(self, x, n):
+        start = n.item()
+        torch._check(start >= 0)
+        torch._check(start + 2 <= x.shape[0])
+        return torch.narrow(x, 0, start, 2).storage_offset(), x[start].relu()
+
+
 class Asserts(nn.Module):
     def forward(self, x):
         torch._check(x.shape[0] % 2 == 0)
@@ -159,6 +173,8 @@ def recipes() -> list[Recipe]:
         Recipe("nonzero", Nonzero, lambda: (torch.tensor([1.0, 0.0, 2.0, 0.0]),), variants=("plain", "decomp")),
         Recipe("item_constrain", Constrain, lambda: (torch.randn(6, 2), torch.tensor(3)),
                dynamic_shapes=({0: auto}, None)),
+        Recipe("item_row", Row, lambda: (torch.randn(6, 2), torch.tensor(3)), variants=("plain", "decomp")),
+        Recipe("item_rows", Rows, lambda: (torch.randn(6, 2), torch.tensor(3)), variants=("plain", "decomp")),
         Recipe("sym_assert", Asserts, lambda: (torch.randn(6, 4),), dynamic_shapes=({0: auto, 1: auto},),
                variants=("plain", "decomp")),
         Recipe("int_input", IntInput, lambda: (torch.randn(6, 2), 3), dynamic_shapes=({0: auto}, Dim.DYNAMIC),

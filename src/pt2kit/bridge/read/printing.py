@@ -12,15 +12,14 @@ from msgspec import UNSET
 from pt2kit import schema
 from pt2kit.bridge.read.refusals import refused
 from pt2kit.checks.formats import format_problem, text_problem
-from pt2kit.checks.known_targets import plain_target
+from pt2kit.checks.known_targets import HIGHER_ORDER, plain_target
 from pt2kit.errors import OperatorError
 from pt2kit.graph.argument_values import leaves
 from pt2kit.graph.traversal import Scope, node_label
 
 RULE: Final = "X12"
 _PRINT: Final = "torch.ops.aten._print.default"
-_HIGHER_ORDER: Final = "torch.ops.higher_order."
-_FORMAT: Final = f"{_HIGHER_ORDER}print"
+_FORMAT: Final = f"{HIGHER_ORDER}print"
 
 
 def check_printing(scope: Scope) -> None:
@@ -31,7 +30,7 @@ def check_printing(scope: Scope) -> None:
     """
     for number, node in enumerate(scope.graph.nodes):
         target = plain_target(node.target)
-        if target == _PRINT or target.startswith(_HIGHER_ORDER):
+        if target == _PRINT or target.startswith(HIGHER_ORDER):
             _check(node, f"{scope.where}.nodes[{number}]: node {node_label(node, number)} ({node.target})")
 
 

@@ -60,6 +60,7 @@ class Shapes:
         self.mode = FakeTensorMode(allow_fallback_kernels=False, allow_non_fake_inputs=True, shape_env=self.env)
         self.pending: set[sympy.Symbol] = set()
         """Unbacked symbols that occurred in the graph at hand and that no value in it has been found to define."""
+        self._in_offsets: set[sympy.Symbol] = set()
         self._ranges = {name: _range(name, given, where) for name, given in ranges.items()}
         self._derived = {name for name in ranges if not name.isidentifier()}
         self._symbols: dict[str, sympy.Basic] = {}
@@ -77,6 +78,17 @@ class Shapes:
         if value.as_int is not UNSET:
             return value.as_int
         return self._symbolic("int", value.as_expr, where)
+
+    def offset(self, value: schema.SymInt, where: str) -> Any:
+        """A storage offset, as `integer`; unbacked symbols that occur there alone need no value that defines them.
+
+        torch's reader leaves offsets out, and with them the symbols that export made for them.
+        """
+        pending = set(self.pending)
+        number = value.as_int if value.as_int is not UNSET else self._expression("int", value.as_expr, where)
+        self._in_offsets |= self.pending - pending
+        self.pending = pending
+        return number
 
     def number(self, value: schema.SymFloat, where: str) -> Any:
         """A float or a SymFloat.
@@ -111,6 +123,14 @@ class Shapes:
         return found
 
     def _symbolic(self, kind: str, expr: Any, where: str) -> Any:
+        value = self._expression(kind, expr, where)
+        if self._in_offsets and not isinstance(value, (int, float)):
+            met = self._in_offsets & value.node.expr.free_symbols
+            self._in_offsets -= met
+            self.pending |= met
+        return value
+
+    def _expression(self, kind: str, expr: Any, where: str) -> Any:
         hint = None if expr.hint is None else expr.hint.value
         key = (kind, expr.expr_str, hint)
         if key not in self._made:

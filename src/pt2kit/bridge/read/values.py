@@ -107,7 +107,8 @@ class Values:
             raise GraphError(f"{where}: requires_grad: expected false for {dtype}, got true")
         sizes = self._numbers(meta.sizes, f"{where}: sizes")
         strides = self._numbers(meta.strides, f"{where}: strides")
-        (offset,) = self._numbers([meta.storage_offset], f"{where}: storage_offset")
+        offset = self._shapes.offset(meta.storage_offset, f"{where}: storage_offset")
+        _check_number(offset, f"{where}: storage_offset")
         check_extent(meta, where)
         device = self._devices.find(meta.device, where)
         try:
@@ -145,9 +146,13 @@ class Values:
     def _numbers(self, values: Sequence[schema.SymInt], where: str) -> list[Any]:
         numbers = [self._shapes.integer(value, where) for value in values]
         for number in numbers:
-            if type(number) is int and not 0 <= number <= MAX_NUMBER:
-                raise GraphError(f"{where}: expected 0 to 2**63 - 1, got {number}")
+            _check_number(number, where)
         return numbers
+
+
+def _check_number(number: Any, where: str) -> None:
+    if type(number) is int and not 0 <= number <= MAX_NUMBER:
+        raise GraphError(f"{where}: expected 0 to 2**63 - 1, got {number}")
 
 
 def _key(value: schema.SymInt) -> Any:
