@@ -8,31 +8,19 @@ from pathlib import Path
 
 import pytest
 
-<<<<<<< HEAD
-from pt2kit import codec, graph, signature, tensors, versions
-from pt2kit.checks import FAMILIES, RULES, rule_texts, severity
-from pt2kit.checks import rules as rules_module
-from pt2kit.errors import Kind, Problem
-=======
 from pt2kit import codec, tensors, versions
 from pt2kit.checks import FAMILIES, RULES, rule_texts, severity
 from pt2kit.checks import rules as rules_module
 from pt2kit.errors import Kind, Problem
 from pt2kit.graph import rules as graph_rules
 from pt2kit.signature import rules as signature_rules
->>>>>>> refs/heads/loads2
 from pt2kit.zip import rules as zip_rules
 
 SRC = Path(rules_module.__file__).parents[1]
 QUOTED = re.compile(r'"([A-Z][0-9]{1,2})"')
 READING = (
-<<<<<<< HEAD
-    *("zip", "pickles", "checks", "codec", "graph", "versions", "package"),
-    *("signature", "symbols", "tensors", "treespec"),
-=======
     *("checks", "codec", "graph", "package", "pickles", "signature", "symbols", "tensors", "treespec"),
     *("versions", "zip"),
->>>>>>> refs/heads/loads2
 )
 """The rooms whose errors and problems `check` passes on."""
 
@@ -56,11 +44,7 @@ def test_texts_are_those_of_the_rooms() -> None:
     """A rule of another room has the text that the room gives it."""
     opset = importlib.import_module("pt2kit.versions.opset.changes")
     texts = {key: rule.text for key, rule in RULES.items()}
-<<<<<<< HEAD
-    for room in (zip_rules, graph, signature):
-=======
     for room in (zip_rules, graph_rules, signature_rules):
->>>>>>> refs/heads/loads2
         for key, text in room.RULES.items():
             assert texts[key] == text
     for room in (codec, tensors, versions, opset):

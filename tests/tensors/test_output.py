@@ -43,11 +43,7 @@ def test_permissions(tmp_path: Path) -> None:
     old.chmod(0o604)
     for path in (new, old):
         with new_file(path) as file:
-<<<<<<< HEAD
-            file.write(b"x")
-=======
             file.write(b"new")
->>>>>>> refs/heads/loads2
     assert new.stat().st_mode == plain.stat().st_mode
     assert old.stat().st_mode & 0o777 == 0o604
 
