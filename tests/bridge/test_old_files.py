@@ -14,7 +14,7 @@ from tests import samples
 from tests.bridge import recorded
 from tests.bridge.read import corpus_types as corpus_types
 from tests.packages import rewritten
-from tests.zip import pickle_forge as forge
+from tests.pickles import pickle_forge as forge
 
 import pt2kit
 from pt2kit.bridge.load import load

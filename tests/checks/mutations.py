@@ -11,7 +11,7 @@ from typing import Any
 
 from tests import samples
 from tests.packages import edited, rewritten
-from tests.zip import pickle_forge
+from tests.pickles import pickle_forge
 from tests.zip.zip_forge import Entry, forge, simple
 
 from pt2kit.package import record_names as names

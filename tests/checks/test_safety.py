@@ -127,7 +127,7 @@ def test_paths_that_end_their_quotes(name: str) -> None:
 
 def test_messages_are_bounded() -> None:
     """However long the names in a file are, and however many a pickle calls, a message stays short."""
-    from tests.zip import pickle_forge as forge
+    from tests.pickles import pickle_forge as forge
 
     calls = tuple(forge.Call(f"m{number}.{'x' * 300}", ()) for number in range(60))
     pickle = forge.payload(forge.stream((calls, {})))

@@ -15,7 +15,7 @@ import pytest
 from tests import samples
 from tests.hostile.reading import read_program
 from tests.packages import rewritten
-from tests.zip import pickle_forge as forge
+from tests.pickles import pickle_forge as forge
 from tools.golden_maker import tensor
 
 import pt2kit

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from tests import samples
 from tests.packages import rewritten
-from tests.zip import pickle_forge as forge
+from tests.pickles import pickle_forge as forge
 
 import pt2kit
 from pt2kit.errors import PayloadError, Pt2Error, UnsupportedError

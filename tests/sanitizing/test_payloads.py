@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from tests import samples
 from tests.packages import edited, rewritten
+from tests.pickles import pickle_forge as forge
 from tests.sanitizing.files import pickles_in, sanitized
-from tests.zip import pickle_forge as forge
 
 import pt2kit
 from pt2kit.errors import UnsupportedError

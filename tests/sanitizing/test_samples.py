@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from tests import samples
 from tests.packages import edited, rewritten
+from tests.pickles import pickle_forge as forge
 from tests.sanitizing.files import sanitized
-from tests.zip import pickle_forge as forge
 
 import pt2kit
 from pt2kit.errors import JsonError, PayloadError, Pt2Error, UnsupportedError

@@ -15,6 +15,7 @@ from torch.export.graph_signature import ExportGraphSignature
 from torch.fx.traceback import NodeSource
 
 from pt2kit.bridge.read.metadata import Metadata
+from pt2kit.bridge.torch_names import WRITES_ORIGINS
 
 ORIGIN = {"name": "add", "target": "add", "graph_id": 7, "pass_name": "first", "action": "create", "from_node": []}
 TEXTS = {
@@ -44,6 +45,8 @@ def by_torch(texts: dict[str, str]) -> dict[str, Any]:
 @pytest.mark.parametrize(("key", "text"), [(key, text) for key, texts in TEXTS.items() for text in texts])
 def test_as_torch(key: str, text: str) -> None:
     """Every kind of entry, as torch reads it."""
+    if key == "from_node" and not WRITES_ORIGINS:
+        pytest.skip("torch reads no origins up to 2.10")
     got, want = Metadata().read({key: text})[key], by_torch({key: text})[key]
     if key == "source_fn_stack":
         assert [name for name, _ in got] == [name for name, _ in want]
