@@ -60,7 +60,7 @@ def as_python(text, args):
     names = {
         "L": args,
         "math": math,
-        "torch": types.SimpleNamespace(sym_float=float, _sym_sqrt=math.sqrt),
+        "torch": types.SimpleNamespace(sym_float=float, _sym_sqrt=math.sqrt, sym_max=max, sym_min=min),
         "cast_symbool_to_symint_guardless": int,
         "IsNonOverlappingAndDenseIndicator": lambda size, stride: int(stride == 1 or size < 2),
         "inf": math.inf,
@@ -114,7 +114,8 @@ ALLOWED = (
 )  # fmt: skip
 CALLS = {
     "abs", "max", "min", "round", "IsNonOverlappingAndDenseIndicator", "cast_symbool_to_symint_guardless",
-    "torch.sym_float", "torch._sym_sqrt", *(f"math.{name}" for name in ("floor", "ceil", "trunc", "sqrt", "cos")),
+    "torch.sym_float", "torch._sym_sqrt", "torch.sym_max", "torch.sym_min",
+    *(f"math.{name}" for name in ("floor", "ceil", "trunc", "sqrt", "cos")),
 }  # fmt: skip
 
 

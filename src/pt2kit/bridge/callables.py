@@ -63,7 +63,7 @@ def parameter_names(function: Callable[..., Any]) -> tuple[str, ...]:
     """The names of a plain function's parameters, in order; empty where Python does not know them."""
     try:
         return tuple(inspect.signature(function).parameters)
-    except (TypeError, ValueError):  # builtins without a text signature
+    except ValueError:  # builtins without a text signature
         return ()
 
 

@@ -10,7 +10,6 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensor
 
 from pt2kit import schema
 from pt2kit.bridge.operators import resolve
@@ -18,6 +17,7 @@ from pt2kit.bridge.read.devices import Devices
 from pt2kit.bridge.read.shapes import Shapes
 from pt2kit.bridge.read.values import Values as FakeValues
 from pt2kit.bridge.scalars import LAYOUTS, MEMORY_FORMATS, to_device, to_dtype
+from pt2kit.bridge.torch_names import FakeTensor
 from pt2kit.bridge.write.values import Values as Descriptions
 from pt2kit.editing.sizes import symbols_of
 from pt2kit.editing.values import Value

@@ -154,8 +154,10 @@ def _named(text: str, place: str) -> Operator | None:
     """A function that the caller trusts by its name: imported like a class of `trust=`."""
     module, _, name = text.rpartition(".")
     try:
-        found = getattr(sys.modules.get(module) or importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError):
+        found = getattr(sys.modules.get(module) or importlib.import_module(module), name, None)
+    except (ImportError, ValueError):
+        return None
+    if found is None:
         return None
     if not callable(found):
         raise OperatorError(f"{place}: expected {text[:80]!r} to be a function, got a {type(found).__name__}")

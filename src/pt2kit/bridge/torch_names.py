@@ -66,6 +66,7 @@ _TABLE: Final = """
     _C._DisableTorchDispatch | 2.6 | a block in which a subclass is made without its own dispatch
     _C._dispatch_find_schema_or_throw, _C._jit_get_operation | 2.6 | whether the dispatcher has an operator
     _C._get_custom_class_python_wrapper | 2.6 | whether a script class is registered
+    _C._get_privateuse1_backend_name | 2.6 | what the backend for devices of others is called
     _C._get_max_operator_version | 2.6 | the number of the aten operator set
     _C._pickle_load_obj, _C._pickle_save | 2.6 | script objects <- and -> pickles
     _C._set_grad_enabled | 2.6 | what `no_grad` leaves in a graph
@@ -192,6 +193,11 @@ def has_script_class(namespace: str, name: str) -> bool:
     except RuntimeError:
         return False
     return True
+
+
+def renamed_backend() -> str:
+    """What the backend is called that torch keeps for devices of others: "privateuseone" until one takes it."""
+    return str(torch._C._get_privateuse1_backend_name())
 
 
 def schema_of(operator: Any) -> Any:

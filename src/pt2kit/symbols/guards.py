@@ -150,6 +150,8 @@ def _call(name: str, args: Sequence[Expr], where: str, limits: Limits) -> Operan
     function = _CALLS.get(name)
     if function is None:
         fail(where, f"expected a function that torch writes into guards, got {quote(name)}")
+    if name in _OF_TWO and len(args) != 2:
+        fail(where, f"expected two arguments of {name}, got {len(args)}")
     return make_call(function, args, where)
 
 
@@ -169,10 +171,13 @@ _CALLS: Mapping[str, str] = MappingProxyType(
         "math.trunc": "TruncToInt",
         "torch.sym_float": "ToFloat",
         "torch._sym_sqrt": "OpaqueUnaryFn_sqrt",
+        "torch.sym_max": "Max",  # since 2.15
+        "torch.sym_min": "Min",
         "IsNonOverlappingAndDenseIndicator": "IsNonOverlappingAndDenseIndicator",
         **{f"math.{name}": f"OpaqueUnaryFn_{name}" for name in OPAQUE},
     }
 )
+_OF_TWO = frozenset(("torch.sym_max", "torch.sym_min"))
 _BINARY: Mapping[str, tuple[int, int, Binary]] = MappingProxyType(
     {
         "or": (2, 2, chain_operator("Or")),

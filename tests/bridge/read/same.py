@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import io
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,8 +15,10 @@ from torch.export import ExportedProgram
 from torch.export.exported_program import _get_shape_env
 from torch.utils import _pytree as pytree
 
-from pt2kit.bridge.torch_names import guards_code, hints
+from pt2kit.bridge.torch_names import WRITES_ORIGINS, guards_code, hints
 
+UNREAD = frozenset(() if WRITES_ORIGINS else ("from_node",))
+"""Metadata that the installed torch does not read, and pt2kit does."""
 SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
@@ -57,7 +61,8 @@ def _nodes(got: fx.Graph, want: fx.Graph, where: str) -> Iterator[str]:
         yield from _plain((a.op, a.target, type(a.target)), (b.op, b.target, type(b.target)), place)
         yield from _plain(_args(a), _args(b), f"{place}: args")
         yield from _plain([user.name for user in a.users], [user.name for user in b.users], f"{place}: users")
-        yield from _plain(sorted(a.meta), sorted(b.meta), f"{place}: meta keys")
+        keys = [sorted(node.meta.keys() - UNREAD) for node in (a, b)]
+        yield from _plain(keys[0], keys[1], f"{place}: meta keys")
         for key in a.meta.keys() & b.meta.keys():
             yield from _value(a.meta[key], b.meta[key], f"{place}: meta[{key!r}]")
 
@@ -153,12 +158,28 @@ def _aliases(tensors: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+@functools.cache
+def torch_keeps_expressions() -> bool:
+    """Whether the installed torch's reader enters the example values of expressions, besides those of symbols."""
+
+    class Twice(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.cat([x, x])
+
+    buffer = io.BytesIO()
+    sizes = {"x": {0: torch.export.Dim.AUTO}}
+    torch.export.save(torch.export.export(Twice(), (torch.ones(5),), dynamic_shapes=sizes), buffer)
+    buffer.seek(0)
+    return any(not key.is_Symbol for key in hints(_get_shape_env(torch.export.load(buffer).graph_module)))
+
+
 def _shape_env(got: Any, want: Any) -> Iterator[str]:
     if want is None or got is None:
         yield from _plain(got is None, want is None, "shape env")
         return
-    # Up to 2.14 torch's reader also enters values of expressions, which follow from those of their symbols.
-    examples = [{key: value for key, value in hints(env).items() if key.is_Symbol} for env in (got, want)]
+    examples = [hints(env) for env in (got, want)]
+    if not torch_keeps_expressions():  # their values follow from those of their symbols
+        examples = [{key: value for key, value in known.items() if key.is_Symbol} for known in examples]
     yield from _plain(examples[0], examples[1], "shape env: example values")
     for name in ("var_to_range", "replacements", "size_like", "divisible"):
         yield from _plain(getattr(got, name), getattr(want, name), f"shape env: {name}")

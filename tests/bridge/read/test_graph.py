@@ -10,6 +10,7 @@ from tests.bridge.read import corpus_types as corpus_types
 from tests.bridge.read.edited import edited, graph, node, sample
 
 from pt2kit.bridge.load import load
+from pt2kit.bridge.torch_names import find_higher_order
 from pt2kit.errors import GraphError, LimitError, OperatorError, Pt2Error, SchemaError, UnsupportedError
 
 MLP = sample("mlp")
@@ -284,6 +285,10 @@ def test_control_characters(text: str) -> None:
 FORMATS = ["{x.__class__}", "{0[a]}", "{0:>999999999}", "{", "{x!r:{y}}"]
 
 
+PRINTS = pytest.mark.skipif(find_higher_order("print") is None, reason="this torch has no operator that prints")
+
+
+@PRINTS
 @pytest.mark.parametrize("text", FORMATS)
 def test_formats(text: str) -> None:
     """A format that reaches into its arguments, or pads without end, is refused."""
@@ -291,6 +296,7 @@ def test_formats(text: str) -> None:
         load(edited(MLP, _print(text, "torch.ops.higher_order.print")))
 
 
+@PRINTS
 def test_plain_format() -> None:
     """A format of plain names is fine."""
     load(edited(MLP, _print("moo", "torch.ops.higher_order.print"))).validate()

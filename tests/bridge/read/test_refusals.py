@@ -13,6 +13,7 @@ from tests.bridge.read.edited import edited
 
 import pt2kit
 from pt2kit.bridge.read.refusals import operator_entry, trusted
+from pt2kit.bridge.torch_names import find_higher_order
 from pt2kit.errors import Pt2Error
 
 
@@ -86,6 +87,8 @@ def named_entries(error: Pt2Error) -> tuple[str, ...]:
 def test_the_named_entry_lets_it_pass(name: str) -> None:
     """An error names rule and entry; with the entry the file loads, or fails for another reason than this refusal."""
     rule, change = CASES[name]
+    if name.startswith("format") and find_higher_order("print") is None:
+        pytest.skip("this torch has no operator that prints: the file is refused for that")
     data = edited(io.BytesIO(base()), change)  # type: ignore[arg-type]
     with pytest.raises(Pt2Error, match="if you trust the file, pass trust=") as caught:
         pt2kit.load(data)

@@ -70,7 +70,8 @@ def test_any_expression(expr: sympy.Basic) -> None:
 
 def test_every_function_has_a_class() -> None:
     """The table covers what the parser lets through."""
-    assert CLASSES.keys() == FUNCTIONS.keys()
+    missing = {name for name in ("BitwiseFn_bitwise_xor",) if not hasattr(torch_functions, name)}  # since 2.10
+    assert CLASSES.keys() == FUNCTIONS.keys() - missing
 
 
 @pytest.mark.parametrize("text", ["Mod(Integer(3), Integer(0))", "FloorDiv(Integer(1), Integer(0))"])

@@ -9,6 +9,8 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.bridge.zoo import zoo
+from torch._export.serde import schema as torch_schema
 from torch._export.serde import serialize as torch_serde
 from torch.fx import Graph
 from torch.fx.immutable_collections import immutable_dict, immutable_list
@@ -33,9 +35,12 @@ def theirs(value, arg_type=None):
     return json.loads(torch_serde._to_json_bytes(made))
 
 
+WRITES_DICTS = "as_string_to_argument" in torch_schema.Argument.__annotations__
 SINGLE = st.one_of(
     st.booleans(), st.integers(-(2**80), 2**80), st.floats(), st.complex_numbers(), st.text(), st.none(),
-    st.sampled_from([torch.float32, torch.uint64, torch.bool, torch.float8_e5m2]),
+    st.sampled_from([torch.float32, torch.uint64, torch.bool, torch.float8_e5m2]).filter(
+        torch_serde._TORCH_TO_SERIALIZE_DTYPE.__contains__
+    ),
     st.sampled_from([torch.device("cpu"), torch.device("cuda", 3), torch.device("meta")]),
     st.sampled_from([torch.strided, torch.sparse_coo, torch._mkldnn]),
     st.sampled_from([torch.contiguous_format, torch.channels_last_3d, torch.preserve_format]),
@@ -55,7 +60,13 @@ VALUES = st.recursive(st.one_of(SINGLE, LISTS, NESTED), lambda inner: st.diction
 @settings(max_examples=300, deadline=None)
 def test_same_as_torch(value):
     """Whatever torch writes, pt2kit writes alike."""
-    assert json.dumps(ours(value)) == json.dumps(theirs(value))
+    try:
+        expected = theirs(value)
+    except torch_serde.SerializeError:
+        assert not WRITES_DICTS  # up to 2.9 torch has no arm for dicts and for lists of lists of numbers
+        assert isinstance(value, dict) or isinstance(value[0], (list, tuple))
+        return
+    assert json.dumps(ours(value)) == json.dumps(expected)
 
 
 @pytest.mark.parametrize(
@@ -108,6 +119,7 @@ class Choice(enum.Enum):
     ONE = 1
 
 
+@pytest.mark.skipif(not zoo.OPAQUE, reason="this torch has no opaque objects")
 def test_opaque_values():
     """An opaque value (any enum member is one) is named, and kept to be written among the constants."""
     here = scope()

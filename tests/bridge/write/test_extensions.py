@@ -83,7 +83,11 @@ def test_same_as_torch(theirs):
     """With a handler registered at torch, pt2kit writes what torch writes."""
     live = program()
     record = "models/model.json"
-    their_file, our_bytes = torch_file(live), our_file(live)
+    our_bytes = our_file(live)
+    try:
+        their_file = torch_file(live)
+    except torch_serde.SerializeError:
+        pytest.skip("this torch does not write a list that nothing uses")
     assert not list(find_differences(tree(their_file, record), tree(our_bytes, record), "$"))
     assert tree(our_bytes, record)["graph_module"]["graph"]["nodes"][0]["target"] == "#mine:double"
     read = torch.export.load(io.BytesIO(our_bytes))

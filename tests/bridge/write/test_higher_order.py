@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import torch
 from tests.bridge.write.trees import our_file
+from torch._export.serde import schema as torch_schema
 from torch._export.serde import serialize as torch_serde
 from torch._higher_order_ops import aoti_call_delegate
 from torch.export.graph_signature import CustomObjArgument
@@ -51,7 +54,10 @@ def test_compiled_code(weights, results):
     module = delegate(weights, results)
     theirs = torch_serde.GraphModuleSerializer(None, None).serialize_graph(module)
     ours = codec.to_tree(write_graph(module, Shared(write_graph)))
-    assert ours == torch_serde._dataclass_to_dict(theirs)
+    if "name" not in torch_schema.Node.__annotations__:  # nodes have names since 2.11
+        for node in ours["nodes"]:
+            del node["name"]
+    assert ours == json.loads(torch_serde._to_json_bytes(theirs))
 
 
 def test_compiled_code_is_missing():
@@ -63,6 +69,7 @@ def test_compiled_code_is_missing():
         write_node(call, here)
 
 
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
 def test_flex_attention():
     """Its arguments mix nodes, None and numbers in one list, which the format has no kind for."""
     from torch.nn.attention.flex_attention import flex_attention

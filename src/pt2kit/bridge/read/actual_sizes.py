@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import torch
 from torch import fx
-from torch._subclasses.fake_tensor import FakeTensorMode
 
 from pt2kit.bridge.callables import describe
+from pt2kit.bridge.torch_names import FakeTensorMode, HigherOrderOperator, OpOverload, schema_of
 from pt2kit.checks.kernel_sizes import RULES, Shape
 from pt2kit.checks.provenance import PASSING, name_of
 from pt2kit.checks.refused import Row, find_everyday
@@ -24,6 +24,8 @@ from pt2kit.errors import OperatorError
 _RUN: Final = ("aten", "prims")
 _UNBACKED: Final = (10_000, 100_000)
 """What is taken for a number that only running the program tells: not what somebody could have counted on."""
+
+_LIMIT: Final = 2**63
 
 
 def check_actual_sizes(module: fx.GraphModule, trust: Set[str] = frozenset()) -> None:
@@ -46,7 +48,7 @@ def check_actual_sizes(module: fx.GraphModule, trust: Set[str] = frozenset()) ->
 
 def _row(node: fx.Node) -> Row | None:
     """The row of a node's operator, if it has a rule for sizes."""
-    if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
+    if node.op != "call_function" or not isinstance(node.target, OpOverload):
         return None
     row = find_everyday(describe(node.target))
     return row if row is not None and row.sizes else None
@@ -83,11 +85,11 @@ class _Runner:
         if row is not None:
             self.check(node, row, args, kwargs)
         target: Any = node.target
-        if isinstance(target, torch._ops.HigherOrderOperator):
+        if isinstance(target, HigherOrderOperator):
             return self.higher_order(node, args)
-        if isinstance(target, torch._ops.OpOverload):
-            lists = any("List" in str(value.type) for value in target._schema.returns)
-            if target.namespace not in _RUN or lists or not target._schema.returns:
+        if isinstance(target, OpOverload):
+            lists = any("List" in str(value.type) for value in schema_of(target).returns)
+            if target.namespace not in _RUN or lists or not schema_of(target).returns:
                 return self.declared(node)
         try:
             with self.mode, torch.no_grad():
@@ -99,7 +101,7 @@ class _Runner:
         """The subgraphs of a call, with what is passed to them where that is the same as what they take."""
         bodies = [value for value in args if isinstance(value, fx.GraphModule)]
         passed = [leaf for value in args for leaf in (value if isinstance(value, (list, tuple)) else (value,))]
-        is_passing = node.target._name in PASSING
+        is_passing = node.target.name() in PASSING
         results = []
         for body in bodies:
             count = sum(inner.op == "placeholder" for inner in body.graph.nodes)
@@ -112,7 +114,7 @@ class _Runner:
         name = name_of(describe(node.target))
         if name in self.trust:
             return
-        names = [argument.name for argument in node.target._schema.arguments]
+        names = [argument.name for argument in schema_of(node.target).arguments]
         call = {key: _plain(value) for key, value in (*zip(names, args, strict=False), *kwargs.items())}
         for text in RULES[row.sizes](call):
             raise OperatorError(
@@ -131,8 +133,10 @@ class _Runner:
             try:
                 with self.mode:
                     sizes, strides = list(map(self.number, value.shape)), list(map(self.number, value.stride()))
+                    if not all(type(size) is int and 0 <= size < _LIMIT for size in (*sizes, *strides)):
+                        return None  # an expression without a number, or one that no tensor has
                     return torch.empty_strided(sizes, strides, dtype=value.dtype, device=value.device)
-            except (RuntimeError, NotImplementedError, TypeError, ValueError):
+            except (RuntimeError, NotImplementedError, ValueError):
                 return None
         if isinstance(value, (list, tuple)):
             return [self.concrete(item) for item in value]

@@ -9,6 +9,7 @@ import torch
 
 from pt2kit import schema
 from pt2kit.bridge.scalars import to_device
+from pt2kit.bridge.torch_names import renamed_backend
 from pt2kit.errors import UnsupportedError
 
 Moves: TypeAlias = "torch.device | str | int | Mapping[str, torch.device | str | int] | None"
@@ -77,7 +78,7 @@ def _check_imported(device: torch.device) -> None:
 
     Source: `_get_device_module` in torch/utils/_device.py and torch/_utils.py, 2.13.
     """
-    if device.type in ("hpu", torch._C._get_privateuse1_backend_name()) and not hasattr(torch, device.type):
+    if device.type in ("hpu", renamed_backend()) and not hasattr(torch, device.type):
         raise UnsupportedError(
             f"device: expected a device that is here, got {str(device)!r}, of a package that is not imported; import "
             "the package that brings it before loading, or pass device= to load it elsewhere"

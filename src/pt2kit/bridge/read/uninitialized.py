@@ -13,11 +13,11 @@ from typing import Any, Final
 
 import torch
 from torch import fx
-from torch.utils import _pytree as pytree
 
 from pt2kit.bridge.operators import Operator
 from pt2kit.bridge.read.refusals import refused
 from pt2kit.bridge.read.scope import Scope as LiveScope
+from pt2kit.bridge.torch_names import HigherOrderOperator, pytree
 from pt2kit.checks import schemas
 from pt2kit.checks.following import Assumed
 from pt2kit.checks.uninitialized import find_uses
@@ -84,7 +84,7 @@ def _contradiction(node: fx.Node, scope: LiveScope, *, strides: bool) -> str | N
     """What is wrong with the declared value of a node, given those of its arguments."""
     if node.op == "placeholder":
         return None if not scope.depth else "got those of an argument of a subgraph"
-    if node.op != "call_function" or isinstance(node.target, torch._ops.HigherOrderOperator):
+    if node.op != "call_function" or isinstance(node.target, HigherOrderOperator):
         return f"got a {node.op} ({node.target})"
     args, kwargs = pytree.tree_map_only(fx.Node, lambda other: other.meta["val"], (node.args, node.kwargs))
     try:
