@@ -257,6 +257,7 @@ def convert(editor: Editor, name: str, kind: str, persistent: bool) -> None:
     else:
         del table.entries[name]
         new.entries[name] = Entry(view, meta, entry.kind)
+        _drop_other_names(editor, table, entry.payload.storage)
     for one in inputs:
         if one.value is not None:
             held = one.value.meta
@@ -264,6 +265,14 @@ def convert(editor: Editor, name: str, kind: str, persistent: bool) -> None:
                 held.dtype, held.sizes, held.requires_grad and gradient, held.device, held.strides,
                 held.storage_offset, held.layout,
             )  # fmt: skip
+
+
+def _drop_other_names(editor: Editor, table: Weights, storage: Storage) -> None:
+    """Drop the other names of a tied weight that no input takes: they would be copies of it, where it was."""
+    taken = {one.target for one in editor.inputs}
+    for name, entry in [*table.entries.items()]:
+        if name not in taken and isinstance(entry.payload, TensorView) and entry.payload.storage == storage:
+            del table.entries[name]
 
 
 def home(kind: str, persistent: bool) -> Kind:
