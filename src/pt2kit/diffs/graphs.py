@@ -78,9 +78,8 @@ class GraphDiff:
         if depth > MAX_SUBGRAPH_DEPTH:
             raise LimitError(f"{path}: expected subgraphs nested at most {MAX_SUBGRAPH_DEPTH} levels deep", rule="G11")
         path = self._own(path)
-        old, new = usual_graph(old), usual_graph(new)
         intern = Interner()
-        before, after = self._sides(old, new, inputs, outputs, path, intern)
+        before, after = self._sides(usual_graph(old), usual_graph(new), inputs, outputs, path, intern)
         values = _value_pairs(before, after, inputs)
         matching = correspond(before, after, values, (inputs, outputs))
         self.symbols.learn(known_pairs(matching))
