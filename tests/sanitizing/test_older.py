@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.package.test_older import container, packed, program_of
+from tests.package.test_legacy_programs import container, packed, program_of
 from tests.sanitizing.files import sanitized
 
 import pt2kit

@@ -15,7 +15,7 @@ from tests.sanitizing.files import sanitized
 import pt2kit
 from pt2kit import sanitizing
 from pt2kit.errors import Pt2Error, UnsupportedError
-from pt2kit.sanitizing import proof
+from pt2kit.sanitizing import verify
 from pt2kit.sanitizing.samples import Samples
 
 MLP = samples.sample("2.13.0", "mlp")
@@ -53,11 +53,11 @@ def test_refused_files_leave_the_target(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["clean.pt2"]
 
 
-@pytest.mark.parametrize("part", [part for part in proof.PARTS if part != "metadata"])
+@pytest.mark.parametrize("part", [part for part in verify.PARTS if part != "metadata"])
 def test_another_meaning_is_refused(part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If a digest came out otherwise, the file would not be written; the message has both."""
     count = 0
-    original = proof.digest_parts
+    original = verify.digest_parts
 
     def lie(*args: Any, **options: Any) -> dict[str, Any]:
         nonlocal count
@@ -65,7 +65,7 @@ def test_another_meaning_is_refused(part: str, tmp_path: Path, monkeypatch: pyte
         found = original(*args, **options)
         return found if count == 1 else {**found, part: "sha256:other"}
 
-    monkeypatch.setattr(proof, "digest_parts", lie)
+    monkeypatch.setattr(verify, "digest_parts", lie)
     with pytest.raises(UnsupportedError, match=f"model: expected the same digests as before: {part}: expected sha256"):
         pt2kit.sanitize(MLP, tmp_path / "clean.pt2")
     assert os.listdir(tmp_path) == []
@@ -73,7 +73,7 @@ def test_another_meaning_is_refused(part: str, tmp_path: Path, monkeypatch: pyte
 
 def test_other_sample_inputs_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """If sample inputs came back otherwise, the file would not be written."""
-    monkeypatch.setattr(proof, "read_samples", lambda *args: None)
+    monkeypatch.setattr(verify, "read_samples", lambda *args: None)
     with pytest.raises(UnsupportedError, match="expected the sample inputs as they were"):
         sanitized(MLP)
     assert isinstance(sanitizing, object)
@@ -104,7 +104,7 @@ def test_report() -> None:
     tree = done.to_tree()
     assert set(tree) == {"models", "moved", "unpickled", "dropped", "raised", "kept"}
     assert tree["moved"] == ["model", "second"]
-    assert set(tree["models"]["model"]["digests"]) == set(proof.PARTS)
+    assert set(tree["models"]["model"]["digests"]) == set(verify.PARTS)
 
 
 def test_progress() -> None:
