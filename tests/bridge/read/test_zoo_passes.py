@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 import torch.export.passes
-from tests.bridge.test_fixed_point import REFUSED, TRUST
+from tests.bridge.test_fixed_point import TRUST, WITHOUT_DATA
 from tests.bridge.zoo import zoo
 from tests.bridge.zoo.program import Program
 from torch.utils import _pytree as pytree
@@ -21,7 +21,7 @@ from torch.utils import _pytree as pytree
 from pt2kit.bridge.load import load
 from pt2kit.bridge.save import save
 
-PROGRAMS = [program for program in zoo.programs() if program.name not in REFUSED and program.calls()]
+PROGRAMS = [program for program in zoo.programs() if program.name not in WITHOUT_DATA and program.calls()]
 PASSES: dict[str, Callable[[Any, Any, Any], Callable[..., Any]]] = {
     "module": lambda program, args, kwargs: program.module(),
     "copied": lambda program, args, kwargs: copy.deepcopy(program).module(),
