@@ -29,11 +29,9 @@ TRUST = {
     "script_object": ("__torch__.torch.classes.quantized.LinearPackedParamsBase",),
     "subclass_weight": ("torch._utils._rebuild_wrapper_subclass", "torch.testing._internal.two_tensor.TwoTensor"),
 }
-# program -> the id in docs/differences.md, and the record that changes
-CHANGED = {
-    "enum_keys": ("F1", "data/sample_inputs/model.pt"),
-    "fake_weights": ("F2", "data/weights/model_weights_config.json"),
-}
+# program -> the id in docs/differences.md, and what happens
+LEFT_OUT = {"enum_keys": "F1"}
+WITHOUT_DATA = {"fake_weights": "F2", "meta_weights": "F2"}
 ALL = zoo.programs()
 
 
@@ -51,25 +49,26 @@ def saved(program: Any) -> bytes:
     return buffer.getvalue()
 
 
-@pytest.mark.parametrize("program", ALL, ids=repr)
+@pytest.mark.parametrize("program", [p for p in ALL if p.name not in WITHOUT_DATA], ids=repr)
 def test_zoo(program: Program) -> None:
     """The first file, and what is saved after loading it, are the same bytes."""
     first = saved(zoo.exported(program))
     second = saved(load(first, trust=TRUST.get(program.name, ())))
-    if program.name not in CHANGED:
+    if program.name not in LEFT_OUT:
         assert first == second, [name for name in names(first) if content(first, name) != content(second, name)]
         return
     differing = [name for name in names(first) if content(first, name) != content(second, name)]
-    assert differing == [CHANGED[program.name][1]]
+    assert differing == ["data/sample_inputs/model.pt"]
     assert saved(load(second)) == second
 
 
-@pytest.mark.parametrize("name", ["fake_weights", "meta_weights"])
-def test_without_data(name: str) -> None:
-    """Weights that were saved without their bytes come back without numbers, not with others."""
-    program = next(program for program in ALL if program.name == name)
+@pytest.mark.parametrize("program", [p for p in ALL if p.name in WITHOUT_DATA], ids=repr)
+def test_without_data(program: Program) -> None:
+    """Weights that were saved without their bytes come back on the meta device, and stay there from then on."""
     loaded = load(saved(zoo.exported(program)))
-    assert {tensor.device.type for tensor in loaded.state_dict.values()} == {"meta"}
+    assert {value.device.type for value in loaded.state_dict.values()} == {"meta"}
+    second = saved(loaded)
+    assert saved(load(second)) == second
 
 
 @pytest.mark.parametrize("path", samples.corpus("2.13.0"), ids=samples.release_id)
@@ -85,4 +84,4 @@ def test_corpus(path: Path) -> None:
 def test_the_page_lists_the_same_exceptions() -> None:
     """docs/differences.md and this file know the same ids."""
     listed = set(re.findall(r"^\| (F\d+) \|", PAGE.read_text(), re.MULTILINE))
-    assert listed == {key for key, _ in CHANGED.values()}
+    assert listed == set(LEFT_OUT.values()) | set(WITHOUT_DATA.values())

@@ -13,7 +13,8 @@ from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
 from pt2kit.pickles.reader import read_payload
 from pt2kit.pickles.values import PickledTensor
-from pt2kit.schema import PayloadConfig, PayloadMeta, SymInt, TensorMeta
+from pt2kit.schema import Layout, PayloadConfig, PayloadMeta, SymInt, TensorMeta
+from pt2kit.tensors.compound import MetaView
 from pt2kit.tensors.dtypes import DTYPES
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.output import AnyView
@@ -93,14 +94,16 @@ class PayloadPlan:
                         f"{model}: {name[:200]!r}", "Z4", "expected a weight or constant of that name, got none"
                     )
 
-    def _dense(self, payload: AnyView, what: str, package: Package) -> TensorView | None:
-        """The dense tensor of a payload; None, and a problem, where there is none."""
+    def _dense(self, payload: AnyView, what: str, package: Package) -> TensorView | MetaView | None:
+        """The dense tensor of a payload, or one without data; None, and a problem, where there is none."""
         if isinstance(payload, OpaquePayload):
             found = self._unpickled(payload, what, package)
             if found is None:
                 return None
             payload = found
             self.unpickled.append(what)
+        if isinstance(payload, MetaView):
+            return payload
         if not isinstance(payload, TensorView):
             self._refuse(what, "Z4", f"expected a dense tensor, as raw records are, got {payload.describe()[:200]}")
             return None
@@ -130,21 +133,21 @@ class PayloadPlan:
     def _refuse(self, what: str, rule: str, message: str) -> None:
         self.problems.append(Problem(what, rule, message, "safety"))
 
-    def _meta(self, view: TensorView, kind: str, package: Package) -> PayloadMeta:
+    def _meta(self, view: TensorView | MetaView, kind: str, package: Package) -> PayloadMeta:
         meta = TensorMeta(
             dtype=view.dtype,
             sizes=[SymInt(as_int=size) for size in view.sizes],
             requires_grad=view.requires_grad,
             device=view.device,
             strides=[SymInt(as_int=stride) for stride in view.strides],
-            storage_offset=SymInt(as_int=view.storage_offset),
-            layout=view.layout,
+            storage_offset=SymInt(as_int=view.storage_offset if isinstance(view, TensorView) else 0),
+            layout=view.layout if isinstance(view, TensorView) else Layout.Strided,
         )
         return PayloadMeta(self._path_name(view, kind, package), view.is_param, False, meta)
 
-    def _path_name(self, view: TensorView, kind: str, package: Package) -> str:
+    def _path_name(self, view: TensorView | MetaView, kind: str, package: Package) -> str:
         """The record of a tensor's storage, by the last part of its name. A record has elements of one type."""
-        storage = view.storage
+        storage = view.storage if isinstance(view, TensorView) else Storage(view.record, 0, lambda: memoryview(b""))
         # Records of an archive are the same ones for all of its programs; storages of a pickle are not.
         shared = storage.record if storage.record in package.records else id(storage)
         key = (kind, shared, view.dtype)
@@ -160,4 +163,4 @@ class PayloadPlan:
 
 def _records(payload: AnyView) -> set[str]:
     """The names of the records that a payload comes from, among other names of storages."""
-    return {payload.record} if isinstance(payload, OpaquePayload | TensorView) else set()
+    return {payload.record} if isinstance(payload, OpaquePayload | TensorView | MetaView) else set()

@@ -26,9 +26,10 @@ NO_VARIABLES = [
     "ﬁ",
     "x" * 10_001,
 ]
-PATHS = ["weight", "0.weight", "class.weight", "a-b.c", "mid 1.w", "ü.x", "graph.w", "type.weight"]
+PATHS = ["weight", "0.weight", "class.weight", "a-b.c", "mid 1.w", "ü.x", "a.graph", "a.code.w", "print", "torch"]
 NO_PATHS = ["", "a..b", ".a", 'a"b', "a\\b", "a\nb", "a\u2028b", "__class__", "a.__dict__", "forward", "a.forward"]
-NO_PATHS += ["_guards_fn", "recompile", "x" * 10_001]
+NO_PATHS += ["_guards_fn", "recompile", "x" * 10_001, "graph.w", "type.weight", "a.type", "training", "code", "self"]
+NO_PATHS += ["_in_spec.w", "a.ﬁ", "a.forward.w", "state_dict", "meta"]
 
 
 @pytest.mark.parametrize("name", VARIABLES)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 import torch.export.passes
-from tests.bridge.test_fixed_point import TRUST
+from tests.bridge.test_fixed_point import TRUST, WITHOUT_DATA
 from tests.bridge.zoo import zoo
 from tests.bridge.zoo.program import Program
 from torch.utils import _pytree as pytree
@@ -21,7 +21,7 @@ from torch.utils import _pytree as pytree
 from pt2kit.bridge.load import load
 from pt2kit.bridge.save import save
 
-PROGRAMS = [program for program in zoo.programs() if program.calls()]
+PROGRAMS = [program for program in zoo.programs() if program.name not in WITHOUT_DATA and program.calls()]
 PASSES: dict[str, Callable[[Any, Any, Any], Callable[..., Any]]] = {
     "module": lambda program, args, kwargs: program.module(),
     "copied": lambda program, args, kwargs: copy.deepcopy(program).module(),
@@ -82,8 +82,6 @@ def difference(got: Any, want: Any, random: bool) -> str:
     for index, (a, b) in enumerate(zip(got, want, strict=True)):
         if isinstance(b, torch.Tensor):
             try:
-                if b.is_floating_point() and b.itemsize == 1 and a.dtype is b.dtype:
-                    a, b = a.float(), b.float()  # torch compares such small floats bit by bit only
                 torch.testing.assert_close(a, b, equal_nan=True, atol=math.inf if random else 1e-4, rtol=1e-3)
             except AssertionError as error:
                 return f"output {index}: {error}"

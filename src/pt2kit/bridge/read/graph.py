@@ -10,7 +10,7 @@ from torch import fx
 
 from pt2kit import schema
 from pt2kit.bridge.read.arguments import READERS
-from pt2kit.bridge.read.names import check_variable
+from pt2kit.bridge.read.names import argument_target, check_variable
 from pt2kit.bridge.read.nodes import read_node
 from pt2kit.bridge.read.scope import Scope, Shared
 from pt2kit.bridge.read.uninitialized import check_assumed
@@ -96,7 +96,7 @@ def _placeholder(argument: schema.Argument, index: int, constant_names: Sequence
     if arm in CONSTANTS:
         name = (constant_names[index] if index < len(constant_names) else "") or f"arg{index}"
         check_variable(name, f"{scope.place}: name of a constant input")
-        scope.graph.placeholder(name).meta["val"] = READERS[arm](value, scope)
+        _append_placeholder(name, scope).meta["val"] = READERS[arm](value, scope)
         return
     if arm in ("as_tensor", "as_custom_obj"):
         name = value.name
@@ -104,7 +104,11 @@ def _placeholder(argument: schema.Argument, index: int, constant_names: Sequence
         name = value.as_name
     else:
         raise GraphError(f"{scope.place}: expected a named value or a constant, got {arm}")
-    scope.define(name, scope.graph.placeholder(name))
+    scope.define(name, _append_placeholder(name, scope))
+
+
+def _append_placeholder(name: str, scope: Scope) -> fx.Node:
+    return scope.graph.create_node("placeholder", argument_target(name), name=name)
 
 
 def _output(graph: schema.Graph, scope: Scope) -> None:

@@ -66,6 +66,8 @@ def _parse(entry: schema.ModuleCallEntry, where: str) -> Specs:
     out_spec = treespec.parse(entry.signature.out_spec, f"{where}.signature.out_spec")
     if entry.signature.forward_arg_names:
         treespec.check_arg_names(entry.signature.forward_arg_names, in_spec, f"{where}.signature.forward_arg_names")
+    for name in entry.signature.forward_arg_names or ():
+        check_variable(name, f"{where}.signature.forward_arg_names: name of an argument")
     for name in treespec.split_call(in_spec, f"{where}.signature.in_spec")[1]:
         check_variable(name, f"{where}.signature.in_spec: name of a keyword argument")
     return in_spec, out_spec

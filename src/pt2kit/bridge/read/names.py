@@ -10,8 +10,10 @@ from __future__ import annotations
 import keyword
 import re
 import unicodedata
+from collections.abc import Iterable
 from typing import Final
 
+import torch
 from torch.fx import GraphModule
 
 from pt2kit.errors import GraphError, Pt2Error
@@ -20,7 +22,22 @@ MAX_NAME: Final = 10_000
 """Characters of one name; torch makes names from module paths, which stay below a few hundred."""
 
 _QUOTED: Final = re.compile(r'[^"\\\x00-\x1f\x7f\x85\u2028\u2029]+')
-_RESERVED: Final = frozenset({"forward", "_guards_fn"})
+_MODULES_OWN: Final = frozenset(dir(torch.nn.Module()))
+"""What every module has: torch registers no parameter, buffer or module under such a name."""
+_ROOTS_OWN: Final = frozenset(dir(GraphModule(torch.nn.Module(), torch.fx.Graph()))) | {
+    *("_guards_fn", "_in_spec", "_out_spec", "range_constraints", "validate_inputs"),
+    "self",  # the parameter of the generated function
+}
+"""What the module of a program has, as `ExportedProgram.module()` makes it.
+
+Source: torch/export/_unlift.py, 2.13.
+"""
+_GLOBALS: Final = frozenset(("torch", "fx_pytree", "pytree", "device", "inf", "nan", "NoneType"))
+"""Names of generated source that an argument of the same name would hide.
+
+Source: `_custom_builtins` in torch/fx/graph.py, 2.13.
+"""
+_ALWAYS_USED: Final = frozenset(("torch", "fx_pytree", "pytree"))
 
 
 def check_variable(name: str, where: str, error: type[Pt2Error] = GraphError) -> None:
@@ -31,7 +48,7 @@ def check_variable(name: str, where: str, error: type[Pt2Error] = GraphError) ->
     """
     fits = name.isidentifier() and not keyword.iskeyword(name) and name != "self" and len(name) <= MAX_NAME
     # Python takes identifiers that differ in spelling for one: only the spelling it keeps itself is a name.
-    if not fits or not (name.isascii() or unicodedata.normalize("NFKC", name) == name):
+    if not fits or not _is_own_spelling(name):
         raise error(f"{where}: expected an identifier that is no keyword of Python, got {_shown(name)}")
 
 
@@ -47,8 +64,49 @@ def check_path(path: str, where: str) -> None:
             raise GraphError(f"{where}: expected names joined by dots, without quotes, got {_shown(path)}")
         if part.startswith("__") and part.endswith("__"):
             raise GraphError(f"{where}: expected names without leading and trailing '__', got {_shown(path)}")
-    if parts[-1] in _RESERVED or (len(parts) == 1 and callable(vars(GraphModule).get(path))):
-        raise GraphError(f"{where}: expected a name that the module does not have itself, got {_shown(path)}")
+        if part.isidentifier() and not _is_own_spelling(part):
+            raise GraphError(f"{where}: expected names as Python spells them, got {_shown(path)}")
+    if parts[0] in _ROOTS_OWN or not _MODULES_OWN.isdisjoint(parts):
+        raise GraphError(f"{where}: expected a name that modules do not have themselves, got {_shown(path)}")
+
+
+def check_apart(paths: Iterable[str], subgraphs: Iterable[str], where: str) -> None:
+    """Refuse names of which one is a tensor or a subgraph, and stands for a module in another.
+
+    Raises:
+        GraphError: the first such name.
+    """
+    known = set(paths)
+    modules = {".".join(parts[:end]) for path in known for parts in [path.split(".")] for end in range(1, len(parts))}
+    taken = known | modules
+    wrong = next((name for name in known if name in modules), None) or next(
+        (name for name in subgraphs if name in taken or name in _ROOTS_OWN), None
+    )
+    if wrong is not None:
+        raise GraphError(f"{where}: expected one attribute of each name, got {_shown(wrong)} for two things")
+
+
+def check_argument(name: str, source: str, where: str) -> None:
+    """Refuse the name of an argument of a program that would hide what its generated source uses.
+
+    Args:
+        name: a checked variable.
+        source: of the graph.
+        where: the place of the name, for messages.
+
+    Raises:
+        GraphError: it would.
+    """
+    if name in _ALWAYS_USED or (name in _GLOBALS and re.search(rf"(?<![\w.]){name}\b(?!\s*=[^=])", source)):
+        raise GraphError(
+            f"{where}: expected a name that torch's generated source does not use itself, got {_shown(name)}; "
+            f"rename the argument of the model"
+        )
+
+
+def argument_target(name: str) -> str:
+    """What the function of a graph calls the argument that the value `name` comes from."""
+    return f"{name}_argument" if name in _GLOBALS else name
 
 
 def check_module_name(name: str, where: str) -> None:
@@ -59,6 +117,11 @@ def check_module_name(name: str, where: str) -> None:
     """
     if name and not is_quotable(name):
         raise GraphError(f"{where}: expected a name without quotes, got {_shown(name)}")
+
+
+def _is_own_spelling(name: str) -> bool:
+    """Whether Python keeps an identifier as it is written."""
+    return name.isascii() or unicodedata.normalize("NFKC", name) == name
 
 
 def is_quotable(text: str) -> bool:

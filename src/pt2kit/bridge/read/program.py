@@ -15,7 +15,7 @@ import torch
 from msgspec import UNSET
 from torch.export import ExportedProgram
 
-from pt2kit import node_metadata, schema
+from pt2kit import node_metadata, schema, treespec
 from pt2kit import signature as twin
 from pt2kit.bridge.operators import resolve_all
 from pt2kit.bridge.read.actual_sizes import check_actual_sizes
@@ -28,7 +28,7 @@ from pt2kit.bridge.read.metadata import Metadata
 from pt2kit.bridge.read.missing import missing_classes, raise_missing
 from pt2kit.bridge.read.module_calls import live_module_calls, parse_specs
 from pt2kit.bridge.read.module_inputs import lend_modules
-from pt2kit.bridge.read.names import check_path
+from pt2kit.bridge.read.names import check_apart, check_argument, check_path
 from pt2kit.bridge.read.printing import check_printing
 from pt2kit.bridge.read.provenance import check_provenance
 from pt2kit.bridge.read.regions import check_regions
@@ -138,6 +138,8 @@ def build_program(
     shared = Shared(operators, shapes, values, Metadata(), devices, payloads.constants, read_subgraph, assumed)
     names = [spec.arg.name for spec in signature.input_specs]
     built = read_graph(module.graph, shared, f"{WHERE}.graph", 0, names)
+    targets = [spec.target for spec in signature.input_specs if spec.target]
+    check_apart([*targets, *payloads.state_dict, *payloads.constants], built.subgraphs, f"{WHERE}.signature")
     for name in shared.inner.difference(spec.target for spec in signature.input_specs if spec.target):
         del payloads.constants[name]  # It stands in the graph, and is no constant of the live program.
     if examples is not None:
@@ -156,6 +158,7 @@ def build_program(
         )
     except (SpecViolationError, AssertionError, RuntimeError, ValueError, SyntaxError) as error:
         raise GraphError(f"{WHERE}: expected a program that torch takes, got: {error}") from error
+    _check_arguments(module.module_call_graph[0], live.graph_module)
     check_actual_sizes(live.graph_module, trust)
     set_guards_code(live, guards)
     live.graph_module.meta.update(_module_metadata(module))
@@ -221,6 +224,17 @@ def _check_payloads(signature: twin.ExportGraphSignature, payloads: Payloads, gr
 def _check_layout(value: Any, meta: schema.TensorMeta | None, where: str) -> None:
     if isinstance(value, torch.Tensor) and meta is not None and value.layout is not LAYOUTS.get(meta.layout):
         raise UnsupportedError(f"{where}: layout: expected {meta.layout.name} as in the graph, got {value.layout}")
+
+
+def _check_arguments(entry: schema.ModuleCallEntry, module: torch.fx.GraphModule) -> None:
+    """Refuse names of arguments that would hide what the source uses which `ExportedProgram.module()` generates."""
+    if entry.signature is None:
+        return
+    where = f"{WHERE}.module_call_graph[0].signature"
+    for name in entry.signature.forward_arg_names or ():
+        check_argument(name, module.code, f"{where}.forward_arg_names")
+    for name in treespec.split_call(treespec.parse(entry.signature.in_spec))[1]:
+        check_argument(name, module.code, f"{where}.in_spec")
 
 
 def _module_metadata(module: schema.GraphModule) -> Mapping[str, Any]:

@@ -20,7 +20,7 @@ from pt2kit.bridge.write.storages import storage_bytes, storage_chunks
 from pt2kit.bridge.write.values import Values
 from pt2kit.errors import GraphError, PayloadError, UnsupportedError
 from pt2kit.package import record_names as names
-from pt2kit.schema import PayloadConfig, PayloadMeta
+from pt2kit.schema import Device, PayloadConfig, PayloadMeta
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,11 @@ class Payloads:
         for name, value in tensors.items():
             if not isinstance(value, torch.Tensor):
                 raise UnsupportedError(f"weight {name!r}: expected a tensor, got {type(value).__name__}")
-        return PayloadConfig(self._tensors(tensors, values, "weight", names.WEIGHTS, names.weight))
+        config = self._tensors(tensors, values, "weight", names.WEIGHTS, names.weight)
+        if any(_has_bytes(value) and value.untyped_storage().nbytes() for value in tensors.values()):
+            # Among weights with data, an empty record is damage, unless the device says that there is none.
+            config = {name: meta if _has_bytes(tensors[name]) else _on_meta(meta) for name, meta in config.items()}
+        return PayloadConfig(config)
 
     def constants(self, constants: Mapping[str, Any], inner: Mapping[str, Any], values: Values) -> PayloadConfig:
         """Add the constants of a program: tensors, script objects and opaque objects.
@@ -195,6 +199,12 @@ def _solid(tensor: torch.Tensor) -> torch.Tensor:
     if not _has_bytes(tensor) or not (tensor.is_conj() or tensor.is_neg()):
         return tensor
     return tensor.detach().resolve_conj().resolve_neg()
+
+
+def _on_meta(meta: PayloadMeta) -> PayloadMeta:
+    if meta.tensor_meta is None or meta.use_pickle:
+        return meta
+    return replace(meta, tensor_meta=replace(meta.tensor_meta, device=Device(type="meta", index=None)))
 
 
 def _meta(path: str, tensor: torch.Tensor, pickled: bool, values: Values) -> PayloadMeta:

@@ -1,0 +1,118 @@
+"""Weights without data, fake ones and those on the meta device: through save, load, check, sanitize and convert."""
+
+from __future__ import annotations
+
+import io
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tests.bridge.read.edited import edited, sample
+from tests.bridge.zoo.programs_state import fake_weights, meta_weights
+from torch import nn
+from torch.export import ExportedProgram
+
+import pt2kit
+from pt2kit.errors import PayloadError
+
+MADE = {"fake": (fake_weights, "P9"), "meta": (meta_weights, "P6")}
+
+
+def saved(program: ExportedProgram, save: Any = pt2kit.save) -> bytes:
+    """The file of a program."""
+    file = io.BytesIO()
+    save(program, file)
+    return file.getvalue()
+
+
+def filled(program: ExportedProgram) -> dict[str, torch.Tensor]:
+    """Numbers for every weight of a program."""
+    torch.manual_seed(0)
+    return {name: torch.rand(tuple(value.shape)) for name, value in program.state_dict.items()}
+
+
+def warnings_of(data: bytes, caplog: pytest.LogCaptureFixture) -> tuple[ExportedProgram, list[str]]:
+    """The program, and what loading it logs of weights."""
+    caplog.clear()
+    with caplog.at_level(logging.WARNING):
+        program = pt2kit.load(data)
+    return program, [text for text in caplog.messages if "without data" in text]
+
+
+@pytest.mark.parametrize("save", [pt2kit.save, torch.export.save], ids=["pt2kit", "torch"])
+def test_fake_weights(save: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """They load on the meta device with one warning that names all of them; filled, the program computes."""
+    program, said = warnings_of(saved(fake_weights(), save), caplog)
+    assert {value.device.type for value in program.state_dict.values()} == {"meta"}
+    assert len(said) == 1
+    assert all(name in said[0] for name in program.state_dict)
+    assert "load_state_dict(..., assign=True)" in said[0]
+    numbers = filled(program)
+    module = program.module()
+    module.load_state_dict(numbers, assign=True)
+    model = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 4), nn.Linear(4, 2, bias=False))
+    model.load_state_dict(numbers)
+    x = torch.randn(2, 3)
+    assert torch.equal(module(x), model(x))
+
+
+def test_meta_weights(caplog: pytest.LogCaptureFixture) -> None:
+    """They never had data: nothing is warned of."""
+    program, said = warnings_of(saved(meta_weights()), caplog)
+    assert said == []
+    assert {value.device.type for value in program.state_dict.values()} == {"meta"}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_check(name: str) -> None:
+    """`check` notes each of them, and finds nothing wrong but that sample inputs are fake tensors, too."""
+    make, rule = MADE[name]
+    program = make()
+    report = pt2kit.check(saved(program))
+    assert {problem.rule for problem in report if problem.kind != "note"} <= {"X1"}
+    notes = [problem for problem in report if problem.rule == rule]
+    assert {problem.kind for problem in notes} == {"note"}
+    assert all(any(name in problem.message for problem in notes) for name in program.state_dict)
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_again(name: str) -> None:
+    """What was loaded is saved and loaded again, and so is what was cleaned; both mean the same."""
+    data = saved(MADE[name][0]())
+    again = saved(pt2kit.load(data))
+    assert list(pt2kit.load(again).state_dict) == list(pt2kit.load(data).state_dict)
+    cleaned = io.BytesIO()
+    pt2kit.sanitize(data, cleaned)
+    assert {value.device.type for value in pt2kit.load(cleaned.getvalue()).state_dict.values()} == {"meta"}
+
+
+def test_mixed(caplog: pytest.LogCaptureFixture) -> None:
+    """A program some of whose weights have data is saved so that the others load on the meta device."""
+    model = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2))
+    program = torch.export.export(model, (torch.randn(2, 3),))
+    with torch._subclasses.fake_tensor.FakeTensorMode():
+        program._state_dict["1.weight"] = nn.Parameter(torch.empty(2, 4))
+    loaded, _ = warnings_of(saved(program), caplog)
+    assert loaded.state_dict["1.weight"].is_meta
+    assert torch.equal(loaded.state_dict["0.weight"], model[0].weight)
+
+
+def test_damage(tmp_path: Path) -> None:
+    """One empty record among weights with data is damage, not a weight without data; a short record is, too."""
+    for content in (b"", bytes(8)):
+        data = edited(sample("mlp"), records={"data/weights/weight_1": content})
+        with pytest.raises(PayloadError, match=r"expected .* bytes|byte") as caught:
+            pt2kit.load(data)
+        assert caught.value.rule == "P9"
+        assert [problem.rule for problem in pt2kit.check(data).errors] == ["P9"]
+    program = tmp_path / "fake.pt2"
+    program.write_bytes(saved(fake_weights()))
+    with pytest.raises(PayloadError, match=r"device: expected one that holds data, got meta"):
+        pt2kit.load(edited(program, weights=_to_meta, records={"data/weights/weight_0": bytes(48)}))
+
+
+def _to_meta(tree: Any) -> None:
+    for payload in tree["config"].values():
+        payload["tensor_meta"]["device"] = {"type": "meta", "index": None}
