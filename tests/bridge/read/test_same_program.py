@@ -19,12 +19,12 @@ from pt2kit.bridge.load import load
 FUNCTION = r"graph: _sym_sqrt: meta\['val'\]: .*Function\('OpaqueUnaryFn_sqrt'\)"  # a class that it does not know
 HINTS = r"shape env: example values: "  # float hints become whole numbers
 LISTS = r"graph: (code|nested_ints: args): .*\[\[1, 2\], \[3\]\].* is not .*\[\(1, 2\), \(3,\)\]"  # lists become tuples
-# What a release writes an older one does not read whole, but for the releases of one schema (2.12 to 2.15).
+# What a release writes an older one does not read whole; from 2.13 on they read each other's.
 INSTALLED = tuple(map(int, torch.__version__.split(".")[:2]))
 READ = [
     release
     for release in samples.CURRENT_LAYOUT
-    if INSTALLED >= (2, 12) or tuple(map(int, release.split(".")[:2])) <= INSTALLED
+    if INSTALLED >= (2, 13) or tuple(map(int, release.split(".")[:2])) <= INSTALLED
 ]
 # file -> the id in docs/differences.md -> where it shows
 EXPECTED = {
