@@ -34,7 +34,7 @@ LEFT_OUT = (
     "test_canonical.py", "test_canonical_effects.py", "test_check_tables.py", "test_convert.py",
     "test_fixed_point.py", "test_idl_torch.py", "test_old_files.py", "test_package.py", "test_sanitize.py",
     "test_symbols.py", "test_tensors.py", "test_treespec.py", "read/test_fuzz.py", "read/test_passes.py",
-    "test_pickled.py", "test_signature.py", "read/test_same_program.py", "read/test_zoo_passes.py",
+    "test_pickled.py", "test_signature.py", "read/test_zoo_passes.py",
     "write/test_random_programs.py", "write/test_same_tree.py",
 )  # fmt: skip
 # Costs, which are measured with the pinned release.
