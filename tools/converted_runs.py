@@ -1,6 +1,6 @@
 """Sample files, converted to a release and run in that very release -> a table of how many give the recorded outputs.
 
-    python -m tools.converted_runs CORPUS 2.4=/opt/torch/2.4.1 2.5=/opt/torch/2.5.1
+    python -m tools.converted_runs CORPUS 2.4=ENVIRONMENT 2.5=ENVIRONMENT
 
 CORPUS is a folder of release folders; a release's own files are run as well, since what it cannot do with its own file
 of a model needs no excuse from a conversion. Each `RELEASE=ENVIRONMENT` names an environment with that torch.
