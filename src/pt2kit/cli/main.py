@@ -10,7 +10,6 @@ from types import MappingProxyType
 
 import click
 
-from pt2kit import __version__
 from pt2kit.cli.output import OutputClosed
 from pt2kit.errors import Pt2Error
 
@@ -56,7 +55,7 @@ class Commands(click.Group):
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(__version__, prog_name="pt2")
+@click.version_option(package_name="pt2kit", prog_name="pt2")
 def cli() -> None:
     """Look into PyTorch .pt2 files, without PyTorch. FILE is a path, a URL, or - for standard input."""
 

@@ -64,7 +64,9 @@ class Payloads:
             if not isinstance(value, torch.Tensor):
                 raise UnsupportedError(f"weight {name!r}: expected a tensor, got {type(value).__name__}")
         config = self._tensors(tensors, values, "weight", names.WEIGHTS, names.weight)
-        if any(_has_bytes(value) and value.untyped_storage().nbytes() for value in tensors.values()):
+        if any(
+            _is_plain(value) and _has_bytes(value) and value.untyped_storage().nbytes() for value in tensors.values()
+        ):
             # Among weights with data, an empty record is damage, unless the device says that there is none.
             config = {name: meta if _has_bytes(tensors[name]) else _on_meta(meta) for name, meta in config.items()}
         return PayloadConfig(config)
