@@ -188,9 +188,9 @@ def _freeze_tensor(editor: Editor, one: Input, value: Value, numbers: Any, edit:
         raise GraphError(f"{edit}: expected numbers of the type {meta.dtype.name}, got {view.dtype.name}", rule="P14")
     _check_unused(editor, one, edit, besides_nodes=True)
     new_sizes = _fitting(editor, meta.sizes, view.sizes, edit)
-    _take_out(editor, one, [], edit)
-    for symbol, number in new_sizes.items():
+    for symbol, number in new_sizes.items():  # which may be refused: before anything is taken out
         specialize(editor, symbol, number)
+    _take_out(editor, one, [], edit)
     editor.guards[:] = [guard for guard in editor.guards if not _mentions(guard, one.name)]
     value.meta = weight_edits.meta_like(view, value.meta)
     one.kind, one.target = "tensor_constant", target
