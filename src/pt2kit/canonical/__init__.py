@@ -8,7 +8,7 @@
 
     program.py   inputs, outputs, signature, everything that is a set
     form.py      one graph and its subgraphs
-    order.py     the order of nodes;  labels.py, symmetry.py: what breaks its ties
+    order.py     the order of nodes;  labels.py, canonical_labeling.py: what breaks its ties
     arguments.py  the arguments of a call as every release would write them
     facts.py     the graph as numbers;  values.py: arguments;  effects.py: nodes that write;  encoding.py: bytes
 """

@@ -21,7 +21,7 @@ weighs and what to do about it.
     refused.py        X10                  the table of operators that a file should not call, or not just so
     provenance.py     X10                  where the arguments come from that kernels trust
     kernel_sizes.py   X10                  sizes that kernels trust
-    uninitialised.py  X11                  memory that nothing was written to, followed call by call: following.py and
+    uninitialized.py  X11                  memory that nothing was written to, followed call by call: following.py and
                                            following_graphs.py with shadows.py, merging.py, known_numbers.py and the
                                            table of what operators read, reading_table.py
 

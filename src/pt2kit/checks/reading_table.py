@@ -4,7 +4,7 @@ A schema says which arguments are written and which results share memory. It doe
 also read, whether all of it is written, and which arguments are looked at for their shape and dtype alone. Operators
 that are not listed read all elements of all arguments. Names are without overload.
 
-Source: ATen/native and torch/_refs, 2.13; `tests/checks/test_reading_table.py` runs every entry that it can.
+Source: ATen/native and torch/_refs, 2.13.
 """
 
 from __future__ import annotations

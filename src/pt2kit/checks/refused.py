@@ -122,11 +122,10 @@ EVERYDAY: Final[Mapping[str, Row]] = MappingProxyType(
 
 def refusal(target: str) -> str | None:
     """Why a file should not call an operator ("torch.ops.aten.from_file.default"); None where nothing is against it."""
-    target = plain_target(target)
     row = find_row(target)
     if row is not None:
         return row.reason if row.is_refused else None
-    parts = target.split(".")
+    parts = plain_target(target).split(".")
     return REFUSED_NAMESPACES.get(parts[2]) if parts[:2] == ["torch", "ops"] and len(parts) >= 4 else None
 
 

@@ -4,10 +4,10 @@
 - `Diff`, `Change`, `Detail`: what it finds.
 
     compute.py   packages, models, records
-    program.py   inputs, outputs, module calls, constraints;  roles.py: which of them correspond
+    program.py   inputs, outputs, module calls, constraints;  input_roles.py: which of them correspond
     graphs.py    nodes, subgraphs;  details.py: what differs in two of them;  expressions.py: names of symbols
-    sides.py     what nodes are matched by;  correspond.py: which of them correspond, with matching.py, neighbours.py,
-                 leftover.py, sequences.py
+    fingerprints.py   what nodes are matched by;  correspond.py: which of them correspond, with matching.py,
+                 neighbours.py, unmatched.py, sequences.py
     tensors.py   weights and constants
 """
 

@@ -5,7 +5,7 @@
     origin.py      from_node, custom
     frames.py      stack_trace
     references.py  stack traces <-> references into a table (schema 5.3, docs/traces.md)
-    scrub.py       less metadata; no machine paths
+    redaction.py   less metadata; no machine paths
     tree.py        the module tree of a program
     escapes.py     separators inside names
 

@@ -1,13 +1,13 @@
 """A package -> a file as another version of the schema, or another release of torch, writes it: the time machine.
 
-    packages.py       `convert`: plans everything, refuses what cannot be, writes
-    targets.py        the name of a target -> version, layout, names of records
+    conversion.py     `convert`: plans everything, refuses what cannot be, writes
+    destinations.py   the name of a target -> version, layout, names of records
     models.py         one program with its payloads -> its records
     programs.py       a program -> its JSON text at another version
     records.py        tensors -> raw records and configs
     descriptions.py   tensors -> what torch.save files are written from
     containers.py     programs -> the containers of schema 8.6
-    rest.py           extra files, compiled code and other records
+    other_records.py  extra files, compiled code and other records
     plan.py           records of a new file as data
     report.py         what changed and what was lost
 

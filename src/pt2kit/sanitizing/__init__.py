@@ -8,7 +8,7 @@
     records.py    the records of an archive -> what each is, and which of them nothing needs
     texts.py      an extra file -> whether it is text
     writing.py    a plan -> a file, compared with the package before it takes its place
-    proof.py      two packages -> their digests, and proof that they mean the same
+    verify.py     two packages -> their digests, and proof that they mean the same
 
 Rules, beside the X rules of `checks` (`docs/sanitize.md` has all):
     Z1  every record belongs to something
