@@ -100,6 +100,20 @@ def read_expected(tree: Any, where: str) -> dict[str, Any]:
     return found
 
 
+def read_programs(tree: Any, where: str) -> dict[str, Any] | None:
+    """The expected digests of each program, where a tree has those of several; None where it is of one.
+
+    Raises:
+        UnsupportedError: another format, or programs that are no object.
+    """
+    if not isinstance(tree, Mapping) or "programs" not in tree:
+        return None
+    programs = tree["programs"]
+    if tree.get("format", FORMAT) != FORMAT or not isinstance(programs, Mapping) or len(tree) > 2:
+        raise UnsupportedError(f"{where}: expected format {FORMAT!r} and programs, got {str(list(tree))[:80]}")
+    return dict(programs)
+
+
 def check_digest(value: Any, where: str) -> str:
     """Check that a text is a digest.
 

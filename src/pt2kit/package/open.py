@@ -13,6 +13,7 @@ from typing import Any
 
 from pt2kit import codec, schema
 from pt2kit.errors import ArchiveError, Pt2Error
+from pt2kit.package import record_names
 from pt2kit.package.json_file import JsonFileArchive, is_bare
 from pt2kit.package.layout import Layout, verify_header
 from pt2kit.package.lazy import Lazy
@@ -29,6 +30,7 @@ from pt2kit.package.programs import Reading, StoredProgram, read_program
 from pt2kit.zip.limits import DEFAULT_LIMITS, Limits
 from pt2kit.zip.opening import FileLike, open_source
 from pt2kit.zip.reader import Archive, open_archive
+from pt2kit.zip.record_name import show_name
 
 
 class Package:
@@ -88,7 +90,7 @@ class Package:
             Pt2Error: the program cannot be read.
         """
         if not self.layout.models:
-            raise ArchiveError(f"{self.name}: expected a program, got an archive without one")
+            raise ArchiveError(self.without_program())
         return self._stored[self.layout.models[0]].version
 
     @property
@@ -168,6 +170,24 @@ class Package:
             (constants.config, constants.unknown),
         ]
         return tuple(f"{record}: {key}" for record, keys in found for key in keys)
+
+    @property
+    def compiled(self) -> tuple[str, ...]:
+        """Names of the compiled models in the archive, beside its programs or alone; never looked into."""
+        found = {name for record in self.records if (name := record_names.aotinductor_model(self.relative(record)))}
+        return tuple(sorted(found))
+
+    def without_program(self, purpose: str = "") -> str:
+        """The message where a program is wanted and none is there.
+
+        Args:
+            purpose: what it is wanted for: "to convert".
+        """
+        wanted = f"{self.name}: expected a program{f' {purpose}' if purpose else ''}, got an archive without one"
+        if not self.compiled:
+            return wanted
+        shown = ", ".join(show_name(name) for name in self.compiled[:5])
+        return f"{wanted}: it has compiled code alone (of {shown}), which is listed and never looked into"
 
     def relative(self, record: str) -> str:
         """The name of a record below the root folder: "mlp/models/model.json" -> "models/model.json"."""

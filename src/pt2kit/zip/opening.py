@@ -15,6 +15,11 @@ FileLike: TypeAlias = "str | os.PathLike[str] | bytes | bytearray | memoryview |
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+(?:://|::)")
 
 
+def is_url(path: str) -> bool:
+    """Whether a text is a URL ("s3://…", "zip://…::…") and no path."""
+    return _URL.match(path) is not None
+
+
 def open_source(
     file: FileLike | Source,
     *,
@@ -46,7 +51,7 @@ def open_source(
     """
     if isinstance(file, (str, os.PathLike)):
         path = os.fspath(file)
-        if isinstance(path, str) and _URL.match(path):
+        if isinstance(path, str) and is_url(path):
             from pt2kit.zip.remote import open_url  # Paths need nothing of it.
 
             return open_url(path, name=name, storage_options=storage_options)

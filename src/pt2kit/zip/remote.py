@@ -98,6 +98,18 @@ def open_url(url: str, *, name: str | None = None, storage_options: Mapping[str,
     return RemoteSource(shown, size, lambda start, end: fs.cat_file(path, start=start, end=end))
 
 
+def list_urls(url: str, suffix: str) -> list[str]:
+    """The files of a remote folder ("s3://bucket/models/") and below, or those that match a pattern, by name.
+
+    Raises:
+        ArchiveError: the protocol is unknown or its package missing, or the folder cannot be listed (A1).
+    """
+    shown = public_url(url)
+    fs, path = _guarded(shown, lambda: _file_system(url, None))
+    found = _guarded(shown, lambda: fs.find(path) if url.endswith("/") else fs.glob(path))
+    return [fs.unstrip_protocol(one) for one in sorted(found) if one.endswith(suffix)]
+
+
 def public_url(url: str) -> str:
     """The URL without user, password and query, which may hold secrets and do not belong in messages."""
     parts = urlsplit(url)
@@ -151,6 +163,41 @@ def _guarded(name: str, call: Callable[[], Any]) -> Any:
         raise ArchiveError(f"{name}: expected to read it, got: {detail}{hint}", rule="A1") from exc
 
 
+class RemoteReplacement:
+    """What is written to a URL: put aside first, and sent when it is whole; ended by `commit` or `discard`.
+
+    Many back ends cannot seek, and a file that was begun must not stay behind an error.
+
+    Raises:
+        ArchiveError: the protocol is unknown or its package missing (A1).
+    """
+
+    def __init__(self, url: str, *, storage_options: Mapping[str, Any] | None = None) -> None:
+        self._shown = public_url(url)
+        self._fs, self._path = _guarded(self._shown, lambda: _file_system(url, storage_options))
+        self.file = cast("IO[bytes]", SpooledTemporaryFile(_SPOOLED))  # noqa: SIM115 - closed by commit and discard
+
+    def commit(self) -> None:
+        """Send the file.
+
+        Raises:
+            ArchiveError: the target cannot be written (A1).
+        """
+        with self.file:
+            self.file.seek(0)
+            try:
+                with self._fs.open(self._path, "wb") as file:
+                    while piece := self.file.read(_PIECE):
+                        file.write(piece)
+            except Exception as error:
+                detail = str(error) or type(error).__name__
+                raise ArchiveError(f"{self._shown}: expected to write it, got: {detail}", rule="A1") from error
+
+    def discard(self) -> None:
+        """Forget it."""
+        self.file.close()
+
+
 @contextmanager
 def create_url(url: str, *, storage_options: Mapping[str, Any] | None = None) -> Iterator[IO[bytes]]:
     """A file object that writes to a URL of any protocol that fsspec knows; it appears when the block ends well.
@@ -158,16 +205,10 @@ def create_url(url: str, *, storage_options: Mapping[str, Any] | None = None) ->
     Raises:
         ArchiveError: the protocol is unknown or its package missing, or the target cannot be written (A1).
     """
-    shown = public_url(url)
-    fs, path = _guarded(shown, lambda: _file_system(url, storage_options))
-    # Put aside first: many back ends cannot seek, and a file that was begun must not stay behind an error.
-    with SpooledTemporaryFile(_SPOOLED) as spool:
-        yield cast("IO[bytes]", spool)
-        spool.seek(0)
-        try:
-            with fs.open(path, "wb") as file:
-                while piece := spool.read(_PIECE):
-                    file.write(piece)
-        except Exception as error:
-            detail = str(error) or type(error).__name__
-            raise ArchiveError(f"{shown}: expected to write it, got: {detail}", rule="A1") from error
+    new = RemoteReplacement(url, storage_options=storage_options)
+    try:
+        yield new.file
+    except BaseException:
+        new.discard()
+        raise
+    new.commit()

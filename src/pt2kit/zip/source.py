@@ -169,12 +169,30 @@ def open_path(
     """Map a file into memory; what cannot be mapped (a pipe, a terminal) is read to its end."""
     shown = name or str(path)
     if os.path.isdir(path):
-        raise ArchiveError(f"{shown}: expected a file, got a folder", rule="A1")
+        raise ArchiveError(f"{shown}: expected a file, got a folder{_hint(path)}", rule="A1")
     try:
         with open(path, "rb") as file:
             return _map(file, shown) or MemorySource(_read_stream(file, shown, max_stream_bytes), shown)
     except ValueError as exc:
         raise ArchiveError(f"{shown!r}: expected a path, got text that cannot be one: {exc}", rule="A1") from exc
+
+
+def _hint(folder: str | os.PathLike[str]) -> str:
+    """What a folder may be that somebody takes for a file."""
+    try:
+        there = set(map(str, os.listdir(folder)))
+    except OSError:
+        return ""
+    if {"archive_format", "models"} & there or "data.pkl" in there:
+        return ", which looks like an archive that was unpacked; zip it again, with the folder itself in it"
+    if "saved_model.pb" in there:
+        return ", which is a TensorFlow SavedModel; tf.saved_model.load reads it"
+    if "config.json" in there and any(name.endswith((".safetensors", ".bin")) for name in there):
+        return ", which is a Hugging Face model; transformers reads it"
+    if "MLmodel" in there:
+        return ", which is an MLflow model; mlflow reads it, and its .pt2 is in data/"
+    files = sorted(name for name in there if name.endswith(".pt2"))
+    return f" with {len(files)} .pt2 file{'' if len(files) == 1 else 's'}; name one" if files else ""
 
 
 def is_source(source: Source, file: IO[bytes]) -> bool:
