@@ -20,7 +20,8 @@ Every message reads *where: expected X, got Y [rule]*, and says what to do where
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from importlib import import_module
+from typing import Any, Literal
 
 Severity = Literal["error", "warning", "note"]
 Kind = Literal[Severity, "safety"]
@@ -117,5 +118,22 @@ class Problem:
             return self.kind
         return "error" if self.rule in RUNNING_RULES else "warning"
 
+    @property
+    def text(self) -> str:
+        """What its rule demands; for safety findings, what is said of the file; "" for an unknown rule."""
+        rule = _rules().get(self.rule)
+        return rule.text if rule else ""
+
+    @property
+    def hint(self) -> str:
+        """What to do about it; "" for an unknown rule."""
+        rule = _rules().get(self.rule)
+        return rule.hint if rule else ""
+
     def __str__(self) -> str:
         return f"{self.loc}: {self.message} [{self.rule}]"
+
+
+def _rules() -> Any:
+    # By name, when somebody asks: the table is made of those of all rooms, which are above this one.
+    return import_module("pt2kit.checks.rules").RULES

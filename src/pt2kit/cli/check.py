@@ -159,10 +159,15 @@ def _print_all(checked: list[Answer[list[Problem]]], strict: bool, sarif: bool) 
 
 
 def _print_sarif(found: Mapping[str, Sequence[Problem]], unread: Mapping[str, str] | None = None) -> None:
-    from pt2kit import __version__
+    from importlib.metadata import PackageNotFoundError, version
+
     from pt2kit.text.sarif import sarif_tree
 
-    print_json(sarif_tree(found, __version__, unread))
+    try:
+        number = version("pt2kit")
+    except PackageNotFoundError:  # a checkout on the path, not installed
+        number = "0+unknown"
+    print_json(sarif_tree(found, number, unread))
 
 
 def _painter() -> Callable[[str], str]:

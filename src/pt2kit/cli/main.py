@@ -6,11 +6,11 @@ import contextlib
 import importlib
 import io
 import sys
+import warnings
 from types import MappingProxyType
 
 import click
 
-from pt2kit import __version__
 from pt2kit.cli.output import drop_output, print_error
 from pt2kit.errors import Pt2Error
 
@@ -77,7 +77,7 @@ class Commands(click.Group):
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(__version__, prog_name="pt2")
+@click.version_option(package_name="pt2kit", prog_name="pt2")
 def cli() -> None:
     """Look into PyTorch .pt2 files, without PyTorch. FILE is a path, a URL, or - for standard input."""
 
@@ -87,6 +87,7 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal or a pipe that is not UTF-8 gets escapes, not a traceback.
         sys.stdout.reconfigure(errors="backslashreplace")
+    warnings.showwarning = lambda message, *where: print_error(str(message), "note:")
     try:
         code = _flushed(cli.main(standalone_mode=False) or 0)
     except (click.exceptions.Abort, KeyboardInterrupt):

@@ -73,7 +73,7 @@ def detect(records: Iterable[str], where: str = "archive") -> Layout:
         return _detect(found, where)
     except ArchiveError as error:
         if what := identify_archive(found):
-            raise ArchiveError(f"{str(error).removesuffix(f' [{error.rule}]')}: this is {what}", rule=error.rule) from None
+            raise ArchiveError(f"{where}: expected a .pt2 file, got {what}", rule=error.rule) from error
         raise
 
 

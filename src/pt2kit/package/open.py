@@ -47,11 +47,13 @@ class Package:
         self.layout = layout
         self._reading = reading
         models = layout.models
-        self._stored: Lazy[StoredProgram] = Lazy(models, self._read_program)
-        self._programs: Lazy[schema.ExportedProgram] = Lazy(models, lambda model: self._stored[model].program)
-        self._weights: Lazy[StoredPayloads] = Lazy(models, self._read_weights)
-        self._constants: Lazy[StoredPayloads] = Lazy(models, self._read_constants)
-        self._sample_inputs: Lazy[Any] = Lazy(models, self._read_sample_inputs)
+        self._stored: Lazy[StoredProgram] = Lazy(models, self._read_program, "program")
+        self._programs: Lazy[schema.ExportedProgram] = Lazy(
+            models, lambda model: self._stored[model].program, "program"
+        )
+        self._weights: Lazy[StoredPayloads] = Lazy(models, self._read_weights, "program")
+        self._constants: Lazy[StoredPayloads] = Lazy(models, self._read_constants, "program")
+        self._sample_inputs: Lazy[Any] = Lazy(models, self._read_sample_inputs, "program")
 
     @property
     def name(self) -> str:
@@ -152,7 +154,7 @@ class Package:
         indexes = {self.layout.record(index_record(model)) for model in self.layout.models}
         found = extra_files(self.archive, self.layout)
         extra = {name: record for name, record in found.items() if record not in indexes}
-        return Lazy(tuple(extra), lambda name: self.archive.read(extra[name]))
+        return Lazy(tuple(extra), lambda name: self.archive.read(extra[name]), "extra file")
 
     def unknown(self, model: str = "model") -> tuple[str, ...]:
         """The places of all keys that this build's schema does not have: in a model's program and in its configs.

@@ -72,9 +72,9 @@ def _find_end(source: Source) -> int:
     found = tail.rfind(h.END_SIGNATURE)
     if found < 0:
         start = bytes(source.read(0, min(4, source.size)))
-        what = identify(source)
-        begins = f" but {what}" if what else f" (it begins with {start!r})"
-        kind = "is cut off" if start == h.LOCAL_SIGNATURE else f"is no zip file{begins}"
+        if start != h.LOCAL_SIGNATURE and (what := identify(source)):
+            raise ArchiveError(f"{source.name}: expected a .pt2 file, got {what}", rule="A2")
+        kind = "is cut off" if start == h.LOCAL_SIGNATURE else f"is no zip file (it begins with {start!r})"
         raise ArchiveError(
             f"{source.name}: expected a zip end record in the last {len(tail)} of {source.size} bytes, got none: "
             f"the file {kind}",

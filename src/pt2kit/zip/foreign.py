@@ -35,7 +35,7 @@ _STARTS: Final = (
 
 _FLATBUFFERS: Final = MappingProxyType(
     {
-        b"ET": "an ExecuTorch program; executorch.runtime reads it",
+        b"ET1": "an ExecuTorch program; executorch.runtime reads it",
         b"TFL3": "a TensorFlow Lite model; tflite reads it",
     }
 )
@@ -46,7 +46,7 @@ _XML: Final = re.compile(rb"\s*<(?:\?xml|Error\b)", re.IGNORECASE)
 _PICKLE: Final = re.compile(rb"\x80[\x02-\x05]|[(\]}][dlt(]?p0?\n|c[a-z_]\w*(?:\.\w+)*\n\w+\n")
 _LEGACY_TORCH: Final = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."
 """A pickled long, the magic number that torch.save wrote first before 1.6."""
-_ONNX: Final = re.compile(rb"\x08[\x01-\x1f]\x12.(?:[\w .+-]*)[\x1a\x22\x28\x32\x3a\x42]", re.DOTALL)
+_ONNX: Final = re.compile(rb"\x08[\x01-\x1f]\x12.(?:[\w .+/-]*)[\x1a\x22\x28\x32\x3a\x42]", re.DOTALL)
 """ModelProto: ir_version, then producer_name. Source: onnx.proto."""
 _ONNX_BARE: Final = re.compile(rb"\x08[\x01-\x1f](?:\x3a|\x42)")
 _SNIFFED: Final = 1024
@@ -54,7 +54,7 @@ _TORCH_SAVE: Final = "a torch.save file (a checkpoint, no program); torch.load(�
 
 
 def identify(source: Source) -> str:
-    """What a file without an archive's end record is, as its first bytes tell: "a gzip file; …"; "" where they don't."""
+    """What a file that is no zip is, as its first bytes tell: "a gzip file; …"; "" where they don't."""
     head = bytes(source.read(0, min(source.size, _SNIFFED)))
     if not head:
         return "an empty file"
@@ -69,7 +69,9 @@ def identify(source: Source) -> str:
     if _is_safetensors(source, head):
         return "a safetensors file (weights, no program); the safetensors package reads it"
     if _HTML.match(head):
-        return "an HTML page: a server gave a page (a login, an error) in the place of the file; look at it and ask again"
+        return (
+            "an HTML page: a server gave a page (a login, an error) in the place of the file; look at it and ask again"
+        )
     if _XML.match(head):
         return "an XML text: a server may have given an error in the place of the file"
     if head.startswith(_LEGACY_TORCH):
@@ -78,7 +80,7 @@ def identify(source: Source) -> str:
         return "an ONNX model; onnx.load reads it"
     if _PICKLE.match(head):
         return "a pickle; only what wrote it knows what it is, and reading it may run code"
-    return "a text" if _is_text(head) else ""
+    return "a text; a program is a zip archive, or the JSON of one" if _is_text(head) else ""
 
 
 def identify_archive(records: Collection[str]) -> str:

@@ -62,7 +62,7 @@ def _is_pattern(path: str) -> bool:
 
 def _is_remote_pattern(url: str) -> bool:
     """Whether a URL has to be expanded; a question mark begins a query there."""
-    return not {"*", "["}.isdisjoint(url.partition("://")[2])
+    return not {"*", "["}.isdisjoint(url.partition("://")[2].partition("?")[0])
 
 
 def _below(folder: str, suffix: str) -> Iterator[str]:

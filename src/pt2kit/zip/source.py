@@ -172,7 +172,7 @@ def open_path(
         raise ArchiveError(f"{shown}: expected a file, got a folder{_hint(path)}", rule="A1")
     try:
         with open(path, "rb") as file:
-            return _map(file, shown) or MemorySource(_read_stream(file, shown, max_stream_bytes), shown)
+            return _map(file, shown) or MemorySource(read_stream(file, shown, max_stream_bytes), shown)
     except ValueError as exc:
         raise ArchiveError(f"{shown!r}: expected a path, got text that cannot be one: {exc}", rule="A1") from exc
 
@@ -240,7 +240,7 @@ def open_file_object(
             if not isinstance(file.read(0), bytes):
                 raise _not_binary(name)
             return FileSource(file, name)
-        return MemorySource(_read_stream(file, name, max_stream_bytes), name)
+        return MemorySource(read_stream(file, name, max_stream_bytes), name)
     except (OSError, ValueError) as exc:
         # ValueError: the file object is closed, or does not support reading.
         raise ArchiveError(f"{name}: expected a file object open for reading bytes: {exc}", rule="A1") from exc
@@ -269,7 +269,12 @@ def _map(file: io.FileIO | io.BufferedReader | io.BufferedRandom, name: str) -> 
     return MemorySource(memoryview(mapping), name, mapping, descriptor, file)
 
 
-def _read_stream(file: IO[bytes], name: str, limit: int) -> memoryview:
+def read_stream(file: IO[bytes], name: str, limit: int) -> memoryview:
+    """Read a file object to its end.
+
+    Raises:
+        LimitError: it gives more than `limit` bytes (A18).
+    """
     parts: list[bytes] = []
     total = 0
     while part := file.read(_CHUNK):

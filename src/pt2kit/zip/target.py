@@ -11,15 +11,12 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from pt2kit.errors import ArchiveError
 from pt2kit.zip.opening import is_url
 from pt2kit.zip.replacement import Replacement
 from pt2kit.zip.source import Source, is_source
-
-if TYPE_CHECKING:
-    from pt2kit.zip.remote import RemoteReplacement
 
 
 class Target:
@@ -40,7 +37,7 @@ class Target:
         file: IO[bytes],
         name: str,
         *,
-        new: Replacement | RemoteReplacement | None = None,
+        new: Replacement | _Remote | None = None,
         owned: bool = False,
         fsync: bool = False,
     ) -> None:
@@ -101,6 +98,27 @@ class Target:
                 self._file.close()
 
 
+class _Remote:
+    """What is written to a URL, which has it when it is whole; ended by `commit` or `discard` like a `Replacement`."""
+
+    def __init__(self, url: str) -> None:
+        from pt2kit.zip.remote import create_url, public_url
+
+        self.shown = public_url(url)
+        self._block = create_url(url)
+        self.file = self._block.__enter__()
+
+    def commit(self) -> None:
+        """Send the file."""
+        self._block.__exit__(None, None, None)
+
+    def discard(self) -> None:
+        """Forget it."""
+        error = InterruptedError()
+        with contextlib.suppress(InterruptedError):
+            self._block.__exit__(InterruptedError, error, None)
+
+
 def open_target(target: str | os.PathLike[str] | IO[bytes], *, fsync: bool = False) -> Target:
     """Open a path or URL, which gets its file at the end, or wrap a file object.
 
@@ -120,10 +138,7 @@ def open_target(target: str | os.PathLike[str] | IO[bytes], *, fsync: bool = Fal
         return Target(target, name if isinstance(name, str) else f"<{type(target).__name__}>", fsync=fsync)
     name = os.fspath(target)
     if isinstance(name, str) and is_url(name):
-        from pt2kit.zip.remote import RemoteReplacement, public_url
-
-        remote = RemoteReplacement(name)
-        return Target(remote.file, public_url(name), new=remote)
+        return Target((remote := _Remote(name)).file, remote.shown, new=remote)
     final = os.path.realpath(name)
     try:
         mode: int | None = os.stat(final).st_mode
