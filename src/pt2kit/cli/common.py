@@ -6,13 +6,24 @@ import multiprocessing
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from time import monotonic
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from pt2kit.package.open import Package, open_package
 from pt2kit.text.names import printable
 
-file_argument = click.argument("file", metavar="FILE")
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+PATIENCE: Final = 0.4
+"""Seconds after which something takes long."""
+
+FILE: Final = click.Path(readable=False)
+"""A path, a URL, or "-": as it is. The type is for shells, which complete names of files."""
+
+file_argument = click.argument("file", metavar="FILE", type=FILE)
 model_option = click.option(
     "--model",
     metavar="NAME",
@@ -128,19 +139,38 @@ def suggestion(name: str, names: Iterable[str]) -> str:
 
 @contextmanager
 def progress(what: str, *, wanted: bool = True) -> Iterator[Callable[[int, int], None]]:
-    """Show a progress bar on standard error while something long runs; silent where that is no terminal.
+    """Show a progress bar on standard error while something runs that takes long; silent where that is no terminal.
 
-    Gives a function to call with (done, total) bytes. Print nothing meanwhile.
+    Gives a function to call with (done, total) bytes. Print nothing once it was called.
     """
     if not wanted or sys.stderr is None or not sys.stderr.isatty() or multiprocessing.parent_process() is not None:
         yield lambda done, total: None
         return
+    bars: list[tuple[Progress, TaskID]] = []
+    begun = monotonic()
+
+    def report(done: int, total: int) -> None:
+        if not bars and monotonic() - begun < PATIENCE:
+            return
+        if not bars:
+            bars.append(_begin_bar(what))
+        bar, task = bars[0]
+        bar.update(task, completed=done, total=total)
+
+    try:
+        yield report
+    finally:
+        for bar, _ in bars:
+            bar.stop()
+
+
+def _begin_bar(what: str) -> tuple[Progress, TaskID]:
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     console = Console(stderr=True)
     # Standard output may be a file: nothing may be sent to the terminal in its place.
-    with Progress(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False) as bar:
-        task = bar.add_task(printable(what), total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+    bar = Progress(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False)
+    bar.start()
+    return bar, bar.add_task(printable(what), total=None)

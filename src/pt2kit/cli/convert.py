@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from pt2kit.cli.common import choose_model, json_option, model_option, open_file, pairs, progress
+from pt2kit.cli.common import FILE, choose_model, json_option, model_option, open_file, pairs, progress
 from pt2kit.cli.output import print_error, print_json, print_lines
 from pt2kit.cli.several import answers, chosen_targets, jobs_option, make_folder, report_unread, summary_line
 from pt2kit.errors import ConversionError
@@ -51,7 +51,7 @@ class Wish:
 
 
 @click.command("convert", epilog=EPILOG, short_help="Another release's file of the same program.")
-@click.argument("arguments", metavar="SRC... [DST]", nargs=-1, required=True)
+@click.argument("arguments", metavar="SRC... [DST]", nargs=-1, required=True, type=FILE)
 @click.option("--target", metavar="TARGET", required=True, help="The release or version to convert to.")
 @click.option("--allow", metavar="NAME", multiple=True, help="Accept that something is lost, by its name.")
 @click.option("--keep", metavar="NAME", multiple=True, help="Refuse to lose something that goes without being asked.")

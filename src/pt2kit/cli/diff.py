@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from pt2kit.cli.colours import colour
-from pt2kit.cli.common import choose_model, json_option, open_file, progress
+from pt2kit.cli.common import FILE, choose_model, json_option, open_file, progress
 from pt2kit.cli.output import print_json, print_lines, width
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ that says why, as git gives up where this command does.
 
 
 @click.command("diff", epilog=EPILOG, short_help="What differs between two files.")
-@click.argument("files", metavar="OLD NEW", nargs=-1, required=True)
+@click.argument("files", metavar="OLD NEW", nargs=-1, required=True, type=FILE)
 @click.option("--no-tensors", is_flag=True, help="Don't compare the numbers of weights and constants.")
 @click.option("--no-metadata", is_flag=True, help="Don't compare stack traces and the like.")
 @click.option("--names", is_flag=True, help="Compare the names of nodes and values, too.")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import importlib
 import io
+import shutil
 import sys
 import warnings
 from types import MappingProxyType
 
 import click
 
-from pt2kit.cli.output import drop_output, print_error
+from pt2kit.cli.output import NARROWEST, drop_output, print_error
 from pt2kit.errors import Pt2Error
 
 COMMANDS = MappingProxyType(
@@ -31,6 +32,7 @@ COMMANDS = MappingProxyType(
         "pack": "Put several programs into one archive, equal weights stored once.",
         "unpack": "Write each program of an archive to a file of its own.",
         "schema": "Definitions of the format for other languages; what may change between versions.",
+        "completion": "Completion of commands, options and file names for bash, zsh and fish.",
     }
 )
 INTERRUPTED = 130
@@ -44,7 +46,8 @@ class Help(click.HelpFormatter):
         """The help as it is printed."""
         from pt2kit.text.columns import fit
 
-        return "".join(f"{part}\n" for line in super().getvalue().splitlines() for part in fit(line, self.width + 2))
+        columns = min(self.width + 2, max(NARROWEST, shutil.get_terminal_size().columns))
+        return "".join(f"{part}\n" for line in super().getvalue().splitlines() for part in fit(line, columns))
 
 
 class HelpContext(click.Context):

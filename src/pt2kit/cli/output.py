@@ -72,6 +72,7 @@ def print_bytes(data: bytes | memoryview) -> None:
 
 def print_error(message: str, mark: str = "error:") -> None:
     """Print one line on standard error, in colour where that is a terminal that wants colours."""
+    from pt2kit.text.columns import fit
     from pt2kit.text.names import printable
 
     if sys.stderr is None:
@@ -80,10 +81,14 @@ def print_error(message: str, mark: str = "error:") -> None:
         if sys.stdout is not None:
             sys.stdout.flush()
     with contextlib.suppress(OSError, ValueError):
-        shown = click.style(mark, fg="red" if mark == "error:" else "cyan", bold=True)
-        text = f"{shown if wants_colour(sys.stderr) else mark} {printable(message, MAX_MESSAGE)}\n"
+        text = f"{mark} {printable(message, MAX_MESSAGE)}"
+        if sys.stderr.isatty():
+            text = "\n".join(fit(text, max(NARROWEST, shutil.get_terminal_size().columns)))
+        if wants_colour(sys.stderr):
+            shown = click.style(mark, fg="red" if mark == "error:" else "cyan", bold=True)
+            text = text.replace(mark, shown, 1)
         encoding = sys.stderr.encoding or "utf-8"
-        sys.stderr.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        sys.stderr.write(f"{text}\n".encode(encoding, "backslashreplace").decode(encoding))
         sys.stderr.flush()
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from pt2kit.cli.common import choose_model, json_option, model_option, open_file, progress
+from pt2kit.cli.common import FILE, choose_model, json_option, model_option, open_file, progress
 from pt2kit.cli.output import print_json, print_lines
 from pt2kit.cli.several import answers, chosen_targets, jobs_option, make_folder, report_unread, summary_line
 
@@ -49,7 +49,7 @@ class Wish:
 
 
 @click.command("sanitize", epilog=EPILOG, short_help="Write files without pickles and code.")
-@click.argument("arguments", metavar="SRC... DST", nargs=-1, required=True)
+@click.argument("arguments", metavar="SRC... DST", nargs=-1, required=True, type=FILE)
 @click.option(
     "--drop",
     metavar="WHAT",

@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 
 import click
 
-from pt2kit.cli.common import Refusal
+from pt2kit.cli.common import FILE, Refusal
 from pt2kit.cli.output import print_error
 from pt2kit.errors import Pt2Error
 from pt2kit.text.format import count_text
@@ -23,7 +23,7 @@ from pt2kit.zip.opening import is_url
 
 T = TypeVar("T")
 
-files_argument = click.argument("files", metavar="FILE...", nargs=-1, required=True)
+files_argument = click.argument("files", metavar="FILE...", nargs=-1, required=True, type=FILE)
 jobs_option = click.option(
     "--jobs", "-j", type=click.IntRange(1), default=1, help="Look at that many files at once.", show_default=True
 )

@@ -14,6 +14,7 @@ from pt2kit.cli.output import print_json, print_lines, width
 from pt2kit.cli.several import answers, chosen_files, files_argument, jobs_option, report_unread
 from pt2kit.package.open import Package
 from pt2kit.text.columns import WIDTH
+from pt2kit.text.names import printable
 
 EPILOG = """\b
 Examples:
@@ -66,8 +67,7 @@ class Look:
 def command(files: tuple[str, ...], jobs: int, **asked: Any) -> int:
     """Show what is in .pt2 files: who wrote them, how they are called, their operators, tensors and modules."""
     look = Look(**asked, width=min(width() or WIDTH, WIDTH))
-    ways = (look.graph, look.as_text, look.node is not None, look.module is not None, look.records, look.sizes)
-    if sum((*ways, look.oldest)) > 1:
+    if sum((*_ways(look), look.oldest)) > 1:
         raise click.UsageError(
             "expected one of --graph, --text, --node, --module, --records, --sizes, --oldest, got several"
         )
@@ -84,9 +84,16 @@ def command(files: tuple[str, ...], jobs: int, **asked: Any) -> int:
         return view.code
 
 
+def _ways(look: Look) -> tuple[bool, ...]:
+    """Which ways to look at a file, other than its summary, are asked for."""
+    return (look.graph, look.as_text, look.node is not None, look.module is not None, look.records, look.sizes)
+
+
 def _view(package: Package, look: Look) -> views.View:
     if look.records:
         return views.records_view(package)
+    if look.model is None and not any(_ways(look)):
+        return views.summary_view(package, None, look.oldest, look.width)
     models = chosen_models(package, look.model)
     if look.sizes:
         return views.sizes_view(package, models, look.top, look.width)
@@ -128,8 +135,7 @@ def _show_all(files: list[str], look: Look, jobs: int) -> int:
         if look.as_json:
             trees.append({"file": answer.file, "shown": shown})
             continue
-        has_name = not (look.graph or look.as_text or look.records or look.node is not None or look.module is not None)
-        head = [] if has_name and look.model is None else [f"{answer.file}"]
+        head = [printable(answer.file, 1000)] if any(_ways(look)) or look.model is not None else []
         print_lines([*head, *shown, ""], fitted=fitted)
     if look.as_json:
         totals = {"files": len(files), "programs": programs, "bytes": size}

@@ -319,3 +319,5 @@ def _folder(file: Any) -> str | None:
 _CONTAINERS = "no release: containers of schema 8.6"
 _BEFORE_IT_WAS_STORED = "<=2.4"
 """What `torch_version` says of a program that does not have it."""
+
+open = open_package  # what the package as a whole calls it

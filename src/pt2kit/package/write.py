@@ -92,3 +92,6 @@ def _encode_program(package: Package, model: str, new: schema.ExportedProgram) -
             f"this program would lose ({shown}{', …' if len(stored.unknown) > 3 else ''}); upgrade pt2kit"
         )
     return codec.encode(new)
+
+
+write = write_package  # what the package as a whole calls it

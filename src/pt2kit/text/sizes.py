@@ -230,7 +230,10 @@ def _stripped(package: Package, models: Sequence[str]) -> tuple[dict[str, int], 
         for model in models:
             stored = package.stored[model]
             program, _ = rewrite_metadata(stored.program, model, options)
-            texts.append(codec.encode(program, stored.unknown if program is stored.program else ()))
+            if program is stored.program and not stored.is_raised:  # which goes over as it is
+                texts.append(bytes(package.archive.read(_record(package, model))))
+            else:
+                texts.append(codec.encode(program, stored.unknown if program is stored.program else ()))
         kept[name] = sum(map(len, texts))
         deflated = sum(len(zlib.compress(text, DEFLATE_LEVEL)) - _WRAPPING for text in texts)
         savings[f"--strip {name}" if name else ""] = now - deflated
