@@ -223,19 +223,20 @@ def _summed(rows: Iterable[tuple[str, int]]) -> tuple[Share, ...]:
 def _stripped(package: Package, models: Sequence[str]) -> tuple[dict[str, int], dict[str, int]]:
     """What is stripped -> bytes of JSON that stay; option -> bytes by which the records get smaller; "" for none."""
     now = sum(package.records[record].compressed_size for record in {_record(package, model) for model in models})
-    kept, savings = {}, {}
+    kept: dict[str, int] = {}
+    savings: dict[str, int] = {}
     for name in ("", *STRIPS):
         options = make_options(strip=[name] if name else [])
-        texts = []
+        kept[name], deflated = 0, 0
         for model in models:
             stored = package.stored[model]
             program, _ = rewrite_metadata(stored.program, model, options)
-            if program is stored.program and not stored.is_raised:  # which goes over as it is
-                texts.append(bytes(package.archive.read(_record(package, model))))
-            else:
-                texts.append(codec.encode(program, stored.unknown if program is stored.program else ()))
-        kept[name] = sum(map(len, texts))
-        deflated = sum(len(zlib.compress(text, DEFLATE_LEVEL)) - _WRAPPING for text in texts)
+            same = program is stored.program
+            text = codec.encode(program, stored.unknown if same else ())
+            kept[name] += len(text)
+            # What is not changed goes over as it is.
+            written = package.archive.read(_record(package, model)) if same and not stored.is_raised else text
+            deflated += len(zlib.compress(written, DEFLATE_LEVEL)) - _WRAPPING
         savings[f"--strip {name}" if name else ""] = now - deflated
     return kept, savings
 
