@@ -15,13 +15,13 @@ import torch
 from torch.export import ExportedProgram
 
 from pt2kit import schema, treespec
-from pt2kit.bridge.read.class_names import registered_namedtuples
 from pt2kit.bridge.read.devices import Devices, Moves
 from pt2kit.bridge.read.pickled_values import FAKE_TENSOR, PickledValues
 from pt2kit.bridge.read.program import Context, Payloads, build_program
 from pt2kit.bridge.read.refusals import trusted
 from pt2kit.bridge.read.sample_inputs import StoredInputs, read_sample_inputs
 from pt2kit.bridge.read.tensors import Tensors
+from pt2kit.bridge.read.treespecs import registered_namedtuples
 from pt2kit.bridge.read.trusted import globals_of, load_trusted
 from pt2kit.bridge.read.values import Values
 from pt2kit.bridge.save import Artifact
