@@ -9,12 +9,13 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import UNSET
 
-from pt2kit import codec, schema, symbols
+from pt2kit import schema, symbols
 from pt2kit.checks.findings import problem_of
 from pt2kit.checks.program_context import Subject
 from pt2kit.errors import Problem, Pt2Error
 from pt2kit.graph.rules import cut, show
 from pt2kit.graph.traversal import Scope, graphs
+from pt2kit.jsontext import path_text
 
 _CALLED: Final = re.compile(r"([A-Za-z_]\w*)\s*\(")
 _CODE: Final = re.compile(r"__|[\[\]{}@;:\\]|[\w)\]]\s*\.\s*[A-Za-z_]|\blambda\b")
@@ -121,12 +122,12 @@ def _values(scope: Scope) -> Iterator[tuple[str, schema.SymExpr, Callable[[], st
 
 
 def _place(scope: Scope, table: str, name: str, *rest: str | int) -> Callable[[], str]:
-    return lambda: f"{scope.where}.{table}{codec.path_text((cut(name), *rest))[1:]}"
+    return lambda: f"{scope.where}.{table}{path_text((cut(name), *rest))[1:]}"
 
 
 def _range_problems(ranges: Mapping[str, schema.RangeConstraint], record: str) -> Iterator[Problem]:
     for name, row in ranges.items():
-        place = f"{record}: {codec.path_text(('range_constraints', cut(name)))}"
+        place = f"{record}: {path_text(('range_constraints', cut(name)))}"
         low, high = row.min_val, row.max_val
         if low is not None and high is not None and low > high:
             yield Problem(

@@ -17,6 +17,7 @@ from pt2kit.checks.findings import problem_of
 from pt2kit.checks.program_context import Subject
 from pt2kit.errors import Problem, Pt2Error
 from pt2kit.graph.rules import show
+from pt2kit.jsontext import path_text
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
 from pt2kit.package.parts import parts
@@ -193,7 +194,7 @@ def _compare(
     if meta is None or not isinstance(payload, (TensorView, MetaView)):
         return
     # What the graph says of the value stands in its table of tensors.
-    where = f"{record}: {codec.path_text(('graph_module', 'graph', 'tensor_values', _argument_name(spec)))}"
+    where = f"{record}: {path_text(('graph_module', 'graph', 'tensor_values', _argument_name(spec)))}"
     if isinstance(payload, TensorView) and meta.layout is not payload.layout:
         message = (
             f"expected the layout {payload.layout.name}, as {show(payload.name)} is stored, got {meta.layout.name}"
@@ -298,7 +299,7 @@ def _unused_entries(subject: Subject, stored: Stored) -> Iterator[Problem]:
         shared = {record for name, record in records.items() if name in targets}
         for name, record in records.items():
             if name not in targets and record not in shared:
-                place = f"{listing}: {codec.path_text(('config', name)) if listing.endswith(_CONFIG) else show(name)}"
+                place = f"{listing}: {path_text(('config', name)) if listing.endswith(_CONFIG) else show(name)}"
                 message = f"no input of the program is {show(name)}, which is stored with it"
                 yield Problem(place, "P20", message, "note")
 

@@ -9,10 +9,11 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from pt2kit import codec, schema
+from pt2kit import schema
 from pt2kit.checks.program_context import Subject
 from pt2kit.errors import Problem
 from pt2kit.graph.rules import cut, show
+from pt2kit.jsontext import path_text
 from pt2kit.versions.opset.changes import EXPECTED
 
 DIALECTS: Final = frozenset(("ATEN", "TRAINING", "EDGE", ""))
@@ -37,7 +38,7 @@ def version_problems(subject: Subject) -> Iterator[Problem]:
         message = "expected the number of the operator set aten, got none"
         yield Problem(f"{subject.record}: $.opset_version", "O2", message)
     for namespace, number in program.opset_version.items():
-        place = f"{subject.record}: {codec.path_text(('opset_version', cut(namespace)))}"
+        place = f"{subject.record}: {path_text(('opset_version', cut(namespace)))}"
         if namespace not in EXPECTED:
             message = f"expected an operator set of {', '.join(EXPECTED)}, got one of {show(namespace)}"
             yield Problem(place, "O2", f"{message}: its operators are taken as they are", "warning")

@@ -12,7 +12,7 @@ Rules (the ids that errors carry):
 
 from pt2kit.codec.decoder import Decoded, convert, decode
 from pt2kit.codec.encoder import encode, encode_indented, to_tree
-from pt2kit.codec.text import MAX_DEPTH, parse, path_text
+from pt2kit.codec.text import MAX_DEPTH, parse
 from pt2kit.codec.unknown import Unknown
 
 __all__ = [
@@ -24,6 +24,5 @@ __all__ = [
     "encode",
     "encode_indented",
     "parse",
-    "path_text",
     "to_tree",
 ]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeGuard
 
 from pt2kit.errors import Problem, Pt2Error, SchemaError
-from pt2kit.treespec.jsontext import brief, printable
+from pt2kit.treespec.messages import brief, printable
 from pt2kit.treespec.spec import TreeSpec, context_value, inner_context
 
 NAMEDTUPLE = "collections.namedtuple"

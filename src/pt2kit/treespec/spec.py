@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from pt2kit.errors import LimitError, SchemaError, VersionError
-from pt2kit.treespec.jsontext import brief, load_json
+from pt2kit.jsontext import load_json
+from pt2kit.treespec.messages import brief
 
 PROTOCOL = 1
 MAX_DEPTH = 200  # containers inside containers; torch's own recursive writer gives up at about this depth

@@ -22,9 +22,8 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from pt2kit import schema
-from pt2kit.codec import path_text
-from pt2kit.codec.text import Path
 from pt2kit.errors import LimitError, OperatorError, Problem, VersionError
+from pt2kit.jsontext import Path, path_text
 
 EXPECTED: Final[Mapping[str, int]] = MappingProxyType({"aten": 10})
 """The numbers of torch 2.1 to 2.15."""
