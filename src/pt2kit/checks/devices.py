@@ -10,9 +10,9 @@ from pt2kit import schema
 from pt2kit.checks.findings import problem_of
 from pt2kit.checks.program_context import Subject
 from pt2kit.errors import Problem, Pt2Error
-from pt2kit.graph.rules import cut
 from pt2kit.graph.traversal import graphs
 from pt2kit.jsontext import path_text
+from pt2kit.messages import cut
 from pt2kit.tensors.bounds import check_device
 
 

@@ -12,8 +12,8 @@ from typing import Final
 from pt2kit import node_metadata
 from pt2kit.checks.program_context import Subject
 from pt2kit.errors import Problem, Pt2Error
-from pt2kit.graph.rules import cut, show
 from pt2kit.jsontext import path_text
+from pt2kit.messages import cut, quote
 
 _READERS: Final[Mapping[str, Callable[[str], object]]] = MappingProxyType(
     {
@@ -49,7 +49,7 @@ def _read(key: str, text: str, place: str) -> Iterator[Problem]:
     try:
         _READERS[key](text)
     except Pt2Error:
-        yield Problem(place, "V5", f"expected {_FORMS[key]}, got {show(text)}")
+        yield Problem(place, "V5", f"expected {_FORMS[key]}, got {quote(text)}")
 
 
 _FORMS: Final[Mapping[str, str]] = MappingProxyType(

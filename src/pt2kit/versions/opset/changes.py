@@ -5,10 +5,7 @@
 order, to every node of every graph. The changes of aten that torch knows are in `opset_aten`; users pass their own for
 their namespaces.
 
-Rules (the ids that problems and errors carry):
-    O1  a program's number is not newer than what the changes lead back from
-    O2  every namespace of a program has an expected number (a warning: its operators are taken as they are)
-    O3  every operator that a program uses has changes that begin and end at its numbers
+Problems and errors carry the rules O1 to O3 of `pt2kit.rules`.
 """
 
 from __future__ import annotations
