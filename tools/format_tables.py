@@ -193,8 +193,8 @@ def rules_page() -> str:
         lines += [f"| {rule} | {text} | {counts[rule] or ''} |" for rule, text in own.items()]
         lines.append("")
     lines += [
-        "The rules C1 to C19, about the schema itself, are in [changing-the-schema.md](../changing-the-schema.md), Z1 to Z6, "
-        "about what can be sanitized, in [sanitize.md](../sanitize.md).",
+        "The rules C1 to C19, about the schema itself, are in [changing-the-schema.md](../changing-the-schema.md); "
+        "Z1 to Z6, about what can be sanitized, are in [sanitize.md](../sanitize.md).",
         "",
     ]
     return "\n".join(lines)

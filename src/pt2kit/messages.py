@@ -50,11 +50,13 @@ def listed(texts: Sequence[str], limit: int, separator: str = ", ") -> str:
 
 
 def kind_of(value: Any) -> str:
-    """What a JSON or Python value is, for the *got* of a message: scalars as they are, containers by what they hold."""
-    if value is None or isinstance(value, bool | float):
+    """What a JSON or Python value is, for the *got* of a message: what it says, or what it holds."""
+    if value is None or isinstance(value, bool):
         return str(value)
     if isinstance(value, int):
         return f"the integer {value}" if value.bit_length() <= 128 else f"an integer of {value.bit_length()} bits"
+    if isinstance(value, float):
+        return f"the number {value}"
     if isinstance(value, str):
         return f"the string {quote(value)}"
     if isinstance(value, dict):

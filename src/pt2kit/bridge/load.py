@@ -28,6 +28,7 @@ from pt2kit.bridge.save import Artifact
 from pt2kit.bridge.torch_names import disable_current_modes
 from pt2kit.collector import no_collection
 from pt2kit.errors import ArchiveError, IntegrityError, PayloadError, Pt2Error
+from pt2kit.messages import listed
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package, open_package
 from pt2kit.package.parts import sample_inputs_record
@@ -192,7 +193,7 @@ def _payloads(opened: Package, model: str, tensors: Tensors, context: Context, t
     constants = {name: _payload(view, tensors, values, trust) for name, view in constant_views.items()}
     without = [view.name for views in (weights, constant_views) for view in views.values() if _is_without_data(view)]
     if without:
-        shown = ", ".join(without[:_SHOWN]) + (f" and {len(without) - _SHOWN} more" if len(without) > _SHOWN else "")
+        shown = listed(without, _SHOWN)
         _LOG.warning(
             "%d tensor(s) were saved without data and are on the meta device: %s; fill them with "
             "load_state_dict(..., assign=True)",

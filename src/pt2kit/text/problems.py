@@ -11,8 +11,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from pt2kit.errors import Problem
+from pt2kit.messages import printable
 from pt2kit.rules import FAMILIES, RULES
-from pt2kit.text.names import printable
 
 MAX_LISTED: Final = 10
 """Problems of one rule that are printed unless all are asked for."""

@@ -11,8 +11,8 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from pt2kit.errors import Problem
+from pt2kit.messages import printable
 from pt2kit.rules import FAMILIES, RULES
-from pt2kit.text.names import printable
 from pt2kit.text.problems import rule_order
 
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"

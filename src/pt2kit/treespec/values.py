@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from pt2kit.errors import GraphError
+from pt2kit.messages import printable
 from pt2kit.treespec.fields import adapt_values, stand_in
 from pt2kit.treespec.kinds import (
     DEFAULTDICT,
@@ -28,7 +29,6 @@ from pt2kit.treespec.kinds import (
     namedtuple_fields,
     namedtuple_name,
 )
-from pt2kit.treespec.messages import printable
 from pt2kit.treespec.spec import TreeSpec, fold, inner_context, leaf_count
 
 Expand = Callable[[str, object], "Sequence[object] | None"]
