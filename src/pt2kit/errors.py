@@ -19,6 +19,8 @@ Every message reads *where: expected X, got Y [rule]*, and says what to do where
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Literal
@@ -134,6 +136,22 @@ class Problem:
         return f"{self.loc}: {self.message} [{self.rule}]"
 
 
+def at(place: str, error: Pt2Error) -> Pt2Error:
+    """The same error with a place in front; raise it `from` the one that was caught."""
+    placed = type(error)(f"{place}: {error}")
+    placed.rule = error.rule
+    return placed
+
+
+@contextmanager
+def placed(place: str) -> Iterator[None]:
+    """Put a place in front of the errors that the block raises."""
+    try:
+        yield
+    except Pt2Error as error:
+        raise at(place, error) from error
+
+
 def _rules() -> Any:
-    # By name, when somebody asks: the table is made of those of all rooms, which are above this one.
-    return import_module("pt2kit.checks.rules").RULES
+    # By name, when somebody asks: the table stands above this file, whose types it uses.
+    return import_module("pt2kit.rules").RULES

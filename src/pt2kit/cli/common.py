@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from pt2kit.messages import printable
 from pt2kit.package.open import Package, open_package
-from pt2kit.text.names import printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID

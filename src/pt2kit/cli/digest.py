@@ -13,8 +13,8 @@ from pt2kit import codec
 from pt2kit.cli.common import Refusal, choose_model, chosen_models, json_option, model_option, open_file, progress
 from pt2kit.cli.output import print_json, print_lines
 from pt2kit.cli.several import answers, chosen_files, files_argument, jobs_option, report_unread
+from pt2kit.messages import printable
 from pt2kit.package.open import Package
-from pt2kit.text.names import printable
 
 PARTS: Final = ("program", "graph", "signature", "constraints", "weights", "constants", "metadata")
 MAX_EXPECTED: Final = 1 << 28

@@ -9,8 +9,8 @@ import click
 
 from pt2kit.cli.common import Refusal, file_argument, json_option, open_file, suggestion
 from pt2kit.cli.output import print_bytes, print_json, print_lines
+from pt2kit.messages import printable
 from pt2kit.package.open import Package
-from pt2kit.text.names import printable
 
 EPILOG = """\b
 Examples:

@@ -39,8 +39,8 @@ def print_lines(
         fitted: whether lines may be broken; text that is to be read back may not.
         end: what ends a line.
     """
+    from pt2kit.messages import printable
     from pt2kit.text.columns import fit
-    from pt2kit.text.names import printable
 
     coloured, columns = wants_colour(sys.stdout), width() if fitted else None
     for line in lines:
@@ -72,8 +72,8 @@ def print_bytes(data: bytes | memoryview) -> None:
 
 def print_error(message: str, mark: str = "error:") -> None:
     """Print one line on standard error, in colour where that is a terminal that wants colours."""
+    from pt2kit.messages import printable
     from pt2kit.text.columns import fit
-    from pt2kit.text.names import printable
 
     if sys.stderr is None:
         return

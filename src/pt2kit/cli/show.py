@@ -12,9 +12,9 @@ from pt2kit.cli import views
 from pt2kit.cli.common import chosen_models, json_option, model_option, open_file
 from pt2kit.cli.output import print_json, print_lines, width
 from pt2kit.cli.several import answers, chosen_files, files_argument, jobs_option, report_unread
+from pt2kit.messages import printable
 from pt2kit.package.open import Package
 from pt2kit.text.columns import WIDTH
-from pt2kit.text.names import printable
 
 EPILOG = """\b
 Examples:

@@ -10,7 +10,7 @@ import click
 
 from pt2kit.cli.common import FILE
 from pt2kit.cli.output import print_lines
-from pt2kit.text.names import printable
+from pt2kit.messages import printable
 
 if TYPE_CHECKING:
     from pt2kit.viewing.answers import Answers

@@ -9,8 +9,8 @@ from typing import Any
 
 from pt2kit import codec
 from pt2kit.cli.common import Refusal, suggestion
+from pt2kit.messages import printable
 from pt2kit.package.open import Package
-from pt2kit.text.names import printable
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Final
 
 from pt2kit import codec
+from pt2kit.messages import printable
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
 from pt2kit.package.parts import program_record
@@ -19,7 +20,7 @@ from pt2kit.sanitizing.programs import rewrite_metadata
 from pt2kit.tensors.view import TensorView
 from pt2kit.text.columns import WIDTH, table
 from pt2kit.text.format import bytes_text, count_text
-from pt2kit.text.names import dotted, printable
+from pt2kit.text.names import dotted
 from pt2kit.text.tensor_totals import dtype_of
 from pt2kit.zip.writer import DEFLATE_LEVEL
 
