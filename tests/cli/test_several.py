@@ -127,7 +127,10 @@ def test_convert(folder: Path, tmp_path: Path) -> None:
         (["check", "-", "-"], "expected standard input once"),
         (["sanitize", "a.pt2"], "expected SRC and DST"),
         (["sanitize", "a.pt2", "b.pt2", "-"], "expected paths for several files"),
-        (["convert", "a.pt2", "b.pt2", "a.pt2", "--target", "torch==2.5"], "expected a folder to write several files"),
+        (
+            ["convert", "a.pt2", "b.pt2", "a.pt2", "--target", "torch==2.5"],
+            "a.pt2: expected a folder to write several files to",
+        ),
         (["check", "none/*.pt2"], "expected a pattern that matches files"),
     ],
 )

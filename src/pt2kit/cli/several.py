@@ -80,7 +80,7 @@ def chosen_targets(arguments: Sequence[str], *, needs_target: bool = True) -> tu
     if "-" in sources or target == "-":
         raise click.UsageError("expected paths for several files, got -")
     if os.path.isfile(target):
-        raise click.UsageError(f"expected a folder to write several files to, got the file {target}")
+        raise Refusal(f"{target}: expected a folder to write several files to, got a file")
     return pair_files(sources, target), True
 
 

@@ -25,7 +25,7 @@ TABLES: Final = ("tensors", "constant_tensors")
 """The tables with a digest per name, of weights and of constants."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Digest:
     """Digests of one program, each as "sha256:" and 64 hexadecimal digits.
 
@@ -46,6 +46,9 @@ class Digest:
     metadata: str
     tensors: Mapping[str, str]
     constant_tensors: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        return f"<Digest {self.program}: {len(self.tensors) + len(self.constant_tensors):,} tensors>"
 
     def to_tree(self) -> dict[str, Any]:
         """The digests as JSON has them."""

@@ -88,4 +88,5 @@ def unknown_name(what: str, name: object, names: Iterable[str]) -> KeyError:
     close = get_close_matches(str(name)[:200], there[:20_000], n=3, cutoff=0.7)
     listed = ", ".join(map(repr, there[:_SHOWN])) + (f", … {len(there) - _SHOWN:,} more" if there[_SHOWN:] else "")
     meant = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
-    return KeyError(f"expected a {what}, one of {listed or 'none'}, got {str(name)[:200]!r}{meant}")
+    article = "an" if what[0] in "aeiou" else "a"
+    return KeyError(f"expected {article} {what}, one of {listed or 'none'}, got {str(name)[:200]!r}{meant}")

@@ -95,7 +95,7 @@ def module_lines(root: ModuleSummary, limit: int = MAX_MODULES, width: int = WID
         depth, rows = depth + 1, deeper
     if not depth:
         rows = _rows(root, 0, 1)[:limit]
-    yield from table(rows, max(12, width - 20), right=(1, 2))
+    yield from table(rows, width if width >= WIDTH else max(12, width - 20), right=(1, 2))
     if hidden := len(_rows(root, 0, limit)) - len(rows):
         yield f"… {count_text(hidden, 'line')} more: pt2 show --module NAME"
 
@@ -111,7 +111,7 @@ def _call(model: ModelSummary) -> Iterator[str]:
 
 def _modules(root: ModuleSummary | None, width: int) -> Iterator[str]:
     if root is not None and root.children:
-        for number, line in enumerate(module_lines(root, width=width - LABEL - 2)):
+        for number, line in enumerate(module_lines(root, width=width if width >= WIDTH else width - LABEL - 2)):
             yield f"  {'modules' if number == 0 else '':<{LABEL}}{line}"
 
 
@@ -213,7 +213,8 @@ def _extra(summary: Summary, width: int) -> Iterator[str]:
         yield ""
         yield "extra files"
         rows = [(printable(name), bytes_text(size)) for name, size in summary.extra_files.items()]
-        yield from (f"  {line}" for line in table(rows[: 2 * MAX_LISTED], width - 10, right=(1,)))
+        limit = width if width >= WIDTH else width - 12
+        yield from (f"  {line}" for line in table(rows[: 2 * MAX_LISTED], limit, right=(1,)))
         if len(rows) > 2 * MAX_LISTED:
             yield f"  … {len(rows) - 2 * MAX_LISTED:,} more: pt2 show --records"
     if summary.compiled:
