@@ -1,8 +1,8 @@
 """`pt2 view` in headless Chromium: first picture, everything unfolded, layout, frames, memory; and other viewers.
 
 Run by hand (`make browser` first): `python -m benchmarks.viewing [--others]`. Prints a table and the load it ran under.
-`--others` shows a file in Netron and Model Explorer, where these are installed (`netron`, `ai-edge-model-explorer`), and
-waits up to 300 s for a picture of theirs.
+`--others` shows a file in Netron and Model Explorer where these are installed (`netron`, `ai-edge-model-explorer`),
+and waits up to 300 s for a picture of theirs.
 """
 
 from __future__ import annotations
