@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from pt2kit.codec.text import Path
 from pt2kit.schema import parse_version
-from pt2kit.schema.tables import table
+from pt2kit.schema.fieldtable import default_values, frozen_table
 from pt2kit.versions.conversion_log import ConversionLog, Tree
 from pt2kit.versions.line.hop_outputs import gather_operands, mark_outputs, spread_operands
 from pt2kit.versions.rewrite import Visitor, rewrite
@@ -65,11 +65,12 @@ def downgrade_minor(newer: str, older: str) -> Step:
 
 def _new_fields(older: str, newer: str) -> dict[str, dict[str, Any]]:
     """Struct -> the fields that the newer table adds, with their defaults."""
-    before, after = table(older), table(newer)
+    before, after = frozen_table(older).definitions, frozen_table(newer).definitions
     found: dict[str, dict[str, Any]] = {}
-    for name, row in after.items():
-        if row.kind == "struct" and name in before:
-            new = {key: field.default for key, field in row.fields.items() if key not in before[name].fields}
+    for name, definition in after.items():
+        if definition.kind == "struct" and name in before:
+            defaults = default_values(definition)
+            new = {key: defaults.get(key) for key in definition.fields if key not in before[name].fields}
             found |= {name: new} if new else {}
     return found
 
