@@ -15,7 +15,6 @@ from pt2kit.errors import IntegrityError, PayloadError, UnsupportedError
 from pt2kit.pickles.values import PickledStorage, PickledTensor
 from pt2kit.versions.draft.storage import (
     DTYPES,
-    ExternalBytes,
     decode_tensor,
     encode_tensor,
     read_folder,
@@ -74,13 +73,9 @@ def test_nothing_is_read_before_it_is_asked_for():
 
 
 def test_a_description_goes_back_to_the_same_draft():
-    """Inside, and in a file beside the program."""
+    """Its bytes lie inside."""
     value = decode_tensor(draft(), "buffer", "x", None)
-    assert encode_tensor(value, META, "x", None) == draft()
-    file = ExternalBytes("w.bin", bytearray(4))
-    encoded = encode_tensor(value, META, "x", file)
-    assert encoded == external(checksum="sha256:" + hashlib.sha256(BYTES).hexdigest())
-    assert file.content == b"\0" * 4 + BYTES
+    assert encode_tensor(value, META, "x") == draft()
 
 
 BAD = [
@@ -188,5 +183,5 @@ def test_what_the_draft_cannot_hold():
     ):
         assert unfit(value) == text
         with pytest.raises(UnsupportedError, match=rf"^x: expected a plain tensor of one of uint8, .* got {text}"):
-            encode_tensor(value, META, "x", None)
+            encode_tensor(value, META, "x")
     assert unfit(tensor()) == ""

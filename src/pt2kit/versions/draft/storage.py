@@ -1,8 +1,9 @@
-"""Tensors of the design draft, big-endian bytes inside the program or in files beside it <-> payload descriptions.
+"""Tensors of the design draft, big-endian bytes inside the program or in files beside it -> payload descriptions; and
+back, all of them inside.
 
-The draft leaves the checksum of an external buffer open. pt2kit writes `sha256:` and 64 lower-case hexadecimal digits:
-the SHA-256 of the `length` bytes at `offset` of the file, as they are stored. It reads that, with or without the
-prefix; a buffer without a checksum ("") is read unchecked, any other text is refused. `location` is a path with forward
+The draft leaves the checksum of an external buffer open. pt2kit reads 64 hexadecimal digits, with or without `sha256:`
+before them: the SHA-256 of the `length` bytes at `offset` of the file, as they are stored. A buffer without a checksum
+("") is read unchecked, any other text is refused. `location` is a path with forward
 slashes relative to the folder of the program, never leading out of it.
 
 Bytes are decoded, read and checked when they are asked for, not before.
@@ -14,7 +15,6 @@ import base64
 import hashlib
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -22,7 +22,7 @@ from typing import Any, Final
 from pt2kit.errors import IntegrityError, PayloadError, UnsupportedError
 from pt2kit.pickles.torch_names import ITEM_SIZES
 from pt2kit.pickles.values import PickledStorage, PickledTensor, TensorKind
-from pt2kit.versions.conversion_log import ExternalFile, ReadExternal
+from pt2kit.versions.conversion_log import ReadExternal
 from pt2kit.versions.line.constants import decode_bytes
 
 DTYPES: Final[Mapping[str, str]] = MappingProxyType(
@@ -90,30 +90,6 @@ def path_below(folder: Path, location: str, place: str) -> Path:
     return path
 
 
-@dataclass(slots=True)
-class ExternalBytes:
-    """Collects the bytes of external buffers for one file, which its user writes when the program is converted.
-
-    Args:
-        location: the file's path relative to the program.
-        content: what was put into it so far.
-    """
-
-    location: str
-    content: bytearray = field(default_factory=bytearray)
-
-    def add(self, data: bytes) -> dict[str, str]:
-        """Append bytes, and say where they are as an `ExternalBuffer`."""
-        offset = len(self.content)
-        self.content += data
-        return {
-            "location": self.location,
-            "offset": str(offset),
-            "length": str(len(data)),
-            "checksum": f"sha256:{hashlib.sha256(data).hexdigest()}",
-        }
-
-
 def decode_tensor(
     tensor: Mapping[str, Any], kind: TensorKind, place: str, external: ReadExternal | None
 ) -> PickledTensor:
@@ -149,16 +125,13 @@ def decode_tensor(
     )
 
 
-def encode_tensor(
-    tensor: PickledTensor, meta: Mapping[str, Any], place: str, file: ExternalFile | None
-) -> dict[str, Any]:
-    """A payload description as a tensor of the draft, its bytes inside or in a file beside the program.
+def encode_tensor(tensor: PickledTensor, meta: Mapping[str, Any], place: str) -> dict[str, Any]:
+    """A payload description as a tensor of the draft, its bytes inside.
 
     Args:
         tensor: dense, of a dtype that the draft has.
         meta: the device, layout and gradient flag of the draft's `TensorMeta`.
         place: where it goes, for messages.
-        file: takes the bytes; None puts them inside.
 
     Raises:
         UnsupportedError: a dtype that the draft does not have, or a lazily conjugated or negated tensor.
@@ -166,12 +139,8 @@ def encode_tensor(
     if problem := unfit(tensor):
         raise UnsupportedError(f"{place}: expected a plain tensor of one of {', '.join(_NAMES)}, got {problem}")
     data = swap_bytes(bytes(tensor.storage.data), tensor.dtype_name)
-    if file is None:
-        storage = {"data_location": "Internal", "data": {"buffer": base64.b64encode(data).decode()}}
-    else:
-        storage = {"data_location": "External", "data": file.add(data)}
     return {
-        "storage": storage,
+        "storage": {"data_location": "Internal", "data": {"buffer": base64.b64encode(data).decode()}},
         "meta": {
             **meta,
             "dtype": _NAMES[tensor.dtype_name],
