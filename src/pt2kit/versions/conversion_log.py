@@ -93,7 +93,7 @@ class SideInputs:
         constants: for schema 1 and the draft: name -> tensor, or the torch.save bytes of one; the bytes of a custom
             object as they are.
         weights: for the draft: name -> tensor, parameters and buffers alike.
-        read_external: reads files beside a draft program; `draft_storage.read_folder` makes one.
+        read_external: reads files beside a draft program; `side_files.read_folder` makes one.
     """
 
     constants: Mapping[str, bytes | PickledTensor] = field(default_factory=dict)

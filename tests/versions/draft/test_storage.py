@@ -17,7 +17,6 @@ from pt2kit.versions.draft.storage import (
     DTYPES,
     decode_tensor,
     encode_tensor,
-    read_folder,
     swap_bytes,
     unfit,
 )
@@ -138,23 +137,6 @@ def test_external_bytes_need_the_folder():
         UnsupportedError, match=r"which has its storage in 'w\.bin', got none; open the program by its path"
     ):
         decode_tensor(external(), "buffer", "x", None).storage.data  # noqa: B018
-
-
-def test_folders_are_not_left(tmp_path):
-    """Neither by a link nor by a name; a missing file is an error of ours."""
-    (tmp_path / "outside").write_bytes(b"secret")
-    folder = tmp_path / "program"
-    folder.mkdir()
-    (folder / "w.bin").write_bytes(b"\0" * 4 + BYTES)
-    (folder / "link").symlink_to(tmp_path / "outside")
-    reader = read_folder(folder)
-    assert reader("w.bin", 4, 12) == BYTES
-    with pytest.raises(
-        PayloadError, match=r"^'link': expected a file below 'program', got a link that leads out of it"
-    ):
-        reader("link", 0, 6)
-    with pytest.raises(PayloadError, match=r"^'none': expected a readable file, got No such file"):
-        reader("none", 0, 6)
 
 
 @pytest.mark.parametrize(("short", "name"), DTYPES.items())

@@ -15,7 +15,6 @@ import base64
 import hashlib
 import re
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -24,6 +23,7 @@ from pt2kit.pickles.torch_names import ITEM_SIZES
 from pt2kit.pickles.values import PickledStorage, PickledTensor, TensorKind
 from pt2kit.versions.conversion_log import ReadExternal
 from pt2kit.versions.line.constants import decode_bytes
+from pt2kit.versions.side_files import check_location
 
 DTYPES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -47,47 +47,6 @@ DTYPES: Final[Mapping[str, str]] = MappingProxyType(
 _NAMES: Final[Mapping[str, str]] = MappingProxyType({name: short for short, name in DTYPES.items()})
 _DECIMAL: Final = re.compile(r"0|[1-9][0-9]{0,18}")
 _CHECKSUM: Final = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
-
-
-def read_folder(folder: str | Path) -> ReadExternal:
-    """A reader of files in one folder; it refuses to leave it.
-
-    Args:
-        folder: where the program lies.
-    """
-    root = Path(folder)
-
-    def read(location: str, offset: int, length: int) -> bytes:
-        path = path_below(root, location, repr(location))
-        try:
-            with path.open("rb") as file:
-                file.seek(offset)
-                return file.read(length)
-        except OSError as error:
-            raise PayloadError(f"{location!r}: expected a readable file, got {error.strerror}") from None
-
-    return read
-
-
-def path_below(folder: Path, location: str, place: str) -> Path:
-    """The path of a file that a program names.
-
-    Args:
-        folder: where the program lies.
-        location: what it says, with forward slashes.
-        place: where it says so, for messages.
-
-    Raises:
-        PayloadError: no relative path, or one that leads out of the folder, by dots or by a link.
-    """
-    path = folder / _location(location, place)
-    try:
-        inside = path.resolve().is_relative_to(folder.resolve())
-    except (OSError, RuntimeError):  # links that go in a circle
-        inside = False
-    if not inside:
-        raise PayloadError(f"{place}: expected a file below {folder.name!r}, got a link that leads out of it")
-    return path
 
 
 def decode_tensor(
@@ -187,7 +146,7 @@ def _storage(storage: Mapping[str, Any], place: str, external: ReadExternal | No
     if "location" not in data:
         raise PayloadError(f"{place}: expected an ExternalBuffer, as data_location says, got a Buffer")
     offset, length = (_decimal(data[key], key, place) for key in ("offset", "length"))
-    location = _location(data["location"], place)
+    location = check_location(data["location"], place)
     checksum = _checksum(data["checksum"], place)
 
     def read() -> bytes:
@@ -207,15 +166,6 @@ def _verified(found: bytes, length: int, checksum: str | None, place: str) -> by
     if checksum is not None and (digest := hashlib.sha256(found).hexdigest()) != checksum:
         raise IntegrityError(f"{place}: expected bytes with the SHA-256 {checksum}, got {digest}")
     return found
-
-
-def _location(text: str, place: str) -> str:
-    parts = text.split("/")
-    if not text or "\\" in text or "\0" in text or ":" in parts[0] or any(part in ("", ".", "..") for part in parts):
-        raise PayloadError(
-            f"{place}: location: expected a relative path inside the program's folder, got {text[:80]!r}"
-        )
-    return text
 
 
 def _checksum(text: str, place: str) -> str | None:
