@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from pt2kit.codec import path_text
 from pt2kit.errors import LimitError, SchemaError
 from pt2kit.idl.text import enum_numbers
+from pt2kit.jsontext import path_text
 from pt2kit.schema.fieldtable import Definition, Table
 from pt2kit.schema.fieldtypes import Ref, Scalar, Type
 from pt2kit.schema.spelling import as_written, spelling

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from pt2kit.errors import GraphError, SchemaError
-from pt2kit.treespec.jsontext import printable
+from pt2kit.messages import printable
 
 T = TypeVar("T")
 

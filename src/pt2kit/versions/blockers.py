@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from pt2kit.codec.text import Path
+from pt2kit.jsontext import Path
 from pt2kit.schema.fieldtable import frozen_table
 from pt2kit.schema.fieldtypes import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type
 from pt2kit.versions.check import Misfit, fits, misfits

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
-from pt2kit.codec import path_text
-from pt2kit.codec.text import Path
 from pt2kit.errors import LimitError, SchemaError
-from pt2kit.pickles.budget import printable
+from pt2kit.jsontext import Path, path_text
+from pt2kit.messages import printable
 from pt2kit.schema.fieldtable import frozen_table
 from pt2kit.schema.fieldtypes import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type, type_text
 from pt2kit.versions.conforms import SCALARS, canonical_type, predicate, predicates

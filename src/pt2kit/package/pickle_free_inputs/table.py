@@ -16,8 +16,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pt2kit.errors import PayloadError, UnsupportedError
+from pt2kit.messages import printable
 from pt2kit.pickles.argument_checks import check_count
-from pt2kit.pickles.budget import Account, describe, printable
+from pt2kit.pickles.budget import Account, describe
 from pt2kit.pickles.values import Global, Opaque, PickledStorage
 
 
