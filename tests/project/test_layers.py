@@ -21,6 +21,7 @@ FLOORS = [
     {"sanitizing", "editing"},
     {"text"},
     {"bridge", "viewing"},
+    {"fleet"},
     {"cli"},
     {"__init__", "__main__"},
 ]
@@ -46,6 +47,7 @@ THIRD_PARTY = {
     "text": {"msgspec"},
     "bridge": {"torch", "sympy", "numpy", "msgspec"},
     "viewing": {"numpy"},
+    "fleet": {"bokeh", "dask", "distributed", "fsspec", "msgspec", "psutil", "pyarrow"},
     "cli": {"click", "rich"},
 }
 STDLIB = sys.stdlib_module_names
@@ -113,7 +115,7 @@ def test_names_come_from_the_modules_that_define_them():
 
 def test_heavy_packages_are_imported_inside_functions():
     """Outside the bridge, nobody pays for numpy, fsspec or safetensors before using them."""
-    heavy = {"numpy", "ml_dtypes", "fsspec", "safetensors", "yaml"}
+    heavy = {"numpy", "ml_dtypes", "fsspec", "safetensors", "yaml", "pyarrow", "bokeh", "dask"}
     for path in FILES:
         if room(path) != "bridge":
             found = {name.split(".")[0] for name in imports(path, top_level=True)} & heavy

@@ -28,6 +28,7 @@ COMMANDS = MappingProxyType(
         "compose": "Join two programs: outputs of one become inputs of the other.",
         "pack": "Put several programs into one archive, equal weights stored once.",
         "unpack": "Write each program of an archive to a file of its own.",
+        "fleet": "Do one of these with thousands of files, on all cores or a Dask cluster; report what was found.",
         "schema": "Definitions of the format for other languages; what may change between versions.",
     }
 )

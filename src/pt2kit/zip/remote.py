@@ -7,10 +7,11 @@ torch writes last are there. fsspec is imported by the first URL only.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from tempfile import SpooledTemporaryFile
+from contextlib import contextmanager, suppress
+from tempfile import NamedTemporaryFile
 from typing import IO, Any, Final, cast
 from urllib.parse import urlsplit, urlunsplit
+from uuid import uuid4
 
 from pt2kit.errors import ArchiveError
 from pt2kit.zip.limits import KIB
@@ -19,21 +20,36 @@ from pt2kit.zip.source import Source, check_range, open_path
 TAIL_BYTES: Final = 66 * KIB
 """What is fetched of the end at once: room for the longest comment and, in most files, the whole directory."""
 
-_SPOOLED: Final = 64 << 20
-_PIECE: Final = 8 << 20
+_AT_ONCE: Final = frozenset(("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "oci", "oss", "hf"))
+"""Object stores: an object is there when all of it was sent."""
+
+_STATES: Final = (
+    *("ETag", "etag", "e_tag", "checksum", "md5Hash", "md5", "Content-MD5", "content_md5", "Digest", "sha256"),
+    *("xet_hash", "blob_id", "LastModified", "last_modified", "Last-Modified", "updated", "modified", "mtime"),
+    *("created",),
+)
+"""What file systems call a checksum of a file, or the time of its last change, in the order of preference."""
 
 Fetch = Callable[[int, int], bytes]
 """(start, end) -> the bytes of that range."""
 
 
 class RemoteSource:
-    """A remote file, read one byte range per request."""
+    """A remote file, read one byte range per request.
+
+    Args:
+        name: what messages call it.
+        size: in bytes.
+        fetch: gets a range.
+        state: what the server says that changes with the file (`state_of`).
+    """
 
     is_local = False
 
-    def __init__(self, name: str, size: int, fetch: Fetch) -> None:
+    def __init__(self, name: str, size: int, fetch: Fetch, state: str = "") -> None:
         self.name = name
         self.size = size
+        self.state = state
         self._fetch = fetch
         self._closed = False
         self._tail_offset = max(0, size - TAIL_BYTES)
@@ -60,7 +76,7 @@ class RemoteSource:
     def _request(self, offset: int, length: int) -> memoryview:
         if length == 0:
             return memoryview(b"")
-        data = _guarded(self.name, lambda: self._fetch(offset, offset + length))
+        data = guarded(self.name, lambda: self._fetch(offset, offset + length))
         if len(data) != length:
             raise ArchiveError(
                 f"{self.name}: expected {length} bytes at offset {offset}, got {len(data)}: "
@@ -79,10 +95,10 @@ def open_url(url: str, *, name: str | None = None, storage_options: Mapping[str,
             size, or does not serve byte ranges (A1).
     """
     shown = name or public_url(url)
-    fs, path = _guarded(shown, lambda: _file_system(url, storage_options))
+    fs, path = guarded(shown, lambda: file_system(url, storage_options))
     if _is_local(fs):
         return open_path(path, name=name)
-    info = _guarded(shown, lambda: fs.info(path))
+    info = guarded(shown, lambda: fs.info(path))
     size = info.get("size")
     if info.get("type") == "directory":
         raise ArchiveError(f"{shown}: expected a file, got a folder", rule="A1")
@@ -94,8 +110,17 @@ def open_url(url: str, *, name: str | None = None, storage_options: Mapping[str,
                 f"{shown}: expected a server that serves byte ranges, got 'Accept-Ranges: none'; download it instead",
                 rule="A1",
             )
-        return RemoteSource(shown, size, _http_ranges(fs, path, size))
-    return RemoteSource(shown, size, lambda start, end: fs.cat_file(path, start=start, end=end))
+        return RemoteSource(shown, size, _http_ranges(fs, path, size), state_of(info))
+    return RemoteSource(shown, size, lambda start, end: fs.cat_file(path, start=start, end=end), state_of(info))
+
+
+def state_of(info: Mapping[str, Any]) -> str:
+    """What changes when a remote file does: its etag or another checksum, else when it was changed; "" if not told."""
+    for key in _STATES:
+        value = info.get(key)
+        if value is not None and value != "":
+            return str(value.isoformat() if hasattr(value, "isoformat") else value).strip('"')
+    return ""
 
 
 def public_url(url: str) -> str:
@@ -118,7 +143,8 @@ def _http_ranges(fs: Any, path: str, size: int) -> Fetch:
     return fetch
 
 
-def _file_system(url: str, storage_options: Mapping[str, Any] | None) -> tuple[Any, str]:
+def file_system(url: str, storage_options: Mapping[str, Any] | None) -> tuple[Any, str]:
+    """fsspec's file system of a URL, and what that calls the path. Call it inside `guarded`."""
     from fsspec.core import url_to_fs
 
     fs, path = url_to_fs(url, **(storage_options or {}))
@@ -136,7 +162,7 @@ def _protocols(fs: Any) -> tuple[str, ...]:
     return (protocol,) if isinstance(protocol, str) else tuple(protocol)
 
 
-def _guarded(name: str, call: Callable[[], Any]) -> Any:
+def guarded(name: str, call: Callable[[], Any]) -> Any:
     """Call into fsspec; whatever its many back ends raise becomes one error with the cause kept."""
     try:
         return call()
@@ -159,15 +185,30 @@ def create_url(url: str, *, storage_options: Mapping[str, Any] | None = None) ->
         ArchiveError: the protocol is unknown or its package missing, or the target cannot be written (A1).
     """
     shown = public_url(url)
-    fs, path = _guarded(shown, lambda: _file_system(url, storage_options))
+    fs, path = guarded(shown, lambda: file_system(url, storage_options))
     # Put aside first: many back ends cannot seek, and a file that was begun must not stay behind an error.
-    with SpooledTemporaryFile(_SPOOLED) as spool:
+    with NamedTemporaryFile(prefix="pt2kit-") as spool:
         yield cast("IO[bytes]", spool)
-        spool.seek(0)
+        spool.flush()
         try:
-            with fs.open(path, "wb") as file:
-                while piece := spool.read(_PIECE):
-                    file.write(piece)
+            put_whole(fs, spool.name, path)
         except Exception as error:
             detail = str(error) or type(error).__name__
             raise ArchiveError(f"{shown}: expected to write it, got: {detail}", rule="A1") from error
+
+
+def put_whole(fs: Any, local: str, path: str) -> None:
+    """Copy a local file to a remote path, where it appears whole or not at all."""
+    if _AT_ONCE & set(_protocols(fs)):
+        fs.put_file(local, path)
+        return
+    begun = f"{path}.{uuid4().hex[:8]}.tmp"
+    try:
+        with suppress(Exception):  # Where there are no folders, they need not be made.
+            fs.makedirs(path.rpartition("/")[0], exist_ok=True)
+        fs.put_file(local, begun)
+        fs.mv(begun, path)
+    except BaseException:
+        with suppress(Exception):
+            fs.rm_file(begun)
+        raise
