@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -108,10 +109,8 @@ def _run(work: str, given: Mapping[str, Any], **options: Any) -> int:
                 **options,
             )
     except KeyboardInterrupt:
-        # The dataset is written. Dask would take its time to take leave of its workers, which end with this process.
         click.echo(f"interrupted; go on with: --out {given['out']} --resume", err=True)
-        sys.stdout.flush()
-        os._exit(130)
+        _leave(130)
     except TypeError as error:
         raise click.UsageError(str(error)) from error
     if given["as_json"]:
@@ -119,6 +118,13 @@ def _run(work: str, given: Mapping[str, Any], **options: Any) -> int:
     else:
         print_lines(_ending(work, done, given["out"]))
     return int(done.files != done.outcomes["ok"])
+
+
+def _leave(code: int) -> None:
+    """End at once: the dataset is written, and taking all of Dask and Arrow down in order takes a second or two."""
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    os._exit(code)
 
 
 def _tree(done: Progress) -> dict[str, Any]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Final
@@ -45,7 +47,7 @@ def connect(scheduler: str | None, workers: int | None) -> Iterator[Any]:
         finally:
             _close(client, _HURRY_SECONDS)
         return
-    with _local(workers or usable_cores()) as cluster:
+    with _without_main(), _local(workers or usable_cores()) as cluster:
         client = Client(cluster, set_as_default=False)
         try:
             client.register_plugin(Uninterrupted())
@@ -94,11 +96,34 @@ def _local(workers: int) -> Iterator[Any]:
     try:
         yield cluster
     except BaseException:
-        # Nobody waits for what goes wrong or is interrupted: the workers end with this process, or when they are told.
+        # Nobody waits long for the end of what goes wrong or is interrupted.
         cluster.shutdown_on_close = False
+        processes = [getattr(worker, "pid", None) for worker in cluster.workers.values()]
         _close(cluster, _HURRY_SECONDS)
+        for process in filter(None, processes):
+            with suppress(OSError):
+                os.kill(process, signal.SIGKILL)
         raise
     _close(cluster, _CLOSE_SECONDS)
+
+
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """Keep new worker processes from running the caller's script again, which would start clusters without end.
+
+    `multiprocessing` runs it in each process, as a function may be defined there; none that workers get is.
+    """
+    main = sys.modules["__main__"]
+    names = ("__file__", "__spec__")
+    before = {name: getattr(main, name) for name in names if hasattr(main, name)}
+    main.__spec__ = None
+    with suppress(AttributeError):
+        del main.__file__
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(main, name, value)
 
 
 def _close(closable: Any, seconds: float) -> None:

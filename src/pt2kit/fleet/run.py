@@ -36,6 +36,7 @@ MEMORY: Final = 4 << 30
 _PART_ROWS: Final = 20_000
 _TICK_SECONDS: Final = 1.0
 _WORKERS_SECONDS: Final = 5.0
+_LEAVE_SECONDS: Final = 0.5
 _AHEAD: Final = 2
 """Batches under way for each thread of the cluster: one that runs and one that waits."""
 
@@ -126,6 +127,10 @@ def run(
             dataset.repair(folder)
             dataset.load_seen(folder, seen, again=tuple(again))
         state = Progress()
+        batches = Batches(files, seen, chosen.writes)
+        if batches.is_over():  # A cluster takes seconds to start.
+            state.skipped = batches.skipped
+            return state
         job = Job(chosen.name, dict(chosen.options), folder.place, dict(places.storage_options or {}))
         with nullcontext(client) if client is not None else connect(scheduler, workers) as found:
             check_workers(found)
@@ -133,7 +138,6 @@ def run(
             if progress is not None and places.can_repeat:
                 state.total_files = 0
                 threading.Thread(target=_count, args=(places, state), daemon=True).start()
-            batches = Batches(files, seen, chosen.writes)
             with found.as_current():  # Dask's `wait` asks for it.
                 _Run(found, job, Limits(seconds, memory), batches, folder, state, progress).go()
     return state
@@ -313,8 +317,13 @@ class _Run:
         self.written = time.monotonic()
 
     def _cancel(self) -> None:
-        """Give up what is under way, and the processes of the workers, without waiting for a cluster that is gone."""
+        """Give up what is under way, and the processes of the workers; not waiting long for a cluster that is gone."""
         self.state.skipped = self.batches.skipped
+        leaving = threading.Thread(target=self._leave, daemon=True)
+        leaving.start()
+        leaving.join(_LEAVE_SECONDS)
+
+    def _leave(self) -> None:
         with suppress(Exception):
             if self.under_way:
                 self.client.cancel(list(self.under_way), force=True)

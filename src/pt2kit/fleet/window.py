@@ -52,6 +52,14 @@ class Batches:
         wanted = int(BATCH_SECONDS / max(self._seconds_per_file, 1e-6))
         self._count = max(1, min(wanted, MAX_BATCH, self._count * _GROWTH))
 
+    def is_over(self) -> bool:
+        """Whether nothing is left to hand out.
+
+        Raises: as `take`.
+        """
+        self._next = self._next or self._new()
+        return self._next is None
+
     def take(self) -> list[Item]:
         """The next batch; empty at the end of the stream.
 
