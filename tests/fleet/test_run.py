@@ -83,7 +83,9 @@ def test_files_that_end_what_reads_them(tmp_path: Path) -> None:
     )
     assert done.code == 1, done.err
     rows = fleets.by_name(tmp_path / "out")
-    assert {name: rows[f"{name}.pt2"]["outcome"] for name in ("crash", "sleep", "memory", "worker", "fault", "gone")} == {
+    assert {
+        name: rows[f"{name}.pt2"]["outcome"] for name in ("crash", "sleep", "memory", "worker", "fault", "gone")
+    } == {
         "crash": "crashed",
         "sleep": "timeout",
         "memory": "memory",

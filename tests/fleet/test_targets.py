@@ -54,7 +54,7 @@ def test_lists(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     urls = [one.url for one in Targets([str(names)]).start()]
     assert urls == [f"{folder}/a.pt2", f"{folder}/x/b.pt2", str(names), f"{folder}/none/*.pt2"]
     monkeypatch.setattr("sys.stdin", io.StringIO(f"{folder}/a.pt2\n"))
-    assert set(one.url for one in Targets(["-"]).start()) == {f"{folder}/a.pt2"}
+    assert {one.url for one in Targets(["-"]).start()} == {f"{folder}/a.pt2"}
 
 
 def test_a_program_is_no_list(tmp_path: Path) -> None:

@@ -202,6 +202,8 @@ class _Run:
         self.plugin = Reading(self.name, job, limits)
         self.under_way: dict[Any, list[Item]] = {}
         self.apart: deque[Item] = deque()
+        self.suspects: deque[Item] = deque()
+        self.alone = False
         self.rows: dict[str, list[Any]] = {table: [] for table in tables.TABLES}
         self.waiting = 0
         stamp = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%S%f")
@@ -232,6 +234,8 @@ class _Run:
             self.width = max(_AHEAD, _AHEAD * sum(self.client.nthreads().values()))
         while len(self.under_way) < self.width:
             items = [self.apart.popleft()] if self.apart else self.batches.take()
+            if not items and self.suspects and not self.under_way:
+                items, self.alone = [self.suspects.popleft()], True  # Nothing else comes after these.
             if not items:
                 return
             key = f"{self.name}-{uuid4().hex}"
@@ -267,8 +271,12 @@ class _Run:
         except Pt2Error:
             raise
         except Exception as error:  # noqa: BLE001 - KilledWorker, or what Dask makes of a batch that it cannot move
+            # Dask blames all that a lost worker had, what waited there as well; so the last word is said alone.
             if len(items) > 1:
                 self.apart.extend(items)
+                return
+            if not self.alone:
+                self.suspects.extend(items)
                 return
             rows = failure(items[0], "crashed", f"{type(error).__name__}: {error}")
             self._keep("files", [rows.files or {}])

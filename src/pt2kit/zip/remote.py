@@ -167,14 +167,21 @@ def guarded(name: str, call: Callable[[], Any]) -> Any:
     try:
         return call()
     except FileNotFoundError as exc:
-        # fsspec reports every failure over HTTP as "not found"; only a status of 404, or no cause at all, is that.
-        if exc.__cause__ is None or getattr(exc.__cause__, "status", None) == 404:
+        if _is_missing(exc.__cause__):
             raise FileNotFoundError(f"{name}: no such file") from None  # fsspec's own text has the query in it.
         raise ArchiveError(f"{name}: expected to read it, got: {exc.__cause__}", rule="A1") from exc
     except Exception as exc:
         hint = "; install pt2kit[http]" if isinstance(exc, ImportError) and "aiohttp" in str(exc) else ""
         detail = str(exc) or type(exc).__name__
         raise ArchiveError(f"{name}: expected to read it, got: {detail}{hint}", rule="A1") from exc
+
+
+def _is_missing(cause: BaseException | None) -> bool:
+    """Whether what fsspec calls "not found", as it does every failure over HTTP, is that: by what it came of."""
+    if cause is None or isinstance(cause, LookupError) or getattr(cause, "status", None) == 404:
+        return True
+    answer = getattr(cause, "response", None)  # botocore's
+    return isinstance(answer, Mapping) and answer.get("Error", {}).get("Code") in ("404", "NoSuchKey", "NoSuchBucket")
 
 
 @contextmanager

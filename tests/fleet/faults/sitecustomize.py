@@ -1,7 +1,7 @@
 """Put on the path of processes that read: URLs whose files end, stop or fill the process that opens them.
 
-fault://crash/…, fault://worker/… (the Dask worker), fault://sleep/…, fault://memory/…, and fault://once/DIR/… (the first
-time only). Each also leaves a line in the file that PT2KIT_FAULTS names, if it is set.
+fault://crash/…, fault://worker/… (the Dask worker), fault://sleep/… and fault://memory/…; fault://fault/… raises. Each
+also leaves a line in the file that PT2KIT_FAULTS names, if it is set.
 """
 
 from __future__ import annotations
