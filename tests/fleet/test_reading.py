@@ -12,6 +12,7 @@ import pytest
 from tests import samples
 from tests.fleet import fleets
 
+import pt2kit
 from pt2kit.errors import LimitError, UnsupportedError, VersionError
 from pt2kit.fleet.isolation import Limits, Process, Processes
 from pt2kit.fleet.listing import local_state
@@ -44,14 +45,20 @@ def test_every_sample_has_its_row(work: str) -> None:
         assert rows.files["nodes"] == sum(row["count"] for row in rows.operators)
 
 
-def test_a_program_of_several() -> None:
-    """A file with several programs is digested where one of them is asked for, as by the single command."""
-    [path] = [path for path in samples.corpus("2.13.0") if "multi" in path.name or "two" in path.name][:1] or [None]
-    if path is None:
-        pytest.skip("no sample file has several programs")
+def test_a_file_of_several_programs(tmp_path: Path) -> None:
+    """All its programs are counted; it is digested where one is asked for, as by the single command."""
+    path = tmp_path / "two.pt2"
+    pt2kit.write(pt2kit.pack({"a": MLP, "b": samples.sample("2.13.0", "dynamic_batch")}), path)
     rows = read_file(job("show"), item(path))
     assert rows.files is not None
-    assert rows.files["programs"] > 1
+    assert rows.files["programs"] == 2
+    assert {row["program"] for row in rows.operators} == {"a", "b"}
+    none, one = read_file(job("digest"), item(path)), read_file(job("digest", model="b"), item(path))
+    assert none.files is not None
+    assert one.files is not None
+    assert none.files["outcome"] == "unreadable"
+    assert none.files["error"].startswith("expected model to be one of a, b, got none")
+    assert one.files["digest_program"] == pt2kit.digest(path, "b").program
 
 
 def test_a_file_that_is_not_there() -> None:
@@ -148,6 +155,7 @@ def test_the_end_of_the_worker_ends_the_process() -> None:
     process = Process(job("check"))
     process._input.close()
     assert process._popen.wait(30) == 0
+    process.end()
 
 
 def test_a_process_that_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
