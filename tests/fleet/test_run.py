@@ -78,7 +78,7 @@ def test_files_that_end_what_reads_them(tmp_path: Path) -> None:
     names.write_text("\n".join([str(fine[0]), *bad, *map(str, fine[1:]), "/nowhere/gone.pt2"]))
     log = tmp_path / "log"
     done = fleets.fleet(
-        *("check", names, "--out", tmp_path / "out", "--workers", "2", "--timeout", "5", "--memory", "600M"),
+        *("check", names, "--out", tmp_path / "out", "--workers", "2", "--timeout", "20", "--memory", "300M"),
         PT2KIT_FAULTS=str(log),
     )
     assert done.code == 1, done.err
@@ -95,13 +95,13 @@ def test_files_that_end_what_reads_them(tmp_path: Path) -> None:
     }
     assert all(rows[path.name]["outcome"] == "ok" for path in fine)
     assert "Segmentation fault (11)" in rows["crash.pt2"]["error"]
-    assert "expected at most 5 seconds" in rows["sleep.pt2"]["error"]
-    assert "expected at most 629,145,600 bytes" in rows["memory.pt2"]["error"]
+    assert "expected at most 20 seconds" in rows["sleep.pt2"]["error"]
+    assert "expected at most 314,572,800 bytes" in rows["memory.pt2"]["error"]
     assert "KilledWorker" in rows["worker.pt2"]["error"]
     tried = log.read_text().split()
     assert tried.count("crash") >= 2
     assert tried.count("worker") >= 2
-    again = fleets.fleet("check", names, "--out", tmp_path / "out", "--resume", "--timeout", "5", "--memory", "600M")
+    again = fleets.fleet("check", names, "--out", tmp_path / "out", "--resume", "--timeout", "20", "--memory", "300M")
     assert again.out.startswith("check: 0 files"), (again.out, again.err)
     assert len(fleets.by_name(tmp_path / "out")) == 12
 
