@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Final
 
-from pt2kit.text.names import printable
+from pt2kit.messages import printable
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -8,7 +8,7 @@ from typing import Any, Final
 from pt2kit.errors import UnsupportedError
 from pt2kit.fleet.figures import Figures
 from pt2kit.fleet.tabulated import Table, headline, tables_of
-from pt2kit.text.names import printable
+from pt2kit.messages import printable
 
 _CELL: Final = 400
 _LABEL: Final = 40

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from pt2kit.checks.findings import problem_of
-from pt2kit.checks.rules import severity
 from pt2kit.errors import ArchiveError, ConversionError, Problem, Pt2Error, UnsupportedError
 from pt2kit.fleet.listing import local_state
 from pt2kit.fleet.seen import state_key
 from pt2kit.graph.traversal import walk
+from pt2kit.messages import cut, listed
 from pt2kit.package.open import Package, open_package
 from pt2kit.text.tensor_totals import group_of
 from pt2kit.zip.opening import is_url, open_source
@@ -86,8 +86,7 @@ def shown_name(url: str) -> str:
 
 def plain(text: str, limit: int = MAX_MESSAGE) -> str:
     """A text that any encoding takes: what is no character is escaped; cut at a length."""
-    cut = text if len(text) <= limit else f"{text[:limit]}…"
-    return cut.encode("utf-8", "backslashreplace").decode()
+    return cut(text, limit).encode("utf-8", "backslashreplace").decode()
 
 
 def failure(item: Item, outcome: str, error: str, seconds: float = 0.0, *, rule: str = "", place: str = "") -> Rows:
@@ -254,7 +253,7 @@ def _chosen(package: Package, model: str | None) -> str:
     models = package.layout.models
     chosen = model or ("model" if "model" in models or not models else models[0])
     if chosen not in models or (model is None and len(models) > 1 and "model" not in models):
-        there = ", ".join(models[:20]) or "no programs"
+        there = listed(models, 20) or "no programs"
         raise ArchiveError(f"{package.name}: expected model to be one of {there}, got {model or 'none'}")
     return chosen
 
@@ -345,7 +344,7 @@ def _add_problem(rows: Rows, problem: Problem) -> None:
             "url": row["url"],
             "etag": row["etag"],
             "rule": problem.rule,
-            "severity": severity(problem),
+            "severity": problem.severity,
             "kind": problem.kind,
             "place": plain(problem.loc),
             "message": plain(problem.message),

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pt2kit.checks.rules import RULES
 from pt2kit.fleet.figures import Figures
 from pt2kit.fleet.tables import OUTCOMES
+from pt2kit.rules import RULES
 from pt2kit.text.format import bytes_text
 
 SHOWN: Final = 20
