@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from benchmarks.harness import Bench, Limit, Measured, Settings, TimesBetter
 ROOT = Path(__file__).parents[1]
 SAMPLES = sorted((ROOT / "tests" / "data" / "corpus" / "2.13.0").glob("*.pt2"))
 TIMEOUT_S = 3600
+MOST_LINKS = 50_000
 
 PLAIN = """
 import sys, pt2kit
@@ -55,9 +57,11 @@ def links(folder: Path, count: int, sources: list[Path]) -> Path:
     """A text file that names links to some files."""
     names = []
     for number in range(count):
+        if number % MOST_LINKS == 0:
+            linked = [Path(shutil.copyfile(source, f"{source}-{number}")) for source in sources]
         path = folder / f"{number // 1000:03}" / f"m{number:06}.pt2"
         path.parent.mkdir(exist_ok=True)
-        os.link(sources[number % len(sources)], path)
+        os.link(linked[number % len(linked)], path)
         names.append(str(path))
     listed = folder / "names.txt"
     listed.write_text("\n".join(names))
@@ -107,8 +111,42 @@ def memory(settings: Settings) -> Measured:
     return Measured(ours.peak_bytes, few.peak_bytes, unit="B", note=note)
 
 
+def command_cost(settings: Settings) -> Measured:
+    """CPU time per file of what the command alone does: hand out, take the rows of a batch apart, write parts."""
+    from pt2kit.fleet import dataset, tables
+    from pt2kit.fleet.folder import make_folder
+    from pt2kit.fleet.listing import Found
+    from pt2kit.fleet.reading import Item, Job, read_file
+    from pt2kit.fleet.seen import Seen
+    from pt2kit.fleet.window import Batches
+    from pt2kit.fleet.work import make_work
+
+    job = Job("check", dict(make_work("check", {}).options), "", {})
+    rows = [read_file(job, Item(os.fsencode(path))) for path in SAMPLES]
+    kept = {"files": [one.files for one in rows if one.files]}
+    kept |= {table: [row for one in rows for row in getattr(one, table)] for table in ("problems", "operators")}
+    streams = {table: tables.to_stream(tables.make_table(table, kept[table])) for table in tables.TABLES}
+    rounds = _count(settings) // len(SAMPLES)
+    names = (Found(f"/models/m{number:08}.pt2", "", 1, "1") for number in range(rounds * len(SAMPLES)))
+
+    def work() -> None:
+        batches = Batches(names, Seen(), False)
+        while items := batches.take():
+            pickle.dumps(items)
+            batches.learn(len(items), len(items) * 0.005)
+        found = {table: [tables.of_stream(stream) for _ in range(rounds)] for table, stream in streams.items()}
+        with tempfile.TemporaryDirectory() as folder:
+            joined = {table: pa.concat_tables(parts).combine_chunks() for table, parts in found.items()}
+            dataset.write_part(make_folder(folder), "part", joined)
+
+    import pyarrow as pa
+
+    return Measured(measure.timed(work, time.process_time) / (rounds * len(SAMPLES)))
+
+
 BENCHES = (
     Bench("fleet_two_workers", "pt2 fleet check, 10,000 files: one worker : two", TimesBetter(1.7), two_workers),
     Bench("fleet_overhead", "the same: CPU time per file above pt2kit.check", Limit(0.005, "s"), overhead),
+    Bench("fleet_command", "CPU time of the command alone, per file", None, command_cost),
     Bench("fleet_memory", "100,000 URLs: peak memory of a process", Limit(400e6, "B"), memory),
 )

@@ -70,40 +70,50 @@ def test_the_rows_are_what_the_single_commands_say(tmp_path: Path) -> None:
         }
 
 
-def test_files_that_end_what_reads_them(tmp_path: Path) -> None:
-    """A crash, too long, too much memory and the end of the worker itself are rows; the files beside them are done."""
+def with_faults(tmp_path: Path, *kinds: str) -> tuple[Path, list[Path]]:
+    """A list of sample files with such faults among them, and the sample files."""
     fine = fleets.copies(tmp_path / "models", 6)
-    bad = [f"fault://{kind}/{kind}.pt2" for kind in ("crash", "sleep", "memory", "worker", "fault")]
     names = tmp_path / "names.txt"
-    names.write_text("\n".join([str(fine[0]), *bad, *map(str, fine[1:]), "/nowhere/gone.pt2"]))
-    log = tmp_path / "log"
-    done = fleets.fleet(
-        *("check", names, "--out", tmp_path / "out", "--workers", "2", "--timeout", "20", "--memory", "300M"),
-        PT2KIT_FAULTS=str(log),
-    )
+    faults = [f"fault://{kind}/{kind}.pt2" for kind in kinds]
+    names.write_text("\n".join([str(fine[0]), *faults, *map(str, fine[1:]), "/nowhere/gone.pt2"]))
+    return names, fine
+
+
+def test_files_that_end_what_reads_them(tmp_path: Path) -> None:
+    """A crash, too long and too much memory are rows; the files beside them are done, and none is done again."""
+    names, fine = with_faults(tmp_path, "crash", "sleep", "memory", "fault")
+    args = ("check", names, "--out", tmp_path / "out", "--workers", "2", "--timeout", "15", "--memory", "300M")
+    done = fleets.fleet(*args)
     assert done.code == 1, done.err
     rows = fleets.by_name(tmp_path / "out")
-    assert {
-        name: rows[f"{name}.pt2"]["outcome"] for name in ("crash", "sleep", "memory", "worker", "fault", "gone")
-    } == {
-        "crash": "crashed",
-        "sleep": "timeout",
-        "memory": "memory",
-        "worker": "crashed",
-        "fault": "unreadable",
-        "gone": "unreadable",
+    assert {name: row["outcome"] for name, row in rows.items() if name not in {path.name for path in fine}} == {
+        "crash.pt2": "crashed",
+        "sleep.pt2": "timeout",
+        "memory.pt2": "memory",
+        "fault.pt2": "unreadable",
+        "gone.pt2": "unreadable",
     }
     assert all(rows[path.name]["outcome"] == "ok" for path in fine)
     assert "Segmentation fault (11)" in rows["crash.pt2"]["error"]
-    assert "expected at most 20 seconds" in rows["sleep.pt2"]["error"]
+    assert "expected at most 15 seconds" in rows["sleep.pt2"]["error"]
     assert "expected at most 314,572,800 bytes" in rows["memory.pt2"]["error"]
-    assert "KilledWorker" in rows["worker.pt2"]["error"]
-    tried = log.read_text().split()
-    assert tried.count("crash") >= 2
-    assert tried.count("worker") >= 2
-    again = fleets.fleet("check", names, "--out", tmp_path / "out", "--resume", "--timeout", "20", "--memory", "300M")
+    again = fleets.fleet(*args, "--resume")
     assert again.out.startswith("check: 0 files"), (again.out, again.err)
-    assert len(fleets.by_name(tmp_path / "out")) == 12
+    assert len(fleets.by_name(tmp_path / "out")) == 11
+
+
+def test_a_file_that_ends_workers(tmp_path: Path) -> None:
+    """A file that ends the Dask worker itself, again and again, is the one that is blamed, and no other."""
+    names, fine = with_faults(tmp_path, "worker", "fault")
+    log = tmp_path / "log"
+    done = fleets.fleet("check", names, "--out", tmp_path / "out", "--workers", "2", PT2KIT_FAULTS=str(log))
+    assert done.code == 1, done.err
+    rows = fleets.by_name(tmp_path / "out")
+    assert rows["worker.pt2"]["outcome"] == "crashed"
+    assert "KilledWorker" in rows["worker.pt2"]["error"]
+    assert (rows["fault.pt2"]["outcome"], rows["gone.pt2"]["outcome"]) == ("unreadable", "unreadable")
+    assert all(rows[path.name]["outcome"] == "ok" for path in fine)
+    assert log.read_text().split().count("worker") >= 2
 
 
 def test_killed_workers_cost_nothing(tmp_path: Path) -> None:
