@@ -44,9 +44,8 @@ if TYPE_CHECKING:
     from pt2kit.sanitizing.writing import sanitize as sanitize
     from pt2kit.signature.export_signature import ExportGraphSignature as ExportGraphSignature
     from pt2kit.tensors.view import TensorView as TensorView
+    from pt2kit.version import __version__ as __version__
     from pt2kit.viewing.notebook import view as view
-
-__version__ = "0.1.0.dev0"
 
 _HOMES = {
     "bridge.extensions": "Extension register_extension unregister_extension",
@@ -70,6 +69,7 @@ _HOMES = {
     "sanitizing.writing": "Sanitized sanitize",
     "signature.export_signature": "ExportGraphSignature",
     "tensors.view": "TensorView",
+    "version": "__version__",
     "viewing.notebook": "view",
 }
 _ROOMS = (
@@ -78,4 +78,3 @@ _ROOMS = (
 )
 
 __getattr__, __dir__, __all__ = front_door(__name__, _HOMES, _ROOMS)
-__all__ = sorted([*__all__, "__version__"])

@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 SRC = ROOT / "src" / "pt2kit"
 FLOORS = [
-    {"errors", "collector", "front_door"},
+    {"errors", "collector", "front_door", "version"},
     {"zip", "codec", "schema", "symbols", "treespec", "node_metadata"},
     {"pickles", "idl"},
     {"tensors", "versions"},
