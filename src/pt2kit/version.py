@@ -1,4 +1,4 @@
-"""The version: what the installed package says of itself. It is made from the tags of the repository when it is built."""
+"""The version: what the installed package says of itself, which is made from the repository's tags when it is built."""
 
 from __future__ import annotations
 
