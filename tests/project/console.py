@@ -26,7 +26,6 @@ PAGES = (
     ROOT / "README.md",
     DOCS / "compatibility.md",
     DOCS / "tutorial.md",
-    DOCS / "signing.md",
     *sorted((DOCS / "commands").glob("*.md")),
 )
 ENVIRONMENT = {"COLUMNS": "100", "NO_COLOR": "1"}

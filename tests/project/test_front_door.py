@@ -17,6 +17,7 @@ FUNCTIONS = {
     *("open", "write", "save", "load", "serialize", "deserialize", "canonicalize", "convert", "digest", "diff"),
     *("check", "sanitize", "view", "register_extension", "unregister_extension"),
     *("edit", "extract", "compose", "pack", "unpack"),
+    *("sign", "verify"),
 }
 """Verbs, in pairs: open/write a file, save/load a live program, the same in memory."""
 CLASSES = {
@@ -31,6 +32,7 @@ CLASSES = {
     "Problem",
     "Pt2Error",
     "Sanitized",
+    "Verified",
 }
 """What the functions give and raise."""
 NEED_TORCH = {"save", "load", "serialize", "deserialize", "register_extension", "unregister_extension", "Extension"}

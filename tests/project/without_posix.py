@@ -12,6 +12,7 @@ import mmap
 import os
 import signal
 import sys
+import tempfile
 from typing import Any
 
 import numpy as np  # asks for the release of Linux's kernel when it is imported here
@@ -87,6 +88,7 @@ def take_out() -> None:
         delattr(mmap, name)
     for name in MODULES:
         sys.modules[name] = None  # type: ignore[assignment]
+    tempfile._O_TMPFILE_WORKS = False  # type: ignore[attr-defined] # it looked when it was imported
     os.O_BINARY = 0  # type: ignore[attr-defined]
     mmap.mmap = Mapping  # type: ignore[misc]
     os.replace, os.unlink, os.remove = replace, unlink, unlink

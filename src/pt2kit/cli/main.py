@@ -28,6 +28,8 @@ COMMANDS = MappingProxyType(
         "compose": "Join two programs: outputs of one become inputs of the other.",
         "pack": "Put several programs into one archive, equal weights stored once.",
         "unpack": "Write each program of an archive to a file of its own.",
+        "sign": "Sign what a file means, so that it verifies however it is packed; or its bytes.",
+        "verify": "Whether a file is what was signed; what is not, by name.",
         "schema": "Definitions of the format for other languages; what may change between versions.",
     }
 )
