@@ -11,6 +11,7 @@ ROOT = Path(__file__).parents[2]
 SRC = ROOT / "src" / "pt2kit"
 FLOORS = [
     {"errors", "collector", "front_door", "version"},
+    {"rules", "messages", "jsontext"},
     {"zip", "codec", "schema", "symbols", "treespec", "node_metadata"},
     {"pickles", "idl"},
     {"tensors", "versions"},
@@ -21,7 +22,7 @@ FLOORS = [
     {"sanitizing", "editing", "signing"},
     {"text"},
     {"bridge", "viewing"},
-    {"cli"},
+    {"cli", "integrations", "testing"},
     {"__init__", "__main__"},
 ]
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
@@ -48,6 +49,7 @@ THIRD_PARTY = {
     "bridge": {"torch", "sympy", "numpy", "msgspec"},
     "viewing": {"numpy"},
     "cli": {"click", "rich"},
+    "integrations": {"modelscan", "mlflow"},
 }
 STDLIB = sys.stdlib_module_names
 

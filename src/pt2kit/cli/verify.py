@@ -9,7 +9,7 @@ import click
 
 from pt2kit.cli.common import json_option, progress
 from pt2kit.cli.output import print_json, print_lines
-from pt2kit.text.names import printable
+from pt2kit.messages import printable
 
 if TYPE_CHECKING:
     from pt2kit.signing.verified import Verified

@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from pt2kit import codec
 from pt2kit.errors import JsonError, LimitError, SignatureError, UnsupportedError
+from pt2kit.messages import quote
 
 HASHING: Final = "pt2kit-digest-1"
 """How the digests of a statement over the meaning are made; the number is that of `docs/digest.md`."""
@@ -168,7 +169,7 @@ def _stating(library: SimpleNamespace, stated: Mapping[str, str], name: str) -> 
         try:
             digest = manifest.hashing.Digest("sha256", bytes.fromhex(digits))
         except ValueError as error:
-            raise SignatureError(f"{resource}: expected hexadecimal digits, got {digits!r:.80}") from error
+            raise SignatureError(f"{resource}: expected hexadecimal digits, got {quote(digits)}") from error
         return kind.new_item(resource, digest)
 
     made = manifest.Manifest(Path(name).name, [item(*row) for row in stated.items()], kind)

@@ -16,17 +16,18 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import quote, unquote
+from urllib.parse import quote as percent_encoded
+from urllib.parse import unquote
 
 from pt2kit.digests.compute import digest
 from pt2kit.digests.hashing import PREFIX
 from pt2kit.digests.result import PARTS
 from pt2kit.errors import UnsupportedError
+from pt2kit.messages import quote
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
 from pt2kit.package.pickle_free_inputs.names import index_model, is_storage_record
 from pt2kit.tensors.output import Progress, no_progress
-from pt2kit.zip.record_name import show_value as quoted
 
 BESIDE: Final = frozenset(("sample inputs", "extra file", "compiled code", "other"))
 """The kinds of records whose bytes are signed; all others hold what digests speak of."""
@@ -120,15 +121,15 @@ def split(name: str) -> tuple[str, ...]:
 def described(parts: tuple[str, ...]) -> str:
     """A resource, as messages call it."""
     if parts[0] == "models" and len(parts) == 4:
-        return f"{parts[2].removesuffix('s')} {quoted(parts[3])} of {quoted(parts[1])}"
+        return f"{parts[2].removesuffix('s')} {quote(parts[3])} of {quote(parts[1])}"
     if parts[0] == "models" and len(parts) == 3:
-        return f"{parts[2]} of {quoted(parts[1])}"
-    return f"record {quoted('/'.join(parts[1:]))}" if parts[0] == "records" else quoted("/".join(parts))
+        return f"{parts[2]} of {quote(parts[1])}"
+    return f"record {quote('/'.join(parts[1:]))}" if parts[0] == "records" else quote("/".join(parts))
 
 
 def _encoded(part: str) -> str:
     """A part without a slash, never empty, and none of those that paths give a meaning (`.`, `..`)."""
-    text = quote(part, safe="", errors="surrogatepass")
+    text = percent_encoded(part, safe="", errors="surrogatepass")
     return text.replace(".", "%2E") if text in (".", "..") else text or "%"
 
 
