@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
 from pt2kit import codec, schema
@@ -125,6 +126,12 @@ class Diff:
     def same(self) -> bool:
         """Whether nothing differs."""
         return not self.changes
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the page of `pt2 diff --html`."""
+        # By name, when a notebook asks: the room that draws is above this one, and nothing else here knows of it.
+        shown: str = import_module("pt2kit.viewing.notebook").diff_view(self)._repr_html_()
+        return shown
 
     def counts(self) -> Counter[tuple[str, str, str]]:
         """(model, area, kind) -> number of changes."""
