@@ -20,6 +20,8 @@ from pathlib import Path
 
 from tests.cli.run import Result, pt2
 
+from pt2kit.cli.main import COMMANDS
+
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = (
@@ -30,6 +32,18 @@ PAGES = (
 )
 ENVIRONMENT = {"COLUMNS": "100", "NO_COLOR": "1"}
 CUT = "…"
+NEW_PAGE = """# `pt2 {name}`
+
+{text}
+
+## Options
+
+```console
+$ pt2 {name} --help
+```
+
+[The command line](../cli.md) describes options, JSON keys and exit codes.
+"""
 _BLOCK = re.compile(r"(?<=```console\n)(.*?)(?=```)", re.DOTALL)
 
 
@@ -87,9 +101,22 @@ def _cut(output: str, shown: str) -> str:
     return "\n".join([*lines[:above], CUT, *lines[len(lines) - below :]]) + "\n"
 
 
+def with_all_commands(index: str) -> str:
+    """The page about the commands, with its table and its table of contents as the command line has them."""
+    rows = "".join(f"| [`pt2 {name}`]({name}.md) | {text} |\n" for name, text in COMMANDS.items())
+    index = re.sub(r"(\| command \| what it does \|\n\|---\|---\|\n)(?:\|.*\n)*", lambda found: found[1] + rows, index)
+    return re.sub(r"(:hidden:\n\n)[\w\n]*(?=```)", lambda found: found[1] + "\n".join([*COMMANDS, ""]), index)
+
+
 def main() -> None:
-    """Write what the commands print now into the pages."""
-    for page in PAGES:
+    """Write what the commands print now into the pages; a command without a page gets one to begin with."""
+    index = DOCS / "commands" / "index.md"
+    index.write_text(with_all_commands(index.read_text(encoding="utf-8")), encoding="utf-8")
+    for name, text in COMMANDS.items():
+        page = DOCS / "commands" / f"{name}.md"
+        if not page.exists():
+            page.write_text(NEW_PAGE.format(name=name, text=text), encoding="utf-8")
+    for page in sorted({*PAGES, *(DOCS / "commands").glob("*.md")}):
         page.write_text(as_it_is_now(page), encoding="utf-8")
 
 

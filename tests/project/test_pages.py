@@ -28,7 +28,7 @@ def test_commands_print_what_the_pages_show(page: Path) -> None:
 
 
 def test_every_command_has_its_page() -> None:
-    """The folder of pages, its table and the command line have the same commands."""
+    """The pages, their table and the command line have the same; `python -m tests.project.console` adds them."""
     pages = {path.stem for path in (DOCS / "commands").glob("*.md")} - {"index"}
     index = (DOCS / "commands" / "index.md").read_text(encoding="utf-8")
     assert pages == set(COMMANDS)
