@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -70,6 +71,8 @@ def _serve(answers: Answers, browser: bool, port: int) -> int:
     from pt2kit.viewing.server import Server
 
     with Server(answers, port) as server:
+        # The picture is drawn while the browser starts.
+        threading.Thread(target=answers.prepare, daemon=True).start()
         print_lines([server.url])
         sys.stdout.flush()
         if browser:
