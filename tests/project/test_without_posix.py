@@ -14,6 +14,11 @@ from tests.samples import DATA
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")])}
 ROOMS = ("zip/test_source.py", "zip/test_writer.py", "zip/test_reader.py", "zip/test_target.py", "package", "editing")
+ABOUT_POSIX = (
+    "tests/zip/test_source.py::test_replaced_file_stays_readable",  # replacing what is open, which is refused there
+    "tests/zip/test_target.py::test_readers_keep_the_old_file",
+    "tests/zip/test_target.py::test_pipes_and_devices_are_written_to",
+)
 SAMPLE = DATA / "corpus" / "2.13.0" / "dynamic_batch.pt2"
 
 
@@ -32,7 +37,12 @@ def test_rooms_without_posix(room: str) -> None:
         "no:cacheprovider",
     ]
     done = subprocess.run(
-        [*command, "-q", f"tests/{room}"], cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True, timeout=280
+        [*command, "-q", f"tests/{room}", *(f"--deselect={name}" for name in ABOUT_POSIX)],
+        cwd=ROOT,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=280,
     )
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
 

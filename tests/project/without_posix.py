@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import mmap
 import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -89,9 +90,17 @@ def take_out() -> None:
     for name in MODULES:
         sys.modules[name] = None  # type: ignore[assignment]
     tempfile._O_TMPFILE_WORKS = False  # type: ignore[attr-defined] # it looked when it was imported
+    shutil._use_fd_functions = False  # type: ignore[attr-defined] # and so did this
     os.O_BINARY = 0  # type: ignore[attr-defined]
     mmap.mmap = Mapping  # type: ignore[misc]
     os.replace, os.unlink, os.remove = replace, unlink, unlink
+
+
+def pytest_configure() -> None:
+    """Pytest asks for the system's name to know whether there are users; it is told that there are none."""
+    import _pytest.tmpdir
+
+    _pytest.tmpdir.get_user_id = lambda: None
 
 
 take_out()
