@@ -12,7 +12,8 @@
     ├── PayloadError        tensor bytes or their metadata
     ├── LimitError          a stated limit was passed
     ├── UnsupportedError    something this build refuses or cannot represent, by name
-    └── ConversionError     a program cannot be expressed in the target version
+    ├── ConversionError     a program cannot be expressed in the target version
+    └── InputError          a loaded program was called with inputs that it does not take; a ValueError, too
 
 Every message reads *where: expected X, got Y [rule]*, and says what to do where something can be done.
 """
@@ -82,6 +83,10 @@ class UnsupportedError(Pt2Error):
 
 class ConversionError(Pt2Error):
     """A program that cannot be expressed in the target version."""
+
+
+class InputError(Pt2Error, ValueError):
+    """Inputs that a loaded program does not take."""
 
 
 RUNNING_RULES = frozenset(f"X{number}" for number in range(1, 8))
