@@ -96,6 +96,7 @@ def _leaf(got: Any, want: Any) -> str:
         return ""
     if got.stride() != want.stride():
         return f"strides {got.stride()}, not {want.stride()}"
-    bits = [tensor.detach().resolve_conj().resolve_neg().contiguous().flatten() for tensor in (got, want)]
+    plain = [tensor.detach().resolve_conj().resolve_neg().flatten() for tensor in (got, want)]
+    bits = [tensor.clone(memory_format=torch.contiguous_format) for tensor in plain]
     same = not bits[0].numel() or torch.equal(*[bit.view(torch.uint8) for bit in bits])
     return "" if same else f"other numbers: {got}, not {want}"[:300]

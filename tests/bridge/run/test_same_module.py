@@ -34,7 +34,7 @@ def _quiet() -> Any:
 
 
 def variants(call: Any) -> list[Any]:
-    """The call, and calls with other sizes, with a missing and with a further argument: each refused by both or none."""
+    """The call, and calls with other sizes, missing and further arguments: each refused by both or none."""
     args, kwargs = call
     found = [call, ((*args, torch.ones(2)), kwargs), (args[:-1], kwargs), (args, {**kwargs, "no_such_name": 1})]
     leaves, spec = pytree.tree_flatten(call)

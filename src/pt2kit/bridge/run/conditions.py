@@ -161,13 +161,9 @@ class Conditions:
         given = self._ranges.get(expr)
         least, most = (given.min_val, given.max_val) if given is not None else (None, None)
         if least is not None and least > _SMALLEST:
-            self._add(
-                place, f"at least {least}", lambda leaves: (size := read(leaves)) is not None and size >= least, read
-            )
+            self._add(place, f"at least {least}", _compares(read, operator.ge, least), read)
         if most is not None:
-            self._add(
-                place, f"at most {most}", lambda leaves: (size := read(leaves)) is not None and size <= most, read
-            )
+            self._add(place, f"at most {most}", _compares(read, operator.le, most), read)
 
     def _solve(self, expr: Expr, symbol: Symbol, place: str, read: Callable[[Leaves], Any]) -> None:
         """Take a size for what a symbol is, or hold it against what is known of the symbol: sizes are a*s + b."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import operator
 from collections.abc import Callable, Mapping, Sequence
@@ -42,6 +43,8 @@ class LoadedModule(torch.nn.Module):  # type: ignore[misc]
     is there: they can be loaded, moved, cast and replaced.
     """
 
+    _running: Running
+
     def train(self, mode: bool = True) -> LoadedModule:
         """Not there: what training changes was decided when the program was exported."""
         raise NotImplementedError("train() is not supported: the program was exported in one mode, and runs in that")
@@ -49,6 +52,15 @@ class LoadedModule(torch.nn.Module):  # type: ignore[misc]
     def eval(self) -> LoadedModule:
         """Not there: what evaluation changes was decided when the program was exported."""
         raise NotImplementedError("eval() is not supported: the program was exported in one mode, and runs in that")
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """What a module runs: a function, the attributes that it takes, and how it is called."""
+
+    read: Callable[[Any], Sequence[Any]]
+    compiled: Compiled
+    convention: Convention
 
 
 def make_module(tensors: LoadedModule, paths: Sequence[str], compiled: Compiled, convention: Convention) -> None:
@@ -60,37 +72,54 @@ def make_module(tensors: LoadedModule, paths: Sequence[str], compiled: Compiled,
         compiled: the function.
         convention: how it is called.
     """
-    forward = _forward(_reader(paths), compiled, convention)
-    forward.__signature__ = _signature(convention.tree)
-    # An attribute of the module, as torch's own generated `forward` is one of its class: copies bind it to themselves.
-    tensors.forward = MethodType(forward, tensors)
+    tensors._running = Running(_reader(paths), compiled, convention)
+    # Of the module, because each has its own names of arguments; copies bind it to themselves.
+    tensors.forward = MethodType(_forward(convention.tree), tensors)
 
 
-def _reader(paths: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
-    if len(paths) > 1:
-        return operator.attrgetter(*paths)
-    get = operator.attrgetter(*paths) if paths else None
-    return lambda module: () if get is None else (get(module),)
+def _reader(paths: Sequence[str]) -> Callable[[Any], Sequence[Any]]:
+    """What reads attributes of a module by their paths, each time anew: they may be replaced."""
+    if not paths:
+        return lambda module: ()
+    split = tuple(tuple(path.split(".")) for path in paths)
+    together = operator.attrgetter(*paths)
+    if len(paths) == 1:
+        return lambda module: [functools.reduce(getattr, split[0], module)]
+
+    def read(module: Any) -> Sequence[Any]:
+        if torch.compiler.is_compiling():  # which does not see through an attrgetter
+            return [functools.reduce(getattr, path, module) for path in split]
+        values: tuple[Any, ...] = together(module)
+        return values
+
+    return read
 
 
-def _forward(read: Callable[[Any], tuple[Any, ...]], compiled: Compiled, convention: Convention) -> Any:
-    tree, conditions, modules = convention.tree, tuple(convention.conditions), convention.modules
-    unflatten, run = convention.unflatten, compiled.function
-
-    def forward(self: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+def _forward(tree: InputTree) -> Any:
+    def forward(self: LoadedModule, *args: Any, **kwargs: Any) -> Any:
         """Run the program."""
-        leaves = _with_modules(tree, modules, args, kwargs) if modules else tree.leaves(args, kwargs)
-        check_conditions(conditions, leaves)
-        if torch.compiler.is_compiling():
-            return unflatten(run(*read(self), *leaves))
-        try:
-            results = run(*read(self), *leaves)
-        except Exception as error:
-            explain(error, compiled)
-            raise
-        return unflatten(results)
+        # Through the module: numbers that it holds are constants for torch.compile, those of closures are not.
+        return _call(self, self._running, args, kwargs)
 
+    forward.__signature__ = _signature(tree)
     return forward
+
+
+def _call(module: LoadedModule, running: Running, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    convention, run = running.convention, running.compiled.function
+    if convention.modules:
+        leaves = _with_modules(convention.tree, convention.modules, args, kwargs)
+    else:
+        leaves = convention.tree.leaves(args, kwargs)
+    check_conditions(convention.conditions, leaves)
+    if torch.compiler.is_compiling():
+        return convention.unflatten(run(*running.read(module), *leaves))
+    try:
+        results = run(*running.read(module), *leaves)
+    except Exception as error:
+        explain(error, running.compiled)
+        raise
+    return convention.unflatten(results)
 
 
 def _with_modules(
