@@ -76,7 +76,9 @@ def test_refused_calls(two: bytes, changed: dict[str, Any], said: str) -> None:
     module = pt2kit.load_module(two)
     with pytest.raises(InputError, match=re.escape(said)):
         call(module, **changed)
-    with pytest.raises((AssertionError, ValueError, RuntimeError, IndexError), match=r"Guard failed|input tree spec|out of range"):
+    with pytest.raises(
+        (AssertionError, ValueError, RuntimeError, IndexError), match=r"Guard failed|input tree spec|out of range"
+    ):
         call(torch.export.load(io.BytesIO(two)).module(), **changed)
     assert module.calls.item() == 0
 
