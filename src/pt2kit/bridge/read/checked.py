@@ -16,14 +16,11 @@ from pt2kit import schema
 from pt2kit import signature as twin
 from pt2kit.bridge.operators import Operator, resolve_all
 from pt2kit.bridge.read.adapt import adapt_named_tuples
-from pt2kit.bridge.read.declared_sizes import check_sizes
+from pt2kit.bridge.read.call_checks import check_printing, check_provenance, check_regions, check_sizes
 from pt2kit.bridge.read.guards import check_guards
 from pt2kit.bridge.read.missing import missing_classes, raise_missing
 from pt2kit.bridge.read.module_calls import Specs, parse_specs
 from pt2kit.bridge.read.names import check_path
-from pt2kit.bridge.read.printing import check_printing
-from pt2kit.bridge.read.provenance import check_provenance
-from pt2kit.bridge.read.regions import check_regions
 from pt2kit.bridge.read.treespecs import TreeSpecs
 from pt2kit.bridge.read.uninitialized import check_initialised
 from pt2kit.bridge.scalars import LAYOUTS

@@ -13,8 +13,8 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from pt2kit import schema
-from pt2kit.bridge.read.declared_sizes import check_extent
 from pt2kit.bridge.read.devices import Devices
+from pt2kit.bridge.read.values import MAX_NUMBER, check_extent
 from pt2kit.bridge.scalars import DTYPES
 from pt2kit.errors import GraphError, UnsupportedError
 from pt2kit.graph.traversal import Scope
@@ -22,8 +22,6 @@ from pt2kit.symbols.dialects import parse_number, parse_size, parse_truth
 from pt2kit.symbols.evaluation import check_constants
 from pt2kit.symbols.expr import Expr, Integer
 
-MAX_NUMBER: Final = (1 << 63) - 1
-"""The largest size, stride or offset that torch counts."""
 _SPARSE: Final = frozenset((schema.Layout.SparseCoo, schema.Layout.SparseCsr, schema.Layout.SparseCsc))
 _PARSERS: Final[Mapping[str, Callable[..., Expr]]] = MappingProxyType(
     {"int": parse_size, "float": parse_number, "bool": parse_truth}

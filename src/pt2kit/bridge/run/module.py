@@ -101,7 +101,7 @@ def _forward(tree: InputTree) -> Any:
         # Through the module: numbers that it holds are constants for torch.compile, those of closures are not.
         return _call(self, self._running, args, kwargs)
 
-    forward.__signature__ = _signature(tree)
+    forward.__signature__ = _signature(tree)  # type: ignore[attr-defined]
     return forward
 
 
