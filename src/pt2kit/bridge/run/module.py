@@ -43,7 +43,8 @@ class LoadedModule(torch.nn.Module):  # type: ignore[misc]
     is there: they can be loaded, moved, cast and replaced.
     """
 
-    _running: Running
+    # A name that no tensor of a file can have.
+    __pt2kit_running__: Running
 
     def train(self, mode: bool = True) -> LoadedModule:
         """Not there: what training changes was decided when the program was exported."""
@@ -72,7 +73,7 @@ def make_module(tensors: LoadedModule, paths: Sequence[str], compiled: Compiled,
         compiled: the function.
         convention: how it is called.
     """
-    tensors._running = Running(_reader(paths), compiled, convention)
+    tensors.__pt2kit_running__ = Running(_reader(paths), compiled, convention)
     # Of the module, because each has its own names of arguments; copies bind it to themselves.
     tensors.forward = MethodType(_forward(convention.tree), tensors)
 
@@ -99,7 +100,7 @@ def _forward(tree: InputTree) -> Any:
     def forward(self: LoadedModule, *args: Any, **kwargs: Any) -> Any:
         """Run the program."""
         # Through the module: numbers that it holds are constants for torch.compile, those of closures are not.
-        return _call(self, self._running, args, kwargs)
+        return _call(self, self.__pt2kit_running__, args, kwargs)
 
     forward.__signature__ = _signature(tree)  # type: ignore[attr-defined]
     return forward
