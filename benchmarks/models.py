@@ -18,6 +18,7 @@ from torch.export import Dim, ExportedProgram, export, save
 
 SEED = 0
 CHAIN_WIDTH = 8
+PICTURE_SIDE = 32
 WEIGHT_SIDE = 4096
 WEIGHT_MB = 64  # WEIGHT_SIDE x WEIGHT_SIDE float32
 VOCABULARY = 256
@@ -61,6 +62,25 @@ class Encoder(torch.nn.Module):
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Hidden states [batch, seq, hidden] and the pooled state [batch, hidden] for int64 [batch, seq] inputs."""
         result = self.model(input_ids=input_ids, attention_mask=attention_mask)
+        return result.last_hidden_state, result.pooler_output
+
+
+class Pictures(torch.nn.Module):
+    """A vision transformer of the transformers library: pictures -> hidden states and the pooled state."""
+
+    def __init__(self, layers: int) -> None:
+        from transformers import ViTConfig, ViTModel
+
+        super().__init__()
+        sizes = {name: HIDDEN[name] for name in ("hidden_size", "intermediate_size", "num_attention_heads")}
+        config = ViTConfig(
+            **sizes, num_hidden_layers=layers, image_size=PICTURE_SIDE, patch_size=4, attn_implementation="eager"
+        )
+        self.model = ViTModel(config)
+
+    def forward(self, pixels: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Hidden states [batch, patches + 1, hidden] and the pooled state [batch, hidden] for float32 pictures."""
+        result = self.model(pixel_values=pixels)
         return result.last_hidden_state, result.pooler_output
 
 
@@ -128,6 +148,12 @@ def bert(layers: int) -> ExportedProgram:
     return _tokens(Encoder(layers), 512)
 
 
+def vit(layers: int) -> ExportedProgram:
+    """A vision transformer with a dynamic batch."""
+    batch = {0: Dim("batch", min=1, max=64)}
+    return export(Pictures(layers).eval(), (torch.randn(2, 3, PICTURE_SIDE, PICTURE_SIDE),), dynamic_shapes=(batch,))
+
+
 def chain(nodes: int) -> ExportedProgram:
     """A chain of elementwise nodes with a dynamic batch."""
     return _rows(Chain(nodes), CHAIN_WIDTH)
@@ -148,6 +174,7 @@ def mlp(kilobytes: int) -> ExportedProgram:
 RECIPES: dict[str, Callable[[int], ExportedProgram]] = {
     "transformer": transformer,
     "bert": bert,
+    "vit": vit,
     "chain": chain,
     "weights": weights,
     "mlp": mlp,

@@ -29,6 +29,7 @@ NAMED = {
     "transformer_2700": ("transformer", 37),  # 2,680 nodes
     "transformer_2mb": ("transformer", 5),  # about half of the file is the graph's JSON
     "bert_12": ("bert", 12),
+    "vit_12": ("vit", 12),
     "mlp_small": ("mlp", 2000),  # a 2 MB file that is nearly all weights
     "weights_2gb": ("weights", 2048),
     "weights_256mb": ("weights", 256),
@@ -42,7 +43,7 @@ def recipe_of(name: str) -> tuple[str, int]:
     """
     if name in NAMED:
         return NAMED[name]
-    if match := re.fullmatch(r"(transformer|bert|chain|weights|mlp)_([1-9][0-9]*)", name):
+    if match := re.fullmatch(r"(transformer|bert|vit|chain|weights|mlp)_([1-9][0-9]*)", name):
         return match[1], int(match[2])
     raise ValueError(f"program {name!r}: expected one of {', '.join(NAMED)} or RECIPE_SIZE such as chain_1000")
 

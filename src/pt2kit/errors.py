@@ -13,7 +13,8 @@
     ├── LimitError          a stated limit was passed
     ├── UnsupportedError    something this build refuses or cannot represent, by name
     ├── ConversionError     a program cannot be expressed in the target version
-    └── SignatureError      a signature that is none, was changed, or is not by whom is trusted
+    ├── SignatureError      a signature that is none, was changed, or is not by whom is trusted
+    └── InputError          a loaded program was called with inputs that it does not take; a ValueError, too
 
 Every message reads *where: expected X, got Y [rule]*, and says what to do where something can be done.
 """
@@ -90,6 +91,10 @@ class ConversionError(Pt2Error):
 
 class SignatureError(Pt2Error):
     """A signature that is none, was changed, or is not by whom is trusted."""
+
+
+class InputError(Pt2Error, ValueError):
+    """Inputs that a loaded program does not take."""
 
 
 RUNNING_RULES = frozenset(f"X{number}" for number in range(1, 8))

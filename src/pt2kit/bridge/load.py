@@ -88,25 +88,16 @@ def load(
 
     Source: `load` in torch/export/__init__.py and torch/export/pt2_archive/_package.py, 2.13.
     """
-    devices = Devices(device)
     allowed = trusted(trust)
     # The caller may be in a fake tensor mode, which would get hold of the weights.
-    with no_collection(), disable_current_modes(), _opened(f) as (opened, mapping):
-        if model not in opened.programs:
-            raise ArchiveError(
-                f"{opened.name}: expected a program {model!a}, got {', '.join(map(ascii, opened.programs)) or 'none'}"
-            )
-        stored = opened.stored[model]
-        program = stored.program
-        if device is None and stored.model is not None:
-            devices = Devices(stored.model.devices)
-        program = _with_operators(program, model, expected_opset_version, operator_changes)
+    with no_collection(), disable_current_modes(), opened_and_mapped(f) as (opened, mapping):
+        program, devices = stored_program(opened, model, device, expected_opset_version, operator_changes)
         if extra_files is not None:
-            extra_files.update(_texts(opened))
+            extra_files.update(read_texts(opened))
 
         def open_payloads(context: Context) -> Payloads:
             tensors = Tensors(devices, opened.archive, mapping, verify=verify)
-            found = _payloads(opened, model, tensors, context, allowed)
+            found = read_payloads(opened, model, tensors, context, allowed)
             tensors.finish()
             return found
 
@@ -141,7 +132,7 @@ def deserialize(
 
 
 @contextlib.contextmanager
-def _opened(f: FileLike) -> Iterator[tuple[Package, mmap.mmap | None]]:
+def opened_and_mapped(f: FileLike) -> Iterator[tuple[Package, mmap.mmap | None]]:
     """The package, and its file mapped copy-on-write where there is one; both over one open file.
 
     A path is opened once: a file that takes its place in between cannot be mixed with it.
@@ -166,6 +157,30 @@ def _mapped(source: Any) -> mmap.mmap | None:
         return None  # Some file systems cannot map, and an empty file has nothing to map; reading still works.
 
 
+def stored_program(
+    opened: Package,
+    model: str,
+    device: Moves = None,
+    expected: Mapping[str, int] | None = None,
+    changes: Sequence[OperatorChange] = (),
+) -> tuple[schema.ExportedProgram, Devices]:
+    """One program of a package, with operators of the expected versions, and where its tensors go.
+
+    Raises:
+        ArchiveError: no such program.
+        Pt2Error: it cannot be read.
+    """
+    devices = Devices(device)
+    if model not in opened.programs:
+        raise ArchiveError(
+            f"{opened.name}: expected a program {model!a}, got {', '.join(map(ascii, opened.programs)) or 'none'}"
+        )
+    stored = opened.stored[model]
+    if device is None and stored.model is not None:
+        devices = Devices(stored.model.devices)
+    return _with_operators(stored.program, model, expected, changes), devices
+
+
 def _with_operators(
     program: schema.ExportedProgram, model: str, expected: Mapping[str, int] | None, changes: Sequence[OperatorChange]
 ) -> schema.ExportedProgram:
@@ -176,7 +191,8 @@ def _with_operators(
     return found.program
 
 
-def _texts(opened: Package) -> dict[str, Any]:
+def read_texts(opened: Package) -> dict[str, Any]:
+    """The user's files, as text where they are UTF-8."""
     found: dict[str, Any] = {}
     for name, content in opened.extra_files.items():
         try:
@@ -186,7 +202,8 @@ def _texts(opened: Package) -> dict[str, Any]:
     return found
 
 
-def _payloads(opened: Package, model: str, tensors: Tensors, context: Context, trust: Set[str]) -> Payloads:
+def read_payloads(opened: Package, model: str, tensors: Tensors, context: Context, trust: Set[str]) -> Payloads:
+    """The weights, constants and sample inputs of a program, live."""
     values = context.values
     weights, constant_views = opened.weights(model), opened.constants(model)
     state_dict = {name: _payload(view, tensors, values, trust) for name, view in weights.items()}

@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 
 import torch
 from torch import fx
+from torch._export import non_strict_utils as _non_strict
 from torch._export.serde import serialize as _serde
 from torch._export.serde.schema import SCHEMA_VERSION as _SCHEMA_VERSION
 from torch._export.serde.serialize import _reconstruct_fake_tensor as reconstruct_fake_tensor
@@ -80,6 +81,8 @@ _TABLE: Final = """
     _mkldnn, _neg_view | 2.6 | a layout; a view whose negation is put off
     _ops.HigherOrderOperator, _ops.OpOverload, _ops.OpOverload._schema | 2.6 | the types of operators, what they take
     _ops._higher_order_ops | 2.6 | name -> higher-order operator
+    _export.non_strict_utils._enter_enable_graph_inputs_of_type_nn_module,
+    _export.non_strict_utils._exit_enable_graph_inputs_of_type_nn_module | 2.6 | modules as containers of inputs
     _export.serde.schema.SCHEMA_VERSION | 2.6 | the version that `torch.export.save` writes
     _export.serde.serialize._reconstruct_fake_tensor | 2.6 | the function that fake tensors are pickled by
     _export.serde.serialize._serialization_registry | 2.6 | handlers of torch's own `register_extension`
@@ -347,6 +350,14 @@ def leaf_spec() -> pytree.TreeSpec:
 def child_specs(spec: pytree.TreeSpec) -> list[pytree.TreeSpec]:
     """The specs of a container's children."""
     return list(spec.children() if hasattr(spec, "children") else spec.children_specs)
+
+
+SAME_CONTAINERS: Final[Mapping[Any, Any]] = MappingProxyType({torch.Size: tuple})
+"""Types that are taken for another where the structure of inputs is compared, as in `torch.export`."""
+
+
+enter_modules = _non_strict._enter_enable_graph_inputs_of_type_nn_module
+leave_modules = _non_strict._exit_enable_graph_inputs_of_type_nn_module
 
 
 # Symbols and ranges

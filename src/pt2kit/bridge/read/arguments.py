@@ -7,24 +7,70 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
-import torch
 from msgspec import UNSET
-from torch import fx
 
 from pt2kit import schema
-from pt2kit.bridge.read.names import check_variable
-from pt2kit.bridge.read.scope import Scope
+from pt2kit.bridge.operators import Operator
+from pt2kit.bridge.read.devices import Devices
 from pt2kit.bridge.scalars import DTYPES, LAYOUTS, MEMORY_FORMATS
 from pt2kit.errors import GraphError, LimitError, OperatorError, UnsupportedError
 from pt2kit.graph.argument_values import MAX_ARGUMENT_DEPTH
 
-_NUMBERS: Final = (torch.SymInt, torch.SymFloat, torch.SymBool, int, float)
-Reader = Callable[[Any, Scope], Any]
+
+class Shared(Protocol):
+    """What arguments take from the whole program."""
+
+    @property
+    def operators(self) -> Mapping[str, Operator]:
+        """Target -> operator."""
+
+    @property
+    def devices(self) -> Devices:
+        """Where the program's tensors go."""
+
+    @property
+    def constants(self) -> Mapping[str, Any]:
+        """Name -> live object, for custom objects that stand in the graph itself."""
+
+    @property
+    def inner(self) -> set[str]:
+        """The names of those that were found to; grows."""
 
 
-def read_argument(argument: schema.Argument, scope: Scope) -> Any:
+class Values(Protocol):
+    """What stands for the values of a graph while it is read: nodes of a live graph, or whatever its builder makes."""
+
+    @property
+    def place(self) -> str:
+        """Where the builder is, for messages."""
+
+    @property
+    def nodes(self) -> Mapping[str, Any]:
+        """Name of a value -> what stands for it."""
+
+    @property
+    def shared(self) -> Shared:
+        """What the program's graphs share."""
+
+    def use(self, name: str) -> Any:
+        """What stands for a value; raises GraphError where none is defined."""
+
+    def tensor(self, name: str) -> Any:
+        """The same, of a tensor."""
+
+    def number(self, name: str) -> Any:
+        """The same, of a number or truth value."""
+
+    def subgraph(self, value: schema.GraphArgument) -> Any:
+        """What stands for a subgraph."""
+
+
+Reader = Callable[[Any, Values], Any]
+
+
+def read_argument(argument: schema.Argument, scope: Values) -> Any:
     """What a node's argument stands for.
 
     Raises:
@@ -35,33 +81,27 @@ def read_argument(argument: schema.Argument, scope: Scope) -> Any:
     return READERS[arm](getattr(argument, arm), scope)
 
 
-def _tensor(value: schema.TensorArgument, scope: Scope) -> fx.Node:
-    node = scope.use(value.name)
-    if not isinstance(node.meta["val"], torch.Tensor):
-        raise GraphError(f"{scope.place}: expected a tensor, got {value.name}, which is none")
-    return node
+def _tensor(value: schema.TensorArgument, scope: Values) -> Any:
+    return scope.tensor(value.name)
 
 
-def _tensors(values: list[schema.TensorArgument], scope: Scope) -> list[fx.Node]:
+def _tensors(values: list[schema.TensorArgument], scope: Values) -> list[Any]:
     return [scope.use(value.name) for value in values]
 
 
-def _optional_tensor(value: schema.OptionalTensorArgument, scope: Scope) -> fx.Node | None:
+def _optional_tensor(value: schema.OptionalTensorArgument, scope: Values) -> Any:
     return None if value.as_tensor is UNSET else scope.use(value.as_tensor.name)
 
 
-def _symbolic(value: Any, scope: Scope) -> Any:
+def _symbolic(value: Any, scope: Values) -> Any:
     if value.as_name is not UNSET:
-        node = scope.use(value.as_name)
-        if not isinstance(node.meta["val"], _NUMBERS):
-            raise GraphError(f"{scope.place}: expected a number, got {value.as_name}, which is none")
-        return node
+        return scope.number(value.as_name)
     constant = value.value
     return float(constant) if isinstance(constant, float) else constant
 
 
 def _enum(table: Mapping[Any, Any]) -> Reader:
-    def read(value: Any, scope: Scope) -> Any:
+    def read(value: Any, scope: Values) -> Any:
         if value not in table:
             raise UnsupportedError(f"{scope.place}: expected a {type(value).__name__} that torch has, got {value.name}")
         return table[value]
@@ -69,34 +109,18 @@ def _enum(table: Mapping[Any, Any]) -> Reader:
     return read
 
 
-def _graph(value: schema.GraphArgument, scope: Scope) -> fx.Node:
-    """A subgraph becomes a submodule of that name, and the argument a node that refers to it.
-
-    A subgraph that several calls share is stored with each of them; it is built once.
-    """
-    name = value.name
-    known = scope.subgraphs.get(name)
-    if known is None:
-        check_variable(name, f"{scope.place}: name of a subgraph", OperatorError)
-        if hasattr(scope.module, name):
-            raise GraphError(f"{scope.place}: expected a free name for a subgraph, got {name}, which modules have")
-        where = f"{scope.place}: subgraph {name}"
-        module = scope.shared.read_graph(value.graph, scope.shared, where, scope.depth + 1)
-        scope.module.add_module(name, module)
-        scope.subgraphs[name] = value.graph
-    elif known is not value.graph and known != value.graph:
-        raise GraphError(f"{scope.place}: expected one subgraph of the name {name}, got two that differ")
-    return scope.graph.create_node("get_attr", name, name=name)
+def _graph(value: schema.GraphArgument, scope: Values) -> Any:
+    return scope.subgraph(value)
 
 
-def _operator(value: str, scope: Scope) -> Any:
+def _operator(value: str, scope: Values) -> Any:
     found = scope.shared.operators.get(value)
     if found is None:
         raise OperatorError(f"{scope.place}: expected an operator, got {value[:80]!a}")
     return found.target
 
 
-def _custom_object(value: schema.CustomObjArgument, scope: Scope) -> Any:
+def _custom_object(value: schema.CustomObjArgument, scope: Values) -> Any:
     node = scope.nodes.get(value.name)
     if node is not None:
         return node
@@ -106,7 +130,7 @@ def _custom_object(value: schema.CustomObjArgument, scope: Scope) -> Any:
     return scope.shared.constants[value.name]
 
 
-def _entries(values: dict[str, schema.Argument], scope: Scope, depth: int = 1) -> dict[str, Any]:
+def _entries(values: dict[str, schema.Argument], scope: Values, depth: int = 1) -> dict[str, Any]:
     if depth > MAX_ARGUMENT_DEPTH:
         raise LimitError(f"{scope.place}: expected dicts nested at most {MAX_ARGUMENT_DEPTH} levels deep, got more")
     found = {}

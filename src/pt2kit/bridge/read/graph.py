@@ -10,7 +10,7 @@ from torch import fx
 
 from pt2kit import schema
 from pt2kit.bridge.read.arguments import READERS
-from pt2kit.bridge.read.names import argument_target, check_variable
+from pt2kit.bridge.read.names import argument_target, check_value_names, check_variable
 from pt2kit.bridge.read.nodes import read_node
 from pt2kit.bridge.read.scope import Scope, Shared
 from pt2kit.bridge.read.uninitialized import check_assumed
@@ -57,7 +57,7 @@ def read_graph(graph: schema.Graph, shared: Shared, where: str, depth: int, cons
     shapes = shared.shapes
     outer, shapes.pending = shapes.pending, set()
     scope = Scope(graph, shared, where, depth)
-    _check_names(graph, where)
+    check_value_names(graph, where)
     for index, argument in enumerate(graph.inputs):
         scope.place = f"{where}.inputs[{index}]"
         _placeholder(argument, index, constant_names, scope)
@@ -69,25 +69,6 @@ def read_graph(graph: schema.Graph, shared: Shared, where: str, depth: int, cons
     if (assumed := shared.assumed.get(id(graph))) is not None:
         check_assumed(scope, assumed)
     return scope
-
-
-def _check_names(graph: schema.Graph, where: str) -> None:
-    """Every value becomes a variable in generated source, and has one description."""
-    tables = (
-        graph.tensor_values,
-        graph.sym_int_values,
-        graph.sym_float_values,
-        graph.sym_bool_values,
-        graph.custom_obj_values,
-    )
-    seen: set[str] = set()
-    for table in tables:
-        for name in table:
-            check_variable(name, f"{where}: name of a value")
-        if not seen.isdisjoint(table):
-            twice = next(name for name in table if name in seen)
-            raise GraphError(f"{where}: expected one description of each value, got two of {twice}")
-        seen.update(table)
 
 
 def _placeholder(argument: schema.Argument, index: int, constant_names: Sequence[str], scope: Scope) -> None:

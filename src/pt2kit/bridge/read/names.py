@@ -16,6 +16,7 @@ from typing import Final
 import torch
 from torch.fx import GraphModule
 
+from pt2kit import schema
 from pt2kit.errors import GraphError, Pt2Error
 
 MAX_NAME: Final = 10_000
@@ -50,6 +51,29 @@ def check_variable(name: str, where: str, error: type[Pt2Error] = GraphError) ->
     # Python takes identifiers that differ in spelling for one: only the spelling it keeps itself is a name.
     if not fits or not _is_own_spelling(name):
         raise error(f"{where}: expected an identifier that is no keyword of Python, got {_shown(name)}")
+
+
+def check_value_names(graph: schema.Graph, where: str) -> None:
+    """Every value becomes a variable in generated source, and has one description.
+
+    Raises:
+        GraphError: a name that is no variable, or that has two descriptions.
+    """
+    tables = (
+        graph.tensor_values,
+        graph.sym_int_values,
+        graph.sym_float_values,
+        graph.sym_bool_values,
+        graph.custom_obj_values,
+    )
+    seen: set[str] = set()
+    for table in tables:
+        for name in table:
+            check_variable(name, f"{where}: name of a value")
+        if not seen.isdisjoint(table):
+            twice = next(name for name in table if name in seen)
+            raise GraphError(f"{where}: expected one description of each value, got two of {twice}")
+        seen.update(table)
 
 
 def check_path(path: str, where: str) -> None:

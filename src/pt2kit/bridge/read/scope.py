@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch import fx
@@ -13,11 +13,14 @@ from pt2kit import schema
 from pt2kit.bridge.operators import Operator
 from pt2kit.bridge.read.devices import Devices
 from pt2kit.bridge.read.metadata import Metadata
+from pt2kit.bridge.read.names import check_variable
 from pt2kit.bridge.read.shapes import Shapes
 from pt2kit.bridge.read.values import Values
 from pt2kit.bridge.torch_names import immutable_dict, name_for, place_last
 from pt2kit.checks.following import Assumed
-from pt2kit.errors import GraphError
+from pt2kit.errors import GraphError, OperatorError
+
+_NUMBERS: Final = (torch.SymInt, torch.SymFloat, torch.SymBool, int, float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +82,51 @@ class Scope:
         if node is None:
             raise GraphError(f"{self.place}: expected a value that is defined before, got {name[:80]!a}")
         return node
+
+    def tensor(self, name: str) -> fx.Node:
+        """The node of a value that is a tensor.
+
+        Raises:
+            GraphError: it is none, or not defined.
+        """
+        node = self.use(name)
+        if not isinstance(node.meta["val"], torch.Tensor):
+            raise GraphError(f"{self.place}: expected a tensor, got {name}, which is none")
+        return node
+
+    def number(self, name: str) -> fx.Node:
+        """The node of a value that is a number or a truth value.
+
+        Raises:
+            GraphError: it is none, or not defined.
+        """
+        node = self.use(name)
+        if not isinstance(node.meta["val"], _NUMBERS):
+            raise GraphError(f"{self.place}: expected a number, got {name}, which is none")
+        return node
+
+    def subgraph(self, value: schema.GraphArgument) -> fx.Node:
+        """A subgraph becomes a submodule of that name, and the argument a node that refers to it.
+
+        A subgraph that several calls share is stored with each of them; it is built once.
+
+        Raises:
+            GraphError: the name is taken.
+            OperatorError: it is no name of an attribute.
+        """
+        name = value.name
+        known = self.subgraphs.get(name)
+        if known is None:
+            check_variable(name, f"{self.place}: name of a subgraph", OperatorError)
+            if hasattr(self.module, name):
+                raise GraphError(f"{self.place}: expected a free name for a subgraph, got {name}, which modules have")
+            where = f"{self.place}: subgraph {name}"
+            module = self.shared.read_graph(value.graph, self.shared, where, self.depth + 1)
+            self.module.add_module(name, module)
+            self.subgraphs[name] = value.graph
+        elif known is not value.graph and known != value.graph:
+            raise GraphError(f"{self.place}: expected one subgraph of the name {name}, got two that differ")
+        return self.graph.create_node("get_attr", name, name=name)
 
     def define(self, name: str, node: fx.Node) -> Any:
         """Let a node be a value: gives it the name and the value's description, which is returned.

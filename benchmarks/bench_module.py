@@ -1,0 +1,144 @@
+"""From file to first result: `pt2kit.load_module` and one call; against torch.export.load, module() and one call."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from benchmarks import curves, measure, programs
+from benchmarks.bench_open import TRANSFORMER, large
+from benchmarks.harness import AtMost, Bench, Limit, Measured, Settings, TimesBetter
+
+# Runs in a fresh process: loads the file, calls the program once; prints what that took of memory, and how long.
+FIRST_RESULT = """
+import resource, sys, time
+import torch
+from benchmarks import inputs
+def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+kind, file, call = sys.argv[1], sys.argv[2], inputs.read(sys.argv[2])
+if kind == "memory":
+    from pt2kit.bridge.run import load_module as _
+before, started = peak(), time.perf_counter()
+if kind != "torch alone":
+    import pt2kit
+    with torch.no_grad():
+        pt2kit.load_module(file)(*call[0], **call[1])
+print(peak() - before if kind == "memory" else time.perf_counter() - started)
+"""
+
+
+def _first(file: Path, call: Any) -> tuple[Callable[[], object], Callable[[], object]]:
+    import torch
+
+    import pt2kit
+
+    args, kwargs = call
+
+    def ours() -> object:
+        with torch.no_grad():
+            return pt2kit.load_module(file)(*args, **kwargs)
+
+    def theirs() -> object:
+        with torch.no_grad():
+            return torch.export.load(file).module()(*args, **kwargs)
+
+    return ours, theirs
+
+
+def first_result(name: str, settings: Settings) -> Measured:
+    """The time from a file to the first result."""
+    from benchmarks import inputs
+
+    file = programs.path(name)
+    ours, theirs = _first(file, inputs.read(file))
+    best = measure.alternate(ours, theirs, rounds=settings.rounds(8), reference_rounds=1 if settings.quick else 2)
+    return Measured(*best, note=f"{programs.facts(name).get('nodes', '?')} nodes")
+
+
+def further_calls(name: str, settings: Settings) -> Measured:
+    """One call of a module that was called before."""
+    import torch
+
+    import pt2kit
+    from benchmarks import inputs
+
+    file = programs.path(name)
+    args, kwargs = inputs.read(file)
+    ours, theirs = pt2kit.load_module(file), pt2kit.load(file).module()
+    with torch.no_grad():
+        best = measure.alternate(
+            lambda: ours(*args, **kwargs), lambda: theirs(*args, **kwargs), rounds=settings.rounds(40)
+        )
+    return Measured(*best)
+
+
+def memory(settings: Settings) -> Measured:
+    """What the first result of a program with large weights adds to the process, beyond the weights."""
+    name = large(settings)
+    spent = measure.command([sys.executable, "-c", FIRST_RESULT, "memory", str(programs.path(name))])
+    weights = programs.facts(name)["size"] * 2**20
+    return Measured(max(float(spent.stdout) - weights, 0.0), unit="B", note="peak above the imports and the weights")
+
+
+def cold(settings: Settings) -> Measured:
+    """Seconds of a fresh process from the end of torch's import to the first result of the transformer."""
+    command = [sys.executable, "-c", FIRST_RESULT, "cold", str(programs.path(TRANSFORMER))]
+    best = min(float(measure.command(command).stdout) for _ in range(settings.rounds(5)))
+    return Measured(best, unit="s", note="our own imports, decoding, building and the call")
+
+
+def curve(count: int, settings: Settings) -> Measured:
+    """CPU time per node as programs grow: ours against the smallest program's."""
+    import pt2kit
+
+    return curves.curve(count, settings, lambda file: partial(pt2kit.load_module, file))
+
+
+PROGRAMS = (
+    ("transformer", "a 2,700-node dynamic transformer", TRANSFORMER, 45),
+    ("bert", "BERT with 12 layers", "bert_12", 25),
+    ("vit", "a vision transformer with 12 layers", "vit_12", 25),
+    ("chain", "a 10,000-node chain", "chain_10000", 50),
+)
+BENCHES = (
+    *(
+        Bench(
+            f"module_{short}",
+            f"first result of {what} : torch.export.load, module() and a call",
+            TimesBetter(bar),
+            lambda settings, name=name: first_result(
+                "chain_1000" if settings.quick and name == "chain_10000" else name, settings
+            ),
+        )
+        for short, what, name, bar in PROGRAMS
+    ),
+    Bench(
+        "module_large",
+        "first result with 2 GB of weights : the same with torch",
+        TimesBetter(100),
+        lambda settings: first_result(large(settings), settings),
+    ),
+    *(
+        Bench(
+            f"module_call_{short}",
+            f"a further call of {what} : of the module of torch",
+            AtMost(1.0),
+            lambda settings, name=name: further_calls(name, settings),
+        )
+        for short, what, name, _ in PROGRAMS[:3]
+    ),
+    Bench("module_memory", "first result with 2 GB of weights: memory beyond these", Limit(50e6, "B"), memory),
+    Bench("module_cold", "from torch's import to the first result of the transformer", Limit(0.1, "s"), cold),
+    *(
+        Bench(
+            f"module_curve_{count}",
+            f"load_module of a {count:,}-node chain, per node : of a {curves.SIZES[0]:,}-node chain, per node",
+            AtMost(1.5),
+            lambda settings, count=count: curve(count, settings),
+        )
+        for count in curves.SIZES[1:]
+    ),
+)

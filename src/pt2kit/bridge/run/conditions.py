@@ -1,0 +1,284 @@
+"""What the values in the inputs must be -> conditions that a call is held against.
+
+torch has two ways: conditions written from the graph's inputs and `guards_code`, where the program has example inputs,
+and else a check of types, dimensions and symbols. Both are conditions here; the same inputs are refused.
+
+Source: `_get_input_guards_for_graph` in torch/export/_unlift.py and `_check_input_constraints_for_graph` in
+torch/_export/utils.py, 2.13.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final
+
+import torch
+from msgspec import UNSET
+
+from pt2kit import schema
+from pt2kit.bridge.run.expressions import computed, linear
+from pt2kit.errors import InputError, Pt2Error
+from pt2kit.symbols.dialects import parse_size
+from pt2kit.symbols.expr import Expr, Integer, Symbol, free_symbols
+
+Leaves = Sequence[Any]
+_SMALLEST: Final = 2
+"""Ranges from 0, 1 or 2 on are not held against the inputs: export itself takes 0 and 1 for special."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One condition.
+
+    Args:
+        place: which input, and which part of it.
+        expected: what it must be.
+        holds: values in the inputs -> whether it is.
+        got: values in the inputs -> what it is instead.
+    """
+
+    place: str
+    expected: str
+    holds: Callable[[Leaves], Any]
+    got: Callable[[Leaves], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One value that the caller passes.
+
+    Args:
+        name: what messages call it.
+        argument: what stands in the graph for it.
+        path: steps that lead to it from the names of the arguments, as guards write them.
+    """
+
+    name: str
+    argument: schema.Argument
+    path: tuple[Any, ...] = ()
+
+
+def check_conditions(conditions: Iterable[Condition], leaves: Leaves) -> None:
+    """Hold the values in the inputs against conditions.
+
+    Raises:
+        InputError: the first that does not hold.
+    """
+    for condition in conditions:
+        if not condition.holds(leaves):
+            raise InputError(f"input {condition.place}: expected {condition.expected}, got {condition.got(leaves)}")
+
+
+class Conditions:
+    """Writes the conditions of one program.
+
+    Args:
+        inputs: the values that the caller passes.
+        graph: describes them.
+        ranges: symbol, or text of an expression -> range.
+        is_guarded: write what torch's guards say; else what it checks where it has none.
+    """
+
+    def __init__(
+        self,
+        inputs: Sequence[Input],
+        graph: schema.Graph,
+        ranges: Mapping[str, schema.RangeConstraint],
+        *,
+        is_guarded: bool,
+    ) -> None:
+        self.found: list[Condition] = []
+        self._ranges = {expr: given for text, given in ranges.items() if (expr := _range_key(text)) is not None}
+        self._sources: dict[Expr, tuple[str, Callable[[Leaves], Any]]] = {}
+        self._solved: dict[Symbol, tuple[Fraction, Fraction, str, Callable[[Leaves], Any]]] = {}
+        self._derived: list[tuple[Expr, str, Callable[[Leaves], Any]]] = []
+        self._is_guarded = is_guarded
+        for index, given in enumerate(inputs):
+            self._input(index, given, graph)
+        for expr, place, read in self._derived:
+            symbol = free_symbols(expr)[0]
+            if symbol not in self._sources:
+                self._solve(expr, symbol, place, read)
+
+    def _input(self, index: int, given: Input, graph: schema.Graph) -> None:
+        arm = given.argument.type
+        held = getattr(given.argument, arm)
+        if arm == "as_tensor":
+            self._tensor(index, given.name, graph.tensor_values[held.name])
+        elif arm in ("as_int", "as_bool", "as_float", "as_string"):
+            self._constant(index, given.name, held)
+        elif arm == "as_sym_int" and held.as_name is not UNSET:
+            self._number(graph.sym_int_values[held.as_name], given.name, _value_of(index))
+
+    def _tensor(self, index: int, name: str, meta: schema.TensorMeta) -> None:
+        count = len(meta.sizes)
+        if not self._is_guarded:
+            self._add(name, "a tensor", _is_tensor(index), _type_of(index))
+            self._add(name, f"{count} dimension(s)", _has_dimensions(index, count), _dimensions_of(index))
+        for dimension, size in enumerate(meta.sizes):
+            self._number(size, f"{name}: size of dimension {dimension}", _size_of(index, dimension))
+
+    def _constant(self, index: int, name: str, value: Any) -> None:
+        read = _value_of(index)
+        kind = type(value)
+        if not self._is_guarded:
+            self._add(name, f"a value of the type {kind.__name__}", _has_type(index, kind), _type_of(index))
+        if isinstance(value, float) and math.isnan(value):
+            self._add(name, "nan", lambda leaves: math.isnan(read(leaves)), read)
+        else:
+            self._add(name, f"{value!r}, as it was exported", lambda leaves: read(leaves) == value, read)
+
+    def _number(self, size: schema.SymInt, place: str, read: Callable[[Leaves], Any]) -> None:
+        if size.as_int is not UNSET:
+            value = size.as_int
+            expected = f"{value}, as it was exported"
+            self._add(place, expected, lambda leaves: read(leaves) == value, read)
+            return
+        expr = parse_size(size.as_expr.expr_str)  # type: ignore[union-attr]
+        if isinstance(expr, Integer):
+            self._add(place, f"{expr.value}", lambda leaves: read(leaves) == expr.value, read)
+        elif self._is_guarded and expr in self._ranges:
+            self._guarded(expr, place, read)
+        elif not self._is_guarded and len(free_symbols(expr)) == 1:
+            self._solve(expr, free_symbols(expr)[0], place, read)
+            self._in_range(expr, place, read)
+
+    def _guarded(self, expr: Expr, place: str, read: Callable[[Leaves], Any]) -> None:
+        if len(free_symbols(expr)) == 1:
+            self._derived.append((expr, place, read))
+        if expr not in self._sources:
+            self._sources[expr] = place, read
+            self._in_range(expr, place, read)
+            return
+        first, other = self._sources[expr]
+        self._add(place, f"the same as {first}", lambda leaves: read(leaves) == other(leaves), _both(read, other))
+
+    def _in_range(self, expr: Expr, place: str, read: Callable[[Leaves], Any]) -> None:
+        given = self._ranges.get(expr)
+        least, most = (given.min_val, given.max_val) if given is not None else (None, None)
+        if least is not None and least > _SMALLEST:
+            self._add(place, f"at least {least}", _compares(read, operator.ge, least), read)
+        if most is not None:
+            self._add(place, f"at most {most}", _compares(read, operator.le, most), read)
+
+    def _solve(self, expr: Expr, symbol: Symbol, place: str, read: Callable[[Leaves], Any]) -> None:
+        """Take a size for what a symbol is, or hold it against what is known of the symbol: sizes are a*s + b."""
+        line = linear(expr, symbol)
+        if line is None:
+            return
+        factor, rest = line
+        if symbol not in self._solved:
+            self._solved[symbol] = factor, rest, place, read
+            return
+        other_factor, other_rest, first, other = self._solved[symbol]
+        scale = factor / other_factor
+        shift = rest - other_rest * scale
+        up, down = scale.numerator * shift.denominator, scale.denominator * shift.denominator
+        add = shift.numerator * scale.denominator
+
+        def holds(leaves: Leaves) -> Any:
+            size, known = read(leaves), other(leaves)
+            return size is not None and known is not None and size * down == known * up + add
+
+        text = f"the same as {first}" if scale == 1 and not shift else f"what fits {first} ({_line_text(scale, shift)})"
+        self._add(place, text, holds, _both(read, other))
+
+    def _add(self, place: str, expected: str, holds: Callable[[Leaves], Any], got: Callable[[Leaves], Any]) -> None:
+        self.found.append(Condition(place, expected, holds, got))
+
+
+def guard_condition(text: str, expr: Expr, values: Mapping[str, Callable[[Leaves], Any]]) -> Condition:
+    """The condition that an entry of `guards_code` is.
+
+    Args:
+        text: the entry.
+        expr: its expression.
+        values: symbol of the expression -> what reads it from the values in the inputs.
+    """
+    compute = computed(expr, values)
+    reads = tuple(values.values())
+
+    def holds(leaves: Leaves) -> Any:
+        return all(read(leaves) is not None for read in reads) and compute(leaves)
+
+    def got(leaves: Leaves) -> str:
+        return ", ".join(f"{name} = {read(leaves)}" for name, read in values.items())
+
+    return Condition("values", text, holds, got)
+
+
+def read_source(what: str, index: int, dimension: int | None) -> Callable[[Leaves], Any]:
+    """What reads from the values in the inputs what a guard refers to.
+
+    Args:
+        what: "value", "size", "stride", "storage_offset" or "item".
+        index: of the value.
+        dimension: of a size or stride.
+    """
+    if what == "size":
+        return _size_of(index, dimension)
+    if what == "stride":
+        return lambda leaves: leaves[index].stride()[dimension]
+    if what == "storage_offset":
+        return lambda leaves: leaves[index].storage_offset()
+    if what == "item":
+        return lambda leaves: leaves[index].item()
+    return _value_of(index)
+
+
+def _range_key(text: str) -> Expr | None:
+    """The expression that a range is of; None where it is none."""
+    try:
+        return parse_size(text)
+    except Pt2Error:
+        return None
+
+
+def _line_text(scale: Fraction, shift: Fraction) -> str:
+    return f"{scale} times it{f' plus {shift}' if shift else ''}"
+
+
+def _value_of(index: int) -> Callable[[Leaves], Any]:
+    return lambda leaves: leaves[index]
+
+
+def _size_of(index: int, dimension: int | None) -> Callable[[Leaves], Any]:
+    def read(leaves: Leaves) -> Any:
+        value = leaves[index]
+        if not isinstance(value, torch.Tensor) or len(value.shape) <= (dimension or 0):
+            return None
+        return value.shape[dimension or 0]
+
+    return read
+
+
+def _is_tensor(index: int) -> Callable[[Leaves], Any]:
+    return lambda leaves: isinstance(leaves[index], torch.Tensor)
+
+
+def _has_type(index: int, kind: type) -> Callable[[Leaves], Any]:
+    return lambda leaves: type(leaves[index]) is kind
+
+
+def _type_of(index: int) -> Callable[[Leaves], Any]:
+    return lambda leaves: f"a {type(leaves[index]).__name__}"
+
+
+def _has_dimensions(index: int, count: int) -> Callable[[Leaves], Any]:
+    return lambda leaves: len(leaves[index].shape) == count
+
+
+def _dimensions_of(index: int) -> Callable[[Leaves], Any]:
+    return lambda leaves: f"{len(leaves[index].shape)}"
+
+
+def _compares(read: Callable[[Leaves], Any], compare: Callable[[Any, Any], Any], bound: int) -> Callable[[Leaves], Any]:
+    return lambda leaves: (size := read(leaves)) is not None and compare(size, bound)
+
+
+def _both(read: Callable[[Leaves], Any], other: Callable[[Leaves], Any]) -> Callable[[Leaves], Any]:
+    return lambda leaves: f"{read(leaves)} and {other(leaves)}"

@@ -1,0 +1,183 @@
+"""Symbolic expressions -> Python closures over the values that their symbols stand for.
+
+The values may be symbolic numbers of torch (in `torch.compile`, or another export), so what is called is what torch
+itself writes into the source of guards. No text is compiled.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from types import MappingProxyType
+from typing import Any, Final
+
+import torch
+
+from pt2kit.bridge.torch_names import NUMBER_FUNCTIONS
+from pt2kit.errors import UnsupportedError
+from pt2kit.symbols.expr import Boolean, Call, Expr, Float, Infinity, Integer, Leaf, Rational, Symbol, fold
+
+Read = Callable[[Sequence[Any]], Any]
+
+
+def computed(expr: Expr, values: Mapping[str, Read]) -> Read:
+    """What computes an expression.
+
+    Args:
+        expr: the expression.
+        values: name of a symbol -> what reads it.
+
+    Raises:
+        UnsupportedError: a function that has no meaning for values that may be symbolic.
+    """
+
+    def leaf(held: Leaf) -> Read:
+        if isinstance(held, Symbol):
+            return values[held.name]
+        constant = _constant(held)
+        return lambda leaves: constant
+
+    def call(node: Call, args: list[Read]) -> Read:
+        if node.function in _LAZY:
+            return _LAZY[node.function](args)
+        function = _FUNCTIONS.get(node.function)
+        if function is None:
+            raise UnsupportedError(f"expression: expected functions that guards are computed by, got {node.function}")
+        return lambda leaves: function(*[arg(leaves) for arg in args])
+
+    return fold(expr, leaf, call)
+
+
+def linear(expr: Expr, symbol: Symbol) -> tuple[Fraction, Fraction] | None:
+    """(a, b) of an expression that is a*symbol + b with a other than 0; None for any other."""
+
+    def leaf(held: Leaf) -> tuple[Fraction, Fraction] | None:
+        if held == symbol:
+            return Fraction(1), Fraction(0)
+        if isinstance(held, Integer):
+            return Fraction(0), Fraction(held.value)
+        return (Fraction(0), Fraction(held.p, held.q)) if isinstance(held, Rational) else None
+
+    def call(node: Call, args: list[tuple[Fraction, Fraction] | None]) -> tuple[Fraction, Fraction] | None:
+        known = [arg for arg in args if arg is not None]
+        if len(known) < len(args) or node.function not in ("Add", "Mul"):
+            return None
+        if node.function == "Add":
+            return sum((a for a, _ in known), Fraction(0)), sum((b for _, b in known), Fraction(0))
+        if sum(bool(a) for a, _ in known) > 1:
+            return None
+        scale = math.prod((b for a, b in known if not a), start=Fraction(1))
+        a, b = next(((a, b) for a, b in known if a), (Fraction(0), Fraction(1)))
+        return a * scale, b * scale
+
+    found = fold(expr, leaf, call)
+    return found if found is not None and found[0] else None
+
+
+def _constant(leaf: Integer | Rational | Float | Boolean | Infinity) -> Any:
+    match leaf:
+        case Rational(p, q):
+            return p / q
+        case Float(text, _):
+            return float(text)
+        case Infinity(negative, _):
+            return -math.inf if negative else math.inf
+        case Integer(value) | Boolean(value):
+            return value
+
+
+def _all(args: list[Read]) -> Read:
+    return lambda leaves: all(arg(leaves) for arg in args)
+
+
+def _any(args: list[Read]) -> Read:
+    return lambda leaves: any(arg(leaves) for arg in args)
+
+
+def _pair(args: list[Read]) -> Read:
+    return lambda leaves: (args[0](leaves), args[1](leaves))
+
+
+def _piecewise(args: list[Read]) -> Read:
+    def choose(leaves: Sequence[Any]) -> Any:
+        for arg in args:
+            value, condition = arg(leaves)
+            if condition:
+                return value
+        return None
+
+    return choose
+
+
+def _where(args: list[Read]) -> Read:
+    condition, then, otherwise = args
+    return lambda leaves: then(leaves) if condition(leaves) else otherwise(leaves)
+
+
+_LAZY: Final[Mapping[str, Callable[[list[Read]], Read]]] = MappingProxyType(
+    {"And": _all, "Or": _any, "ExprCondPair": _pair, "Piecewise": _piecewise, "Where": _where, "ITE": _where}
+)
+
+
+def _folded(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    return lambda *args: functools.reduce(function, args)
+
+
+def _one(name: str) -> Callable[..., Any]:
+    """A function over a float: torch's where the value is symbolic."""
+    symbolic = NUMBER_FUNCTIONS.get(f"torch._sym_{name}")
+    plain = getattr(math, name)
+    return lambda value: symbolic(value) if isinstance(value, _SYMBOLIC) and symbolic is not None else plain(value)
+
+
+_SYMBOLIC: Final = (torch.SymInt, torch.SymFloat)
+_NAMES: Final = "cos cosh sin sinh tan tanh asin acos atan exp sqrt log log2 asinh acosh atanh".split()  # noqa: SIM905
+_FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
+    {
+        "Add": _folded(operator.add),
+        "Mul": _folded(operator.mul),
+        "Max": _folded(torch.sym_max),
+        "Min": _folded(torch.sym_min),
+        "Pow": operator.pow,
+        "PowByNatural": operator.pow,
+        "FloatPow": operator.pow,
+        "Abs": abs,
+        "Identity": lambda value: value,
+        "FloorDiv": operator.floordiv,
+        "CleanDiv": operator.floordiv,
+        "CeilDiv": lambda a, b: -(-a // b),
+        "Mod": operator.mod,
+        "PythonMod": operator.mod,
+        "ModularIndexing": lambda base, divisor, modulus: base // divisor % modulus,
+        "LShift": operator.lshift,
+        "RShift": operator.rshift,
+        "TrueDiv": operator.truediv,
+        "IntTrueDiv": operator.truediv,
+        "FloatTrueDiv": operator.truediv,
+        "ToFloat": torch.sym_float,
+        "TruncToFloat": lambda value: torch.sym_float(math.trunc(value)),
+        "floor": math.floor,
+        "ceiling": math.ceil,
+        "FloorToInt": math.floor,
+        "CeilToInt": math.ceil,
+        "TruncToInt": math.trunc,
+        "RoundToInt": round,
+        "Round": round,
+        "RoundDecimal": round,
+        "BitwiseFn_bitwise_and": operator.and_,
+        "BitwiseFn_bitwise_or": operator.or_,
+        "BitwiseFn_bitwise_xor": operator.xor,
+        "Equality": operator.eq,
+        "Unequality": operator.ne,
+        "GreaterThan": operator.ge,
+        "LessThan": operator.le,
+        "StrictGreaterThan": operator.gt,
+        "StrictLessThan": operator.lt,
+        "Not": operator.not_,
+        "Xor": operator.xor,
+        **{prefix + name: _one(name) for name in _NAMES for prefix in ("", "OpaqueUnaryFn_")},
+    }
+)

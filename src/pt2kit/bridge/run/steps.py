@@ -1,0 +1,78 @@
+"""What a program does, step by step: operators over numbered values, with everything that the file named resolved.
+
+A `Steps` is what both ways of running a graph are made of: the source of a Python function (`source.py`), and a module
+of torch.fx for subgraphs (`subgraphs.py`). Nothing in it is a name of the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value of a graph, by its number: inputs first, then results in the order of the steps."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The node that a step comes from, for messages.
+
+    Args:
+        label: its name, or its place where it has none.
+        stack_trace: the lines of the model's source, as the file has them; "" where it has none.
+    """
+
+    label: str
+    stack_trace: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One call.
+
+    Args:
+        target: what is called.
+        args, kwargs: values, subgraphs, constants, and lists, tuples and dicts of these.
+        result: the value that the call gives.
+        origin: its node.
+    """
+
+    target: Callable[..., Any]
+    args: Sequence[Any]
+    kwargs: Mapping[str, Any]
+    result: Value
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """A graph.
+
+    Args:
+        inputs: how many values it takes; they have the numbers from 0.
+        steps: its calls, in order.
+        outputs: what it gives: values, constants, and containers of them.
+        is_single: it gives the one output itself, not a tuple of it.
+    """
+
+    inputs: int
+    steps: Sequence[Step]
+    outputs: Sequence[Any]
+    is_single: bool = False
+
+
+def values_in(held: Any) -> Iterator[Value]:
+    """The values in an argument, whatever containers they are in."""
+    if isinstance(held, Value):
+        yield held
+    elif isinstance(held, (list, tuple)):
+        for item in held:
+            yield from values_in(item)
+    elif isinstance(held, dict):
+        for item in held.values():
+            yield from values_in(item)

@@ -1,0 +1,76 @@
+"""The source of a program holds numbers of ours; values die after their last use; lines lead back to steps."""
+
+from __future__ import annotations
+
+import inspect
+import operator
+import re
+from typing import Any
+
+import pytest
+import torch
+
+from pt2kit.bridge.run import source
+from pt2kit.bridge.run.source import compile_steps
+from pt2kit.bridge.run.steps import Origin, Step, Steps, Value
+from pt2kit.bridge.run.subgraphs import subgraph_module
+
+HERE = Origin("node", "")
+
+
+def step(target: Any, result: int, *args: Any, **kwargs: Any) -> Step:
+    """A step."""
+    return Step(target, args, kwargs, Value(result), HERE)
+
+
+STEPS = Steps(
+    2,
+    [
+        step(torch.ops.aten.split.Tensor, 2, Value(0), 2),
+        step(operator.getitem, 3, Value(2), 0),
+        step(operator.getitem, 4, Value(2), 1),
+        step(torch.ops.aten.cat.default, 5, [Value(3), Value(1)], dim=0),
+        step(torch.ops.aten.sum.default, 6, Value(5)),
+    ],
+    [Value(5), 'x"); import os', None],
+)
+
+
+def test_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing but values, table entries and punctuation, whatever the constants are; an unused part is not taken."""
+    seen: list[str] = []
+    monkeypatch.setattr(source, "compile", lambda text, *rest: seen.append(text) or compile(text, *rest), raising=False)
+    compiled = compile_steps(STEPS, [1, 0])
+    [text] = seen
+    words = set(re.findall(r"[A-Za-z_]\w*", text))
+    assert {word for word in words if not re.fullmatch(r"[vt]\d+", word)} == {"def", "run", "return", "del"}
+    assert not set(text) & set("\"'\\")
+    assert "v4" not in text
+    x, y = torch.ones(4, 2), torch.zeros(1, 2)
+    results = compiled.function(y, x)
+    assert torch.equal(results[0], torch.cat([x[:2], y]))
+    assert results[1:] == ('x"); import os', None)
+    assert list(inspect.signature(compiled.function).parameters) == ["v1", "v0"]
+
+
+def test_lines() -> None:
+    """An error's line is that of its step."""
+    compiled = compile_steps(STEPS, [0, 1])
+    with pytest.raises(RuntimeError, match="Sizes of tensors must match") as caught:
+        compiled.function(torch.ones(4, 2), torch.ones(1, 3))
+    found = compiled.step_at(caught.traceback[-2].lineno + 1) or compiled.step_at(caught.traceback[1].lineno + 1)
+    assert found is not None
+    assert found.target is torch.ops.aten.cat.default
+    assert compiled.step_at(1) is None
+    assert compiled.step_at(99) is None
+
+
+def test_subgraph() -> None:
+    """The same steps as a module of torch.fx give the same."""
+    x, y = torch.ones(4, 2), torch.zeros(1, 2)
+    got, want = subgraph_module(STEPS)(x, y), compile_steps(STEPS, [0, 1]).function(x, y)
+    assert torch.equal(got[0], want[0])
+    assert got[1:] == want[1:]
+    single = Steps(1, [step(torch.ops.aten.sin.default, 1, Value(0))], [Value(1)], is_single=True)
+    assert torch.equal(subgraph_module(single)(x), x.sin())
+    assert torch.equal(compile_steps(single, [0]).function(x), x.sin())
