@@ -73,7 +73,7 @@ _HOMES = {
     "viewing.notebook": "view",
 }
 _ROOMS = (
-    "bridge canonical checks codec diffs digests editing errors graph idl node_metadata package pickles release "
+    "bridge canonical checks codec diffs digests editing errors fleet graph idl node_metadata package pickles release "
     "sanitizing schema signature symbols tensors text treespec versions viewing zip"
 )
 

@@ -22,6 +22,7 @@ FLOORS = [
     {"sanitizing", "editing", "diffs"},
     {"text"},
     {"bridge", "viewing"},
+    {"fleet"},
     {"cli"},
     {"__init__", "__main__"},
 ]
@@ -47,6 +48,7 @@ THIRD_PARTY = {
     "text": {"msgspec"},
     "bridge": {"torch", "sympy", "numpy", "msgspec"},
     "viewing": {"numpy"},
+    "fleet": {"bokeh", "dask", "distributed", "fsspec", "msgspec", "psutil", "pyarrow"},
     "cli": {"click", "rich"},
 }
 STDLIB = sys.stdlib_module_names
@@ -114,7 +116,7 @@ def test_names_come_from_the_modules_that_define_them():
 
 def test_heavy_packages_are_imported_inside_functions():
     """Outside the bridge, nobody pays for numpy, fsspec or safetensors before using them."""
-    heavy = {"numpy", "ml_dtypes", "fsspec", "safetensors", "yaml"}
+    heavy = {"numpy", "ml_dtypes", "fsspec", "safetensors", "yaml", "pyarrow", "bokeh", "dask"}
     for path in FILES:
         if room(path) != "bridge":
             found = {name.split(".")[0] for name in imports(path, top_level=True)} & heavy
