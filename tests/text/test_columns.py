@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pt2kit.text.columns import display_width, pad, table, wrap
+from pt2kit.text.columns import display_width, fit, pad, table, wrap
 
 
 @pytest.mark.parametrize(
@@ -61,3 +61,25 @@ def test_cells_of_a_column_end_together(rows: list[tuple[str, str, str]], limit:
     lines = [line for line in table(rows, limit, right=(1,)) if not (line and line in {row[0] for row in rows})]
     ends = {display_width(line[: line.rindex("1") + 1]) for line in lines if "1" in line}
     assert len(ends) <= 1
+
+
+@given(st.text(st.sampled_from("ab, ;:→ü漢 "), max_size=120), st.integers(20, 60))
+def test_lines_are_broken_between_words(line: str, width: int) -> None:
+    """Every word is there, in order; a line is too long only where it is one word."""
+    parts = list(fit(line, width))
+    assert " ".join(parts).split() == line.split()
+    assert all(display_width(part) <= width or len(part.split()) == 1 for part in parts)
+
+
+@pytest.mark.parametrize(
+    ("line", "parts"),
+    [
+        ("  a.weight  f32[16, 8]  512 B  parameter", ["  a.weight  f32[16, 8]", "      512 B  parameter"]),
+        ("  where  s0: 1 … 4, s1: 2 … 8, s2: 3 … 9", ["  where  s0: 1 … 4,", "      s1: 2 … 8,", "      s2: 3 … 9"]),
+        ("  " + "x" * 40, ["  " + "x" * 40]),
+        ("short", ["short"]),
+    ],
+)
+def test_better_places_are_taken_first(line: str, parts: list[str]) -> None:
+    """Between columns, then after commas, then at blanks; what follows is indented further."""
+    assert list(fit(line, 24)) == parts

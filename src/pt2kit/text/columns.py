@@ -57,7 +57,7 @@ def fit(line: str, width: int) -> Iterator[str]:
     yield rest
 
 
-_PLACES = (re.compile(r"  +(?=\S)"), re.compile(r"(?<=[,;:]) +(?=\S)|(?<=->) "), re.compile(r" +(?=\S)"))
+_PLACES = (re.compile(r"  +(?=\S)"), re.compile(r"(?<=[,;]) +(?=\S)|(?<=->) "), re.compile(r" +(?=\S)"))
 """Where a line may be broken: better places first."""
 
 
