@@ -6,6 +6,7 @@ torch writes last are there. fsspec is imported by the first URL only.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from tempfile import NamedTemporaryFile
@@ -13,9 +14,9 @@ from typing import IO, Any, Final, cast
 from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
 
-from pt2kit.errors import ArchiveError
-from pt2kit.zip.limits import KIB
-from pt2kit.zip.source import Source, check_range, open_path
+from pt2kit.errors import ArchiveError, Pt2Error
+from pt2kit.zip.limits import DEFAULT_LIMITS, KIB
+from pt2kit.zip.source import Source, check_range, open_bytes, open_path, read_stream
 
 TAIL_BYTES: Final = 66 * KIB
 """What is fetched of the end at once: room for the longest comment and, in most files, the whole directory."""
@@ -86,13 +87,21 @@ class RemoteSource:
         return memoryview(data).toreadonly()
 
 
-def open_url(url: str, *, name: str | None = None, storage_options: Mapping[str, Any] | None = None) -> Source:
+def open_url(
+    url: str,
+    *,
+    name: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    max_stream_bytes: int = DEFAULT_LIMITS.max_stream_bytes,
+) -> Source:
     """Open a URL of any protocol that fsspec knows; `file://` is mapped like a path.
+
+    From a server that serves no byte ranges, or does not tell the size, the file is read whole, with a warning.
 
     Raises:
         FileNotFoundError: there is no such file.
-        ArchiveError: the protocol is unknown or its package missing, the server cannot be reached, does not tell the
-            size, or does not serve byte ranges (A1).
+        ArchiveError: the protocol is unknown or its package missing, or the server cannot be reached (A1).
+        LimitError: a file that has to be read whole is longer than `max_stream_bytes` (A18).
     """
     shown = name or public_url(url)
     fs, path = guarded(shown, lambda: file_system(url, storage_options))
@@ -103,14 +112,18 @@ def open_url(url: str, *, name: str | None = None, storage_options: Mapping[str,
     if info.get("type") == "directory":
         raise ArchiveError(f"{shown}: expected a file, got a folder", rule="A1")
     if not isinstance(size, int):
-        raise ArchiveError(f"{shown}: expected a file of known size, got no size; download it instead", rule="A1")
+        return _read_whole(fs, path, shown, "the server does not tell the size of the file", max_stream_bytes)
     if "http" in _protocols(fs):
         if info.get("partial") is False:
-            raise ArchiveError(
-                f"{shown}: expected a server that serves byte ranges, got 'Accept-Ranges: none'; download it instead",
-                rule="A1",
-            )
-        return RemoteSource(shown, size, _http_ranges(fs, path, size), state_of(info))
+            return _read_whole(fs, path, shown, "the server serves no byte ranges", max_stream_bytes)
+        try:
+            return RemoteSource(shown, size, _http_ranges(fs, path, size), state_of(info))
+        except ArchiveError as error:
+            if not isinstance(error.__cause__, ValueError):  # what fsspec says of an answer that is no range
+                raise
+        return _read_whole(
+            fs, path, shown, "the server sends the whole file where a range is asked for", max_stream_bytes
+        )
     return RemoteSource(shown, size, lambda start, end: fs.cat_file(path, start=start, end=end), state_of(info))
 
 
@@ -121,6 +134,25 @@ def state_of(info: Mapping[str, Any]) -> str:
         if value is not None and value != "":
             return str(value.isoformat() if hasattr(value, "isoformat") else value).strip('"')
     return ""
+
+
+def _read_whole(fs: Any, path: str, shown: str, why: str, limit: int) -> Source:
+    """A remote file in memory, where it cannot be read in parts."""
+    warnings.warn(f"{shown}: {why}, so it is read whole, into memory", RuntimeWarning, stacklevel=2)
+    with guarded(shown, lambda: fs.open(path, "rb", block_size=0)) as file:
+        return open_bytes(guarded(shown, lambda: read_stream(file, shown, limit)), name=shown)
+
+
+def list_urls(url: str, suffix: str) -> list[str]:
+    """The files of a remote folder ("s3://bucket/models/") and below, or those that match a pattern, by name.
+
+    Raises:
+        ArchiveError: the protocol is unknown or its package missing, or the folder cannot be listed (A1).
+    """
+    shown = public_url(url)
+    fs, path = guarded(shown, lambda: file_system(url, None))
+    found = guarded(shown, lambda: fs.find(path) if url.endswith("/") else fs.glob(path))
+    return [fs.unstrip_protocol(one) for one in sorted(found) if one.endswith(suffix)]
 
 
 def public_url(url: str) -> str:
@@ -170,6 +202,8 @@ def guarded(name: str, call: Callable[[], Any]) -> Any:
         if _is_missing(exc.__cause__):
             raise FileNotFoundError(f"{name}: no such file") from None  # fsspec's own text has the query in it.
         raise ArchiveError(f"{name}: expected to read it, got: {exc.__cause__}", rule="A1") from exc
+    except Pt2Error:
+        raise
     except Exception as exc:
         hint = "; install pt2kit[http]" if isinstance(exc, ImportError) and "aiohttp" in str(exc) else ""
         detail = str(exc) or type(exc).__name__
