@@ -59,12 +59,14 @@ def test_what_was_seen_is_left_out() -> None:
     seen.add("/m/0.pt2", state_key(10, "1"))
     seen.add("/m/1.pt2", state_key(10, "0"))
     seen.add("https://host/a.pt2", state_key(3, "x"))
-    stream = [*files(3), *files(3), *[Found("https://host/a.pt2", "a.pt2")] * 2]
+    seen.add("https://host/crashed.pt2", state_key(None, ""))
+    remote = [Found(f"https://host/{name}.pt2", "") for name in ("a", "a", "crashed")]
+    stream = [*files(3), *files(3), *remote]
     batches = Batches(iter(stream), seen, False)
     items = [item for batch in iter(batches.take, []) for item in batch]
     assert [item.url.decode() for item in items] == ["/m/1.pt2", "/m/2.pt2", "https://host/a.pt2"]
     assert items[-1].known == (state_key(3, "x"),)
-    assert batches.skipped == 5
+    assert batches.skipped == 6
 
 
 def test_the_end_is_known_without_losing_a_file() -> None:

@@ -37,6 +37,9 @@ _PART_ROWS: Final = 20_000
 _TICK_SECONDS: Final = 1.0
 _WORKERS_SECONDS: Final = 5.0
 _LEAVE_SECONDS: Final = 0.5
+_LOST_SECONDS: Final = 180.0
+"""How long a cluster of our own may be without a worker. Others may be waiting for machines."""
+
 _AHEAD: Final = 2
 """Batches under way for each thread of the cluster: one that runs and one that waits."""
 
@@ -134,12 +137,13 @@ def run(
         job = Job(chosen.name, dict(chosen.options), folder.place, dict(places.storage_options or {}))
         with nullcontext(client) if client is not None else connect(scheduler, workers) as found:
             check_workers(found)
+            is_local = client is None and scheduler is None
             state.dashboard = str(getattr(found, "dashboard_link", "") or "")
             if progress is not None and places.can_repeat:
                 state.total_files = 0
                 threading.Thread(target=_count, args=(places, state), daemon=True).start()
             with found.as_current():  # Dask's `wait` asks for it.
-                _Run(found, job, Limits(seconds, memory), batches, folder, state, progress).go()
+                _Run(found, job, Limits(seconds, memory), batches, folder, state, progress, is_local).go()
     return state
 
 
@@ -194,10 +198,12 @@ class _Run:
         folder: Folder,
         state: Progress,
         progress: Callable[[Progress], object] | None,
+        is_local: bool,
     ) -> None:
         from pt2kit.fleet.batches import NAME, Reading
 
         self.client, self.batches, self.folder, self.state, self.progress = client, batches, folder, state, progress
+        self.is_local = is_local
         self.name = f"{NAME}-{uuid4().hex}"
         self.plugin = Reading(self.name, job, limits)
         self.under_way: dict[Any, list[Item]] = {}
@@ -208,7 +214,7 @@ class _Run:
         self.waiting = 0
         stamp = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%S%f")
         self.part, self.parts = f"part-{stamp}-{uuid4().hex[:6]}", 0
-        self.began = self.written = self.looked = time.monotonic()
+        self.began = self.written = self.looked = self.staffed = time.monotonic()
         self.width = 0
 
     def go(self) -> None:
@@ -231,7 +237,12 @@ class _Run:
 
         if not self.width or time.monotonic() - self.looked > _WORKERS_SECONDS:
             self.looked = time.monotonic()
-            self.width = max(_AHEAD, _AHEAD * sum(self.client.nthreads().values()))
+            threads = sum(self.client.nthreads().values())
+            self.width = max(_AHEAD, _AHEAD * threads)
+            if threads:
+                self.staffed = self.looked
+            elif self.is_local and self.looked - self.staffed > _LOST_SECONDS:
+                raise Pt2Error("workers: expected Dask to start them again, got none for minutes; go on with --resume")
         while len(self.under_way) < self.width:
             items = [self.apart.popleft()] if self.apart else self.batches.take()
             if not items and self.suspects and not self.under_way:

@@ -20,6 +20,7 @@ MAX_BATCH: Final = 256
 _FIRST_BATCH: Final = 4
 _GROWTH: Final = 4
 _WEIGHT: Final = 0.3
+_STATELESS: Final = state_key(None, "")
 _UNKNOWN: Final = b"?"
 """Stands for a state that only opening the file tells."""
 
@@ -87,7 +88,8 @@ class Batches:
             is_known = bool(found.state or found.error)
             key = state_key(found.size, found.state) if is_known else _UNKNOWN
             known = () if is_known else self._seen.states(name)
-            if not self._seen.add(name, key):
+            # A row without a state is of a file that could not be opened, or ended what opened it.
+            if _STATELESS in known or not self._seen.add(name, key):
                 self.skipped += 1
                 continue
             output = output_name(found.relative) if self._writes else ""
