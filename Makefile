@@ -17,7 +17,7 @@ help: ## list the targets
 # The stamps name what each environment was made from, so a changed pyproject.toml remakes it.
 $(VENV)/.stamp: pyproject.toml Makefile
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]' '$(TORCH_PIN)'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,fleet-test]' '$(TORCH_PIN)'
 	@touch $@
 
 $(CORE)/.stamp: pyproject.toml
@@ -51,7 +51,7 @@ format: $(VENV)/.stamp ## let ruff rewrite what it can
 	$(BIN)/ruff format .
 
 bench: $(VENV)/.stamp ## run every benchmark, or some (NAMES="open_vs_json show_time"), and print the table of ratios
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,bench]' '$(TORCH_PIN)'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,bench,fleet]' '$(TORCH_PIN)'
 	$(BIN)/python -m benchmarks $(NAMES)
 
 fuzz: $(VENV)/.stamp ## coverage-guided fuzzing: each harness for MINUTES=10, and a table

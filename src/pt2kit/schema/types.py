@@ -457,6 +457,11 @@ class ExportedProgram(Object, frozen=True):
     def _repr_html_(self) -> str:  # for notebooks, by name: the room that prints is above this one
         return str(import_module("pt2kit.viewing.notebook").program_html(self))
 
+    def __repr__(self) -> str:
+        graph, version = self.graph_module.graph, self.schema_version
+        sizes = f"{len(graph.inputs)} inputs, {len(graph.nodes)} nodes, {len(graph.outputs)} outputs"
+        return f"<ExportedProgram of schema {version.major}.{version.minor}: {sizes}>"
+
 
 class PayloadMeta(Object, frozen=True):
     """Where a weight or constant lies in the archive and how to read it."""
