@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import logging
 import mmap
 import os
@@ -38,6 +37,7 @@ from pt2kit.tensors.compound import MetaView
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.versions.opset.changes import EXPECTED, OperatorChange, convert_opset
 from pt2kit.zip.opening import FileLike
+from pt2kit.zip.source import map_privately
 
 ZIP: Final = b"PK\x03\x04"
 """How a torch.save file begins."""
@@ -55,6 +55,7 @@ def load(
     model: str = "model",
     trust: Sequence[str] = (),
     verify: bool = False,
+    weights_root: str | os.PathLike[str] | None = None,
 ) -> ExportedProgram:
     """Load a program that `torch.export.save` or `pt2kit.save` wrote. Nothing in the file is run.
 
@@ -71,6 +72,7 @@ def load(
             the inputs, operators ("aten.resize_"), and rules ("X11") as errors name them (docs/security.md lists all).
         verify: compare all weights with their checksums, in several threads, which reads every byte. Without it that
             is done for the first 64 MiB of mapped weights, and for everything that is not mapped.
+        weights_root: where files of weights may lie that the archive names, as in `open_package`.
 
     Returns:
         The program. Weights are mapped copy-on-write from a local file where it has them stored and aligned: changing
@@ -90,7 +92,7 @@ def load(
     devices = Devices(device)
     allowed = trusted(trust)
     # The caller may be in a fake tensor mode, which would get hold of the weights.
-    with no_collection(), disable_current_modes(), _opened(f) as (opened, mapping):
+    with no_collection(), disable_current_modes(), opened_and_mapped(f, weights_root) as (opened, mapping):
         if model not in opened.programs:
             raise ArchiveError(
                 f"{opened.name}: expected a program {model!a}, got {', '.join(map(ascii, opened.programs)) or 'none'}"
@@ -140,29 +142,16 @@ def deserialize(
 
 
 @contextlib.contextmanager
-def _opened(f: FileLike) -> Iterator[tuple[Package, mmap.mmap | None]]:
+def opened_and_mapped(
+    f: FileLike, weights_root: str | os.PathLike[str] | None = None
+) -> Iterator[tuple[Package, mmap.mmap | None]]:
     """The package, and its file mapped copy-on-write where there is one; both over one open file.
 
     A path is opened once: a file that takes its place in between cannot be mixed with it.
     """
-    with contextlib.ExitStack() as stack:
-        source: Any = f
-        if isinstance(f, (str, os.PathLike)) and os.path.isfile(f):
-            source = stack.enter_context(open(f, "rb"))
-        mapping = _mapped(source)
-        opened = stack.enter_context(open_package(source, namedtuples=registered_namedtuples()))
-        if mapping is not None and len(mapping) != opened.archive.source.size:
-            mapping = None  # The file grew or shrank while it was opened.
-        yield opened, mapping
-
-
-def _mapped(source: Any) -> mmap.mmap | None:
-    if not isinstance(source, (io.FileIO, io.BufferedReader)):
-        return None
-    try:
-        return mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_COPY)
-    except (OSError, ValueError):
-        return None  # Some file systems cannot map, and an empty file has nothing to map; reading still works.
+    opened = open_package(f, namedtuples=registered_namedtuples(), weights_root=weights_root)
+    with opened:
+        yield opened, map_privately(opened.archive.source)
 
 
 def _with_operators(

@@ -33,23 +33,15 @@ def open_file(file: str, *, namedtuples: Mapping[str, str] | None = None) -> Pac
     return open_package(sys.stdin.buffer if file == "-" else file, namedtuples=namedtuples)
 
 
-def write_result(package: Package, target: str) -> None:
-    """Write a package to a path, a URL, or - for standard output.
+def write_result(package: Package, target: str, *, external: str | None = None, skeleton: bool = False) -> None:
+    """Write a package to a path, a URL, or - for standard output; as `write_package`.
 
     Raises:
         OSError, Pt2Error: it cannot be written.
     """
     from pt2kit.package.write import write_package
 
-    if target == "-":
-        write_package(package, sys.stdout.buffer)
-    elif "://" in target:
-        from pt2kit.zip.remote import create_url
-
-        with create_url(target) as file:
-            write_package(package, file)
-    else:
-        write_package(package, target)
+    write_package(package, sys.stdout.buffer if target == "-" else target, external=external, skeleton=skeleton)
 
 
 def pairs(values: Iterable[str], option: str) -> list[tuple[str, str]]:

@@ -156,6 +156,11 @@ class PlannedArchive(Archive):
         view = memoryview(self._parts[name].read())
         return view.cast("B").toreadonly() if view.nbytes else memoryview(b"")
 
+    def is_in_place(self, name: str) -> bool:
+        """Whether reading a record copies nothing."""
+        origin = self._parts[name].origin
+        return origin is None or origin[0].is_in_place(origin[1])
+
     @contextmanager
     def reading(self, name: str) -> Iterator[memoryview]:
         """Give the content of a record; as `read`."""

@@ -14,12 +14,13 @@ from pt2kit.editing.interface import INPUT_GROUPS, Input
 from pt2kit.editing.interface_edits import find_input
 from pt2kit.editing.metas import row_major
 from pt2kit.editing.values import Value
-from pt2kit.editing.weights import Entry, Kind, Weights, read_safetensors, to_view
+from pt2kit.editing.weights import Entry, Kind, Weights, to_view
 from pt2kit.errors import GraphError
 from pt2kit.graph.rules import show
 from pt2kit.package.open import Package, open_package
 from pt2kit.tensors.bounds import contiguous_strides
 from pt2kit.tensors.dtypes import DTYPES
+from pt2kit.tensors.safetensors_reader import SUFFIXES, read_safetensors
 from pt2kit.tensors.storage import Storage
 from pt2kit.tensors.view import TensorView
 
@@ -129,7 +130,7 @@ def _numbers_of(source: Any) -> Mapping[str, Any]:
         return {**source.constants(model), **source.weights(model)}
     if isinstance(source, Mapping):
         return source
-    if isinstance(source, str | os.PathLike) and os.fspath(source).endswith((".safetensors", ".json")):
+    if isinstance(source, str | os.PathLike) and os.fspath(source).endswith(SUFFIXES):
         return read_safetensors(source)
     return _numbers_of(open_package(source))
 

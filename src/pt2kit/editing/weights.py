@@ -6,17 +6,13 @@ records when the editor finishes; names that share an entry's record are tied.
 
 from __future__ import annotations
 
-import json
-import mmap
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from pt2kit import schema
 from pt2kit.editing.assembly import Part, Parts, folder_of
-from pt2kit.editing.metas import scalar_type
-from pt2kit.errors import GraphError, PayloadError
+from pt2kit.errors import GraphError
 from pt2kit.graph.rules import show
 from pt2kit.package.open import Package
 from pt2kit.package.payloads import Payload
@@ -25,16 +21,9 @@ from pt2kit.tensors.bounds import contiguous_strides
 from pt2kit.tensors.dtypes import DTYPES, numpy_dtype, scalar_type_of
 from pt2kit.tensors.storage import Storage
 from pt2kit.tensors.view import TensorView
-from pt2kit.zip.record_name import show_name
 
 Kind = Literal["weights", "constants"]
 KINDS: Final[tuple[Kind, Kind]] = ("weights", "constants")
-_MAX_HEADER: Final = 100_000_000
-_SAFETENSORS: Final = {
-    "BOOL": "bool", "U8": "uint8", "I8": "int8", "U16": "uint16", "I16": "int16", "U32": "uint32", "I32": "int32",
-    "U64": "uint64", "I64": "int64", "F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64",
-    "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2", "F8_E8M0": "float8_e8m0fnu", "C64": "complex64",
-}  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -172,48 +161,3 @@ def _from_array(name: str, numbers: Any, edit: str) -> TensorView:
     sizes = tuple(map(int, row.shape))
     storage = Storage(f"<{name}>", data.nbytes, lambda: data, in_place=True)
     return TensorView(name, dtype, sizes, contiguous_strides(sizes), 0, storage)
-
-
-def read_safetensors(path: str | os.PathLike[str]) -> dict[str, TensorView]:
-    """The tensors of a `.safetensors` file, mapped, or of all files that an index of one (`….index.json`) names.
-
-    Raises:
-        PayloadError: the file is no such file, or contradicts itself.
-        OSError: it cannot be read.
-    """
-    if os.fspath(path).endswith(".json"):
-        with open(path, "rb") as file:
-            index = json.load(file)
-        shards = dict.fromkeys(index["weight_map"].values()) if isinstance(index.get("weight_map"), dict) else {}
-        folder = os.path.dirname(os.fspath(path))
-        if not shards or not all(isinstance(one, str) and one == os.path.basename(one) for one in shards):
-            raise PayloadError(f"{os.fspath(path)}: expected a weight_map of files beside the index, got none")
-        return {name: view for one in shards for name, view in read_safetensors(os.path.join(folder, one)).items()}
-    where = os.fspath(path)
-    with open(path, "rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        length = int.from_bytes(file.read(8), "little")
-        if size < 8 or length > min(_MAX_HEADER, size - 8):
-            raise PayloadError(f"{where}: expected a safetensors header within {size} bytes, got one of {length}")
-        try:
-            header = json.loads(file.read(length))
-        except ValueError as error:
-            raise PayloadError(f"{where}: expected a safetensors header, got no JSON: {error}") from None
-        data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))[8 + length :]
-    if not isinstance(header, dict):
-        raise PayloadError(f"{where}: expected a safetensors header, got {type(header).__name__}")
-    return {name: _listed(name, row, data, where) for name, row in header.items() if name != "__metadata__"}
-
-
-def _listed(name: str, row: Any, data: memoryview, where: str) -> TensorView:
-    match row:
-        case {"dtype": str(dtype), "shape": [*shape], "data_offsets": [int(start), int(end)]} if dtype in _SAFETENSORS:
-            pass
-        case _:
-            raise PayloadError(f"{where}: {name!r}: expected dtype, shape and data_offsets, got {str(row)[:100]}")
-    if not (0 <= start <= end <= data.nbytes and all(isinstance(size, int) and size >= 0 for size in shape)):
-        raise PayloadError(f"{where}: {name!r}: expected bytes within {data.nbytes}, got {start} to {end}", rule="P9")
-    piece = data[start:end]
-    storage = Storage(f"{show_name(where)}: {name}", piece.nbytes, lambda: piece, in_place=True)
-    sizes = tuple(shape)
-    return TensorView(name, scalar_type(_SAFETENSORS[dtype]), sizes, contiguous_strides(sizes), 0, storage)

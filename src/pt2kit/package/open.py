@@ -13,6 +13,7 @@ from typing import Any
 
 from pt2kit import codec, schema
 from pt2kit.errors import ArchiveError, Pt2Error
+from pt2kit.package.external import with_external
 from pt2kit.package.json_file import JsonFileArchive, is_bare
 from pt2kit.package.layout import Layout, verify_header
 from pt2kit.package.lazy import Lazy
@@ -26,6 +27,7 @@ from pt2kit.package.parts import (
 from pt2kit.package.payloads import Payload, StoredPayloads, read_payloads
 from pt2kit.package.pickle_free_inputs.names import index_record
 from pt2kit.package.programs import Reading, StoredProgram, read_program
+from pt2kit.zip.beside import beside
 from pt2kit.zip.limits import DEFAULT_LIMITS, Limits
 from pt2kit.zip.opening import FileLike, open_source
 from pt2kit.zip.reader import Archive, open_archive
@@ -220,6 +222,7 @@ def open_package(
     limits: Limits = DEFAULT_LIMITS,
     storage_options: Mapping[str, Any] | None = None,
     namedtuples: Mapping[str, str] | None = None,
+    weights_root: str | os.PathLike[str] | None = None,
 ) -> Package:
     """Open a `.pt2` file of any release, or the bare JSON of a program, without torch. Reads no weights yet.
 
@@ -229,6 +232,8 @@ def open_package(
         storage_options: passed to fsspec for a URL.
         namedtuples: class name -> name under which it is registered, for programs up to schema 5.1 (torch 2.3), which
             know the class name only; a name that is missing stays.
+        weights_root: the folder, a path or URL, that files of weights may lie in which the archive names; its own
+            folder where it is None. What is relative is so to the archive's folder, or where it has none, to this one.
 
     Returns:
         The package. Of an archive only the directory was read; of a bare JSON file, and of an archive whose models have
@@ -238,6 +243,7 @@ def open_package(
         OSError: the path cannot be opened.
         ArchiveError, VersionError, LimitError: not a `.pt2` that this build reads.
         JsonError, SchemaError: a JSON file that is no program.
+        PayloadError: a list of payloads beside the archive that is none (B1).
     """
     source = open_source(file, storage_options=storage_options, max_stream_bytes=limits.max_stream_bytes)
     try:
@@ -246,7 +252,10 @@ def open_package(
             layout = _bare_layout(archive)
         else:
             archive = open_archive(source, limits=limits)
-            layout = _with_methods(archive, verify_header(archive))
+            layout = verify_header(archive)
+            if layout.kind == "archive":
+                archive = with_external(archive, layout.root, beside(file, weights_root, storage_options))
+            layout = _with_methods(archive, layout)
         return Package(archive, layout, Reading(_folder(file), namedtuples or {}))
     except BaseException:
         source.close()

@@ -136,8 +136,7 @@ def _storage(archive: Archive, record: str, path_name: str, place: str) -> Stora
     found = archive.records.get(record)
     if found is None:
         raise PayloadError(f"{place}: expected a record {show_name(record)}, got none of that name", rule="P2")
-    in_place = found.is_stored and archive.source.is_local
-    return Storage(record, found.size, partial(archive.read, record), in_place=in_place)
+    return Storage(record, found.size, partial(archive.read, record), in_place=archive.is_in_place(record))
 
 
 def _view(name: str, meta: PayloadMeta, storage: Storage, where: str) -> TensorView | MetaView | OpaquePayload:

@@ -46,7 +46,7 @@ def open_source(
     """
     if isinstance(file, (str, os.PathLike)):
         path = os.fspath(file)
-        if isinstance(path, str) and _URL.match(path):
+        if isinstance(path, str) and is_url(path):
             from pt2kit.zip.remote import open_url  # Paths need nothing of it.
 
             return open_url(path, name=name, storage_options=storage_options)
@@ -58,3 +58,8 @@ def open_source(
     if hasattr(file, "read"):
         return open_file_object(file, name=name, max_stream_bytes=max_stream_bytes)
     raise TypeError(f"expected a path, a URL, bytes or a binary file object, got {type(file).__name__}")
+
+
+def is_url(text: str) -> bool:
+    """Whether a text is a URL for fsspec, not a path."""
+    return _URL.match(text) is not None

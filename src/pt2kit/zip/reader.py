@@ -58,6 +58,11 @@ class Archive:
         """Full name -> record, in directory order; folders are left out."""
         return self._records
 
+    @property
+    def limits(self) -> Limits:
+        """What reading may cost."""
+        return self._limits
+
     def read(self, name: str, *, verify: bool = True) -> memoryview:
         """Give the content of a record.
 
@@ -131,6 +136,14 @@ class Archive:
         if known is None:
             known = self._fetch_data_offset(record)
         return known
+
+    def place_of(self, name: str) -> tuple[Source, int]:
+        """Give the source that a record's stored or deflated data lies in, and its offset there; as `data_offset`."""
+        return self._source, self.data_offset(name)
+
+    def is_in_place(self, name: str) -> bool:
+        """Whether reading a record copies nothing: it is stored, and the source local."""
+        return self._records[name].is_stored and self._source.is_local
 
     def close(self) -> None:
         """Let go of the source. Views that were handed out stay valid; may be called twice."""

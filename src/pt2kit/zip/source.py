@@ -177,6 +177,15 @@ def open_path(
         raise ArchiveError(f"{shown!r}: expected a path, got text that cannot be one: {exc}", rule="A1") from exc
 
 
+def map_privately(source: Source) -> mmap.mmap | None:
+    """A mapping of a source's file whose changes stay in this process; None where there is no file to map."""
+    descriptor = getattr(source, "_fd", None)
+    try:
+        return None if descriptor is None else mmap.mmap(descriptor, 0, access=mmap.ACCESS_COPY)
+    except (OSError, ValueError):
+        return None  # Some file systems cannot map, and an empty file has nothing to map; reading still works.
+
+
 def is_source(source: Source, file: IO[bytes]) -> bool:
     """Whether an open file is the one that a source reads, under whatever name or number."""
     if getattr(source, "file", None) is file:

@@ -23,6 +23,7 @@ from pt2kit.tensors.compound import MetaView, NestedView, QuantizedView, SparseV
 from pt2kit.tensors.storage import Storage
 from pt2kit.tensors.view import TensorView
 from pt2kit.zip.reader import Archive
+from pt2kit.zip.source import Source, map_privately
 
 ALIGNMENT: Final = 64
 """Bytes that a storage's address must be a multiple of to be used in place: what torch's own allocator gives."""
@@ -52,6 +53,7 @@ class Tensors:
         self._mapping = mapping
         self._unverified = 0 if verify else VERIFIED_BYTES
         self._verify = verify
+        self._beside: dict[Source, mmap.mmap | None] = {}
         self._mapped: list[Storage] = []
         self._storages: dict[tuple[Storage, torch.device], torch.UntypedStorage] = {}
 
@@ -152,8 +154,8 @@ class Tensors:
     def _cpu_storage(self, stored: Storage) -> torch.UntypedStorage:
         if stored.nbytes == 0:
             return torch.UntypedStorage(0)
-        offset = self._mapped_at(stored)
-        if offset is None:
+        mapping, offset = self._mapped_at(stored)
+        if mapping is None:
             # A copy of its own: what was read may be the caller's bytes, or a read-only view of the file.
             return _over(bytearray(stored.read(keep=False)), 0, stored.nbytes)
         if self._verify:
@@ -161,15 +163,22 @@ class Tensors:
         elif stored.nbytes <= self._unverified:
             self._unverified -= stored.nbytes
             stored.read(keep=False)
-        return _over(self._mapping, offset, stored.nbytes)
+        return _over(mapping, offset, stored.nbytes)
 
-    def _mapped_at(self, stored: Storage) -> int | None:
-        """Where in the mapping a storage lies, or None where it must be copied."""
+    def _mapped_at(self, stored: Storage) -> tuple[mmap.mmap | None, int]:
+        """The mapping of the file that a storage lies in, and where; None where it must be copied."""
         record = self._archive.records.get(stored.record)
-        if self._mapping is None or record is None or not record.is_stored or record.size != stored.nbytes:
-            return None
-        offset = self._archive.data_offset(stored.record)
-        return None if offset % ALIGNMENT or offset + stored.nbytes > len(self._mapping) else offset
+        if record is None or not record.is_stored or record.size != stored.nbytes:
+            return None, 0
+        source, offset = self._archive.place_of(stored.record)
+        mapping = self._mapping
+        if source is not self._archive.source:
+            if source not in self._beside:
+                self._beside[source] = map_privately(source)
+            mapping = self._beside[source]
+        if mapping is None or offset % ALIGNMENT or offset + stored.nbytes > len(mapping):
+            return None, 0
+        return mapping, offset
 
 
 def _over(buffer: Any, offset: int, nbytes: int) -> torch.UntypedStorage:
