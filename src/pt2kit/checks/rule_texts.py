@@ -100,6 +100,19 @@ PAYLOADS: Final[Mapping[str, str]] = MappingProxyType(
 )
 """P1 to P18 as the docstring of `pt2kit.tensors` has them."""
 
+BESIDE: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "B1": "the list of payloads beside the archive has its form, and names payload records that are not in it",
+        "B2": "a file of weights is named by a relative URL, and lies in the folder of what names it",
+        "B3": "a file of weights that is named is there, and can be read",
+        "B4": "a file of weights is a whole safetensors file, or an index of such files",
+        "B5": "a file of weights has the tensor that is named, of the element type and shape that are stated",
+        "B6": "the bytes of a tensor beside the archive have the SHA-256 that the archive states",
+        "B7": "payloads are in the archive, where every reader finds them",
+    }
+)
+"""Of pt2kit's own: `docs/external.md` explains them."""
+
 MIGRATION: Final[Mapping[str, str]] = MappingProxyType(
     {
         "M1": "a tree fits the frozen table of its version",
@@ -148,6 +161,7 @@ FAMILY_HINTS: Final[Mapping[str, str]] = MappingProxyType(
         "E": _EXPORT,
         "T": "the call does not fit the operator; check which torch wrote the file and who changed it since",
         "P": "the weights do not belong to this program, or were cut; save the program again",
+        "B": "put the files of weights back beside the archive as they were when it was written",
         "M": "the file is not what its release writes; save the program again",
         "O": "a newer torch wrote the program, or its operators are not torch's own: check who wrote it",
         "X": "load the file with pt2kit.load, which runs nothing from it, or do not load it",
@@ -173,6 +187,10 @@ HINTS: Final[Mapping[str, str]] = MappingProxyType(
         "P19": "pack the missing tensors, or drop the input from the signature",
         "P20": "the payload only costs space; rewriting the program from torch drops it",
         "P21": "find out where the NaN came from before using the weights",
+        "B1": "write the file again with pt2kit.write(..., external=...)",
+        "B2": "pass weights_root= with the folder that the file may lie in, if you trust who wrote the archive",
+        "B6": "put the old file back, or put the new numbers in: pt2 weights FILE --from NEW -o OUT",
+        "B7": "pt2 convert writes a file that has all of it",
         "X1": "load it with pt2kit.load, which reads sample inputs as data and skips what is not",
         "X2": "store the tensor as raw bytes (pt2 sanitize), or pass trust= to pt2kit.load",
         "X3": "custom objects need trust= in pt2kit.load; ask who wrote the file",

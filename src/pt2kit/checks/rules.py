@@ -47,6 +47,7 @@ FAMILIES: Final[Mapping[str, str]] = MappingProxyType(
         "E": "expressions and ranges",
         "T": "targets of calls",
         "P": "payloads",
+        "B": "payloads beside the archive",
         "M": "migration",
         "O": "operator versions",
         "X": "what torch would run on load",
@@ -60,14 +61,14 @@ _WARNINGS: Final = frozenset(
         *("X8", "X9", "X10", "X11", "X12", "X13", "X14"),
     )
 )
-_NOTES: Final = frozenset(("K7", "T2"))
+_NOTES: Final = frozenset(("K7", "T2", "B7"))
 
 
 def _table() -> dict[str, Rule]:
     found: dict[str, Rule] = {}
     rooms: Iterable[Mapping[str, str]] = (
         *(archive_rules.RULES, texts.CODEC, texts.VERSIONS, graph_rules.RULES, signature_rules.RULES, texts.CALLS),
-        *(texts.EXPRESSIONS, texts.TARGETS, texts.PAYLOADS, texts.MIGRATION, texts.SAFETY),
+        *(texts.EXPRESSIONS, texts.TARGETS, texts.PAYLOADS, texts.BESIDE, texts.MIGRATION, texts.SAFETY),
     )
     for room in rooms:
         for rule, text in room.items():

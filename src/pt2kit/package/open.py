@@ -13,7 +13,8 @@ from typing import Any
 
 from pt2kit import codec, schema
 from pt2kit.errors import ArchiveError, Pt2Error
-from pt2kit.package.external import with_external
+from pt2kit.package.external import ExternalArchive, with_external
+from pt2kit.package.external_list import Reference
 from pt2kit.package.json_file import JsonFileArchive, is_bare
 from pt2kit.package.layout import Layout, verify_header
 from pt2kit.package.lazy import Lazy
@@ -146,6 +147,13 @@ class Package:
     def extra_files(self) -> Mapping[str, memoryview]:
         """Name -> bytes of the files that the user put beside the programs; read when asked for."""
         return self._extra_files
+
+    @property
+    def external(self) -> Mapping[str, Reference]:
+        """Payload record, below the root folder -> where it lies, of those that are in files beside the archive."""
+        if not isinstance(self.archive, ExternalArchive):
+            return {}
+        return {self.relative(name): row for name, row in self.archive.references.items()}
 
     @cached_property
     def _extra_files(self) -> Lazy[memoryview]:

@@ -30,6 +30,8 @@ def summary_lines(summary: Summary) -> Iterator[str]:
     """The summary of a file, line by line."""
     yield f"{summary.file}  {bytes_text(summary.bytes)} in {count_text(summary.records, 'record')}"
     yield from _entry("written by", f"{printable(summary.producer)}, layout of {summary.layout}")
+    outside = [f"{printable(url)} {bytes_text(size)}" for url, size in summary.external.items()]
+    yield from _entry("weights in", ", ".join(_first(outside)))
     for model in summary.models:
         yield ""
         yield from model_lines(model)
@@ -57,7 +59,8 @@ def model_lines(model: ModelSummary) -> Iterator[str]:
     yield from _group("constants", model.constants)
     stated = model.parameters.total + model.buffers.total + model.constants.total
     if model.stored_bytes != stated.bytes:
-        yield from _entry("stored", f"{bytes_text(model.stored_bytes)}, what tensors share once")
+        gaps = f", {count_text(model.without_data, 'tensor')} without data" if model.without_data else ""
+        yield from _entry("stored", f"{bytes_text(model.stored_bytes)}, what tensors share once{gaps}")
     yield from _operators(model)
     yield from _list("mutates", model.mutations)
     if model.in_place:

@@ -55,6 +55,7 @@ class Tensors:
         self._verify = verify
         self._beside: dict[Source, mmap.mmap | None] = {}
         self._mapped: list[Storage] = []
+        self._tied: dict[str, torch.UntypedStorage] = {}
         self._storages: dict[tuple[Storage, torch.device], torch.UntypedStorage] = {}
 
     def finish(self) -> None:
@@ -109,11 +110,18 @@ class Tensors:
             case QuantizedView() if view.bits is None and view.qscheme in QUANTIZERS:
                 return self._quantized(view)
             case MetaView():
-                dtype = DTYPES[view.dtype]
-                made = torch.empty_strided(view.sizes, view.strides, dtype=dtype, device="meta")
-                return _finish(made, view)
+                return _finish(self._without_data(view), view)
         what = "a nested tensor" if isinstance(view, NestedView) else "a tensor of a packed type"
         raise UnsupportedError(f"{view.record}: {view.name!r}: expected a tensor that can be rebuilt, got {what}")
+
+    def _without_data(self, view: MetaView) -> torch.Tensor:
+        dtype = DTYPES[view.dtype]
+        if not view.tie:
+            return torch.empty_strided(view.sizes, view.strides, dtype=dtype, device="meta")
+        made = torch.empty(0, dtype=dtype, device="meta")
+        # A storage on the meta device grows with what is laid over it.
+        storage = self._tied.setdefault(view.tie, made.untyped_storage())
+        return made.set_(storage, view.storage_offset, view.sizes, view.strides)
 
     def _sparse(self, view: SparseView) -> torch.Tensor:
         indices = [self.dense(part) for part in view.indices]
