@@ -11,12 +11,14 @@ import click
 from pt2kit.cli.common import (
     Refusal,
     choose_model,
+    external_option,
     file_argument,
     json_option,
     model_option,
     open_file,
     progress,
     suggestion,
+    write_result,
 )
 from pt2kit.cli.output import print_json, print_lines
 from pt2kit.package.open import Package
@@ -34,6 +36,8 @@ Examples:
   pt2 weights model.pt2 'layers.0.*'              list some
   pt2 weights model.pt2 head.weight --stats       read one, print its numbers' statistics
   pt2 weights model.pt2 --to model.safetensors    extract all
+  pt2 weights model.pt2 --from tuned.safetensors -o tuned.pt2
+                                                  put others in
 
 \b
 Exit codes: 0 fine, 2 could not be read or written.
@@ -51,6 +55,10 @@ Exit codes: 0 fine, 2 could not be read or written.
     type=click.Path(dir_okay=False, path_type=Path),
     help="Extract to a .safetensors, .npz or (one tensor) .npy file.",
 )
+@click.option("--from", "source", metavar="SOURCE", help="Take the weights of a .safetensors, index or .pt2 file.")
+@click.option("--output", "-o", metavar="OUT", help="With --from: the file to write.")
+@click.option("--partial", is_flag=True, help="With --from: SOURCE may have other names, and lack some.")
+@external_option
 @model_option
 @json_option
 def command(
@@ -59,16 +67,27 @@ def command(
     constants: bool,
     stats: bool,
     target: Path | None,
+    source: str | None,
+    output: str | None,
+    partial: bool,
+    external: str | None,
     model: str | None,
     as_json: bool,
 ) -> None:
-    """List the parameters and buffers of a model or extract them. NAME may hold * and ?; without one, all are meant."""
+    """List the parameters and buffers of a model, extract or replace them. NAME may hold * and ?; all without one."""
+    if (source is None) is not (output is None) or (source is None and (partial or external)):
+        raise click.UsageError("expected --from SOURCE and --output OUT, and --partial and --external with them alone")
+    if source is not None and (patterns or constants or stats or target is not None or as_json):
+        raise click.UsageError("expected --from with --output, --partial, --external and --model alone, got more")
     if target is not None and (stats or as_json):
         raise click.UsageError("expected --to alone, got it with --stats or --json")
     if target is not None and target.suffix not in SUFFIXES:
         raise click.UsageError(f"--to: expected a file named {', '.join(SUFFIXES)}, got {printable(target.name)}")
     with open_file(file) as package:
         chosen = choose_model(package, model)
+        if source is not None:
+            _replace(package, chosen, source, str(output), partial, external)
+            return
         entries = _select(package, chosen, patterns, constants)
         if target is not None:
             _extract(package, entries, target)
@@ -137,3 +156,13 @@ def _extract(package: Package, entries: list[Entry], target: Path) -> None:
         else:
             raise Refusal(f"{target}: expected one tensor for a .npy file, got {len(views)}; name it")
     click.echo(f"{printable(str(target))}: {len(views):,} tensor{'' if len(views) == 1 else 's'}", err=True)
+
+
+def _replace(package: Package, model: str, source: str, output: str, partial: bool, external: str | None) -> None:
+    """Write the file with other numbers."""
+    from pt2kit.editing.editor import edit
+
+    with edit(package, model) as editor:
+        names = editor.load_weights(source, strict=not partial)
+    write_result(editor.result, output, external=external)  # type: ignore[arg-type]
+    click.echo(f"{printable(output)}: {len(names):,} weight{'' if len(names) == 1 else 's'} replaced", err=True)

@@ -18,9 +18,10 @@ from pt2kit.package.open import Package
 from pt2kit.package.payloads import Payload
 from pt2kit.tensors import arrays
 from pt2kit.tensors.bounds import contiguous_strides
+from pt2kit.tensors.compound import MetaView
 from pt2kit.tensors.dtypes import DTYPES, numpy_dtype, scalar_type_of
 from pt2kit.tensors.storage import Storage
-from pt2kit.tensors.view import TensorView
+from pt2kit.tensors.view import CPU, TensorView
 
 Kind = Literal["weights", "constants"]
 KINDS: Final[tuple[Kind, Kind]] = ("weights", "constants")
@@ -93,7 +94,12 @@ def read_weights(package: Package | None, parts: Parts | None, model: str) -> tu
 
 
 def write_weights(parts: Parts, model: str, weights: Weights, constants: Weights) -> None:
-    """Put the weights and constants of a model into the records of a package."""
+    """Put the weights and constants of a model into the records of a package.
+
+    Raises:
+        GraphError: some weights of a program that was saved without data have numbers now, and others have not.
+    """
+    _check_filled(weights)
     known: dict[tuple[Any, ...], str] = {}
     for table in (weights, constants):
         config: dict[str, schema.PayloadMeta] = {}
@@ -104,6 +110,18 @@ def write_weights(parts: Parts, model: str, weights: Weights, constants: Weights
             config[name] = meta
         if config != parts.config(model, table.kind) or not config:
             parts.set_config(model, table.kind, config)
+
+
+def _check_filled(weights: Weights) -> None:
+    """Weights have numbers or have none as a whole, unless they are on the meta device."""
+    missing = [name for name, one in weights.items() if isinstance(one, MetaView) and one.device.type != "meta"]
+    if missing and any(isinstance(one, TensorView) and one.storage.nbytes for one in weights.values()):
+        shown = ", ".join(map(show, missing[:5])) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
+        raise GraphError(
+            f"weights: expected numbers for all of a program that was saved without data, got none for {shown}; "
+            "set_weight or load_weights gives them",
+            rule="P9",
+        )
 
 
 def _place(parts: Parts, kind: Kind, entry: Entry, known: dict[tuple[Any, ...], str]) -> schema.PayloadMeta:
@@ -126,7 +144,31 @@ def _place(parts: Parts, kind: Kind, entry: Entry, known: dict[tuple[Any, ...], 
     return schema.PayloadMeta(known[key].rpartition("/")[2], payload.is_param, False, payload.meta())
 
 
-def to_view(name: str, numbers: Any, *, like: TensorView | None = None, edit: str = "weights") -> TensorView:
+def laid_out(view: TensorView, strides: tuple[int, ...]) -> TensorView:
+    """The same numbers with the strides of what they replace, where these put elements side by side in some order.
+
+    Returns:
+        a view of bytes that are put into that order when they are read; the view itself where there is nothing to do.
+    """
+    if view.strides == strides or not view.is_contiguous or len(strides) != len(view.sizes) or view.numel == 0:
+        return view
+    order = sorted(range(len(strides)), key=lambda dim: (-strides[dim], view.sizes[dim] == 1))
+    step = 1
+    for dim in reversed(order):
+        if view.sizes[dim] != 1 and strides[dim] != step:
+            return view
+        step *= view.sizes[dim]
+
+    def read() -> memoryview:
+        import numpy as np
+
+        return arrays.raw_bytes(np.ascontiguousarray(view.numpy().transpose(order)))
+
+    storage = Storage(f"<{view.name}>", view.nbytes, read)
+    return replace(view, strides=strides, storage_offset=0, storage=storage)
+
+
+def to_view(name: str, numbers: Any, *, like: TensorView | MetaView | None = None, edit: str = "weights") -> TensorView:
     """Numbers as a payload.
 
     Args:
@@ -148,7 +190,9 @@ def to_view(name: str, numbers: Any, *, like: TensorView | None = None, edit: st
     if like is None:
         return view
     gradient = like.requires_grad and DTYPES[view.dtype].has_gradient
-    return replace(view, requires_grad=gradient, device=like.device, is_param=like.is_param)
+    # What has numbers is on no meta device.
+    device = CPU if like.device.type == "meta" else like.device
+    return replace(view, requires_grad=gradient, device=device, is_param=like.is_param)
 
 
 def _from_array(name: str, numbers: Any, edit: str) -> TensorView:
