@@ -111,7 +111,7 @@ BESIDE: Final[Mapping[str, str]] = MappingProxyType(
         "B7": "payloads are in the archive, where every reader finds them",
     }
 )
-"""Of pt2kit's own: `docs/external.md` explains them."""
+"""Of pt2kit's own: `docs/format/external.md` explains them."""
 
 MIGRATION: Final[Mapping[str, str]] = MappingProxyType(
     {

@@ -27,7 +27,7 @@ RECORD: Final = "data/external_payloads.json"
 """The record of the list, below the root folder."""
 
 FORMAT: Final = "pt2kit external payloads 1"
-"""What the list says it is; the number is that of the definition in `docs/external.md`."""
+"""What the list says it is; the number is that of the definition in `docs/format/external.md`."""
 
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
