@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pt2kit.bridge.extensions import unregister_extension as unregister_extension
     from pt2kit.bridge.load import deserialize as deserialize
     from pt2kit.bridge.load import load as load
+    from pt2kit.bridge.load_weights import load_weights as load_weights
     from pt2kit.bridge.save import save as save
     from pt2kit.bridge.save import serialize as serialize
     from pt2kit.canonical.program import canonicalize as canonicalize
@@ -51,6 +52,7 @@ __version__ = "0.1.0.dev0"
 _HOMES = {
     "bridge.extensions": "Extension register_extension unregister_extension",
     "bridge.load": "deserialize load",
+    "bridge.load_weights": "load_weights",
     "bridge.save": "save serialize",
     "canonical.program": "canonicalize",
     "checks.run": "check",

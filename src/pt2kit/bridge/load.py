@@ -14,6 +14,7 @@ import torch
 from torch.export import ExportedProgram
 
 from pt2kit import schema, treespec
+from pt2kit.bridge.given_weights import Given, given_weights
 from pt2kit.bridge.read.class_names import registered_namedtuples
 from pt2kit.bridge.read.devices import Devices, Moves
 from pt2kit.bridge.read.pickled_values import FAKE_TENSOR, PickledValues
@@ -55,6 +56,7 @@ def load(
     model: str = "model",
     trust: Sequence[str] = (),
     verify: bool = False,
+    weights: Given | None = None,
     weights_root: str | os.PathLike[str] | None = None,
 ) -> ExportedProgram:
     """Load a program that `torch.export.save` or `pt2kit.save` wrote. Nothing in the file is run.
@@ -72,6 +74,9 @@ def load(
             the inputs, operators ("aten.resize_"), and rules ("X11") as errors name them (docs/security.md lists all).
         verify: compare all weights with their checksums, in several threads, which reads every byte. Without it that
             is done for the first 64 MiB of mapped weights, and for everything that is not mapped.
+        weights: parameters and persistent buffers to take instead of the file's: name -> tensor, array or payload, or
+            the path of a `.safetensors` file or of the index of sharded ones. Names, types and shapes must be those of
+            the file. Live tensors are shared, not copied, where they lie on the device as the file has them.
         weights_root: where files of weights may lie that the archive names, as in `open_package`.
 
     Returns:
@@ -107,7 +112,7 @@ def load(
 
         def open_payloads(context: Context) -> Payloads:
             tensors = Tensors(devices, opened.archive, mapping, verify=verify)
-            found = _payloads(opened, model, tensors, context, allowed)
+            found = _payloads(opened, model, tensors, context, allowed, weights)
             tensors.finish()
             return found
 
@@ -174,12 +179,18 @@ def _texts(opened: Package) -> dict[str, Any]:
     return found
 
 
-def _payloads(opened: Package, model: str, tensors: Tensors, context: Context, trust: Set[str]) -> Payloads:
+def _payloads(
+    opened: Package, model: str, tensors: Tensors, context: Context, trust: Set[str], given: Given | None
+) -> Payloads:
     values = context.values
     weights, constant_views = opened.weights(model), opened.constants(model)
-    state_dict = {name: _payload(view, tensors, values, trust) for name, view in weights.items()}
+    if given is None:
+        state_dict = {name: _payload(view, tensors, values, trust) for name, view in weights.items()}
+    else:
+        state_dict = given_weights(given, weights, tensors.devices)
     constants = {name: _payload(view, tensors, values, trust) for name, view in constant_views.items()}
-    without = [view.name for views in (weights, constant_views) for view in views.values() if _is_without_data(view)]
+    read = (weights if given is None else {}, constant_views)
+    without = [view.name for views in read for view in views.values() if _is_without_data(view)]
     if without:
         shown = ", ".join(without[:_SHOWN]) + (f" and {len(without) - _SHOWN} more" if len(without) > _SHOWN else "")
         _LOG.warning(

@@ -19,7 +19,7 @@ from pt2kit.tensors.safetensors_header import Row, read_header
 from pt2kit.zip import headers as h
 from pt2kit.zip.beside import Beside
 from pt2kit.zip.directory import Record
-from pt2kit.zip.reader import Archive
+from pt2kit.zip.reader import Archive, Sum
 from pt2kit.zip.record_name import show_name
 from pt2kit.zip.source import Source
 
@@ -73,16 +73,21 @@ class ExternalArchive(Archive):
         source, offset = self.place_of(name)
         content = source.read(offset, reference.nbytes)
         if verify and name not in self._verified:
-            got = hashlib.sha256(content).hexdigest()
-            if got != reference.sha256:
-                raise IntegrityError(
-                    f"{self._described(reference)}: expected the bytes that the archive was written with, SHA-256 "
-                    f"{reference.sha256}, got {got}: the file was changed; put the old one back, or take these numbers "
-                    "for new weights (pt2 weights FILE --from)",
-                    rule="B6",
-                )
-            self._verified.add(name)
+            self._compare(name, reference, hashlib.sha256(content).hexdigest())
         return content
+
+    def sum_of(self, name: str) -> Sum:
+        """A sum to which the bytes of a record can be added as they are read; as `Archive.sum_of`."""
+        reference = self.references.get(name)
+        if reference is None:
+            return self._inner.sum_of(name)
+        total = hashlib.sha256()
+
+        def add(piece: memoryview, _: int) -> int:
+            total.update(piece)
+            return 0
+
+        return Sum(add, lambda _: self._compare(name, reference, total.hexdigest()))
 
     @contextmanager
     def reading(self, name: str) -> Iterator[memoryview]:
@@ -128,6 +133,16 @@ class ExternalArchive(Archive):
             for source, _ in self._files.values():
                 source.close()
         self._inner.close()
+
+    def _compare(self, name: str, reference: Reference, got: str) -> None:
+        if got != reference.sha256:
+            raise IntegrityError(
+                f"{self._described(reference)}: expected the bytes that the archive was written with, SHA-256 "
+                f"{reference.sha256}, got {got}: the file was changed; put the old one back, or take these numbers "
+                "for new weights (pt2 weights FILE --from)",
+                rule="B6",
+            )
+        self._verified.add(name)
 
     def _file(self, reference: Reference) -> tuple[Source, dict[str, Row]]:
         """An open file and its header."""

@@ -186,6 +186,29 @@ def map_privately(source: Source) -> mmap.mmap | None:
         return None  # Some file systems cannot map, and an empty file has nothing to map; reading still works.
 
 
+def read_into(source: Source, offset: int, buffer: memoryview) -> None:
+    """Fill a buffer with the bytes from `offset` on; of a mapped file without touching the mapping.
+
+    Raises:
+        ArchiveError: as `Source.read`.
+    """
+    descriptor = getattr(source, "_fd", None)
+    if descriptor is None or not hasattr(os, "preadv"):
+        buffer[:] = source.read(offset, buffer.nbytes)
+        return
+    check_range(source, offset, buffer.nbytes)
+    done = 0
+    while done < buffer.nbytes:
+        count = os.preadv(descriptor, [buffer[done:]], offset + done)
+        if count == 0:
+            raise ArchiveError(
+                f"{source.name}: expected {buffer.nbytes} bytes at offset {offset}, got {done}: the file was cut short "
+                "while it was open",
+                rule="A1",
+            )
+        done += count
+
+
 def is_source(source: Source, file: IO[bytes]) -> bool:
     """Whether an open file is the one that a source reads, under whatever name or number."""
     if getattr(source, "file", None) is file:
