@@ -19,6 +19,7 @@ from pt2kit.cli.common import (
     write_result,
 )
 from pt2kit.cli.output import print_json, print_lines
+from pt2kit.text.names import printable
 
 if TYPE_CHECKING:
     from pt2kit.editing.editor import Editor
@@ -83,9 +84,22 @@ def command(
     if target == "-":
         return 0
     if as_json:
-        print_json({"written": target, "model": chosen, "edits": [{"edit": what, "places": n} for what, n in done]})
+        print_json(
+            {
+                "written": target,
+                "model": chosen,
+                "edits": [{"edit": what, "places": n} for what, n in done],
+                "notes": editor.notes,
+            }
+        )
     else:
-        print_lines([target, *(f"  {what}: {count:,} place{'' if count == 1 else 's'}" for what, count in done)])
+        print_lines(
+            [
+                target,
+                *(f"  {what}: {count:,} place{'' if count == 1 else 's'}" for what, count in done),
+                *map(printable, editor.notes),
+            ]
+        )
     return 0
 
 
