@@ -17,8 +17,8 @@ from typing import Any, get_args, get_type_hints
 import yaml
 
 from pt2kit import idl, schema
-from pt2kit.checks.rules import FAMILIES, RULES
 from pt2kit.idl.table_changes import Change, changes
+from pt2kit.rules import FAMILIES, RULES
 from pt2kit.schema import enums
 from pt2kit.schema.table import TYPES, field_table
 from pt2kit.schema.tables import NAMES, table
@@ -75,7 +75,7 @@ def meanings() -> dict[str, dict[str, str]]:
 
 def rules() -> dict[str, str]:
     """Every rule id -> what must hold, family by family."""
-    return {rule: row.text for rule, row in RULES.items()}
+    return {rule: row.text for rule, row in RULES.items() if rule[0] in CHAPTERS}
 
 
 def types_page() -> str:
@@ -185,6 +185,8 @@ def rules_page() -> str:
         _RULES_TEXT,
     ]
     for letter, about in FAMILIES.items():
+        if letter not in CHAPTERS:
+            continue
         page = CHAPTERS[letter]
         lines += [f"## {letter}: {about}", "", f"Explained in [{page}]({page}).", ""]
         lines += ["| rule | what must hold | files |", "|---|---|---|"]
@@ -192,7 +194,8 @@ def rules_page() -> str:
         lines += [f"| {rule} | {text} | {counts[rule] or ''} |" for rule, text in own.items()]
         lines.append("")
     lines += [
-        "The rules C1 to C19, about the schema itself, are in [changing-the-schema.md](../changing-the-schema.md).",
+        "The rules C1 to C19, about the schema itself, are in [changing-the-schema.md](../changing-the-schema.md); "
+        "Z1 to Z6, about what can be sanitized, are in [sanitize.md](../sanitize.md).",
         "",
     ]
     return "\n".join(lines)

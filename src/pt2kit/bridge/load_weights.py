@@ -14,11 +14,11 @@ from pt2kit.bridge.read.tensors import Tensors
 from pt2kit.bridge.torch_names import disable_current_modes
 from pt2kit.collector import no_collection
 from pt2kit.errors import ArchiveError, PayloadError, UnsupportedError
+from pt2kit.messages import quote
 from pt2kit.package.open import Package, open_package
 from pt2kit.package.payloads import Payload
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.zip.opening import FileLike
-from pt2kit.zip.record_name import show_value
 from pt2kit.zip.source import map_privately
 
 Wanted: TypeAlias = "Collection[str] | Callable[[str], bool] | None"
@@ -90,7 +90,7 @@ def _chosen(package: Package, model: str, names: Wanted) -> dict[str, Payload]:
             close = get_close_matches(str(name), list(everything)[:20_000], n=3, cutoff=0.7)
             hint = f"; did you mean {' or '.join(map(ascii, close))}?" if close else ""
             raise PayloadError(
-                f"{package.name}: {model}: expected a weight or constant {show_value(str(name))}, got none of that "
+                f"{package.name}: {model}: expected a weight or constant {quote(str(name))}, got none of that "
                 f"name{hint}",
                 rule="P19",
             )

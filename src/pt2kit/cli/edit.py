@@ -19,7 +19,7 @@ from pt2kit.cli.common import (
     write_result,
 )
 from pt2kit.cli.output import print_json, print_lines
-from pt2kit.text.names import printable
+from pt2kit.messages import printable
 
 if TYPE_CHECKING:
     from pt2kit.editing.editor import Editor

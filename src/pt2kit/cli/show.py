@@ -199,9 +199,9 @@ def _records(package: Package) -> list[dict[str, Any]]:
 
 
 def _record_lines(package: Package) -> Iterator[str]:
+    from pt2kit.messages import printable
     from pt2kit.text.columns import table
     from pt2kit.text.format import bytes_text, count_text
-    from pt2kit.text.names import printable
 
     rows = _records(package)
     yield f"{count_text(len(rows), 'record')}, {bytes_text(sum(row['bytes'] for row in rows))}"
@@ -219,7 +219,7 @@ def _record_lines(package: Package) -> Iterator[str]:
 
 def _method_text(row: dict[str, Any], bytes_text: Callable[[int], str]) -> str:
     if row["method"] == "external":
-        from pt2kit.text.names import printable
+        from pt2kit.messages import printable
 
         return f"in {printable(row['url'])}"
     return "" if row["method"] == "stored" else f"{bytes_text(row['stored_bytes'])} deflated"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pt2kit.cli.output import print_lines
-from pt2kit.text.names import printable
+from pt2kit.messages import printable
 
 if TYPE_CHECKING:
     from pt2kit.viewing.answers import Answers

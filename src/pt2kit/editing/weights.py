@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 from pt2kit import schema
 from pt2kit.editing.assembly import Part, Parts, folder_of
 from pt2kit.errors import GraphError
-from pt2kit.graph.rules import show
+from pt2kit.messages import quote
 from pt2kit.package.open import Package
 from pt2kit.package.payloads import Payload
 from pt2kit.tensors import arrays
@@ -72,7 +72,7 @@ class Weights(Mapping[str, Payload]):
         found = self.entries.get(name)
         if found is None:
             there = ", ".join(list(self.entries)[:6]) or "none"
-            raise GraphError(f"{edit}: expected the name of one of the {self.kind} ({there}), got {show(name)}")
+            raise GraphError(f"{edit}: expected the name of one of the {self.kind} ({there}), got {quote(name)}")
         return found
 
 
@@ -116,7 +116,7 @@ def _check_filled(weights: Weights) -> None:
     """Weights have numbers or have none as a whole, unless they are on the meta device."""
     missing = [name for name, one in weights.items() if isinstance(one, MetaView) and one.device.type != "meta"]
     if missing and any(isinstance(one, TensorView) and one.storage.nbytes for one in weights.values()):
-        shown = ", ".join(map(show, missing[:5])) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
+        shown = ", ".join(map(quote, missing[:5])) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
         raise GraphError(
             f"weights: expected numbers for all of a program that was saved without data, got none for {shown}; "
             "set_weight or load_weights gives them",

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from pt2kit.codec import path_text
 from pt2kit.errors import LimitError, SchemaError
 from pt2kit.idl.field_table import Definition, Table, as_written, enum_numbers
 from pt2kit.idl.typetext import Ref, Scalar, Type
+from pt2kit.jsontext import path_text
 
 MAX_DEPTH = 100
 """Levels of messages: what protobuf's own parsers accept."""

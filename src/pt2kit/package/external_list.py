@@ -18,10 +18,11 @@ from typing import Any, Final
 
 from pt2kit import codec
 from pt2kit.errors import PayloadError
+from pt2kit.messages import quote
 from pt2kit.package import record_names as names
 from pt2kit.tensors.bounds import INT64_MAX
 from pt2kit.tensors.safetensors_header import itemsize_of
-from pt2kit.zip.record_name import show_name, show_value
+from pt2kit.zip.record_name import show_name
 
 RECORD: Final = "data/external_payloads.json"
 """The record of the list, below the root folder."""
@@ -74,7 +75,7 @@ def decode(data: bytes | memoryview, records: Mapping[str, Any], root: str) -> d
         return {record: _reference(record, row, records, root) for record, row in rows.items()}
     got = tree.get("format") if isinstance(tree, dict) else type(tree).__name__
     raise PayloadError(
-        f"{RECORD}: expected an object of 'format': {FORMAT!r} and 'records', got {show_value(str(got))}", rule="B1"
+        f"{RECORD}: expected an object of 'format': {FORMAT!r} and 'records', got {quote(str(got))}", rule="B1"
     )
 
 
@@ -97,14 +98,14 @@ def _reference(record: str, row: Any, records: Mapping[str, Any], root: str) -> 
             pass
         case _:
             raise PayloadError(
-                f"{where}: expected url, tensor, dtype, shape and sha256, got {show_value(str(row))}", rule="B1"
+                f"{where}: expected url, tensor, dtype, shape and sha256, got {quote(str(row))}", rule="B1"
             )
     if len(row) != 5 or not _SHA256.fullmatch(sha256) or itemsize_of(dtype) is None:
         raise PayloadError(
             f"{where}: expected five keys, an element type of safetensors and 64 hexadecimal digits, got "
-            f"{show_value(str(row))}",
+            f"{quote(str(row))}",
             rule="B1",
         )
     if not all(type(size) is int and 0 <= size <= INT64_MAX for size in shape) or math.prod(shape) > INT64_MAX // 16:
-        raise PayloadError(f"{where}: shape: expected sizes of a tensor, got {show_value(str(shape))}", rule="B1")
+        raise PayloadError(f"{where}: shape: expected sizes of a tensor, got {quote(str(shape))}", rule="B1")
     return Reference(url, tensor, dtype, tuple(shape), sha256)

@@ -15,13 +15,13 @@ from typing import IO, Any, Final
 
 from pt2kit import codec
 from pt2kit.errors import UnsupportedError
+from pt2kit.messages import quote
 from pt2kit.package import record_names as names
 from pt2kit.package.external_list import Reference
 from pt2kit.package.open import Package
 from pt2kit.tensors.safetensors_header import arrange, code_of, header_bytes
 from pt2kit.tensors.view import TensorView
 from pt2kit.zip.beside import path_problem, url_of
-from pt2kit.zip.record_name import show_value
 
 SHARD_BYTES: Final = 5_000_000_000
 """Bytes of weights in one file unless the caller says otherwise, as Hugging Face has it."""
@@ -58,7 +58,7 @@ def check_name(external: str, target: Any) -> None:
         problem = f"does not end with {SUFFIX}"
     if problem:
         raise UnsupportedError(
-            f"external: expected a file beside the archive such as 'model{SUFFIX}', got {show_value(external)}, which "
+            f"external: expected a file beside the archive such as 'model{SUFFIX}', got {quote(external)}, which "
             f"{problem}",
             rule="B2",
         )

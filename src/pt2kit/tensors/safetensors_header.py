@@ -18,12 +18,13 @@ from typing import Any, Final
 
 from pt2kit import codec
 from pt2kit.errors import JsonError, PayloadError, UnsupportedError
+from pt2kit.messages import quote
 from pt2kit.schema import ScalarType
 from pt2kit.tensors.bounds import INT64_MAX, contiguous_strides
 from pt2kit.tensors.dtypes import DTYPES, scalar_type_named
 from pt2kit.tensors.storage import Storage
 from pt2kit.tensors.view import TensorView
-from pt2kit.zip.record_name import show_name, show_value
+from pt2kit.zip.record_name import show_name
 from pt2kit.zip.source import Source
 
 ALIGNMENT: Final = 64
@@ -97,7 +98,7 @@ def _row(name: str, row: Any, begin: int, where: str) -> Row:
             found = Row(dtype, tuple(shape), begin + start, begin + end)
         case _:
             raise PayloadError(
-                f"{where}: {show_name(name)}: expected dtype, shape and data_offsets, got {show_value(str(row))}",
+                f"{where}: {show_name(name)}: expected dtype, shape and data_offsets, got {quote(str(row))}",
                 rule="B4",
             )
     itemsize = itemsize_of(dtype)
@@ -145,7 +146,7 @@ def view_of(name: str, row: Row, source: Source) -> TensorView:
     where = f"{show_name(source.name)}: {name}"
     if row.dtype not in _NAMES:
         raise UnsupportedError(
-            f"{where}: dtype: expected an element type of the schema, got {show_value(row.dtype)}", rule="P4"
+            f"{where}: dtype: expected an element type of the schema, got {quote(row.dtype)}", rule="P4"
         )
     nbytes = row.end - row.start
     storage = Storage(where, nbytes, lambda: source.read(row.start, nbytes), in_place=source.is_local)

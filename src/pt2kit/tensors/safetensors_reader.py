@@ -11,13 +11,14 @@ from typing import Any
 
 from pt2kit import codec
 from pt2kit.errors import PayloadError
+from pt2kit.messages import quote
 from pt2kit.tensors.safetensors_header import Row, read_header, view_of
 from pt2kit.tensors.view import TensorView
 from pt2kit.zip.directory import Record
 from pt2kit.zip.headers import STORED
 from pt2kit.zip.limits import DEFAULT_LIMITS
 from pt2kit.zip.reader import Archive, Sum
-from pt2kit.zip.record_name import show_name, show_value
+from pt2kit.zip.record_name import show_name
 from pt2kit.zip.source import Source, open_bytes, open_path
 
 SUFFIXES = (".safetensors", ".json")
@@ -103,12 +104,11 @@ def _placed(index: Any, where: str) -> dict[str, str]:
     """Name -> file, as an index says."""
     found = index.get("weight_map") if isinstance(index, dict) else None
     if not isinstance(found, dict) or not found:
-        raise PayloadError(f"{where}: expected an index with a weight_map, got {show_value(str(index))}", rule="B4")
+        raise PayloadError(f"{where}: expected an index with a weight_map, got {quote(str(index))}", rule="B4")
     for name, file in found.items():
         if not isinstance(file, str) or file != os.path.basename(file) or file in ("", ".", ".."):
             raise PayloadError(
-                f"{where}: {show_name(name)}: expected the name of a file beside the index, got "
-                f"{show_value(str(file))}",
+                f"{where}: {show_name(name)}: expected the name of a file beside the index, got {quote(str(file))}",
                 rule="B2",
             )
     return found

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from pt2kit.errors import GraphError, SchemaError
-from pt2kit.treespec.jsontext import printable
+from pt2kit.messages import printable
 from pt2kit.treespec.kinds import MAPPINGS, NAMEDTUPLE, FieldTable, child_keys, namedtuple_fields, namedtuple_name
 from pt2kit.treespec.spec import TreeSpec, leaf_count, walk
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from pt2kit.codec.text import Path
+from pt2kit.jsontext import Path
 from pt2kit.schema.tables import Shape, table
 from pt2kit.versions.check import Misfit, fits, misfits
 from pt2kit.versions.conforms import shape_of

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
-from pt2kit.codec import path_text
-from pt2kit.codec.text import Path
 from pt2kit.errors import LimitError, SchemaError
-from pt2kit.pickles.budget import printable
+from pt2kit.jsontext import Path, path_text
+from pt2kit.messages import printable
 from pt2kit.schema.tables import Shape, table
 from pt2kit.versions.conforms import LEAVES, predicate, predicates
 from pt2kit.versions.conforms import shape_of as shape_of

@@ -18,9 +18,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
-from pt2kit import codec
-from pt2kit.codec.text import Path
 from pt2kit.errors import PayloadError, SchemaError
+from pt2kit.jsontext import Path, path_text
 from pt2kit.pickles.reader import read_payload
 from pt2kit.pickles.torch_names import ITEM_SIZES
 from pt2kit.pickles.values import PickledStorage, PickledTensor, TensorKind
@@ -229,8 +228,8 @@ def _methods(raw: Any, path: Path, where: str) -> Mapping[str, Upgraded]:
         case {"methods": dict(methods)}:
             pass
         case _:
-            raise SchemaError(f"{where}: {codec.path_text(path)}: expected an object with methods, got none", rule="M1")
-    places = {name: f"{where}: {codec.path_text((*path, 'methods', name))}" for name in methods}
+            raise SchemaError(f"{where}: {path_text(path)}: expected an object with methods, got none", rule="M1")
+    places = {name: f"{where}: {path_text((*path, 'methods', name))}" for name in methods}
     return MappingProxyType({name: upgrade_program(held, places[name]) for name, held in methods.items()})
 
 

@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, Protocol
 
-from pt2kit.codec import path_text
-from pt2kit.codec.text import Path
 from pt2kit.errors import ConversionError
+from pt2kit.jsontext import Path, path_text
 from pt2kit.pickles.values import PickledStorage, PickledTensor
 
 Kind = Literal["changed", "lost", "blocked"]

@@ -24,8 +24,8 @@ from pt2kit.checks.run import check
 from pt2kit.diffs.changes import Diff
 from pt2kit.diffs.compute import diff
 from pt2kit.errors import PayloadError, Problem, Pt2Error
+from pt2kit.messages import printable
 from pt2kit.package.open import Package, open_package
-from pt2kit.text.names import printable
 from pt2kit.viewing.columns import MAX_TEXT
 from pt2kit.viewing.compared import ChangeRow, mark_changes
 from pt2kit.viewing.details import CHUNK, node_details

@@ -14,11 +14,13 @@ import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote as percent_encoded
+from urllib.parse import unquote, urlsplit
 
 from pt2kit.errors import ArchiveError, Pt2Error, UnsupportedError
+from pt2kit.messages import quote
 from pt2kit.zip.opening import is_url
-from pt2kit.zip.record_name import name_problem, show_value
+from pt2kit.zip.record_name import name_problem
 from pt2kit.zip.source import Source, open_path
 
 ARGUMENT: Final = "weights_root"
@@ -62,7 +64,7 @@ class Beside:
         if self.home is None and self.root is None:
             raise UnsupportedError(
                 f"{where}: expected an archive that is a file in a folder, got one without, so that nothing is beside "
-                f"it; pass {ARGUMENT}= with the folder of {show_value(url)}",
+                f"it; pass {ARGUMENT}= with the folder of {quote(url)}",
                 rule="B2",
             )
         path = _path_in(url, where, self.root is not None)
@@ -76,7 +78,7 @@ class Beside:
         except (OSError, Pt2Error) as error:
             text = str(error) if isinstance(error, Pt2Error) else error.strerror or str(error)
             raise ArchiveError(
-                f"{where}: expected the file {show_value(url)} beside the archive, got none that can be read: {text}",
+                f"{where}: expected the file {quote(url)} beside the archive, got none that can be read: {text}",
                 rule="B3",
             ) from error
 
@@ -86,11 +88,11 @@ class Beside:
         if found != root and os.path.commonpath((root, found)) != root:
             what = "a link or path to" if self.root is None else "a path to"
             raise UnsupportedError(
-                f"{where}: expected a file in the folder {root}, got {show_value(path)}, {what} one outside it; {_ASK}",
+                f"{where}: expected a file in the folder {root}, got {quote(path)}, {what} one outside it; {_ASK}",
                 rule="B2",
             )
         if not stat.S_ISREG(os.stat(found).st_mode):  # Opening a pipe would wait for its writer.
-            raise ArchiveError(f"{where}: expected a file, got {show_value(path)}, which is none", rule="B3")
+            raise ArchiveError(f"{where}: expected a file, got {quote(path)}, which is none", rule="B3")
         return open_path(found, name=path)
 
     def _open_remote(self, base: str, url: str, path: str, where: str) -> Source:
@@ -102,7 +104,7 @@ class Beside:
         root = self.root.rstrip("/") + "/"
         if not found.startswith(root) or ".." in unquote(found).split("/"):
             raise UnsupportedError(
-                f"{where}: expected a file below {root}, got {show_value(url)}, which is none; {_ASK}", rule="B2"
+                f"{where}: expected a file below {root}, got {quote(url)}, which is none; {_ASK}", rule="B2"
             )
         return open_url(found, storage_options=self.storage_options)
 
@@ -128,7 +130,7 @@ def beside(file: Any, root: str | os.PathLike[str] | None, storage_options: Mapp
 
 def url_of(path: str) -> str:
     """A relative path of a file as a relative URL."""
-    return quote(path.replace(os.sep, "/"))
+    return percent_encoded(path.replace(os.sep, "/"))
 
 
 def path_problem(path: str) -> str | None:
@@ -157,7 +159,7 @@ def _path_in(url: str, where: str, is_free: bool) -> str:
         return path
     ask = f"; {_ASK}" if problem.startswith("is ") or "'..'" in problem else ""
     raise UnsupportedError(
-        f"{where}: expected a URL relative to the archive's folder and within it, got {show_value(url)}, which "
+        f"{where}: expected a URL relative to the archive's folder and within it, got {quote(url)}, which "
         f"{problem}{ask}",
         rule="B2",
     )

@@ -15,6 +15,7 @@ from typing import Any, Final
 from msgspec import structs
 
 from pt2kit.errors import PayloadError
+from pt2kit.messages import printable
 from pt2kit.package.pickle_free_inputs.encode import FAKE_TENSOR
 from pt2kit.pickles import builtin_reducers as pickle_plain
 from pt2kit.pickles import numpy_reducers as pickle_numpy
@@ -29,7 +30,6 @@ from pt2kit.pickles.budget import (
     Account,
     PickleLimits,
     describe,
-    printable,
 )
 from pt2kit.pickles.torch_names import ITEM_SIZES, MEMORY_FORMATS, QSCHEMES
 from pt2kit.pickles.value_limits import check_tree

@@ -25,8 +25,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from pt2kit.codec import parse
-from pt2kit.codec.text import Path
 from pt2kit.errors import SchemaError
+from pt2kit.jsontext import Path
 from pt2kit.pickles import writer as torch_save
 from pt2kit.pickles.reader import read_payload
 from pt2kit.pickles.values import PickledTensor, TensorKind

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from pt2kit.codec.text import Path
+from pt2kit.jsontext import Path
 from pt2kit.schema import parse_version
 from pt2kit.schema.tables import table
 from pt2kit.versions.conversion_log import ConversionLog, Tree

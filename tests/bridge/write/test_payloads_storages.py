@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from pt2kit.bridge.write import storages
-from pt2kit.bridge.write.storages import storage_bytes, storage_chunks
+from pt2kit.bridge.write import payloads
+from pt2kit.bridge.write.payloads import storage_bytes, storage_chunks
 
 
 def data(tensor):
@@ -26,7 +26,7 @@ def test_whole_storage(dtype):
 
 def test_chunks(monkeypatch):
     """Large storages come in parts, which are views and no copies."""
-    monkeypatch.setattr(storages, "CHUNK", 16)
+    monkeypatch.setattr(payloads, "CHUNK", 16)
     tensor = torch.zeros(10)
     chunks = list(storage_chunks(tensor))
     assert [len(chunk) for chunk in chunks] == [16, 16, 8]
@@ -36,8 +36,8 @@ def test_chunks(monkeypatch):
 
 def test_other_devices(monkeypatch):
     """Storages of other devices are fetched part by part."""
-    monkeypatch.setattr(storages, "DEVICE_CHUNK", 16)
-    monkeypatch.setattr(storages, "_flat", lambda tensor, size: _Elsewhere(tensor.view(torch.uint8)))
+    monkeypatch.setattr(payloads, "DEVICE_CHUNK", 16)
+    monkeypatch.setattr(payloads, "_flat", lambda tensor, size: _Elsewhere(tensor.view(torch.uint8)))
     tensor = torch.arange(10.0)
     chunks = list(storage_chunks(tensor))
     assert [len(chunk) for chunk in chunks] == [16, 16, 8]

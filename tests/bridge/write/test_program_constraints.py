@@ -6,7 +6,7 @@ import sympy
 from torch.utils._sympy.numbers import int_oo
 from torch.utils._sympy.value_ranges import ValueRanges
 
-from pt2kit.bridge.write.constraints import write_range_constraints
+from pt2kit.bridge.write.program import write_range_constraints
 from pt2kit.schema import RangeConstraint
 
 
