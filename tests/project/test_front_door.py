@@ -14,7 +14,8 @@ import pytest
 import pt2kit
 
 FUNCTIONS = {
-    *("open", "write", "save", "load", "serialize", "deserialize", "canonicalize", "convert", "digest", "diff"),
+    *("open", "write", "save", "load", "load_weights", "serialize", "deserialize"),
+    *("canonicalize", "convert", "digest", "diff"),
     *("check", "sanitize", "view", "register_extension", "unregister_extension"),
     *("edit", "extract", "compose", "pack", "unpack"),
 }
@@ -33,7 +34,10 @@ CLASSES = {
     "Sanitized",
 }
 """What the functions give and raise."""
-NEED_TORCH = {"save", "load", "serialize", "deserialize", "register_extension", "unregister_extension", "Extension"}
+NEED_TORCH = {
+    *("save", "load", "load_weights", "serialize", "deserialize"),
+    *("register_extension", "unregister_extension", "Extension"),
+}
 HEAVY = ("torch", "numpy", "rich", "msgspec", "click", "fsspec", "ml_dtypes")
 
 
