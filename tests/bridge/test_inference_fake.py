@@ -18,7 +18,9 @@ from pt2kit.editing import tensor_meta
 from pt2kit.editing.inference import RULES
 from pt2kit.errors import GraphError
 
-OPERATORS = sorted(name for name in RULES if name.startswith("aten."))
+CRASHES = {"aten.embedding.default"}
+"""torch ends the process where a weight has not two dimensions."""
+OPERATORS = sorted(name for name in RULES if name.startswith("aten.") and name not in CRASHES)
 TYPES = [torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.int64, torch.int32, torch.uint8, torch.bool]
 SHORT = {
     torch.float32: "f32", torch.float64: "f64", torch.bfloat16: "bf16", torch.float16: "f16", torch.int64: "i64",
@@ -102,8 +104,8 @@ def named(editor: Any, value: Any) -> Any:
 
 def described(meta: Any) -> Any:
     """A stated tensor as type, sizes and strides; strides of dimensions of one element or none do not matter."""
-    if not isinstance(meta, schema.TensorMeta):
-        return meta
+    if isinstance(meta, schema.SymInt):
+        return meta.as_int
     sizes = [size.as_int for size in meta.sizes]
     strides = [stride.as_int for stride in meta.strides]
     return DTYPES[meta.dtype], sizes, _that_matter(sizes, strides)
@@ -115,7 +117,9 @@ def _that_matter(sizes: list[int], strides: list[int]) -> list[int]:
 
 def said(found: Any) -> list[Any]:
     """What torch made, in the same words."""
-    listed = found if isinstance(found, tuple | list) else [found]
+    listed = found if isinstance(found, tuple | list) else [] if found is None else [found]
+    if any(isinstance(one, int) for one in listed):
+        return listed
     return [(one.dtype, list(one.shape), _that_matter(list(one.shape), list(one.stride()))) for one in listed]
 
 
@@ -127,7 +131,7 @@ def test_inference_agrees_with_fake_tensors(name: str) -> None:
         target = getattr(target, part)
     program = chain(1)
 
-    @settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), database=None)
+    @settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), database=None)
     @given(calls(target._schema.arguments))
     def compare(call: tuple[list[Any], dict[str, Any]]) -> None:
         args, kwargs = call
