@@ -20,8 +20,9 @@ from pt2kit import idl, schema
 from pt2kit.idl.table_changes import Change, changes
 from pt2kit.rules import FAMILIES, RULES
 from pt2kit.schema import enums
-from pt2kit.schema.table import TYPES, field_table
-from pt2kit.schema.tables import NAMES, table
+from pt2kit.schema.fieldtable import NAMES, Field, frozen_table
+from pt2kit.schema.fieldtypes import type_text
+from pt2kit.schema.reflection import TYPES, field_table
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "format"
@@ -111,9 +112,9 @@ def _fields(cls: type[Any], row: Mapping[str, Any], texts: Mapping[str, str]) ->
     lines = []
     union = row["kind"] == "union"
     for name, field in row["fields"].items():
-        type_text = field["type"].replace("|", "\\|")
+        written = field["type"].replace("|", "\\|")
         default = "" if union else f" | {_default(field)}"
-        lines.append(f"| `{name}` | `{type_text}` | {field['id']} | {since[name]}{default} | {texts[name]} |")
+        lines.append(f"| `{name}` | `{written}` | {field['id']} | {since[name]}{default} | {texts[name]} |")
     head = "| key | type | id | since | meaning |" if union else "| key | type | id | since | default | meaning |"
     return [head, "|".join([""] + ["---"] * (head.count("|") - 1) + [""]), *lines]
 
@@ -153,19 +154,26 @@ def history_page() -> str:
 
 def _older_types(older: str, newer: str) -> list[str]:
     """The types of a version that the next one has no more, or has with other required keys, in full."""
-    before, after = table(older), table(newer)
+    before, after = frozen_table(older).definitions, frozen_table(newer).definitions
     lines = []
     for name, row in before.items():
         now = after.get(name)
-        gone = {key for key, field in row.fields.items() if not now or now.fields.get(key) != field}
+        gone = {key for key, field in row.fields.items() if not now or not _is_same(now.fields.get(key), field)}
         if row.kind == "enum" or not gone:
             continue
         keys = "; ".join(
-            f"`{key}`: `{field.type}`{' (may be left out)' if field.has_default else ''}".replace("|", "\\|")
+            f"`{key}`: `{type_text(field.type)}`{' (may be left out)' if field.default is not None else ''}".replace(
+                "|", "\\|"
+            )
             for key, field in row.fields.items()
         )
         lines.append(f"- **{name}** ({row.kind}): {keys}")
     return [f"In full, those types of {older} that {newer} has not or has otherwise:", "", *lines, ""] if lines else []
+
+
+def _is_same(newer: Field | None, older: Field) -> bool:
+    """Whether a field holds the same in two versions; their wire ids may differ."""
+    return newer is not None and (newer.type, newer.default) == (older.type, older.default)
 
 
 def _change(change: Change) -> str:

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from pt2kit.errors import Problem as Problem
     from pt2kit.errors import Pt2Error as Pt2Error
     from pt2kit.package.open import Package as Package
-    from pt2kit.package.open import open_package as open
-    from pt2kit.package.write import write_package as write
+    from pt2kit.package.open import open as open
+    from pt2kit.package.write import write as write
     from pt2kit.release.conversion import convert as convert
     from pt2kit.release.report import Report as Report
     from pt2kit.sanitizing.writing import Sanitized as Sanitized
@@ -65,8 +65,8 @@ _HOMES = {
     "editing.extracting": "extract",
     "editing.packing": "pack unpack",
     "errors": "Problem Pt2Error",
-    "package.open": "Package open=open_package",
-    "package.write": "write=write_package",
+    "package.open": "Package open",
+    "package.write": "write",
     "release.conversion": "convert",
     "release.report": "Report",
     "sanitizing.writing": "Sanitized sanitize",

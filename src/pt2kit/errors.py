@@ -22,7 +22,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
+from importlib import import_module
+from typing import Any, Literal
 
 Severity = Literal["error", "warning", "note"]
 Kind = Literal[Severity, "safety"]
@@ -119,6 +120,18 @@ class Problem:
             return self.kind
         return "error" if self.rule in RUNNING_RULES else "warning"
 
+    @property
+    def text(self) -> str:
+        """What its rule demands; for safety findings, what is said of the file; "" for an unknown rule."""
+        rule = _rules().get(self.rule)
+        return rule.text if rule else ""
+
+    @property
+    def hint(self) -> str:
+        """What to do about it; "" for an unknown rule."""
+        rule = _rules().get(self.rule)
+        return rule.hint if rule else ""
+
     def __str__(self) -> str:
         return f"{self.loc}: {self.message} [{self.rule}]"
 
@@ -137,3 +150,8 @@ def placed(place: str) -> Iterator[None]:
         yield
     except Pt2Error as error:
         raise at(place, error) from error
+
+
+def _rules() -> Any:
+    # By name, when somebody asks: the table stands above this file, whose types it uses.
+    return import_module("pt2kit.rules").RULES

@@ -18,7 +18,7 @@ from pt2kit.pickles.allowed_globals import CALLS
 from pt2kit.pickles.budget import DEFAULT_PICKLE_LIMITS
 from pt2kit.pickles.torch_names import STORAGES
 from pt2kit.rules import RULES
-from pt2kit.schema.table import field_table
+from pt2kit.schema.reflection import field_table
 from pt2kit.symbols.functions import OPAQUE, PLAIN
 from pt2kit.tensors.bounds import DEVICE_TYPES
 from pt2kit.tensors.dtypes import DTYPES

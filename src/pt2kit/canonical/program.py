@@ -16,6 +16,7 @@ as it reads this one:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
@@ -26,7 +27,9 @@ from pt2kit.canonical.facts import refuse_subgraph
 from pt2kit.canonical.form import Form, Keep, check_free, normal_form
 from pt2kit.canonical.values import Names, rename, slots
 from pt2kit.errors import GraphError
+from pt2kit.package.open import Package, open_package
 from pt2kit.schema import Argument, ExportedProgram, GraphModule, GraphSignature, InputSpec, OutputSpec
+from pt2kit.zip.opening import FileLike
 
 INPUT_RANKS: Final[Mapping[str, tuple[int, str]]] = MappingProxyType(
     {
@@ -59,7 +62,11 @@ Spec = TypeVar("Spec", InputSpec, OutputSpec)
 
 
 def canonicalize(
-    program: ExportedProgram, *, keep_metadata: bool = False, keep_write_order: bool = False
+    program: ExportedProgram | Package | FileLike,
+    model: str = "model",
+    *,
+    keep_metadata: bool = False,
+    keep_write_order: bool = False,
 ) -> ExportedProgram:
     """Bring a program into the format's normal form.
 
@@ -71,7 +78,9 @@ def canonicalize(
     loses it: compare it, but don't run it. `keep_write_order` keeps it.
 
     Args:
-        program: any program of the current schema version. Its nodes may be stored in any order.
+        program: any program of the current schema version, whose nodes may be stored in any order; or a package, or
+            whatever `pt2kit.open` takes.
+        model: which program of a package.
         keep_metadata: keep the metadata of nodes.
         keep_write_order: move no node from one side of a node that may write to the other. The nodes of the program
             must then be in an order in which it can run.
@@ -81,12 +90,16 @@ def canonicalize(
 
     Raises:
         GraphError: the graph contradicts itself or its signature, in a way that leaves no normal form.
+        KeyError, OSError, Pt2Error: no such program, or a file that cannot be read.
         LimitError: subgraphs or dicts of arguments nest too deep (G11).
 
     Cost: linear in the arguments, times the logarithm of how many nodes are ready at once; 100,000 nodes take seconds.
 
     Source: torch/_export/serde/serialize.py, torch 2.13.
     """
+    if not isinstance(program, ExportedProgram):
+        with nullcontext(program) if isinstance(program, Package) else open_package(program) as package:
+            program = package.programs[model]
     keep = Keep(keep_metadata, keep_write_order)
     module, where = program.graph_module, "$.graph_module"
     input_order = sort_inputs(module, where)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pt2kit.cli.common import (
+    FILE,
     Refusal,
     choose_model,
     external_option,
@@ -41,8 +42,8 @@ Exit codes: 0 written, 2 an edit cannot be made (the error names it; nothing was
 
 
 @click.command("edit", epilog=EPILOG, short_help="Change a program and its weights.")
-@click.argument("source", metavar="FILE")
-@click.argument("target", metavar="OUT")
+@click.argument("source", metavar="FILE", type=FILE)
+@click.argument("target", metavar="OUT", type=FILE)
 @click.option("--program", metavar="TEXT", help="Take the program from a file of its text form.")
 @click.option("--weights", "weights", metavar="SOURCE", multiple=True, help="Take weights from a .safetensors or .pt2.")
 @click.option("--rename-input", metavar="OLD=NEW", multiple=True, help="Give an input another name.")
@@ -80,7 +81,7 @@ def command(
             done = _apply(editor, options)
         if editor.result is None:
             raise Refusal(f"{source}: expected a result, got none")
-        write_result(editor.result, target, external=external, skeleton=skeleton)  # type: ignore[arg-type]
+        write_result(editor.result, target, external=external, skeleton=skeleton)
     if target == "-":
         return 0
     if as_json:

@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from pt2kit.graph.view import BUILTIN_NAMESPACES as BUILTIN_NAMESPACES
     from pt2kit.graph.view import input_by_name as input_by_name
     from pt2kit.graph.view import is_custom as is_custom
-    from pt2kit.graph.view import namespace_counts as namespace_counts
     from pt2kit.graph.view import node_outputs as node_outputs
     from pt2kit.graph.view import operator_counts as operator_counts
     from pt2kit.graph.view import operator_name as operator_name
@@ -65,8 +64,7 @@ __getattr__, __dir__, __all__ = front_door(
         "traversal": "MAX_SUBGRAPH_DEPTH Scope Source Step graphs node_label root subgraphs walk",
         "values": "Meta tables",
         "view": (
-            "BUILTIN_NAMESPACES input_by_name is_custom namespace_counts node_outputs operator_counts "
-            "operator_name operator_namespace"
+            "BUILTIN_NAMESPACES input_by_name is_custom node_outputs operator_counts operator_name operator_namespace"
         ),
     },
 )

@@ -13,6 +13,7 @@ from typing import Any
 
 from pt2kit import codec, schema
 from pt2kit.errors import ArchiveError, Pt2Error
+from pt2kit.package import record_names
 from pt2kit.package.external import ExternalArchive, with_external
 from pt2kit.package.external_list import Reference
 from pt2kit.package.json_file import JsonFileArchive, is_bare
@@ -32,6 +33,7 @@ from pt2kit.zip.beside import beside
 from pt2kit.zip.limits import DEFAULT_LIMITS, Limits
 from pt2kit.zip.opening import FileLike, open_source
 from pt2kit.zip.reader import Archive, open_archive
+from pt2kit.zip.record_name import show_name
 
 
 class Package:
@@ -48,11 +50,13 @@ class Package:
         self.layout = layout
         self._reading = reading
         models = layout.models
-        self._stored: Lazy[StoredProgram] = Lazy(models, self._read_program)
-        self._programs: Lazy[schema.ExportedProgram] = Lazy(models, lambda model: self._stored[model].program)
-        self._weights: Lazy[StoredPayloads] = Lazy(models, self._read_weights)
-        self._constants: Lazy[StoredPayloads] = Lazy(models, self._read_constants)
-        self._sample_inputs: Lazy[Any] = Lazy(models, self._read_sample_inputs)
+        self._stored: Lazy[StoredProgram] = Lazy(models, self._read_program, "program")
+        self._programs: Lazy[schema.ExportedProgram] = Lazy(
+            models, lambda model: self._stored[model].program, "program"
+        )
+        self._weights: Lazy[StoredPayloads] = Lazy(models, self._read_weights, "program")
+        self._constants: Lazy[StoredPayloads] = Lazy(models, self._read_constants, "program")
+        self._sample_inputs: Lazy[Any] = Lazy(models, self._read_sample_inputs, "program")
 
     @property
     def name(self) -> str:
@@ -91,7 +95,7 @@ class Package:
             Pt2Error: the program cannot be read.
         """
         if not self.layout.models:
-            raise ArchiveError(f"{self.name}: expected a program, got an archive without one")
+            raise ArchiveError(self.without_program())
         return self._stored[self.layout.models[0]].version
 
     @property
@@ -160,7 +164,7 @@ class Package:
         indexes = {self.layout.record(index_record(model)) for model in self.layout.models}
         found = extra_files(self.archive, self.layout)
         extra = {name: record for name, record in found.items() if record not in indexes}
-        return Lazy(tuple(extra), lambda name: self.archive.read(extra[name]))
+        return Lazy(tuple(extra), lambda name: self.archive.read(extra[name]), "extra file")
 
     def unknown(self, model: str = "model") -> tuple[str, ...]:
         """The places of all keys that this build's schema does not have: in a model's program and in its configs.
@@ -178,6 +182,24 @@ class Package:
             (constants.config, constants.unknown),
         ]
         return tuple(f"{record}: {key}" for record, keys in found for key in keys)
+
+    @property
+    def compiled(self) -> tuple[str, ...]:
+        """Names of the compiled models in the archive, beside its programs or alone; never looked into."""
+        found = {name for record in self.records if (name := record_names.aotinductor_model(self.relative(record)))}
+        return tuple(sorted(found))
+
+    def without_program(self, purpose: str = "") -> str:
+        """The message where a program is wanted and none is there.
+
+        Args:
+            purpose: what it is wanted for: "to convert".
+        """
+        wanted = f"{self.name}: expected a program{f' {purpose}' if purpose else ''}, got an archive without one"
+        if not self.compiled:
+            return wanted
+        shown = ", ".join(show_name(name) for name in self.compiled[:5])
+        return f"{wanted}: it has compiled code alone (of {shown}), which is listed and never looked into"
 
     def relative(self, record: str) -> str:
         """The name of a record below the root folder: "mlp/models/model.json" -> "models/model.json"."""
@@ -314,3 +336,5 @@ def _folder(file: Any) -> str | None:
 _CONTAINERS = "no release: containers of schema 8.6"
 _BEFORE_IT_WAS_STORED = "<=2.4"
 """What `torch_version` says of a program that does not have it."""
+
+open = open_package  # what the package as a whole calls it

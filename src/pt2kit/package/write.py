@@ -15,11 +15,11 @@ from pt2kit import codec, schema
 from pt2kit.errors import SchemaError, UnsupportedError
 from pt2kit.package import external_list
 from pt2kit.package import record_names as names
-from pt2kit.package.open import Package
+from pt2kit.package.open import Package, open_package
 from pt2kit.package.parts import program_record
 from pt2kit.package.programs import TYPED_SINCE
 from pt2kit.package.write_external import SHARD_BYTES, check_name, plan, raw_weights, write_files
-from pt2kit.zip.opening import is_url
+from pt2kit.zip.opening import FileLike, is_url
 from pt2kit.zip.replacement import replacing
 from pt2kit.zip.target import not_while_reading
 from pt2kit.zip.writer import ArchiveWriter
@@ -28,7 +28,7 @@ _DEFLATED: Final = frozenset(("program", "weights config", "constants config"))
 
 
 def write_package(
-    package: Package,
+    package: Package | FileLike,
     target: str | os.PathLike[str] | IO[bytes],
     *,
     programs: Mapping[str, schema.ExportedProgram] | None = None,
@@ -42,9 +42,9 @@ def write_package(
     Weights that lay beside the package's file are in the new one, unless `external` says otherwise.
 
     Args:
-        package: where everything comes from.
-        target: a path, replaced whole or not at all, a URL that fsspec can write to, or a binary file object; a path
-            or file object may be the package's own file.
+        package: where everything comes from: an open package, or whatever `pt2kit.open` takes.
+        target: a path, replaced whole or not at all, a URL that fsspec can write to, or a binary file object; it may be
+            the package's own file.
         programs: model name -> what to write instead. A program that is not the one that was read loses the keys this
             build does not know, so that is refused where there are any.
         external: a `.safetensors` file, by its path relative to the new file, that weights are written to instead;
@@ -66,6 +66,18 @@ def write_package(
 
     Cost: every record is read and written once.
     """
+    if not isinstance(package, Package):
+        with open_package(package) as opened:
+            write_package(
+                opened,
+                target,
+                programs=programs,
+                external=external,
+                shard_bytes=shard_bytes,
+                skeleton=skeleton,
+                fsync=fsync,
+            )
+        return
     if package.layout.kind == "json":
         raise UnsupportedError(
             f"{package.name}: expected an archive, got {package.layout.releases}; pt2kit.convert makes one of it"
@@ -82,7 +94,7 @@ def write_package(
         check_name(external, target)
     outside = plan(package) if external is not None else []
     with ExitStack() as stack:
-        file = stack.enter_context(not_while_reading(package.archive.source, stack.enter_context(_new(target))))
+        file = stack.enter_context(not_while_reading(package.archive.source, target))
         root = package.layout.root.rstrip("/")
         writer = stack.enter_context(ArchiveWriter(file, root=root, fsync=fsync))
         if external is not None and outside:
@@ -107,18 +119,6 @@ def _write_records(package: Package, writer: ArchiveWriter, changed: Mapping[str
             continue  # torch tells files apart by that id, and this is another file; it may be missing.
         data = changed[record] if record in changed else package.archive.read(record)
         writer.write(relative, data, deflate=is_archive and names.kind(relative) in _DEFLATED)
-
-
-@contextmanager
-def _new(target: str | os.PathLike[str] | IO[bytes]) -> Iterator[str | os.PathLike[str] | IO[bytes]]:
-    """What an archive is written to: a URL becomes a file object."""
-    if isinstance(target, str) and is_url(target):
-        from pt2kit.zip.remote import create_url
-
-        with create_url(target) as file:
-            yield file
-    else:
-        yield target
 
 
 @contextmanager
@@ -151,3 +151,6 @@ def _encode_program(package: Package, model: str, new: schema.ExportedProgram) -
             f"this program would lose ({shown}{', …' if len(stored.unknown) > 3 else ''}); upgrade pt2kit"
         )
     return codec.encode(new)
+
+
+write = write_package  # what the package as a whole calls it

@@ -453,6 +453,11 @@ class ExportedProgram(Object, frozen=True):
     torch_version: Annotated[str, wire(80, since="7.3")] = "<=2.4"
     guards_code: Annotated[list[str], wire(90, since="8.14")] = field(default_factory=list)
 
+    def __repr__(self) -> str:
+        graph, version = self.graph_module.graph, self.schema_version
+        sizes = f"{len(graph.inputs)} inputs, {len(graph.nodes)} nodes, {len(graph.outputs)} outputs"
+        return f"<ExportedProgram of schema {version.major}.{version.minor}: {sizes}>"
+
 
 class PayloadMeta(Object, frozen=True):
     """Where a weight or constant lies in the archive and how to read it."""

@@ -1,6 +1,6 @@
 """Payloads -> tensors: what a record holds, checked and described; numbers when they are asked for. No torch, no copy.
 
-`views_from_config` describes the raw records of torch 2.9 and later, `views_from_pickled` the torch.save payloads of
+`views_from_config` describes the raw records of torch 2.9 and later, `from_pickled` the torch.save payloads of
 earlier releases and of sample inputs. A `TensorView` knows name, type, shape and where its bytes are; `numpy()`
 reads them. numpy and `ml_dtypes` are imported by the first function that makes an array, not before.
 
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from pt2kit.tensors.payload import check_against as check_against
     from pt2kit.tensors.payload import views_from_config as views_from_config
     from pt2kit.tensors.pickled import from_pickled as from_pickled
-    from pt2kit.tensors.pickled import views_from_pickled as views_from_pickled
     from pt2kit.tensors.safetensors_file import to_safetensors as to_safetensors
     from pt2kit.tensors.safetensors_reader import read_safetensors as read_safetensors
     from pt2kit.tensors.storage import Storage as Storage
@@ -60,7 +59,7 @@ __getattr__, __dir__, __all__ = front_door(
         "opaque": "OpaquePayload",
         "output": "AnyView Progress",
         "payload": "check_against views_from_config",
-        "pickled": "from_pickled views_from_pickled",
+        "pickled": "from_pickled",
         "safetensors_file": "to_safetensors",
         "safetensors_reader": "read_safetensors",
         "storage": "Storage",

@@ -98,7 +98,7 @@ def child_keys(spec: TreeSpec, where: str = "treespec", fields: FieldTable | Non
 def validate(spec: TreeSpec, where: str = "treespec", fields: FieldTable | None = None) -> None:
     """Check that every container of a spec agrees with its context.
 
-    Types that are not built in are not checked: `node_types` lists them.
+    Types that are not built in are not checked.
 
     Raises:
         SchemaError, JsonError: the first node that does not.

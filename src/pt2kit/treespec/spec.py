@@ -191,11 +191,6 @@ def leaf_count(spec: TreeSpec) -> int:
     return sum(1 for node in walk(spec) if node.is_leaf)
 
 
-def node_types(spec: TreeSpec) -> tuple[str, ...]:
-    """The distinct container types, in first-seen order (parents first)."""
-    return tuple(dict.fromkeys(node.type for node in walk(spec) if node.type is not None))
-
-
 def context_value(spec: TreeSpec, where: str = "treespec") -> object:
     """The context as a JSON value; a string that holds JSON stays a string.
 

@@ -6,14 +6,14 @@
 A JSON record that is one of them holds several programs. `tensorPaths` and `constantPaths` say which record of the
 archive each weight and each constant is; `deviceAllocationMap` says for a device of the graph which one to use. Later
 schemas have no such types: a package with several programs took their place. They are read at any minor of schema 8
-that the programs inside have, and written as 8.6.
+that the programs inside have, and not written.
 
 A payload record is either a torch.save file of one tensor, or its raw little-endian bytes, which the graph describes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, Literal
@@ -24,17 +24,15 @@ from pt2kit.pickles.reader import read_payload
 from pt2kit.pickles.torch_names import ITEM_SIZES
 from pt2kit.pickles.values import PickledStorage, PickledTensor, TensorKind
 from pt2kit.schema import CURRENT, ScalarType
-from pt2kit.versions import encoding
-from pt2kit.versions.conversion_log import HARMLESS, Tree
-from pt2kit.versions.program import Upgraded, downgrade_program, upgrade_program
+from pt2kit.versions.conversion_log import Tree
+from pt2kit.versions.program import Upgraded, upgrade_program
 from pt2kit.versions.rewrite import rewrite
 
 VERSION: Final = "8.6"
-"""The version whose table has the container types, and as which they are written."""
+"""The version whose table has the container types."""
 METHOD: Final = "forward"
 """The name of the method of a program that has one."""
 
-_MODEL_KEYS: Final = ("name", "tensorPaths", "program", "delegates", "deviceAllocationMap", "constantPaths")
 _ZIP: Final = b"PK\x03\x04"
 
 _DTYPES: Final[Mapping[int, str]] = MappingProxyType(
@@ -119,46 +117,6 @@ def read_model(raw: Any, where: str) -> Model:
         tables["constantPaths"],
         tables["deviceAllocationMap"],
     )
-
-
-def encode_model(
-    name: str,
-    methods: Mapping[str, Tree],
-    where: str,
-    *,
-    delegates: Mapping[str, Mapping[str, Tree]] | None = None,
-    weight_paths: Mapping[str, str] | None = None,
-    constant_paths: Mapping[str, str] | None = None,
-    devices: Mapping[str, str] | None = None,
-    allow: Collection[str] = HARMLESS,
-) -> bytes:
-    """Write programs of the current version as one `Model` of schema 8.6.
-
-    Args:
-        name, delegates, weight_paths, constant_paths, devices: as in `Model`.
-        methods: method name -> tree of the current version.
-        where: the record's name, for messages.
-        allow: names of the losses that the caller accepts.
-
-    Raises:
-        ConversionError: 8.6 cannot express one of the programs (M3).
-    """
-
-    def program(held: Mapping[str, Tree]) -> Tree:
-        trees = {
-            key: downgrade_program(tree, VERSION, f"{where}: {key}", allow=allow).tree for key, tree in held.items()
-        }
-        return {"methods": trees}
-
-    tree = {
-        "name": name,
-        "tensorPaths": dict(weight_paths or {}),
-        "program": program(methods),
-        "delegates": {key: program(held) for key, held in (delegates or {}).items()},
-        "deviceAllocationMap": dict(devices or {}),
-        "constantPaths": dict(constant_paths or {}),
-    }
-    return encoding.encode(tree, VERSION, where, root="Model")
 
 
 def read_model_payload(

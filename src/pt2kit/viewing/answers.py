@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
@@ -156,6 +157,12 @@ class Answers:
             yield from (f"details/{number}/{chunk}" for chunk in range(-(-len(drawing.steps) // CHUNK)))
             if tensors:
                 yield from (f"tensor/{number}/{weight}/" for weight in range(len(drawing.entries)))
+
+    def prepare(self) -> None:
+        """Draw the first program, so that it is there when a page asks for it; an error waits for the page, too."""
+        if self.programs:
+            with suppress(ValueError):  # closed meanwhile
+                self.answer("program/0")
 
     def index(self) -> Index:
         """What a page asks for first."""

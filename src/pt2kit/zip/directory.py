@@ -62,11 +62,6 @@ class Record(NamedTuple):
         """Whether the content stands in the file as it is."""
         return self.method == h.STORED
 
-    @property
-    def is_folder(self) -> bool:
-        """Whether this is the empty entry that packing tools write for a folder."""
-        return self.name.endswith("/")
-
 
 _HEADER_OFFSET: Final = Record._fields.index("header_offset")
 

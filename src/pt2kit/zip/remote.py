@@ -6,15 +6,16 @@ torch writes last are there. fsspec is imported by the first URL only.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any, Final, cast
 from urllib.parse import quote, urlsplit, urlunsplit
 
-from pt2kit.errors import ArchiveError
-from pt2kit.zip.limits import KIB
-from pt2kit.zip.source import Source, check_range, open_path
+from pt2kit.errors import ArchiveError, Pt2Error
+from pt2kit.zip.limits import DEFAULT_LIMITS, KIB
+from pt2kit.zip.source import Source, check_range, open_bytes, open_path, read_stream
 
 TAIL_BYTES: Final = 66 * KIB
 """What is fetched of the end at once: room for the longest comment and, in most files, the whole directory."""
@@ -70,17 +71,25 @@ class RemoteSource:
         return memoryview(data).toreadonly()
 
 
-def open_url(url: str, *, name: str | None = None, storage_options: Mapping[str, Any] | None = None) -> Source:
+def open_url(
+    url: str,
+    *,
+    name: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    max_stream_bytes: int = DEFAULT_LIMITS.max_stream_bytes,
+) -> Source:
     """Open a URL of any protocol that fsspec knows; `file://` is mapped like a path.
+
+    From a server that serves no byte ranges, or does not tell the size, the file is read whole, with a warning.
 
     Raises:
         FileNotFoundError: there is no such file.
-        ArchiveError: the protocol is unknown or its package missing, the server cannot be reached, does not tell the
-            size, or does not serve byte ranges (A1).
+        ArchiveError: the protocol is unknown or its package missing, or the server cannot be reached (A1).
+        LimitError: a file that has to be read whole is longer than `max_stream_bytes` (A18).
     """
     shown = name or public_url(url)
     fs, path = _guarded(shown, lambda: _file_system(url, storage_options))
-    return _open_on(fs, path, shown, name)
+    return _open_on(fs, path, shown, name, max_stream_bytes)
 
 
 def open_beside(url: str, path: str, *, storage_options: Mapping[str, Any] | None = None) -> Source:
@@ -100,10 +109,10 @@ def open_beside(url: str, path: str, *, storage_options: Mapping[str, Any] | Non
         home, sign, query = home.partition("?")
         path, query = quote(path), sign + query
     folder = home.rpartition("/")[0]
-    return _open_on(fs, f"{folder}/{path}{query}" if folder else path, path, None)
+    return _open_on(fs, f"{folder}/{path}{query}" if folder else path, path, None, DEFAULT_LIMITS.max_stream_bytes)
 
 
-def _open_on(fs: Any, path: str, shown: str, name: str | None) -> Source:
+def _open_on(fs: Any, path: str, shown: str, name: str | None, max_stream_bytes: int) -> Source:
     """Open a path of a file system."""
     if _is_local(fs):
         return open_path(path, name=name)
@@ -112,15 +121,38 @@ def _open_on(fs: Any, path: str, shown: str, name: str | None) -> Source:
     if info.get("type") == "directory":
         raise ArchiveError(f"{shown}: expected a file, got a folder", rule="A1")
     if not isinstance(size, int):
-        raise ArchiveError(f"{shown}: expected a file of known size, got no size; download it instead", rule="A1")
+        return _read_whole(fs, path, shown, "the server does not tell the size of the file", max_stream_bytes)
     if "http" in _protocols(fs):
         if info.get("partial") is False:
-            raise ArchiveError(
-                f"{shown}: expected a server that serves byte ranges, got 'Accept-Ranges: none'; download it instead",
-                rule="A1",
-            )
-        return RemoteSource(shown, size, _http_ranges(fs, path, size))
+            return _read_whole(fs, path, shown, "the server serves no byte ranges", max_stream_bytes)
+        try:
+            return RemoteSource(shown, size, _http_ranges(fs, path, size))
+        except ArchiveError as error:
+            if not isinstance(error.__cause__, ValueError):  # what fsspec says of an answer that is no range
+                raise
+        return _read_whole(
+            fs, path, shown, "the server sends the whole file where a range is asked for", max_stream_bytes
+        )
     return RemoteSource(shown, size, lambda start, end: fs.cat_file(path, start=start, end=end))
+
+
+def _read_whole(fs: Any, path: str, shown: str, why: str, limit: int) -> Source:
+    """A remote file in memory, where it cannot be read in parts."""
+    warnings.warn(f"{shown}: {why}, so it is read whole, into memory", RuntimeWarning, stacklevel=2)
+    with _guarded(shown, lambda: fs.open(path, "rb", block_size=0)) as file:
+        return open_bytes(_guarded(shown, lambda: read_stream(file, shown, limit)), name=shown)
+
+
+def list_urls(url: str, suffix: str) -> list[str]:
+    """The files of a remote folder ("s3://bucket/models/") and below, or those that match a pattern, by name.
+
+    Raises:
+        ArchiveError: the protocol is unknown or its package missing, or the folder cannot be listed (A1).
+    """
+    shown = public_url(url)
+    fs, path = _guarded(shown, lambda: _file_system(url, None))
+    found = _guarded(shown, lambda: fs.find(path) if url.endswith("/") else fs.glob(path))
+    return [fs.unstrip_protocol(one) for one in sorted(found) if one.endswith(suffix)]
 
 
 def public_url(url: str) -> str:
@@ -170,6 +202,8 @@ def _guarded(name: str, call: Callable[[], Any]) -> Any:
         if exc.__cause__ is None or getattr(exc.__cause__, "status", None) == 404:
             raise FileNotFoundError(f"{name}: no such file") from None  # fsspec's own text has the query in it.
         raise ArchiveError(f"{name}: expected to read it, got: {exc.__cause__}", rule="A1") from exc
+    except Pt2Error:
+        raise
     except Exception as exc:
         hint = "; install pt2kit[http]" if isinstance(exc, ImportError) and "aiohttp" in str(exc) else ""
         detail = str(exc) or type(exc).__name__

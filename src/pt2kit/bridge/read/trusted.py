@@ -27,7 +27,6 @@ from pt2kit.pickles.allowed_globals import name_global
 from pt2kit.pickles.reader import globals_in, is_plain
 from pt2kit.tensors.opaque import OpaquePayload
 
-_SCRIPT_PREFIX: Final = "__torch__."
 _SHOWN: Final = 20
 RULE: Final = "P15"
 """Of payloads that take code to rebuild; in `trust=` it lets all of them pass."""

@@ -6,7 +6,9 @@ Reads two spellings: the one of the frozen tables (`list[int]`, `int | None`, `A
 
 from __future__ import annotations
 
+import functools
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pt2kit.errors import SchemaError
@@ -81,37 +83,46 @@ def parse_type(text: str, where: str) -> Type:
     Raises:
         SchemaError: the text is no type.
     """
+    try:
+        return _parsed(text)
+    except ValueError as error:
+        raise SchemaError(f"{where}: {error}") from None
+
+
+# The tables use some ninety texts, thousands of times.
+@functools.lru_cache(maxsize=256)
+def _parsed(text: str) -> Type:
     if len(text) > MAX_TEXT:
-        raise SchemaError(f"{where}: expected a type of at most {MAX_TEXT} characters, got {len(text)}")
+        raise ValueError(f"expected a type of at most {MAX_TEXT} characters, got {len(text)}")
     tokens = [match[1] for match in _TOKEN.finditer(text)]
     if "".join(tokens) != re.sub(r"\s", "", text):
-        raise SchemaError(f"{where}: expected a type like list[int] or str | None, got {text!r}")
-    found, rest = _alternatives(tokens, where)
+        raise ValueError(f"expected a type like list[int] or str | None, got {text!r}")
+    kind, rest = _alternatives(tokens)
     if rest:
-        raise SchemaError(f"{where}: expected the end of the type {text!r}, got {rest[0]!r}")
-    return found
+        raise ValueError(f"expected the end of the type {text!r}, got {rest[0]!r}")
+    return kind
 
 
-def _alternatives(tokens: list[str], where: str) -> tuple[Type, list[str]]:
-    first, rest = _one(tokens, where)
+def _alternatives(tokens: list[str]) -> tuple[Type, list[str]]:
+    first, rest = _one(tokens)
     arms, nullable = [first], False
     while rest and rest[0] in ("|", "or"):
         if rest[0] == "|" and rest[1:2] == ["None"]:
             nullable, rest = True, rest[2:]
             continue
-        arm, rest = _one(rest[1:], where)
+        arm, rest = _one(rest[1:])
         arms.append(arm)
-    found = arms[0] if len(arms) == 1 else AnyOf(tuple(arms))
-    return (Nullable(found) if nullable else found), rest
+    kind = arms[0] if len(arms) == 1 else AnyOf(tuple(arms))
+    return (Nullable(kind) if nullable else kind), rest
 
 
-def _one(tokens: list[str], where: str) -> tuple[Type, list[str]]:
+def _one(tokens: list[str]) -> tuple[Type, list[str]]:
     name = tokens[0] if tokens else ""
     if not name.isidentifier() or name in ("or", "None"):
-        raise SchemaError(f"{where}: expected the name of a type, got {name or 'nothing'!r}")
+        raise ValueError(f"expected the name of a type, got {name or 'nothing'!r}")
     if tokens[1:2] != ["["]:
         return (Scalar(name) if name in SCALARS else Ref(name)), tokens[1:]
-    arguments, rest = _arguments(tokens[2:], where)
+    arguments, rest = _arguments(tokens[2:])
     match name.lower(), arguments:
         case "list", [item]:
             return ListOf(item), rest
@@ -121,19 +132,19 @@ def _one(tokens: list[str], where: str) -> tuple[Type, list[str]]:
             return Nullable(inner), rest
         case "tuple", items:
             return TupleOf(tuple(items)), rest
-    raise SchemaError(f"{where}: expected list[T], dict[str, T], tuple[…] or Optional[T], got {name}[…]")
+    raise ValueError(f"expected list[T], dict[str, T], tuple[…] or Optional[T], got {name}[…]")
 
 
-def _arguments(tokens: list[str], where: str) -> tuple[list[Type], list[str]]:
+def _arguments(tokens: list[str]) -> tuple[list[Type], list[str]]:
     if tokens[:3] == ["(", ")", "]"]:
         return [], tokens[3:]
-    found, rest = _alternatives(tokens, where)
-    arguments = [found]
+    first, rest = _alternatives(tokens)
+    arguments = [first]
     while rest[:1] == [","]:
-        found, rest = _alternatives(rest[1:], where)
-        arguments.append(found)
+        following, rest = _alternatives(rest[1:])
+        arguments.append(following)
     if rest[:1] != ["]"]:
-        raise SchemaError(f"{where}: expected ] after {len(arguments)} arguments, got {(rest or ['nothing'])[0]!r}")
+        raise ValueError(f"expected ] after {len(arguments)} arguments, got {(rest or ['nothing'])[0]!r}")
     return arguments, rest[1:]
 
 
@@ -163,3 +174,11 @@ def inner_types(kind: Type) -> tuple[Type, ...]:
             return inners
         case _:
             return ()
+
+
+def references(kind: Type) -> Iterator[str]:
+    """The names of the types of the table that a type mentions."""
+    if isinstance(kind, Ref):
+        yield kind.name
+    for inner in inner_types(kind):
+        yield from references(inner)

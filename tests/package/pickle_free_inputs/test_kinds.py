@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from pt2kit import codec
 from pt2kit.errors import LimitError, PayloadError, Pt2Error, UnsupportedError
-from pt2kit.package.pickle_free_inputs.decode import decode_values
-from pt2kit.package.pickle_free_inputs.encode import FAKE_TENSOR, encode_values
+from pt2kit.package.pickle_free_inputs.kinds import FAKE_TENSOR, decode_values, encode_values
 from pt2kit.pickles import values as data
 from pt2kit.tensors.dtypes import DTYPES
 

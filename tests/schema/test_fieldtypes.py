@@ -9,7 +9,7 @@ from tests.idl.helpers import table
 
 from pt2kit.errors import SchemaError
 from pt2kit.idl.sources import versions
-from pt2kit.idl.typetext import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, parse_type, type_text
+from pt2kit.schema.fieldtypes import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, parse_type, type_text
 
 CASES = {
     "int": Scalar("int"),
@@ -71,8 +71,8 @@ def test_other_text_is_refused(text, message):
 @pytest.mark.parametrize("version", versions())
 def test_every_type_of_every_version_comes_back(version):
     """Text and type are the same thing."""
-    for definition in table(version).definitions:
-        for field in definition.fields:
+    for definition in table(version).definitions.values():
+        for field in definition.fields.values():
             assert parse_type(type_text(field.type), "x") == field.type
 
 
