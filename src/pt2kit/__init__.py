@@ -44,10 +44,12 @@ if TYPE_CHECKING:
     from pt2kit.sanitizing.writing import Sanitized as Sanitized
     from pt2kit.sanitizing.writing import sanitize as sanitize
     from pt2kit.signature.export_signature import ExportGraphSignature as ExportGraphSignature
+    from pt2kit.signing.files import sign as sign
+    from pt2kit.signing.files import verify as verify
+    from pt2kit.signing.verified import Verified as Verified
     from pt2kit.tensors.view import TensorView as TensorView
+    from pt2kit.version import __version__ as __version__
     from pt2kit.viewing.notebook import view as view
-
-__version__ = "0.1.0.dev0"
 
 _HOMES = {
     "bridge.extensions": "Extension register_extension unregister_extension",
@@ -71,13 +73,15 @@ _HOMES = {
     "release.report": "Report",
     "sanitizing.writing": "Sanitized sanitize",
     "signature.export_signature": "ExportGraphSignature",
+    "signing.files": "sign verify",
+    "signing.verified": "Verified",
     "tensors.view": "TensorView",
+    "version": "__version__",
     "viewing.notebook": "view",
 }
 _ROOMS = (
-    "bridge canonical checks codec diffs digests editing errors graph idl node_metadata package pickles release "
-    "sanitizing schema signature symbols tensors text treespec versions viewing zip"
+    "bridge canonical checks codec diffs digests editing errors fleet graph idl node_metadata package pickles release "
+    "sanitizing schema signature signing symbols tensors text treespec versions viewing zip"
 )
 
 __getattr__, __dir__, __all__ = front_door(__name__, _HOMES, _ROOMS)
-__all__ = sorted([*__all__, "__version__"])

@@ -12,7 +12,8 @@
     ├── PayloadError        tensor bytes or their metadata
     ├── LimitError          a stated limit was passed
     ├── UnsupportedError    something this build refuses or cannot represent, by name
-    └── ConversionError     a program cannot be expressed in the target version
+    ├── ConversionError     a program cannot be expressed in the target version
+    └── SignatureError      a signature that is none, was changed, or is not by whom is trusted
 
 Every message reads *where: expected X, got Y [rule]*, and says what to do where something can be done.
 """
@@ -85,6 +86,10 @@ class UnsupportedError(Pt2Error):
 
 class ConversionError(Pt2Error):
     """A program that cannot be expressed in the target version."""
+
+
+class SignatureError(Pt2Error):
+    """A signature that is none, was changed, or is not by whom is trusted."""
 
 
 RUNNING_RULES = frozenset(f"X{number}" for number in range(1, 8))

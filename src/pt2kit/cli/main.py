@@ -31,6 +31,9 @@ COMMANDS = MappingProxyType(
         "extra": "List the files beside the programs, print or write them.",
         "pack": "Put several programs into one archive, equal weights stored once.",
         "unpack": "Write each program of an archive to a file of its own.",
+        "fleet": "Do one of these with thousands of files, on all cores or a Dask cluster; report what was found.",
+        "sign": "Sign what a file means, so that it verifies however it is packed; or its bytes.",
+        "verify": "Whether a file is what was signed; what is not, by name.",
         "schema": "Definitions of the format for other languages; what may change between versions.",
         "completion": "Completion of commands, options and file names for bash, zsh and fish.",
     }

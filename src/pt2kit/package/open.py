@@ -34,6 +34,7 @@ from pt2kit.zip.limits import DEFAULT_LIMITS, Limits
 from pt2kit.zip.opening import FileLike, open_source
 from pt2kit.zip.reader import Archive, open_archive
 from pt2kit.zip.record_name import show_name
+from pt2kit.zip.source import Source
 
 
 class Package:
@@ -247,7 +248,7 @@ class Package:
 
 
 def open_package(
-    file: FileLike,
+    file: FileLike | Source,
     *,
     limits: Limits = DEFAULT_LIMITS,
     storage_options: Mapping[str, Any] | None = None,
@@ -257,7 +258,7 @@ def open_package(
     """Open a `.pt2` file of any release, or the bare JSON of a program, without torch. Reads no weights yet.
 
     Args:
-        file: a path, bytes, a binary file object, or any URL that fsspec knows.
+        file: a path, bytes, a binary file object, any URL that fsspec knows, or a source, closed with the package.
         limits: what reading may cost.
         storage_options: passed to fsspec for a URL.
         namedtuples: class name -> name under which it is registered, for programs up to schema 5.1 (torch 2.3), which

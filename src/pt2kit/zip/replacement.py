@@ -99,7 +99,15 @@ class Replacement:
             _sync_folder(self._folder)
         if fcntl is None:  # Windows does not rename what is open; elsewhere the lock must hold until the end.
             self.file.close()
-        os.replace(self._named, self.path)
+        try:
+            os.replace(self._named, self.path)
+        except PermissionError as error:
+            if fcntl is not None:
+                raise
+            raise PermissionError(
+                f"{self.path}: expected a file that can be replaced, got one that is open, here or in another process, "
+                f"which this system keeps: close what reads it, or write to another name ({error})"
+            ) from error
         self._named = None
         self.file.close()
 

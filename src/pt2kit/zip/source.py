@@ -96,7 +96,7 @@ class MemorySource:
 
     def peek(self, offset: int, length: int) -> bytes:
         """Copy a few bytes from `offset` on, without touching the mapping."""
-        if self._fd is None or self._data is None:
+        if self._fd is None or self._data is None or not hasattr(os, "pread"):
             return bytes(self.read(offset, length))
         check_range(self, offset, length)
         found = os.pread(self._fd, length, offset)
@@ -296,8 +296,8 @@ def _map(file: io.FileIO | io.BufferedReader | io.BufferedRandom, name: str) -> 
         mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except (OSError, ValueError):
         return None  # Some file systems cannot map; reading still works.
-    # Windows has no way to read at an offset that leaves the file's own position alone.
-    descriptor = os.dup(file.fileno()) if hasattr(os, "pread") else None
+    # Also where there is no `pread` to read by it (Windows), it says which file this is.
+    descriptor = os.dup(file.fileno())
     return MemorySource(memoryview(mapping), name, mapping, descriptor, file)
 
 
