@@ -25,6 +25,7 @@ HOMES = {
     "E": ("checks",),
     "T": ("checks",),
     "P": ("tensors", "checks", "pickles", "package"),
+    "B": ("zip", "tensors", "package", "checks"),
     "M": ("versions",),
     "O": ("versions",),
     "X": ("checks", "bridge"),

@@ -38,6 +38,7 @@ CHAPTERS: Mapping[str, str] = {
     "E": "symbols.md",
     "T": "checks.md",
     "P": "tensors.md",
+    "B": "external.md",
     "V": "versions.md",
     "M": "versions.md",
     "O": "versions.md",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pt2kit.bridge.extensions import unregister_extension as unregister_extension
     from pt2kit.bridge.load import deserialize as deserialize
     from pt2kit.bridge.load import load as load
+    from pt2kit.bridge.load_weights import load_weights as load_weights
     from pt2kit.bridge.run.load_module import load_module as load_module
     from pt2kit.bridge.save import save as save
     from pt2kit.bridge.save import serialize as serialize
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "bridge.extensions": "Extension register_extension unregister_extension",
     "bridge.load": "deserialize load",
+    "bridge.load_weights": "load_weights",
     "bridge.run.load_module": "load_module",
     "bridge.save": "save serialize",
     "canonical.program": "canonicalize",

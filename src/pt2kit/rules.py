@@ -42,6 +42,7 @@ FAMILIES: Final[Mapping[str, str]] = MappingProxyType(
         "E": "expressions and ranges",
         "T": "targets of calls",
         "P": "payloads",
+        "B": "payloads beside the archive",
         "M": "migration",
         "O": "operator versions",
         "X": "what torch would run on load",
@@ -173,6 +174,13 @@ _TEXTS: Final[Mapping[str, str]] = MappingProxyType(
         "P21": "stored numbers are finite, or infinite on purpose: none is NaN",
         "P22": "a record that is marked as pickled begins as what torch.save and pickle write",
         "P23": "where two inputs take one stored tensor, none of the same kind is left without an input",
+        "B1": "the list of payloads beside the archive has its form, and names payload records that are not in it",
+        "B2": "a file of weights is named by a relative URL, and lies in the folder of what names it",
+        "B3": "a file of weights that is named is there, and can be read",
+        "B4": "a file of weights is a whole safetensors file, or an index of such files",
+        "B5": "a file of weights has the tensor that is named, of the element type and shape that are stated",
+        "B6": "the bytes of a tensor beside the archive have the SHA-256 that the archive states",
+        "B7": "payloads are in the archive, where every reader finds them",
         "M1": "a tree fits the frozen table of its version",
         "M2": "a tree is not nested deeper than the interpreter can walk",
         "M3": "the target version can express the program, and nothing is lost that was not allowed by name",
@@ -210,7 +218,7 @@ _WARNINGS: Final = frozenset(
         *("X8", "X9", "X10", "X11", "X12", "X13", "X14"),
     )
 )
-_NOTES: Final = frozenset(("K7", "T2"))
+_NOTES: Final = frozenset(("K7", "T2", "B7"))
 
 _EXPORT: Final = "export the program again, or restore the file from where it was written"
 _EDITED: Final = "the program was changed after export; write it again from a program that torch accepts"
@@ -226,6 +234,7 @@ _FAMILY_HINTS: Final[Mapping[str, str]] = MappingProxyType(
         "E": _EXPORT,
         "T": "the call does not fit the operator; check which torch wrote the file and who changed it since",
         "P": "the weights do not belong to this program, or were cut; save the program again",
+        "B": "put the files of weights back beside the archive as they were when it was written",
         "M": "the file is not what its release writes; save the program again",
         "O": "a newer torch wrote the program, or its operators are not torch's own: check who wrote it",
         "X": "load the file with pt2kit.load, which runs nothing from it, or do not load it",
@@ -252,6 +261,10 @@ _HINTS: Final[Mapping[str, str]] = MappingProxyType(
         "P19": "pack the missing tensors, or drop the input from the signature",
         "P20": "the payload only costs space; rewriting the program from torch drops it",
         "P21": "find out where the NaN came from before using the weights",
+        "B1": "write the file again with pt2kit.write(..., external=...)",
+        "B2": "pass weights_root= with the folder that the file may lie in, if you trust who wrote the archive",
+        "B6": "put the old file back, or put the new numbers in: pt2 weights FILE --from NEW -o OUT",
+        "B7": "pt2 convert writes a file that has all of it",
         "X1": "load it with pt2kit.load, which reads sample inputs as data and skips what is not",
         "X2": "store the tensor as raw bytes (pt2 sanitize), or pass trust= to pt2kit.load",
         "X3": "custom objects need trust= in pt2kit.load; ask who wrote the file",

@@ -17,6 +17,7 @@ from pt2kit.rules import RULES
 CASES = run.manifest()
 VECTORS = json.loads((run.SUITE / "vectors.json").read_text(encoding="utf-8"))
 NO_FILE = {
+    **dict.fromkeys(("B1", "B2", "B3", "B4", "B5", "B6", "B7"), "of pt2kit's own, about a second file"),
     "A17": "a program asks for a record by name",
     "A27": "a program uses an archive that is closed",
     "M2": "how deep a tree may be depends on the interpreter",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from tests.samples import corpus, sample
 
@@ -155,3 +156,14 @@ def test_what_does_not_fit_is_refused_and_not_begun(case: str) -> None:
     with pytest.raises(GraphError, match=text):
         edit(found)
     assert found.written() == before
+
+
+def test_errors_in_subgraphs_name_the_edit() -> None:
+    """What an edit inside a subgraph made unsound is told with the edit, its node and the path of the place."""
+    editor = pt2kit.edit(sample("2.13.0", "cond"))
+    inner = list(editor.graph.walk())[1]
+    node = inner.insert_after(inner.nodes[0], "aten.relu", inner.nodes[0].output)
+    meta = node.output.meta
+    inner.set_meta(node.output, msgspec.structs.replace(meta, sizes=[*meta.sizes, *meta.sizes]))
+    with pytest.raises(GraphError, match=r"meta\('relu'\): node 'relu': program: .*as_graph\.graph\.tensor_values"):
+        editor.finish()

@@ -119,3 +119,29 @@ def test_two_programs_of_one_name_are_refused() -> None:
     """Without names of their own, two files of one name cannot be told apart."""
     with pytest.raises(ArchiveError, match="expected a name of its own for each program, got 'mlp' again"):
         pt2kit.pack([sample("2.13.0", "mlp"), sample("2.9.1", "mlp")])
+
+
+@pytest.mark.parametrize("name", ["unused_input", "batchnorm_train", "convnet__strict", "shared_weights__strict"])
+def test_dead_weights_stay_behind(name: str) -> None:
+    """What is extracted is the program without what nothing uses, and cut in two and joined it is that again."""
+    path = sample("2.13.0", name)
+    with pt2kit.open(path) as package:
+        whole = pt2kit.extract(package)
+        with pt2kit.edit(package) as editor:
+            used = {one.target for one in editor.inputs if one.value is not None and (one.value.is_used)}
+            for weight in [*editor.weights]:
+                if weight not in used:
+                    editor.drop_weight(weight)
+        assert pt2kit.digest(editor.result).weights == pt2kit.digest(whole).weights
+        assert pt2kit.digest(editor.result).graph == pt2kit.digest(whole).graph
+        for node in list(pt2kit.edit(package).graph.nodes)[:-1]:
+            if len(node.outputs) == 1 and not node.output.is_output and node.output.kind == "tensor":
+                try:
+                    second = pt2kit.extract(package, inputs=[node.output.name])
+                except GraphError:
+                    continue  # something else crosses the cut
+                first = pt2kit.extract(package, outputs=[node.output.name])
+                if set(first.weights()) & set(second.weights()):
+                    continue  # a weight that both use is there once, and was twice
+                joined = pt2kit.compose(first, second, {node.output.name: node.output.name})
+                assert pt2kit.digest(joined).program == pt2kit.digest(whole).program

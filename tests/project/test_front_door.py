@@ -14,8 +14,8 @@ import pytest
 import pt2kit
 
 FUNCTIONS = {
-    *("open", "write", "save", "load", "load_module", "serialize", "deserialize", "canonicalize", "convert"),
-    *("digest", "diff"),
+    *("open", "write", "save", "load", "load_module", "load_weights", "serialize", "deserialize"),
+    *("canonicalize", "convert", "digest", "diff"),
     *("check", "sanitize", "view", "register_extension", "unregister_extension"),
     *("edit", "extract", "compose", "pack", "unpack"),
     *("sign", "verify"),
@@ -37,7 +37,7 @@ CLASSES = {
 }
 """What the functions give and raise."""
 NEED_TORCH = {
-    *("save", "load", "load_module", "serialize", "deserialize"),
+    *("save", "load", "load_module", "load_weights", "serialize", "deserialize"),
     *("register_extension", "unregister_extension", "Extension"),
 }
 HEAVY = ("torch", "numpy", "rich", "msgspec", "click", "fsspec", "ml_dtypes")
@@ -63,7 +63,7 @@ def test_names_have_docstrings(name: str) -> None:
 
 def test_names_are_named_by_their_kind() -> None:
     """Functions are verbs in lower case, with what they act on where that is no file or program; classes nouns."""
-    assert all(name.islower() and name.partition("_")[2] in ("", "extension") for name in FUNCTIONS)
+    assert all(name.islower() and name.partition("_")[2] in ("", "extension", "weights") for name in FUNCTIONS)
     assert all(name[0].isupper() and "_" not in name for name in CLASSES)
 
 

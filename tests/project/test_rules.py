@@ -12,7 +12,7 @@ from pt2kit import checks
 
 SRC = Path(__file__).parents[2] / "src" / "pt2kit"
 ROOMS = {"A": "zip", "J": "codec", "P": "tensors", "G": "graph", "S": "signature"}
-ROOMS |= dict.fromkeys("EKTVX", "checks")
+ROOMS |= dict.fromkeys("BEKTVX", "checks")
 """Letter -> the room whose rules have it. `checks` has the table of all, and a few of its own among those of others."""
 QUOTED = re.compile(r'"([A-Z])([0-9]{1,2})"')
 LISTED = re.compile(r"(?:^|[ ·,])([A-Z])([0-9]{1,2})(?= )", re.MULTILINE)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import logging
 import mmap
 import os
@@ -15,6 +14,7 @@ import torch
 from torch.export import ExportedProgram
 
 from pt2kit import schema, treespec
+from pt2kit.bridge.given_weights import Given, given_weights
 from pt2kit.bridge.read.devices import Devices, Moves
 from pt2kit.bridge.read.pickled_values import FAKE_TENSOR, PickledValues
 from pt2kit.bridge.read.program import Context, Payloads, build_program
@@ -39,6 +39,7 @@ from pt2kit.tensors.compound import MetaView
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.versions.opset.changes import EXPECTED, OperatorChange, convert_opset
 from pt2kit.zip.opening import FileLike
+from pt2kit.zip.source import map_privately
 
 ZIP: Final = b"PK\x03\x04"
 """How a torch.save file begins."""
@@ -56,6 +57,8 @@ def load(
     model: str = "model",
     trust: Sequence[str] = (),
     verify: bool = False,
+    weights: Given | None = None,
+    weights_root: str | os.PathLike[str] | None = None,
 ) -> ExportedProgram:
     """Load a program that `torch.export.save` or `pt2kit.save` wrote. Nothing in the file is run.
 
@@ -72,6 +75,10 @@ def load(
             the inputs, operators ("aten.resize_"), and rules ("X11") as errors name them (docs/security.md lists all).
         verify: compare all weights with their checksums, in several threads, which reads every byte. Without it that
             is done for the first 64 MiB of mapped weights, and for everything that is not mapped.
+        weights: parameters and persistent buffers to take instead of the file's: name -> tensor, array or payload, or
+            the path of a `.safetensors` file or of the index of sharded ones. Names, types and shapes must be those of
+            the file. Live tensors are shared, not copied, where they lie on the device as the file has them.
+        weights_root: where files of weights may lie that the archive names, as in `open_package`.
 
     Returns:
         The program. Weights are mapped copy-on-write from a local file where it has them stored and aligned: changing
@@ -90,14 +97,18 @@ def load(
     """
     allowed = trusted(trust)
     # The caller may be in a fake tensor mode, which would get hold of the weights.
-    with no_collection(), disable_current_modes(), opened_and_mapped(f) as (opened, mapping):
+    with (
+        no_collection(),
+        disable_current_modes(),
+        opened_and_mapped(f, weights_root) as (opened, mapping),
+    ):
         program, devices = stored_program(opened, model, device, expected_opset_version, operator_changes)
         if extra_files is not None:
             extra_files.update(read_texts(opened))
 
         def open_payloads(context: Context) -> Payloads:
             tensors = Tensors(devices, opened.archive, mapping, verify=verify)
-            found = read_payloads(opened, model, tensors, context, allowed)
+            found = read_payloads(opened, model, tensors, context, allowed, weights)
             tensors.finish()
             return found
 
@@ -132,29 +143,16 @@ def deserialize(
 
 
 @contextlib.contextmanager
-def opened_and_mapped(f: FileLike) -> Iterator[tuple[Package, mmap.mmap | None]]:
+def opened_and_mapped(
+    f: FileLike, weights_root: str | os.PathLike[str] | None = None
+) -> Iterator[tuple[Package, mmap.mmap | None]]:
     """The package, and its file mapped copy-on-write where there is one; both over one open file.
 
     A path is opened once: a file that takes its place in between cannot be mixed with it.
     """
-    with contextlib.ExitStack() as stack:
-        source: Any = f
-        if isinstance(f, (str, os.PathLike)) and os.path.isfile(f):
-            source = stack.enter_context(open(f, "rb"))
-        mapping = _mapped(source)
-        opened = stack.enter_context(open_package(source, namedtuples=registered_namedtuples()))
-        if mapping is not None and len(mapping) != opened.archive.source.size:
-            mapping = None  # The file grew or shrank while it was opened.
-        yield opened, mapping
-
-
-def _mapped(source: Any) -> mmap.mmap | None:
-    if not isinstance(source, (io.FileIO, io.BufferedReader)):
-        return None
-    try:
-        return mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_COPY)
-    except (OSError, ValueError):
-        return None  # Some file systems cannot map, and an empty file has nothing to map; reading still works.
+    opened = open_package(f, namedtuples=registered_namedtuples(), weights_root=weights_root)
+    with opened:
+        yield opened, map_privately(opened.archive.source)
 
 
 def stored_program(
@@ -202,13 +200,19 @@ def read_texts(opened: Package) -> dict[str, Any]:
     return found
 
 
-def read_payloads(opened: Package, model: str, tensors: Tensors, context: Context, trust: Set[str]) -> Payloads:
-    """The weights, constants and sample inputs of a program, live."""
+def read_payloads(
+    opened: Package, model: str, tensors: Tensors, context: Context, trust: Set[str], given: Given | None = None
+) -> Payloads:
+    """The weights, constants and sample inputs of a program, live; with `given`, weights from there."""
     values = context.values
     weights, constant_views = opened.weights(model), opened.constants(model)
-    state_dict = {name: _payload(view, tensors, values, trust) for name, view in weights.items()}
+    if given is None:
+        state_dict = {name: _payload(view, tensors, values, trust) for name, view in weights.items()}
+    else:
+        state_dict = given_weights(given, weights, tensors.devices)
     constants = {name: _payload(view, tensors, values, trust) for name, view in constant_views.items()}
-    without = [view.name for views in (weights, constant_views) for view in views.values() if _is_without_data(view)]
+    read = (weights if given is None else {}, constant_views)
+    without = [view.name for views in read for view in views.values() if _is_without_data(view)]
     if without:
         shown = listed(without, _SHOWN)
         _LOG.warning(

@@ -1,6 +1,7 @@
 """A file -> everything that is wrong with it, and everything that torch would run on loading it, as data.
 
     archive        the package opens; with `payloads`, every record has its checksum
+    beside it      payloads in other files are there, as the archive says
     each program   its record, versions, graph, signature, calls, expressions, operators, sizes, devices, payloads
     the whole      payloads that nobody uses, safety findings
 
@@ -18,6 +19,7 @@ from pt2kit import codec, graph, schema, signature
 from pt2kit.checks.calls import call_problems
 from pt2kit.checks.devices import device_problems
 from pt2kit.checks.expressions import expression_problems
+from pt2kit.checks.external import external_problems
 from pt2kit.checks.findings import distinct, problem_of
 from pt2kit.checks.guards import guard_problems
 from pt2kit.checks.higher_order import higher_order_problems
@@ -68,6 +70,7 @@ def check(
     limits: Limits = DEFAULT_LIMITS,
     storage_options: Mapping[str, Any] | None = None,
     progress: Progress = no_progress,
+    weights_root: str | os.PathLike[str] | None = None,
 ) -> Report:
     """List what is wrong with a `.pt2` file, and what torch would run on loading it. Needs no torch, runs nothing.
 
@@ -78,6 +81,7 @@ def check(
         limits: what reading may cost.
         storage_options: passed to fsspec for a URL.
         progress: with `payloads`, told the bytes done and in all: each record's once, and those of numbers again.
+        weights_root: where files of weights may lie that the archive names, as in `open_package`.
 
     Returns:
         The problems, each once: the archive's, then program by program, then safety findings. It is a list with `ok`,
@@ -93,7 +97,7 @@ def check(
     if isinstance(file, Package):
         return Report(distinct(_all(file, payloads, model, progress)))
     try:
-        package = open_package(file, limits=limits, storage_options=storage_options)
+        package = open_package(file, limits=limits, storage_options=storage_options, weights_root=weights_root)
     except Pt2Error as error:
         return Report([problem_of(error, "archive", _name(file))])
     with package:
@@ -132,8 +136,10 @@ def _counter(package: Package, progress: Progress) -> Callable[[int], object]:
 def _in_order(
     package: Package, models: Sequence[str], payloads: bool, advance: Callable[[int], object]
 ) -> Iterator[Problem]:
+    outside = list(external_problems(package))
+    yield from outside
     if payloads:
-        yield from _checksum_problems(package, advance)
+        yield from _checksum_problems(package, {problem.rule for problem in outside}, advance)
     seen: dict[str, tuple[Subject | None, Stored]] = {}
     safety: list[Problem] = []
     for model in models:
@@ -218,10 +224,13 @@ def _not_repeated(problems: list[Problem], before: list[Problem]) -> list[Proble
     return [problem for problem in problems if (problem.rule, problem.message) not in known]
 
 
-def _checksum_problems(package: Package, advance: Callable[[int], object]) -> Iterator[Problem]:
+def _checksum_problems(package: Package, told: set[str], advance: Callable[[int], object]) -> Iterator[Problem]:
+    """What keeps a record from being read; what is wrong with files beside the archive was told before."""
     for record, entry in package.records.items():
         try:
             package.archive.read(record)
         except Pt2Error as error:
+            if error.rule in told:
+                continue
             yield problem_of(error, package.relative(record), package.name)
         advance(entry.size)

@@ -32,6 +32,12 @@ model_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
 
 
+external_option = click.option(
+    "--external", metavar="NAME", help="Write weights to this .safetensors file beside OUT; large ones in shards."
+)
+skeleton_option = click.option("--skeleton", is_flag=True, help="Leave the numbers of weights out.")
+
+
 class Refusal(click.ClickException):
     """A question that cannot be answered; printed in one line, exit code 2."""
 
@@ -46,18 +52,20 @@ def open_file(file: str, *, namedtuples: Mapping[str, str] | None = None) -> Pac
     Raises:
         OSError, Pt2Error: as `open_package`.
     """
-    return open_package(sys.stdin.buffer if file == "-" else file, namedtuples=namedtuples)
+    context = click.get_current_context(silent=True)
+    root = context.find_root().params.get("weights_root") if context else None
+    return open_package(sys.stdin.buffer if file == "-" else file, namedtuples=namedtuples, weights_root=root)
 
 
-def write_result(package: Package, target: str) -> None:
-    """Write a package to a path, a URL, or - for standard output.
+def write_result(package: Package, target: str, *, external: str | None = None, skeleton: bool = False) -> None:
+    """Write a package to a path, a URL, or - for standard output; as `write_package`.
 
     Raises:
         OSError, Pt2Error: it cannot be written.
     """
     from pt2kit.package.write import write_package
 
-    write_package(package, sys.stdout.buffer if target == "-" else target)
+    write_package(package, sys.stdout.buffer if target == "-" else target, external=external, skeleton=skeleton)
 
 
 def pairs(values: Iterable[str], option: str, form: str = "OLD=NEW") -> list[tuple[str, str]]:

@@ -7,8 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pt2kit.cli.common import FILE, Refusal, choose_model, json_option, model_option, open_file, pairs, write_result
+from pt2kit.cli.common import (
+    FILE,
+    Refusal,
+    choose_model,
+    external_option,
+    json_option,
+    model_option,
+    open_file,
+    pairs,
+    skeleton_option,
+    write_result,
+)
 from pt2kit.cli.output import print_json, print_lines
+from pt2kit.messages import printable
 
 if TYPE_CHECKING:
     from pt2kit.editing.editor import Editor
@@ -47,9 +59,19 @@ Exit codes: 0 written, 2 an edit cannot be made (the error names it; nothing was
 @click.option("--drop-input", metavar="INPUT", multiple=True, help="Leave out an input that nothing uses.")
 @click.option("--drop-weight", metavar="WEIGHT", multiple=True, help="Leave out a weight that nothing uses.")
 @click.option("--list-passes", is_flag=True, is_eager=True, expose_value=False, callback=lambda *a: _list_passes(*a))
+@external_option
+@skeleton_option
 @model_option
 @json_option
-def command(source: str, target: str, model: str | None, as_json: bool, **options: Any) -> int:
+def command(
+    source: str,
+    target: str,
+    external: str | None,
+    skeleton: bool,
+    model: str | None,
+    as_json: bool,
+    **options: Any,
+) -> int:
     """Change a program of a .pt2 file and write the result; what was not asked for stays as it is."""
     from pt2kit.editing.editor import edit
 
@@ -59,13 +81,26 @@ def command(source: str, target: str, model: str | None, as_json: bool, **option
             done = _apply(editor, options)
         if editor.result is None:
             raise Refusal(f"{source}: expected a result, got none")
-        write_result(editor.result, target)
+        write_result(editor.result, target, external=external, skeleton=skeleton)
     if target == "-":
         return 0
     if as_json:
-        print_json({"written": target, "model": chosen, "edits": [{"edit": what, "places": n} for what, n in done]})
+        print_json(
+            {
+                "written": target,
+                "model": chosen,
+                "edits": [{"edit": what, "places": n} for what, n in done],
+                "notes": editor.notes,
+            }
+        )
     else:
-        print_lines([target, *(f"  {what}: {count:,} place{'' if count == 1 else 's'}" for what, count in done)])
+        print_lines(
+            [
+                target,
+                *(f"  {what}: {count:,} place{'' if count == 1 else 's'}" for what, count in done),
+                *map(printable, editor.notes),
+            ]
+        )
     return 0
 
 

@@ -84,7 +84,10 @@ class Commands(click.Group):
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="pt2kit", prog_name="pt2")
-def cli() -> None:
+@click.option(
+    "--weights-root", metavar="FOLDER", help="Where files of weights that a FILE names may lie, if not beside it."
+)
+def cli(weights_root: str | None) -> None:
     """Look into PyTorch .pt2 files, without PyTorch. FILE is a path, a URL, or - for standard input."""
 
 

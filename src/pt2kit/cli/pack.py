@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 import click
 
-from pt2kit.cli.common import open_file, pairs, write_result
+from pt2kit.cli.common import external_option, open_file, pairs, write_result
 from pt2kit.cli.output import print_lines
 
 EPILOG = """\b
@@ -23,7 +23,8 @@ Exit codes: 0 written, 2 it cannot be done (the error says why; nothing was writ
 @click.argument("files", metavar="[NAME=]FILE...", nargs=-1, required=True)
 @click.option("--output", "-o", "target", metavar="OUT", required=True, help="The archive to write.")
 @click.option("--extra", metavar="NAME=PATH", multiple=True, help="Put a file beside the programs.")
-def command(files: tuple[str, ...], target: str, extra: tuple[str, ...]) -> int:
+@external_option
+def command(files: tuple[str, ...], target: str, extra: tuple[str, ...], external: str | None) -> int:
     """Put the programs of several files into one archive; weights whose bytes are equal are stored once."""
     from pt2kit.editing.packing import pack
 
@@ -39,7 +40,7 @@ def command(files: tuple[str, ...], target: str, extra: tuple[str, ...]) -> int:
             raise click.UsageError("expected a different NAME= for each FILE, or for none")
         else:
             found = pack([stack.enter_context(open_file(path)) for _, path in named], extra_files=added)
-        write_result(found, target)
+        write_result(found, target, external=external)
         if target != "-":
             print_lines([f"{target}: {', '.join(found.layout.models)}"])
     return 0

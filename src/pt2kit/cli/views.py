@@ -212,17 +212,18 @@ def records_view(package: Package) -> View:
 def _records(package: Package) -> list[dict[str, Any]]:
     from pt2kit.package import record_names as names
 
-    return [
-        {
-            "name": record.name,
-            "kind": names.kind(package.relative(record.name)),
-            "bytes": record.size,
-            "stored_bytes": record.compressed_size,
-            "method": "stored" if record.is_stored else "deflated",
-            "crc32": f"{record.crc32:08x}",
-        }
-        for record in package.records.values()
-    ]
+    rows = []
+    for record in package.records.values():
+        relative = package.relative(record.name)
+        outside = package.external.get(relative)
+        row = {"name": record.name, "kind": names.kind(relative), "bytes": record.size}
+        if outside is None:
+            method = "stored" if record.is_stored else "deflated"
+            row |= {"stored_bytes": record.compressed_size, "method": method, "crc32": f"{record.crc32:08x}"}
+        else:
+            row |= {"stored_bytes": 0, "method": "external", "url": outside.url, "sha256": outside.sha256}
+        rows.append(row)
+    return rows
 
 
 def _record_lines(package: Package) -> Iterator[str]:
@@ -234,10 +235,17 @@ def _record_lines(package: Package) -> Iterator[str]:
     cells = [
         (
             bytes_text(row["bytes"]),
-            "" if row["method"] == "stored" else f"{bytes_text(row['stored_bytes'])} deflated",
+            _method_text(row, bytes_text),
             row["kind"],
             printable(row["name"]),
         )
         for row in rows
     ]
     yield from (f"  {line}" for line in table(cells, 20, right=(0, 1)))
+
+
+def _method_text(row: dict[str, Any], bytes_text: Callable[[int], str]) -> str:
+    """How a record is kept; "" for one that stands in the archive as it is."""
+    if row["method"] == "external":
+        return f"in {printable(row['url'])}"
+    return "" if row["method"] == "stored" else f"{bytes_text(row['stored_bytes'])} deflated"

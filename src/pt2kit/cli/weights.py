@@ -13,12 +13,14 @@ from pt2kit.cli.common import (
     Refusal,
     choose_model,
     chosen_models,
+    external_option,
     file_argument,
     json_option,
     model_option,
     open_file,
     progress,
     suggestion,
+    write_result,
 )
 from pt2kit.cli.output import print_json, print_lines
 from pt2kit.messages import printable
@@ -36,6 +38,8 @@ Examples:
   pt2 weights model.pt2 'layers.0.*'              list some
   pt2 weights model.pt2 head.weight --stats       read one, print its numbers' statistics
   pt2 weights model.pt2 --to model.safetensors    extract all
+  pt2 weights model.pt2 --from tuned.safetensors -o tuned.pt2
+                                                  put others in
 
 \b
 Exit codes: 0 fine, 2 could not be read or written.
@@ -54,6 +58,10 @@ Exit codes: 0 fine, 2 could not be read or written.
     help="Extract to a .safetensors, .npz or (one tensor) .npy file.",
 )
 @click.option("--widen", is_flag=True, help="With --to: write types that .npz and .npy lack as float32 or complex64.")
+@click.option("--from", "source", metavar="SOURCE", help="Take the weights of a .safetensors, index or .pt2 file.")
+@click.option("--output", "-o", metavar="OUT", help="With --from: the file to write.")
+@click.option("--partial", is_flag=True, help="With --from: SOURCE may have other names, and lack some.")
+@external_option
 @model_option
 @json_option
 def command(
@@ -63,10 +71,18 @@ def command(
     stats: bool,
     target: Path | None,
     widen: bool,
+    source: str | None,
+    output: str | None,
+    partial: bool,
+    external: str | None,
     model: str | None,
     as_json: bool,
 ) -> None:
-    """List the parameters and buffers of a model or extract them. NAME may hold * and ?; without one, all are meant."""
+    """List the parameters and buffers of a model, extract or replace them. NAME may hold * and ?; all without one."""
+    if (source is None) is not (output is None) or (source is None and (partial or external)):
+        raise click.UsageError("expected --from SOURCE and --output OUT, and --partial and --external with them alone")
+    if source is not None and (patterns or constants or stats or target is not None or as_json):
+        raise click.UsageError("expected --from with --output, --partial, --external and --model alone, got more")
     if target is not None and (stats or as_json):
         raise click.UsageError("expected --to alone, got it with --stats or --json")
     if widen and target is None:
@@ -74,6 +90,9 @@ def command(
     if target is not None and target.suffix not in SUFFIXES:
         raise click.UsageError(f"--to: expected a file named {', '.join(SUFFIXES)}, got {printable(target.name)}")
     with open_file(file) as package:
+        if source is not None:
+            _replace(package, choose_model(package, model), source, str(output), partial, external)
+            return
         if target is not None:
             _extract(package, _select(package, choose_model(package, model), patterns, constants), target, widen)
             return
@@ -174,3 +193,13 @@ def _extract(package: Package, entries: list[Entry], target: Path, widen: bool) 
         else:
             raise Refusal(f"{target}: expected one tensor for a .npy file, got {len(views)}; name it")
     click.echo(f"{printable(str(target))}: {len(views):,} tensor{'' if len(views) == 1 else 's'}", err=True)
+
+
+def _replace(package: Package, model: str, source: str, output: str, partial: bool, external: str | None) -> None:
+    """Write the file with other numbers."""
+    from pt2kit.editing.editor import edit
+
+    with edit(package, model) as editor:
+        names = editor.load_weights(source, strict=not partial)
+    write_result(editor.result, output, external=external)
+    click.echo(f"{printable(output)}: {len(names):,} weight{'' if len(names) == 1 else 's'} replaced", err=True)

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from pt2kit.editing.packing import unpack as unpack
     from pt2kit.editing.packing import with_extra_files as with_extra_files
     from pt2kit.editing.values import Value as Value
-    from pt2kit.editing.weights import read_safetensors as read_safetensors
 
 __getattr__, __dir__, __all__ = front_door(
     __name__,
@@ -46,6 +45,5 @@ __getattr__, __dir__, __all__ = front_door(
         "nodes": "Node",
         "packing": "only pack unpack with_extra_files",
         "values": "Value",
-        "weights": "read_safetensors",
     },
 )

@@ -24,7 +24,7 @@ from pt2kit.release.programs import operators
 from pt2kit.versions.conversion_log import HARMLESS, obstacles
 from pt2kit.zip.directory import Record
 from pt2kit.zip.limits import DEFAULT_LIMITS
-from pt2kit.zip.reader import Archive
+from pt2kit.zip.reader import Archive, Sum
 from pt2kit.zip.source import open_bytes
 from pt2kit.zip.writer import DEFAULT_ROOT
 
@@ -155,6 +155,19 @@ class PlannedArchive(Archive):
         self._record(name)
         view = memoryview(self._parts[name].read())
         return view.cast("B").toreadonly() if view.nbytes else memoryview(b"")
+
+    def read_into(self, name: str, start: int, buffer: memoryview) -> None:
+        """Fill a buffer with the bytes of a record from `start` on."""
+        buffer[:] = self.read(name)[start : start + buffer.nbytes]
+
+    def sum_of(self, name: str) -> Sum:
+        """Nothing to compare with: the bytes were never in a file."""
+        return Sum(lambda piece, total: total, lambda total: None)
+
+    def is_in_place(self, name: str) -> bool:
+        """Whether reading a record copies nothing."""
+        origin = self._parts[name].origin
+        return origin is None or origin[0].is_in_place(origin[1])
 
     @contextmanager
     def reading(self, name: str) -> Iterator[memoryview]:

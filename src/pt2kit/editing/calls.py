@@ -6,7 +6,7 @@ follow the names of the values they mention, and go with them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -41,6 +41,7 @@ class Calls:
         self.ins = _tree(root.in_spec if root else "", [one for one in inputs if one.kind in USER_INPUTS])
         self.outs = _tree(root.out_spec if root else "", [one for one in outputs if one.kind in USER_OUTPUTS])
         self.arg_names = list(root.forward_arg_names or ()) if root else []
+        self._before = {id(child): (place, spec_of(child), child) for place, child in self._places()}
         self._slots = {
             number: tuple([self._slot(argument) for argument in side] for side in (one.inputs, one.outputs))
             for number, entry in enumerate(self._entries)
@@ -53,6 +54,33 @@ class Calls:
         if self.root is None or self.ins is None:
             return False
         return treespec.dump(spec_of(self.ins)) != treespec.dump(treespec.parse(self.root.in_spec)) or self.reordered
+
+    def sources(self) -> tuple[list[int | str], dict[str, int | str]] | None:
+        """Where each argument stood before the edits: by its number, or its keyword.
+
+        Returns:
+            for each positional argument, and by keyword; None where one is new, or is another container than it was.
+        """
+        args: list[int | str] = []
+        kwargs: dict[str, int | str] = {}
+        for place, child in self._places():
+            before = self._before.get(id(child))
+            if before is None or before[1] != spec_of(child):
+                return None
+            if isinstance(place, int):
+                args.append(before[0])
+            else:
+                kwargs[place] = before[0]
+        return args, kwargs
+
+    def _places(self) -> Iterator[tuple[int | str, Tree]]:
+        """The arguments with their numbers and keywords; none where the call is not known."""
+        try:
+            args, kwargs = self.sides("")
+        except GraphError:
+            return
+        yield from enumerate(args.children)
+        yield from zip(map(str, kwargs.keys or ()), kwargs.children, strict=False)
 
     reordered = False
     prefix = ""

@@ -19,7 +19,7 @@ from typing import IO, Any, Final, TypeAlias
 from msgspec.structs import replace
 
 from pt2kit import codec, schema
-from pt2kit.editing import interface_edits, soundness, weight_edits
+from pt2kit.editing import interface_edits, sample_inputs, soundness, weight_edits
 from pt2kit.editing.assembly import Parts, is_current, parts_of
 from pt2kit.editing.calls import Calls
 from pt2kit.editing.graphs import Graph
@@ -81,6 +81,7 @@ class Editor:
         guards: conditions on the inputs, as text.
         verifiers, opset_version, metadata: as the schema has them, to be changed in place.
         result: what came of it, once the editor was left: as `finish` gives it. None before.
+        notes: what was lost besides, as text.
     """
 
     def __init__(
@@ -117,7 +118,7 @@ class Editor:
         self.opset_version = dict(program.opset_version)
         self.metadata = dict(module.metadata)
         self.result: Any = None
-        self.keeps_sample_inputs = True
+        self.notes: list[str] = []
 
     @property
     def has_weights(self) -> bool:
@@ -423,8 +424,8 @@ class Editor:
             parts.put(names.model_json(self.model), codec.encode(program))
         write_weights(parts, self.model, self.weights, self.constants)
         parts.drop_unused()
-        if not self.keeps_sample_inputs or self.calls.has_changed:
-            parts.drop_samples(self.model)
+        if self.calls.has_changed and (note := sample_inputs.fit(parts, self.model, self.calls)):
+            self.notes.append(note)
         self.result = parts.package()
         return self.result
 

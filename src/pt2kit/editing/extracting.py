@@ -97,6 +97,9 @@ def _values_cut(editor: Editor, inputs: Sequence[str] | None, outputs: Sequence[
     goals = list(outs)
     if outputs is None:
         goals += [one.value for one in editor.outputs if one.value is not None]
+    begin = min((one.producer._order for one in ins if one.producer), default=0) if inputs is not None else 0
+    end = max((one.producer._order for one in outs if one.producer), default=0) if outputs is not None else None
+    goals += _written(editor, set(ins), users, begin, end)
     kept = _needed(editor, goals, set(ins))
     used = {value for node in kept for value in node.inputs} | set(outs)
     made = {value for node in kept for value in node.outputs}
@@ -107,6 +110,24 @@ def _values_cut(editor: Editor, inputs: Sequence[str] | None, outputs: Sequence[
     elif missing:
         raise GraphError(f"extract: expected all that is needed among the inputs, got none of {_listed(missing)}")
     return _Cut(kept, ins, outs, _weights(editor, used, set(ins)))
+
+
+def _written(editor: Editor, ins: set[Value], users: Iterable[Value], begin: int, end: int | None) -> list[Value]:
+    """Results of nodes that write to what came into the program, which the signature need not say (training IR).
+
+    They are part of what is cut out where they stand between its first input and its last output, unless they take
+    more than it is given.
+    """
+    given = {one.value for one in editor.inputs if one.value is not None}
+    outside = set(users) - ins
+    goals: list[Value] = []
+    for node in editor.graph.nodes:
+        is_between = node._order >= begin and (end is None or node._order <= end)
+        if is_between and node.writes and given & set(node.inputs) and node.outputs:
+            kept = _needed(editor, node.outputs, ins)
+            if not outside & {value for one in kept for value in one.inputs}:
+                goals += node.outputs
+    return goals
 
 
 def _needed(editor: Editor, goals: Iterable[Value], stops: set[Value]) -> list[Node]:

@@ -134,43 +134,27 @@ class Graph:
         Raises:
             GraphError: arguments that do not fit the operator, or a meta that cannot be inferred.
         """
-        return self._insert(None, "append", operator, args, kwargs, meta, name, metadata, infer)
+        return self._insert(
+            None, "append", operator, args, meta=meta, name=name, metadata=metadata, infer=infer, **kwargs
+        )
 
-    def insert_before(
-        self,
-        node: Node,
-        operator: str,
-        /,
-        *args: Any,
-        meta: Any = None,
-        name: str | None = None,
-        metadata: Mapping[str, str] | None = None,
-        infer: Infer = None,
-        **kwargs: Any,
-    ) -> Node:
-        """Make a node in front of another; as `append`.
+    def insert_before(self, node: Node, operator: str, /, *args: Any, **options: Any) -> Node:
+        """Make a node in front of another.
+
+        Args:
+            node: the other.
+            operator, args, options: as for `append`.
 
         Raises:
-            GraphError: also arguments that are defined only later.
+            GraphError: as `append`; also arguments that are defined only later.
         """
         self.check_own(f"insert_before({node.label})", node)
-        return self._insert(node, "insert_before", operator, args, kwargs, meta, name, metadata, infer)
+        return self._insert(node, "insert_before", operator, args, **options)
 
-    def insert_after(
-        self,
-        node: Node,
-        operator: str,
-        /,
-        *args: Any,
-        meta: Any = None,
-        name: str | None = None,
-        metadata: Mapping[str, str] | None = None,
-        infer: Infer = None,
-        **kwargs: Any,
-    ) -> Node:
+    def insert_after(self, node: Node, operator: str, /, *args: Any, **options: Any) -> Node:
         """Make a node behind another; as `insert_before`."""
         self.check_own(f"insert_after({node.label})", node)
-        return self._insert(node._next, "insert_after", operator, args, kwargs, meta, name, metadata, infer)
+        return self._insert(node._next, "insert_after", operator, args, **options)
 
     def prepend(self, operator: str, /, *args: Any, **kwargs: Any) -> Node:
         """Make a node in front of all others; as `append`."""
@@ -274,6 +258,8 @@ class Graph:
         if kind_of(meta, edit) != value.kind:
             raise GraphError(f"{edit}: expected the meta of a {value.kind}, got that of a {kind_of(meta, edit)}")
         value._meta = meta
+        if value.producer is not None:
+            value.producer.edit = edit
 
     def unique(self, wish: str) -> str:
         """A name that nothing in the graph has: the wish itself, or with a number behind it. Takes constant time."""
@@ -381,11 +367,13 @@ class Graph:
         verb: str,
         operator: str,
         args: Sequence[Any],
-        kwargs: Mapping[str, Any],
-        meta: Any,
-        name: str | None,
-        metadata: Mapping[str, str] | None,
-        infer: Infer,
+        /,
+        *,
+        meta: Any = None,
+        name: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        infer: Infer = None,
+        **kwargs: Any,
     ) -> Node:
         from pt2kit.editing.building import build_node
 

@@ -265,18 +265,8 @@ def _created_like(call: Call) -> TensorMeta:
 
 _SAME = (
     *("relu", "abs", "neg", "sign", "round", "floor", "ceil", "trunc", "detach", "alias", "silu", "gelu", "elu"),
-    *("hardswish", "hardtanh", "leaky_relu", "relu6", "mish", "selu", "celu", "hardsigmoid", "softplus", "square"),
-    *(
-        "bitwise_not",
-        "log_sigmoid",
-        "dropout",
-        "positive",
-        "softshrink",
-        "hardshrink",
-        "feature_dropout",
-        "tril",
-        "triu",
-    ),
+    *("hardswish", "hardtanh", "leaky_relu", "relu6", "mish", "selu", "celu", "hardsigmoid", "softplus"),
+    *("bitwise_not", "log_sigmoid", "dropout", "positive", "feature_dropout", "tril", "triu"),
 )
 _REAL = (
     *("exp", "expm1", "log", "log1p", "log2", "log10", "sqrt", "rsqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh"),
@@ -286,9 +276,34 @@ _REAL = (
 _PREDICATES = ("logical_not", "isnan", "isinf", "isfinite", "signbit")
 _COMPARED = ("eq", "ne", "lt", "le", "gt", "ge")
 
+
+def _no_bools(rule: Rule) -> Rule:
+    """A rule that does not hold where the result would be bools, of which torch makes integers."""
+
+    def no_bools(call: Call) -> Any:
+        found = rule(call)
+        if found.dtype is ScalarType.BOOL:
+            raise Unknown("powers of bools")
+        return found
+
+    return no_bools
+
+
+def _of_floats(rule: Rule) -> Rule:
+    """A rule that holds for floats alone."""
+
+    def of_floats(call: Call) -> Any:
+        if rank_of(call.tensor("self").dtype) < 2:
+            raise Unknown("numbers that are no floats")
+        return rule(call)
+
+    return of_floats
+
+
 RULES: Final[Mapping[str, Rule]] = MappingProxyType(
     {
         **{f"aten.{name}.default": _unary() for name in _SAME},
+        **{f"aten.{name}.default": _of_floats(_unary()) for name in ("softshrink", "hardshrink")},
         "aten.dropout.default": _unary(parameter="input"),
         "aten.feature_dropout.default": _unary(parameter="input"),
         **{f"aten.{name}.default": _unary(with_floats) for name in _REAL},
@@ -305,9 +320,11 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         "aten.floor_divide.default": _binary(),
         "aten.floor_divide.Scalar": _binary(),
         **{f"aten.{name}.default": _binary() for name in ("maximum", "minimum")},
-        "aten.pow.Tensor_Scalar": _binary(names=("self", "exponent")),
-        "aten.pow.Tensor_Tensor": _binary(names=("self", "exponent")),
-        "aten.pow.Scalar": _binary(names=("self", "exponent")),
+        **{
+            f"aten.pow.{kind}": _no_bools(_binary(names=("self", "exponent")))
+            for kind in ("Tensor_Scalar", "Tensor_Tensor", "Scalar")
+        },
+        "aten.square.default": _no_bools(_unary()),
         "aten.atan2.default": _binary(with_floats),
         **{f"aten.{name}.{kind}": _binary(_to_bool) for name in _COMPARED for kind in ("Tensor", "Scalar")},
         **{f"aten.logical_{name}.default": _binary(_to_bool) for name in ("and", "or", "xor")},

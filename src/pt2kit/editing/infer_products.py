@@ -89,6 +89,8 @@ def _reduction(kind: str) -> Rule:
         dtype = call.get("dtype")
         if dtype is None:
             dtype = {"bool": ScalarType.BOOL, "long": ScalarType.LONG}.get(kind, meta.dtype)
+            if kind == "bool" and meta.dtype is ScalarType.BYTE:
+                dtype = ScalarType.BYTE  # what stood for a bool before there was one
             if kind == "sum" and rank_of(dtype) < 2:
                 dtype = ScalarType.LONG
             if kind == "mean" and rank_of(dtype) < 2:
@@ -121,6 +123,15 @@ def _kept(parameter: str, *, reals: bool = True) -> Rule:
         return like(meta, meta.sizes, strides, dtype=dtype, gradient=_gradient(others, dtype))
 
     return rule
+
+
+def _softmax(call: Call) -> TensorMeta:
+    meta = call.tensor("self")
+    dtype = call.get("dtype") or (ScalarType.FLOAT if call.get("half_to_float") else meta.dtype)
+    if rank_of(dtype) < 2:
+        raise Unknown("a softmax of integers, which no kernel computes")
+    strides = None if is_row_major(meta) else dense_like(meta)
+    return like(meta, meta.sizes, strides, dtype=dtype, gradient=_gradient([meta], dtype))
 
 
 def _cumulated(call: Call) -> TensorMeta:
@@ -168,10 +179,10 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         **{f"aten.{name}.default": _reduction("long") for name in ("argmax", "argmin")},
         "aten.max.dim": _extreme,
         "aten.min.dim": _extreme,
-        "aten.softmax.int": _kept("self"),
-        "aten.log_softmax.int": _kept("self"),
-        "aten._softmax.default": _kept("self"),
-        "aten._log_softmax.default": _kept("self"),
+        "aten.softmax.int": _softmax,
+        "aten.log_softmax.int": _softmax,
+        "aten._softmax.default": _softmax,
+        "aten._log_softmax.default": _softmax,
         "aten.cumsum.default": _cumulated,
         "aten.layer_norm.default": _layer_norm,
         "aten.embedding.default": _embedding,

@@ -270,6 +270,8 @@ def _index_select(call: Call) -> TensorMeta:
     meta, index = call.tensor("self"), call.tensor("index")
     if not is_row_major(meta):
         raise Unknown("a tensor that is not row-major")
+    if len(index.sizes) > 1:
+        raise Unknown("an index of several dimensions")
     sizes = list(meta.sizes)
     if sizes:
         sizes[axis(call.number("dim"), len(sizes))] = index.sizes[0] if index.sizes else number(1)

@@ -5,6 +5,7 @@ What was wrong before the edits is not held against them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from pt2kit.editing.editor import Editor
 
 _RECORD = "program"
+_STEP = re.compile(r"\.nodes\[(\d+)\](?:\.inputs\[(\d+)\])?")
+_TABLE = re.compile(r"_values(?:\.(\w+)|\[['\"](.*?)['\"]\])")
 
 
 def check_specs(module: schema.GraphModule) -> None:
@@ -87,11 +90,22 @@ def _errors(program: schema.ExportedProgram) -> Iterator[Problem]:
 
 
 def _edit_at(editor: Editor, loc: str) -> str:
-    """The last edit of the node that a place is in, for messages."""
-    import re
-
-    match = re.search(r"graph_module\.graph\.nodes\[(\d+)\]", loc)
-    if match is None or int(match[1]) >= len(editor.graph.nodes):
-        return ""
-    node = editor.graph.nodes[int(match[1])]
-    return f"{node.edit}: {node.label}: " if node.edit else ""
+    """The last edit at a place, for messages: of its node, of what carries the subgraph that it is in, of its value."""
+    graph, node = editor.graph, None
+    edited = None
+    for index, input_index in _STEP.findall(loc):
+        nodes = graph.nodes
+        if int(index) >= len(nodes):
+            break
+        node = nodes[int(index)]
+        edited = node if node.edit else edited
+        slots = node.slots
+        inner = slots[int(input_index)].graphs if input_index and int(input_index) < len(slots) else ()
+        if not inner:
+            break
+        graph, node = inner[0], None
+    if node is None and (named := _TABLE.search(loc)) is not None:
+        value = graph.values.get(named[1] or named[2])
+        if value is not None and value.producer is not None and value.producer.edit:
+            edited = value.producer
+    return f"{edited.edit}: {edited.label}: " if edited is not None else ""

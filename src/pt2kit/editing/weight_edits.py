@@ -14,18 +14,21 @@ from pt2kit.editing.interface import INPUT_GROUPS, Input
 from pt2kit.editing.interface_edits import find_input
 from pt2kit.editing.metas import row_major
 from pt2kit.editing.values import Value
-from pt2kit.editing.weights import Entry, Kind, Weights, read_safetensors, to_view
+from pt2kit.editing.weights import Entry, Kind, Weights, laid_out, to_view
 from pt2kit.errors import GraphError
 from pt2kit.messages import quote
 from pt2kit.package.open import Package, open_package
 from pt2kit.tensors.bounds import contiguous_strides
+from pt2kit.tensors.compound import MetaView
 from pt2kit.tensors.dtypes import DTYPES
+from pt2kit.tensors.safetensors_reader import SUFFIXES, read_safetensors
 from pt2kit.tensors.storage import Storage
 from pt2kit.tensors.view import TensorView
 
 if TYPE_CHECKING:
     from pt2kit.editing.editor import Editor
 
+_OF_SHAPE = (TensorView, MetaView)
 _PREFIXES = {"parameter": "p_", "buffer": "b_", "tensor_constant": "c_"}
 _WRITES = {"buffer_mutation": "buffer", "parameter_mutation": "parameter", "gradient_to_parameter": "parameter"}
 
@@ -85,9 +88,9 @@ def set_numbers(editor: Editor, name: str, numbers: Any) -> None:
     edit = f"set_weight({quote(name)})"
     table = table_of(editor, name, edit)
     old = table.find(name, edit).payload
-    if not isinstance(old, TensorView):
+    if not isinstance(old, _OF_SHAPE):
         raise GraphError(f"{edit}: expected a dense tensor to replace, got {old.describe()}")
-    new = to_view(name, numbers, like=old, edit=edit)
+    new = laid_out(to_view(name, numbers, like=old, edit=edit), old.strides)
     if new.dtype != old.dtype or new.sizes != old.sizes:
         raise GraphError(
             f"{edit}: expected numbers like those there, {old.describe()}, got {new.describe()}; cast weights with "
@@ -97,7 +100,7 @@ def set_numbers(editor: Editor, name: str, numbers: Any) -> None:
     for weights in (editor.weights, editor.constants):
         for other, entry in list(weights.entries.items()):
             payload = entry.payload
-            if isinstance(payload, TensorView) and _is_tied(payload, old):
+            if isinstance(payload, _OF_SHAPE) and (other == name or _is_tied(payload, old)):
                 like = replace(new, requires_grad=payload.requires_grad, is_param=payload.is_param, name=other)
                 weights.entries[other] = Entry(like, None, entry.kind)
 
@@ -129,7 +132,7 @@ def _numbers_of(source: Any) -> Mapping[str, Any]:
         return {**source.constants(model), **source.weights(model)}
     if isinstance(source, Mapping):
         return source
-    if isinstance(source, str | os.PathLike) and os.fspath(source).endswith((".safetensors", ".json")):
+    if isinstance(source, str | os.PathLike) and os.fspath(source).endswith(SUFFIXES):
         return read_safetensors(source)
     return _numbers_of(open_package(source))
 
@@ -315,13 +318,17 @@ def _check_free(editor: Editor, name: str, edit: str) -> None:
         raise GraphError(f"{edit}: expected a name that is not taken, got {quote(name)}", rule="S8")
 
 
-def _is_tied(a: TensorView, b: TensorView) -> bool:
-    """Whether two payloads are the same elements of one storage."""
-    return a.storage is b.storage and (a.dtype, a.sizes, a.strides, a.storage_offset) == (
+def _is_tied(a: TensorView | MetaView, b: TensorView | MetaView) -> bool:
+    """Whether two payloads are the same elements of one storage, or were before their data was left out."""
+    if isinstance(a, TensorView) and isinstance(b, TensorView):
+        same = a.storage is b.storage
+    else:
+        same = isinstance(a, MetaView) and isinstance(b, MetaView) and a.tie == b.tie != ""
+    return same and (a.dtype, a.sizes, a.strides, a.storage_offset) == (
         b.dtype, b.sizes, b.strides, b.storage_offset
     )  # fmt: skip
 
 
 def _tied_in(there: Mapping[str, Any], name: str, other: str) -> bool:
     a, b = there.get(name), there.get(other)
-    return isinstance(a, TensorView) and isinstance(b, TensorView) and _is_tied(a, b)
+    return isinstance(a, _OF_SHAPE) and isinstance(b, _OF_SHAPE) and _is_tied(a, b)

@@ -6,35 +6,25 @@ records when the editor finishes; names that share an entry's record are tied.
 
 from __future__ import annotations
 
-import json
-import mmap
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from pt2kit import schema
 from pt2kit.editing.assembly import Part, Parts, folder_of
-from pt2kit.editing.metas import scalar_type
-from pt2kit.errors import GraphError, PayloadError
+from pt2kit.errors import GraphError
 from pt2kit.messages import quote
 from pt2kit.package.open import Package
 from pt2kit.package.payloads import Payload
 from pt2kit.tensors import arrays
 from pt2kit.tensors.bounds import contiguous_strides
+from pt2kit.tensors.compound import MetaView
 from pt2kit.tensors.dtypes import DTYPES, numpy_dtype, scalar_type_of
 from pt2kit.tensors.storage import Storage
-from pt2kit.tensors.view import TensorView
-from pt2kit.zip.record_name import show_name
+from pt2kit.tensors.view import CPU, TensorView
 
 Kind = Literal["weights", "constants"]
 KINDS: Final[tuple[Kind, Kind]] = ("weights", "constants")
-_MAX_HEADER: Final = 100_000_000
-_SAFETENSORS: Final = {
-    "BOOL": "bool", "U8": "uint8", "I8": "int8", "U16": "uint16", "I16": "int16", "U32": "uint32", "I32": "int32",
-    "U64": "uint64", "I64": "int64", "F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64",
-    "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2", "F8_E8M0": "float8_e8m0fnu", "C64": "complex64",
-}  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -104,7 +94,12 @@ def read_weights(package: Package | None, parts: Parts | None, model: str) -> tu
 
 
 def write_weights(parts: Parts, model: str, weights: Weights, constants: Weights) -> None:
-    """Put the weights and constants of a model into the records of a package."""
+    """Put the weights and constants of a model into the records of a package.
+
+    Raises:
+        GraphError: some weights of a program that was saved without data have numbers now, and others have not.
+    """
+    _check_filled(weights)
     known: dict[tuple[Any, ...], str] = {}
     for table in (weights, constants):
         config: dict[str, schema.PayloadMeta] = {}
@@ -115,6 +110,18 @@ def write_weights(parts: Parts, model: str, weights: Weights, constants: Weights
             config[name] = meta
         if config != parts.config(model, table.kind) or not config:
             parts.set_config(model, table.kind, config)
+
+
+def _check_filled(weights: Weights) -> None:
+    """Weights have numbers or have none as a whole, unless they are on the meta device."""
+    missing = [name for name, one in weights.items() if isinstance(one, MetaView) and one.device.type != "meta"]
+    if missing and any(isinstance(one, TensorView) and one.storage.nbytes for one in weights.values()):
+        shown = ", ".join(map(quote, missing[:5])) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
+        raise GraphError(
+            f"weights: expected numbers for all of a program that was saved without data, got none for {shown}; "
+            "set_weight or load_weights gives them",
+            rule="P9",
+        )
 
 
 def _place(parts: Parts, kind: Kind, entry: Entry, known: dict[tuple[Any, ...], str]) -> schema.PayloadMeta:
@@ -137,7 +144,31 @@ def _place(parts: Parts, kind: Kind, entry: Entry, known: dict[tuple[Any, ...], 
     return schema.PayloadMeta(known[key].rpartition("/")[2], payload.is_param, False, payload.meta())
 
 
-def to_view(name: str, numbers: Any, *, like: TensorView | None = None, edit: str = "weights") -> TensorView:
+def laid_out(view: TensorView, strides: tuple[int, ...]) -> TensorView:
+    """The same numbers with the strides of what they replace, where these put elements side by side in some order.
+
+    Returns:
+        a view of bytes that are put into that order when they are read; the view itself where there is nothing to do.
+    """
+    if view.strides == strides or not view.is_contiguous or len(strides) != len(view.sizes) or view.numel == 0:
+        return view
+    order = sorted(range(len(strides)), key=lambda dim: (-strides[dim], view.sizes[dim] == 1))
+    step = 1
+    for dim in reversed(order):
+        if view.sizes[dim] != 1 and strides[dim] != step:
+            return view
+        step *= view.sizes[dim]
+
+    def read() -> memoryview:
+        import numpy as np
+
+        return arrays.raw_bytes(np.ascontiguousarray(view.numpy().transpose(order)))
+
+    storage = Storage(f"<{view.name}>", view.nbytes, read)
+    return replace(view, strides=strides, storage_offset=0, storage=storage)
+
+
+def to_view(name: str, numbers: Any, *, like: TensorView | MetaView | None = None, edit: str = "weights") -> TensorView:
     """Numbers as a payload.
 
     Args:
@@ -159,7 +190,9 @@ def to_view(name: str, numbers: Any, *, like: TensorView | None = None, edit: st
     if like is None:
         return view
     gradient = like.requires_grad and DTYPES[view.dtype].has_gradient
-    return replace(view, requires_grad=gradient, device=like.device, is_param=like.is_param)
+    # What has numbers is on no meta device.
+    device = CPU if like.device.type == "meta" else like.device
+    return replace(view, requires_grad=gradient, device=device, is_param=like.is_param)
 
 
 def _from_array(name: str, numbers: Any, edit: str) -> TensorView:
@@ -172,48 +205,3 @@ def _from_array(name: str, numbers: Any, edit: str) -> TensorView:
     sizes = tuple(map(int, row.shape))
     storage = Storage(f"<{name}>", data.nbytes, lambda: data, in_place=True)
     return TensorView(name, dtype, sizes, contiguous_strides(sizes), 0, storage)
-
-
-def read_safetensors(path: str | os.PathLike[str]) -> dict[str, TensorView]:
-    """The tensors of a `.safetensors` file, mapped, or of all files that an index of one (`….index.json`) names.
-
-    Raises:
-        PayloadError: the file is no such file, or contradicts itself.
-        OSError: it cannot be read.
-    """
-    if os.fspath(path).endswith(".json"):
-        with open(path, "rb") as file:
-            index = json.load(file)
-        shards = dict.fromkeys(index["weight_map"].values()) if isinstance(index.get("weight_map"), dict) else {}
-        folder = os.path.dirname(os.fspath(path))
-        if not shards or not all(isinstance(one, str) and one == os.path.basename(one) for one in shards):
-            raise PayloadError(f"{os.fspath(path)}: expected a weight_map of files beside the index, got none")
-        return {name: view for one in shards for name, view in read_safetensors(os.path.join(folder, one)).items()}
-    where = os.fspath(path)
-    with open(path, "rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        length = int.from_bytes(file.read(8), "little")
-        if size < 8 or length > min(_MAX_HEADER, size - 8):
-            raise PayloadError(f"{where}: expected a safetensors header within {size} bytes, got one of {length}")
-        try:
-            header = json.loads(file.read(length))
-        except ValueError as error:
-            raise PayloadError(f"{where}: expected a safetensors header, got no JSON: {error}") from None
-        data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))[8 + length :]
-    if not isinstance(header, dict):
-        raise PayloadError(f"{where}: expected a safetensors header, got {type(header).__name__}")
-    return {name: _listed(name, row, data, where) for name, row in header.items() if name != "__metadata__"}
-
-
-def _listed(name: str, row: Any, data: memoryview, where: str) -> TensorView:
-    match row:
-        case {"dtype": str(dtype), "shape": [*shape], "data_offsets": [int(start), int(end)]} if dtype in _SAFETENSORS:
-            pass
-        case _:
-            raise PayloadError(f"{where}: {name!r}: expected dtype, shape and data_offsets, got {str(row)[:100]}")
-    if not (0 <= start <= end <= data.nbytes and all(isinstance(size, int) and size >= 0 for size in shape)):
-        raise PayloadError(f"{where}: {name!r}: expected bytes within {data.nbytes}, got {start} to {end}", rule="P9")
-    piece = data[start:end]
-    storage = Storage(f"{show_name(where)}: {name}", piece.nbytes, lambda: piece, in_place=True)
-    sizes = tuple(shape)
-    return TensorView(name, scalar_type(_SAFETENSORS[dtype]), sizes, contiguous_strides(sizes), 0, storage)

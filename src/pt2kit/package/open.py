@@ -14,6 +14,8 @@ from typing import Any
 from pt2kit import codec, schema
 from pt2kit.errors import ArchiveError, Pt2Error
 from pt2kit.package import record_names
+from pt2kit.package.external import ExternalArchive, with_external
+from pt2kit.package.external_list import Reference
 from pt2kit.package.json_file import JsonFileArchive, is_bare
 from pt2kit.package.layout import Layout, verify_header
 from pt2kit.package.lazy import Lazy
@@ -27,6 +29,7 @@ from pt2kit.package.parts import (
 from pt2kit.package.payloads import Payload, StoredPayloads, read_payloads
 from pt2kit.package.pickle_free_inputs.names import index_record
 from pt2kit.package.programs import Reading, StoredProgram, read_program
+from pt2kit.zip.beside import beside
 from pt2kit.zip.limits import DEFAULT_LIMITS, Limits
 from pt2kit.zip.opening import FileLike, open_source
 from pt2kit.zip.reader import Archive, open_archive
@@ -150,6 +153,13 @@ class Package:
         """Name -> bytes of the files that the user put beside the programs; read when asked for."""
         return self._extra_files
 
+    @property
+    def external(self) -> Mapping[str, Reference]:
+        """Payload record, below the root folder -> where it lies, of those that are in files beside the archive."""
+        if not isinstance(self.archive, ExternalArchive):
+            return {}
+        return {self.relative(name): row for name, row in self.archive.references.items()}
+
     @cached_property
     def _extra_files(self) -> Lazy[memoryview]:
         indexes = {self.layout.record(index_record(model)) for model in self.layout.models}
@@ -243,6 +253,7 @@ def open_package(
     limits: Limits = DEFAULT_LIMITS,
     storage_options: Mapping[str, Any] | None = None,
     namedtuples: Mapping[str, str] | None = None,
+    weights_root: str | os.PathLike[str] | None = None,
 ) -> Package:
     """Open a `.pt2` file of any release, or the bare JSON of a program, without torch. Reads no weights yet.
 
@@ -252,6 +263,8 @@ def open_package(
         storage_options: passed to fsspec for a URL.
         namedtuples: class name -> name under which it is registered, for programs up to schema 5.1 (torch 2.3), which
             know the class name only; a name that is missing stays.
+        weights_root: the folder, a path or URL, that files of weights may lie in which the archive names; its own
+            folder where it is None. What is relative is so to the archive's folder, or where it has none, to this one.
 
     Returns:
         The package. Of an archive only the directory was read; of a bare JSON file, and of an archive whose models have
@@ -261,6 +274,7 @@ def open_package(
         OSError: the path cannot be opened.
         ArchiveError, VersionError, LimitError: not a `.pt2` that this build reads.
         JsonError, SchemaError: a JSON file that is no program.
+        PayloadError: a list of payloads beside the archive that is none (B1).
     """
     source = open_source(file, storage_options=storage_options, max_stream_bytes=limits.max_stream_bytes)
     try:
@@ -269,7 +283,10 @@ def open_package(
             layout = _bare_layout(archive)
         else:
             archive = open_archive(source, limits=limits)
-            layout = _with_methods(archive, verify_header(archive))
+            layout = verify_header(archive)
+            if layout.kind == "archive":
+                archive = with_external(archive, layout.root, beside(file, weights_root, storage_options))
+            layout = _with_methods(archive, layout)
         return Package(archive, layout, Reading(_folder(file), namedtuples or {}))
     except BaseException:
         source.close()

@@ -1,4 +1,4 @@
-"""A package, with some of its programs replaced -> a new `.pt2` file.
+"""A package, with some of its programs replaced -> a new `.pt2` file; its weights in it, beside it, or left out.
 
 Everything else goes over as it is, records that this build does not know among it. Weights are stored, so that the new
 file can be mapped; JSON of the format is deflated.
@@ -7,16 +7,20 @@ file can be mapped; JSON of the format is deflated.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from typing import IO, Final
 
 from pt2kit import codec, schema
 from pt2kit.errors import SchemaError, UnsupportedError
+from pt2kit.package import external_list
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package, open_package
 from pt2kit.package.parts import program_record
 from pt2kit.package.programs import TYPED_SINCE
-from pt2kit.zip.opening import FileLike
+from pt2kit.package.write_external import SHARD_BYTES, check_name, plan, raw_weights, write_files
+from pt2kit.zip.opening import FileLike, is_url
+from pt2kit.zip.replacement import replacing
 from pt2kit.zip.target import not_while_reading
 from pt2kit.zip.writer import ArchiveWriter
 
@@ -28,9 +32,14 @@ def write_package(
     target: str | os.PathLike[str] | IO[bytes],
     *,
     programs: Mapping[str, schema.ExportedProgram] | None = None,
+    external: str | None = None,
+    shard_bytes: int = SHARD_BYTES,
+    skeleton: bool = False,
     fsync: bool = False,
 ) -> None:
     """Write a package as a new file: the same records in the same order, with some programs replaced.
+
+    Weights that lay beside the package's file are in the new one, unless `external` says otherwise.
 
     Args:
         package: where everything comes from: an open package, or whatever `pt2kit.open` takes.
@@ -38,13 +47,20 @@ def write_package(
             the package's own file.
         programs: model name -> what to write instead. A program that is not the one that was read loses the keys this
             build does not know, so that is refused where there are any.
+        external: a `.safetensors` file, by its path relative to the new file, that weights are written to instead;
+            the new file names it, with the SHA-256 of each weight. Stock torch does not read such a file; writing it
+            again, or converting it, makes it whole.
+        shard_bytes: about how many bytes of weights one such file holds; more are written as shards, named
+            `model-00001-of-00002.safetensors`, with the index `model.safetensors.index.json`.
+        skeleton: leave the numbers of weights out; constants stay. Such weights load on the meta device.
         fsync: wait for the disk also where no file is replaced; replacing one always does.
 
     Raises:
         KeyError: a program for a model that the package does not have.
         SchemaError: keys that this build does not know would be lost.
-        UnsupportedError: the package is a JSON file, or a program to replace is stored in an older form, which
-            `pt2kit.convert` raises first.
+        UnsupportedError: the package is a JSON file, or a program to replace is stored in an older form, or weights to
+            leave out are, which `pt2kit.convert` raises first; an unfit name for `external`, or a target that nothing
+            can be beside (B2).
         ArchiveError: a record is damaged.
         OSError: the target cannot be written.
 
@@ -52,28 +68,71 @@ def write_package(
     """
     if not isinstance(package, Package):
         with open_package(package) as opened:
-            write_package(opened, target, programs=programs, fsync=fsync)
+            write_package(
+                opened,
+                target,
+                programs=programs,
+                external=external,
+                shard_bytes=shard_bytes,
+                skeleton=skeleton,
+                fsync=fsync,
+            )
         return
     if package.layout.kind == "json":
         raise UnsupportedError(
             f"{package.name}: expected an archive, got {package.layout.releases}; pt2kit.convert makes one of it"
         )
-    replaced = {
+    changed: dict[str, bytes] = {
         program_record(package.archive, package.layout, model): _encode_program(package, model, new)
         for model, new in (programs or {}).items()
     }
+    if skeleton:
+        if external is not None:
+            raise ValueError("expected external= or skeleton=, got both")
+        changed |= dict.fromkeys(raw_weights(package), b"")
+    if external is not None:
+        check_name(external, target)
+    outside = plan(package) if external is not None else []
+    with ExitStack() as stack:
+        file = stack.enter_context(not_while_reading(package.archive.source, target))
+        root = package.layout.root.rstrip("/")
+        writer = stack.enter_context(ArchiveWriter(file, root=root, fsync=fsync))
+        if external is not None and outside:
+            # Finished before the archive is, which names them.
+            references = write_files(
+                package,
+                outside,
+                external,
+                shard_bytes,
+                lambda path: stack.enter_context(_new_beside(target, path, fsync)),
+            )
+            writer.write(external_list.RECORD, external_list.encode(references), deflate=True)
+        _write_records(package, writer, changed, {piece.record for piece in outside})
+
+
+def _write_records(package: Package, writer: ArchiveWriter, changed: Mapping[str, bytes], left_out: set[str]) -> None:
+    """Write the records that are in the archive."""
     is_archive = package.layout.kind != "plain-zip"  # whose readers expect everything stored
-    root = package.layout.root.rstrip("/")
-    with (
-        not_while_reading(package.archive.source, target) as file,
-        ArchiveWriter(file, root=root, fsync=fsync) as writer,
-    ):
-        for record in package.records:
-            relative = package.relative(record)
-            if replaced and relative == names.SERIALIZATION_ID:
-                continue  # torch tells files apart by it, and this is another file; it may be missing.
-            data = replaced[record] if record in replaced else package.archive.read(record)
-            writer.write(relative, data, deflate=is_archive and names.kind(relative) in _DEFLATED)
+    for record in package.records:
+        relative = package.relative(record)
+        if record in left_out or ((changed or left_out) and relative == names.SERIALIZATION_ID):
+            continue  # torch tells files apart by that id, and this is another file; it may be missing.
+        data = changed[record] if record in changed else package.archive.read(record)
+        writer.write(relative, data, deflate=is_archive and names.kind(relative) in _DEFLATED)
+
+
+@contextmanager
+def _new_beside(target: str | os.PathLike[str] | IO[bytes], path: str, fsync: bool) -> Iterator[IO[bytes]]:
+    """A file beside a target, which appears when the block ends well."""
+    if isinstance(target, str) and is_url(target):
+        from pt2kit.zip.remote import create_beside
+
+        with create_beside(target, path) as file:
+            yield file
+        return
+    folder = os.path.dirname(os.path.realpath(os.fspath(target)))  # type: ignore[arg-type]
+    with replacing(os.path.join(folder, path), fsync=fsync) as file:
+        yield file
 
 
 def _encode_program(package: Package, model: str, new: schema.ExportedProgram) -> bytes:

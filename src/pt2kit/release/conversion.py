@@ -146,6 +146,9 @@ def _report(package: Package, to: Destination, notes: tuple[Note, ...], outcomes
     if source.layout != to.kind:
         message = f"the layout, from {source.layout} to {to.kind}"
         notes = (Note("changed", "", message, "", (package.name,), 1), *notes)
+    if package.external:
+        message = f"{len(package.external)} payloads, which lay beside the file and are in the new one"
+        notes = (Note("changed", "", message, "", (package.name,), 1), *notes)
     return Report(
         source,
         Side(to.version, to.kind, f"torch {to.release}" if to.release else ""),

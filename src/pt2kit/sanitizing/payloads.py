@@ -140,7 +140,7 @@ class PayloadPlan:
             requires_grad=view.requires_grad,
             device=view.device,
             strides=[SymInt(as_int=stride) for stride in view.strides],
-            storage_offset=SymInt(as_int=view.storage_offset if isinstance(view, TensorView) else 0),
+            storage_offset=SymInt(as_int=view.storage_offset),
             layout=view.layout if isinstance(view, TensorView) else Layout.Strided,
         )
         return PayloadMeta(self._path_name(view, kind, package), view.is_param, False, meta)

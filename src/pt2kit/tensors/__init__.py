@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from pt2kit.tensors.payload import views_from_config as views_from_config
     from pt2kit.tensors.pickled import from_pickled as from_pickled
     from pt2kit.tensors.safetensors_file import to_safetensors as to_safetensors
+    from pt2kit.tensors.safetensors_reader import read_safetensors as read_safetensors
     from pt2kit.tensors.storage import Storage as Storage
     from pt2kit.tensors.summary import Statistics as Statistics
     from pt2kit.tensors.summary import statistics as statistics
@@ -60,6 +61,7 @@ __getattr__, __dir__, __all__ = front_door(
         "payload": "check_against views_from_config",
         "pickled": "from_pickled",
         "safetensors_file": "to_safetensors",
+        "safetensors_reader": "read_safetensors",
         "storage": "Storage",
         "summary": "Statistics statistics",
         "view": "TensorView",

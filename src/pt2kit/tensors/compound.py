@@ -372,6 +372,8 @@ class MetaView:
         requires_grad, is_param: as in `TensorView`.
         device: where it was; "meta", or that of a tensor that was saved without its data.
         record: the empty record that stands for it, "" where there is none.
+        storage_offset: elements before the first one, in the memory it had.
+        tie: what tensors have in common that lay in the same memory; "" where the file does not tell.
     """
 
     name: str
@@ -382,10 +384,12 @@ class MetaView:
     is_param: bool = False
     device: Device = META
     record: str = ""
+    storage_offset: int = 0
+    tie: str = ""
 
     def __post_init__(self) -> None:
         row = dtype_of(self.dtype, repr(self.name))
-        check_shape(repr(self.name), self.sizes, self.strides, 0, row.itemsize)
+        check_shape(repr(self.name), self.sizes, self.strides, self.storage_offset, row.itemsize)
 
     @property
     def shape(self) -> tuple[int, ...]:

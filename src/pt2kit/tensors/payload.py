@@ -9,6 +9,7 @@ a record never holds tensors of two types; empty storages, of which there may be
 from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -66,7 +67,24 @@ def views_from_config(
             _check_one_type(view, types, where)
         views[name] = view
     _check_empty_records(views)
-    return views
+    return _tied(views)
+
+
+def _tied(
+    views: dict[str, TensorView | MetaView | OpaquePayload],
+) -> dict[str, TensorView | MetaView | OpaquePayload]:
+    """The same, where tensors without data say which of them lay in the same memory.
+
+    torch puts all of one element type into one empty record, whether they are tied or not. Where there are several for
+    one type, the writer told them apart, as pt2kit does.
+    """
+    records: dict[ScalarType, set[str]] = {}
+    empty = {name: view for name, view in views.items() if not isinstance(view, TensorView | OpaquePayload)}
+    for view in empty.values():
+        records.setdefault(view.dtype, set()).add(view.record)
+    if all(len(found) == 1 for found in records.values()):
+        return views
+    return views | {name: replace(view, tie=f"{view.record}: {int(view.dtype)}") for name, view in empty.items()}
 
 
 def _check_empty_records(views: Mapping[str, TensorView | MetaView | OpaquePayload]) -> None:
@@ -136,8 +154,7 @@ def _storage(archive: Archive, record: str, path_name: str, place: str) -> Stora
     found = archive.records.get(record)
     if found is None:
         raise PayloadError(f"{place}: expected a record {show_name(record)}, got none of that name", rule="P2")
-    in_place = found.is_stored and archive.source.is_local
-    return Storage(record, found.size, partial(archive.read, record), in_place=in_place)
+    return Storage(record, found.size, partial(archive.read, record), in_place=archive.is_in_place(record))
 
 
 def _view(name: str, meta: PayloadMeta, storage: Storage, where: str) -> TensorView | MetaView | OpaquePayload:
@@ -198,6 +215,7 @@ def _without_data(name: str, meta: PayloadMeta, tensor: TensorMeta, storage: Sto
         meta.is_param,
         tensor.device,
         storage.record,
+        _known([tensor.storage_offset], where, name, "storage_offset")[0],
     )
 
 

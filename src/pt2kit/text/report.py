@@ -36,6 +36,8 @@ def summary_lines(summary: Summary, width: int = WIDTH) -> Iterator[str]:
     """
     yield f"{summary.file}  {bytes_text(summary.bytes)} in {count_text(summary.records, 'record')}"
     yield from _entry("written by", f"{printable(summary.producer)}, layout of {summary.layout}", width)
+    outside = [f"{printable(url)} {bytes_text(size)}" for url, size in summary.external.items()]
+    yield from _entry("weights in", ", ".join(_first(outside)), width)
     for model in summary.models:
         yield ""
         yield from model_lines(model, width)
@@ -63,7 +65,8 @@ def model_lines(model: ModelSummary, width: int = WIDTH) -> Iterator[str]:
     yield from _group("constants", model.constants, width)
     stated = model.parameters.total + model.buffers.total + model.constants.total
     if model.stored_bytes != stated.bytes:
-        yield from _entry("stored", f"{bytes_text(model.stored_bytes)}, what tensors share once", width)
+        gaps = f", {count_text(model.without_data, 'tensor')} without data" if model.without_data else ""
+        yield from _entry("stored", f"{bytes_text(model.stored_bytes)}, what tensors share once{gaps}", width)
     yield from _operators(model, width)
     yield from _list("mutates", model.mutations)
     if model.in_place:

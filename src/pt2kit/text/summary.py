@@ -20,6 +20,7 @@ from pt2kit.package.open import Package
 from pt2kit.package.parts import extra_files
 from pt2kit.package.payloads import Payload
 from pt2kit.schema import ExportedProgram, InputSpec, OutputSpec
+from pt2kit.tensors.compound import MetaView
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.text.call import CallSummary, summarize_call
 from pt2kit.text.modules import ModuleSummary, summarize_modules
@@ -58,6 +59,7 @@ class ModelSummary:
         buffers: the buffers, not persistent ones among them.
         constants: lifted tensor constants and custom objects.
         stored_bytes: bytes of the records of all of them; tied tensors count once.
+        without_data: how many of them are stated and have no numbers.
         mutations: what a call changes, as the signature states it ("buffer bn.running_mean").
         gradients: what the program gives gradients of ("parameter fc.weight").
         lifted: constants, custom objects and buffers that are not persistent, with their types.
@@ -85,6 +87,7 @@ class ModelSummary:
     buffers: TensorGroup
     constants: TensorGroup
     stored_bytes: int
+    without_data: int
     mutations: tuple[str, ...]
     gradients: tuple[str, ...]
     lifted: tuple[str, ...]
@@ -109,6 +112,7 @@ class Summary:
         records: how many.
         models: its programs.
         extra_files: name -> bytes.
+        external: file beside this one -> bytes of the weights that are in it.
         compiled: compiled models beside the programs.
         safety: what torch would run, or import by a name from the file, on loading it.
     """
@@ -121,6 +125,7 @@ class Summary:
     records: int
     models: tuple[ModelSummary, ...]
     extra_files: Mapping[str, int]
+    external: Mapping[str, int]
     compiled: tuple[str, ...]
     safety: tuple[Problem, ...]
 
@@ -138,6 +143,9 @@ def summarize(package: Package, *, oldest: bool = False) -> Summary:
     """
     records = extra_files(package.archive, package.layout)
     extra = {name: package.records[records[name]].size for name in package.extra_files}
+    external: Counter[str] = Counter()
+    for row in package.external.values():
+        external[row.url] += row.nbytes
     return Summary(
         file=printable(package.name, 1000),
         bytes=package.archive.source.size,
@@ -147,6 +155,7 @@ def summarize(package: Package, *, oldest: bool = False) -> Summary:
         records=len(package.records),
         models=tuple(summarize_model(package, model, oldest=oldest) for model in package.layout.models),
         extra_files=extra,
+        external=dict(external),
         compiled=package.compiled,
         safety=tuple(safety_findings(package)),
     )
@@ -189,6 +198,7 @@ def summarize_model(package: Package, model: str, *, oldest: bool = False) -> Mo
         buffers=group_of(tensors.buffers),
         constants=group_of(tensors.constants),
         stored_bytes=stored_bytes(tensors.all.values()),
+        without_data=sum(isinstance(payload, MetaView) for payload in tensors.all.values()),
         mutations=tuple(_targets(program, _MUTATIONS)),
         gradients=tuple(_targets(program, _GRADIENTS)),
         lifted=tuple(_lifted(program, texts, tensors.constants)),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pt2kit.schema import ScalarType
 from pt2kit.tensors.bounds import numel
+from pt2kit.tensors.compound import MetaView
 from pt2kit.tensors.dtypes import DTYPES
 from pt2kit.tensors.opaque import OpaquePayload
 
@@ -96,5 +97,6 @@ def stored_bytes(payloads: Iterable[AnyView]) -> int:
     found: dict[str, int] = {}
     for number, payload in enumerate(payloads):
         storage = getattr(payload, "storage", None)
-        found[getattr(payload, "record", str(number))] = storage.nbytes if storage is not None else payload.nbytes
+        held = 0 if isinstance(payload, MetaView) else payload.nbytes
+        found[getattr(payload, "record", str(number))] = storage.nbytes if storage is not None else held
     return sum(found.values())

@@ -22,7 +22,7 @@ from pt2kit.zip.limits import DEFAULT_LIMITS, Limits
 from pt2kit.zip.local_header import check_descriptor, check_headers, check_local_header, header_length
 from pt2kit.zip.opening import FileLike, open_source
 from pt2kit.zip.record_name import show_name
-from pt2kit.zip.source import Source
+from pt2kit.zip.source import Source, read_into
 
 _PADDING_GUESS: Final = 128
 """Bytes of extra fields fetched with a remote record's header: torch pads a header by at most 67, and adds up to 28."""
@@ -57,6 +57,11 @@ class Archive:
     def records(self) -> Mapping[str, Record]:
         """Full name -> record, in directory order; folders are left out."""
         return self._records
+
+    @property
+    def limits(self) -> Limits:
+        """What reading may cost."""
+        return self._limits
 
     def read(self, name: str, *, verify: bool = True) -> memoryview:
         """Give the content of a record.
@@ -132,6 +137,27 @@ class Archive:
             known = self._fetch_data_offset(record)
         return known
 
+    def place_of(self, name: str) -> tuple[Source, int]:
+        """Give the source that a record's stored or deflated data lies in, and its offset there; as `data_offset`."""
+        return self._source, self.data_offset(name)
+
+    def read_into(self, name: str, start: int, buffer: memoryview) -> None:
+        """Fill a buffer with the bytes of a stored record from `start` on, uncompared; see `sum_of`.
+
+        Raises: as `read`, but for A16 and A18.
+        """
+        source, offset = self.place_of(name)
+        read_into(source, offset + start, buffer)
+
+    def sum_of(self, name: str) -> Sum:
+        """A sum to which the bytes of a record can be added as they are read, to be compared at the end."""
+        record = self._records[name]
+        return Sum(zlib.crc32, lambda got: self._verify(record, got))
+
+    def is_in_place(self, name: str) -> bool:
+        """Whether reading a record copies nothing: it is stored, and the source local."""
+        return self._records[name].is_stored and self._source.is_local
+
     def close(self) -> None:
         """Let go of the source. Views that were handed out stay valid; may be called twice."""
         self._source.close()
@@ -189,6 +215,32 @@ class Archive:
                 rule="A16",
             )
         self._verified.add(record.name)
+
+
+class Sum:
+    """The checksum of a record that is read piece by piece.
+
+    Args:
+        add: (piece, sum so far) -> sum.
+        check: compares the sum of all.
+    """
+
+    def __init__(self, add: Callable[[memoryview, int], int], check: Callable[[int], None]) -> None:
+        self._add = add
+        self._check = check
+        self._sum = 0
+
+    def add(self, piece: memoryview) -> None:
+        """Take the next bytes in."""
+        self._sum = self._add(piece, self._sum)
+
+    def check(self) -> None:
+        """Compare, once all bytes were added.
+
+        Raises:
+            IntegrityError: they are not those that were written.
+        """
+        self._check(self._sum)
 
 
 def _beside(work: Callable[[], None]) -> _thread.LockType | None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from tempfile import NamedTemporaryFile
 from typing import IO, Any, Final, cast
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import quote, urlsplit, urlunsplit
 from uuid import uuid4
 
 from pt2kit.errors import ArchiveError, Pt2Error
@@ -105,6 +105,31 @@ def open_url(
     """
     shown = name or public_url(url)
     fs, path = guarded(shown, lambda: file_system(url, storage_options))
+    return _open_on(fs, path, shown, name, max_stream_bytes)
+
+
+def open_beside(url: str, path: str, *, storage_options: Mapping[str, Any] | None = None) -> Source:
+    """Open the file that lies at a relative path from the folder of a URL: on the same host, by the same protocol.
+
+    Args:
+        url: of the file that it is beside.
+        path: without a component "..", not quoted.
+        storage_options: passed to fsspec.
+
+    Raises: as `open_url`.
+    """
+    shown = public_url(url)
+    fs, home = guarded(shown, lambda: file_system(url, storage_options))
+    query = ""
+    if "http" in _protocols(fs):
+        home, sign, query = home.partition("?")
+        path, query = quote(path), sign + query
+    folder = home.rpartition("/")[0]
+    return _open_on(fs, f"{folder}/{path}{query}" if folder else path, path, None, DEFAULT_LIMITS.max_stream_bytes)
+
+
+def _open_on(fs: Any, path: str, shown: str, name: str | None, max_stream_bytes: int) -> Source:
+    """Open a path of a file system."""
     if _is_local(fs):
         return open_path(path, name=name)
     info = guarded(shown, lambda: fs.info(path))
@@ -227,6 +252,21 @@ def create_url(url: str, *, storage_options: Mapping[str, Any] | None = None) ->
     """
     shown = public_url(url)
     fs, path = guarded(shown, lambda: file_system(url, storage_options))
+    with _created(fs, path, shown) as file:
+        yield file
+
+
+@contextmanager
+def create_beside(url: str, path: str, *, storage_options: Mapping[str, Any] | None = None) -> Iterator[IO[bytes]]:
+    """A file object that writes to a relative path from the folder of a URL; as `create_url`."""
+    fs, home = guarded(public_url(url), lambda: file_system(url, storage_options))
+    folder = home.rpartition("/")[0]
+    with _created(fs, f"{folder}/{path}" if folder else path, path) as file:
+        yield file
+
+
+@contextmanager
+def _created(fs: Any, path: str, shown: str) -> Iterator[IO[bytes]]:
     # Put aside first: many back ends cannot seek, and a file that was begun must not stay behind an error.
     with NamedTemporaryFile(prefix="pt2kit-") as spool:
         yield cast("IO[bytes]", spool)

@@ -177,6 +177,38 @@ def open_path(
         raise ArchiveError(f"{shown!r}: expected a path, got text that cannot be one: {exc}", rule="A1") from exc
 
 
+def map_privately(source: Source) -> mmap.mmap | None:
+    """A mapping of a source's file whose changes stay in this process; None where there is no file to map."""
+    descriptor = getattr(source, "_fd", None)
+    try:
+        return None if descriptor is None else mmap.mmap(descriptor, 0, access=mmap.ACCESS_COPY)
+    except (OSError, ValueError):
+        return None  # Some file systems cannot map, and an empty file has nothing to map; reading still works.
+
+
+def read_into(source: Source, offset: int, buffer: memoryview) -> None:
+    """Fill a buffer with the bytes from `offset` on; of a mapped file without touching the mapping.
+
+    Raises:
+        ArchiveError: as `Source.read`.
+    """
+    descriptor = getattr(source, "_fd", None)
+    if descriptor is None or not hasattr(os, "preadv"):
+        buffer[:] = source.read(offset, buffer.nbytes)
+        return
+    check_range(source, offset, buffer.nbytes)
+    done = 0
+    while done < buffer.nbytes:
+        count = os.preadv(descriptor, [buffer[done:]], offset + done)
+        if count == 0:
+            raise ArchiveError(
+                f"{source.name}: expected {buffer.nbytes} bytes at offset {offset}, got {done}: the file was cut short "
+                "while it was open",
+                rule="A1",
+            )
+        done += count
+
+
 def _hint(folder: str | os.PathLike[str]) -> str:
     """What a folder may be that somebody takes for a file."""
     try:

@@ -43,15 +43,32 @@ def test_dead_code_goes_and_what_acts_stays() -> None:
 
 
 def test_common_subexpressions_and_identities_go() -> None:
-    """The second of two equal calls is not computed; adding zero and viewing the same is nothing."""
+    """The second of two equal calls is not computed; taking zero away is nothing, adding it makes 0.0 of -0.0."""
     editor = pt2kit.edit(sample("2.13.0", "mlp"))
     relu = editor.value("relu")
     one, two = (editor.graph.append("aten.exp", relu) for _ in range(2))
-    editor.graph.append("aten.add.Tensor", editor.graph.append("aten.add.Tensor", one.output, 0).output, two.output)
+    editor.graph.append("aten.add.Tensor", editor.graph.append("aten.sub.Tensor", one.output, 0).output, two.output)
     assert passes.cse(editor) == 1
     assert passes.identities(editor) == 1
     last = list(editor.graph.nodes)[-1]
     assert last.inputs == (one.output, one.output)
+    editor.graph.append("aten.neg", editor.graph.append("aten.add.Tensor", one.output, 0).output)
+    assert passes.identities(editor) == 0
+
+
+def test_results_that_the_caller_gets_keep_their_memory() -> None:
+    """Equal results, and copies that change nothing, stay apart where the caller may write to one of them."""
+    editor = pt2kit.edit(sample("2.13.0", "mlp"))
+    relu = editor.value("relu")
+    for _ in range(2):
+        made = editor.graph.append("aten.exp", relu)
+        editor.add_output(editor.graph.append("aten.view", made.output, [-1]).output)
+    copied = editor.graph.append("aten.sub.Tensor", relu, 0)
+    editor.add_output(editor.graph.append("aten.t", copied.output).output)
+    nodes = len(editor.graph.nodes)
+    assert passes.cse(editor) == 0
+    assert passes.identities(editor) == 0
+    assert len(editor.graph.nodes) == nodes
 
 
 def test_sizes_that_are_known_are_folded() -> None:

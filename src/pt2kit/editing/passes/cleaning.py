@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Final
+import math
+from collections.abc import Mapping
+from typing import Any, Final
 
 from msgspec import UNSET
 
 from pt2kit import schema
+from pt2kit.checks.schemas import operators
 from pt2kit.editing import sizes as arithmetic
 from pt2kit.editing.arguments import to_plain
 from pt2kit.editing.editor import Editor
 from pt2kit.editing.nodes import Node
 from pt2kit.editing.values import Value
 from pt2kit.graph.view import operator_namespace
+from pt2kit.tensors.dtypes import DTYPES
 
 _ASSERTIONS: Final = frozenset(
     f"torch.ops.aten.{name}"
@@ -35,6 +39,27 @@ def has_effect(node: Node) -> bool:
     if not node.outputs:
         return True
     return any(has_effect(inner) for graph in node.subgraphs.values() for inner in graph.nodes)
+
+
+def is_shared(value: Value) -> bool:
+    """Whether the caller gets a value, or may get another that lies in the same memory: a view of it."""
+    seen = {value}
+    stack = [value]
+    while stack:
+        one = stack.pop()
+        if one.is_output:
+            return True
+        for user in one.users:
+            if user.subgraphs or _may_alias(user):
+                stack += [result for result in user.outputs if result not in seen]
+                seen.update(user.outputs)
+    return False
+
+
+def _may_alias(node: Node) -> bool:
+    """Whether a result may lie in the memory of an argument: the operator's signature says so, or is not known."""
+    text = operators("").schemas.get(node.target.removeprefix("torch.ops."))
+    return text is None or "(a" in text.rpartition("->")[2]
 
 
 def dce(editor: Editor) -> int:
@@ -69,8 +94,9 @@ def identities(editor: Editor) -> int:
             source = _same_as(node)
             if source is None or (node.output.is_output and source.producer is None):
                 continue
-            if writes and node.target.removeprefix("torch.ops.aten.") not in _VIEWS:
-                continue  # what is written to one must not be seen through the other
+            is_copy = node.target.removeprefix("torch.ops.aten.") not in _VIEWS
+            if is_copy and (writes or is_shared(node.output)):
+                continue  # what is written to one, here or by the caller, must not be seen through the other
             graph.replace_uses(node.output, source)
             node.erase()
             count += 1
@@ -104,13 +130,23 @@ def _same_as(node: Node) -> Value | None:
     if name in _VIEWS:
         return first if is_same and arithmetic.same(old.storage_offset, new.storage_offset) else None
     if name in ("add.Tensor", "sub.Tensor", "add.Scalar", "sub.Scalar"):
-        return first if is_same and numbers.get("other") == 0 and numbers["other"] is not False else None
+        return first if is_same and _adds_nothing(name, numbers, old.dtype) else None
     if name in ("mul.Tensor", "div.Tensor", "mul.Scalar", "div.Scalar", "pow.Tensor_Scalar"):
         other = numbers.get("exponent" if name.startswith("pow") else "other", UNSET)
         return first if is_same and other == 1 and "rounding_mode" not in numbers else None
     if name == "dropout.default":
         return first if numbers.get("train") is False or numbers.get("p") == 0 else None
     return None
+
+
+def _adds_nothing(name: str, numbers: Mapping[str, Any], dtype: schema.ScalarType) -> bool:
+    """Whether adding or taking away a number changes no bit: -0.0 + 0 is 0.0, but -0.0 - 0 and -0.0 + -0.0 are -0.0."""
+    other = numbers.get("other")
+    if other is False or other != 0 or numbers.get("alpha", 1) != 1:
+        return False
+    if not DTYPES[dtype].has_gradient:
+        return True
+    return (math.copysign(1.0, other) < 0) is name.startswith("add")
 
 
 _VIEWS: Final = frozenset(

@@ -6,7 +6,7 @@ from typing import Any
 
 from pt2kit.editing.editor import Editor
 from pt2kit.editing.graphs import Graph
-from pt2kit.editing.passes.cleaning import has_effect
+from pt2kit.editing.passes.cleaning import has_effect, is_shared
 from pt2kit.editing.values import Slot, Value
 from pt2kit.graph.view import operator_namespace
 
@@ -31,8 +31,8 @@ def _one(graph: Graph) -> int:
         first = known.setdefault(key, node)
         if first is node or [_result(v) for v in first.outputs] != [_result(v) for v in node.outputs]:
             continue
-        if any(value.is_output for value in node.outputs):
-            continue  # outputs are values of their own, which a caller may write to
+        if any(map(is_shared, node.outputs)):
+            continue  # outputs lie in memory of their own, which a caller may write to
         for old, new in zip(node.outputs, first.outputs, strict=True):
             graph.replace_uses(old, new)
         node.erase()

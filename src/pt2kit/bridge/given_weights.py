@@ -1,0 +1,190 @@
+"""Weights from elsewhere -> the state dict of a program, compared with what the program's file says of them.
+
+Memory that tensors share in the file they share here: of a tied weight the numbers are given once, or the same ones
+again, and what is given for views of one memory must agree where they overlap.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final, TypeAlias
+
+import torch
+
+from pt2kit.bridge.read.devices import Devices
+from pt2kit.bridge.read.tensors import Tensors
+from pt2kit.bridge.scalars import DTYPES
+from pt2kit.bridge.torch_names import disable_current_modes
+from pt2kit.collector import no_collection
+from pt2kit.editing.weights import to_view
+from pt2kit.errors import PayloadError, UnsupportedError
+from pt2kit.package.payloads import Payload
+from pt2kit.schema import Device
+from pt2kit.tensors.compound import MetaView
+from pt2kit.tensors.dtypes import DTYPES as ROWS
+from pt2kit.tensors.safetensors_reader import SUFFIXES, SafetensorsArchive
+from pt2kit.tensors.view import TensorView
+from pt2kit.zip.limits import DEFAULT_LIMITS
+from pt2kit.zip.reader import Archive
+from pt2kit.zip.source import open_bytes
+
+Given: TypeAlias = "Mapping[str, Any] | str | os.PathLike[str]"
+"""Weights from elsewhere: name -> tensor, array or payload; or the path of a `.safetensors` file or an index."""
+_Stated: TypeAlias = "TensorView | MetaView"
+
+_SHOWN: Final = 5
+_CPU: Final = Device("cpu")
+
+
+def given_weights(given: Given, views: Mapping[str, Payload], devices: Devices) -> dict[str, torch.Tensor]:
+    """Make the state dict of a program out of weights from elsewhere.
+
+    Args:
+        given: name -> tensor, array or payload, or the path of a file.
+        views: the weights that the program's file has; those that are wanted of them.
+        devices: where they go.
+
+    Returns:
+        name -> tensor for all of `views`: type, shape, strides and ties as in the file. A live tensor is shared where
+        it lies as the file has it, on the device; others are copied, and files are mapped where they can be.
+
+    Raises:
+        PayloadError: names that the program does not have or that are not given (P19); another type or shape, or
+            numbers that contradict each other where memory is shared (P14).
+        UnsupportedError: what is no tensor.
+        OSError, Pt2Error: the file cannot be read.
+    """
+    where = "weights" if isinstance(given, Mapping) else os.fspath(given)
+    if not isinstance(given, Mapping) and not where.endswith(SUFFIXES):
+        raise UnsupportedError(
+            f"{where}: expected a mapping, or a file named {' or '.join(SUFFIXES)}, got another one; "
+            "load_weights reads a .pt2"
+        )
+    # What lies in memory is no record of any archive.
+    archive = Archive(open_bytes(b""), (), DEFAULT_LIMITS) if isinstance(given, Mapping) else SafetensorsArchive(given)
+    held: Mapping[str, Any] = given if isinstance(given, Mapping) else archive.views  # type: ignore[attr-defined]
+    groups = _groups(views, where)
+    odd = [name for name in held if name not in views]
+    missing = [name for group in groups for name in _missing(group, held)]
+    if odd or missing:
+        raise PayloadError(
+            f"{where}: expected the names of the program's weights, got {odd[:_SHOWN]} besides them and nothing for "
+            f"{missing[:_SHOWN]}",
+            rule="P19",
+        )
+    with no_collection(), disable_current_modes():
+        maker = _Maker(devices, Tensors(devices, archive), where)
+        made = {name: tensor for group in groups for name, tensor in maker.group(group, held).items()}
+    return {name: _as_stated(made[name], view) for name, view in views.items()}
+
+
+def _groups(views: Mapping[str, Payload], where: str) -> list[dict[str, _Stated]]:
+    """The weights by the memory that they share."""
+    found: dict[Any, dict[str, _Stated]] = {}
+    for name, view in views.items():
+        if not isinstance(view, TensorView | MetaView):
+            raise UnsupportedError(
+                f"{where}: {name!a}: expected a weight that is one dense tensor, got {view.describe()}, which only its "
+                "own file can give"
+            )
+        shared = view.storage if isinstance(view, TensorView) and view.storage.nbytes else getattr(view, "tie", "")
+        found.setdefault((shared or name, view.dtype), {})[name] = view
+    return list(found.values())
+
+
+def _missing(group: Mapping[str, _Stated], held: Mapping[str, Any]) -> list[str]:
+    """Names of a group that are not given, and are no other names of what is."""
+    there = {_geometry(view) for name, view in group.items() if name in held}
+    return [name for name, view in group.items() if name not in held and _geometry(view) not in there]
+
+
+def _geometry(view: _Stated) -> tuple[Any, ...]:
+    return view.sizes, view.strides, view.storage_offset
+
+
+class _Maker:
+    """Makes live tensors of what is given.
+
+    Args:
+        devices: where they go.
+        tensors: makes those of views.
+        where: what messages call what is given.
+    """
+
+    def __init__(self, devices: Devices, tensors: Tensors, where: str) -> None:
+        self._devices = devices
+        self._tensors = tensors
+        self._where = where
+
+    def group(self, group: Mapping[str, _Stated], held: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+        """The tensors over one memory.
+
+        Raises:
+            PayloadError: another type or shape, or numbers that contradict each other (P14).
+        """
+        live = {name: self._live(name, held[name], view) for name, view in group.items() if name in held}
+        [first, *others] = live
+        same = len({_geometry(view) for view in group.values()}) == 1
+        if same and live[first].stride() == group[first].strides:
+            made = dict.fromkeys(group, live[first])
+        else:
+            made = _laid_over(group, live)
+        for name in (*others, first) if not same or others else ():
+            if live[name] is not made[name] and not _is_equal(live[name], made[name]):
+                raise PayloadError(
+                    f"{self._where}: {name!a}: expected the numbers that {first!a} has, with which it shares memory in "
+                    "the program's file, got others",
+                    rule="P14",
+                )
+        return made
+
+    def _live(self, name: str, value: Any, stated: _Stated) -> torch.Tensor:
+        """What is given under a name, on its device."""
+        where = f"{self._where}: {name!a}"
+        live = value if isinstance(value, torch.Tensor) else to_view(name, value, edit=self._where)
+        dtype = live.dtype if isinstance(live, torch.Tensor) else DTYPES[live.dtype]
+        if dtype != DTYPES[stated.dtype] or tuple(live.shape) != stated.sizes:
+            raise PayloadError(
+                f"{where}: expected {ROWS[stated.dtype].name} {list(stated.sizes)}, as the program's file has it, "
+                f"got {str(dtype).removeprefix('torch.')} {list(live.shape)}",
+                rule="P14",
+            )
+        device = _CPU if stated.device.type == "meta" else stated.device
+        if isinstance(live, TensorView):
+            return self._tensors.dense(replace(live, device=device, is_param=False, requires_grad=False))
+        return live.detach().to(self._devices.find(device, where))
+
+
+def _laid_over(group: Mapping[str, _Stated], live: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """The tensors of a group over one new memory, which has the numbers of those that are given, the first last."""
+    first = next(iter(live.values()))
+    extent = max(
+        view.storage_offset
+        + (sum((size - 1) * step for size, step in zip(view.sizes, view.strides, strict=True)) + 1)
+        * (0 not in view.sizes)
+        for view in group.values()
+    )
+    flat = torch.zeros(extent, dtype=first.dtype, device=first.device)
+    made = {name: flat.as_strided(view.sizes, view.strides, view.storage_offset) for name, view in group.items()}
+    for name, tensor in reversed(list(live.items())):
+        # A dimension that is repeated is one element of memory.
+        once = tuple(slice(0, 1) if step == 0 else slice(None) for step in group[name].strides)
+        made[name][once].copy_(tensor[once])
+    return made
+
+
+def _is_equal(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors hold the same bytes; NaN is NaN."""
+    if one.is_meta:
+        return True
+    first, second = (part.contiguous().reshape(-1).view(torch.uint8) for part in (one, other))
+    return bool(torch.equal(first, second))
+
+
+def _as_stated(tensor: torch.Tensor, view: Payload) -> torch.Tensor:
+    """A parameter or a plain tensor, as the program has it, over the same memory."""
+    if getattr(view, "is_param", False):
+        return torch.nn.Parameter(tensor, requires_grad=bool(getattr(view, "requires_grad", False)))
+    return tensor.requires_grad_() if getattr(view, "requires_grad", False) else tensor

@@ -1,0 +1,180 @@
+"""An archive with a list of payloads that lie beside it -> an `Archive` that has them as records of its own.
+
+What reads packages knows nothing of it: a record that lies in another file has a size and gives its bytes like any
+other. A file is opened when the first of its records is read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from threading import RLock
+from types import MappingProxyType
+from typing import Final
+
+from pt2kit.errors import IntegrityError, LimitError, PayloadError
+from pt2kit.package.external_list import RECORD, Reference, decode
+from pt2kit.tensors.safetensors_header import Row, read_header
+from pt2kit.zip import headers as h
+from pt2kit.zip.beside import Beside
+from pt2kit.zip.directory import Record
+from pt2kit.zip.reader import Archive, Sum
+from pt2kit.zip.record_name import show_name
+from pt2kit.zip.source import Source
+
+MAX_FILES: Final = 10_000
+"""Files that one archive may name; the largest models have some hundred shards."""
+
+
+class ExternalArchive(Archive):
+    """The records of an archive and those beside it.
+
+    Args:
+        inner: the archive; closed with this one.
+        references: full name of each record beside it -> where it is.
+        listed: full name of the record that lists them, which is not among the records.
+        beside: where files may lie.
+
+    Attributes:
+        references: as above.
+
+    Raises:
+        LimitError: more than `MAX_FILES` files (B1).
+    """
+
+    def __init__(self, inner: Archive, references: Mapping[str, Reference], listed: str, beside: Beside) -> None:
+        super().__init__(inner.source, (), inner.limits)
+        self.references = MappingProxyType(dict(references))
+        self._inner = inner
+        self._beside = beside
+        self._files: dict[str, tuple[Source, dict[str, Row]]] = {}
+        self._lock = RLock()
+        count = len({row.url for row in references.values()})
+        if count > MAX_FILES:
+            raise LimitError(f"{listed}: expected at most {MAX_FILES} files, got {count}", rule="B1")
+        records = {name: record for name, record in inner.records.items() if name != listed}
+        for name, row in references.items():
+            records[name] = Record(name, row.nbytes, row.nbytes, h.STORED, 0, 0, 0, 0)
+        self._records = MappingProxyType(records)
+
+    def read(self, name: str, *, verify: bool = True) -> memoryview:
+        """Give the content of a record; of one beside the archive, as `Archive.read` does, with its SHA-256 for a CRC.
+
+        Raises:
+            UnsupportedError: its URL leaves the folder (B2).
+            ArchiveError: there is no such file (B3), or as `Archive.read`.
+            PayloadError: the file is no sound safetensors file (B4), or has not the tensor that is named (B5).
+            IntegrityError: other bytes than those that were there when the archive was written (B6).
+        """
+        reference = self.references.get(name)
+        if reference is None:
+            return self._inner.read(name, verify=verify)
+        source, offset = self.place_of(name)
+        content = source.read(offset, reference.nbytes)
+        if verify and name not in self._verified:
+            self._compare(name, reference, hashlib.sha256(content).hexdigest())
+        return content
+
+    def sum_of(self, name: str) -> Sum:
+        """A sum to which the bytes of a record can be added as they are read; as `Archive.sum_of`."""
+        reference = self.references.get(name)
+        if reference is None:
+            return self._inner.sum_of(name)
+        total = hashlib.sha256()
+
+        def add(piece: memoryview, _: int) -> int:
+            total.update(piece)
+            return 0
+
+        return Sum(add, lambda _: self._compare(name, reference, total.hexdigest()))
+
+    @contextmanager
+    def reading(self, name: str) -> Iterator[memoryview]:
+        """As `Archive.reading`."""
+        if name in self.references:
+            yield self.read(name)
+            return
+        with self._inner.reading(name) as content:
+            yield content
+
+    def data_offset(self, name: str) -> int:
+        """Give the offset of a record's data in the file that it lies in."""
+        return self.place_of(name)[1] if name in self.references else self._inner.data_offset(name)
+
+    def place_of(self, name: str) -> tuple[Source, int]:
+        """Give the file that a record lies in, and the offset of its data there.
+
+        Raises: as `read`, but for B6.
+        """
+        reference = self.references.get(name)
+        if reference is None:
+            return self._inner.place_of(name)
+        source, rows = self._file(reference)
+        row = rows.get(reference.tensor)
+        where = self._described(reference)
+        if row is None:
+            raise PayloadError(f"{where}: expected a tensor of that name in the file, got none", rule="B5")
+        if (row.dtype, row.shape) != (reference.dtype, reference.shape):
+            raise PayloadError(
+                f"{where}: expected {reference.dtype} {list(reference.shape)}, as the archive says, got {row.dtype} "
+                f"{list(row.shape)}",
+                rule="B5",
+            )
+        return source, row.start
+
+    def is_in_place(self, name: str) -> bool:
+        """Whether reading a record copies nothing."""
+        return self._beside.is_local if name in self.references else self._inner.is_in_place(name)
+
+    def close(self) -> None:
+        """Let go of all files. Views that were handed out stay valid; may be called twice."""
+        with self._lock:
+            for source, _ in self._files.values():
+                source.close()
+        self._inner.close()
+
+    def _compare(self, name: str, reference: Reference, got: str) -> None:
+        if got != reference.sha256:
+            raise IntegrityError(
+                f"{self._described(reference)}: expected the bytes that the archive was written with, SHA-256 "
+                f"{reference.sha256}, got {got}: the file was changed; put the old one back, or take these numbers "
+                "for new weights (pt2 weights FILE --from)",
+                rule="B6",
+            )
+        self._verified.add(name)
+
+    def _file(self, reference: Reference) -> tuple[Source, dict[str, Row]]:
+        """An open file and its header."""
+        with self._lock:
+            found = self._files.get(reference.url)
+            if found is None:
+                source = self._beside.open(reference.url, f"{RECORD}: url")
+                try:
+                    found = source, read_header(source)
+                except BaseException:
+                    source.close()
+                    raise
+                self._files[reference.url] = found
+        return found
+
+    def _described(self, reference: Reference) -> str:
+        return f"{show_name(reference.url)}: {show_name(reference.tensor)!r}"
+
+
+def with_external(archive: Archive, root: str, beside: Beside) -> Archive:
+    """An archive with the payloads beside it, where it has a list of them; otherwise the archive itself.
+
+    Args:
+        archive: an open archive of the current layout.
+        root: its root folder, with its slash.
+        beside: where files may lie.
+
+    Raises:
+        JsonError, PayloadError, LimitError: the list cannot be read (B1).
+    """
+    listed = root + RECORD
+    if listed not in archive.records:
+        return archive
+    rows = decode(archive.read(listed), archive.records, root)
+    return ExternalArchive(archive, {root + record: row for record, row in rows.items()}, listed, beside)

@@ -1,0 +1,176 @@
+"""A relative URL in an archive -> the source of a file beside it, and never of one elsewhere (rules B2, B3).
+
+    model.pt2, "weights.safetensors"         the file in the same folder
+    model.pt2, "shards/a%20b.safetensors"    one below it; text that a URL cannot have is written as %xx
+    model.pt2, "../w", "/w", "https://…/w"   refused, unless `weights_root` names a folder that it lies in
+
+A URL may come from anybody. It is taken apart before anything is opened: links are followed first and looked at then.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import quote as percent_encoded
+from urllib.parse import unquote, urlsplit
+
+from pt2kit.errors import ArchiveError, Pt2Error, UnsupportedError
+from pt2kit.messages import quote
+from pt2kit.zip.opening import is_url
+from pt2kit.zip.record_name import name_problem
+from pt2kit.zip.source import Source, open_path
+
+ARGUMENT: Final = "weights_root"
+"""The argument that lets files lie elsewhere, as messages name it."""
+
+_LOCAL: Final = ("file://", "local://")
+_ASK: Final = f"pass {ARGUMENT}= with a folder that it lies in, if you trust the file"
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Where files beside an archive may lie.
+
+    Args:
+        home: the folder that the archive lies in, as a path, or the archive's own URL; None for bytes and the like.
+        root: the folder (a path or URL) that files may lie in instead of the archive's; None where nobody said so.
+        storage_options: passed to fsspec for URLs.
+    """
+
+    home: str | None
+    root: str | None = None
+    storage_options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether files there are mapped, not fetched."""
+        base = self.home if self.home is not None and self.root is None else self.root
+        return base is not None and not is_url(base)
+
+    def open(self, url: str, where: str) -> Source:
+        """Open the file that a URL names.
+
+        Args:
+            url: as the archive has it.
+            where: what messages call the place of the URL.
+
+        Raises:
+            UnsupportedError: it is no relative URL, or leaves the folder (B2).
+            ArchiveError: there is no such file, or it cannot be read (B3).
+        """
+        if self.home is None and self.root is None:
+            raise UnsupportedError(
+                f"{where}: expected an archive that is a file in a folder, got one without, so that nothing is beside "
+                f"it; pass {ARGUMENT}= with the folder of {quote(url)}",
+                rule="B2",
+            )
+        path = _path_in(url, where, self.root is not None)
+        base = self.home if self.home is not None and _fits(self.home, self.root) else self.root
+        try:
+            if base is not None and is_url(base):
+                return self._open_remote(base, url, path, where)
+            return self._open_local(str(base), path, where)
+        except UnsupportedError:
+            raise
+        except (OSError, Pt2Error) as error:
+            text = str(error) if isinstance(error, Pt2Error) else error.strerror or str(error)
+            raise ArchiveError(
+                f"{where}: expected the file {quote(url)} beside the archive, got none that can be read: {text}",
+                rule="B3",
+            ) from error
+
+    def _open_local(self, folder: str, path: str, where: str) -> Source:
+        root = os.path.realpath(self.root if self.root is not None else folder)
+        found = os.path.realpath(os.path.join(folder, path))
+        if found != root and os.path.commonpath((root, found)) != root:
+            what = "a link or path to" if self.root is None else "a path to"
+            raise UnsupportedError(
+                f"{where}: expected a file in the folder {root}, got {quote(path)}, {what} one outside it; {_ASK}",
+                rule="B2",
+            )
+        if not stat.S_ISREG(os.stat(found).st_mode):  # Opening a pipe would wait for its writer.
+            raise ArchiveError(f"{where}: expected a file, got {quote(path)}, which is none", rule="B3")
+        return open_path(found, name=path)
+
+    def _open_remote(self, base: str, url: str, path: str, where: str) -> Source:
+        from pt2kit.zip.remote import open_beside, open_url
+
+        if self.root is None:
+            return open_beside(base, path, storage_options=self.storage_options)
+        found = url if is_url(url) else _joined(base, url)
+        root = self.root.rstrip("/") + "/"
+        if not found.startswith(root) or ".." in unquote(found).split("/"):
+            raise UnsupportedError(
+                f"{where}: expected a file below {root}, got {quote(url)}, which is none; {_ASK}", rule="B2"
+            )
+        return open_url(found, storage_options=self.storage_options)
+
+
+def beside(file: Any, root: str | os.PathLike[str] | None, storage_options: Mapping[str, Any] | None) -> Beside:
+    """Where files beside an archive may lie.
+
+    Args:
+        file: what the archive was opened from.
+        root: the folder, path or URL, that the caller lets them lie in; None for the archive's own.
+        storage_options: passed to fsspec for URLs.
+    """
+    named = file if isinstance(file, str | os.PathLike) else getattr(file, "name", None)
+    name = os.fsdecode(named) if isinstance(named, str | os.PathLike) else None
+    if name is not None and name.startswith(_LOCAL):
+        name = name.partition("://")[2]
+    if name is not None and isinstance(file, str) and is_url(name):
+        home: str | None = name
+    else:
+        home = os.path.dirname(os.path.abspath(name)) if name is not None and os.path.isfile(name) else None
+    return Beside(home, None if root is None else os.fsdecode(root), dict(storage_options or {}))
+
+
+def url_of(path: str) -> str:
+    """A relative path of a file as a relative URL."""
+    return percent_encoded(path.replace(os.sep, "/"))
+
+
+def path_problem(path: str) -> str | None:
+    """What makes a path unfit to name a file beside an archive; None if nothing does."""
+    if any(ord(character) < 32 or character == "\x7f" for character in path):
+        return "holds a control character"
+    return name_problem(path)
+
+
+def _path_in(url: str, where: str, is_free: bool) -> str:
+    """The path that a URL names, relative to the archive's folder; any path where the caller says what it lies in."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        parts = None
+    if is_free and is_url(url):
+        return url
+    path = unquote(url if parts is None else parts.path)
+    if parts is None or parts.scheme or parts.netloc:
+        problem: str | None = "is on another host, or of another scheme"
+    elif parts.query or parts.fragment or "?" in url or "#" in url:
+        problem = "has a query or a fragment"
+    else:
+        problem = path_problem(path)
+    if problem is None or (is_free and (problem == "is absolute" or "'..'" in problem)):
+        return path
+    ask = f"; {_ASK}" if problem.startswith("is ") or "'..'" in problem else ""
+    raise UnsupportedError(
+        f"{where}: expected a URL relative to the archive's folder and within it, got {quote(url)}, which "
+        f"{problem}{ask}",
+        rule="B2",
+    )
+
+
+def _fits(home: str, root: str | None) -> bool:
+    """Whether what is relative to the archive can lie in a root: both are folders of this machine, or neither is."""
+    return root is None or is_url(home) is is_url(root)
+
+
+def _joined(base: str, url: str) -> str:
+    from urllib.parse import urljoin
+
+    return urljoin(base, url)
