@@ -68,13 +68,15 @@ class Original:
 
 def original(path: Path) -> Original | None:
     """What a file computes; None where it can't be run, or gives something else each time."""
+    if not (records := trees(path)):
+        return None
     try:
         program = torch.export.load(path)
         inputs = program.example_inputs
         first, again = (_call(torch.export.load(path), inputs) for _ in range(2))
     except Exception:  # noqa: BLE001  # Whatever torch raises is its verdict.
         return None
-    return Original(path, trees(path), inputs, first) if _same(first, again) else None
+    return Original(path, records, inputs, first) if _same(first, again) else None
 
 
 def _call(program: Any, inputs: Any) -> Any:
@@ -221,15 +223,17 @@ def main() -> int:
     parser.add_argument("--each", type=int, default=6, help="mutants of each kind")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kinds", default="", help="only kinds with this text in them")
-    parser.add_argument("--json", type=Path, help="where to write what was found of each mutant")
+    parser.add_argument("--json", type=Path, help="where to write what was found of each mutant, a line for each")
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
     logging.disable(logging.CRITICAL)
     torch.set_num_threads(1)
     files = [found for path in sorted(options.folder.rglob("*.pt2")) if (found := original(path)) is not None]
-    rows = list(try_all(list(draw(files, options.each, options.seed, options.kinds))))
-    if options.json:
-        options.json.write_text(json.dumps(rows))
+    rows = []
+    with options.json.open("w") if options.json else io.StringIO() as log:
+        for row in try_all(list(draw(files, options.each, options.seed, options.kinds))):
+            rows.append(row)
+            print(json.dumps(row), file=log, flush=True)
     for line in table(rows):
         print(line)
     return 0
