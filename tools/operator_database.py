@@ -5,7 +5,8 @@
 Each program (`database_programs.py`) is exported and saved by torch, in a child process, and read by torch again. It
 has to pass `pt2kit.check` without an error, load by `pt2kit.load`, and have the same digest when it is saved from
 there. What torch doesn't export, save or load itself is counted apart. Results are lines of FILE; what stands there is
-not tried again, so that a run that was cut short goes on where it stood. Exits with 1 if a program is refused. Needs torch.
+not tried again, so that a run that was cut short goes on where it stood. Exits with 1 if a program is refused. Needs
+torch.
 """
 
 from __future__ import annotations
