@@ -26,6 +26,7 @@ from pt2kit.checks.operators import operator_problems
 from pt2kit.checks.payloads import Stored, number_problems, payload_problems, read_stored, unused_problems
 from pt2kit.checks.program_context import Subject, subject_of
 from pt2kit.checks.report import Report
+from pt2kit.checks.results import result_problems
 from pt2kit.checks.safety import package_findings, program_findings
 from pt2kit.checks.sizes import size_problems
 from pt2kit.checks.stated import stated_problems
@@ -47,6 +48,7 @@ RULES_OF_PROGRAMS: Final[tuple[Callable[[Subject], Iterable[Problem]], ...]] = (
     higher_order_problems,
     size_problems,
     stated_problems,
+    result_problems,
     device_problems,
     metadata_problems,
 )
