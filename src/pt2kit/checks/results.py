@@ -28,6 +28,8 @@ _INDICES: Final = frozenset((ScalarType.LONG, ScalarType.INT, ScalarType.BYTE, S
 _MASKS: Final = frozenset((ScalarType.BYTE, ScalarType.BOOL))
 _PLAIN: Final = frozenset(("as_int", "as_ints", "as_float", "as_floats", "as_bool", "as_bools", "as_string"))
 
+_READING: Final = frozenset((f"{_ATEN}item.default", f"{_ATEN}_local_scalar_dense.default"))
+
 _COMPARISONS: Final = ("eq", "ne", "lt", "le", "gt", "ge")
 _TYPES: Final[Mapping[str, tuple[ScalarType, ...]]] = {
     **{f"{name}.{overload}": (ScalarType.BOOL,) for name in _COMPARISONS for overload in ("Tensor", "Scalar")},
@@ -69,6 +71,8 @@ def result_problems(subject: Subject) -> Iterator[Problem]:
             yield from _sizes(step, values, names)
             yield from _types(step, values, names)
             yield from _formats(step, values, names)
+            if step.node.target in _READING:
+                yield from _read(step)
 
 
 def _sizes(step: Step, values: _Values, names: list[str]) -> Iterator[Problem]:
@@ -123,6 +127,18 @@ def _formats(step: Step, values: _Values, names: list[str]) -> Iterator[Problem]
         if named.name == "layout" and layout is not UNSET and layout is not result.layout:
             message = f"expected a result of the layout {layout.name}, as it is asked for, got {result.layout.name}"
             yield Problem(step.where, "T11", f"{message} declared")
+
+
+def _read(step: Step) -> Iterator[Problem]:
+    """A number that is read out of a tensor: only running the program tells it."""
+    graph = step.scope.graph
+    tables: Any = (graph.sym_int_values, graph.sym_float_values, graph.sym_bool_values)
+    for output in step.node.outputs:
+        name = getattr(output.value, "as_name", UNSET)
+        held = next((table[name] for table in tables if name is not UNSET and name in table), None)
+        if held is not None and held.as_expr is UNSET:
+            message = f"expected an expression for what only running tells, got {held.value!r:.40}"
+            yield Problem(f"{step.where}.outputs[0]", "T13", message)
 
 
 def _call(node: schema.Node, values: _Values) -> dict[str, Any]:

@@ -66,8 +66,10 @@ TARGETS: Final[Mapping[str, str]] = MappingProxyType(
         "T8": "sizes that a call states, joins or broadcasts agree with the sizes that the graph declares",
         "T9": "no call creates, out of numbers alone, more bytes than the limit",
         "T10": "an argument that is passed by place has that place among the operator's parameters",
-        "T11": "the element type that a call asks for, or asserts, is the one that the graph declares",
-        "T12": "a dimension that a call names is one of its tensor",
+        "T11": "the element type and layout that a call asks for, asserts or gives are those that the graph declares",
+        "T12": "a dimension that a call names is one of its tensor, and so are those that a memory format needs",
+        "T13": "a function over numbers gives what the graph declares, and a number that is read has no known value",
+        "T14": "a program whose dialect is not TRAINING calls no operator that writes to its arguments",
     }
 )
 

@@ -30,6 +30,7 @@ from pt2kit.checks.results import result_problems
 from pt2kit.checks.safety import package_findings, program_findings
 from pt2kit.checks.sizes import size_problems
 from pt2kit.checks.stated import stated_problems
+from pt2kit.checks.symbolic_numbers import number_problems as symbolic_number_problems
 from pt2kit.checks.uninitialized import uninitialised_problems
 from pt2kit.checks.versions import unknown_key_problems, version_problems
 from pt2kit.errors import Problem, Pt2Error
@@ -49,6 +50,7 @@ RULES_OF_PROGRAMS: Final[tuple[Callable[[Subject], Iterable[Problem]], ...]] = (
     size_problems,
     stated_problems,
     result_problems,
+    symbolic_number_problems,
     device_problems,
     metadata_problems,
 )

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from pt2kit import codec, schema
+from pt2kit.checks.operators import WITHOUT_DIALECT
 from pt2kit.checks.program_context import Subject
 from pt2kit.errors import Problem
 from pt2kit.graph.rules import cut, show
@@ -17,9 +18,6 @@ from pt2kit.versions.opset.changes import EXPECTED
 
 DIALECTS: Final = frozenset(("ATEN", "TRAINING", "EDGE", ""))
 """The dialects of torch's verifiers and of ExecuTorch's; "" stands for ATEN in old files."""
-
-_WITHOUT_DIALECT: Final = frozenset(("1", "2", "5.1", "5.3", "draft"))
-"""Schema versions whose programs may name no dialect."""
 
 _BEFORE_IT_WAS_STORED: Final = "<=2.4"
 _VERSION: Final = re.compile(r"(\d{1,4}\.\d{1,4})\.\d{1,4}(?P<build>[a-z.]+\d*)?(?:\+[\w.]+)?", re.ASCII)
@@ -30,7 +28,7 @@ def version_problems(subject: Subject) -> Iterator[Problem]:
     program = subject.program
     yield from _torch_version(program.torch_version, subject.stored_version, f"{subject.record}: $.torch_version")
     for number, dialect in enumerate(program.verifiers):
-        if dialect not in DIALECTS or not (dialect or subject.stored_version in _WITHOUT_DIALECT):
+        if dialect not in DIALECTS or not (dialect or subject.stored_version in WITHOUT_DIALECT):
             message = f"expected a dialect that torch has ({', '.join(sorted(DIALECTS - {''}))}), got {show(dialect)}"
             yield Problem(f"{subject.record}: $.verifiers[{number}]", "V3", message)
     if "aten" not in program.opset_version:
