@@ -28,6 +28,7 @@ from pt2kit.checks.program_context import Subject, subject_of
 from pt2kit.checks.report import Report
 from pt2kit.checks.results import result_problems
 from pt2kit.checks.safety import package_findings, program_findings
+from pt2kit.checks.samples import sample_problems
 from pt2kit.checks.sizes import size_problems
 from pt2kit.checks.stated import stated_problems
 from pt2kit.checks.symbolic_numbers import number_problems as symbolic_number_problems
@@ -131,6 +132,7 @@ def _in_order(package: Package, payloads: bool) -> Iterator[Problem]:
             ]
             safety += findings
             yield from _without_pasted(_program_problems(package, model, subject, stored), findings)
+            yield from sample_problems(package, model, subject)
         if payloads:
             yield from number_problems(stored, package.name)
     yield from unused_problems(package, seen)

@@ -29,8 +29,8 @@ RULES: Final[Mapping[str, str]] = MappingProxyType(
         "G14": "a node has a name of its own, which no other node and no other node's result has",
         "G15": "names of nodes and arguments are identifiers, those of subgraphs identifiers with dots between them",
         "G16": "subgraphs of one name in one graph are equal: the graph has one module of that name",
-        "G17": "a tensor has a known element type and layout, numbers and elements below 2**63, at most 64 dimensions; of integers, "
-        "it requires no gradient",
+        "G17": "a tensor has a known element type and layout, numbers and elements below 2**63, at most 64 dimensions; "
+        "of integers, it requires no gradient",
     }
 )
 """Rule id -> what must hold."""
