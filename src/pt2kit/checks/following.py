@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from math import prod
 from typing import Any, Final, NamedTuple
 
 from pt2kit import schema
 from pt2kit.checks import known_numbers, reading_table, schemas, shadows
 from pt2kit.checks.known_targets import higher_order_name
+from pt2kit.checks.memory_findings import Assumed, Findings, Use
 from pt2kit.checks.merging import MERGES
 from pt2kit.checks.plain_calls import Call, asked_sizes, call_of, declared, permuted_strides
 from pt2kit.checks.shadows import Memory, Shadow, Sizes
@@ -28,50 +28,6 @@ MAX_CELLS: Final = 1 << 32
 """Elements that are followed, over all calls of a program; after that every tensor is taken as a whole."""
 _SHARING: Final = frozenset(("unsafe_split", "unsafe_split_with_sizes", "unsafe_chunk"))
 """Operators whose results are views although their schemas do not say so."""
-
-
-class Use(NamedTuple):
-    """How memory that nothing was written to gets out.
-
-    Args:
-        step: the node that reads it; None where the graph returns it.
-        position: which of the graph's outputs returns it.
-        value: the value that is read or returned.
-        origin: the value that brought the memory.
-    """
-
-    step: Step | None
-    position: int
-    value: str
-    origin: str
-
-
-@dataclass(slots=True)
-class Assumed:
-    """Values of one graph that were taken for what the file declares; without them less would count as written.
-
-    Args:
-        sizes: by sizes and type.
-        strides: by strides, too.
-    """
-
-    sizes: set[str] = field(default_factory=set)
-    strides: set[str] = field(default_factory=set)
-
-
-@dataclass(slots=True)
-class Findings:
-    """What following a program found.
-
-    Args:
-        uses: how unwritten memory gets out.
-        cells: how many elements were followed, over all calls.
-        assumed: id of a graph -> what was assumed of it.
-    """
-
-    uses: list[Use] = field(default_factory=list)
-    cells: int = 0
-    assumed: dict[int, Assumed] = field(default_factory=dict)
 
 
 class Known(NamedTuple):

@@ -20,6 +20,14 @@ Call = Mapping[str, Any]
 Maker = Callable[[Call], "Sequence[Sizes | None] | None"]
 """A call -> the sizes of each of its results; None where they can't be told."""
 
+TENSORS: Final = frozenset(
+    (
+        *("self", "input", "weight", "index", "indices", "tensors", "condition", "mat1", "mat2", "batch1", "batch2"),
+        "grad_output",
+    )
+)
+"""Parameters that take tensors, or lists of them, not numbers."""
+
 
 class Misfit(Exception):
     """Arguments that do not fit one another: what was expected, and what was there."""
@@ -304,7 +312,7 @@ def _resampled(call: Call) -> Sequence[Sizes] | None:
 
 def _embedded(call: Call) -> Sequence[Sizes] | None:
     weight, indices = call.get("weight"), call.get("indices")
-    return [(*indices, *weight[1:])] if indices is not None and weight else None
+    return [(*indices, *weight[1:])] if isinstance(indices, tuple) and weight else None
 
 
 def _normalized(results: int) -> Maker:

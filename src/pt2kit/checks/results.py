@@ -13,7 +13,7 @@ from msgspec import UNSET
 
 from pt2kit import schema
 from pt2kit.checks.program_context import Subject
-from pt2kit.checks.result_sizes import MADE, Misfit, Sizes, meet, text
+from pt2kit.checks.result_sizes import MADE, TENSORS, Misfit, Sizes, meet, text
 from pt2kit.errors import Problem
 from pt2kit.graph.argument_values import arguments
 from pt2kit.graph.traversal import Step
@@ -108,7 +108,7 @@ def _types(step: Step, values: _Values, names: list[str]) -> Iterator[Problem]:
     elif meta is not None and short in _KEEPING:
         expected = (meta.dtype,) * len(names)
     for name, dtype in zip(names, expected, strict=False):
-        if name in values and values[name].dtype is not dtype:
+        if name in values and values[name].dtype not in (dtype, ScalarType.UNKNOWN):
             message = f"expected a result of the type {dtype.name}, as {short} gives it, got {values[name].dtype.name}"
             yield Problem(step.where, "T11", f"{message} declared")
 
@@ -148,17 +148,19 @@ def _call(node: schema.Node, values: _Values) -> dict[str, Any]:
         held, kind = named.arg.value, named.arg.type
         if kind == "as_none":
             call[named.name] = None
-        elif kind in _PLAIN:
+        elif kind in _PLAIN and named.name not in TENSORS:
             call[named.name] = held
         elif kind == "as_sym_ints":
             call[named.name] = [None if one.as_int is UNSET else one.as_int for one in held]
         elif kind == "as_sym_int" and held.as_int is not UNSET:
             call[named.name] = held.as_int
-        elif kind == "as_tensor" and (sizes := _declared(values.get(held.name))) is not None:
+        elif (
+            kind == "as_tensor" and named.name != "tensors" and (sizes := _declared(values.get(held.name))) is not None
+        ):
             call[named.name] = sizes
-        elif kind == "as_tensors":
+        elif kind == "as_tensors" and named.name == "tensors":
             call[named.name] = [_declared(values.get(one.name)) for one in held]
-        elif kind == "as_optional_tensors":
+        elif kind == "as_optional_tensors" and named.name == "indices":
             _put_indices(call, named.name, held, values)
         else:
             call[f"{named.name}?"] = True

@@ -36,8 +36,8 @@ CALLS: Final[Mapping[str, str]] = MappingProxyType(
         "K5": "names of arguments are identifiers, distinct, one for each argument of the tree spec",
         "K6": "a kept call signature names values of the program",
         "K7": "containers are of types that torch knows by itself; others have to be registered before loading",
-        "K9": "sample inputs have the sizes that the graph declares for its inputs",
         "K8": "the root graph returns a list of outputs, and is called with positional and keyword arguments",
+        "K9": "sample inputs have the sizes that the graph declares for its inputs",
     }
 )
 
