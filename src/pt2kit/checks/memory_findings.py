@@ -1,4 +1,4 @@
-"""What following a program's memory finds: the uses that let memory out, and what was taken for what the file declares."""
+"""What following the memory of a program finds: the uses that let it out, and what was taken for what the file says."""
 
 from __future__ import annotations
 

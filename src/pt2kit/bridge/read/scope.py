@@ -15,7 +15,7 @@ from pt2kit.bridge.read.devices import Devices
 from pt2kit.bridge.read.metadata import Metadata
 from pt2kit.bridge.read.shapes import Shapes
 from pt2kit.bridge.read.values import Values
-from pt2kit.checks.following import Assumed
+from pt2kit.checks.memory_findings import Assumed
 from pt2kit.errors import GraphError
 
 
