@@ -52,15 +52,14 @@ def decode(data: bytes | memoryview, cls: type[T], where: str) -> Decoded[T]:
         LimitError: nested too deep.
     """
     try:
-        value, is_whole = _decode_typed(data, cls)
+        compact = msgspec.json.format(data, indent=-1) if _has_other_blanks(data) else data
+        value, is_whole = _decode_typed(compact, cls)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return convert(parse(data, where), cls, where)
-    if not is_whole and _has_other_blanks(data):
-        value, is_whole = _decode_typed(msgspec.json.format(data, indent=-1), cls)
     if is_whole:
         return Decoded(value)
     with no_collection():
-        unknown = take_out(parse_again(data, where), to_tree(value))
+        unknown = take_out(parse_again(compact, where), to_tree(value))
     for item in unknown:
         check_depth(written(item.value), where, len(item.path))
     return Decoded(value, tuple(Unknown(item.path, parse(written(item.value), f"{where}: {item}")) for item in unknown))
