@@ -7,7 +7,8 @@ names both, and an operator that other releases have a note.
 from __future__ import annotations
 
 import keyword
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from msgspec import UNSET
@@ -42,6 +43,21 @@ RESULT_ARMS: Final = frozenset(("as_sym_int", "as_sym_float", "as_sym_bool"))
 LISTS: Final = frozenset(("as_ints", "as_floats", "as_bools", "as_sym_ints", "as_sym_floats", "as_sym_bools"))
 ON_LISTS: Final = frozenset(("torch.sym_sum", "_operator.getitem"))
 """Functions over numbers that take a list of them."""
+
+
+_INT_ARMS: Final = frozenset(("as_int", "as_sym_int"))
+_TENSOR_ARMS: Final = frozenset(("as_tensor",))
+FUNCTION_ARMS: Final[Mapping[str, tuple[frozenset[str], ...]]] = MappingProxyType(
+    {
+        "torch._functorch.predispatch._add_batch_dim": (_TENSOR_ARMS, _INT_ARMS, _INT_ARMS),
+        "torch._functorch.predispatch._remove_batch_dim": (_TENSOR_ARMS, _INT_ARMS, _INT_ARMS),
+        "torch._functorch.predispatch._vmap_increment_nesting": (_INT_ARMS, frozenset(("as_string",))),
+    }
+)
+"""Functions over tensors that export leaves in graphs -> the arguments that they take, by place.
+
+Source: torch/_functorch/predispatch.py, 2.13.
+"""
 
 
 def operator_problems(subject: Subject) -> Iterator[Problem]:
@@ -124,6 +140,10 @@ def _call(subject: Subject, step: Step) -> Iterator[Problem]:
             yield from _ints(step)
     elif (counts := argument_counts(node.target)) is not None:
         yield from _numbers(step, counts)
+    for position, (named, arms) in enumerate(zip(node.inputs, FUNCTION_ARMS.get(node.target, ()), strict=False)):
+        if (arm := named.arg.type) not in arms:
+            message = f"expected {' or '.join(sorted(arms))} as argument {position} of {node.target}, got {arm}"
+            yield Problem(f"{step.where}.inputs[{position}].arg", "T5", message)
 
 
 def _numbers(step: Step, counts: tuple[int, int]) -> Iterator[Problem]:

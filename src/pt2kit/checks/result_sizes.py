@@ -22,7 +22,7 @@ Maker = Callable[[Call], "Sequence[Sizes | None] | None"]
 
 TENSORS: Final = frozenset(
     (
-        *("self", "input", "weight", "index", "indices", "tensors", "condition", "mat1", "mat2", "batch1", "batch2"),
+        *("self", "input", "weight", "indices", "tensors", "condition", "mat1", "mat2", "batch1", "batch2"),
         "grad_output",
     )
 )
@@ -75,7 +75,7 @@ def _along(call: Call, default: int | None = None) -> tuple[Sizes, int] | None:
 
 def _same(name: str = "self", results: int = 1) -> Maker:
     """Results of the sizes of one argument."""
-    return lambda call: None if call.get(name) is None else [call[name]] * results
+    return lambda call: [call[name]] * results if isinstance(call.get(name), tuple) else None
 
 
 def _pointwise(*names: str) -> Maker:
@@ -360,7 +360,7 @@ def _topmost(call: Call) -> Sequence[Sizes] | None:
 
 def _picked(call: Call) -> Sequence[Sizes] | None:
     along, index = _along(call), call.get("index")
-    if along is None or index is None or len(index) > 1:
+    if along is None or not isinstance(index, tuple) or len(index) > 1:
         return None
     sizes, dim = along
     return [(*sizes[:dim], *(index or (1,)), *sizes[dim + 1 :])]
