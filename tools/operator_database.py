@@ -4,7 +4,8 @@
 
 Each program (`database_programs.py`) is exported and saved by torch, in a child process, and read by torch again. It
 has to pass `pt2kit.check` without an error, load by `pt2kit.load`, and have the same digest when it is saved from
-there. What torch doesn't export, save or load itself is counted apart. Results are lines of FILE; what stands there is
+there. What torch doesn't export, save or load itself is counted apart, and so are `empty` and its kin, which return
+memory that nothing was written to and have to be refused. Results are lines of FILE; what stands there is
 not tried again, so that a run that was cut short goes on where it stood. Exits with 1 if a program is refused. Needs
 torch.
 """
@@ -30,15 +31,17 @@ import torch
 from tools.database_programs import VARIANTS, Source, exported, module_of, sources
 
 import pt2kit
+from pt2kit.checks.reading_table import SOURCES
 
 SECONDS = 60
 """How long one program may take."""
+RIGHT = ("fine", "torch does not", "unwritten")
 BATCH = 20
 """Programs that one child process tries, as torch may end the process."""
 
 
 def try_one(source: Source, variant: str, seed: int) -> tuple[str, str]:
-    """What became of one program: "fine", "torch does not" or "refused", and why."""
+    """What became of one program: "fine", "torch does not", "unwritten" or "refused", and why."""
     buffer = io.BytesIO()
     try:
         made = module_of(source, variant, seed)
@@ -60,7 +63,8 @@ def try_one(source: Source, variant: str, seed: int) -> tuple[str, str]:
     except TimeoutError:
         raise
     except Exception as error:  # noqa: BLE001  # Whatever it is, it is what was looked for.
-        return "refused", _said(error)
+        is_meant = "[X11]" in str(error) and source.name.split()[1] in SOURCES
+        return "unwritten" if is_meant else "refused", _said(error)
     return ("fine", "") if theirs == ours else ("refused", "another digest when loaded and saved")
 
 
@@ -124,12 +128,12 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
 def table(rows: list[dict[str, Any]]) -> Iterator[str]:
     """What was refused, and how much of each kind of program was fine."""
     for row in rows:
-        if row["outcome"] not in ("fine", "torch does not"):
+        if row["outcome"] not in RIGHT:
             yield f"{row['name']} ({row['variant']}, seed {row['seed']}): {row['outcome']}: {row['why']}"
     for variant in VARIANTS:
         counts = Counter(row["outcome"] for row in rows if row["variant"] == variant)
         yield f"{variant:<12}" + ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items()))
-    tried = [row for row in rows if row["outcome"] != "torch does not"]
+    tried = [row for row in rows if row["outcome"] not in ("torch does not", "unwritten")]
     yield f"{sum(row['outcome'] == 'fine' for row in tried)} of {len(tried)} programs that torch saves and loads"
 
 
