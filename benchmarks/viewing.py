@@ -1,13 +1,14 @@
 """`pt2 view` in headless Chromium: first picture, everything unfolded, layout, frames, memory; and other viewers.
 
 Run by hand (`make browser` first): `python -m benchmarks.viewing [--others]`. Prints a table and the load it ran under.
-`--others` shows a file in Netron and Model Explorer, where these are installed, and waits up to 300 s for a picture of
-theirs: until the page holds as many drawn elements as half the nodes.
+`--others` shows a file in Netron and Model Explorer where these are installed (`netron`, `ai-edge-model-explorer`),
+and waits up to 300 s for a picture of theirs.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import socket
@@ -17,8 +18,10 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from benchmarks import pictures, programs
 
@@ -91,36 +94,69 @@ def view(browser: Any, name: str, path: Path) -> None:
         page.close()
 
 
-def other(browser: Any, viewer: str, name: str, path: Path, nodes: int) -> None:
+@dataclass(frozen=True)
+class Viewer:
+    """Another viewer: how it is started, what to ask it for, and what its page has when a picture is there."""
+
+    command: tuple[str, ...]
+    address: str
+    drawn: str
+
+
+def viewers(path: Path, port: int, nodes: int) -> dict[str, Viewer]:
+    """Netron draws a picture for each node; Model Explorer one canvas, at first with all modules folded."""
+    models = quote(json.dumps({"models": [{"url": str(path.resolve())}]}))
+    return {
+        "netron": Viewer(
+            ("netron", "--port", str(port), str(path)),
+            f"http://127.0.0.1:{port}/",
+            f"document.querySelectorAll('svg .node, g.node').length >= {nodes // 2}",
+        ),
+        "model-explorer": Viewer(
+            ("model-explorer", "--no_open_in_browser", "--skip_health_check", f"--port={port}", str(path)),
+            f"http://127.0.0.1:{port}/?data={models}",
+            "document.querySelector('canvas.main') !== null",
+        ),
+    }
+
+
+def free_port() -> int:
+    """A port that nothing listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def wait_for(port: int) -> None:
+    """Until something listens on a port; 30 seconds at most."""
+    for _ in range(60):
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.5)
+
+
+def other(browser: Any, name: str, viewer: str, path: Path, nodes: int) -> None:
     """One file in another viewer, which serves it itself."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = {
-        "netron": ["netron", "--port", str(port), str(path)],
-        "model-explorer": ["model-explorer", "--no_open_in_browser", f"--port={port}", str(path)],
-    }[viewer]
-    executable = shutil.which(command[0], path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    port = free_port()
+    asked = viewers(path, port, nodes)[viewer]
+    executable = shutil.which(asked.command[0], path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     if executable is None:
         print(f"{name:24} {viewer}: not installed")
         return
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": {**os.environ, "BROWSER": "true"}}
-    with subprocess.Popen([executable, *command[1:]], **quiet) as run:
+    with subprocess.Popen([executable, *asked.command[1:]], **quiet) as run:
         page = browser.new_page(viewport={"width": 1300, "height": 850})
         try:
-            for _ in range(60):
-                time.sleep(0.5)
-                with socket.socket() as probe:
-                    if probe.connect_ex(("127.0.0.1", port)) == 0:
-                        break
+            wait_for(port)
             start = time.perf_counter()
-            page.goto(f"http://127.0.0.1:{port}/")
+            page.goto(asked.address)
             while time.perf_counter() - start < PATIENCE_S:
-                drawn = page.evaluate("document.querySelectorAll('svg .node, g.node').length")
                 button = page.query_selector("#message-button, button.message-button")
                 if button is not None and button.is_visible():
                     button.click()  # its warning that this will take long
-                if drawn >= nodes / 2:
+                if page.evaluate(asked.drawn):
                     print(f"{name:24} {viewer}: {time.perf_counter() - start:.1f} s", flush=True)
                     return
                 page.wait_for_timeout(500)
@@ -144,11 +180,12 @@ def main() -> None:
             files[f"flat, {count:,}"] = pictures.written("flat", count, Path(folder, f"flat_{count}.json"))
         files["layers, 100,800"] = pictures.written("layers", 4200, Path(folder, "layers.json"))
         browser = playwright.chromium.launch(executable_path=executable, args=list(FLAGS))
+        browser.new_page().close()  # A browser's own first page is not what is measured.
         for name, path in files.items():
             view(browser, name, path)
         if asked.others:
             for viewer in ("netron", "model-explorer"):
-                other(browser, viewer, "transformer, 2,396", files["transformer, 2,396"], 2396)
+                other(browser, "transformer, 2,396", viewer, files["transformer, 2,396"], 2396)
         browser.close()
 
 

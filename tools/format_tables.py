@@ -17,11 +17,12 @@ from typing import Any, get_args, get_type_hints
 import yaml
 
 from pt2kit import idl, schema
-from pt2kit.checks.rules import FAMILIES, RULES
 from pt2kit.idl.table_changes import Change, changes
+from pt2kit.rules import FAMILIES, RULES
 from pt2kit.schema import enums
-from pt2kit.schema.table import TYPES, field_table
-from pt2kit.schema.tables import NAMES, table
+from pt2kit.schema.fieldtable import NAMES, Field, frozen_table
+from pt2kit.schema.fieldtypes import type_text
+from pt2kit.schema.reflection import TYPES, field_table
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "format"
@@ -74,7 +75,7 @@ def meanings() -> dict[str, dict[str, str]]:
 
 def rules() -> dict[str, str]:
     """Every rule id -> what must hold, family by family."""
-    return {rule: row.text for rule, row in RULES.items()}
+    return {rule: row.text for rule, row in RULES.items() if rule[0] in CHAPTERS}
 
 
 def types_page() -> str:
@@ -110,9 +111,9 @@ def _fields(cls: type[Any], row: Mapping[str, Any], texts: Mapping[str, str]) ->
     lines = []
     union = row["kind"] == "union"
     for name, field in row["fields"].items():
-        type_text = field["type"].replace("|", "\\|")
+        written = field["type"].replace("|", "\\|")
         default = "" if union else f" | {_default(field)}"
-        lines.append(f"| `{name}` | `{type_text}` | {field['id']} | {since[name]}{default} | {texts[name]} |")
+        lines.append(f"| `{name}` | `{written}` | {field['id']} | {since[name]}{default} | {texts[name]} |")
     head = "| key | type | id | since | meaning |" if union else "| key | type | id | since | default | meaning |"
     return [head, "|".join([""] + ["---"] * (head.count("|") - 1) + [""]), *lines]
 
@@ -152,19 +153,26 @@ def history_page() -> str:
 
 def _older_types(older: str, newer: str) -> list[str]:
     """The types of a version that the next one has no more, or has with other required keys, in full."""
-    before, after = table(older), table(newer)
+    before, after = frozen_table(older).definitions, frozen_table(newer).definitions
     lines = []
     for name, row in before.items():
         now = after.get(name)
-        gone = {key for key, field in row.fields.items() if not now or now.fields.get(key) != field}
+        gone = {key for key, field in row.fields.items() if not now or not _is_same(now.fields.get(key), field)}
         if row.kind == "enum" or not gone:
             continue
         keys = "; ".join(
-            f"`{key}`: `{field.type}`{' (may be left out)' if field.has_default else ''}".replace("|", "\\|")
+            f"`{key}`: `{type_text(field.type)}`{' (may be left out)' if field.default is not None else ''}".replace(
+                "|", "\\|"
+            )
             for key, field in row.fields.items()
         )
         lines.append(f"- **{name}** ({row.kind}): {keys}")
     return [f"In full, those types of {older} that {newer} has not or has otherwise:", "", *lines, ""] if lines else []
+
+
+def _is_same(newer: Field | None, older: Field) -> bool:
+    """Whether a field holds the same in two versions; their wire ids may differ."""
+    return newer is not None and (newer.type, newer.default) == (older.type, older.default)
 
 
 def _change(change: Change) -> str:
@@ -184,6 +192,8 @@ def rules_page() -> str:
         _RULES_TEXT,
     ]
     for letter, about in FAMILIES.items():
+        if letter not in CHAPTERS:
+            continue
         page = CHAPTERS[letter]
         lines += [f"## {letter}: {about}", "", f"Explained in [{page}]({page}).", ""]
         lines += ["| rule | what must hold | files |", "|---|---|---|"]
@@ -191,7 +201,8 @@ def rules_page() -> str:
         lines += [f"| {rule} | {text} | {counts[rule] or ''} |" for rule, text in own.items()]
         lines.append("")
     lines += [
-        "The rules C1 to C19, about the schema itself, are in [changing-the-schema.md](../changing-the-schema.md).",
+        "The rules C1 to C19, about the schema itself, are in [changing-the-schema.md](../changing-the-schema.md); "
+        "Z1 to Z6, about what can be sanitized, are in [sanitize.md](../sanitize.md).",
         "",
     ]
     return "\n".join(lines)

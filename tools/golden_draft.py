@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 from typing import Any
 
 from pt2kit.versions.draft.graph import LAYOUTS, MEMORY_FORMATS, SCALAR_TYPES
-from pt2kit.versions.draft.storage import ExternalBytes
 
 _WEIGHT = b"?\x80\0\0@\0\0\0@@\0\0"
 """1.0, 2.0 and 3.0, big-endian."""
@@ -19,14 +19,18 @@ def external_bytes() -> bytes:
 
 def draft() -> dict[str, Any]:
     """The program."""
-    file = ExternalBytes("draft.bin", bytearray(4))
     return {
         "name": "golden",
         "graph": _graph(),
         "metadata": {"key": "text"},
         "parameters": {"a.weight": _tensor({"data_location": "Internal", "data": _internal()})},
-        "buffers": {"a.buf": _tensor({"data_location": "External", "data": file.add(_WEIGHT)})},
+        "buffers": {"a.buf": _tensor({"data_location": "External", "data": _external()})},
     }
+
+
+def _external() -> dict[str, str]:
+    checksum = f"sha256:{hashlib.sha256(_WEIGHT).hexdigest()}"
+    return {"location": "draft.bin", "offset": "4", "length": str(len(_WEIGHT)), "checksum": checksum}
 
 
 def _internal() -> dict[str, str]:

@@ -8,8 +8,9 @@ from typing import Any
 from pt2kit.pickles import writer as torch_save
 from pt2kit.pickles.values import PickledStorage, PickledTensor
 from pt2kit.schema import parse_version
-from pt2kit.schema.tables import Shape, table
-from pt2kit.versions.check import shape_of
+from pt2kit.schema.fieldtable import default_values, frozen_table
+from pt2kit.schema.fieldtypes import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type
+from pt2kit.versions.conforms import canonical_type
 
 STACK = '  File "model.py", line 3, in forward\n    return x + 1\n'
 LEAF = '{"type": null, "context": null, "children_spec": []}'
@@ -30,7 +31,7 @@ class Maker:
 
     def __init__(self, version: str) -> None:
         self.version = version
-        self.types = table(version)
+        self.types = frozen_table(version).definitions
         self.old = version in ("1", "2")
         self.plain = version not in ("draft",) and parse_version(version.split("-")[0]) < (8, 0)
 
@@ -38,22 +39,23 @@ class Maker:
         """Whether the version has a field or arm."""
         return type_name in self.types and field in self.types[type_name].fields
 
-    def some(self, shape: Shape) -> Any:
-        """One value of a shape."""
-        match shape.kind:
-            case "leaf":
-                return {"str": "x", "int": 3, "float": 0.5, "bool": True, "bytes": "", "None": None}[shape.name]
-            case "list":
-                return [self.some(shape.inner[0])]
-            case "dict":
-                return {"k": self.some(shape.inner[0])}
-            case "optional":
-                return self.some(shape.inner[0])
-            case "tuple":
-                return [self.some(inner) for inner in shape.inner]
-            case "either":
-                return self.some(shape.inner[0])
-        return self.every(shape.name)[0]
+    def some(self, kind: Type) -> Any:
+        """One value of a type."""
+        match kind:
+            case Scalar(name):
+                return {"str": "x", "int": 3, "float": 0.5, "bool": True, "bytes": ""}[name]
+            case ListOf(item):
+                return [self.some(item)]
+            case DictOf(item):
+                return {"k": self.some(item)}
+            case Nullable(inner):
+                return self.some(inner)
+            case TupleOf(items):
+                return [self.some(item) for item in items]
+            case AnyOf(arms):
+                return self.some(arms[0])
+            case Ref(name):
+                return self.every(name)[0]
 
     def every(self, name: str) -> list[Any]:
         """Values of a type that together use every member, arm or field of it."""
@@ -73,11 +75,11 @@ class Maker:
             return special[name]()
         row = self.types[name]
         if row.kind == "enum":
-            return list(row.members.values())
+            return [member.value for member in row.members.values()]
         if row.kind == "union":
-            return [{arm: self.some(shape_of(name, field))} for arm, field in row.fields.items()]
-        whole = {key: self.some(shape_of(name, field)) for key, field in row.fields.items()}
-        empty = {key: field.default for key, field in row.fields.items() if field.has_default}
+            return [{arm: self.some(canonical_type(name, field))} for arm, field in row.fields.items()]
+        whole = {key: self.some(canonical_type(name, field)) for key, field in row.fields.items()}
+        empty = default_values(row)
         return [whole, {**whole, **empty}] if empty else [whole]
 
     def _expressions(self) -> list[Any]:
@@ -134,7 +136,7 @@ class Maker:
                 "as_layout": self.every("Layout"),
                 "as_memory_format": self.every("MemoryFormat"),
             }
-            given = values[arm] if arm in values else [self.some(field.shape)]
+            given = values[arm] if arm in values else [self.some(field.type)]
             found += [{arm: value} for value in given]
         return found
 

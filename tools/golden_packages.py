@@ -23,7 +23,8 @@ from tools.golden_maker import Maker
 
 import pt2kit
 from pt2kit.errors import ConversionError
-from pt2kit.schema.tables import Shape, table
+from pt2kit.schema.fieldtable import frozen_table
+from pt2kit.schema.fieldtypes import DictOf, ListOf, Ref, Type, references
 from pt2kit.versions import encoding
 from pt2kit.versions.steps import root_type, versions
 from pt2kit.zip.reader import open_archive
@@ -50,7 +51,7 @@ def packages(version: str) -> dict[str, bytes]:
 
 def other_types(version: str) -> dict[str, list[Any]]:
     """Values of the types that no program of a version holds: each type that stands in no other of them, by name."""
-    types = table(version)
+    types = frozen_table(version).definitions
     inside = _reachable(version, [root_type(version)])
     rest = [name for name in types if name not in inside]
     tops = [name for name in rest if not any(name in _reachable(version, [other]) for other in rest if other != name)]
@@ -84,38 +85,35 @@ def _filled(maker: Maker, name: str) -> list[Any]:
     """Values of a type in which lists and dicts hold something; programs in it are the golden one."""
     program = maker.program() if maker.version != "draft" else None
     [whole, *_] = maker.every(name)
-    return [_with_program(whole, Shape("type", name), maker.version, program)]
+    return [_with_program(whole, Ref(name), maker.version, program)]
 
 
-def _with_program(value: Any, shape: Shape, version: str, program: Any) -> Any:
+def _with_program(value: Any, kind: Type, version: str, program: Any) -> Any:
     """A value with a sensible program wherever it holds one."""
-    match shape.kind:
-        case "type" if shape.name == "ExportedProgram":
+    match kind:
+        case Ref("ExportedProgram"):
             return program
-        case "type" if isinstance(value, dict):
-            fields = table(version)[shape.name].fields
-            return {key: _with_program(held, fields[key].shape, version, program) for key, held in value.items()}
-        case "list":
-            return [_with_program(held, shape.inner[0], version, program) for held in value]
-        case "dict":
-            return {key: _with_program(held, shape.inner[0], version, program) for key, held in value.items()}
+        case Ref(name) if isinstance(value, dict):
+            fields = frozen_table(version).definitions[name].fields
+            return {key: _with_program(held, fields[key].type, version, program) for key, held in value.items()}
+        case ListOf(item):
+            return [_with_program(held, item, version, program) for held in value]
+        case DictOf(item):
+            return {key: _with_program(held, item, version, program) for key, held in value.items()}
     return value
 
 
 def _reachable(version: str, names: list[str]) -> set[str]:
     """The types that values of some types hold, themselves among them."""
     found: set[str] = set()
+    types = frozen_table(version).definitions
     waiting = list(names)
     while waiting:
         name = waiting.pop()
-        if name not in found and name in table(version):
+        if name not in found and name in types:
             found.add(name)
-            waiting += [held for field in table(version)[name].fields.values() for held in _named(field.shape)]
+            waiting += [held for field in types[name].fields.values() for held in references(field.type)]
     return found
-
-
-def _named(shape: Shape) -> list[str]:
-    return [shape.name] if shape.kind == "type" else [name for inner in shape.inner for name in _named(inner)]
 
 
 def main() -> int:

@@ -33,7 +33,7 @@ from tests.packages import rewritten
 from tools.mutants import RECORDS, Mutant, kinds_of, mutant
 from torch.utils import _pytree as pytree
 
-from pt2kit.checks import check, severity
+from pt2kit.checks import check
 from pt2kit.package.layout import verify_header
 from pt2kit.zip.reader import open_archive
 
@@ -138,7 +138,7 @@ def caught(data: bytes) -> tuple[list[str], list[str]]:
     """The rules of the errors and of the warnings that `check` has for a file."""
     found: dict[str, set[str]] = defaultdict(set)
     for problem in check(data, payloads=True):
-        found[severity(problem)].add(problem.rule)
+        found[problem.severity].add(problem.rule)
     return sorted(found["error"]), sorted(found["warning"])
 
 

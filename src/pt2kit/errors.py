@@ -19,6 +19,8 @@ Every message reads *where: expected X, got Y [rule]*, and says what to do where
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
@@ -119,3 +121,19 @@ class Problem:
 
     def __str__(self) -> str:
         return f"{self.loc}: {self.message} [{self.rule}]"
+
+
+def at(place: str, error: Pt2Error) -> Pt2Error:
+    """The same error with a place in front; raise it `from` the one that was caught."""
+    placed = type(error)(f"{place}: {error}")
+    placed.rule = error.rule
+    return placed
+
+
+@contextmanager
+def placed(place: str) -> Iterator[None]:
+    """Put a place in front of the errors that the block raises."""
+    try:
+        yield
+    except Pt2Error as error:
+        raise at(place, error) from error

@@ -6,11 +6,11 @@ import pytest
 from tests import samples
 
 import pt2kit
-from pt2kit.bridge.operators import resolve
-from pt2kit.bridge.read.operator_tables import (
+from pt2kit.bridge.operators import (
     FUNCTIONS,
     HIGHER_ORDER,
     SYMBOLIC,
+    resolve,
 )
 from pt2kit.checks import refused, schemas
 from pt2kit.checks.known_targets import argument_counts, is_usual

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import torch
 import yaml as pyyaml
-from tests.idl.helpers import package
+from tests.idl.helpers import package, plain_table
 
 from pt2kit import idl, treespec
-from pt2kit.idl.field_table import plain_table
 
 SERDE = Path(torch.__file__).parent / "_export" / "serde"
 

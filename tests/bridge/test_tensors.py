@@ -18,6 +18,7 @@ from pt2kit.codec import decode
 from pt2kit.package import record_names as names
 from pt2kit.package.layout import verify_header
 from pt2kit.pickles.reader import read_payload
+from pt2kit.pickles.values import PickledStorage
 from pt2kit.schema import PayloadConfig, ScalarType
 from pt2kit.tensors import (
     DTYPES,
@@ -31,8 +32,8 @@ from pt2kit.tensors import (
     to_npz,
     to_safetensors,
     views_from_config,
-    views_from_pickled,
 )
+from pt2kit.tensors.storage import Storage
 from pt2kit.zip.reader import Archive, open_archive
 
 Views = dict[str, Any]
@@ -244,8 +245,14 @@ def test_pickled_state_dict() -> None:
         "both": complex_one.conj()._neg_view(),
         "frozen": torch.nn.Parameter(torch.ones(2), requires_grad=False),
     }
-    views = views_from_pickled(pickled(state), where="p")
+    views = views_of(pickled(state), "p")
     same_all(views, state)
+
+
+def views_of(state: Any, where: str) -> Views:
+    """The views of a pickled state dict; what shares a storage there shares one here."""
+    storages: dict[PickledStorage, Storage] = {}
+    return {name: from_pickled(value, name=name, where=where, storages=storages) for name, value in state.items()}
 
 
 PAYLOADS = ("data/weights/model.pt", "data/constants/model.pt", "serialized_state_dict.pt", "serialized_constants.pt")
@@ -259,7 +266,7 @@ def test_payloads_of_old_layouts(path: Path) -> None:
         for name in opened.records:
             if name.endswith((*PAYLOADS, "serialized_state_dict.json", "serialized_constants.json")):
                 data = opened.read(name)
-                views = views_from_pickled(read_payload(data, name), where=name)
+                views = views_of(read_payload(data, name), name)
                 same_all(views, torch.load(io.BytesIO(bytes(data)), weights_only=True))
 
 

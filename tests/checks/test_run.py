@@ -16,7 +16,7 @@ from tests.checks.mutations import KEPT, MLP, graph
 from tests.packages import edited, rewritten
 
 import pt2kit
-from pt2kit.checks import RULES, check, severity
+from pt2kit.checks import RULES, check
 from pt2kit.errors import Problem
 from pt2kit.package import record_names as names
 from pt2kit.package.layout import verify_header
@@ -142,7 +142,7 @@ def test_hostile_files(name: str) -> None:
         assert grave == []
     for problem in found:
         assert problem.rule in RULES
-        assert severity(problem) in ("error", "warning", "note")
+        assert problem.severity in ("error", "warning", "note")
         assert len(str(problem)) < 3000
         json.dumps(str(problem))
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pt2kit.codec import MAX_DEPTH, parse, path_text
-from pt2kit.codec.text import depth
+from pt2kit.codec import MAX_DEPTH, parse
 from pt2kit.errors import JsonError, LimitError, Pt2Error
+from pt2kit.jsontext import depth, path_text
 
 REFUSED = {
     "empty": (b"", "expected a JSON document, got 0 bytes of nothing [J1]"),

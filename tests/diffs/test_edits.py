@@ -128,7 +128,7 @@ def test_an_edit_is_told_and_nothing_else(name: str) -> None:
     """
     edit, kind = EDITS[name]
 
-    @settings(max_examples=60, deadline=None, derandomize=True)
+    @settings(max_examples=60, deadline=None)
     @given(graphs(), st.integers(0, 2**32))
     def check(graph: schema.Graph, seed: int) -> None:
         assert [change.kind for change in changes(*edited(edit, distinct(graph), seed))] == [kind]
@@ -142,7 +142,7 @@ def _replaced(graph: schema.Graph, number: int, rng: random.Random) -> schema.Gr
     return with_node(graph, number, replace(graph.nodes[number], target=rng.choice((A, B, C))))
 
 
-@settings(max_examples=80, deadline=None, derandomize=True)
+@settings(max_examples=80, deadline=None)
 @given(graphs(), st.integers(0, 2**32))
 def test_an_operator_is_replaced(graph: schema.Graph, seed: int) -> None:
     """One modified node; a node that uses nothing and is used by nothing is another node."""
@@ -172,7 +172,7 @@ def _bypassed(graph: schema.Graph, number: int, rng: random.Random) -> schema.Gr
     return replace(with_node(replace(graph, nodes=nodes), number), outputs=list(map(changed, graph.outputs)))
 
 
-@settings(max_examples=80, deadline=None, derandomize=True)
+@settings(max_examples=80, deadline=None)
 @given(graphs(), st.integers(0, 2**32))
 def test_a_node_is_taken_out(graph: schema.Graph, seed: int) -> None:
     """It is removed, and those that used it are modified; no others."""

@@ -12,10 +12,9 @@ from tests.samples import DATA
 from pt2kit import schema
 from pt2kit.errors import Pt2Error
 from pt2kit.idl.compat import Verdict, verdict
-from pt2kit.idl.field_table import Table, make_table
-from pt2kit.idl.sources import UNNUMBERED
 from pt2kit.idl.table_changes import changes
-from pt2kit.idl.typetext import DictOf, ListOf, Nullable, Ref, Type
+from pt2kit.schema.fieldtable import UNNUMBERED, Table, make_table
+from pt2kit.schema.fieldtypes import DictOf, ListOf, Nullable, Ref, Type
 from pt2kit.schema.versions import Version
 
 GOLDEN = DATA.parent / "golden"
@@ -89,8 +88,8 @@ def _ids_used_again(logged: Sequence[Table]) -> Iterator[str]:
     owners: dict[tuple[int, str, int], str] = {}
     for table in logged:
         major, _ = schema.parse_version(table.version)
-        for definition in table.definitions:
-            for field in definition.fields:
+        for definition in table.definitions.values():
+            for field in definition.fields.values():
                 if field.id is None:
                     continue
                 owner = owners.setdefault((major, definition.name, field.id), field.name)
@@ -116,8 +115,10 @@ def _uncovered(logged: Sequence[Table], golden: Golden) -> Iterator[str]:
 
 def _brought(old: Table, new: Table) -> set[str]:
     def parts(table: Table) -> set[str]:
-        fields = {f"{each.name}.{field.name}" for each in table.definitions for field in each.fields}
-        return fields | {f"{each.name}.{value.name}" for each in table.definitions for value in each.values}
+        fields = {f"{each.name}.{field.name}" for each in table.definitions.values() for field in each.fields.values()}
+        return fields | {
+            f"{each.name}.{value.name}" for each in table.definitions.values() for value in each.members.values()
+        }
 
     return parts(new) - parts(old)
 
@@ -134,9 +135,9 @@ def uses(table: Table, tree: Any, kind: Type) -> Iterator[str]:
         case Nullable(inner) if tree is not None:
             yield from uses(table, tree, inner)
         case Ref(name):
-            definition = table.by_name[name]
-            yield from (f"{name}.{value.name}" for value in definition.values if value.value == tree)
-            for field in definition.fields:
+            definition = table.definitions[name]
+            yield from (f"{name}.{value.name}" for value in definition.members.values() if value.value == tree)
+            for field in definition.fields.values():
                 if tree.get(field.name) is not None:
                     yield f"{name}.{field.name}"
                     yield from uses(table, tree[field.name], field.type)

@@ -19,8 +19,8 @@ from tests.samples import CURRENT_LAYOUT, DATA, RELEASES, corpus, sample
 
 from pt2kit import idl, schema
 from pt2kit.codec import parse
-from pt2kit.idl.field_table import Field, Table, default_value
-from pt2kit.idl.typetext import DictOf, ListOf, Nullable, Ref, Type
+from pt2kit.schema.fieldtable import Field, Table, default_value
+from pt2kit.schema.fieldtypes import DictOf, ListOf, Nullable, Ref, Type, type_text
 
 VERSION_OF = {
     release: next(version.number for version in schema.LOG if release.rpartition(".")[0] in version.releases)
@@ -66,6 +66,24 @@ def table(version: str) -> Table:
     return idl.table(version)
 
 
+def plain_table(types: Table) -> dict[str, Any]:
+    """A table as plain data, in the shape of `schema.field_table()`."""
+
+    def row(field: Field) -> dict[str, Any]:
+        rest = {"id": field.id, "default": field.default}
+        return {"type": type_text(field.type), **{key: value for key, value in rest.items() if value is not None}}
+
+    return {
+        name: {
+            "kind": each.kind,
+            "fields": {key: member.value for key, member in each.members.items()}
+            if each.kind == "enum"
+            else {key: row(field) for key, field in each.fields.items()},
+        }
+        for name, each in types.definitions.items()
+    }
+
+
 def texts(path: Path, part: str = "models/") -> list[tuple[str, bytes]]:
     """(Name, text) of the JSON records of a sample file: its programs, or with "_config.json" its payload configs."""
     with zipfile.ZipFile(path) as archive:
@@ -105,10 +123,10 @@ def complete(tree: Any, types: Table, kind: Type | None = None) -> Any:
             return {key: complete(one, types, value) for key, one in tree.items()}
         case Nullable(inner):
             return None if tree is None else complete(tree, types, inner)
-        case Ref(name) if (definition := types.by_name[name]).kind == "struct":
-            return {field.name: _completed(tree, field, types) for field in definition.fields}
+        case Ref(name) if (definition := types.definitions[name]).kind == "struct":
+            return {field.name: _completed(tree, field, types) for field in definition.fields.values()}
         case Ref(name) if definition.kind == "union":
-            arms = {field.name: field.type for field in definition.fields}
+            arms = {field.name: field.type for field in definition.fields.values()}
             return {key: None if one is None else complete(one, types, arms[key]) for key, one in tree.items()}
     return tree
 

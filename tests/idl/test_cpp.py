@@ -10,7 +10,7 @@ from tests.idl.helpers import BROKEN, broken, compiler, golden, program, program
 
 from pt2kit.errors import UnsupportedError
 from pt2kit.idl import cpp
-from pt2kit.idl.field_table import make_table
+from pt2kit.schema.fieldtable import make_table
 
 PROGRAM = __file__.replace("test_cpp.py", "round_trip.cpp")
 STRICT = ("-std=c++17", "-Wall", "-Wextra", "-pedantic", "-Werror")

@@ -8,7 +8,7 @@ import pytest
 from tests.idl.gate import golden_files, problems
 
 from pt2kit import schema
-from pt2kit.idl.sources import UNNUMBERED, frozen_tables
+from pt2kit.schema.fieldtable import UNNUMBERED, frozen_tables
 from pt2kit.schema.versions import Version
 
 # The cases start from the state of 8.20, whatever came after.

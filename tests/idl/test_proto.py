@@ -9,8 +9,9 @@ from tests.idl.protos import description
 from pt2kit import idl
 from pt2kit.errors import UnsupportedError
 from pt2kit.idl import proto
-from pt2kit.idl.field_table import Table, as_written, make_table
 from pt2kit.idl.sources import versions
+from pt2kit.schema.fieldtable import Table, make_table
+from pt2kit.schema.spelling import as_written
 
 
 @pytest.mark.parametrize("version", versions())
@@ -19,14 +20,15 @@ def test_protoc_reads_what_the_table_says(version):
     file = description(version)
     messages = {message.name: {field.name: field.number for field in message.field} for message in file.message_type}
     enums = {enum.name: {value.number for value in enum.value} for enum in file.enum_type}
-    for definition in as_written(table(version)).definitions:
+    for definition in as_written(table(version)).definitions.values():
         if definition.kind == "enum":
             assert enums[definition.name] == {
-                value.value if isinstance(value.value, int) else place for place, value in enumerate(definition.values)
+                value.value if isinstance(value.value, int) else place
+                for place, value in enumerate(definition.members.values())
             }
         else:
             found = {name: id for name, id in messages[definition.name].items() if not name.endswith("_digits")}
-            assert found == {field.name: field.id for field in definition.fields}
+            assert found == {field.name: field.id for field in definition.fields.values()}
 
 
 def test_wire_ids_last_within_a_major():

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from pt2kit import idl, schema
 from pt2kit.errors import Pt2Error, SchemaError, UnsupportedError, VersionError
-from pt2kit.idl.sources import MAX_FILE, frozen_table, read_table, table, versions
+from pt2kit.idl.sources import MAX_FILE, read_table, table, versions
+from pt2kit.schema.fieldtable import frozen_table
 
 GOOD = """
 schema_version: "9.1"
@@ -43,7 +44,7 @@ def test_other_versions_are_refused(version):
 def test_a_file_in_either_shape_is_read(tmp_path):
     """That of the history, with or without the short form of a field, that of torch, and JSON."""
     ours = _read(tmp_path, GOOD)
-    assert (ours.version, ours.definitions[0].fields[0].id) == ("9.1", 10)
+    assert (ours.version, ours.definitions["A"].fields["a"].id) == ("9.1", 10)
     theirs = _read(
         tmp_path,
         "A: {kind: struct, fields: {a: {type: int, default: 'None'}, b: {type: 'List[A]'}}}\n"

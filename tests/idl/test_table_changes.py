@@ -8,9 +8,9 @@ import pytest
 from tests.idl.helpers import table
 
 from pt2kit.errors import SchemaError
-from pt2kit.idl.field_table import make_table
-from pt2kit.idl.sources import frozen_tables, versions
+from pt2kit.idl.sources import versions
 from pt2kit.idl.table_changes import RULES, Level, changes
+from pt2kit.schema.fieldtable import frozen_tables, make_table
 
 BASE = {
     "E": {"kind": "enum", "fields": {"A": 0, "B": 1}},

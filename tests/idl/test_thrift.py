@@ -13,9 +13,11 @@ from tests.idl.helpers import package, program, programs, table
 from pt2kit.codec import parse
 from pt2kit.errors import UnsupportedError
 from pt2kit.idl import thrift
-from pt2kit.idl.field_table import as_written, enum_numbers, make_table
 from pt2kit.idl.sources import versions
-from pt2kit.idl.typetext import DictOf, ListOf, Nullable, Ref, Scalar
+from pt2kit.idl.text import enum_numbers
+from pt2kit.schema.fieldtable import make_table
+from pt2kit.schema.fieldtypes import DictOf, ListOf, Nullable, Ref, Scalar
+from pt2kit.schema.spelling import as_written
 
 
 @functools.cache
@@ -33,14 +35,14 @@ def module(version: str):
 def test_the_parser_reads_what_the_table_says(version):
     """Every type is there, every field under its wire id, every enum value under its number."""
     loaded = module(version)
-    for definition in as_written(table(version)).definitions:
+    for definition in as_written(table(version)).definitions.values():
         cls = getattr(loaded, definition.name)
         if definition.kind == "enum":
             numbers = {name.rstrip("_"): number for name, number in cls._NAMES_TO_VALUES.items()}
             assert numbers == enum_numbers(definition)
         else:
             ids = {spec[1].rstrip("_"): id for id, spec in cls.thrift_spec.items()}
-            assert ids == {field.name: field.id for field in definition.fields}
+            assert ids == {field.name: field.id for field in definition.fields.values()}
 
 
 def _to_thrift(tree, kind, types, loaded):
@@ -54,7 +56,7 @@ def _to_thrift(tree, kind, types, loaded):
         case Nullable(inner):
             return None if tree is None else _to_thrift(tree, inner, types, loaded)
         case Ref(name) if (definition := types[name]).kind != "enum":
-            kinds = {field.name: field.type for field in definition.fields}
+            kinds = {field.name: field.type for field in definition.fields.values()}
             fields = {key: _to_thrift(one, kinds[key], types, loaded) for key, one in tree.items()}
             return getattr(loaded, name)(**fields)
     return tree
@@ -71,9 +73,9 @@ def _from_thrift(value, kind, types):
         case Nullable(inner):
             return None if value is None else _from_thrift(value, inner, types)
         case Ref(name) if (definition := types[name]).kind == "struct":
-            return {f.name: _from_thrift(getattr(value, f.name), f.type, types) for f in definition.fields}
+            return {f.name: _from_thrift(getattr(value, f.name), f.type, types) for f in definition.fields.values()}
         case Ref(name) if definition.kind == "union":
-            (field,) = (f for f in definition.fields if getattr(value, f.name) is not None)
+            (field,) = (f for f in definition.fields.values() if getattr(value, f.name) is not None)
             return {field.name: _from_thrift(getattr(value, field.name), field.type, types)}
     return value
 
@@ -86,7 +88,7 @@ def test_programs_come_back(release):
         warnings.simplefilter("ignore")
         from thriftpy2.utils import deserialize, serialize
     for name, version, text in programs(release):
-        tree, types, loaded = parse(text, name), table(version).by_name, module(version)
+        tree, types, loaded = parse(text, name), table(version).definitions, module(version)
         data = serialize(_to_thrift(tree, Ref("ExportedProgram"), types, loaded))
         value = deserialize(loaded.ExportedProgram(), data)
         assert json.dumps(_from_thrift(value, Ref("ExportedProgram"), types)) == json.dumps(tree), name

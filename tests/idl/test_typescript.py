@@ -11,8 +11,8 @@ from tests.idl.helpers import BROKEN, broken, golden, program, table, typescript
 
 from pt2kit.errors import UnsupportedError
 from pt2kit.idl import typescript as emitter
-from pt2kit.idl.field_table import make_table
 from pt2kit.idl.sources import versions
+from pt2kit.schema.fieldtable import make_table
 
 OPTIONS = ("--strict", "--noEmit", "--target", "es2022", "--module", "esnext", "--moduleResolution", "bundler")
 # What the compiler cannot see: numbers are of one type.

@@ -5,12 +5,12 @@ from __future__ import annotations
 from importlib.resources import files
 
 import pytest
-from tests.idl.helpers import table
+from tests.idl.helpers import plain_table, table
 
 from pt2kit import idl
 from pt2kit.idl import yaml
-from pt2kit.idl.field_table import plain_table
-from pt2kit.idl.sources import UNNUMBERED, versions
+from pt2kit.idl.sources import versions
+from pt2kit.schema.fieldtable import UNNUMBERED
 
 
 @pytest.mark.parametrize("version", versions())
@@ -20,9 +20,11 @@ def test_the_table_comes_back(version, tmp_path):
     path.write_text(yaml.emit(table(version)))
     back = idl.read_table(path)
     assert plain_table(back) == plain_table(table(version))
-    assert [each.name for each in back.definitions] == [each.name for each in table(version).definitions]
-    assert [f.name for d in back.definitions for f in d.fields] == [
-        f.name for d in table(version).definitions for f in d.fields
+    assert [each.name for each in back.definitions.values()] == [
+        each.name for each in table(version).definitions.values()
+    ]
+    assert [f.name for d in back.definitions.values() for f in d.fields.values()] == [
+        f.name for d in table(version).definitions.values() for f in d.fields.values()
     ]
     assert back.version == version.removesuffix("-traces")
 

@@ -138,7 +138,7 @@ REFUSED: dict[str, tuple[Any, type[Pt2Error], str]] = {
     "text beyond latin1": (Call("_codecs.encode", ("a€", "latin1")), PayloadError, r"up to U\+00FF, got U\+20AC"),
     "complex of a text": (Call("builtins.complex", ("1", 0.0)), PayloadError, "two floats, got the string '1'"),
     "slice of a text": (Call("builtins.slice", ("a", 1, 1)), PayloadError, "integers or None, got the string"),
-    "range of floats": (Call("builtins.range", (1.0, 2, 1)), PayloadError, "integers, got a float"),
+    "range of floats": (Call("builtins.range", (1.0, 2, 1)), PayloadError, "integers, got the number 1.0"),
     "range without step": (Call("builtins.range", (1, 2, 0)), PayloadError, "a step that is not 0"),
     "Size of a text": (Call("torch.Size", ("ab",)), PayloadError, "a tuple of integers, got the string"),
     "Size of texts": (Call("torch.Size", (("a",),)), PayloadError, "integers, got the string 'a'"),

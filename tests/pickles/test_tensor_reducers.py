@@ -230,7 +230,7 @@ REFUSED: dict[str, tuple[Any, type[Pt2Error], str]] = {
     "huge size": (tensor(size=(2**63,), stride=(0,)), PayloadError, "got the integer 9223372036854775808"),
     "huge integer": (tensor(size=(2**900,)), PayloadError, "got an integer of 901 bits"),
     "size that is a bool": (tensor(size=(True,)), PayloadError, "expected an integer from 0 .* got True"),
-    "size that is a float": (tensor(size=(1.0,)), PayloadError, "expected an integer from 0 .* got a float"),
+    "size that is a float": (tensor(size=(1.0,)), PayloadError, "expected an integer from 0 .* got the number 1.0"),
     "sizes in a list": (tensor(size=[4]), PayloadError, "sizes: expected a tuple of integers, got a list of 1"),
     "stride missing": (tensor(stride=()), PayloadError, "expected 1 strides, one per size, got 0"),
     "65 dimensions": (tensor(size=(1,) * 65, stride=(0,) * 65), LimitError, "at most 64 dimensions, got 65"),

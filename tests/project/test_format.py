@@ -11,14 +11,14 @@ from tools import format_tables
 
 from pt2kit import codec, graph, symbols, tensors, treespec
 from pt2kit.checks.known_targets import is_usual
-from pt2kit.checks.rules import RULES
 from pt2kit.package import layout
 from pt2kit.package import record_names as names
 from pt2kit.pickles import opcodes as pickle_opcodes
 from pt2kit.pickles.allowed_globals import CALLS
 from pt2kit.pickles.budget import DEFAULT_PICKLE_LIMITS
 from pt2kit.pickles.torch_names import STORAGES
-from pt2kit.schema.table import field_table
+from pt2kit.rules import RULES
+from pt2kit.schema.reflection import field_table
 from pt2kit.symbols.functions import OPAQUE, PLAIN
 from pt2kit.tensors.bounds import DEVICE_TYPES
 from pt2kit.tensors.dtypes import DTYPES
@@ -59,7 +59,7 @@ def test_every_rule_is_explained_once() -> None:
         for rule in BOLD.findall(path.read_text(encoding="utf-8")):
             found.setdefault(rule, []).append(path.name)
     assert {rule: set(pages) for rule, pages in found.items()} == {
-        rule: {format_tables.CHAPTERS[rule[0]]} for rule in RULES
+        rule: {format_tables.CHAPTERS[rule[0]]} for rule in format_tables.rules()
     }
     assert {rule for rule, pages in found.items() if len(pages) > 1} <= {"A19"}
 

@@ -15,9 +15,11 @@ from tools import golden_packages
 
 import pt2kit
 from pt2kit import schema
-from pt2kit.schema.tables import Shape, table
+from pt2kit.schema.fieldtable import frozen_table
+from pt2kit.schema.fieldtypes import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type
 from pt2kit.versions import encoding
-from pt2kit.versions.check import check_tree, shape_of
+from pt2kit.versions.check import check_tree
+from pt2kit.versions.conforms import canonical_type
 from pt2kit.versions.steps import root_type, versions
 
 VERSIONS = versions()
@@ -85,7 +87,7 @@ def test_coverage(version: str) -> None:
     for name, values in _other_types(version).items():
         for value in values:
             found |= set(parts(value, version, name))
-    types = table(version).items()
+    types = frozen_table(version).definitions.items()
     known = {f"{name}.{part}" for name, row in types for part in (row.members if row.kind == "enum" else row.fields)}
     missing = known - found
     assert missing == {part for where, part in MISSING if where == version}
@@ -114,28 +116,28 @@ def _other_types(version: str) -> dict[str, list[Any]]:
 
 def parts(value: Any, version: str, root: str) -> Iterator[str]:
     """The parts of a version that occur in a canonical tree: a field where it says something, an arm, a member."""
-    stack: list[tuple[Any, Shape]] = [(value, Shape("type", root))]
+    types = frozen_table(version).definitions
+    stack: list[tuple[Any, Type]] = [(value, Ref(root))]
     while stack:
-        held, shape = stack.pop()
-        match shape.kind, held:
-            case "type", dict():
-                row = table(version)[shape.name]
+        held, kind = stack.pop()
+        match kind, held:
+            case Ref(name), dict():
+                row = types[name]
                 for key, inner in held.items():
                     if key not in row.fields:  # of another of several types that may stand here
                         continue
                     if row.kind == "union" or inner not in (None, [], {}):
-                        yield f"{shape.name}.{key}"
-                    stack.append((inner, shape_of(shape.name, row.fields[key])))
-            case "type", _:
-                members = table(version)[shape.name].members.items()
-                yield from (f"{shape.name}.{name}" for name, number in members if number == held)
-            case ("list", list()):
-                stack += [(entry, shape.inner[0]) for entry in held]
-            case ("dict", dict()):
-                stack += [(entry, shape.inner[0]) for entry in held.values()]
-            case ("tuple", list()):
-                stack += list(zip(held, shape.inner, strict=True))
-            case ("optional", _) if held is not None:
-                stack.append((held, shape.inner[0]))
-            case "either", _:
-                stack += [(held, inner) for inner in shape.inner if inner.kind != "leaf"]
+                        yield f"{name}.{key}"
+                    stack.append((inner, canonical_type(name, row.fields[key])))
+            case Ref(name), _:
+                yield from (f"{name}.{key}" for key, member in types[name].members.items() if member.value == held)
+            case ListOf(item), list():
+                stack += [(entry, item) for entry in held]
+            case DictOf(item), dict():
+                stack += [(entry, item) for entry in held.values()]
+            case TupleOf(items), list():
+                stack += list(zip(held, items, strict=True))
+            case Nullable(inner), _ if held is not None:
+                stack.append((held, inner))
+            case AnyOf(arms), _:
+                stack += [(held, arm) for arm in arms if not isinstance(arm, Scalar)]

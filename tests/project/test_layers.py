@@ -11,6 +11,7 @@ ROOT = Path(__file__).parents[2]
 SRC = ROOT / "src" / "pt2kit"
 FLOORS = [
     {"errors", "collector", "front_door"},
+    {"rules", "messages", "jsontext"},
     {"zip", "codec", "schema", "symbols", "treespec", "node_metadata"},
     {"pickles", "idl"},
     {"tensors", "versions"},

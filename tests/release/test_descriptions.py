@@ -15,7 +15,7 @@ from pt2kit.pickles.reader import read_payload
 from pt2kit.pickles.values import PickledTensor, SparseTensor
 from pt2kit.release.descriptions import Descriptions, device_text, plain_tensor
 from pt2kit.schema import Device, ScalarType
-from pt2kit.tensors import MetaView, SparseView, TensorView, views_from_pickled
+from pt2kit.tensors import MetaView, SparseView, TensorView, from_pickled
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.storage import Storage
 
@@ -28,7 +28,8 @@ def test_shared_storages_stay_shared() -> None:
         assert len(known.storages) == 2
         buffer = io.BytesIO()
         torch_save.dump(state, buffer, "x")
-        views = views_from_pickled(read_payload(buffer.getvalue(), "x"), where="x")
+        values, storages = read_payload(buffer.getvalue(), "x"), {}
+        views = {name: from_pickled(value, name=name, where="x", storages=storages) for name, value in values.items()}
         for name, view in package.weights().items():
             again = views[name]
             assert isinstance(view, TensorView)
@@ -80,7 +81,8 @@ def test_sparse_parameters() -> None:
         view = package.weights()["sp"]
         assert isinstance(view, SparseView)
         described = Descriptions().describe(replace(view, is_param=True, requires_grad=True))
-        [again] = views_from_pickled(read_payload(torch_save.dumps({"p": described}, "x"), "x"), where="x").values()
+        value = read_payload(torch_save.dumps({"p": described}, "x"), "x")["p"]
+        again = from_pickled(value, name="p", where="x", storages={})
         assert (again.is_param, again.requires_grad) == (True, True)
         assert again.numpy().tolist() == view.numpy().tolist()  # type: ignore[union-attr]
 

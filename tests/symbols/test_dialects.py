@@ -10,7 +10,7 @@ from tests.symbols.cases import EXPRESSIONS, REFUSED, SOUP
 
 from pt2kit import errors
 from pt2kit.errors import ExpressionError, LimitError
-from pt2kit.symbols import parse, parse_all, parse_number, parse_size, parse_truth
+from pt2kit.symbols import parse, parse_number, parse_size, parse_truth
 
 
 @pytest.mark.parametrize("case", [case for case in EXPRESSIONS if "srepr" in case], ids=lambda case: case["text"])
@@ -51,13 +51,3 @@ def test_uses():
         parse_number("1.5*9**9**9")
     with pytest.raises(LimitError):
         parse_truth("s0 > 9**9**9")
-
-
-def test_parse_all():
-    """Each distinct text is read once, in order of first appearance; one bad text is an error."""
-    texts = ["s0", "2*s0", "s0", "Symbol('s1', positive=True, integer=True)", "2*s0"]
-    trees = parse_all(iter(texts))
-    assert list(trees) == ["s0", "2*s0", texts[3]]
-    assert trees["2*s0"] == parse("2*s0")
-    with pytest.raises(ExpressionError, match=r"^values: "):
-        parse_all(["s0", "s0 +"], where="values")

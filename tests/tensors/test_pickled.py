@@ -24,7 +24,8 @@ from pt2kit.pickles.values import (
     SparseTensor,
 )
 from pt2kit.schema import Device, Layout, ScalarType
-from pt2kit.tensors import MetaView, SparseView, TensorView, from_pickled, views_from_pickled
+from pt2kit.tensors import MetaView, SparseView, TensorView, from_pickled
+from pt2kit.tensors.storage import Storage
 from pt2kit.zip.reader import open_archive
 from pt2kit.zip.writer import ArchiveWriter
 
@@ -79,8 +80,8 @@ def test_tied_tensors_stay_tied() -> None:
         "c": PickledTensor(under, "int32", (4,), (1,), 0),
         "d": dense(bytes(4), "float32", (1,)),
     }
-    views = views_from_pickled(state, where="p")
-    a, b, c, d = (views[name] for name in "abcd")
+    storages: dict[PickledStorage, Storage] = {}
+    a, b, c, d = (from_pickled(state[name], name=name, where="p", storages=storages) for name in "abcd")
     assert isinstance(a, TensorView)
     assert isinstance(b, TensorView)
     assert isinstance(c, TensorView)
@@ -130,12 +131,6 @@ def test_refused(tensor: Any, error: type[Pt2Error], text: str) -> None:
         turn(tensor)
     assert text in str(caught.value)
     assert str(caught.value).startswith("m/data/weights/model.pt: ")
-
-
-def test_names_are_text() -> None:
-    """A state dict with other keys is none."""
-    with pytest.raises(PayloadError, match=r"^p: expected names that are text, got a int \[P15\]$"):
-        views_from_pickled({1: None}, where="p")
 
 
 def test_marks_of_a_pickle() -> None:
@@ -227,7 +222,9 @@ def test_damaged_payloads(which: int, data: st.DataObject) -> None:
         state = read_payload(_payload(bytes(damaged), storages), "p")
         if not isinstance(state, dict):
             return
-        for found in views_from_pickled(state, where="p").values():
+        shared: dict[PickledStorage, Storage] = {}
+        for value in state.values():
+            found = from_pickled(value, name="t", where="p", storages=shared)
             assert repr(found)
             if isinstance(found, TensorView | SparseView) and found.nbytes < 1 << 20:
                 assert found.numpy().shape == found.sizes

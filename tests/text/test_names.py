@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pt2kit.text.names import MAX_CHARACTERS, dotted, printable, value_name
+from pt2kit.messages import PRINTED, printable
+from pt2kit.text.names import dotted, value_name
 
 
 @pytest.mark.parametrize(
@@ -47,7 +48,7 @@ def test_printable_is_printable(text: str, limit: int) -> None:
         ("", '""'),
         ("a..b", '"a..b"'),
         ("x\x1b[2J", '"x\\x1b[2J"'),
-        ("a" * 250, f'"{"a" * MAX_CHARACTERS}…"'),
+        ("a" * 250, f'"{"a" * PRINTED}…"'),
     ],
 )
 def test_dotted(name: str, shown: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 from tests import samples
 from tests.checks.test_mutations import TABLE
 
-from pt2kit.checks import check, severity
+from pt2kit.checks import check
 from pt2kit.errors import Problem
 from pt2kit.text.sarif import sarif_tree
 
@@ -46,7 +46,7 @@ def test_every_rule() -> None:
     log = sarif_tree("some model.pt2", problems, "1.0")
     validate(log)
     found = log["runs"][0]["results"]
-    assert [result["level"] for result in found] == [severity(problem) for problem in problems]
+    assert [result["level"] for result in found] == [problem.severity for problem in problems]
     assert len(log["runs"][0]["tool"]["driver"]["rules"]) == len({problem.rule for problem in problems})
 
 

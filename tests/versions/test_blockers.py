@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.versions.programs import VERSIONS, golden
 
-from pt2kit.schema.tables import Shape, table
+from pt2kit.schema.fieldtable import frozen_table
+from pt2kit.schema.fieldtypes import Ref
 from pt2kit.versions.blockers import block_misfits, smallest
 from pt2kit.versions.check import check_tree, fits
 from pt2kit.versions.conversion_log import ConversionLog
@@ -50,5 +51,5 @@ def test_fields_that_say_something_are_noted():
 @pytest.mark.parametrize("version", [version for version in VERSIONS if version != "draft"])
 def test_the_smallest_values_fit(version):
     """Of every type of every version."""
-    for name in table(version):
-        assert fits(smallest(Shape("type", name), version), version, root=name), name
+    for name in frozen_table(version).definitions:
+        assert fits(smallest(Ref(name), version), version, root=name), name

@@ -11,6 +11,7 @@ from tests.versions.programs import VERSIONS, copied, golden, golden_bytes, rele
 
 from pt2kit.codec import parse
 from pt2kit.errors import JsonError, LimitError
+from pt2kit.schema.spelling import MAX_RANGE, MIN_RANGE
 from pt2kit.versions import encoding
 from pt2kit.versions.check import check_tree
 from pt2kit.versions.steps import root_type
@@ -62,10 +63,10 @@ def test_fields_that_may_be_left_out_are_filled_in():
 @pytest.mark.parametrize(
     ("version", "spelled"),
     [
-        ("1", (encoding.MIN_RANGE, encoding.MAX_RANGE)),
+        ("1", (MIN_RANGE, MAX_RANGE)),
         ("2", (-math.inf, math.inf)),
         ("5.1", (-math.inf, math.inf)),
-        ("5.3", (encoding.MIN_RANGE, encoding.MAX_RANGE)),
+        ("5.3", (MIN_RANGE, MAX_RANGE)),
         ("7.3", (-math.inf, math.inf)),
         ("8.2", (None, None)),
         ("8.20", (None, None)),
@@ -83,7 +84,7 @@ def test_open_ranges(version, spelled):
 def test_a_number_that_means_open_elsewhere_stays():
     """9223372036854775806 is a number in the versions that write Infinity for open ranges."""
     tree = golden("7.3")
-    tree["range_constraints"] = {"u0": {"min_val": 0, "max_val": encoding.MAX_RANGE}}
+    tree["range_constraints"] = {"u0": {"min_val": 0, "max_val": MAX_RANGE}}
     assert encoding.read(encoding.spell(tree, "7.3", "x"), "7.3", "x") == tree
 
 

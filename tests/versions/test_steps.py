@@ -9,7 +9,8 @@ from tests.versions.programs import VERSIONS, golden
 
 from pt2kit import schema
 from pt2kit.errors import SchemaError, VersionError
-from pt2kit.schema.tables import NAMES, Shape, table
+from pt2kit.schema.fieldtable import NAMES, frozen_table
+from pt2kit.schema.fieldtypes import Nullable
 from pt2kit.versions.check import fits
 from pt2kit.versions.conversion_log import ConversionLog
 from pt2kit.versions.steps import LINE, MINORS, STEPS, TRACES, convert, root_type, route
@@ -92,12 +93,14 @@ def test_steps_up_fit(step):
 @pytest.mark.parametrize(("older", "newer"), [*pairwise(MINORS)])
 def test_a_minor_only_adds(older, newer):
     """Whatever is of the older minor is of the newer: no type lost a field, an arm or a member, none was narrowed."""
-    for name in table(older).keys() & table(newer).keys():  # containers went, which no program holds
-        before, after = table(older)[name], table(newer)[name]
+    old, new = frozen_table(older).definitions, frozen_table(newer).definitions
+    for name in old.keys() & new.keys():  # containers went, which no program holds
+        before, after = old[name], new[name]
         assert after.kind == before.kind
-        assert set(before.members.values()) <= set(after.members.values())
+        assert {each.value for each in before.members.values()} <= {each.value for each in after.members.values()}
         for key, field in before.fields.items():
-            assert after.fields[key].shape in (field.shape, Shape("optional", inner=(field.shape,)))
+            assert after.fields[key].type in (field.type, Nullable(field.type))
         added = [after.fields[key] for key in after.fields.keys() - before.fields.keys()]
-        assert after.kind == "union" or all(field.has_default for field in added)
-        assert all(after.fields[key].has_default for key, field in before.fields.items() if field.has_default)
+        assert after.kind == "union" or all(field.default is not None for field in added)
+        kept = [after.fields[key] for key, field in before.fields.items() if field.default is not None]
+        assert all(field.default is not None for field in kept)

@@ -46,6 +46,26 @@ def test_details() -> None:
     assert details[0]["results"][0]["name"] == "x"
 
 
+def test_a_picture_that_was_prepared_is_not_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a server prepares while the browser starts is what the page gets."""
+    answers = Answers(DYNAMIC)
+    answers.prepare()
+    monkeypatch.setattr("pt2kit.viewing.answers.draw", None)
+    assert ask(answers, "program/0")["nodes"]
+    answers.close()
+
+
+def test_an_error_of_preparing_waits_for_the_page(tmp_path: Path) -> None:
+    """A program that cannot be read stops nothing before a page asks for it."""
+    broken = tmp_path / "broken.json"
+    broken.write_bytes(b'{"graph_module": 1, "schema_version": {"major": 8, "minor": 20}}')
+    for path in (broken, tmp_path / "missing.pt2"):
+        answers = Answers(path)
+        answers.prepare()
+        assert answers.index().error or "error" in ask(answers, "program/0")
+        answers.close()
+
+
 def test_facts() -> None:
     """The call, the tree, the signature and the symbols."""
     answers = Answers(DYNAMIC)

@@ -118,7 +118,6 @@ def test_records() -> None:
         record = archive.records["m/b"]
         assert (record.size, record.compressed_size, record.method) == (100, len(deflated(b"x" * 100)), 8)
         assert not record.is_stored
-        assert not record.is_folder
         assert archive.records["m/a"].is_stored
         assert archive.records["m/a"].header_offset == record.end_offset
 

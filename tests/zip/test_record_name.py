@@ -75,4 +75,4 @@ def test_shown_names_are_printable() -> None:
     """A message cannot be made to move the cursor or break a line."""
     assert show_name("m/é") == "m/é"
     assert show_name("m/\x1b[2J\n") == "'m/\\x1b[2J\\n'"
-    assert show_name("x" * 70_000) == f"'{'x' * 200}'… (70000 in all)"
+    assert show_name("x" * 70_000) == f"'{'x' * 200}…' (70000 characters)"

@@ -15,19 +15,20 @@ import torch
 from torch.export import ExportedProgram
 
 from pt2kit import schema, treespec
-from pt2kit.bridge.read.class_names import registered_namedtuples
 from pt2kit.bridge.read.devices import Devices, Moves
 from pt2kit.bridge.read.pickled_values import FAKE_TENSOR, PickledValues
 from pt2kit.bridge.read.program import Context, Payloads, build_program
 from pt2kit.bridge.read.refusals import trusted
 from pt2kit.bridge.read.sample_inputs import StoredInputs, read_sample_inputs
 from pt2kit.bridge.read.tensors import Tensors
+from pt2kit.bridge.read.treespecs import registered_namedtuples
 from pt2kit.bridge.read.trusted import globals_of, load_trusted
 from pt2kit.bridge.read.values import Values
 from pt2kit.bridge.save import Artifact
 from pt2kit.bridge.torch_names import disable_current_modes
 from pt2kit.collector import no_collection
 from pt2kit.errors import ArchiveError, IntegrityError, PayloadError, Pt2Error
+from pt2kit.messages import listed
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package, open_package
 from pt2kit.package.parts import sample_inputs_record
@@ -192,7 +193,7 @@ def _payloads(opened: Package, model: str, tensors: Tensors, context: Context, t
     constants = {name: _payload(view, tensors, values, trust) for name, view in constant_views.items()}
     without = [view.name for views in (weights, constant_views) for view in views.values() if _is_without_data(view)]
     if without:
-        shown = ", ".join(without[:_SHOWN]) + (f" and {len(without) - _SHOWN} more" if len(without) > _SHOWN else "")
+        shown = listed(without, _SHOWN)
         _LOG.warning(
             "%d tensor(s) were saved without data and are on the meta device: %s; fill them with "
             "load_state_dict(..., assign=True)",

@@ -18,14 +18,10 @@ from typing import Any, Final, Literal
 
 import torch
 
+from pt2kit.bridge.callables import PLAIN_FUNCTIONS
 from pt2kit.bridge.extensions import find_namespace, find_target
-from pt2kit.bridge.read.operator_tables import (
-    FUNCTIONS,
-    HIGHER_ORDER,
-    SYMBOLIC,
-)
 from pt2kit.bridge.read.refusals import operator_entry, refused, trusts_operator
-from pt2kit.bridge.torch_names import OpOverload, find_higher_order, find_schema, schema_of
+from pt2kit.bridge.torch_names import FUNCTIONS, NUMBER_FUNCTIONS, OpOverload, find_higher_order, find_schema, schema_of
 from pt2kit.checks.known_targets import plain_target
 from pt2kit.checks.parameter_kinds import parameter_arms
 from pt2kit.checks.refused import refusal
@@ -232,3 +228,23 @@ def _with_schema(text: str, target: Callable[..., Any], schema: Any) -> Operator
     required = frozenset(name for name, parameter in parameters.items() if parameter.required)
     returns = tuple(str(value.real_type) for value in schema.returns)
     return Operator(text, target, "operator", MappingProxyType(parameters), required, returns, schema)
+
+
+def words(text: str) -> frozenset[str]:
+    """The words of a text, which is how long lists of names are written in these modules."""
+    return frozenset(text.split())
+
+
+HIGHER_ORDER: Final = words(
+    """
+    associative_scan auto_functionalized auto_functionalized_v2 call_torchbind cond flex_attention
+    flex_attention_backward foreach_map hints_wrapper invoke_quant invoke_quant_packed
+    invoke_subgraph local_map_hop map map_impl out_dtype print run_const_graph
+    scan strict_mode tag_activation_checkpoint while_loop while_loop_stack_output with_effects wrap
+    wrap_activation_checkpoint wrap_with_autocast wrap_with_set_grad_enabled
+    """
+)
+"""Higher-order operators that a file may call: they run subgraphs and operators that are checked themselves."""
+
+SYMBOLIC: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType({**PLAIN_FUNCTIONS, **NUMBER_FUNCTIONS})
+"""Target -> function over numbers; its one result is a number or a truth value."""

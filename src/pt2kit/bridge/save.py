@@ -15,10 +15,9 @@ from torch.export import ExportedProgram
 from pt2kit import codec, schema
 from pt2kit.bridge.torch_names import SCHEMA_VERSION, disable_current_modes
 from pt2kit.bridge.write.payloads import Payloads, Record
-from pt2kit.bridge.write.places import at
 from pt2kit.bridge.write.program import write_program
 from pt2kit.bridge.write.sample_inputs import write_sample_inputs
-from pt2kit.errors import ArchiveError, Pt2Error
+from pt2kit.errors import ArchiveError, Pt2Error, at
 from pt2kit.package import record_names as names
 from pt2kit.package.layout import FORMAT, VERSION
 from pt2kit.release.conversion import convert

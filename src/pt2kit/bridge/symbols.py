@@ -1,7 +1,7 @@
-"""Symbolic expressions as data <-> sympy's, by a closed table of classes; no text is ever evaluated.
+"""Symbolic expressions as data -> sympy's, by a closed table of classes; no text is ever evaluated.
 
 `to_sympy` calls the constructors that the names of a tree stand for, so sympy puts sums and products in its own order,
-as it does when torch reads a file. `from_sympy` writes down what a sympy expression is made of.
+as it does when torch reads a file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from pt2kit.bridge.torch_names import sympy_functions as torch_functions
 from pt2kit.errors import ExpressionError, UnsupportedError
 from pt2kit.symbols.expr import Boolean, Call, Expr, Float, Infinity, Integer, Leaf, Rational, Symbol, fold
 from pt2kit.symbols.functions import FUNCTIONS
-from pt2kit.symbols.srepr import parse_srepr
 
 # Functions of torch whose class stands under another name, or that later releases write as another one.
 _RENAMED: Final[Mapping[str, str]] = MappingProxyType({"Round": "RoundToInt", "TrueDiv": "IntTrueDiv"})
@@ -82,20 +81,6 @@ def to_sympy(expr: Expr, where: str = "") -> sympy.Basic:
     if built.has(sympy.nan, sympy.zoo):
         raise ExpressionError(f"{where or 'expression'}: expected an expression that has a value, got {built}")
     return built
-
-
-def from_sympy(expr: sympy.Basic, where: str = "") -> Expr:
-    """Write down a sympy expression as a tree, in the order in which sympy's `srepr` prints it.
-
-    Args:
-        expr: an expression that torch made.
-        where: the place to name in errors.
-
-    Raises:
-        ExpressionError: it holds something that the format has no name for.
-        LimitError: it is larger than a file may hold.
-    """
-    return parse_srepr(sympy.srepr(expr), where=where)
 
 
 def _leaf(leaf: Leaf) -> sympy.Basic:

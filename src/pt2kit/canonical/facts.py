@@ -14,8 +14,8 @@ from pt2kit import schema
 from pt2kit.canonical.values import slots
 from pt2kit.errors import GraphError
 from pt2kit.graph.argument_values import ValueKind, graph_arguments, references
-from pt2kit.graph.rules import show
 from pt2kit.graph.values import tables
+from pt2kit.messages import quote
 
 NO_VALUE: Final = -1
 """Stands where an argument holds a constant, or a custom object that the archive's constants hold."""
@@ -84,7 +84,7 @@ def _check_subgraphs(graph: schema.Graph, where: str) -> None:
                 if first is not held.graph and first != held.graph:
                     raise GraphError(
                         f"{place(where, 'inputs', n, position)}: expected a name of its own for a subgraph, got "
-                        f"{show(held.name)}, which another one has",
+                        f"{quote(held.name)}, which another one has",
                         rule="G16",
                     )
 
@@ -125,9 +125,9 @@ class _Collector:
         refuse_subgraph(argument, place(self.where, "outputs" if node is not None else "inputs", node, position))
         for name, kind, _ in references(argument):
             if name in self.numbers:
-                self._refuse("G2", f"expected a name that is not taken, got {show(name)} again", node, position)
+                self._refuse("G2", f"expected a name that is not taken, got {quote(name)} again", node, position)
             if name not in self.tables[kind]:
-                self._refuse("G3", f"expected an entry for {show(name)} in {kind}_values, got none", node, position)
+                self._refuse("G3", f"expected an entry for {quote(name)} in {kind}_values, got none", node, position)
             found.append(len(self.names))
             self.numbers[name] = len(self.names)
             self.names.append(name)
@@ -153,7 +153,7 @@ class _Collector:
         if not any(reference.name == name and reference.kind == "custom_obj" for reference in references(argument)):
             raise GraphError(
                 f"{place(self.where, 'inputs' if node is not None else 'outputs', node, position)}: expected the name "
-                f"of a graph input or of a node's result, got {show(name)}, which nothing defines",
+                f"of a graph input or of a node's result, got {quote(name)}, which nothing defines",
                 rule="G1",
             )
         self.externals.add(name)

@@ -26,9 +26,10 @@ from pt2kit.canonical.symbol_names import renamed_tables
 from pt2kit.canonical.values import Names, rename
 from pt2kit.errors import GraphError, LimitError
 from pt2kit.graph.argument_values import graph_arguments
-from pt2kit.graph.rules import LIMIT_RULE, show
+from pt2kit.graph.rules import LIMIT_RULE
 from pt2kit.graph.traversal import MAX_SUBGRAPH_DEPTH
 from pt2kit.graph.values import tables
+from pt2kit.messages import quote
 from pt2kit.schema import Argument, Graph, GraphArgument, Node
 
 _NUMBERED: Final = re.compile(r"_(?:0|[1-9][0-9]{0,17})")
@@ -127,7 +128,7 @@ def check_free(found: frozenset[str], names: Names, what: str) -> None:
     """
     if taken := [new for new in found if _NUMBERED.fullmatch(new) and int(new[1:]) < len(names)]:
         raise GraphError(
-            f"{what}: expected a name other than _0, _1, …, which values have in normal form, got {show(min(taken))}",
+            f"{what}: expected a name other than _0, _1, …, which values have in normal form, got {quote(min(taken))}",
             rule="G2",
         )
 

@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from pt2kit.canonical.facts import NO_NODE, NO_VALUE, Facts, Slots, place
 from pt2kit.canonical.labels import labels
 from pt2kit.errors import GraphError
-from pt2kit.graph.rules import show
+from pt2kit.messages import quote
 
 Key = tuple[str, tuple[tuple[str, Slots], ...], bytes, int, int]
 
@@ -134,6 +134,6 @@ def _stuck(facts: Facts, part: list[int], waiting: list[int], done: frozenset[in
     )
     return GraphError(
         f"{place(facts.where, 'inputs', node, position)}: expected the name of a graph input or of an earlier node's "
-        f"result, got {show(name)}, which depends on this node or on a write after it",
+        f"result, got {quote(name)}, which depends on this node or on a write after it",
         rule="G1",
     )

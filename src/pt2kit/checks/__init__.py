@@ -1,11 +1,10 @@
 """Rules that a sound and harmless file keeps. One rule, one small generator of problems, one id.
 
-`check` goes through a file and lists every problem as data; `RULES` says what each rule asks for, how much a breach
-weighs and what to do about it.
+`check` goes through a file and lists every problem as data; `RULES` (of `pt2kit.rules`) says what each rule asks for,
+how much a breach weighs and what to do about it.
 
     run.py            `check`: all rules, each program, in order
     report.py         `Report`, what `check` gives: a list with views of it
-    rules.py          `RULES`, `severity`; rule_texts.py has the words
     versions.py       V2 to V4, O1, O2     where the file says it comes from
     calls.py          K1 to K8             module call graph, tree specs, names of arguments
     expressions.py    E1 to E5, E8, E9     symbolic expressions, ranges, hints
@@ -39,20 +38,19 @@ from pt2kit.front_door import front_door
 
 if TYPE_CHECKING:
     from pt2kit.checks.report import Report as Report
-    from pt2kit.checks.rules import FAMILIES as FAMILIES
-    from pt2kit.checks.rules import RULES as RULES
-    from pt2kit.checks.rules import Rule as Rule
-    from pt2kit.checks.rules import severity as severity
     from pt2kit.checks.run import check as check
     from pt2kit.checks.safety import safety_findings as safety_findings
     from pt2kit.errors import Severity as Severity
+    from pt2kit.rules import FAMILIES as FAMILIES
+    from pt2kit.rules import RULES as RULES
+    from pt2kit.rules import Rule as Rule
 
 __getattr__, __dir__, __all__ = front_door(
     __name__,
     {
         "pt2kit.errors": "Severity",
+        "pt2kit.rules": "FAMILIES RULES Rule",
         "report": "Report",
-        "rules": "FAMILIES RULES Rule severity",
         "run": "check",
         "safety": "safety_findings",
     },

@@ -9,8 +9,8 @@ from pt2kit import schema, treespec
 from pt2kit.checks.program_context import Subject
 from pt2kit.errors import Problem, Pt2Error
 from pt2kit.graph.argument_values import references
-from pt2kit.graph.rules import show
 from pt2kit.graph.values import tables
+from pt2kit.messages import quote
 from pt2kit.treespec.kinds import MAPPINGS, NAMEDTUPLE, SEQUENCES
 
 KNOWN_CONTAINERS: Final = frozenset((*SEQUENCES, *MAPPINGS, NAMEDTUPLE))
@@ -27,7 +27,7 @@ def call_problems(subject: Subject) -> Iterator[Problem]:
     where = f"{subject.record}: $.graph_module.module_call_graph"
     entries = module.module_call_graph
     if not entries or entries[0].fqn or entries[0].signature is None:
-        got = f"{show(entries[0].fqn)}{'' if entries[0].signature else ' without one'}" if entries else "nothing"
+        got = f"{quote(entries[0].fqn)}{'' if entries[0].signature else ' without one'}" if entries else "nothing"
         message = f"expected the root (fqn '') with its signature as the first entry, got {got}"
         yield Problem(f"{where}[0]" if entries else where, "K1", message)
     if module.graph.is_single_tensor_return and len(module.graph.outputs) == 1:  # Else G12 says it.
@@ -46,7 +46,7 @@ def call_problems(subject: Subject) -> Iterator[Problem]:
         if subject.stored_version != "1":  # It left the keyword arguments away where there were none.
             yield from _call_form(entry.signature.in_spec, f"{place}.in_spec")
     for kind, place in others.items():
-        message = f"containers of the type {show(kind)} are not checked: torch loads them where it is registered"
+        message = f"containers of the type {quote(kind)} are not checked: torch loads them where it is registered"
         yield Problem(place, "K7", message, "note")
 
 
@@ -101,7 +101,7 @@ def _call_form(text: str, where: str) -> Iterator[Problem]:
         return
     kinds = [child.type for child in spec.children]
     if spec.type == "builtins.tuple" and kinds != ["builtins.tuple", "builtins.dict"]:
-        got = f"one of {', '.join('a leaf' if kind is None else show(kind) for kind in kinds[:4]) or 'nothing'}"
+        got = f"one of {', '.join('a leaf' if kind is None else quote(kind) for kind in kinds[:4]) or 'nothing'}"
         yield Problem(where, "K8", f"expected a tuple of a tuple (arguments) and a dict (keyword arguments), got {got}")
 
 
@@ -114,7 +114,7 @@ def _argument_names(signature: schema.ModuleCallSignature, spec: treespec.TreeSp
         return
     for name in keywords:
         if not name.isidentifier():
-            yield Problem(where, "K5", f"expected an identifier as the name of a keyword argument, got {show(name)}")
+            yield Problem(where, "K5", f"expected an identifier as the name of a keyword argument, got {quote(name)}")
     names = signature.forward_arg_names or ()
     for problem in treespec.find_name_problems(names, spec, f"{place}.forward_arg_names"):
         yield Problem(problem.loc, "K5", problem.message)
@@ -130,7 +130,7 @@ def _unknown_values(signature: schema.ModuleCallSignature, place: str, names: se
                 continue
             for name in found:
                 if name not in names:
-                    message = f"expected the name of a value of the graph, got {show(name)}"
+                    message = f"expected the name of a value of the graph, got {quote(name)}"
                     yield Problem(f"{place}.{side}[{position}]", "K6", message, "warning")
 
 

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 from msgspec import UNSET
 
-from pt2kit import codec, schema
+from pt2kit import schema
 from pt2kit.checks.findings import problem_of
 from pt2kit.checks.program_context import Subject
 from pt2kit.errors import Problem, Pt2Error
-from pt2kit.graph.rules import cut
 from pt2kit.graph.traversal import graphs
+from pt2kit.jsontext import path_text
+from pt2kit.messages import cut
 from pt2kit.tensors.bounds import check_device
 
 
@@ -25,7 +26,7 @@ def device_problems(subject: Subject) -> Iterator[Problem]:
     for scope in graphs(subject.program, subject.graph_place):
         for name, meta in scope.graph.tensor_values.items():
             if (meta.device.type, meta.device.index) not in known:
-                place = f"{scope.where}.tensor_values{codec.path_text((cut(name),))[1:]}"
+                place = f"{scope.where}.tensor_values{path_text((cut(name),))[1:]}"
                 yield from _check(meta.device, place, known)
     for step in subject.steps():
         for position, named in enumerate(step.node.inputs):

@@ -10,12 +10,13 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import UNSET
 
-from pt2kit import codec, schema, symbols
+from pt2kit import schema, symbols
 from pt2kit.checks.findings import problem_of
 from pt2kit.checks.program_context import Subject
 from pt2kit.errors import Problem, Pt2Error
-from pt2kit.graph.rules import cut, show
 from pt2kit.graph.traversal import Scope, graphs
+from pt2kit.jsontext import path_text
+from pt2kit.messages import cut, quote
 
 _CALLED: Final = re.compile(r"([A-Za-z_]\w*)\s*\(")
 _CODE: Final = re.compile(r"__|[\[\]{}@;:\\]|[\w)\]]\s*\.\s*[A-Za-z_]|\blambda\b")
@@ -137,19 +138,19 @@ def _values(scope: Scope) -> Iterator[tuple[str, schema.SymExpr, Callable[[], st
 
 
 def _place(scope: Scope, table: str, name: str, *rest: str | int) -> Callable[[], str]:
-    return lambda: f"{scope.where}.{table}{codec.path_text((cut(name), *rest))[1:]}"
+    return lambda: f"{scope.where}.{table}{path_text((cut(name), *rest))[1:]}"
 
 
 def _range_problems(ranges: Mapping[str, schema.RangeConstraint], record: str) -> Iterator[Problem]:
     for name, row in ranges.items():
-        place = f"{record}: {codec.path_text(('range_constraints', cut(name)))}"
+        place = f"{record}: {path_text(('range_constraints', cut(name)))}"
         low, high = row.min_val, row.max_val
         if low is not None and high is not None and low > high:
             yield Problem(
                 place, "E3", f"expected a least value up to the greatest, got {_short(low)} and {_short(high)}"
             )
         if _UNBACKED.match(name) and not name.lstrip("zuf").isdecimal():
-            message = f"expected a number after the prefix of an unbacked symbol, got {show(name)}"
+            message = f"expected a number after the prefix of an unbacked symbol, got {quote(name)}"
             yield Problem(place, "E1", message)
             continue
         try:
@@ -173,11 +174,11 @@ def _symbol_problems(
     for symbol in symbols.free_symbols(tree):
         first = known.setdefault(symbol.name, symbol)
         if first is symbol and symbol.name not in ranges:
-            message = f"expected a range for the symbol {show(symbol.name)} in range_constraints, got none"
+            message = f"expected a range for the symbol {quote(symbol.name)} in range_constraints, got none"
             yield Problem(place, "E2", message, "error" if symbol.name in needed else "warning")
         if first != symbol:
             message = (
-                f"expected one meaning of {show(symbol.name)}, got {_assumptions(symbol)} here and "
+                f"expected one meaning of {quote(symbol.name)}, got {_assumptions(symbol)} here and "
                 f"{_assumptions(first)} before"
             )
             yield Problem(place, "E5", message)
@@ -200,20 +201,20 @@ def _span_problems(found: Found, span: tuple[int | float, int | float] | None) -
     if span is None or found.kind == "float" or (span[1] >= least and span[0] <= _LARGEST):
         return
     expected = "a number from 0 to 2**63 - 1" if found.kind == "size" else "a number of 64 bits"
-    yield Problem(found.place, "E8", f"expected {expected} as the value of {show(found.text)}, got none in its range")
+    yield Problem(found.place, "E8", f"expected {expected} as the value of {quote(found.text)}, got none in its range")
 
 
 def _hint_problems(found: Found, span: tuple[int | float, int | float] | None) -> Iterator[Problem]:
     hint = found.hint
     if hint is not None and type(hint) is not _HINTS[found.kind]:
         expected = _HINTS[found.kind].__name__
-        message = f"expected {expected} as the value of {show(found.text)} in the example, got {show(str(hint))}"
+        message = f"expected {expected} as the value of {quote(found.text)} in the example, got {quote(str(hint))}"
         yield Problem(found.place, "E9", message)
         return
     if span is None or hint is None or hint != hint or span[0] <= hint <= span[1]:
         return
     low, high = span
-    message = f"expected a hint of {show(found.text)} from {_short(low)} to {_short(high)}, got {_short(hint)}"
+    message = f"expected a hint of {quote(found.text)} from {_short(low)} to {_short(high)}, got {_short(hint)}"
     yield Problem(found.place, "E4", message)
 
 

@@ -13,7 +13,7 @@ from msgspec import UNSET
 from pt2kit import schema, symbols, treespec
 from pt2kit.checks.program_context import Subject
 from pt2kit.errors import Problem, Pt2Error
-from pt2kit.graph.rules import show
+from pt2kit.messages import quote
 from pt2kit.symbols.expr import Expr
 from pt2kit.symbols.guards import Guard, Source
 
@@ -41,10 +41,10 @@ def guard_problems(subject: Subject) -> Iterator[Problem]:
         found = {source.text: _find(source, tree) for source in guard.sources}
         missing = [source for source in guard.sources if found[source.text] is MISSING]
         if missing:
-            message = f"expected a guard on inputs of the program, got {show(missing[0].text)}, which it does not have"
+            message = f"expected a guard on inputs of the program, got {quote(missing[0].text)}, which it does not have"
             yield Problem(place, "E6", message)
         elif _is_never(guard, found, limits):
-            message = f"expected a condition that some input of the declared sizes meets, got {show(text)}"
+            message = f"expected a condition that some input of the declared sizes meets, got {quote(text)}"
             yield Problem(place, "E7", message)
 
 

@@ -18,8 +18,8 @@ from pt2kit.checks.known_targets import higher_order_name
 from pt2kit.checks.program_context import Subject
 from pt2kit.errors import Problem
 from pt2kit.graph.argument_values import arguments
-from pt2kit.graph.rules import show
 from pt2kit.graph.traversal import Step
+from pt2kit.messages import quote
 from pt2kit.schema import ArgumentKind
 
 Arguments = Sequence[schema.Argument]
@@ -187,7 +187,7 @@ def _result_metas(step: Step, graphs: Sequence[schema.Graph]) -> Iterator[Proble
                 continue
             got = graph.tensor_values.get(given) if given is not None else None
             if given is None or (got is not None and not _may_be(meta, got)):
-                message = f"expected {show(name)} as a subgraph gives it, got another type or other sizes declared"
+                message = f"expected {quote(name)} as a subgraph gives it, got another type or other sizes declared"
                 yield Problem(f"{step.where}.outputs", "T7", message)
                 return
 
@@ -206,7 +206,7 @@ def _bases(step: Step) -> Iterator[Problem]:
     for position, named in enumerate(step.node.inputs):
         number = named.arg.as_int
         if named.name.endswith("_base_index") and isinstance(number, int) and not 0 <= number < count:
-            message = f"expected the number of one of {count} bases as {show(named.name)}, got {str(number)[:24]}"
+            message = f"expected the number of one of {count} bases as {quote(named.name)}, got {str(number)[:24]}"
             yield Problem(f"{step.where}.inputs[{position}].arg", "T7", message)
 
 

@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from pt2kit import codec, node_metadata
+from pt2kit import node_metadata
 from pt2kit.checks.program_context import Subject
 from pt2kit.errors import Problem, Pt2Error
-from pt2kit.graph.rules import cut, show
+from pt2kit.jsontext import path_text
+from pt2kit.messages import cut, quote
 
 _READERS: Final[Mapping[str, Callable[[str], object]]] = MappingProxyType(
     {
@@ -36,7 +37,7 @@ def metadata_problems(subject: Subject) -> Iterator[Problem]:
         for key, text in step.node.metadata.items():
             if key in _READERS and (key, text) not in seen:
                 seen.add((key, text))
-                yield from _read(key, text, f"{step.where}.metadata{codec.path_text((cut(key),))[1:]}")
+                yield from _read(key, text, f"{step.where}.metadata{path_text((cut(key),))[1:]}")
     custom = subject.program.graph_module.metadata.get("custom")
     if custom:
         yield from _read("custom", custom, f"{subject.record}: $.graph_module.metadata.custom")
@@ -48,7 +49,7 @@ def _read(key: str, text: str, place: str) -> Iterator[Problem]:
     try:
         _READERS[key](text)
     except Pt2Error:
-        yield Problem(place, "V5", f"expected {_FORMS[key]}, got {show(text)}")
+        yield Problem(place, "V5", f"expected {_FORMS[key]}, got {quote(text)}")
 
 
 _FORMS: Final[Mapping[str, str]] = MappingProxyType(

@@ -20,9 +20,9 @@ from pt2kit.checks.parameter_kinds import misfit, result_arms, takes_numbers_as_
 from pt2kit.checks.program_context import Subject
 from pt2kit.errors import Kind, Problem
 from pt2kit.graph.argument_values import leaves
-from pt2kit.graph.rules import show
 from pt2kit.graph.traversal import Step
 from pt2kit.graph.view import HIGHER_ORDER, is_custom, operator_namespace
+from pt2kit.messages import quote
 from pt2kit.schema import ArgumentKind
 
 _OPERATORS: Final = "torch.ops."
@@ -107,14 +107,14 @@ def _existence(
         return
     if is_custom(target) or namespace not in schemas.namespaces() | {HIGHER_ORDER}:
         whose = "of a library" if is_custom(target) else "of parts of torch that not every build has"
-        unchecked.setdefault(f"operators of the namespace {show(namespace)}, {whose}", []).append(step)
+        unchecked.setdefault(f"operators of the namespace {quote(namespace)}, {whose}", []).append(step)
         return
     others = schemas.releases_with(target)
     if others and (namespace not in schemas.COMPLETE or not schemas.is_known(subject.release)):
-        text = f"{show(target)[1:-1]}, which torch {schemas.nearest(subject.release)} does not have ({_of(subject)})"
+        text = f"{quote(target)[1:-1]}, which torch {schemas.nearest(subject.release)} does not have ({_of(subject)})"
         unchecked.setdefault(text, []).append(step)
     elif namespace in EXTENDED:
-        text = f"{show(target)[1:-1]}, of a namespace that libraries register operators in, too"
+        text = f"{quote(target)[1:-1]}, of a namespace that libraries register operators in, too"
         unchecked.setdefault(text, []).append(step)
     else:
         if target not in unknown:
@@ -122,7 +122,7 @@ def _existence(
         whose = (
             f"torch {schemas.nearest(subject.release)}" if others or not schemas.is_known(subject.release) else "torch"
         )
-        message = f"expected an operator that {whose} has, got {show(target)}{unknown[target]}"
+        message = f"expected an operator that {whose} has, got {quote(target)}{unknown[target]}"
         yield Problem(f"{step.where}.target", "T1", message)
 
 
@@ -172,11 +172,11 @@ def _arguments(subject: Subject, step: Step, found: schemas.Signature) -> Iterat
         parameter = parameters.get(name)
         if parameter is None:
             known = ", ".join(list(parameters)[:_MAX_LISTED]) or "none"
-            message = f"expected an argument of {_short(node)} ({known}), got {show(name)}"
+            message = f"expected an argument of {_short(node)} ({known}), got {quote(name)}"
             yield _problem(subject, f"{place}.name", "T3", message)
             continue
         if name in given:
-            yield _problem(subject, f"{place}.name", "T3", f"expected {show(name)} once, got it twice")
+            yield _problem(subject, f"{place}.name", "T3", f"expected {quote(name)} once, got it twice")
         given.add(name)
         got = misfit(named.arg, parameter.type, _singles(step.scope.graph), numbers_as_tensors=as_tensors)
         if got is not None:
@@ -253,7 +253,7 @@ def _ints(step: Step) -> Iterator[Problem]:
             [held] if isinstance(held, int) else [n for one in held for n in (one if isinstance(one, list) else [one])]
         )
         if any(number not in _INT64 for number in numbers):
-            message = f"expected numbers of 64 bits as the argument {show(named.name)}, got a larger one"
+            message = f"expected numbers of 64 bits as the argument {quote(named.name)}, got a larger one"
             yield Problem(f"{step.where}.inputs[{position}].arg", "T5", message)
 
 

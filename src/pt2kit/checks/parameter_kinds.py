@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from pt2kit import schema
-from pt2kit.graph.rules import show
+from pt2kit.messages import quote
 
 IsSingle = Callable[[str], bool]
 """The name of a value -> whether it is a tensor of one element, or a number."""
@@ -219,7 +219,7 @@ def _too_large(arm: str, value: Any, kind: _Type) -> str | None:
     allowed = _UINT64 if kind.base == "Scalar" else _INT64
     for number in _plain(arm, value):
         if number not in allowed:
-            return f"{show(str(number))[1:-1]}, which {'64' if kind.base == 'Scalar' else '63'} bits cannot hold"
+            return f"{quote(str(number))[1:-1]}, which {'64' if kind.base == 'Scalar' else '63'} bits cannot hold"
     return None
 
 

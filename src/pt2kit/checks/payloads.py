@@ -16,7 +16,8 @@ from pt2kit import codec, schema
 from pt2kit.checks.findings import problem_of
 from pt2kit.checks.program_context import Subject
 from pt2kit.errors import Problem, Pt2Error
-from pt2kit.graph.rules import show
+from pt2kit.jsontext import path_text
+from pt2kit.messages import quote
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
 from pt2kit.package.parts import parts
@@ -155,7 +156,7 @@ def payload_problems(subject: Subject, stored: Stored) -> Iterator[Problem]:
             case _:
                 continue
         if payload is None:
-            yield Problem(place, "P19", f"expected {missing} with the name {show(name)}, got none of that name")
+            yield Problem(place, "P19", f"expected {missing} with the name {quote(name)}, got none of that name")
         elif not isinstance(payload, str):
             yield from _compared(spec, payload, values.get(arg.name), subject.record, place)
 
@@ -182,21 +183,21 @@ def _compare(
     spec: schema.InputSpec, payload: Payload, meta: schema.TensorMeta | None, record: str, place: str
 ) -> Iterator[Problem]:
     if spec.type == "parameter" and not getattr(payload, "is_param", True):
-        yield Problem(place, "P19", f"expected {show(payload.name)} to be stored as a parameter, got one that is not")
+        yield Problem(place, "P19", f"expected {quote(payload.name)} to be stored as a parameter, got one that is not")
     if spec.type != "custom_obj" and isinstance(payload, OpaquePayload) and payload.kind != "pickle":
-        yield Problem(place, "P19", f"expected {show(payload.name)} to be a tensor, got a {payload.kind} object")
+        yield Problem(place, "P19", f"expected {quote(payload.name)} to be a tensor, got a {payload.kind} object")
     if isinstance(payload, OpaquePayload) and not payload.is_pickled:
-        message = f"expected what torch.save or pickle writes as {show(payload.name)}, got other bytes"
+        message = f"expected what torch.save or pickle writes as {quote(payload.name)}, got other bytes"
         yield Problem(payload.record, "P22", message)
     if isinstance(payload, MetaView):
         yield from _without_data(payload, place)
     if meta is None or not isinstance(payload, (TensorView, MetaView)):
         return
     # What the graph says of the value stands in its table of tensors.
-    where = f"{record}: {codec.path_text(('graph_module', 'graph', 'tensor_values', _argument_name(spec)))}"
+    where = f"{record}: {path_text(('graph_module', 'graph', 'tensor_values', _argument_name(spec)))}"
     if isinstance(payload, TensorView) and meta.layout is not payload.layout:
         message = (
-            f"expected the layout {payload.layout.name}, as {show(payload.name)} is stored, got {meta.layout.name}"
+            f"expected the layout {payload.layout.name}, as {quote(payload.name)} is stored, got {meta.layout.name}"
         )
         yield Problem(where, "P5", message)
     try:
@@ -206,7 +207,7 @@ def _compare(
     else:
         yield from _stride_problems(payload, meta, where)
     if spec.type != "parameter" and payload.requires_grad is not meta.requires_grad:
-        message = f"expected {show(payload.name)} to require a gradient as in the graph, {meta.requires_grad}, got "
+        message = f"expected {quote(payload.name)} to require a gradient as in the graph, {meta.requires_grad}, got "
         yield Problem(where, "P14", f"{message}{payload.requires_grad}")
 
 
@@ -219,7 +220,7 @@ def _stride_problems(payload: TensorView | MetaView, meta: schema.TensorMeta, wh
     ):
         shown = ", ".join("?" if not isinstance(one, int) else str(one)[:24] for one in declared)
         message = (
-            f"payload {show(payload.name)}: strides: expected [{shown}] as in the graph, got {list(payload.strides)}"
+            f"payload {quote(payload.name)}: strides: expected [{shown}] as in the graph, got {list(payload.strides)}"
         )
         yield Problem(where, "P14", message)
 
@@ -246,7 +247,7 @@ def _taken_twice(subject: Subject, stored: Stored) -> Iterator[Problem]:
             if like is not None:
                 place = f"{subject.record}: $.graph_module.signature.input_specs[{number}]"
                 message = (
-                    f"expected one input to take {show(name)}, got {counts[name]}, while {show(like.name)} has none"
+                    f"expected one input to take {quote(name)}, got {counts[name]}, while {quote(like.name)} has none"
                 )
                 yield Problem(place, "P23", message)
 
@@ -255,9 +256,9 @@ def _without_data(payload: MetaView, place: str) -> Iterator[Problem]:
     """What the file itself says it has no data for."""
     where = payload.record or place
     if payload.device.type == "meta":
-        yield Problem(where, "P6", f"{show(payload.name)} is on the meta device, which holds no data", "note")
+        yield Problem(where, "P6", f"{quote(payload.name)} is on the meta device, which holds no data", "note")
     else:
-        message = f"{show(payload.name)} was saved without data: its record is empty"
+        message = f"{quote(payload.name)} was saved without data: its record is empty"
         yield Problem(where, "P9", message, "note")
 
 
@@ -298,8 +299,8 @@ def _unused_entries(subject: Subject, stored: Stored) -> Iterator[Problem]:
         shared = {record for name, record in records.items() if name in targets}
         for name, record in records.items():
             if name not in targets and record not in shared:
-                place = f"{listing}: {codec.path_text(('config', name)) if listing.endswith(_CONFIG) else show(name)}"
-                message = f"no input of the program is {show(name)}, which is stored with it"
+                place = f"{listing}: {path_text(('config', name)) if listing.endswith(_CONFIG) else quote(name)}"
+                message = f"no input of the program is {quote(name)}, which is stored with it"
                 yield Problem(place, "P20", message, "note")
 
 
@@ -337,10 +338,10 @@ def _numbers(name: str, view: TensorView, file: str) -> Iterator[Problem]:
         yield problem_of(error, view.record, file)
         return
     if nans:
-        message = f"expected numbers in {show(name)}, got {nans:,} NaN among {view.numel:,} elements"
+        message = f"expected numbers in {quote(name)}, got {nans:,} NaN among {view.numel:,} elements"
         yield Problem(view.record, "P21", message, "warning")
     elif infinities:
-        message = f"{infinities:,} of the {view.numel:,} elements of {show(name)} are infinite"
+        message = f"{infinities:,} of the {view.numel:,} elements of {quote(name)} are infinite"
         yield Problem(view.record, "P21", message, "note")
 
 

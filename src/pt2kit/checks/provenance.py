@@ -22,8 +22,8 @@ from pt2kit.checks import kernel_sizes
 from pt2kit.checks.known_targets import higher_order_name
 from pt2kit.checks.refused import Condition, Origin, find_everyday
 from pt2kit.graph.argument_values import arguments, leaves
-from pt2kit.graph.rules import show
 from pt2kit.graph.traversal import Scope, Step, carried, check_depth, walk
+from pt2kit.messages import quote
 
 if TYPE_CHECKING:
     from pt2kit.checks import schemas
@@ -451,7 +451,7 @@ def _least(step: Step | None, name: str) -> float:
 def _said(argument: schema.Argument) -> str:
     named = list(arguments(argument))
     return (
-        ", ".join(show(name) for name in named[:3])
+        ", ".join(quote(name) for name in named[:3])
         if named
         else argument.type.removeprefix("as_") + f" {argument.value!r}"[:40]
     )

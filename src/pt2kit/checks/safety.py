@@ -26,6 +26,7 @@ from pt2kit.checks.regions import region_problems
 from pt2kit.errors import Kind, Problem, Pt2Error
 from pt2kit.graph.argument_values import leaves
 from pt2kit.graph.traversal import Step, graphs
+from pt2kit.messages import cut, listed
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
 from pt2kit.package.parts import Parts, parts
@@ -115,9 +116,8 @@ def _verdict(package: Package, record: str) -> tuple[Kind, str]:
     odd = [name for name in found if not is_plain(name)]
     if not odd:
         return "note", "plain data"
-    more = f" and {len(odd) - _SHOWN_GLOBALS:,} more" if len(odd) > _SHOWN_GLOBALS else ""
     installed = any(name.partition(".")[0] in _INSTALLED for name in odd)
-    text = f"calls {', '.join(map(_shown, odd[:_SHOWN_GLOBALS]))}{more}"
+    text = f"calls {listed([cut(name, _SHOWN) for name in odd], _SHOWN_GLOBALS)}"
     return "safety" if installed else "warning", text
 
 
@@ -130,7 +130,7 @@ def _pickled_payloads(package: Package, model: str) -> Iterator[Problem]:
         for name, payload in found.items():
             if isinstance(payload, OpaquePayload) and payload.record in package.records and _is_pickled(payload):
                 rule = "X2" if payload.kind == "pickle" else "X3"
-                yield _pickle(package, payload.record, rule, f"torch unpickles {_shown(name)!r} ({payload.kind})")
+                yield _pickle(package, payload.record, rule, f"torch unpickles {cut(name, _SHOWN)!r} ({payload.kind})")
 
 
 def _is_pickled(payload: OpaquePayload) -> bool:
@@ -146,7 +146,7 @@ def _guards(subject: Subject) -> Iterator[Problem]:
     if not guards:
         return
     odd = [text for text in guards if not _is_condition(text)]
-    verdict = f"{len(odd)} of them no plain conditions: {_shown(odd[0])!r}" if odd else "plain conditions"
+    verdict = f"{len(odd)} of them no plain conditions: {cut(odd[0], _SHOWN)!r}" if odd else "plain conditions"
     message = f"torch compiles {len(guards):,} guard{'' if len(guards) == 1 else 's'}, {verdict}"
     yield Problem(f"{subject.record}: $.guards_code", "X4", message, "safety" if odd else "note")
 
@@ -169,16 +169,16 @@ def _expressions(subject: Subject) -> Iterator[Problem]:
             symbols.parse(text)
         except Pt2Error:
             if is_code(text):
-                yield Problem(place, "X5", f"torch evaluates the expression {_shown(text)!r}", "safety")
+                yield Problem(place, "X5", f"torch evaluates the expression {cut(text, _SHOWN)!r}", "safety")
 
 
 def _pasted_names(subject: Subject) -> Iterator[Problem]:
     for place, name in _identifiers(subject):
         if name and not name.isidentifier():
-            yield Problem(place, "X6", f"torch pastes the name {_shown(name)!r} into source", "safety")
+            yield Problem(place, "X6", f"torch pastes the name {cut(name, _SHOWN)!r} into source", "safety")
     for place, name in _paths(subject):
         if not _PATH.fullmatch(name):
-            yield Problem(place, "X6", f"torch pastes the path {_shown(name)!r} into source", "safety")
+            yield Problem(place, "X6", f"torch pastes the path {cut(name, _SHOWN)!r} into source", "safety")
 
 
 def _identifiers(subject: Subject) -> Iterator[tuple[str, str]]:
@@ -223,12 +223,12 @@ def _targets(step: Step) -> Iterator[Problem]:
             targets += [leaf.as_operator for _, leaf in leaves(named.arg) if leaf.as_operator is not UNSET]
     for target in targets:
         if target.startswith("#"):
-            text = f"torch asks the handler of an extension for {_shown(target)!r}"
+            text = f"torch asks the handler of an extension for {cut(target, _SHOWN)!r}"
             yield Problem(place, "X13", text, "safety")
         elif not is_usual(target):
-            yield Problem(place, "X7", f"torch looks up {_shown(target)!r} attribute by attribute", "safety")
+            yield Problem(place, "X7", f"torch looks up {cut(target, _SHOWN)!r} attribute by attribute", "safety")
         elif (reason := refusal(target)) is not None:
-            yield Problem(place, "X10", f"torch calls {_shown(target)}: {reason}", "safety")
+            yield Problem(place, "X10", f"torch calls {cut(target, _SHOWN)}: {reason}", "safety")
 
 
 def _trusting(subject: Subject) -> Iterator[Problem]:
@@ -253,7 +253,7 @@ def _printed(step: Step) -> Iterator[Problem]:
     for leaf in found if called & {_PRINT, _FORMAT} else ():
         text = leaf.as_string
         if text is not UNSET and (format_problem if _FORMAT in called else text_problem)(text) is not None:
-            yield Problem(step.where, "X12", f"the program prints {_shown(text)!r}", "safety")
+            yield Problem(step.where, "X12", f"the program prints {cut(text, _SHOWN)!r}", "safety")
 
 
 def _tree_specs(subject: Subject) -> Iterator[Problem]:
@@ -266,7 +266,7 @@ def _tree_specs(subject: Subject) -> Iterator[Problem]:
                 continue
             for node in treespec.walk(spec):
                 if node.context and _IMPORTING_CONTEXT.search(node.context):
-                    named = f"the context of {_shown(str(node.type))} names: {_shown(node.context)!r}"
+                    named = f"the context of {cut(str(node.type), _SHOWN)} names: {cut(node.context, _SHOWN)!r}"
                     yield Problem(place, "X9", f"torch imports what {named}", "safety")
 
 
@@ -278,7 +278,3 @@ def _compiled_code(package: Package) -> Iterator[Problem]:
     for model, count in found.items():
         text = f"torch loads compiled code ({count:,} record{'' if count == 1 else 's'}) into the process"
         yield Problem(names.aotinductor(model, ""), "X8", text, "safety")
-
-
-def _shown(text: str) -> str:
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

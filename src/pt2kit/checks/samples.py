@@ -11,7 +11,7 @@ from pt2kit import schema
 from pt2kit.checks.program_context import Subject
 from pt2kit.errors import Problem, Pt2Error
 from pt2kit.graph.argument_values import arguments
-from pt2kit.graph.rules import show
+from pt2kit.messages import quote
 from pt2kit.package.open import Package
 from pt2kit.tensors.view import TensorView
 
@@ -47,9 +47,7 @@ def sample_problems(package: Package, model: str, subject: Subject) -> Iterator[
         )
         if not fits:
             shown = ", ".join("?" if size is None else str(size)[:24] for size in declared[:12])
-            message = (
-                f"expected the sizes of the sample input {show(name)}, {list(value.shape)[:12]}, got [{shown}] declared"
-            )
+            message = f"expected the sizes of the sample input {quote(name)}, {list(value.shape)[:12]}, got [{shown}]"
             yield Problem(f"{subject.graph_place}.tensor_values", "K9", message)
 
 

@@ -23,8 +23,8 @@ from pt2kit.checks.program_context import Subject
 from pt2kit.checks.shadows import Memory, Shadow
 from pt2kit.errors import Problem
 from pt2kit.graph.argument_values import leaves
-from pt2kit.graph.rules import show
 from pt2kit.graph.traversal import Scope, graphs, root
+from pt2kit.messages import quote
 
 
 def uninitialised_problems(subject: Subject) -> Iterator[Problem]:
@@ -36,8 +36,8 @@ def uninitialised_problems(subject: Subject) -> Iterator[Problem]:
     scope = root(subject.program, subject.graph_place)
     for use in find_uses(scope, lambda target: schemas.find(target, subject.release)).uses:
         place = f"{scope.where}.outputs[{use.position}]" if use.step is None else use.step.where
-        of = "" if use.origin == use.value else f" (it comes from {show(use.origin)})"
-        said = f"{'reads' if use.step else 'returns'} {show(use.value)}, whose memory nothing was written to{of}"
+        of = "" if use.origin == use.value else f" (it comes from {quote(use.origin)})"
+        said = f"{'reads' if use.step else 'returns'} {quote(use.value)}, whose memory nothing was written to{of}"
         yield Problem(place, "X11", said, "safety")
 
 

@@ -9,11 +9,12 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from pt2kit import codec, schema
+from pt2kit import schema
 from pt2kit.checks.operators import WITHOUT_DIALECT
 from pt2kit.checks.program_context import Subject
 from pt2kit.errors import Problem
-from pt2kit.graph.rules import cut, show
+from pt2kit.jsontext import path_text
+from pt2kit.messages import cut, quote
 from pt2kit.versions.opset.changes import EXPECTED
 
 DIALECTS: Final = frozenset(("ATEN", "TRAINING", "EDGE", ""))
@@ -29,15 +30,15 @@ def version_problems(subject: Subject) -> Iterator[Problem]:
     yield from _torch_version(program.torch_version, subject.stored_version, f"{subject.record}: $.torch_version")
     for number, dialect in enumerate(program.verifiers):
         if dialect not in DIALECTS or not (dialect or subject.stored_version in WITHOUT_DIALECT):
-            message = f"expected a dialect that torch has ({', '.join(sorted(DIALECTS - {''}))}), got {show(dialect)}"
+            message = f"expected a dialect that torch has ({', '.join(sorted(DIALECTS - {''}))}), got {quote(dialect)}"
             yield Problem(f"{subject.record}: $.verifiers[{number}]", "V3", message)
     if "aten" not in program.opset_version:
         message = "expected the number of the operator set aten, got none"
         yield Problem(f"{subject.record}: $.opset_version", "O2", message)
     for namespace, number in program.opset_version.items():
-        place = f"{subject.record}: {codec.path_text(('opset_version', cut(namespace)))}"
+        place = f"{subject.record}: {path_text(('opset_version', cut(namespace)))}"
         if namespace not in EXPECTED:
-            message = f"expected an operator set of {', '.join(EXPECTED)}, got one of {show(namespace)}"
+            message = f"expected an operator set of {', '.join(EXPECTED)}, got one of {quote(namespace)}"
             yield Problem(place, "O2", f"{message}: its operators are taken as they are", "warning")
         elif not 0 < number <= EXPECTED[namespace]:
             yield Problem(place, "O1", f"expected a number from 1 to {EXPECTED[namespace]}, got {number}", "warning")
@@ -62,7 +63,7 @@ def _torch_version(text: str, stored_version: str, place: str) -> Iterator[Probl
         return
     match = _VERSION.fullmatch(text)
     if match is None:
-        yield Problem(place, "V2", f"expected a version such as '2.13.0', got {show(text)}", "warning")
+        yield Problem(place, "V2", f"expected a version such as '2.13.0', got {quote(text)}", "warning")
         return
     writes = next((row.number for row in schema.LOG if match[1] in row.releases), None)
     # Builds between releases write a schema between theirs; releases that this build does not know may write any.

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 
 import click
 
+from pt2kit.messages import printable
 from pt2kit.package.open import Package, open_package
-from pt2kit.text.names import printable
 
 file_argument = click.argument("file", metavar="FILE")
 model_option = click.option("--model", metavar="NAME", help="Which program, where the file holds several.")

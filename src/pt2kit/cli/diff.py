@@ -14,7 +14,7 @@ import click
 from pt2kit.cli.colours import colour, wants_colour
 from pt2kit.cli.common import json_option, open_file, progress
 from pt2kit.cli.output import OutputClosed, exit_code, print_json, print_lines
-from pt2kit.text.names import printable
+from pt2kit.messages import printable
 
 if TYPE_CHECKING:
     from pt2kit.diffs.changes import Diff

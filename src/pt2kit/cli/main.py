@@ -89,7 +89,7 @@ def main() -> None:
 
 
 def _fail(message: str) -> int:
-    from pt2kit.text.names import printable
+    from pt2kit.messages import printable
 
     click.echo(f"{click.style('error:', fg='red', bold=True)} {printable(message, MAX_MESSAGE)}", err=True)
     return 2

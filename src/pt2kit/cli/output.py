@@ -39,7 +39,7 @@ def print_lines(lines: Iterable[str]) -> None:
     Raises:
         OutputClosed: nobody reads them any more.
     """
-    from pt2kit.text.names import printable
+    from pt2kit.messages import printable
 
     coloured = sys.stdout is not None and wants_colour(sys.stdout)
     for line in lines:

@@ -12,11 +12,11 @@ import click
 from pt2kit.cli.common import Refusal, json_option
 from pt2kit.cli.output import print_json, print_lines
 from pt2kit.idl.compat import Verdict, verdict
-from pt2kit.idl.field_table import Table
 from pt2kit.idl.formats import FORMATS, emit
-from pt2kit.idl.sources import current_table, frozen_table, read_table, table, versions
+from pt2kit.idl.sources import current_table, read_table, table, versions
 from pt2kit.idl.table_changes import Level
 from pt2kit.schema import LOG
+from pt2kit.schema.fieldtable import Table, frozen_table
 
 EPILOG = """\b
 Examples:

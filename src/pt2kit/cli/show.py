@@ -198,9 +198,9 @@ def _records(package: Package) -> list[dict[str, Any]]:
 
 
 def _record_lines(package: Package) -> Iterator[str]:
+    from pt2kit.messages import printable
     from pt2kit.text.columns import table
     from pt2kit.text.format import bytes_text, count_text
-    from pt2kit.text.names import printable
 
     rows = _records(package)
     yield f"{count_text(len(rows), 'record')}, {bytes_text(sum(row['bytes'] for row in rows))}"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from pt2kit.cli.output import print_lines
-from pt2kit.text.names import printable
+from pt2kit.messages import printable
 
 if TYPE_CHECKING:
     from pt2kit.viewing.answers import Answers
@@ -70,6 +71,8 @@ def _serve(answers: Answers, browser: bool, port: int) -> int:
     from pt2kit.viewing.server import Server
 
     with Server(answers, port) as server:
+        # The picture is drawn while the browser starts.
+        threading.Thread(target=answers.prepare, daemon=True).start()
         print_lines([server.url])
         sys.stdout.flush()
         if browser:

@@ -19,10 +19,10 @@ from pt2kit.cli.common import (
     suggestion,
 )
 from pt2kit.cli.output import print_json, print_lines
+from pt2kit.messages import printable
 from pt2kit.package.open import Package
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.view import TensorView
-from pt2kit.text.names import printable
 from pt2kit.text.payloads import Entry, entries_of, payload_lines, payload_row, statistics_lines
 
 if TYPE_CHECKING:

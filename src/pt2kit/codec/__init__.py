@@ -2,17 +2,12 @@
 
 A tree is what JSON is made of: dict, list, str, int, float, bool, None.
 
-Rules (the ids that errors carry):
-    J1  the bytes are one JSON document, UTF-8, without a byte-order mark, with numbers that fit
-    J2  no object has the same key twice
-    J3  nesting stays under the limit
-    J4  a union has exactly one key, one that the schema knows
-    J5  every value has the type that the schema gives it, and every required key is there
+Its errors carry the rules J1 to J5 of `pt2kit.rules`.
 """
 
 from pt2kit.codec.decoder import Decoded, convert, decode
 from pt2kit.codec.encoder import encode, encode_indented, to_tree
-from pt2kit.codec.text import MAX_DEPTH, parse, path_text
+from pt2kit.codec.text import MAX_DEPTH, parse
 from pt2kit.codec.unknown import Unknown
 
 __all__ = [
@@ -24,6 +19,5 @@ __all__ = [
     "encode",
     "encode_indented",
     "parse",
-    "path_text",
     "to_tree",
 ]

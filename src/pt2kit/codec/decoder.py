@@ -19,10 +19,11 @@ from pt2kit.codec.encoder import to_tree
 from pt2kit.codec.interning import finished, outline
 from pt2kit.codec.roundtrip import gives, separators
 from pt2kit.codec.shape import DictShape, ListShape, StructShape, shape
-from pt2kit.codec.text import Path, check_depth, parse, parse_again, path_text, written
+from pt2kit.codec.text import check_depth, parse, parse_again, written
 from pt2kit.codec.unknown import Unknown, take_out
 from pt2kit.collector import no_collection
 from pt2kit.errors import LimitError, SchemaError
+from pt2kit.jsontext import Path, path_text
 
 T = TypeVar("T")
 

@@ -6,25 +6,18 @@ import json
 import math
 import re
 from collections import Counter
-from itertools import accumulate
 from typing import Any, NoReturn
 
 import msgspec
 
 from pt2kit.errors import JsonError, LimitError
+from pt2kit.jsontext import Path, children, depth, path_text, structure
 
 MAX_DEPTH = 512
 """Levels of JSON nesting. A program needs about 12, and 9 more for each level of nested subgraphs."""
 
 MAX_DIGITS = 4300
 """Digits of an integer: what the interpreter itself converts without being asked twice."""
-
-_OUTSIDE_STRINGS = b"[]{}:"
-_NOT_STRUCTURE = bytes(set(range(256)) - set(_OUTSIDE_STRINGS + b'"'))
-_STEPS = bytes(1 if char in b"[{" else 0xFF if char in b"]}" else 0 for char in range(256))
-"""What each character adds to the level of nesting, as a signed byte."""
-
-Path = tuple[str | int, ...]
 
 
 def parse(data: bytes | memoryview, where: str, *, bare_literals: bool = False) -> Any:
@@ -97,24 +90,6 @@ def _parse_slowly(text: str, where: str, bare_literals: bool) -> Any:
     return tree
 
 
-def path_text(path: Path) -> str:
-    """Write a path as `$.graph.nodes[3].name`; keys that are not plain names are quoted."""
-    parts = ["$"]
-    for step in path:
-        if isinstance(step, int):
-            parts.append(f"[{step}]")
-        elif re.fullmatch(r"[A-Za-z_]\w*", step):
-            parts.append(f".{step}")
-        else:
-            parts.append(f"[{json.dumps(step)}]")
-    return "".join(parts)
-
-
-def depth(raw: bytes) -> int:
-    """Count the levels of nesting of JSON text; brackets inside strings do not count. Linear."""
-    return max(accumulate(memoryview(_structure(raw).translate(_STEPS, b":")).cast("b")), default=0)
-
-
 def check_depth(raw: bytes, where: str, above: int = 0) -> None:
     """Refuse text that is nested deeper than `MAX_DEPTH`.
 
@@ -130,16 +105,8 @@ def check_depth(raw: bytes, where: str, above: int = 0) -> None:
         raise LimitError(f"{where}: expected at most {MAX_DEPTH} levels of nesting, got {levels}", rule="J3")
 
 
-def _structure(raw: bytes) -> bytes:
-    """The brackets and colons of JSON text that stand outside strings. A few passes in C, none per token."""
-    if b"\\\\" in raw:
-        raw = raw.replace(b"\\\\", b"")
-    marks = raw.replace(b'\\"', b"").translate(None, _NOT_STRUCTURE).replace(b'""', b"")
-    return re.sub(rb'"[^"]*"', b"", marks)
-
-
 def _colons(raw: bytes) -> int:
-    return _structure(raw).count(b":")
+    return structure(raw).count(b":")
 
 
 def _decode_utf8(raw: bytes, where: str) -> str:
@@ -198,13 +165,6 @@ def _find(tree: Any, wanted: Any) -> Path:
             return path
         stack += [(child, (*path, key)) for key, child in children(node)]
     return ()
-
-
-def children(node: Any) -> list[tuple[str | int, Any]]:
-    """The (key or index, child) pairs of a tree's node; none for a leaf."""
-    if isinstance(node, dict):
-        return list(node.items())
-    return list(enumerate(node)) if isinstance(node, list) else []
 
 
 def _refuse_lone_surrogates(tree: Any, where: str) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from pt2kit.codec.text import Path, path_text
 from pt2kit.errors import SchemaError
+from pt2kit.jsontext import Path, path_text
 
 
 @dataclass(frozen=True, slots=True)

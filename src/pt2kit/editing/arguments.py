@@ -16,7 +16,7 @@ from pt2kit import schema
 from pt2kit.editing.metas import device_of, scalar_type
 from pt2kit.editing.values import Slot, Value
 from pt2kit.errors import GraphError, Pt2Error
-from pt2kit.graph.rules import show
+from pt2kit.messages import quote
 from pt2kit.schema import Argument
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def _write(value: Any, type_text: str, edit: str) -> tuple[Argument, list[Value]
     if isinstance(value, Value):
         if is_list and value.kind == "tensor" and base == "Tensor":
             raise GraphError(
-                f"{edit}: expected a list of tensors, got the value {show(value.name)}; write it as a list"
+                f"{edit}: expected a list of tensors, got the value {quote(value.name)}; write it as a list"
             )
         return _one_value(value), [value]
     if isinstance(value, list | tuple):
@@ -180,7 +180,7 @@ def _named(name: str, base: str, edit: str) -> Argument:
     if base == "MemoryFormat" and name in _MEMORY_FORMATS:
         return Argument(as_memory_format=_MEMORY_FORMATS[name])
     known = ", ".join(_MEMORY_FORMATS if base == "MemoryFormat" else schema.Layout.__members__)
-    raise GraphError(f"{edit}: expected one of {known}, got {show(name)}")
+    raise GraphError(f"{edit}: expected one of {known}, got {quote(name)}")
 
 
 def _list(items: Sequence[Any], type_text: str, edit: str) -> tuple[Argument, list[Value]]:
@@ -199,12 +199,12 @@ def _list(items: Sequence[Any], type_text: str, edit: str) -> tuple[Argument, li
             return Argument.create(**{arm: list(items)}), []
     if all(isinstance(item, int | float) for item in items):
         return Argument(as_floats=[float(item) for item in items]), []
-    raise GraphError(f"{edit}: expected a list of one kind of values, got {show(repr(list(items)))}")
+    raise GraphError(f"{edit}: expected a list of one kind of values, got {quote(repr(list(items)))}")
 
 
 def _optional_tensors(items: Sequence[Any], edit: str) -> Argument:
     if not all(item is None or isinstance(item, Value) for item in items):
-        raise GraphError(f"{edit}: expected a list of tensors and None, got {show(repr(list(items)))}")
+        raise GraphError(f"{edit}: expected a list of tensors and None, got {quote(repr(list(items)))}")
     return Argument(
         as_optional_tensors=[
             schema.OptionalTensorArgument(as_none=True)
@@ -224,7 +224,7 @@ def _with_values(items: Sequence[Any], values: Sequence[Value], edit: str) -> Ar
         held = [cls(as_name=item.name) if isinstance(item, Value) else cls(**{plain: item}) for item in items]
         made: Argument = Argument.create(**{f"{arm}s": held})
         return made
-    raise GraphError(f"{edit}: expected a list of values of one kind, got {show(repr(list(items)))}")
+    raise GraphError(f"{edit}: expected a list of values of one kind, got {quote(repr(list(items)))}")
 
 
 def _rows(items: Sequence[Any], edit: str) -> tuple[Argument, list[Value]]:
@@ -237,4 +237,4 @@ def _rows(items: Sequence[Any], edit: str) -> tuple[Argument, list[Value]]:
             return Argument(as_int_lists=[list(row) for row in items]), []
         if all(isinstance(one, int | float) for one in flat):
             return Argument(as_float_lists=[[float(one) for one in row] for row in items]), []
-    raise GraphError(f"{edit}: expected rows of tensors or of numbers, got {show(repr(list(items)))}")
+    raise GraphError(f"{edit}: expected rows of tensors or of numbers, got {quote(repr(list(items)))}")

@@ -19,8 +19,8 @@ from pt2kit.editing.metas import entry, kind_of
 from pt2kit.editing.nodes import Node
 from pt2kit.editing.values import Slot
 from pt2kit.errors import GraphError
-from pt2kit.graph.rules import show
 from pt2kit.graph.view import is_custom, operator_namespace
+from pt2kit.messages import quote
 
 if TYPE_CHECKING:
     from pt2kit.editing.graphs import Graph
@@ -48,7 +48,7 @@ def full_target(operator: str, edit: str) -> str:
     name = operator.replace("::", ".").removeprefix(_OPS)
     parts = name.split(".")
     if len(parts) < 2 or not all(part.isidentifier() for part in parts):
-        raise GraphError(f"{edit}: expected an operator as 'aten.add.Tensor' or '_operator.mul', got {show(operator)}")
+        raise GraphError(f"{edit}: expected an operator as 'aten.add.Tensor' or '_operator.mul', got {quote(operator)}")
     target = f"{_OPS}{name}"
     if operator_namespace(target) == "higher_order" or is_custom(target):
         return target if len(parts) > 2 or parts[0] == "higher_order" else f"{target}.default"
@@ -101,7 +101,7 @@ def check_call(target: str, names: Sequence[str], results: int, edit: str) -> No
         return
     for name in names:
         if name not in found.parameters:
-            raise GraphError(f"{edit}: expected an argument of {_short(target)} ({_listed(found)}), got {show(name)}",
+            raise GraphError(f"{edit}: expected an argument of {_short(target)} ({_listed(found)}), got {quote(name)}",
                              rule="T3")  # fmt: skip
     for parameter in found.parameters.values():
         if parameter.required and parameter.name not in names:
@@ -120,7 +120,7 @@ def build_slot(graph: Graph, target: str, name: str, value: Any, edit: str) -> S
     found = schemas.find(target, "") if target.startswith(_OPS) else None
     parameter = found.parameters.get(name) if found is not None else None
     if found is not None and parameter is None and not found.is_open:
-        raise GraphError(f"{edit}: expected an argument of {_short(target)} ({_listed(found)}), got {show(name)}",
+        raise GraphError(f"{edit}: expected an argument of {_short(target)} ({_listed(found)}), got {quote(name)}",
                          rule="T3")  # fmt: skip
     slot = to_slot(graph, value, parameter.type if parameter is not None else "", edit)
     slot.name = name
@@ -170,7 +170,7 @@ def build_node(
     wish = name or target.removeprefix(_OPS).split(".")[1] if "." in target else name or target
     is_single = not isinstance(meta, list | tuple) if target.startswith(_HIGHER_ORDER) else None
     if name is not None and not name.isidentifier():
-        raise GraphError(f"{edit}: expected an identifier as the name, got {show(name)}", rule="G8")
+        raise GraphError(f"{edit}: expected an identifier as the name, got {quote(name)}", rule="G8")
     node = Node(graph, schema.Node(target, [], [], {}, is_single, None))
     for slot in slots:
         slot.node = node
@@ -199,7 +199,7 @@ def _bound(target: str, args: Sequence[Any], kwargs: Mapping[str, Any], edit: st
     given = dict(zip(names, args, strict=False))
     for key, value in kwargs.items():
         if key in given:
-            raise GraphError(f"{edit}: expected {show(key)} once, got it twice", rule="T3")
+            raise GraphError(f"{edit}: expected {quote(key)} once, got it twice", rule="T3")
         given[key] = value
     if found is None:
         return given

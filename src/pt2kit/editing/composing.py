@@ -18,8 +18,8 @@ from pt2kit.editing.values import Value
 from pt2kit.editing.weights import KINDS
 from pt2kit.errors import GraphError
 from pt2kit.graph.argument_values import graph_arguments
-from pt2kit.graph.rules import show
 from pt2kit.graph.values import tables
+from pt2kit.messages import quote
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
 
@@ -93,7 +93,7 @@ def _input(editor: Editor, which: str) -> Input:
 def _add_prefix(editor: Editor, prefix: str) -> None:
     stem = prefix.rstrip("_.")
     if not stem.isidentifier():
-        raise GraphError(f"compose: expected a prefix that is an identifier, got {show(prefix)}")
+        raise GraphError(f"compose: expected a prefix that is an identifier, got {quote(prefix)}")
     names_before = {one.name: one for one in editor.user_inputs}
     for value in list(editor.graph.values.values()):
         editor.graph.rename(value, editor.graph.unique(f"{stem}_{value.name}"))
@@ -253,7 +253,7 @@ def _shared_weights(a: Editor, b: Editor) -> set[str]:
         if mine is None and theirs is None:
             continue
         if mine is None or theirs is None or not _equal(mine, theirs):
-            raise GraphError(f"compose: expected weights of other names, or equal numbers, got {show(str(name))} "
+            raise GraphError(f"compose: expected weights of other names, or equal numbers, got {quote(str(name))} "
                              "in both programs; pass prefixes=")  # fmt: skip
     return {str(name) for name in both}
 
@@ -331,7 +331,7 @@ def _call(a: Editor, b: Editor) -> tuple[Branch, list[str]]:
         seen: set[str] = set()
         for place, one in enumerate(names_of):
             if one in seen and place >= len(names_of) - len(keys):
-                raise GraphError(f"compose: expected keyword arguments of different names, got {show(one)} twice")
+                raise GraphError(f"compose: expected keyword arguments of different names, got {quote(one)} twice")
             names_of[place] = one if one not in seen else f"{one}_{place}"
             seen.add(names_of[place])
     args = Branch("builtins.tuple", '"null"', [*args_a.children, *args_b.children])

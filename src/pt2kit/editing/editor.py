@@ -28,7 +28,7 @@ from pt2kit.editing.nodes import Node
 from pt2kit.editing.values import Value
 from pt2kit.editing.weights import read_weights, write_weights
 from pt2kit.errors import ArchiveError, GraphError, SchemaError
-from pt2kit.graph.rules import show
+from pt2kit.messages import quote
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package, open_package
 from pt2kit.package.write import write_package
@@ -381,7 +381,7 @@ class Editor:
         for one in new.inputs:
             if self.has_weights and one.target is not None and one.target not in held:
                 raise GraphError(
-                    f"replace_program: expected weights that the package has, got {show(one.target)}", rule="P19"
+                    f"replace_program: expected weights that the package has, got {quote(one.target)}", rule="P19"
                 )
         weights, constants, stored, opened = self.weights, self.constants, self._stored_weights, self.program
         self.__dict__.update(new.__dict__)
@@ -450,7 +450,7 @@ class Editor:
             self.finish()
 
     def __repr__(self) -> str:
-        return f"<Editor of {show(self.model)}: {len(self.graph.nodes)} nodes>"
+        return f"<Editor of {quote(self.model)}: {len(self.graph.nodes)} nodes>"
 
     def _weights_changed(self) -> bool:
         return [table.entries for table in (self.weights, self.constants)] != self._stored_weights

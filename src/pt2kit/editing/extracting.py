@@ -16,7 +16,7 @@ from pt2kit.editing.soundness import check_program, needed_symbols
 from pt2kit.editing.values import Value
 from pt2kit.editing.weights import KINDS
 from pt2kit.errors import GraphError
-from pt2kit.graph.rules import show
+from pt2kit.messages import quote
 from pt2kit.node_metadata.lenience import lenient
 from pt2kit.node_metadata.modules import parse_module_stack
 from pt2kit.node_metadata.tree import module_fqn
@@ -144,7 +144,7 @@ def _module_cut(editor: Editor, path: str) -> _Cut:
     kept = [node for node in editor.graph.nodes if _is_inside(node, path)]
     if not kept:
         known = sorted({one for node in editor.graph.nodes for one in _modules(node) if one})
-        raise GraphError(f"extract({show(path)}): expected the path of a module with nodes, got another; there is "
+        raise GraphError(f"extract({quote(path)}): expected the path of a module with nodes, got another; there is "
                          f"{', '.join(known[:12]) or 'none'}")  # fmt: skip
     inside = {value for node in kept for value in node.outputs}
     used = list(dict.fromkeys(value for node in kept for value in node.inputs))
@@ -350,4 +350,4 @@ def _package(editor: Editor, program: schema.ExportedProgram, cut: _Cut) -> Pack
 
 
 def _listed(values: Sequence[Value]) -> str:
-    return ", ".join(show(value.name) for value in values[:6])
+    return ", ".join(quote(value.name) for value in values[:6])

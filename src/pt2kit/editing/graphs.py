@@ -16,8 +16,8 @@ from pt2kit.editing.nodes import Node, Nodes, are_entries, are_same
 from pt2kit.editing.values import Slot, Value
 from pt2kit.errors import GraphError
 from pt2kit.graph.argument_values import ValueKind, graph_arguments, references
-from pt2kit.graph.rules import show
 from pt2kit.graph.values import Meta, tables
+from pt2kit.messages import quote
 
 if TYPE_CHECKING:
     from pt2kit.editing.building import Infer
@@ -101,7 +101,7 @@ class Graph:
             return name
         found = self._values.get(name)
         if found is None:
-            raise GraphError(f"{self.where}: expected the name of a value, got {show(name)}{self._close(name)}")
+            raise GraphError(f"{self.where}: expected the name of a value, got {quote(name)}{self._close(name)}")
         return found
 
     def append(
@@ -195,7 +195,7 @@ class Graph:
             GraphError: values of two kinds, or a user that comes before `new`; nothing was changed.
         """
         old, new = self.value(old), self.value(new)
-        edit = f"replace_uses({show(old.name)}, {show(new.name)})"
+        edit = f"replace_uses({quote(old.name)}, {quote(new.name)})"
         if old is new:
             return 0
         if old.kind != new.kind:
@@ -228,7 +228,7 @@ class Graph:
             if value._slots:
                 who = ", ".join(user.label for user in value.users[:3]) or "the graph's outputs"
                 raise GraphError(
-                    f"erase({node.label}): expected a node whose results nobody uses, got {show(value.name)}, which "
+                    f"erase({node.label}): expected a node whose results nobody uses, got {quote(value.name)}, which "
                     f"{who} use; replace_uses first"
                 )
         for slot in node.slots:
@@ -246,7 +246,7 @@ class Graph:
             GraphError: no identifier (G8), or a name that the graph has already (G2).
         """
         value = self.value(value)
-        edit = f"rename({show(value.name)}, {show(name)})"
+        edit = f"rename({quote(value.name)}, {quote(name)})"
         if value.name == name:
             return
         if value.name in self._externals:
@@ -270,7 +270,7 @@ class Graph:
         from pt2kit.editing.metas import kind_of
 
         meta = meta.meta if isinstance(meta, Value) else meta
-        edit = f"meta({show(value.name)})"
+        edit = f"meta({quote(value.name)})"
         if kind_of(meta, edit) != value.kind:
             raise GraphError(f"{edit}: expected the meta of a {value.kind}, got that of a {kind_of(meta, edit)}")
         value._meta = meta
@@ -389,7 +389,7 @@ class Graph:
     ) -> Node:
         from pt2kit.editing.building import build_node
 
-        edit = f"{verb}({show(operator)})"
+        edit = f"{verb}({quote(operator)})"
         node = build_node(self, before, edit, operator, args, kwargs, meta, name, metadata, infer)
         for slot in node.slots:
             slot.attach()
@@ -449,16 +449,16 @@ class Graph:
             maker = value.producer
             if maker is not None and before is not None and maker._order >= before._order:
                 raise GraphError(f"{edit}: expected a value that is defined before {before.label}, which is to use it, "
-                                 f"got {show(value.name)}", rule="G1")  # fmt: skip
+                                 f"got {quote(value.name)}", rule="G1")  # fmt: skip
 
     def check_free(self, edit: str, name: str, besides: Node | None = None) -> None:
         """Refuse a name that is no identifier (G8) or taken (G2, G14)."""
         if not name.isidentifier():
-            raise GraphError(f"{edit}: expected an identifier as a name, got {show(name)}", rule="G8")
+            raise GraphError(f"{edit}: expected an identifier as a name, got {quote(name)}", rule="G8")
         if name in self._values or name in self._left_over or name in self._externals:
-            raise GraphError(f"{edit}: expected a name that is not taken, got {show(name)}", rule="G2")
+            raise GraphError(f"{edit}: expected a name that is not taken, got {quote(name)}", rule="G2")
         if name in self._node_names and not (besides is not None and besides.name == name):
-            raise GraphError(f"{edit}: expected a name that no node has, got {show(name)}", rule="G14")
+            raise GraphError(f"{edit}: expected a name that no node has, got {quote(name)}", rule="G14")
 
     def _is_taken(self, name: str) -> bool:
         return name in self._values or name in self._left_over or name in self._externals or name in self._node_names

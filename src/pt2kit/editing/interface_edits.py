@@ -14,7 +14,7 @@ from pt2kit.editing.metas import entry, kind_of
 from pt2kit.editing.trees import Branch, Tree, leaves_of, parent_of
 from pt2kit.editing.values import Value
 from pt2kit.errors import GraphError
-from pt2kit.graph.rules import show
+from pt2kit.messages import quote
 
 if TYPE_CHECKING:
     from pt2kit.editing.editor import Editor
@@ -26,17 +26,17 @@ def find_input(editor: Editor, name: str, edit: str) -> Input:
         if name in (one.name, one.target):
             return one
     there = ", ".join(one.name for one in editor.user_inputs[:8]) or "none"
-    raise GraphError(f"{edit}: expected the name of an input ({there}), got {show(name)}")
+    raise GraphError(f"{edit}: expected the name of an input ({there}), got {quote(name)}")
 
 
 def add_input(editor: Editor, name: str, meta: Any, keyword: bool, position: int | None) -> Value:
     """As `Editor.add_input`."""
-    edit = f"add_input({show(name)})"
+    edit = f"add_input({quote(name)})"
     held = entry(meta, edit)
     args, kwargs = editor.calls.sides(edit)
     names = editor.calls.names(edit) if editor.calls.arg_names else []
     if name in names or name in (kwargs.keys or []):
-        raise GraphError(f"{edit}: expected a name that no argument has, got {show(name)}", rule="K5")
+        raise GraphError(f"{edit}: expected a name that no argument has, got {quote(name)}", rule="K5")
     place = len(args.children) if position is None else position
     if not 0 <= place <= len(args.children):
         raise GraphError(f"{edit}: expected a position from 0 to {len(args.children)}, got {place}")
@@ -58,14 +58,14 @@ def add_input(editor: Editor, name: str, meta: Any, keyword: bool, position: int
 
 def drop_input(editor: Editor, name: str) -> None:
     """As `Editor.drop_input`."""
-    edit = f"drop_input({show(name)})"
+    edit = f"drop_input({quote(name)})"
     args, kwargs = editor.calls.sides(edit)
     chosen: Tree = next((one for one in editor.user_inputs if one.name == name), None)
     if chosen is None:
         names = editor.calls.names(edit)
         if name not in names:
             there = ", ".join(one.name for one in editor.user_inputs[:8]) or "none"
-            raise GraphError(f"{edit}: expected the name of an input or argument ({there}), got {show(name)}")
+            raise GraphError(f"{edit}: expected the name of an input or argument ({there}), got {quote(name)}")
         chosen = [*args.children, *kwargs.children][names.index(name)]
     gone = list(leaves_of(chosen))
     for one in gone:
@@ -75,7 +75,7 @@ def drop_input(editor: Editor, name: str) -> None:
 
 def rename_input(editor: Editor, old: str, new: str) -> None:
     """As `Editor.rename_input`."""
-    edit = f"rename_input({show(old)}, {show(new)})"
+    edit = f"rename_input({quote(old)}, {quote(new)})"
     one = next((one for one in editor.inputs if old in (one.name, one.target)), None)
     names = editor.calls.names(edit) if editor.calls.ins is not None else []
     if one is None and old not in names:
@@ -89,14 +89,14 @@ def rename_input(editor: Editor, old: str, new: str) -> None:
             one.rename_constant(new)
         old = old_name
     elif not new.isidentifier():
-        raise GraphError(f"{edit}: expected an identifier as a name, got {show(new)}", rule="G8")
+        raise GraphError(f"{edit}: expected an identifier as a name, got {quote(new)}", rule="G8")
     if old in names and (one is None or one.kind in USER_INPUTS):
         _rename_argument(editor, names, old, new, edit)
 
 
 def _rename_argument(editor: Editor, names: list[str], old: str, new: str, edit: str) -> None:
     if new in names:
-        raise GraphError(f"{edit}: expected a name that no argument has, got {show(new)}", rule="K5")
+        raise GraphError(f"{edit}: expected a name that no argument has, got {quote(new)}", rule="K5")
     place = names.index(old)
     args, kwargs = editor.calls.sides(edit)
     if editor.calls.arg_names:
@@ -128,7 +128,7 @@ def reorder_inputs(editor: Editor, order: Sequence[str]) -> None:
 
 def freeze_input(editor: Editor, name: str, numbers: Any) -> None:
     """As `Editor.freeze_input`."""
-    edit = f"freeze_input({show(name)})"
+    edit = f"freeze_input({quote(name)})"
     one = find_input(editor, name, edit)
     if one.kind not in USER_INPUTS:
         raise GraphError(f"{edit}: expected what the caller passes, got a {one.kind}")
@@ -221,7 +221,7 @@ def _fitting(editor: Editor, stated: Sequence[schema.SymInt], got: Sequence[int]
 
 def specialize(editor: Editor, symbol: str, number: int) -> None:
     """As `Editor.specialize`."""
-    edit = f"specialize({show(symbol)}, {number})"
+    edit = f"specialize({quote(symbol)}, {number})"
     if symbol not in editor.ranges:
         raise GraphError(
             f"{edit}: expected a symbol of the program ({', '.join(editor.ranges) or 'none'}), got another"
@@ -268,7 +268,7 @@ def _check_range(editor: Editor, symbol: str, number: int, edit: str) -> None:
 def add_output(editor: Editor, name: str | Value, key: str | None, position: int | None) -> Output:
     """As `Editor.add_output`."""
     value = editor.graph.value(name)
-    edit = f"add_output({show(value.name)})"
+    edit = f"add_output({quote(value.name)})"
     outs = editor.calls.outs
     if outs is None:
         raise GraphError(f"{edit}: expected an out_spec over the outputs, got none in this program")
@@ -313,7 +313,7 @@ def drop_output(editor: Editor, which: int | str) -> None:
 
 def rename_output(editor: Editor, old: str, new: str) -> None:
     """As `Editor.rename_output`."""
-    edit = f"rename_output({show(old)}, {show(new)})"
+    edit = f"rename_output({quote(old)}, {quote(new)})"
     one = _find_output(editor, old, edit)
     if one.value is not None:
         editor.graph.rename(one.value, new)
@@ -346,7 +346,7 @@ def _find_output(editor: Editor, which: int | str, edit: str) -> Output:
     found = next((one for one in [*users, *editor.outputs] if one.name == which), None)
     if found is None:
         there = ", ".join(one.name for one in users[:8]) or "none"
-        raise GraphError(f"{edit}: expected the name of an output ({there}), got {show(which)}")
+        raise GraphError(f"{edit}: expected the name of an output ({there}), got {quote(which)}")
     return found
 
 
@@ -355,11 +355,11 @@ def _check_unused(editor: Editor, one: Input, edit: str, *, besides_nodes: bool 
     value = one.value
     if value is not None and value.is_used and not besides_nodes:
         who = ", ".join(user.label for user in value.users[:3]) or "an output"
-        raise GraphError(f"{edit}: expected an input that nothing uses, got {show(value.name)}, which {who} uses; "
+        raise GraphError(f"{edit}: expected an input that nothing uses, got {quote(value.name)}, which {who} uses; "
                          "replace_uses, or freeze_input")  # fmt: skip
     for output in editor.outputs:
         if output.kind in OF_INPUTS and output.input is one:
-            raise GraphError(f"{edit}: expected an input that the program does not write, got {show(one.name)}",
+            raise GraphError(f"{edit}: expected an input that the program does not write, got {quote(one.name)}",
                              rule="S7")  # fmt: skip
 
 
@@ -394,8 +394,8 @@ def remove_arguments(editor: Editor, gone: Sequence[Input]) -> None:
         GraphError: one stands in a container of a shape of its own.
     """
     for one in gone:
-        place, argument, parent = _place_of(editor, one, f"compose({show(one.name)})")
-        parent.remove(one, f"compose({show(one.name)})")
+        place, argument, parent = _place_of(editor, one, f"compose({quote(one.name)})")
+        parent.remove(one, f"compose({quote(one.name)})")
         if parent in editor.calls.sides("compose") and editor.calls.arg_names:
             del editor.calls.arg_names[place]
         editor.guards[:] = [guard for guard in editor.guards if not _mentions(guard, argument)]

@@ -10,8 +10,8 @@ from pt2kit.editing import sizes as arithmetic
 from pt2kit.editing.values import Value
 from pt2kit.errors import GraphError
 from pt2kit.graph.argument_values import ValueKind
-from pt2kit.graph.rules import show
 from pt2kit.graph.values import Meta
+from pt2kit.messages import quote
 from pt2kit.tensors.dtypes import DTYPES, scalar_type_named, scalar_type_of
 
 CPU: Final = schema.Device("cpu")
@@ -90,7 +90,7 @@ def size_of(size: Any) -> schema.SymInt:
             return size
         case Value(meta=schema.SymInt() as meta):
             return meta
-    raise GraphError(f"size: expected an int, an expression or a sym_int value, got {show(repr(size))}")
+    raise GraphError(f"size: expected an int, an expression or a sym_int value, got {quote(repr(size))}")
 
 
 def scalar_type(dtype: Any) -> schema.ScalarType:
@@ -121,7 +121,7 @@ def device_of(device: str | schema.Device) -> schema.Device:
         return device
     kind, colon, index = str(device).partition(":")
     if not kind.isidentifier() or (colon and not (index.isascii() and index.isdecimal() and len(index) < 4)):
-        raise GraphError(f"device: expected a type and perhaps an index ('cuda:0'), got {show(str(device))}")
+        raise GraphError(f"device: expected a type and perhaps an index ('cuda:0'), got {quote(str(device))}")
     return schema.Device(kind, int(index) if colon else None)
 
 

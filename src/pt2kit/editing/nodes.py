@@ -11,7 +11,7 @@ from pt2kit.canonical.effects import writes
 from pt2kit.editing.values import Slot, Value
 from pt2kit.errors import GraphError
 from pt2kit.graph.argument_values import ONE_VALUE, graph_arguments
-from pt2kit.graph.rules import show
+from pt2kit.messages import quote
 
 if TYPE_CHECKING:
     from pt2kit.editing.graphs import Graph
@@ -84,7 +84,7 @@ class Node:
     def label(self) -> str:
         """What messages call it."""
         first = next(iter(self.outputs), None)
-        return f"node {show(self.name or (first.name if first else '') or self.target)}"
+        return f"node {quote(self.name or (first.name if first else '') or self.target)}"
 
     @property
     def writes(self) -> bool:
@@ -119,7 +119,7 @@ class Node:
         """
         from pt2kit.editing.building import build_slot
 
-        edit = f"set_argument({self.label}, {show(name)})"
+        edit = f"set_argument({self.label}, {quote(name)})"
         self._graph.check_own(edit, self)
         new = build_slot(self._graph, self.target, name, value, edit)
         self._graph.check_defined(edit, new.values, self)
@@ -146,7 +146,7 @@ class Node:
         """
         from pt2kit.editing.building import check_call, full_target
 
-        edit = f"retarget({self.label}, {show(operator)})"
+        edit = f"retarget({self.label}, {quote(operator)})"
         self._graph.check_own(edit, self)
         target = full_target(operator, edit)
         check_call(target, [slot.name for slot in self.slots], len(self.outputs_), edit)

@@ -13,7 +13,7 @@ from pt2kit import schema
 from pt2kit.editing.assembly import Part, Parts, folder_of, parts_of
 from pt2kit.editing.weights import KINDS
 from pt2kit.errors import ArchiveError
-from pt2kit.graph.rules import show
+from pt2kit.messages import quote
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package, open_package
 from pt2kit.package.write import write_package
@@ -107,7 +107,7 @@ def with_extra_files(
     parts = parts_of(package)
     for name in drop:
         if parts.records.pop(names.extra(name), None) is None:
-            raise ArchiveError(f"{package.name}: expected an extra file to leave out, got {show(name)}, which is none")
+            raise ArchiveError(f"{package.name}: expected an extra file to leave out, got {quote(name)}, which is none")
     for name, data in (add or {}).items():
         parts.records.pop(names.extra(name), None)
         _put_extra(parts, name, data.encode() if isinstance(data, str) else bytes(data))
@@ -124,7 +124,7 @@ def _add(parts: Parts, package: Package, name: str | None, known: dict[tuple[Any
             new = stem
         if new in parts.models or name_problem(f"{new}.json"):
             raise ArchiveError(
-                f"pack: expected a name of its own for each program, got {show(new)} again or one that no record can "
+                f"pack: expected a name of its own for each program, got {quote(new)} again or one that no record can "
                 "have; pass a mapping from names to packages"
             )
         parts.models = (*parts.models, new)
@@ -187,9 +187,9 @@ def _put_extra(parts: Parts, name: str, data: bytes) -> None:
     record = names.extra(name)
     there = parts.records.get(record)
     if there is not None and bytes(there.read()) != data:
-        raise ArchiveError(f"pack: expected one extra file {show(name)}, got two that differ")
+        raise ArchiveError(f"pack: expected one extra file {quote(name)}, got two that differ")
     if problem := name_problem(record):
-        raise ArchiveError(f"pack: expected a name that a record can have, got {show(name)}, which {problem}")
+        raise ArchiveError(f"pack: expected a name that a record can have, got {quote(name)}, which {problem}")
     parts.put(record, data)
 
 

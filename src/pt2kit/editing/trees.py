@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 
 from pt2kit import treespec
 from pt2kit.errors import GraphError
-from pt2kit.graph.rules import show
+from pt2kit.messages import quote
 from pt2kit.treespec.spec import LEAF, TreeSpec
 
 SEQUENCES: Final = ("builtins.tuple", "builtins.list", "torch.fx.immutable_collections.immutable_list")
@@ -59,7 +59,7 @@ class Branch:
             raise GraphError(f"{edit}: expected a tuple, list or dict, got a {self.type}, which has its own shape")
         if keys is not None:
             if key is None or key in keys:
-                got = "none" if key is None else f"{show(key)}, which is there"
+                got = "none" if key is None else f"{quote(key)}, which is there"
                 raise GraphError(f"{edit}: expected a new key for the dict ({', '.join(map(str, keys))}), got {got}")
             keys.insert(position, key)
             self.keys = keys

@@ -16,7 +16,7 @@ from pt2kit.editing.metas import row_major
 from pt2kit.editing.values import Value
 from pt2kit.editing.weights import Entry, Kind, Weights, read_safetensors, to_view
 from pt2kit.errors import GraphError
-from pt2kit.graph.rules import show
+from pt2kit.messages import quote
 from pt2kit.package.open import Package, open_package
 from pt2kit.tensors.bounds import contiguous_strides
 from pt2kit.tensors.dtypes import DTYPES
@@ -53,7 +53,7 @@ def add(
     editor: Editor, kind: str, name: str, numbers: Any, *, requires_grad: bool | None = None, persistent: bool = True
 ) -> Value:
     """As `Editor.add_parameter` and its like."""
-    edit = f"add_{kind.removeprefix('tensor_')}({show(name)})"
+    edit = f"add_{kind.removeprefix('tensor_')}({quote(name)})"
     check_package(editor, edit)
     _check_free(editor, name, edit)
     view = to_view(name, numbers, edit=edit)
@@ -82,7 +82,7 @@ def add(
 
 def set_numbers(editor: Editor, name: str, numbers: Any) -> None:
     """As `Editor.set_weight`."""
-    edit = f"set_weight({show(name)})"
+    edit = f"set_weight({quote(name)})"
     table = table_of(editor, name, edit)
     old = table.find(name, edit).payload
     if not isinstance(old, TensorView):
@@ -136,7 +136,7 @@ def _numbers_of(source: Any) -> Mapping[str, Any]:
 
 def rename(editor: Editor, old: str, new: str) -> None:
     """As `Editor.rename_weight`."""
-    edit = f"rename_weight({show(old)}, {show(new)})"
+    edit = f"rename_weight({quote(old)}, {quote(new)})"
     if old == new:
         return
     inputs = [one for one in editor.inputs if one.target == old]
@@ -161,16 +161,16 @@ def rename(editor: Editor, old: str, new: str) -> None:
 
 def drop(editor: Editor, name: str) -> None:
     """As `Editor.drop_weight`."""
-    edit = f"drop_weight({show(name)})"
+    edit = f"drop_weight({quote(name)})"
     inputs = [one for one in editor.inputs if one.target == name]
     kinds = {one.kind for one in inputs}
     for one in inputs:
         if one.value is not None and one.value.is_used:
             who = ", ".join(user.label for user in one.value.users[:3]) or "an output"
-            raise GraphError(f"{edit}: expected a weight that nothing uses, got {show(one.name)}, which {who} uses")
+            raise GraphError(f"{edit}: expected a weight that nothing uses, got {quote(one.name)}, which {who} uses")
     for output in editor.outputs:
         if output.target == name and _WRITES.get(output.kind) in kinds:
-            raise GraphError(f"{edit}: expected a weight that the program does not write, got {show(name)}", rule="S7")
+            raise GraphError(f"{edit}: expected a weight that the program does not write, got {quote(name)}", rule="S7")
     if editor.has_weights and (name in editor.weights or name in editor.constants):
         table_of(editor, name, edit).entries.pop(name)
     elif not inputs:
@@ -182,7 +182,7 @@ def drop(editor: Editor, name: str) -> None:
 
 def tie(editor: Editor, name: str, to: str) -> None:
     """As `Editor.tie`."""
-    edit = f"tie({show(name)}, {show(to)})"
+    edit = f"tie({quote(name)}, {quote(to)})"
     table, other = table_of(editor, name, edit), table_of(editor, to, edit)
     mine, theirs = table.find(name, edit), other.find(to, edit)
     if not isinstance(mine.payload, TensorView) or not isinstance(theirs.payload, TensorView):
@@ -205,7 +205,7 @@ def tie(editor: Editor, name: str, to: str) -> None:
 
 def untie(editor: Editor, name: str) -> None:
     """As `Editor.untie`."""
-    edit = f"untie({show(name)})"
+    edit = f"untie({quote(name)})"
     table = table_of(editor, name, edit)
     old = table.find(name, edit).payload
     if not isinstance(old, TensorView):
@@ -226,17 +226,17 @@ def own_copy(view: TensorView) -> TensorView:
 
 def convert(editor: Editor, name: str, kind: str, persistent: bool) -> None:
     """As `Editor.convert_weight`."""
-    edit = f"convert_weight({show(name)}, {show(kind)})"
+    edit = f"convert_weight({quote(name)}, {quote(kind)})"
     kind = {"constant": "tensor_constant"}.get(kind, kind)
     if kind not in _PREFIXES:
-        raise GraphError(f"{edit}: expected 'parameter', 'buffer' or 'constant', got {show(kind)}")
+        raise GraphError(f"{edit}: expected 'parameter', 'buffer' or 'constant', got {quote(kind)}")
     inputs = [one for one in editor.inputs if one.target == name and one.kind in _PREFIXES]
     if not inputs:
         find_input(editor, name, edit)
         raise GraphError(f"{edit}: expected a parameter, buffer or tensor constant, got something else")
     for output in editor.outputs:
         if output.target == name and _WRITES.get(output.kind) == inputs[0].kind != kind:
-            raise GraphError(f"{edit}: expected a weight that the program does not write, got {show(name)}", rule="S7")
+            raise GraphError(f"{edit}: expected a weight that the program does not write, got {quote(name)}", rule="S7")
     for one in inputs:
         one.kind, one.persistent = kind, persistent
     if not editor.has_weights:
@@ -310,9 +310,9 @@ def _restate(editor: Editor, name: str, view: TensorView) -> None:
 
 def _check_free(editor: Editor, name: str, edit: str) -> None:
     if not name or any(not part for part in name.split(".")):
-        raise GraphError(f"{edit}: expected names with dots between them, got {show(name)}", rule="S10")
+        raise GraphError(f"{edit}: expected names with dots between them, got {quote(name)}", rule="S10")
     if name in editor.weights or name in editor.constants or any(one.target == name for one in editor.inputs):
-        raise GraphError(f"{edit}: expected a name that is not taken, got {show(name)}", rule="S8")
+        raise GraphError(f"{edit}: expected a name that is not taken, got {quote(name)}", rule="S8")
 
 
 def _is_tied(a: TensorView, b: TensorView) -> bool:

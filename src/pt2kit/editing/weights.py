@@ -17,7 +17,7 @@ from pt2kit import schema
 from pt2kit.editing.assembly import Part, Parts, folder_of
 from pt2kit.editing.metas import scalar_type
 from pt2kit.errors import GraphError, PayloadError
-from pt2kit.graph.rules import show
+from pt2kit.messages import quote
 from pt2kit.package.open import Package
 from pt2kit.package.payloads import Payload
 from pt2kit.tensors import arrays
@@ -82,7 +82,7 @@ class Weights(Mapping[str, Payload]):
         found = self.entries.get(name)
         if found is None:
             there = ", ".join(list(self.entries)[:6]) or "none"
-            raise GraphError(f"{edit}: expected the name of one of the {self.kind} ({there}), got {show(name)}")
+            raise GraphError(f"{edit}: expected the name of one of the {self.kind} ({there}), got {quote(name)}")
         return found
 
 

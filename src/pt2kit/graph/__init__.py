@@ -6,11 +6,7 @@
 - `references`, `arguments`, `defined`: the values that one argument names.
 - `node_outputs`, `input_by_name`, `operator_namespace`, `operator_counts`, …: short answers for printers.
 
-Rules (`RULES` says what must hold):
-    G1 used before it is defined · G2 defined twice · G3 no entry in the value tables · G4 two entries · G5 an entry
-    without a value (warning) · G6 sizes and strides · G7 kind of a value · G8 name of a value · G9 graph inputs
-    G10 subgraphs elsewhere · G11 nesting (`LimitError`) · G12, G13 single tensor returns · G14 names of nodes (warning)
-    G15 names that torch pastes into source (safety) · G16 subgraphs of one name · G17 what a tensor can be
+Problems and errors carry the rules G1 to G17 of `pt2kit.rules`.
 
 `index` raises the errors among them. Warnings and safety findings are for `problems` alone: they do not keep a program
 from being read.
@@ -35,7 +31,6 @@ if TYPE_CHECKING:
     from pt2kit.graph.def_use import GraphIndex as GraphIndex
     from pt2kit.graph.def_use import index as index
     from pt2kit.graph.def_use import indexes as indexes
-    from pt2kit.graph.rules import RULES as RULES
     from pt2kit.graph.scan import Definition as Definition
     from pt2kit.graph.scan import Use as Use
     from pt2kit.graph.traversal import MAX_SUBGRAPH_DEPTH as MAX_SUBGRAPH_DEPTH
@@ -52,7 +47,6 @@ if TYPE_CHECKING:
     from pt2kit.graph.view import BUILTIN_NAMESPACES as BUILTIN_NAMESPACES
     from pt2kit.graph.view import input_by_name as input_by_name
     from pt2kit.graph.view import is_custom as is_custom
-    from pt2kit.graph.view import namespace_counts as namespace_counts
     from pt2kit.graph.view import node_outputs as node_outputs
     from pt2kit.graph.view import operator_counts as operator_counts
     from pt2kit.graph.view import operator_name as operator_name
@@ -66,13 +60,11 @@ __getattr__, __dir__, __all__ = front_door(
         ),
         "consistency": "problems",
         "def_use": "GraphIndex index indexes",
-        "rules": "RULES",
         "scan": "Definition Use",
         "traversal": "MAX_SUBGRAPH_DEPTH Scope Source Step graphs node_label root subgraphs walk",
         "values": "Meta tables",
         "view": (
-            "BUILTIN_NAMESPACES input_by_name is_custom namespace_counts node_outputs operator_counts "
-            "operator_name operator_namespace"
+            "BUILTIN_NAMESPACES input_by_name is_custom node_outputs operator_counts operator_name operator_namespace"
         ),
     },
 )

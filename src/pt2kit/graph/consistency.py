@@ -10,9 +10,10 @@ from contextlib import suppress
 
 from pt2kit.errors import LimitError, Problem
 from pt2kit.graph.argument_values import ONE_CONSTANT, ONE_VALUE, graph_arguments
-from pt2kit.graph.rules import LIMIT_RULE, show
+from pt2kit.graph.rules import LIMIT_RULE
 from pt2kit.graph.scan import Scan
 from pt2kit.graph.traversal import MAX_SUBGRAPH_DEPTH, TOO_DEEP, Scope, Source, Step, carried, root
+from pt2kit.messages import quote
 
 
 def problems(source: Source, where: str = "") -> Iterator[Problem]:
@@ -69,7 +70,7 @@ def _label_problems(step: Step, scan: Scan, taken: dict[str, int]) -> Iterator[P
         taken[name] = step.number
         return
     yield Problem(
-        f"{step.where}.name", "G14", f"expected a name of its own, got {show(name)}, which {owner}", "warning"
+        f"{step.where}.name", "G14", f"expected a name of its own, got {quote(name)}, which {owner}", "warning"
     )
 
 
@@ -77,14 +78,14 @@ def _pasted_names(step: Step) -> Iterator[Problem]:
     """Names that torch writes into the source of a generated function, unescaped (G15)."""
     node = step.node
     if node.name and not node.name.isidentifier():
-        yield Problem(f"{step.where}.name", "G15", f"expected an identifier, got {show(node.name)}", "safety")
+        yield Problem(f"{step.where}.name", "G15", f"expected an identifier, got {quote(node.name)}", "safety")
     for position, named in enumerate(node.inputs):
         place = f"{step.where}.inputs[{position}]"
         if named.name and not named.name.isidentifier():
-            yield Problem(f"{place}.name", "G15", f"expected an identifier, got {show(named.name)}", "safety")
+            yield Problem(f"{place}.name", "G15", f"expected an identifier, got {quote(named.name)}", "safety")
         for _, held in graph_arguments(named.arg):
             if not all(part.isidentifier() or part.isdecimal() for part in held.name.split(".")):
                 message = (
-                    f"expected identifiers with dots between them as the name of a subgraph, got {show(held.name)}"
+                    f"expected identifiers with dots between them as the name of a subgraph, got {quote(held.name)}"
                 )
                 yield Problem(place, "G15", message, "safety" if held.name else "error")

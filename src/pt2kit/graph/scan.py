@@ -19,8 +19,9 @@ from pt2kit.graph.argument_values import (
     graph_arguments,
     references,
 )
-from pt2kit.graph.rules import LIMIT_RULE, show
+from pt2kit.graph.rules import LIMIT_RULE
 from pt2kit.graph.values import entry_place, kinds, table_problems
+from pt2kit.messages import quote
 
 
 class Definition(NamedTuple):
@@ -111,9 +112,9 @@ class Scan:
             self.uses[name] = []
             if (recorded := self._kinds.get(name)) != kind:
                 got = f"one in {recorded}_values" if recorded else "none"
-                yield Problem(place, "G3", f"expected an entry for {show(name)} in {kind}_values, got {got}")
+                yield Problem(place, "G3", f"expected an entry for {quote(name)} in {kind}_values, got {got}")
             if not name.isidentifier():
-                yield Problem(place, "G8", f"expected an identifier as the name of a value, got {show(name)}")
+                yield Problem(place, "G8", f"expected an identifier as the name of a value, got {quote(name)}")
 
     def _use(self, argument: schema.Argument, node: int | None, position: int) -> Iterator[Problem]:
         try:
@@ -133,7 +134,7 @@ class Scan:
                 place = self._place(node, "inputs" if node is not None else "outputs", position)
                 expected = f"expected the name of a {reference.kind} value"
                 yield Problem(
-                    place, "G7", f"{expected}, got {show(reference.name)}, which is a {definition.kind} value"
+                    place, "G7", f"{expected}, got {quote(reference.name)}, which is a {definition.kind} value"
                 )
         if node is None and graph_arguments(argument):
             yield Problem(self._place(None, "outputs", position), "G10", "expected values or constants, got a subgraph")
@@ -149,7 +150,7 @@ class Scan:
             first, owner = self._subgraphs.setdefault(held.name, (held.graph, place))
             if first is not held.graph and first != held.graph:
                 message = (
-                    f"expected a name of its own for a subgraph, got {show(held.name)}, which another one has, {owner}"
+                    f"expected a name of its own for a subgraph, got {quote(held.name)}, which another one has, {owner}"
                 )
                 yield Problem(place, "G16", message)
 
@@ -166,7 +167,7 @@ class Scan:
         by = "" if node is None else f" ({self._argument_text(node, position)})"
         place = self._place(node, "inputs" if node is not None else "outputs", position)
         expected = "expected the name of a graph input or of an earlier node's result"
-        yield Problem(place, "G1", f"{expected}, got {show(name)}, which {definer}{by}")
+        yield Problem(place, "G1", f"{expected}, got {quote(name)}, which {definer}{by}")
 
     def _check_input(self, argument: schema.Argument, position: int) -> Iterator[Problem]:
         if argument.type not in ONE_VALUE | ONE_CONSTANT:
@@ -191,19 +192,19 @@ class Scan:
     def _left_over(self) -> Iterator[Problem]:
         for name, kind in self._kinds.items():
             if name not in self.definitions:
-                message = f"expected entries for the values of the graph alone, got one for {show(name)}; drop it"
+                message = f"expected entries for the values of the graph alone, got one for {quote(name)}; drop it"
                 yield Problem(entry_place(self.where, kind, name), "G5", message, "warning")
 
     def _defined_before(self, name: str) -> str:
         first = self.definitions[name]
         owner = f"inputs[{first.position}]" if first.node is None else f"nodes[{first.node}]"
-        return f"expected a name that is not taken, got {show(name)}, which {owner} defines"
+        return f"expected a name that is not taken, got {quote(name)}, which {owner} defines"
 
     def _argument_text(self, node: int, position: int) -> str:
         """An argument as a reader of the operator knows it: "argument 'other' of torch.ops.aten.add.Tensor"."""
         found = self.graph.nodes[node]
         name = found.inputs[position].name
-        return f"argument {show(name) if name else position} of {show(found.target)[1:-1]}"
+        return f"argument {quote(name) if name else position} of {quote(found.target)[1:-1]}"
 
     def _place(self, node: int | None, side: str, position: int) -> str:
         owner = self.where if node is None else f"{self.where}.nodes[{node}]"

@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from pt2kit import codec, schema
+from pt2kit import schema
 from pt2kit.errors import LimitError
 from pt2kit.graph.argument_values import graph_arguments
 from pt2kit.graph.rules import LIMIT_RULE
+from pt2kit.jsontext import path_text
 
 MAX_SUBGRAPH_DEPTH: Final = 32
 """Levels of subgraphs inside subgraphs. The corpus has one; nobody nests control flow by dozens."""
@@ -162,4 +163,4 @@ def _steps(scope: Scope) -> Iterator[Step]:
 
 
 def _keys_text(keys: tuple[str, ...]) -> str:
-    return "".join(f".as_string_to_argument{codec.path_text((key,))[1:]}" for key in keys)
+    return "".join(f".as_string_to_argument{path_text((key,))[1:]}" for key in keys)

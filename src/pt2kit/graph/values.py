@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping
 from math import prod
 from typing import Any, Final
 
-from pt2kit import codec, schema
+from pt2kit import schema
 from pt2kit.errors import Problem
 from pt2kit.graph.argument_values import ValueKind
-from pt2kit.graph.rules import cut, show
+from pt2kit.jsontext import path_text
+from pt2kit.messages import cut, quote
 
 Meta = schema.TensorMeta | schema.SymInt | schema.SymFloat | schema.SymBool | schema.CustomObjArgument
 """What a value table holds for one name."""
@@ -52,7 +53,7 @@ def table_problems(graph: schema.Graph, where: str) -> Iterator[Problem]:
     seen: dict[str, ValueKind] = {}
     for kind, table in tables(graph).items():
         for name in table.keys() & seen.keys():
-            message = f"expected one entry for {show(name)}, got a second one, after that in {seen[name]}_values"
+            message = f"expected one entry for {quote(name)}, got a second one, after that in {seen[name]}_values"
             yield Problem(entry_place(where, kind, name), "G4", message)
         seen |= dict.fromkeys(table, kind)
     for name, meta in graph.tensor_values.items():
@@ -68,7 +69,7 @@ def table_problems(graph: schema.Graph, where: str) -> Iterator[Problem]:
 
 def entry_place(where: str, kind: ValueKind, name: str) -> str:
     """The place of an entry of a value table, for messages."""
-    return f"{where}.{kind}_values{codec.path_text((cut(name),))[1:]}"
+    return f"{where}.{kind}_values{path_text((cut(name),))[1:]}"
 
 
 def _impossible(meta: schema.TensorMeta) -> str | None:

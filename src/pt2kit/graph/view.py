@@ -86,15 +86,3 @@ def operator_counts(source: Source) -> Counter[str]:
         LimitError: subgraphs or dicts of arguments nest too deep (G11).
     """
     return Counter(step.node.target for step in walk(source))
-
-
-def namespace_counts(source: Source) -> Counter[str]:
-    """Count the calls of the operators of each namespace, subgraphs included.
-
-    Raises:
-        LimitError: subgraphs or dicts of arguments nest too deep (G11).
-    """
-    counts: Counter[str] = Counter()
-    for target, calls in operator_counts(source).items():
-        counts[operator_namespace(target)] += calls
-    return counts

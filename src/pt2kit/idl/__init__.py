@@ -20,13 +20,11 @@ if TYPE_CHECKING:
     from pt2kit.idl.compat import Verdict as Verdict
     from pt2kit.idl.compat import history as history
     from pt2kit.idl.compat import verdict as verdict
-    from pt2kit.idl.field_table import Table as Table
     from pt2kit.idl.formats import FORMATS as FORMATS
     from pt2kit.idl.formats import emit as emit
     from pt2kit.idl.proto_message import to_message as to_message
     from pt2kit.idl.proto_tree import to_tree as to_tree
     from pt2kit.idl.sources import current_table as current_table
-    from pt2kit.idl.sources import frozen_table as frozen_table
     from pt2kit.idl.sources import read_table as read_table
     from pt2kit.idl.sources import table as table
     from pt2kit.idl.sources import versions as versions
@@ -34,16 +32,18 @@ if TYPE_CHECKING:
     from pt2kit.idl.table_changes import Change as Change
     from pt2kit.idl.table_changes import Level as Level
     from pt2kit.idl.table_changes import changes as changes
+    from pt2kit.schema.fieldtable import Table as Table
+    from pt2kit.schema.fieldtable import frozen_table as frozen_table
 
 __getattr__, __dir__, __all__ = front_door(
     __name__,
     {
         "compat": "EXCEPTIONS Verdict history verdict",
-        "field_table": "Table",
         "formats": "FORMATS emit",
         "proto_message": "to_message",
         "proto_tree": "to_tree",
-        "sources": "current_table frozen_table read_table table versions",
+        "sources": "current_table read_table table versions",
         "table_changes": "Change Level RULES changes",
+        "pt2kit.schema.fieldtable": "Table frozen_table",
     },
 )

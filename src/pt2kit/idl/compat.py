@@ -14,9 +14,8 @@ from types import MappingProxyType
 
 from pt2kit import schema
 from pt2kit.errors import VersionError
-from pt2kit.idl.field_table import Table
-from pt2kit.idl.sources import frozen_table
 from pt2kit.idl.table_changes import RULES, Change, Level, changes
+from pt2kit.schema.fieldtable import Table, frozen_table
 
 EXCEPTIONS: Mapping[tuple[str, str], str] = MappingProxyType(
     {

@@ -15,10 +15,11 @@ import json
 from importlib.resources import files
 
 from pt2kit.errors import UnsupportedError
-from pt2kit.idl.field_table import Definition, Field, Table, as_written, default_value, enum_numbers
-from pt2kit.idl.text import banner, comment, noted, safe_name, version_suffix
-from pt2kit.idl.typetext import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type, inner_types
+from pt2kit.idl.text import banner, comment, enum_numbers, noted, safe_name, version_suffix
 from pt2kit.idl.wrappers import check_names
+from pt2kit.schema.fieldtable import Definition, Field, Table, default_value
+from pt2kit.schema.fieldtypes import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type, inner_types
+from pt2kit.schema.spelling import as_written, spelling
 
 _SCALARS = {"int": "Int", "float": "double", "str": "std::string", "bool": "bool", "bytes": "Base64"}
 _INCLUDES = (
@@ -57,7 +58,8 @@ def emit(types: Table) -> str:
     lines += [f"namespace pt2::{suffix} {{", ""]
     lines += [f"inline constexpr const char* schema_version = {json.dumps(types.version)};"]
     lines += ["/// Whether unions hold every key, null except for one; otherwise they hold exactly one key."]
-    lines += [f"inline constexpr bool null_unions = {str(table.null_unions).lower()};", "", prelude]
+    null_unions = str(spelling(types.version).padded_unions).lower()
+    lines += [f"inline constexpr bool null_unions = {null_unions};", "", prelude]
     lines += [f"struct {each.name};" for each in ordered if each.kind != "enum"]
     for definition in ordered:
         lines += ["", *comment("///", definition.doc), *_declaration(definition, table)]
@@ -72,13 +74,15 @@ def emit(types: Table) -> str:
 
 def _by_containment(table: Table) -> list[Definition]:
     """The definitions, each after those it contains; a list or a dict does not contain its items."""
-    types = table.by_name
+    types = table.definitions
     ordered: dict[str, Definition] = {}
-    for first in table.definitions:
+    for first in table.definitions.values():
         trail: list[str] = [first.name]
         while trail:
             definition = types[trail[-1]]
-            missing = [name for field in definition.fields for name in _contained(field.type) if name not in ordered]
+            missing = [
+                name for field in definition.fields.values() for name in _contained(field.type) if name not in ordered
+            ]
             if not missing:
                 ordered[trail.pop()] = definition
             elif missing[0] in trail:
@@ -124,11 +128,13 @@ def _declaration(definition: Definition, table: Table) -> list[str]:
     name = definition.name
     if definition.kind == "enum":
         numbers = enum_numbers(definition)
-        rows = [noted(f"  {_value(each.name)} = {numbers[each.name]},", each.since) for each in definition.values]
+        rows = [
+            noted(f"  {_value(each.name)} = {numbers[each.name]},", each.since) for each in definition.members.values()
+        ]
         return [f"enum class {name} : std::int64_t {{", *rows, "};"]
     if definition.kind == "union":
         return [f"struct {name} {{", *_union_rows(definition), "};"]
-    rows = [noted(f"  {_member(field, table)};", field.since) for field in definition.fields]
+    rows = [noted(f"  {_member(field, table)};", field.since) for field in definition.fields.values()]
     return [f"struct {name} {{", *rows, "  /// Keys that this version does not know.", "  Json unknown;", "};"]
 
 
@@ -149,15 +155,15 @@ def _member(field: Field, table: Table) -> str:
     start = f"{cpp_type(kind)} {_field(field.name)}"
     if field.default is not None and isinstance(kind, Scalar):
         return f"{start} = {json.dumps(default_value(field))}"
-    is_enum = isinstance(kind, Ref) and table.by_name[kind.name].kind == "enum"
+    is_enum = isinstance(kind, Ref) and table.definitions[kind.name].kind == "enum"
     is_number = isinstance(kind, Scalar) and kind.name in ("float", "bool")
     # Lists need the complete type of their items to be initialized here; they start empty anyway.
     return f"{start}{{}}" if is_enum or is_number else start
 
 
 def _union_rows(definition: Definition) -> list[str]:
-    arms = [(_arm(field.name), cpp_type(field.type), field) for field in definition.fields]
-    keys = ", ".join(json.dumps(field.name) for field in definition.fields)
+    arms = [(_arm(field.name), cpp_type(field.type), field) for field in definition.fields.values()]
+    keys = ", ".join(json.dumps(field.name) for field in definition.fields.values())
     return [
         f"  enum class Arm : std::size_t {{ {', '.join(arm for arm, _, _ in arms)} }};",
         f"  static constexpr std::array<const char*, {len(arms)}> arms = {{{keys}}};",
@@ -195,7 +201,7 @@ def _functions(definition: Definition) -> list[str]:
 
 def _struct_functions(definition: Definition) -> list[str]:
     read, write = _signatures(definition)
-    names = [(field, _field(field.name)) for field in definition.fields]
+    names = [(field, _field(field.name)) for field in definition.fields.values()]
     reads = [
         f'  object.{"required" if field.default is None else "optional"}("{field.name}", out.{name});'
         for field, name in names
@@ -214,7 +220,7 @@ def _union_functions(definition: Definition) -> list[str]:
         f"{read} {{ read_union(json, {name}::arms, out.value, place); }}",
         f"{write} {{ write_union({name}::arms, in.value, json); }}",
     ]
-    for index, field in enumerate(definition.fields):
+    for index, field in enumerate(definition.fields.values()):
         body = f"{name} made; made.value.emplace<{index}>(std::move(held)); return made;"
         rows.append(f"inline {name} {name}::make_{field.name}({cpp_type(field.type)} held) {{ {body} }}")
     return rows
@@ -223,8 +229,11 @@ def _union_functions(definition: Definition) -> list[str]:
 def _enum_functions(definition: Definition) -> list[str]:
     name, expected = definition.name, f"a value of {definition.name}"
     numbers = enum_numbers(definition)
-    cases = [(f"{name}::{_value(each.name)}", numbers[each.name], json.dumps(each.value)) for each in definition.values]
-    if any(isinstance(each.value, str) for each in definition.values):
+    cases = [
+        (f"{name}::{_value(each.name)}", numbers[each.name], json.dumps(each.value))
+        for each in definition.members.values()
+    ]
+    if any(isinstance(each.value, str) for each in definition.members.values()):
         reads = [f"  if (json == {held}) {{ out = {value}; return; }}" for value, _, held in cases]
     else:
         reads = ["  Int number;", "  read(json, number, place);"]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from pt2kit.errors import UnsupportedError
-from pt2kit.idl.field_table import Table
+from pt2kit.schema.fieldtable import Table
 
 FORMATS: Mapping[str, str] = MappingProxyType(
     {

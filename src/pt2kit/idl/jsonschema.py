@@ -8,12 +8,13 @@ unions may not. For another record than the program, such as a payload config, r
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Any
 
-from pt2kit.idl.field_table import Definition, Field, Table, as_written, default_value
 from pt2kit.idl.text import banner, since_note
-from pt2kit.idl.typetext import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type
+from pt2kit.schema.fieldtable import Definition, Field, Table, default_value
+from pt2kit.schema.fieldtypes import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type
+from pt2kit.schema.spelling import as_written, spelling
 
 _FLOAT_WORDS = ["Infinity", "-Infinity", "NaN"]
 _FLOAT = {"anyOf": [{"type": "number"}, {"enum": _FLOAT_WORDS}]}
@@ -30,7 +31,7 @@ _SCALARS: dict[str, dict[str, Any]] = {
 def emit(types: Table) -> str:
     """Write a table as one JSON Schema; its root is the type of a whole program where the table has it."""
     table = as_written(types)
-    definitions = {each.name: _definition(each, table) for each in table.definitions}
+    definitions = {each.name: _definition(each, table) for each in table.definitions.values()}
     schema: dict[str, Any] = {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "$comment": " ".join(banner(types, "json-schema")[:2]),
@@ -48,13 +49,14 @@ def _reference(name: str) -> dict[str, Any]:
 def _definition(definition: Definition, table: Table) -> dict[str, Any]:
     doc = {"description": definition.doc} if definition.doc else {}
     if definition.kind == "enum":
-        names = ", ".join(f"{value.value} {value.name}" for value in definition.values)
-        return {**doc, "$comment": names, "enum": [value.value for value in definition.values]}
+        names = ", ".join(f"{value.value} {value.name}" for value in definition.members.values())
+        return {**doc, "$comment": names, "enum": [value.value for value in definition.members.values()]}
     if definition.kind == "struct":
-        properties = {field.name: _property(field) for field in definition.fields}
-        required = [field.name for field in definition.fields if field.default is None]
+        properties = {field.name: _property(field) for field in definition.fields.values()}
+        required = [field.name for field in definition.fields.values() if field.default is None]
         return {**doc, "type": "object", "properties": properties, **({"required": required} if required else {})}
-    return {**doc, **(_null_union(definition.fields) if table.null_unions else _union(definition.fields))}
+    union = _null_union if spelling(table.version).padded_unions else _union
+    return {**doc, **union(definition.fields.values())}
 
 
 def _property(field: Field) -> dict[str, Any]:
@@ -66,13 +68,13 @@ def _property(field: Field) -> dict[str, Any]:
     return {"allOf": [found], **notes} if notes and "$ref" in found else {**found, **notes}
 
 
-def _union(fields: Iterable[Field]) -> dict[str, Any]:
+def _union(fields: Collection[Field]) -> dict[str, Any]:
     properties = {field.name: _property(field) for field in fields}
     counts = {"minProperties": 1, "maxProperties": 1}
     return {"type": "object", "properties": properties, "additionalProperties": False, **counts}
 
 
-def _null_union(fields: tuple[Field, ...]) -> dict[str, Any]:
+def _null_union(fields: Collection[Field]) -> dict[str, Any]:
     """Every key is there and all but one are null."""
     return {
         "type": "object",

@@ -15,10 +15,11 @@ Field numbers are the format's wire ids. The fields `…_digits` have the field'
 from __future__ import annotations
 
 from pt2kit.errors import UnsupportedError
-from pt2kit.idl.field_table import Definition, Field, Table, as_written, enum_numbers
-from pt2kit.idl.text import banner, comment, noted, upper_snake, version_suffix
-from pt2kit.idl.typetext import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type, inner_types
+from pt2kit.idl.text import banner, comment, enum_numbers, noted, upper_snake, version_suffix
 from pt2kit.idl.wrappers import all_types, arm_name, check_names, entry_name, item_name, wrapper_name
+from pt2kit.schema.fieldtable import Definition, Field, Table
+from pt2kit.schema.fieldtypes import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type, inner_types
+from pt2kit.schema.spelling import as_written
 
 DIGITS_ID = 10_000
 """What is added to a field's number for the one that holds its digits; the largest wire id is 300."""
@@ -34,7 +35,7 @@ def emit(types: Table) -> str:
     lines += ["// Dicts are lists of entries, which keeps their order: on the wire the same as map<string, …>."]
     lines += ["// A field …_digits holds an integer that 64 bits do not, in decimal, in place of the one it follows."]
     lines += ["", 'syntax = "proto3";', "", f"package pt2.{_package(types)};"]
-    for definition in table.definitions:
+    for definition in table.definitions.values():
         lines += ["", *comment("//", definition.doc), *_definition(definition)]
     helpers = _helpers(table)
     check_names(iter(helpers), table, "Protocol Buffers")
@@ -52,7 +53,7 @@ def _definition(definition: Definition) -> list[str]:
         return [f"enum {definition.name} {{", *_enum_rows(definition), "}"]
     is_union = definition.kind == "union"
     rows = []
-    for field in definition.fields:
+    for field in definition.fields.values():
         first, *digits = arm_rows(field) if is_union else field_rows(field)
         rows += [noted(first, field.since), *digits]
     if is_union:
@@ -66,7 +67,7 @@ def _enum_rows(definition: Definition) -> list[str]:
     numbers = enum_numbers(definition)
     rows = [] if 0 in numbers.values() else [f"  {prefix}_UNSPECIFIED = 0;"]
     # The first value must be 0.
-    for value in sorted(definition.values, key=lambda value: numbers[value.name] != 0):
+    for value in sorted(definition.members.values(), key=lambda value: numbers[value.name] != 0):
         rows.append(noted(f"  {prefix}_{upper_snake(value.name)} = {numbers[value.name]};", value.since))
     return rows
 
@@ -130,8 +131,8 @@ def _helpers(table: Table) -> dict[str, list[str]]:
 def _held_whole(table: Table) -> list[Type]:
     """The lists, dicts, tuples and alternatives that need a message: all but a struct's repeated fields."""
     found: list[Type] = []
-    for definition in table.definitions:
-        for field in definition.fields:
+    for definition in table.definitions.values():
+        for field in definition.fields.values():
             repeated = definition.kind == "struct" and isinstance(field.type, ListOf | DictOf)
             stack = list(inner_types(field.type)) if repeated else [field.type]
             while stack:

@@ -11,10 +11,10 @@ import binascii
 import math
 from typing import Any
 
-from pt2kit.idl.field_table import Definition, Field, Table
 from pt2kit.idl.proto_place import INT, MAX_BITS, ROOT, Place, Types, is_plain, known_type, make_types
-from pt2kit.idl.typetext import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type, type_text
 from pt2kit.idl.wrappers import arm_name, item_name
+from pt2kit.schema.fieldtable import Definition, Field, Table
+from pt2kit.schema.fieldtypes import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type, type_text
 
 _WORDS = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.nan}
 
@@ -63,7 +63,7 @@ def _fill_struct(types: Types, message: Any, definition: Definition, value: Any,
     if not isinstance(value, dict):
         place.refuse(f"an object ({definition.name})", value)
     seen = 0
-    for field in definition.fields:
+    for field in definition.fields.values():
         if field.name not in value:
             if field.default is None:
                 place.refuse(f"the key {field.name}", None)
@@ -71,7 +71,7 @@ def _fill_struct(types: Types, message: Any, definition: Definition, value: Any,
         seen += 1
         _put_field(types, message, field, value[field.name], place.at(field.name))
     if seen != len(value):
-        known = {field.name for field in definition.fields}
+        known = {field.name for field in definition.fields.values()}
         unknown = next(key for key in value if key not in known)
         place.refuse("only keys of this schema, because messages have no room for others", unknown)
 
@@ -96,7 +96,7 @@ def _fill_union(types: Types, message: Any, definition: Definition, value: Any, 
     if len(arms) != 1:
         place.refuse("exactly one key", f"{len(arms)} ({', '.join(map(str, arms))})")
     ((name, held),) = arms.items()
-    for field in definition.fields:
+    for field in definition.fields.values():
         if field.name == name:
             _put(types, message, name, field.type, held, place.at(name))
             return
@@ -186,7 +186,7 @@ def _looks_like(types: Types, kind: Type, value: Any) -> bool:
         case Scalar("float"):
             return isinstance(value, float) or (isinstance(value, str) and value in _WORDS)
         case Ref(name) if isinstance(value, dict):
-            fields = types.definitions[name].fields
+            fields = types.definitions[name].fields.values()
             required = {field.name for field in fields if field.default is None}
             return required <= value.keys() <= {field.name for field in fields}
     return False

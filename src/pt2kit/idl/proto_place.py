@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from pt2kit.codec import path_text
 from pt2kit.errors import LimitError, SchemaError
-from pt2kit.idl.field_table import Definition, Table, as_written, enum_numbers
-from pt2kit.idl.typetext import Ref, Scalar, Type
+from pt2kit.idl.text import enum_numbers
+from pt2kit.jsontext import path_text
+from pt2kit.schema.fieldtable import Definition, Table
+from pt2kit.schema.fieldtypes import Ref, Scalar, Type
+from pt2kit.schema.spelling import as_written, spelling
 
 MAX_DEPTH = 100
 """Levels of messages: what protobuf's own parsers accept."""
@@ -86,11 +88,11 @@ def make_types(table: Table) -> Types:
     """Look up once what is asked of a table for every value."""
     written = as_written(table)
     enums = {
-        each.name: {value.value: enum_numbers(each)[value.name] for value in each.values}
-        for each in written.definitions
+        each.name: {value.value: enum_numbers(each)[value.name] for value in each.members.values()}
+        for each in written.definitions.values()
         if each.kind == "enum"
     }
-    return Types(written.by_name, enums, table.null_unions)
+    return Types(written.definitions, enums, spelling(table.version).padded_unions)
 
 
 def known_type(types: Types, name: str) -> str:

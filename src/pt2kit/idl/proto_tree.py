@@ -11,10 +11,10 @@ import math
 from typing import Any
 
 from pt2kit.errors import SchemaError
-from pt2kit.idl.field_table import Definition, Field, Table, default_value
 from pt2kit.idl.proto_place import INT, MAX_DIGITS, ROOT, Place, Types, is_plain, known_type, make_types
-from pt2kit.idl.typetext import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type
 from pt2kit.idl.wrappers import arm_name, item_name
+from pt2kit.schema.fieldtable import Definition, Field, Table, default_value
+from pt2kit.schema.fieldtypes import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type
 
 
 def to_tree(message: Any, table: Table) -> Any:
@@ -39,7 +39,10 @@ def _read(types: Types, message: Any, kind: Type, place: Place) -> Any:
             definition = types.definitions[name]
             if definition.kind == "union":
                 return _read_union(types, message, definition, place)
-            return {field.name: _read_field(types, message, field, place.at(field.name)) for field in definition.fields}
+            return {
+                field.name: _read_field(types, message, field, place.at(field.name))
+                for field in definition.fields.values()
+            }
         case ListOf(item):
             return _read_items(types, message, "items", item, place)
         case DictOf(inner):
@@ -73,11 +76,11 @@ def _is_set(message: Any, name: str, kind: Type) -> bool:
 
 def _read_union(types: Types, message: Any, definition: Definition, place: Place) -> dict[str, Any]:
     name = _arm(message, place)
-    field = next(field for field in definition.fields if field.name == name)
+    field = next(field for field in definition.fields.values() if field.name == name)
     held = _get(types, message, name, field.type, place.at(name))
     if not types.null_unions:
         return {name: held}
-    return {field.name: held if field.name == name else None for field in definition.fields}
+    return {field.name: held if field.name == name else None for field in definition.fields.values()}
 
 
 def _arm(message: Any, place: Place) -> str:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Mapping
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from pt2kit import schema
 from pt2kit.errors import SchemaError, UnsupportedError, VersionError
-from pt2kit.idl.field_table import Table, make_table
-from pt2kit.schema.tables import NAMES
-
-UNNUMBERED = ("draft", "5.3-traces")
-"""The two development states whose tables carry no number of their own."""
+from pt2kit.schema.fieldtable import (
+    NAMES,
+    UNNUMBERED,
+    Table,
+    first_versions,
+    frozen_table,
+    frozen_tables,
+    make_table,
+)
 
 MAX_FILE = 1 << 20
 """Bytes of a field table in a file; the largest of any version has 12 thousand."""
@@ -26,31 +28,14 @@ def versions() -> tuple[str, ...]:
     return NAMES
 
 
-def frozen_tables() -> dict[str, dict[str, Any]]:
-    """Version -> its frozen table as plain data; new objects on each call. Cost: milliseconds."""
-    text = (files("pt2kit.schema") / "history" / "tables.json").read_text(encoding="utf-8")
-    tables: dict[str, dict[str, Any]] = json.loads(text)
-    return tables
-
-
 def current_table() -> Table:
     """The table of the classes in `pt2kit.schema`, with a sentence about each type."""
     number = schema.CURRENT.number
     types = schema.field_table()
     docs = {cls.__name__: " ".join((inspect.getdoc(cls) or "").split()) for cls in schema.TYPES}
-    return make_table(number, types, "pt2kit.schema", docs=docs, since=_since({**frozen_tables(), number: types}))
-
-
-def frozen_table(version: str) -> Table:
-    """The table of a version as it was frozen.
-
-    Raises:
-        VersionError: there is no such version; the message lists those that there are.
-    """
-    tables = frozen_tables()
-    if version not in tables:
-        raise VersionError(f"schema version: expected one of {', '.join(versions())}, got {version!r}")
-    return make_table(version, tables[version], f"schema {version}", docs={}, since=_since(tables))
+    return make_table(
+        number, types, "pt2kit.schema", docs=docs, since=first_versions({**frozen_tables(), number: types})
+    )
 
 
 def table(version: str | None = None) -> Table:
@@ -109,16 +94,6 @@ def _names_checked(types: Mapping[Any, Any], where: str) -> Mapping[str, Any]:
         if not isinstance(name, str) or not name.isidentifier():
             raise SchemaError(f"{where}: expected the name of a type, got {str(name)[:60]!r}")
     return types
-
-
-def _since(tables: Mapping[str, Mapping[str, Any]]) -> dict[tuple[str, str], str]:
-    """(Type name, field or enum value) -> the first logged version that has it."""
-    found: dict[tuple[str, str], str] = {}
-    for version in schema.LOG:
-        for name, row in tables.get(version.number, {}).items():
-            for field in row["fields"]:
-                found.setdefault((name, field), version.number)
-    return found
 
 
 def _load_yaml(data: bytes, where: str) -> Any:

@@ -8,8 +8,9 @@ from dataclasses import astuple, dataclass
 from enum import IntEnum
 from types import MappingProxyType
 
-from pt2kit.idl.field_table import Definition, Field, Table
-from pt2kit.idl.typetext import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, Type, type_text
+from pt2kit.schema.fieldtable import Definition, Field, Table
+from pt2kit.schema.fieldtypes import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, Type, type_text
+from pt2kit.schema.spelling import spelling
 
 
 class Level(IntEnum):
@@ -81,10 +82,11 @@ def changes(old: Table, new: Table) -> tuple[Change, ...]:
 
 
 def _changes(old: Table, new: Table) -> Iterator[Change]:
-    before, after = old.by_name, new.by_name
-    if old.null_unions is not new.null_unions and old.version and new.version:
+    before, after = old.definitions, new.definitions
+    padded = [spelling(table.version).padded_unions for table in (old, new)]
+    if padded[0] is not padded[1] and old.version and new.version:
         encodings = ("exactly one key", "every key, null except for one")
-        yield Change("C18", "unions", f"{encodings[old.null_unions]} -> {encodings[new.null_unions]}")
+        yield Change("C18", "unions", f"{encodings[padded[0]]} -> {encodings[padded[1]]}")
     for name, definition in before.items():
         if name not in after:
             yield Change("C2", name, f"the {definition.kind} is removed")
@@ -102,13 +104,15 @@ def _changes(old: Table, new: Table) -> Iterator[Change]:
 
 def _numbered(table: Table) -> bool:
     """Whether a table has wire ids at all."""
-    return any(field.id is not None for definition in table.definitions for field in definition.fields)
+    return any(
+        field.id is not None for definition in table.definitions.values() for field in definition.fields.values()
+    )
 
 
 def _own_faults(definition: Definition, old: Definition | None, table: Table, numbered: bool) -> Iterator[Change]:
     """What is wrong with fields that are new or have changed, whatever they were."""
-    before = {field.name: field for field in old.fields} if old is not None else {}
-    for field in definition.fields:
+    before = old.fields if old is not None else {}
+    for field in definition.fields.values():
         known, where = before.get(field.name), f"{definition.name}.{field.name}"
         if numbered and field.id is None and (known is None or known.id is not None):
             yield Change("C21", where, f"no wire id{f', before {known.id}' if known else ''}")
@@ -131,7 +135,8 @@ def _fits(default: str, kind: Type, table: Table) -> bool:
         case Scalar(name):
             return re.fullmatch(_LITERALS[name], default) is not None
         case Ref(name):
-            return default in {str(spelling) for value in table.by_name[name].values for spelling in astuple(value)[:2]}
+            members = table.definitions[name].members.values()
+            return default in {str(text) for member in members for text in astuple(member)[:2]}
     return False
 
 
@@ -148,8 +153,8 @@ _LITERALS: Mapping[str, str] = MappingProxyType(
 
 
 def _enum_changes(old: Definition, new: Definition) -> Iterator[Change]:
-    before = {value.name: value.value for value in old.values}
-    after = {value.name: value.value for value in new.values}
+    before = {value.name: value.value for value in old.members.values()}
+    after = {value.name: value.value for value in new.members.values()}
     for name, value in before.items():
         where = f"{old.name}.{name}"
         if name not in after:
@@ -165,8 +170,7 @@ def _enum_changes(old: Definition, new: Definition) -> Iterator[Change]:
 
 
 def _field_changes(old: Definition, new: Definition) -> Iterator[Change]:
-    before = {field.name: field for field in old.fields}
-    after = {field.name: field for field in new.fields}
+    before, after = old.fields, new.fields
     word, removed = ("arm", "C8") if old.kind == "union" else ("field", "C6")
     for name, field in before.items():
         where = f"{old.name}.{name}"
@@ -174,7 +178,7 @@ def _field_changes(old: Definition, new: Definition) -> Iterator[Change]:
             yield Change(removed, where, f"the {word} is removed")
         else:
             yield from _kept_field(where, field, after[name])
-    owners = {field.id: field.name for field in old.fields if field.id is not None}
+    owners = {field.id: field.name for field in old.fields.values() if field.id is not None}
     for name, field in after.items():
         if name in before:
             continue

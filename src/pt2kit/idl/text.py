@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 
-from pt2kit.idl.field_table import Table
+from pt2kit.schema.fieldtable import Definition, Table
 
 WIDTH = 110
 
@@ -59,3 +59,11 @@ def version_suffix(version: str) -> str:
     """A version as the tail of an identifier: "v8_20", "draft"."""
     text = re.sub(r"\W", "_", version)
     return f"v{text}" if text[:1].isdigit() else text
+
+
+def enum_numbers(definition: Definition) -> dict[str, int]:
+    """Enum value name -> its number; the position where the table gives none, as the draft's."""
+    return {
+        name: member.value if isinstance(member.value, int) else position
+        for position, (name, member) in enumerate(definition.members.items())
+    }

@@ -7,10 +7,11 @@ Its integers have 64 bits; a number beyond that is in JSON only.
 from __future__ import annotations
 
 from pt2kit.errors import UnsupportedError
-from pt2kit.idl.field_table import Definition, Field, Table, as_written, enum_numbers
-from pt2kit.idl.text import banner, comment, noted, safe_name, version_suffix
-from pt2kit.idl.typetext import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type, inner_types
+from pt2kit.idl.text import banner, comment, enum_numbers, noted, safe_name, version_suffix
 from pt2kit.idl.wrappers import all_types, arm_name, check_names, item_name, wrapper_name
+from pt2kit.schema.fieldtable import Definition, Field, Table
+from pt2kit.schema.fieldtypes import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type, inner_types
+from pt2kit.schema.spelling import as_written
 
 _SCALARS = {"int": "i64", "float": "double", "str": "string", "bool": "bool", "bytes": "binary"}
 # The language's own words, and those of the languages it generates, which it refuses as names.
@@ -39,7 +40,7 @@ def emit(types: Table) -> str:
     check_names(iter(wrapped), table, "Thrift")
     for kind in wrapped.values():
         lines += _wrapper(kind)
-    for definition in table.definitions:
+    for definition in table.definitions.values():
         lines += ["", *comment("//", definition.doc), *_definition(definition)]
     return "\n".join(lines) + "\n"
 
@@ -48,9 +49,9 @@ def _definition(definition: Definition) -> list[str]:
     numbers = enum_numbers(definition)
     rows = [
         noted(f"  {safe_name(value.name, _RESERVED)} = {numbers[value.name]},", value.since)
-        for value in definition.values
+        for value in definition.members.values()
     ]
-    rows += [noted(f"  {field.id}: {_field(field, definition)};", field.since) for field in definition.fields]
+    rows += [noted(f"  {field.id}: {_field(field, definition)};", field.since) for field in definition.fields.values()]
     return [f"{definition.kind} {definition.name} {{", *rows, "}"]
 
 

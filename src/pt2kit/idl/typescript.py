@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 
-from pt2kit.idl.field_table import Definition, Field, Table, as_written
 from pt2kit.idl.text import banner, noted
-from pt2kit.idl.typetext import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type
 from pt2kit.idl.wrappers import check_names
+from pt2kit.schema.fieldtable import Definition, Field, Table
+from pt2kit.schema.fieldtypes import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type
+from pt2kit.schema.spelling import as_written, spelling
 
 _SCALARS = {"int": "Int", "float": "Float", "str": "string", "bool": "boolean", "bytes": "Base64"}
 
@@ -38,9 +39,9 @@ def emit(types: Table) -> str:
     table = as_written(types)
     check_names(iter(("Int", "Float", "Base64", "OneOf")), table, "TypeScript")
     lines = [f"// {line}" for line in banner(types, "typescript")[:2]]
-    lines += [_PRELUDE + (_ONE_VALUE if table.null_unions else _ONE_KEY)]
+    lines += [_PRELUDE + (_ONE_VALUE if spelling(table.version).padded_unions else _ONE_KEY)]
     lines += [f"export const SCHEMA_VERSION = {json.dumps(types.version)};"]
-    for definition in table.definitions:
+    for definition in table.definitions.values():
         lines += ["", *([f"/** {definition.doc} */"] if definition.doc else []), *_definition(definition)]
     return "\n".join(lines) + "\n"
 
@@ -48,14 +49,16 @@ def emit(types: Table) -> str:
 def _definition(definition: Definition) -> list[str]:
     name = definition.name
     if definition.kind == "enum":
-        rows = [noted(f"  {value.name}: {json.dumps(value.value)},", value.since) for value in definition.values]
+        rows = [
+            noted(f"  {value.name}: {json.dumps(value.value)},", value.since) for value in definition.members.values()
+        ]
         return [
             f"export const {name} = {{",
             *rows,
             "} as const;",
             f"export type {name} = (typeof {name})[keyof typeof {name}];",
         ]
-    rows = [noted(f"  {_field(field)};", field.since) for field in definition.fields]
+    rows = [noted(f"  {_field(field)};", field.since) for field in definition.fields.values()]
     if definition.kind == "struct":
         return [f"export interface {name} {{", *rows, "}"]
     # The arms are an interface, which may mention the union itself; a type alias may not.

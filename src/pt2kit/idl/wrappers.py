@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pt2kit.errors import UnsupportedError
-from pt2kit.idl.field_table import Table
 from pt2kit.idl.text import upper_snake
-from pt2kit.idl.typetext import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type, inner_types
+from pt2kit.schema.fieldtable import Table
+from pt2kit.schema.fieldtypes import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type, inner_types
 
 _SCALARS = {"int": "Int", "float": "Float", "str": "String", "bool": "Bool", "bytes": "Bytes"}
 
@@ -48,8 +48,8 @@ def item_name(position: int) -> str:
 
 def all_types(table: Table) -> Iterator[Type]:
     """Every type of every field and every type inside those, inner ones first, in the order of the table."""
-    for definition in table.definitions:
-        for field in definition.fields:
+    for definition in table.definitions.values():
+        for field in definition.fields.values():
             yield from nested(field.type)
 
 
@@ -67,5 +67,5 @@ def check_names(names: Iterator[str], table: Table, language: str) -> None:
         UnsupportedError: it does.
     """
     for name in names:
-        if name in table.by_name:
+        if name in table.definitions:
             raise UnsupportedError(f"{language}: expected no type named {name}, which the file itself needs, got one")

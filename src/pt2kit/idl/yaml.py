@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from pt2kit.idl.field_table import Definition, Field, Table
 from pt2kit.idl.text import banner
-from pt2kit.idl.typetext import type_text
+from pt2kit.schema.fieldtable import Definition, Field, Table
+from pt2kit.schema.fieldtypes import type_text
 
 
 def emit(types: Table) -> str:
@@ -14,16 +14,16 @@ def emit(types: Table) -> str:
     lines = [f"# {line}" for line in banner(types, "yaml")[:2]]
     number = types.version.removesuffix("-traces")
     lines += [f"schema_version: {json.dumps(number)}", "types:"]
-    return "\n".join([*lines, *(line for each in types.definitions for line in _definition(each))]) + "\n"
+    return "\n".join([*lines, *(line for each in types.definitions.values() for line in _definition(each))]) + "\n"
 
 
 def _definition(definition: Definition) -> list[str]:
     head = [f"  {definition.name}:", f"    kind: {definition.kind}"]
     if definition.kind != "enum":
-        return [*head, "    fields:", *map(_field, definition.fields)]
-    if any(isinstance(value.value, str) for value in definition.values):
-        return [*head, f"    members: [{', '.join(value.name for value in definition.values)}]"]
-    return [*head, "    fields:", *(f"      {value.name}: {value.value}" for value in definition.values)]
+        return [*head, "    fields:", *map(_field, definition.fields.values())]
+    if any(isinstance(value.value, str) for value in definition.members.values()):
+        return [*head, f"    members: [{', '.join(value.name for value in definition.members.values())}]"]
+    return [*head, "    fields:", *(f"      {value.name}: {value.value}" for value in definition.members.values())]
 
 
 def _field(field: Field) -> str:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pt2kit.errors import LimitError, SchemaError
-from pt2kit.node_metadata.jsontext import load_json
+from pt2kit.jsontext import load_json
 
 MAX_ORIGINS = 100  # nodes that come from nodes; each pass over a graph adds one
 MAX_CUSTOM_DEPTH = 400  # levels of JSON

@@ -26,7 +26,7 @@ from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.pickled import from_pickled
 from pt2kit.tensors.storage import Storage
 from pt2kit.versions.containers import read_model_payload
-from pt2kit.versions.draft.storage import path_below
+from pt2kit.versions.side_files import path_below
 from pt2kit.zip.reader import Archive
 from pt2kit.zip.source import open_path
 

@@ -13,9 +13,9 @@ from pt2kit.errors import JsonError, SchemaError
 from pt2kit.package.lazy import Lazy
 from pt2kit.package.programs import Reading, StoredModel, StoredProgram, is_typed, typed, version_trouble
 from pt2kit.versions.containers import METHOD, container_of, read_model
-from pt2kit.versions.draft.storage import read_folder
 from pt2kit.versions.identify import TRACES, find_version
 from pt2kit.versions.program import Upgraded, upgrade_program
+from pt2kit.versions.side_files import read_folder
 
 
 def read_older(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pt2kit import codec, schema
 from pt2kit.errors import UnsupportedError
+from pt2kit.jsontext import path_text
 from pt2kit.package import record_names as names
 from pt2kit.package.layout import Layout
 from pt2kit.package.parts import parts, program_record
@@ -118,5 +119,5 @@ def _stated_metas(program: schema.ExportedProgram) -> Iterator[tuple[str, schema
                 | schema.InputToBufferSpec(arg, target)
                 | schema.InputToTensorConstantSpec(arg, target)
             ) if arg.name in values:
-                place = codec.path_text(("graph_module", "graph", "tensor_values", arg.name))
+                place = path_text(("graph_module", "graph", "tensor_values", arg.name))
                 yield target, values[arg.name], place

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from pt2kit import codec, schema
 from pt2kit.collector import no_collection
 from pt2kit.errors import GraphError, JsonError, SchemaError, VersionError
+from pt2kit.jsontext import path_text
 from pt2kit.package.layout import Layout
 from pt2kit.package.parts import program_record
 from pt2kit.tensors.bounds import check_device
@@ -184,7 +185,7 @@ def check_stated(program: schema.ExportedProgram, where: str) -> None:
     for symbol, limits in program.range_constraints.items():
         low, high = limits.min_val, limits.max_val
         if low is not None and high is not None and low > high:
-            place = codec.path_text(("range_constraints", symbol))
+            place = path_text(("range_constraints", symbol))
             raise GraphError(f"{where}: {place}: expected a least value up to the greatest, got {low} and {high}")
     known: set[tuple[str, int | None]] = set()
     values = program.graph_module.graph.tensor_values
@@ -192,7 +193,7 @@ def check_stated(program: schema.ExportedProgram, where: str) -> None:
     for name in dict(zip(map(id, reversed(values.values())), reversed(values), strict=True)).values():
         device = values[name].device
         if (device.type, device.index) not in known:
-            check_device(f"{where}: {codec.path_text(('graph_module', 'graph', 'tensor_values', name))}", device)
+            check_device(f"{where}: {path_text(('graph_module', 'graph', 'tensor_values', name))}", device)
             known.add((device.type, device.index))
 
 

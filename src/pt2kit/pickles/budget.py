@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pt2kit.errors import LimitError, PayloadError
+from pt2kit.messages import kind_of, printable
 from pt2kit.pickles.values import Device, DType, Global, Layout, MemoryFormat, NamedTuple, Opaque, QScheme, Size
 
 
@@ -54,25 +55,11 @@ SAFE_INT = 1 << 60
 _KEY_LEAVES = (bool, int, float, complex, str, bytes, DType, Layout, MemoryFormat, QScheme, Device, Global, Opaque)
 
 
-def printable(text: str, limit: int = 200) -> str:
-    """`text` from a file, made safe for a message: control characters escaped, cut to about `limit` characters."""
-    safe = text if text.isprintable() else text.encode("unicode_escape").decode("ascii")
-    return safe if len(safe) <= limit else f"{safe[:limit]}…"
-
-
 def describe(value: Any) -> str:
     """What `value` is, in a word or two, for the *got* part of a message."""
     if isinstance(value, Global):
         return f"the global {printable(value.path)}"
-    if value is None or isinstance(value, bool):
-        return str(value)
-    if isinstance(value, int):
-        return f"the integer {value}" if value.bit_length() <= 128 else f"an integer of {value.bit_length()} bits"
-    if isinstance(value, str):
-        return f"the string {printable(value, 60)!r}"
-    if isinstance(value, tuple | list):
-        return f"a {type(value).__name__} of {len(value)}"
-    return f"a {type(value).__name__}"
+    return "a dict" if isinstance(value, dict) else kind_of(value)
 
 
 class Account:

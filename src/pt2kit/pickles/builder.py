@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 from msgspec.structs import force_setattr
 
 from pt2kit.errors import UnsupportedError
+from pt2kit.messages import printable
 from pt2kit.pickles import numpy_reducers as pickle_numpy
 from pt2kit.pickles import values as pickle_values
 from pt2kit.pickles.allowed_globals import CALLS, CONSTANTS, INERT, name_global
 from pt2kit.pickles.argument_checks import check_count
-from pt2kit.pickles.budget import Account, describe, printable
+from pt2kit.pickles.budget import Account, describe
 from pt2kit.pickles.machine import Hooks
 from pt2kit.pickles.opcodes import run
 from pt2kit.pickles.torch_names import ITEM_SIZES, STORAGES

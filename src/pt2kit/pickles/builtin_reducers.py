@@ -12,8 +12,9 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from pt2kit.messages import printable
 from pt2kit.pickles.argument_checks import check_arity, check_count
-from pt2kit.pickles.budget import Account, describe, printable
+from pt2kit.pickles.budget import Account, describe
 from pt2kit.pickles.torch_names import LAYOUTS
 from pt2kit.pickles.values import Device, Global, Layout, NamedTuple, PickledDict, Size
 

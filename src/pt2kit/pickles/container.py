@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Set
 
 from pt2kit.errors import LimitError, PayloadError, Pt2Error, UnsupportedError
-from pt2kit.pickles.budget import PickleLimits, printable
+from pt2kit.messages import printable
+from pt2kit.pickles.budget import PickleLimits
 from pt2kit.pickles.scan import Uses, name_paths, scan
 from pt2kit.zip.reader import Archive, open_archive
 

@@ -15,8 +15,9 @@ from typing import Any
 from msgspec.structs import force_setattr
 
 from pt2kit.errors import UnsupportedError
+from pt2kit.messages import printable
 from pt2kit.pickles.argument_checks import check_arity, check_dims
-from pt2kit.pickles.budget import Account, describe, printable
+from pt2kit.pickles.budget import Account, describe
 from pt2kit.pickles.values import Global, NumpyArray, NumpyDType, NumpyScalar
 
 _CODE = re.compile(r"(b1|[iu][1248]|f(?:2|4|8|12|16)|c(?:8|16|24|32)|[SUV][0-9]{1,9})")

@@ -16,7 +16,8 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from pt2kit.errors import LimitError, UnsupportedError
-from pt2kit.pickles.budget import MAX_NAME, PickleLimits, describe, printable
+from pt2kit.messages import printable
+from pt2kit.pickles.budget import MAX_NAME, PickleLimits, describe
 from pt2kit.pickles.machine import Hooks, Machine
 
 HIGHEST_PROTOCOL = 5

@@ -20,8 +20,9 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import Any
 
+from pt2kit.messages import printable
 from pt2kit.pickles.allowed_globals import is_plain
-from pt2kit.pickles.budget import DEFAULT_PICKLE_LIMITS, Account, PickleLimits, printable
+from pt2kit.pickles.budget import DEFAULT_PICKLE_LIMITS, Account, PickleLimits
 from pt2kit.pickles.builder import StorageRecord, build
 from pt2kit.pickles.container import (
     check_byteorder,

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pt2kit.errors import Pt2Error, UnsupportedError
+from pt2kit.messages import listed, printable
 from pt2kit.pickles.allowed_globals import is_plain, name_global
-from pt2kit.pickles.budget import PickleLimits, printable
+from pt2kit.pickles.budget import PickleLimits
 from pt2kit.pickles.machine import Hooks
 from pt2kit.pickles.opcodes import run
 from pt2kit.pickles.values import Global
@@ -103,8 +104,7 @@ def scan(stream: bytes, where: str, limits: PickleLimits, start: int, uses: Uses
 
 def name_paths(paths: list[str]) -> str:
     """`paths` for a message: made printable, and cut to the first twenty."""
-    shown = ", ".join(_name(path) for path in paths[:_SHOWN])
-    return f"{shown} and {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else shown
+    return listed([_name(path) for path in paths], _SHOWN)
 
 
 def _name(path: str) -> str:

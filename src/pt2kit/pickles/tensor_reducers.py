@@ -16,8 +16,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from pt2kit.errors import UnsupportedError
+from pt2kit.messages import printable
 from pt2kit.pickles.argument_checks import INT64, Handler, check_arity, check_bool, check_count, check_dims
-from pt2kit.pickles.budget import Account, describe, printable
+from pt2kit.pickles.budget import Account, describe
 from pt2kit.pickles.torch_names import ELEMENTS_PER_BYTE, ITEM_SIZES, QUANTIZED
 from pt2kit.pickles.values import (
     NO_ATTRIBUTES,

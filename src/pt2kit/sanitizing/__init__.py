@@ -10,13 +10,8 @@
     writing.py    a plan -> a file, compared with the package before it takes its place
     verify.py     two packages -> their digests, and proof that they mean the same
 
-Rules, beside the X rules of `checks` (`docs/sanitize.md` has all):
-    Z1  every record belongs to something
-    Z2  extra files are text
-    Z3  every key is one that this build knows
-    Z4  weights and constants can be raw records
-    Z5  no path of a machine is left where it was asked to be scrubbed
-    Z6  a program stands alone, without a container that gives it more
+What stands in the way carries the rules Z1 to Z6 of `pt2kit.rules`, or the X rules of `checks`; `docs/sanitize.md` has
+all.
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from pt2kit import codec, symbols, treespec
 from pt2kit.checks.safety import safety_findings
-from pt2kit.codec.text import Path
 from pt2kit.errors import Problem, Pt2Error
 from pt2kit.graph.traversal import graphs
+from pt2kit.jsontext import Path, path_text
 from pt2kit.node_metadata.redaction import hide_paths, strip_metadata
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
@@ -229,4 +229,4 @@ def _paths_left(tree: Any, where: str) -> Iterator[Problem]:
         elif isinstance(value, str) and hide_paths(value) != value:
             count += 1
             message = f"expected no path of a machine, got {show_name(value[:100])}, which is part of what it means"
-            yield Problem(f"{where}: {codec.path_text(path)}", "Z5", message, "safety")
+            yield Problem(f"{where}: {path_text(path)}", "Z5", message, "safety")

@@ -9,8 +9,8 @@ from typing import Any
 from pt2kit import treespec
 from pt2kit.errors import PayloadError, Pt2Error, UnsupportedError
 from pt2kit.package.open import Package
-from pt2kit.package.pickle_free_inputs.encode import FAKE_TENSOR, InputValues, encode_values
 from pt2kit.package.pickle_free_inputs.index import PickleFreeInputs, read_moved_inputs, write_index
+from pt2kit.package.pickle_free_inputs.kinds import FAKE_TENSOR, InputValues, encode_values
 from pt2kit.pickles.reader import globals_in, is_plain, read_payload
 from pt2kit.pickles.values import NamedTuple, Opaque, PickledStorage
 from pt2kit.schema import ExportedProgram

@@ -1,7 +1,7 @@
 """The format as types: the current version as classes, every released version as a frozen field table."""
 
 from pt2kit.schema.enums import ENUM_SINCE, ArgumentKind, Layout, MemoryFormat, ScalarType
-from pt2kit.schema.table import NAMES, TYPES, field_table
+from pt2kit.schema.reflection import NAMES, TYPES, field_table
 from pt2kit.schema.types import (
     AOTInductorModelPickleData,
     Argument,

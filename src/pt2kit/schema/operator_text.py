@@ -50,11 +50,6 @@ class ValueType:
         """Whether it is a list of anything."""
         return "[]" in self.suffix
 
-    @property
-    def may_be_none(self) -> bool:
-        """Whether None stands for it."""
-        return self.suffix.endswith("?")
-
     def __str__(self) -> str:
         return self.base + self.suffix
 

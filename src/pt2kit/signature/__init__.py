@@ -4,10 +4,7 @@
 - `problems` lists all that does not fit, as data; `from_schema` raises the first error among it.
 - `ExportGraphSignature` has the views: `parameters`, `user_inputs`, `buffers_to_mutate`, `backward_signature`, ….
 
-Rules (`RULES` says what must hold):
-    S1, S2 counts · S3 inputs as in the graph · S4 outputs as in the graph · S5, S6 order · S7 what is mutated exists
-    S8 inputs with one target · S9 one loss · S10 targets are names · S11 a spec has what its kind needs
-    S12 one value or constant · S13 tokens in and out · S14 placeholders of constants
+Problems and errors carry the rules S1 to S14 of `pt2kit.rules`.
 """
 
 from __future__ import annotations
@@ -25,7 +22,6 @@ if TYPE_CHECKING:
     from pt2kit.signature.export_signature import FxNode as FxNode
     from pt2kit.signature.read import from_schema as from_schema
     from pt2kit.signature.read import to_schema as to_schema
-    from pt2kit.signature.rules import RULES as RULES
     from pt2kit.signature.specs import ArgumentSpec as ArgumentSpec
     from pt2kit.signature.specs import Constant as Constant
     from pt2kit.signature.specs import ConstantArgument as ConstantArgument
@@ -47,7 +43,6 @@ __getattr__, __dir__, __all__ = front_door(
         "convert": "argument_spec schema_argument",
         "export_signature": "ExportBackwardSignature ExportGraphSignature FxNode",
         "read": "from_schema to_schema",
-        "rules": "RULES",
         "specs": (
             "ArgumentSpec Constant ConstantArgument CustomObjArgument InputKind InputSpec OutputKind "
             "OutputSpec SymBoolArgument SymFloatArgument SymIntArgument TensorArgument TokenArgument"

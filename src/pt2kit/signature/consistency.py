@@ -8,9 +8,9 @@ from typing import TypeVar
 
 from pt2kit import schema
 from pt2kit.errors import GraphError, Problem
+from pt2kit.messages import quote
 from pt2kit.signature.convert import argument_spec, input_spec, output_spec
 from pt2kit.signature.order import order_problems
-from pt2kit.signature.rules import show
 from pt2kit.signature.specs import (
     ArgumentSpec,
     ConstantArgument,
@@ -113,9 +113,9 @@ def _same(spec: ArgumentSpec, found: ArgumentSpec) -> bool:
 
 def _describe(arg: ArgumentSpec) -> str:
     if isinstance(arg, ConstantArgument):
-        return f"the constant {show(arg.value)}"
-    of = f" of the class {show(arg.class_fqn)}" if isinstance(arg, CustomObjArgument) else ""
-    return f"the {_NOUNS[type(arg)]} {show(arg.name)}{of}"
+        return f"the constant {quote(arg.value)}"
+    of = f" of the class {quote(arg.class_fqn)}" if isinstance(arg, CustomObjArgument) else ""
+    return f"the {_NOUNS[type(arg)]} {quote(arg.name)}{of}"
 
 
 _NOUNS: Mapping[type, str] = MappingProxyType(
@@ -153,7 +153,7 @@ def _owner_problems(
             continue
         known, noun = owners[spec.kind]
         if spec.target not in known:
-            message = f"expected the name of a {noun}, got {show(spec.target)}; the signature has {len(known)} of them"
+            message = f"expected the name of a {noun}, got {quote(spec.target)}; the signature has {len(known)} of them"
             yield Problem(f"{place}.output_specs[{position}]", "S7", message)
 
 
@@ -170,20 +170,20 @@ def _target_problems(inputs: Mapping[int, InputSpec], graph: schema.Graph, place
         if not _is_target(spec.target):
             message = (
                 "expected names with dots between them, without quotes, backslashes and control characters, "
-                f"got {show(spec.target)}"
+                f"got {quote(spec.target)}"
             )
             yield Problem(place_of_spec, "S10", message)
         other_position, other = first.setdefault(spec.target, (position, spec))
         if other.kind is not spec.kind:
             message = (
-                f"expected {show(spec.target)} to be a {other.kind.name}, as input_specs[{other_position}] says, "
+                f"expected {quote(spec.target)} to be a {other.kind.name}, as input_specs[{other_position}] says, "
                 f"got {spec.kind.name}"
             )
             yield Problem(place_of_spec, "S8", message)
         elif _meta(graph, spec) != _meta(graph, other):
             message = (
                 f"expected the same tensor or object as input_specs[{other_position}], which has the same target "
-                f"{show(spec.target)}, got one that differs from it"
+                f"{quote(spec.target)}, got one that differs from it"
             )
             yield Problem(place_of_spec, "S8", message)
 
@@ -213,9 +213,9 @@ def _placeholder_problems(inputs: Mapping[int, InputSpec], place: str) -> Iterat
             continue
         place_of_spec = f"{place}.input_specs[{position}]"
         if not name.isidentifier():
-            message = f"expected an identifier as the name of a placeholder, got {show(name)}"
+            message = f"expected an identifier as the name of a placeholder, got {quote(name)}"
             yield Problem(place_of_spec, "S14", message)
         if name in taken:
-            message = f"expected a name of its own, got {show(name)}, which input_specs[{taken[name]}] has"
+            message = f"expected a name of its own, got {quote(name)}, which input_specs[{taken[name]}] has"
             yield Problem(place_of_spec, "S14", message)
         taken.setdefault(name, position)

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from pt2kit import schema
 from pt2kit.errors import GraphError, UnsupportedError
-from pt2kit.signature.rules import show
+from pt2kit.messages import quote
 from pt2kit.signature.specs import (
     ArgumentSpec,
     Constant,
@@ -187,7 +187,7 @@ def _constant_arm(value: Constant) -> dict[str, Any]:
     for cls, arm in _ARMS:
         if isinstance(value, cls):
             return {arm: value}
-    got = show(value)
+    got = quote(value)
     raise UnsupportedError(
         f"signature: expected None, an int, a float, a bool or a str as constant, got {got}", rule="S12"
     )

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Final
 
 from pt2kit.errors import Problem
-from pt2kit.signature.rules import show
+from pt2kit.messages import quote
 from pt2kit.signature.specs import InputKind, InputSpec, OutputKind, OutputSpec
 
 INPUT_ORDER: Final[Mapping[InputKind, int]] = MappingProxyType(
@@ -68,11 +68,11 @@ def order_problems(inputs: Mapping[int, InputSpec], outputs: Mapping[int, Output
             latest = output
         if output.kind is OutputKind.LOSS_OUTPUT:
             if loss is not None:
-                expected = f"expected one loss, {show(loss.arg.name)}"
-                yield Problem(place, "S9", f"{expected}, got a second one, {show(output.arg.name)}")
+                expected = f"expected one loss, {quote(loss.arg.name)}"
+                yield Problem(place, "S9", f"{expected}, got a second one, {quote(output.arg.name)}")
             loss = loss or output
 
 
 def _after(spec: InputSpec | OutputSpec, last: InputSpec | OutputSpec) -> str:
-    first, second = show(spec.arg.name), show(last.arg.name)
+    first, second = quote(spec.arg.name), quote(last.arg.name)
     return f"{spec.kind.name} {first} after {last.kind.name} {second}"

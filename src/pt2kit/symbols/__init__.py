@@ -17,7 +17,6 @@ from pt2kit.front_door import front_door
 
 if TYPE_CHECKING:
     from pt2kit.symbols.dialects import parse as parse
-    from pt2kit.symbols.dialects import parse_all as parse_all
     from pt2kit.symbols.dialects import parse_number as parse_number
     from pt2kit.symbols.dialects import parse_size as parse_size
     from pt2kit.symbols.dialects import parse_truth as parse_truth
@@ -55,7 +54,7 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = front_door(
     __name__,
     {
-        "dialects": "parse parse_all parse_number parse_size parse_truth",
+        "dialects": "parse parse_number parse_size parse_truth",
         "evaluation": "check_constants evaluate",
         "expr": (
             "Boolean Call DEFAULT_LIMITS Expr Float Infinity Integer Limits Rational Symbol "

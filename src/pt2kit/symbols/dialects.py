@@ -1,11 +1,9 @@
 """Text of either dialect -> tree, and the checks that go with a use: a size, a number, a truth value.
 
-Nothing is kept between calls. A program repeats few texts thousands of times: `parse_all` reads each distinct one once.
+Nothing is kept between calls.
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterable
 
 from pt2kit.symbols.evaluation import check_constants
 from pt2kit.symbols.expr import DEFAULT_LIMITS, Expr, Limits, fail
@@ -75,13 +73,3 @@ def parse_truth(text: str, *, where: str = "", limits: Limits = DEFAULT_LIMITS) 
     if found != "bool":
         fail(where, f"expected an expression that yields a bool, got one that yields a {found}")
     return check_constants(expr, where=where)
-
-
-def parse_all(texts: Iterable[str], *, where: str = "", limits: Limits = DEFAULT_LIMITS) -> dict[str, Expr]:
-    """Reads every distinct text once: text -> tree, in the order of first appearance.
-
-    Raises:
-        ExpressionError: one of them is no expression.
-        LimitError: one of them is longer, larger or deeper than `limits` allow.
-    """
-    return {text: parse(text, where=where, limits=limits) for text in dict.fromkeys(texts)}

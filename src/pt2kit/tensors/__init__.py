@@ -1,28 +1,10 @@
 """Payloads -> tensors: what a record holds, checked and described; numbers when they are asked for. No torch, no copy.
 
-`views_from_config` describes the raw records of torch 2.9 and later, `views_from_pickled` the torch.save payloads of
+`views_from_config` describes the raw records of torch 2.9 and later, `from_pickled` the torch.save payloads of
 earlier releases and of sample inputs. A `TensorView` knows name, type, shape and where its bytes are; `numpy()`
 reads them. numpy and `ml_dtypes` are imported by the first function that makes an array, not before.
 
-Rules (the ids that errors carry):
-    P1   a `path_name` is the plain name of a file beside the config, and not that of a config
-    P2   the record that a `path_name` names exists
-    P3   a payload that is not pickled has a `tensor_meta`
-    P4   the element type is known, and can be represented where it is asked for
-    P5   raw bytes are strided; other layouts come by their parts
-    P6   the device is of a type that torch has, its index 0 to 127; `meta` holds no bytes
-    P7   sizes, strides and offset are numbers from 0 to 2**63 - 1, one stride per size, at most 64 dimensions
-    P8   all elements together have fewer than 2**63 bytes; a size of 0 does not excuse the others
-    P9   the last element lies inside the storage, and the storage has the length that the directory states
-    P10  a record of raw bytes holds a whole number of elements
-    P11  all raw tensors in one record have one element type; an empty record has none
-    P12  only floating-point and complex tensors require a gradient; only complex ones are conjugated
-    P13  a bool is stored as 0 or 1
-    P14  element type, sizes and strides are those that the graph states
-    P15  a payload that takes code to rebuild is described, not rebuilt
-    P16  a copy takes at most 1 GiB, or as much as the bytes it is made from
-    P17  the parts of a sparse or nested tensor fit together, and its indices point inside it
-    P18  what is exported has a place in the format that it is exported to
+Its errors carry the rules P1 to P18 of `pt2kit.rules`.
 
 On P11: torch groups raw payloads by (storage, element type), so a view of another type gets a record of its own, and
 no release wrote two types into one record. Two types over one record therefore mean that one entry was changed. The
@@ -60,7 +42,6 @@ if TYPE_CHECKING:
     from pt2kit.tensors.payload import check_against as check_against
     from pt2kit.tensors.payload import views_from_config as views_from_config
     from pt2kit.tensors.pickled import from_pickled as from_pickled
-    from pt2kit.tensors.pickled import views_from_pickled as views_from_pickled
     from pt2kit.tensors.safetensors_file import to_safetensors as to_safetensors
     from pt2kit.tensors.storage import Storage as Storage
     from pt2kit.tensors.summary import Statistics as Statistics
@@ -77,7 +58,7 @@ __getattr__, __dir__, __all__ = front_door(
         "opaque": "OpaquePayload",
         "output": "AnyView Progress",
         "payload": "check_against views_from_config",
-        "pickled": "from_pickled views_from_pickled",
+        "pickled": "from_pickled",
         "safetensors_file": "to_safetensors",
         "storage": "Storage",
         "summary": "Statistics statistics",

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal
 
 from pt2kit.errors import Pt2Error, UnsupportedError
+from pt2kit.messages import listed
 from pt2kit.schema import TensorMeta
 from pt2kit.tensors.storage import Storage
 from pt2kit.zip.record_name import show_name
@@ -110,8 +111,7 @@ class OpaquePayload:
             value = read_payload(self.storage.read(), self.where)
             return from_pickled(value, name=self.name, where=show_name(self.record), storages={})
         if refused:
-            more = f" and {len(refused) - _SHOWN} more" if len(refused) > _SHOWN else ""
-            reason = f" that refers to {', '.join(map(show_name, refused[:_SHOWN]))}{more}"
+            reason = f" that refers to {listed([show_name(name) for name in refused], _SHOWN)}"
         raise UnsupportedError(
             f"{self.where}: expected plain tensor data, got {_WHAT[self.kind]}{reason}; rebuilding it would run code",
             rule="P15",

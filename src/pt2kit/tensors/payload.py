@@ -12,8 +12,8 @@ from collections.abc import Mapping, MutableMapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from pt2kit.codec import path_text
 from pt2kit.errors import PayloadError, UnsupportedError
+from pt2kit.jsontext import path_text
 from pt2kit.schema import Layout, PayloadConfig, PayloadMeta, ScalarType, SymInt, TensorMeta
 from pt2kit.tensors.bounds import check_device, show_integer
 from pt2kit.tensors.dtypes import DTYPES, dtype_of

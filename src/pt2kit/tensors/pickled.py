@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
-from pt2kit.errors import PayloadError, UnsupportedError
+from pt2kit.errors import UnsupportedError
 from pt2kit.pickles.values import (
     DeviceTensor,
     MetaTensor,
@@ -54,26 +54,6 @@ _INTEGERS: Final[Mapping[str, tuple[ScalarType, int | None]]] = MappingProxyType
 """Quantized type -> the type that holds its integers, and the bits of each where several share one."""
 
 
-def views_from_pickled(state: Mapping[Any, Any], *, where: str) -> dict[str, View]:
-    """Turn a pickled state dict, or dict of constants, into views; nothing is read.
-
-    Args:
-        state: name -> tensor, as the reader of pickles gives it.
-        where: the record of the payload, for messages.
-
-    Raises:
-        PayloadError: a name that is no text, or metadata that contradicts itself (P7 to P12).
-        UnsupportedError: a value that is no tensor (P15), or a type, device or layout that is not read (P4 to P6).
-    """
-    storages: dict[PickledStorage, Storage] = {}
-    views: dict[str, View] = {}
-    for name, value in state.items():
-        if not isinstance(name, str):
-            raise PayloadError(f"{where}: expected names that are text, got a {type(name).__name__}", rule="P15")
-        views[name] = from_pickled(value, name=name, where=where, storages=storages)
-    return views
-
-
 def from_pickled(tensor: TensorLike, *, name: str, where: str, storages: Storages) -> View:
     """Turn one pickled tensor into a view; nothing is read.
 
@@ -84,7 +64,8 @@ def from_pickled(tensor: TensorLike, *, name: str, where: str, storages: Storage
         storages: those that tensors of the same payload brought before; this one's are added. An empty dict at first.
 
     Raises:
-        PayloadError, UnsupportedError: as `views_from_pickled`.
+        PayloadError: metadata that contradicts itself (P7 to P12).
+        UnsupportedError: a value that is no tensor (P15), or a type, device or layout that is not read (P4 to P6).
     """
     at = _Place(where, storages)
     match tensor:

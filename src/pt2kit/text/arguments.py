@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from pt2kit.messages import printable
 from pt2kit.schema import (
     Argument,
     ComplexValue,
@@ -16,8 +17,9 @@ from pt2kit.schema import (
     SymFloatArgument,
     SymIntArgument,
 )
-from pt2kit.text.names import printable, show_name, value_name
+from pt2kit.text.names import value_name
 from pt2kit.text.values import device_text, dtype_text
+from pt2kit.treespec.callsig import show_name
 
 MAX_DEPTH = 32
 MAX_STRING = 80

@@ -9,9 +9,10 @@ from typing import Any, Final
 from pt2kit import codec
 from pt2kit.diffs.changes import Change, Detail
 from pt2kit.diffs.tensors import ValueDifference
+from pt2kit.messages import printable
 from pt2kit.schema import Argument, ConstantValue, Device, RangeConstraint, ScalarType, SymFloat, SymInt, TensorMeta
 from pt2kit.text.arguments import argument_text
-from pt2kit.text.names import dotted, printable
+from pt2kit.text.names import dotted
 from pt2kit.text.program import target_text
 from pt2kit.text.values import ValueTexts, bounds_text, device_text, dtype_text
 

@@ -7,9 +7,9 @@ from html import escape
 from typing import Final
 
 from pt2kit.diffs.changes import Diff
+from pt2kit.messages import printable
 from pt2kit.text.changes import Section, headline, models_of, sections, summary
 from pt2kit.text.changes_line import Line
-from pt2kit.text.names import printable
 
 CLASSES: Final = {"+": "added", "-": "removed", "~": "modified", "@": "place", "": "around"}
 OPEN: Final = 400

@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from pt2kit.digests.compute import digest_parts, payloads_of
+from pt2kit.messages import printable
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
 from pt2kit.schema import ExportedProgram
 from pt2kit.text.arguments import argument_text
-from pt2kit.text.names import dotted, printable
+from pt2kit.text.names import dotted
 from pt2kit.text.program import program_lines
 
 MAX_SPEC: Final = 10_000

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
-from pt2kit.checks.rules import FAMILIES, RULES, severity
 from pt2kit.errors import Problem
-from pt2kit.text.names import printable
+from pt2kit.messages import printable
+from pt2kit.rules import FAMILIES, RULES
 
 MAX_LISTED: Final = 10
 """Problems of one rule that are printed unless all are asked for."""
@@ -45,7 +45,7 @@ def problem_lines(file: str, problems: Sequence[Problem], *, full: bool = False)
 
 def verdict(problems: Iterable[Problem]) -> str:
     """One line about all problems: "2 errors, 1 warning, 3 notes", "sound, 1 note", "sound"."""
-    counts = Counter(severity(problem) for problem in problems)
+    counts = Counter(problem.severity for problem in problems)
     words = [
         f"{counts[key]:,} {key}{'' if counts[key] == 1 else 's'}" for key in ("error", "warning", "note") if counts[key]
     ]
@@ -54,7 +54,7 @@ def verdict(problems: Iterable[Problem]) -> str:
 
 def problems_tree(file: str, problems: Sequence[Problem]) -> dict[str, Any]:
     """What `pt2 check --json` prints: counts, and each problem with its rule's text and hint."""
-    counts = Counter(severity(problem) for problem in problems)
+    counts = Counter(problem.severity for problem in problems)
     return {
         "file": file,
         "errors": counts["error"],
@@ -64,7 +64,7 @@ def problems_tree(file: str, problems: Sequence[Problem]) -> dict[str, Any]:
             {
                 "rule": problem.rule,
                 "kind": problem.kind,
-                "severity": severity(problem),
+                "severity": problem.severity,
                 "loc": problem.loc,
                 "message": problem.message,
                 "text": RULES[problem.rule].text if problem.rule in RULES else "",

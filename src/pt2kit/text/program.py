@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from pt2kit.graph.argument_values import arguments, graph_arguments
 from pt2kit.graph.traversal import MAX_SUBGRAPH_DEPTH
+from pt2kit.messages import printable
 from pt2kit.node_metadata.lenience import lenient
 from pt2kit.node_metadata.modules import parse_module_stack
 from pt2kit.node_metadata.tree import module_fqn
@@ -19,8 +20,9 @@ from pt2kit.schema import (
     OutputSpec,
 )
 from pt2kit.text.arguments import argument_text, constant_text, named_text
-from pt2kit.text.names import dotted, printable, show_name, value_name
+from pt2kit.text.names import dotted, value_name
 from pt2kit.text.values import ValueTexts
+from pt2kit.treespec.callsig import show_name
 
 _INDENT = "  "
 _NO_MODULE = "_empty_nn_module_stack_from_metadata_hook"

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pt2kit.errors import Problem
+from pt2kit.messages import printable
 from pt2kit.schema import LOG
 from pt2kit.tensors.dtypes import DTYPES
 from pt2kit.text.columns import WIDTH, table, wrap
 from pt2kit.text.format import bytes_text, count_text
 from pt2kit.text.modules import ModuleSummary
-from pt2kit.text.names import dotted, printable
+from pt2kit.text.names import dotted
 from pt2kit.text.summary import ModelSummary, Summary
 from pt2kit.text.tensor_totals import Amount, TensorGroup
 from pt2kit.text.values import bounds_text

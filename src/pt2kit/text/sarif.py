@@ -10,9 +10,9 @@ from pathlib import PurePath
 from typing import Any, Final
 from urllib.parse import quote
 
-from pt2kit.checks.rules import FAMILIES, RULES, severity
 from pt2kit.errors import Problem
-from pt2kit.text.names import printable
+from pt2kit.messages import printable
+from pt2kit.rules import FAMILIES, RULES
 from pt2kit.text.problems import rule_order
 
 SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -63,7 +63,7 @@ def _result(problem: Problem, index: int, file: str) -> dict[str, Any]:
     return {
         "ruleId": problem.rule,
         "ruleIndex": index,
-        "level": severity(problem),
+        "level": problem.severity,
         "message": {"text": printable(f"{problem.loc}: {problem.message}", MAX_CHARACTERS)},
         "locations": [place],
     }

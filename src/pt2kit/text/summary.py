@@ -15,6 +15,7 @@ from pt2kit.checks.safety import safety_findings
 from pt2kit.errors import Problem, Pt2Error
 from pt2kit.graph.traversal import walk
 from pt2kit.graph.view import is_custom, operator_namespace
+from pt2kit.messages import printable
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
 from pt2kit.package.parts import extra_files
@@ -23,7 +24,7 @@ from pt2kit.schema import ExportedProgram, InputSpec, OutputSpec
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.text.call import CallSummary, summarize_call
 from pt2kit.text.modules import ModuleSummary, summarize_modules
-from pt2kit.text.names import dotted, printable
+from pt2kit.text.names import dotted
 from pt2kit.text.tensor_totals import TensorGroup, group_of, stored_bytes
 from pt2kit.text.values import ValueTexts
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pt2kit import symbols
 from pt2kit.errors import Pt2Error
+from pt2kit.messages import printable
 from pt2kit.schema import (
     CustomObjArgument,
     Device,
@@ -17,7 +18,7 @@ from pt2kit.schema import (
     TensorMeta,
 )
 from pt2kit.tensors.dtypes import DTYPES
-from pt2kit.text.names import printable, show_name
+from pt2kit.treespec.callsig import show_name
 
 
 class ValueTexts:

@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     from pt2kit.treespec.callsig import render as render
     from pt2kit.treespec.callsig import show_name as show_name
     from pt2kit.treespec.callsig import split_call as split_call
-    from pt2kit.treespec.fields import adapt_leaves as adapt_leaves
     from pt2kit.treespec.fields import adapt_values as adapt_values
-    from pt2kit.treespec.fields import collect_fields as collect_fields
     from pt2kit.treespec.fields import stand_in as stand_in
     from pt2kit.treespec.kinds import EnumKey as EnumKey
     from pt2kit.treespec.kinds import FieldTable as FieldTable
@@ -51,7 +49,6 @@ if TYPE_CHECKING:
     from pt2kit.treespec.spec import inner_context as inner_context
     from pt2kit.treespec.spec import leaf_count as leaf_count
     from pt2kit.treespec.spec import map_nodes as map_nodes
-    from pt2kit.treespec.spec import node_types as node_types
     from pt2kit.treespec.spec import parse as parse
     from pt2kit.treespec.spec import walk as walk
     from pt2kit.treespec.values import Node as Node
@@ -65,14 +62,14 @@ __getattr__, __dir__, __all__ = front_door(
             "CallSignature Parameter annotation call_signature check_arg_names find_name_problems render "
             "show_name split_call"
         ),
-        "fields": "adapt_leaves adapt_values collect_fields stand_in",
+        "fields": "adapt_values stand_in",
         "kinds": (
             "EnumKey FieldTable Key child_keys find_problems key_paths mapping_keys namedtuple_fields "
             "namedtuple_name validate"
         ),
         "spec": (
             "LEAF MAX_DEPTH PROTOCOL TreeSpec context_text context_value depth dump fold inner_context "
-            "leaf_count map_nodes node_types parse walk"
+            "leaf_count map_nodes parse walk"
         ),
         "values": "Node flatten unflatten",
     },

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pt2kit.errors import GraphError, Problem, SchemaError
-from pt2kit.treespec.jsontext import printable
+from pt2kit.messages import printable
 from pt2kit.treespec.kinds import MAPPINGS, SEQUENCES, FieldTable, Key, child_keys, namedtuple_name
 from pt2kit.treespec.spec import TreeSpec, fold, leaf_count
 

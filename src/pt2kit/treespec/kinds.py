@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeGuard
 
 from pt2kit.errors import Problem, Pt2Error, SchemaError
-from pt2kit.treespec.jsontext import brief, printable
+from pt2kit.messages import kind_of, printable, quote
 from pt2kit.treespec.spec import TreeSpec, context_value, inner_context
 
 NAMEDTUPLE = "collections.namedtuple"
@@ -98,7 +98,7 @@ def child_keys(spec: TreeSpec, where: str = "treespec", fields: FieldTable | Non
 def validate(spec: TreeSpec, where: str = "treespec", fields: FieldTable | None = None) -> None:
     """Check that every container of a spec agrees with its context.
 
-    Types that are not built in are not checked: `node_types` lists them.
+    Types that are not built in are not checked.
 
     Raises:
         SchemaError, JsonError: the first node that does not.
@@ -157,7 +157,7 @@ def mapping_keys(spec: TreeSpec, where: str = "treespec") -> tuple[object, ...]:
     """
     keys = defaultdict_parts(spec, where)[1] if spec.type == DEFAULTDICT else inner_context(spec, where)
     if not isinstance(keys, list):
-        raise SchemaError(f"{where}: expected a list of keys as the context of {spec.type}, got {brief(keys)}")
+        raise SchemaError(f"{where}: expected a list of keys as the context of {spec.type}, got {kind_of(keys)}")
     frozen = tuple(_freeze(key, where) for key in keys)
     if len(set(frozen)) < len(frozen):
         raise SchemaError(f"{where}: expected distinct keys, got {len(set(frozen))} distinct ones among {len(frozen)}")
@@ -173,10 +173,10 @@ def defaultdict_parts(spec: TreeSpec, where: str = "treespec") -> tuple[str, lis
     context = context_value(spec, where)
     expected = ("default_factory_module", "default_factory_name", "dict_context")
     if not isinstance(context, dict) or set(context) != set(expected):
-        raise SchemaError(f"{where}: expected a context with the keys {', '.join(expected)}, got {brief(context)}")
+        raise SchemaError(f"{where}: expected a context with the keys {', '.join(expected)}, got {kind_of(context)}")
     module, name, keys = (context[key] for key in expected)
     if not isinstance(module, str) or not isinstance(name, str) or not isinstance(keys, list):
-        raise SchemaError(f"{where}: expected two names and a list of keys in the context, got {brief(context)}")
+        raise SchemaError(f"{where}: expected two names and a list of keys in the context, got {kind_of(context)}")
     return f"{module}.{name}", keys
 
 
@@ -188,7 +188,7 @@ def namedtuple_name(spec: TreeSpec, where: str = "treespec") -> str | None:
     if isinstance(context, dict):
         context = context.get("class_name")
     if not isinstance(context, str):
-        raise SchemaError(f"{where}: expected a type name as the context of a named tuple, got {brief(context)}")
+        raise SchemaError(f"{where}: expected a type name as the context of a named tuple, got {kind_of(context)}")
     return context
 
 
@@ -204,16 +204,16 @@ def namedtuple_fields(
     context = context_value(spec, where)
     if isinstance(context, dict):
         if set(context) != {"class_name", "fields"}:
-            raise SchemaError(f"{where}: expected a context with the keys class_name, fields, got {brief(context)}")
+            raise SchemaError(f"{where}: expected a context with the keys class_name, fields, got {kind_of(context)}")
         names: object = context["fields"]
     else:
         names = (fields or {}).get(name or "")
     if names is None:
         return None
     if not isinstance(names, Sequence) or isinstance(names, str) or not _all_strings(names):
-        raise SchemaError(f"{where}: expected a list of field names for {brief(name)}, got {brief(names)}")
+        raise SchemaError(f"{where}: expected a list of field names for {quote(name)}, got {kind_of(names)}")
     if len(set(names)) < len(names):
-        raise SchemaError(f"{where}: expected distinct field names for {brief(name)}, got {brief(list(names))}")
+        raise SchemaError(f"{where}: expected distinct field names for {quote(name)}, got {kind_of(list(names))}")
     return tuple(names)
 
 
@@ -221,10 +221,10 @@ def _sequence_keys(spec: TreeSpec, where: str) -> tuple[Key, ...]:
     value = inner_context(spec, where)
     if spec.type != DEQUE:
         if value is not None:
-            raise SchemaError(f"{where}: expected the context null for {spec.type}, got {brief(value)}")
+            raise SchemaError(f"{where}: expected the context null for {spec.type}, got {kind_of(value)}")
         return _indices(spec)
     if value is not None and (type(value) is not int or value < 0):
-        raise SchemaError(f"{where}: expected a maxlen or null as the context of a deque, got {brief(value)}")
+        raise SchemaError(f"{where}: expected a maxlen or null as the context of a deque, got {kind_of(value)}")
     if isinstance(value, int) and len(spec.children) > value:
         raise SchemaError(f"{where}: expected at most maxlen = {value} children of a deque, got {len(spec.children)}")
     return _indices(spec)
@@ -263,7 +263,7 @@ def _freeze(key: object, where: str) -> object:
         return key
     fqn, name = key.get("fqn"), key.get("name")
     if set(key) != {"__enum__", "fqn", "name"} or not isinstance(fqn, str) or not isinstance(name, str):
-        raise SchemaError(f"{where}: expected a scalar, a list or an enum member as a key, got {brief(key)}")
+        raise SchemaError(f"{where}: expected a scalar, a list or an enum member as a key, got {kind_of(key)}")
     return EnumKey(fqn, name)
 
 

@@ -19,7 +19,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from pt2kit.errors import LimitError, SchemaError, VersionError
-from pt2kit.treespec.jsontext import brief, load_json
+from pt2kit.jsontext import load_json
+from pt2kit.messages import kind_of, quote
 
 PROTOCOL = 1
 MAX_DEPTH = 200  # containers inside containers; torch's own recursive writer gives up at about this depth
@@ -72,10 +73,10 @@ def parse(text: str, where: str = "treespec") -> TreeSpec:
     """
     value = load_json(text, where, 2 * MAX_DEPTH + 1 + _MAX_CONTEXT_DEPTH)
     if not isinstance(value, list) or len(value) != 2:
-        raise SchemaError(f"{where}: expected a list [protocol, node], got {brief(value)}")
+        raise SchemaError(f"{where}: expected a list [protocol, node], got {kind_of(value)}")
     protocol, root = value
     if type(protocol) is not int or protocol != PROTOCOL:
-        raise VersionError(f"{where}: expected tree spec protocol {PROTOCOL}, got {brief(protocol)}")
+        raise VersionError(f"{where}: expected tree spec protocol {PROTOCOL}, got {quote(protocol)}")
     return _build(root, f"{where}: $[1]")
 
 
@@ -104,16 +105,16 @@ def _build(root: object, where: str) -> TreeSpec:
 def _members(value: object, place: str) -> tuple[str | None, object, list[object]]:
     """The type, context and children of one JSON node, checked."""
     if not isinstance(value, dict) or set(value) != set(_NODE_KEYS):
-        raise SchemaError(f"{place}: expected an object with the keys {', '.join(_NODE_KEYS)}, got {brief(value)}")
+        raise SchemaError(f"{place}: expected an object with the keys {', '.join(_NODE_KEYS)}, got {kind_of(value)}")
     name, context, children = (value[key] for key in _NODE_KEYS)
     if not isinstance(children, list):
-        raise SchemaError(f"{place}.children_spec: expected a list, got {brief(children)}")
+        raise SchemaError(f"{place}.children_spec: expected a list, got {kind_of(children)}")
     if name is not None and not isinstance(name, str):
-        raise SchemaError(f"{place}.type: expected a type name or null, got {brief(name)}")
+        raise SchemaError(f"{place}.type: expected a type name or null, got {kind_of(name)}")
     if name is None and (context is not None or children):
         raise SchemaError(
             f"{place}: expected a leaf (type null) without context and children, "
-            f"got context {brief(context)} and {len(children)} children"
+            f"got context {quote(context)} and {len(children)} children"
         )
     return name, context, children
 
@@ -190,11 +191,6 @@ def leaf_count(spec: TreeSpec) -> int:
     return sum(1 for node in walk(spec) if node.is_leaf)
 
 
-def node_types(spec: TreeSpec) -> tuple[str, ...]:
-    """The distinct container types, in first-seen order (parents first)."""
-    return tuple(dict.fromkeys(node.type for node in walk(spec) if node.type is not None))
-
-
 def context_value(spec: TreeSpec, where: str = "treespec") -> object:
     """The context as a JSON value; a string that holds JSON stays a string.
 
@@ -213,7 +209,7 @@ def inner_context(spec: TreeSpec, where: str = "treespec") -> object:
     """
     text = context_value(spec, where)
     if not isinstance(text, str):
-        raise SchemaError(f"{where}: expected a context string that holds JSON, got {brief(text)}")
+        raise SchemaError(f"{where}: expected a context string that holds JSON, got {kind_of(text)}")
     return load_json(text, f"{where}: context", _MAX_CONTEXT_DEPTH)
 
 

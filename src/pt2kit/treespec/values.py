@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from pt2kit.errors import GraphError
+from pt2kit.messages import printable
 from pt2kit.treespec.fields import adapt_values, stand_in
-from pt2kit.treespec.jsontext import printable
 from pt2kit.treespec.kinds import (
     DEFAULTDICT,
     DEQUE,

@@ -13,10 +13,5 @@
     blockers.py        what an older version cannot express
     rewrite.py         a tree -> a new tree, sharing all that did not change
 
-Rules (the ids that errors carry; those of operator sets are in `opset`):
-    M1  a tree fits the frozen table of its version
-    M2  a tree is not nested deeper than the interpreter can walk
-    M3  the target version can express the program, and nothing is lost that was not allowed by name
-    M4  a version or target is one that a table describes
-    M5  a record is a program: an object that says its schema version
+Errors carry the rules M1 to M5 of `pt2kit.rules`, those of operator sets O1 to O3.
 """

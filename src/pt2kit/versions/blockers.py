@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from pt2kit.codec.text import Path
-from pt2kit.schema.tables import Shape, table
+from pt2kit.jsontext import Path
+from pt2kit.schema.fieldtable import frozen_table
+from pt2kit.schema.fieldtypes import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type
 from pt2kit.versions.check import Misfit, fits, misfits
-from pt2kit.versions.conforms import shape_of
+from pt2kit.versions.conforms import canonical_type
 from pt2kit.versions.conversion_log import ConversionLog, Tree
 
 
@@ -43,7 +44,7 @@ def block_misfits(tree: Tree, older: str, newer: str, log: ConversionLog) -> Tre
 
 
 def _known_keys(type_name: str, version: str) -> Collection[str]:
-    types = table(version)
+    types = frozen_table(version).definitions
     return types[type_name].fields if type_name in types else ()
 
 
@@ -65,32 +66,37 @@ def _replace(tree: Any, misfit: Misfit, version: str, copied: set[Path]) -> None
             holder[step] = holder[step].copy()
         holder = holder[step]
     if misfit.cause == "member":
-        holder[last] = smallest(Shape("type", misfit.type), version)
+        holder[last] = smallest(Ref(misfit.type), version)
         return
     del holder[last]
     if misfit.cause == "arm":
-        holder |= smallest(Shape("type", misfit.type), version)
+        holder |= smallest(Ref(misfit.type), version)
 
 
-def smallest(shape: Shape, version: str) -> Any:
-    """The smallest value of a shape: nothing in lists, the first arm that does not hold its own union."""
-    match shape.kind:
-        case "leaf":
-            return {"str": "", "int": 0, "float": 0.0, "bool": False, "bytes": "", "None": None}[shape.name]
-        case "list":
+def smallest(kind: Type, version: str) -> Any:
+    """The smallest value of a type: nothing in lists, the first arm that does not hold its own union."""
+    match kind:
+        case Scalar(name):
+            return {"str": "", "int": 0, "float": 0.0, "bool": False, "bytes": ""}[name]
+        case ListOf():
             return []
-        case "dict":
+        case DictOf():
             return {}
-        case "optional":
+        case Nullable():
             return None
-        case "tuple":
-            return [smallest(inner, version) for inner in shape.inner]
-        case "either":
-            return smallest(shape.inner[0], version)
-    row = table(version)[shape.name]
-    if row.kind == "enum":
-        return next(iter(row.members.values()))
-    if row.kind == "union":
-        arm, field = next(iter(row.fields.items()))
-        return {arm: smallest(field.shape, version)}
-    return {key: smallest(shape_of(shape.name, field), version) for key, field in row.fields.items()}
+        case TupleOf(items):
+            return [smallest(item, version) for item in items]
+        case AnyOf(arms):
+            return smallest(arms[0], version)
+        case Ref(name):
+            return _smallest_of(name, version)
+
+
+def _smallest_of(name: str, version: str) -> Any:
+    definition = frozen_table(version).definitions[name]
+    if definition.kind == "enum":
+        return next(iter(definition.members.values())).value
+    if definition.kind == "union":
+        arm, field = next(iter(definition.fields.items()))
+        return {arm: smallest(field.type, version)}
+    return {key: smallest(canonical_type(name, field), version) for key, field in definition.fields.items()}

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
-from pt2kit.codec import path_text
-from pt2kit.codec.text import Path
 from pt2kit.errors import LimitError, SchemaError
-from pt2kit.pickles.budget import printable
-from pt2kit.schema.tables import Shape, table
-from pt2kit.versions.conforms import LEAVES, predicate, predicates
-from pt2kit.versions.conforms import shape_of as shape_of
+from pt2kit.jsontext import Path, path_text
+from pt2kit.messages import printable
+from pt2kit.schema.fieldtable import frozen_table
+from pt2kit.schema.fieldtypes import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type, type_text
+from pt2kit.versions.conforms import SCALARS, canonical_type, predicate, predicates
 
 Cause = Literal["unknown key", "missing key", "type", "arm", "arms", "member"]
 _LONGEST: Final = 80
@@ -91,7 +90,7 @@ def fits(tree: Any, version: str, *, root: str = "ExportedProgram") -> bool:
 
 def misfits(tree: Any, version: str, *, root: str = "ExportedProgram") -> Iterator[Misfit]:
     """Iterate everything in a tree that the table of a version does not allow, in the tree's order."""
-    return _walk(tree, Shape("type", root), version, (), "")
+    return _walk(tree, Ref(root), version, (), "")
 
 
 def too_deep(where: str) -> LimitError:
@@ -99,72 +98,54 @@ def too_deep(where: str) -> LimitError:
     return LimitError(f"{where}: expected a tree that fits this interpreter's stack, got one nested deeper", rule="M2")
 
 
-def _walk(value: Any, shape: Shape, version: str, path: Path, key: str) -> Iterator[Misfit]:
-    match shape.kind:
-        case "type":
-            yield from _walk_type(value, shape.name, version, path, key)
-        case "optional" if value is None:
-            return
-        case "list" if isinstance(value, list):
+def _walk(value: Any, kind: Type, version: str, path: Path, key: str) -> Iterator[Misfit]:
+    match kind:
+        case Ref(name):
+            yield from _walk_type(value, name, version, path, key)
+        case Nullable(inner):
+            if value is not None:
+                yield from _walk(value, inner, version, path, key)
+        case ListOf(item) if isinstance(value, list):
             for index, entry in enumerate(value):
-                yield from _walk(entry, shape.inner[0], version, (*path, index), key)
-        case "dict" if isinstance(value, dict):
+                yield from _walk(entry, item, version, (*path, index), key)
+        case DictOf(item) if isinstance(value, dict):
             for name, entry in value.items():
-                yield from _walk(entry, shape.inner[0], version, (*path, name), key)
-        case "tuple" if isinstance(value, list) and len(value) == len(shape.inner):
-            for index, (entry, inner) in enumerate(zip(value, shape.inner, strict=True)):
-                yield from _walk(entry, inner, version, (*path, index), key)
-        case "optional":
-            yield from _walk(value, shape.inner[0], version, path, key)
-        case "leaf" if LEAVES[shape.name](value):
+                yield from _walk(entry, item, version, (*path, name), key)
+        case TupleOf(items) if isinstance(value, list) and len(value) == len(items):
+            for index, (entry, item) in enumerate(zip(value, items, strict=True)):
+                yield from _walk(entry, item, version, (*path, index), key)
+        case Scalar(name) if SCALARS[name](value):
             return
-        case "either":
-            if not any(predicate(inner, version)(value) for inner in shape.inner):
-                yield Misfit(path, "type", _text(shape), key, value)
+        case AnyOf(arms) if any(predicate(arm, version)(value) for arm in arms):
+            return
         case _:
-            yield Misfit(path, "type", _text(shape), key, value)
+            yield Misfit(path, "type", type_text(kind).replace(" or ", " | "), key, value)
 
 
 def _walk_type(value: Any, name: str, version: str, path: Path, key: str) -> Iterator[Misfit]:
-    row = table(version)[name]
-    if row.kind == "enum":
-        if isinstance(value, bool) or not isinstance(value, int | str) or value not in row.members.values():
+    definition = frozen_table(version).definitions[name]
+    if definition.kind == "enum":
+        members = [member.value for member in definition.members.values()]
+        if isinstance(value, bool) or not isinstance(value, int | str) or value not in members:
             yield Misfit(path, "member", name, key, value)
         return
     if not isinstance(value, dict):
         yield Misfit(path, "type", name, key, value)
         return
-    if row.kind == "union" and len(value) != 1:
+    if definition.kind == "union" and len(value) != 1:
         yield Misfit(path, "arms", name, key, ", ".join(map(str, value)) or "none")
         return
+    cause: Cause = "arm" if definition.kind == "union" else "unknown key"
     for field in value:
-        if field in row.fields:
-            shape = shape_of(name, row.fields[field])
-            yield from _walk(value[field], shape, version, (*path, field), field)
+        if field in definition.fields:
+            kind = canonical_type(name, definition.fields[field])
+            yield from _walk(value[field], kind, version, (*path, field), field)
         else:
-            yield Misfit(
-                (*path, field), "arm" if row.kind == "union" else "unknown key", name, str(field), value[field]
-            )
-    if row.kind == "struct":
-        for field, described in row.fields.items():
-            if field not in value and not described.has_default:
+            yield Misfit((*path, field), cause, name, str(field), value[field])
+    if definition.kind == "struct":
+        for field, described in definition.fields.items():
+            if field not in value and described.default is None:
                 yield Misfit(path, "missing key", name, field, None)
-
-
-def _text(shape: Shape) -> str:
-    """A shape in the tables' words."""
-    inner = ", ".join(map(_text, shape.inner))
-    match shape.kind:
-        case "leaf" | "type":
-            return shape.name
-        case "optional":
-            return f"{inner} | None"
-        case "either":
-            return inner.replace(", ", " | ")
-        case "dict":
-            return f"dict[str, {inner}]"
-        case _:
-            return f"{shape.kind}[{inner or '()'}]"
 
 
 def _brief(value: Any) -> str:

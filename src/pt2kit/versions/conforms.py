@@ -11,22 +11,21 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from pt2kit.schema.tables import Field, Shape, Type, parse_shape, table
+from pt2kit.schema.fieldtable import Definition, Field, frozen_table
+from pt2kit.schema.fieldtypes import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type
+from pt2kit.schema.spelling import SPELLED_FLOATS
 
 Predicate = Callable[[Any], bool]
 
-SPELLED_FLOATS: Final = frozenset({"Infinity", "-Infinity", "NaN"})
-"""Floats that JSON has no number for, as trees hold them."""
-
-_OPEN_ENDED: Final = parse_shape("int | None")
+_OPEN_ENDED: Final = Nullable(Scalar("int"))
 _KINDS: Final[Mapping[str, type]] = MappingProxyType(
-    {"str": str, "int": int, "float": float, "bool": bool, "bytes": str, "None": type(None)}
+    {"str": str, "int": int, "float": float, "bool": bool, "bytes": str}
 )
 
 
-def shape_of(type_name: str, row: Field) -> Shape:
-    """The shape of a field in a canonical tree: the table's, but for the ends of a range."""
-    return _OPEN_ENDED if type_name == "RangeConstraint" else row.shape
+def canonical_type(type_name: str, field: Field) -> Type:
+    """The type of a field in a canonical tree: the table's, but for the ends of a range."""
+    return _OPEN_ENDED if type_name == "RangeConstraint" else field.type
 
 
 # One set of predicates per version; they are pure functions of a frozen table.
@@ -39,87 +38,84 @@ def predicates(version: str, *, exact: bool = True) -> Mapping[str, Predicate]:
         exact: refuse the keys of structs that the table does not know.
     """
     found: dict[str, Predicate] = {}
-    for name, row in table(version).items():
-        found[name] = _type_predicate(name, row, version, found, exact)
+    for name, definition in frozen_table(version).definitions.items():
+        found[name] = _type_predicate(definition, version, found, exact)
     return MappingProxyType(found)
 
 
-def predicate(shape: Shape, version: str, *, exact: bool = True) -> Predicate:
-    """Whether a value is of a shape, in a version."""
-    return _predicate(shape, version, predicates(version, exact=exact))
+def predicate(kind: Type, version: str, *, exact: bool = True) -> Predicate:
+    """Whether a value is of a type, in a version."""
+    return _predicate(kind, version, predicates(version, exact=exact))
 
 
-def _predicate(shape: Shape, version: str, known: Mapping[str, Predicate]) -> Predicate:
-    if shape.kind == "leaf":
-        return LEAVES[shape.name]
-    if shape.kind == "type":
-        name = shape.name
-        return known[name] if name in known else lambda value: known[name](value)
-    if shape.kind == "either":
-        # An alternative is one only without keys that it does not know.
-        exactly = tuple(_exactly(part, version) for part in shape.inner)
-        return lambda value: any(fits(value) for fits in exactly)
-    inner = tuple(_predicate(part, version, known) for part in shape.inner)
-    match shape.kind:
-        case "list":
-            return _all_of(shape.inner[0], inner[0])
-        case "dict":
-            values = _values(shape.inner[0], inner[0])
+def _predicate(kind: Type, version: str, known: Mapping[str, Predicate]) -> Predicate:
+    match kind:
+        case Scalar(name):
+            return SCALARS[name]
+        case Ref(name):
+            return known[name] if name in known else lambda value: known[name](value)
+        case ListOf(item):
+            return _all_of(item, _predicate(item, version, known))
+        case DictOf(item):
+            values = _values(item, _predicate(item, version, known))
             return lambda value: type(value) is dict and values(value)
-        case "optional":
-            (entry,) = inner
+        case Nullable(inner):
+            entry = _predicate(inner, version, known)
             return lambda value: value is None or entry(value)
-    return lambda value: (
-        type(value) is list
-        and len(value) == len(inner)
-        and all(fits(entry) for fits, entry in zip(inner, value, strict=True))
-    )
+        case TupleOf(items):
+            entries = tuple(_predicate(item, version, known) for item in items)
+            return lambda value: (
+                type(value) is list
+                and len(value) == len(entries)
+                and all(fits(item) for fits, item in zip(entries, value, strict=True))
+            )
+        case AnyOf(arms):
+            # An alternative is one only without keys that it does not know.
+            exactly = tuple(_exactly(arm, version) for arm in arms)
+            return lambda value: any(fits(value) for fits in exactly)
 
 
-def _exactly(shape: Shape, version: str) -> Predicate:
+def _exactly(kind: Type, version: str) -> Predicate:
     """A predicate that is looked up when it is used: its table may be half made."""
-    return lambda value: predicate(shape, version)(value)
+    return lambda value: predicate(kind, version)(value)
 
 
-def _all_of(shape: Shape, entry: Predicate) -> Predicate:
-    if (kind := plain_kind(shape)) is None:
+def _all_of(item: Type, entry: Predicate) -> Predicate:
+    if (plain := plain_kind(item)) is None:
         return lambda value: type(value) is list and all(map(entry, value))
-    only = frozenset((kind,))
+    only = frozenset((plain,))
     return lambda value: type(value) is list and (set(map(type, value)) <= only or all(map(entry, value)))
 
 
-def _values(shape: Shape, entry: Predicate) -> Predicate:
-    if (kind := plain_kind(shape)) is None:
+def _values(item: Type, entry: Predicate) -> Predicate:
+    if (plain := plain_kind(item)) is None:
         return lambda value: all(map(entry, value.values()))
-    only = frozenset((kind,))
+    only = frozenset((plain,))
     return lambda value: set(map(type, value.values())) <= only or all(map(entry, value.values()))
 
 
-def plain_kind(shape: Shape) -> type | None:
-    """A Python type whose every value is of the shape; None where there is none."""
-    if shape.kind == "optional":
-        return plain_kind(shape.inner[0])
-    return _KINDS[shape.name] if shape.kind == "leaf" else None
+def plain_kind(kind: Type) -> type | None:
+    """A Python type whose every value is of a type of the table; None where there is none."""
+    match kind:
+        case Nullable(inner):
+            return plain_kind(inner)
+        case Scalar(name):
+            return _KINDS[name]
+        case _:
+            return None
 
 
-def plain_kinds(name: str, row: Type) -> dict[str, type]:
-    """Field -> such a type, for the fields that have one."""
-    found = {key: plain_kind(shape_of(name, field)) for key, field in row.fields.items()}
-    return {key: kind for key, kind in found.items() if kind is not None}
-
-
-def required_fields(row: Type) -> frozenset[str]:
-    """The fields that a canonical tree must have."""
-    return frozenset(key for key, field in row.fields.items() if not field.has_default)
-
-
-def _type_predicate(name: str, row: Type, version: str, known: Mapping[str, Predicate], exact: bool) -> Predicate:
-    if row.kind == "enum":
-        members = frozenset(row.members.values())
+def _type_predicate(definition: Definition, version: str, known: Mapping[str, Predicate], exact: bool) -> Predicate:
+    if definition.kind == "enum":
+        members = frozenset(member.value for member in definition.members.values())
         return lambda value: type(value) in (int, str) and value in members
-    fields = {key: _predicate(shape_of(name, field), version, known) for key, field in row.fields.items()}
-    kinds = plain_kinds(name, row)
-    return _union(fields, kinds) if row.kind == "union" else _struct(fields, kinds, required_fields(row), exact)
+    types = {key: canonical_type(definition.name, field) for key, field in definition.fields.items()}
+    fields = {key: _predicate(kind, version, known) for key, kind in types.items()}
+    kinds = {key: plain for key, kind in types.items() if (plain := plain_kind(kind)) is not None}
+    if definition.kind == "union":
+        return _union(fields, kinds)
+    required = frozenset(key for key, field in definition.fields.items() if field.default is None)
+    return _struct(fields, kinds, required, exact)
 
 
 def _struct(
@@ -160,14 +156,13 @@ def _is_float(value: Any) -> bool:
     return kind is float or kind is int or (kind is str and value in SPELLED_FLOATS)
 
 
-LEAVES: Final[Mapping[str, Predicate]] = MappingProxyType(
+SCALARS: Final[Mapping[str, Predicate]] = MappingProxyType(
     {
         "str": lambda value: type(value) is str,
         "int": lambda value: type(value) is int,
         "float": _is_float,
         "bool": lambda value: type(value) is bool,
         "bytes": lambda value: type(value) is str,
-        "None": lambda value: value is None,
     }
 )
-"""Leaf -> whether a value is one."""
+"""Scalar type -> whether a value is one."""

@@ -6,36 +6,33 @@
 A JSON record that is one of them holds several programs. `tensorPaths` and `constantPaths` say which record of the
 archive each weight and each constant is; `deviceAllocationMap` says for a device of the graph which one to use. Later
 schemas have no such types: a package with several programs took their place. They are read at any minor of schema 8
-that the programs inside have, and written as 8.6.
+that the programs inside have, and not written.
 
 A payload record is either a torch.save file of one tensor, or its raw little-endian bytes, which the graph describes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
-from pt2kit import codec
-from pt2kit.codec.text import Path
 from pt2kit.errors import PayloadError, SchemaError
+from pt2kit.jsontext import Path, path_text
 from pt2kit.pickles.reader import read_payload
 from pt2kit.pickles.torch_names import ITEM_SIZES
 from pt2kit.pickles.values import PickledStorage, PickledTensor, TensorKind
 from pt2kit.schema import CURRENT, ScalarType
-from pt2kit.versions import encoding
-from pt2kit.versions.conversion_log import HARMLESS, Tree
-from pt2kit.versions.program import Upgraded, downgrade_program, upgrade_program
+from pt2kit.versions.conversion_log import Tree
+from pt2kit.versions.program import Upgraded, upgrade_program
 from pt2kit.versions.rewrite import rewrite
 
 VERSION: Final = "8.6"
-"""The version whose table has the container types, and as which they are written."""
+"""The version whose table has the container types."""
 METHOD: Final = "forward"
 """The name of the method of a program that has one."""
 
-_MODEL_KEYS: Final = ("name", "tensorPaths", "program", "delegates", "deviceAllocationMap", "constantPaths")
 _ZIP: Final = b"PK\x03\x04"
 
 _DTYPES: Final[Mapping[int, str]] = MappingProxyType(
@@ -122,46 +119,6 @@ def read_model(raw: Any, where: str) -> Model:
     )
 
 
-def encode_model(
-    name: str,
-    methods: Mapping[str, Tree],
-    where: str,
-    *,
-    delegates: Mapping[str, Mapping[str, Tree]] | None = None,
-    weight_paths: Mapping[str, str] | None = None,
-    constant_paths: Mapping[str, str] | None = None,
-    devices: Mapping[str, str] | None = None,
-    allow: Collection[str] = HARMLESS,
-) -> bytes:
-    """Write programs of the current version as one `Model` of schema 8.6.
-
-    Args:
-        name, delegates, weight_paths, constant_paths, devices: as in `Model`.
-        methods: method name -> tree of the current version.
-        where: the record's name, for messages.
-        allow: names of the losses that the caller accepts.
-
-    Raises:
-        ConversionError: 8.6 cannot express one of the programs (M3).
-    """
-
-    def program(held: Mapping[str, Tree]) -> Tree:
-        trees = {
-            key: downgrade_program(tree, VERSION, f"{where}: {key}", allow=allow).tree for key, tree in held.items()
-        }
-        return {"methods": trees}
-
-    tree = {
-        "name": name,
-        "tensorPaths": dict(weight_paths or {}),
-        "program": program(methods),
-        "delegates": {key: program(held) for key, held in (delegates or {}).items()},
-        "deviceAllocationMap": dict(devices or {}),
-        "constantPaths": dict(constant_paths or {}),
-    }
-    return encoding.encode(tree, VERSION, where, root="Model")
-
-
 def read_model_payload(
     data: memoryview, meta: Mapping[str, Any], name: str, where: str, *, kind: TensorKind = "tensor"
 ) -> PickledTensor:
@@ -229,8 +186,8 @@ def _methods(raw: Any, path: Path, where: str) -> Mapping[str, Upgraded]:
         case {"methods": dict(methods)}:
             pass
         case _:
-            raise SchemaError(f"{where}: {codec.path_text(path)}: expected an object with methods, got none", rule="M1")
-    places = {name: f"{where}: {codec.path_text((*path, 'methods', name))}" for name in methods}
+            raise SchemaError(f"{where}: {path_text(path)}: expected an object with methods, got none", rule="M1")
+    places = {name: f"{where}: {path_text((*path, 'methods', name))}" for name in methods}
     return MappingProxyType({name: upgrade_program(held, places[name]) for name, held in methods.items()})
 
 

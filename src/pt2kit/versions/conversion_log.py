@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal
 
-from pt2kit.codec import path_text
-from pt2kit.codec.text import Path
 from pt2kit.errors import ConversionError
+from pt2kit.jsontext import Path, path_text
 from pt2kit.pickles.values import PickledStorage, PickledTensor
 
 Kind = Literal["changed", "lost", "blocked"]
@@ -85,13 +84,6 @@ ReadExternal = Callable[[str, int, int], bytes]
 """(location, offset, length) -> the bytes of a file beside the program."""
 
 
-class ExternalFile(Protocol):
-    """Takes the bytes of tensors that are stored beside the program."""
-
-    def add(self, data: bytes) -> dict[str, str]:
-        """Append bytes, and say where they are as an `ExternalBuffer` of the draft."""
-
-
 @dataclass(frozen=True, slots=True)
 class SideInputs:
     """What lies beside a program, for versions that keep it inside.
@@ -100,14 +92,12 @@ class SideInputs:
         constants: for schema 1 and the draft: name -> tensor, or the torch.save bytes of one; the bytes of a custom
             object as they are.
         weights: for the draft: name -> tensor, parameters and buffers alike.
-        read_external: reads files beside a draft program; `draft_storage.read_folder` makes one.
-        external_file: takes the tensors' bytes when a draft is written; without it they go inside.
+        read_external: reads files beside a draft program; `side_files.read_folder` makes one.
     """
 
     constants: Mapping[str, bytes | PickledTensor] = field(default_factory=dict)
     weights: Mapping[str, PickledTensor] = field(default_factory=dict)
     read_external: ReadExternal | None = None
-    external_file: ExternalFile | None = None
 
 
 class ConversionLog:
@@ -135,7 +125,6 @@ class ConversionLog:
         self.constants: dict[str, bytes | PickledTensor] = dict(side_inputs.constants)
         self.weights: dict[str, PickledTensor] = dict(side_inputs.weights)
         self.read_external = side_inputs.read_external
-        self.external_file = side_inputs.external_file
         self.namedtuple_fields: dict[str, list[str]] = {}
         self.graph_metadata: dict[str, str] = {}
         self.written: set[PickledStorage] = set()

@@ -1,13 +1,7 @@
 """How each release wrote its JSON: a parsed record <-> the canonical tree of its version; that tree -> bytes.
 
-The frozen tables say which fields there are; releases differ in how they spell them:
-
-    union            1, 2: every arm is written, null but for one; later the one arm alone
-    None             5.1 to 8.2: a field that may be left out and is None is left out; else written as null
-    inf, nan         up to 8.2: bare Infinity and NaN; later strings (of 8.6 to 8.8 only "-Infinity" is known)
-    open range       2, 5.1, 7.3: Infinity; 1, 5.3: 9223372036854775806; later null
-    constant bool    5.3, 7.3: {"as_int": true}
-    loss             the development of 1 wrote loss_outout for loss_output
+The frozen tables say which fields there are, `schema.spelling` how the releases spelled them. And the development of 1
+wrote loss_outout for loss_output.
 
 A canonical tree has none of that: one arm, every field, strings for infinities, None for the open end of a range, so
 that two trees mean the same if they are equal. Keys that the table does not know are kept. `spell` undoes what `read`
@@ -25,24 +19,11 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from pt2kit.errors import JsonError
-from pt2kit.schema.tables import Shape, Type, table
+from pt2kit.schema.fieldtable import Definition, default_values, frozen_table
+from pt2kit.schema.fieldtypes import DictOf, ListOf, Nullable, Ref, Scalar, Type
+from pt2kit.schema.spelling import SPELLED_FLOATS, Spelling, spelling
 from pt2kit.versions.check import too_deep
-from pt2kit.versions.conforms import SPELLED_FLOATS, shape_of
-
-PADDED_UNIONS: Final = frozenset({"1", "2"})
-"""Versions whose unions have every arm in the JSON."""
-LEFT_OUT_NONES: Final = frozenset({"5.1", "5.3-traces", "5.3", "7.3", "8.2"})
-"""Versions that leave out fields which are None by default."""
-BARE_FLOATS: Final = frozenset({"1", "2", "5.1", "5.3-traces", "5.3", "7.3", "8.2"})
-"""Versions that write Infinity and NaN without quotes, which is no JSON."""
-INFINITE_RANGES: Final = frozenset({"2", "5.1", "7.3"})
-NUMBERED_RANGES: Final = frozenset({"1", "5.3-traces", "5.3"})
-BOOLS_AS_INTS: Final = frozenset({"5.3", "7.3"})
-
-MAX_RANGE: Final = 9223372036854775806
-"""What 1 and 5.3 write for a range without an upper end."""
-MIN_RANGE: Final = -9223372036854775808
-"""Likewise for the lower end; no file with one is known."""
+from pt2kit.versions.conforms import canonical_type
 
 
 def read(raw: Any, version: str, where: str, *, root: str = "ExportedProgram") -> Any:
@@ -87,7 +68,7 @@ def encode(tree: Any, version: str, where: str, *, root: str = "ExportedProgram"
     """
     raw = spell(tree, version, where, root=root)
     try:
-        return json.dumps(raw, allow_nan=version in BARE_FLOATS).encode()
+        return json.dumps(raw, allow_nan=spelling(version).bare_floats).encode()
     except ValueError as error:
         raise JsonError(f"{where}: expected numbers that JSON can hold, got {error}", rule="J1") from None
 
@@ -95,24 +76,24 @@ def encode(tree: Any, version: str, where: str, *, root: str = "ExportedProgram"
 Turn = Callable[[Any], Any]
 """A value -> a new one; lists and dicts of it are never shared."""
 
-Change = Callable[[dict[str, Any], str], dict[str, Any]]
-"""(object of one type, version) -> what is read or was spelled in its place."""
+Change = Callable[[dict[str, Any], Spelling], dict[str, Any]]
+"""(object of one type, its version's spelling) -> what is read or was spelled in its place."""
 
 
 # Pure functions of a frozen table.
 @functools.cache
 def _readers(version: str) -> Mapping[str, Turn]:
     """Type name -> what reads a value of it."""
-    leaves = MappingProxyType({"float": _read_float})
-    found: dict[str, Turn] = {}
-    for name, row in table(version).items():
-        fields = {key: _turn(shape_of(name, field), found, leaves) for key, field in row.fields.items()}
-        if row.kind == "union":
-            plain = _union_reader(fields, padded=version in PADDED_UNIONS)
+    spelled = spelling(version)
+    readers: dict[str, Turn] = {}
+    for name, definition in frozen_table(version).definitions.items():
+        fields = _turns(definition, readers, _read_float)
+        if definition.kind == "union":
+            plain = _union_reader(fields, padded=spelled.padded_unions)
         else:
-            plain = _reader(fields, {key: field.default for key, field in row.fields.items() if field.has_default})
-        found[name] = _after(_READERS[name], version, plain) if name in _READERS else plain
-    return MappingProxyType(found)
+            plain = _reader(fields, default_values(definition))
+        readers[name] = _after(_READERS[name], spelled, plain) if name in _READERS else plain
+    return MappingProxyType(readers)
 
 
 def _reader(fields: Mapping[str, Turn | None], defaults: Mapping[str, Any]) -> Turn:
@@ -146,27 +127,27 @@ def _union_reader(fields: Mapping[str, Turn | None], *, padded: bool) -> Turn:
     return read
 
 
-def _after(change: Change, version: str, turn: Turn) -> Turn:
-    return lambda value: turn(change(value, version) if type(value) is dict else value)
+def _after(change: Change, spelled: Spelling, turn: Turn) -> Turn:
+    return lambda value: turn(change(value, spelled) if type(value) is dict else value)
 
 
 @functools.cache
 def _spellers(version: str) -> Mapping[str, Turn]:
     """Type name -> what spells a value of it."""
-    leaves: Mapping[str, Turn] = {"float": _bare_float} if version in BARE_FLOATS else {}
-    found: dict[str, Turn] = {}
-    for name, row in table(version).items():
-        fields = {key: _turn(shape_of(name, field), found, leaves) for key, field in row.fields.items()}
-        if row.kind == "union":
-            plain = _union_speller(fields, padded=version in PADDED_UNIONS)
+    spelled = spelling(version)
+    spellers: dict[str, Turn] = {}
+    for name, definition in frozen_table(version).definitions.items():
+        fields = _turns(definition, spellers, _bare_float if spelled.bare_floats else None)
+        if definition.kind == "union":
+            plain = _union_speller(fields, padded=spelled.padded_unions)
         else:
-            plain = _speller(fields, _left_out(row) if version in LEFT_OUT_NONES else frozenset())
-        found[name] = _before(plain, _SPELLERS[name], version) if name in _SPELLERS else plain
-    return MappingProxyType(found)
+            plain = _speller(fields, _left_out(definition) if spelled.left_out_nones else frozenset())
+        spellers[name] = _before(plain, _SPELLERS[name], spelled) if name in _SPELLERS else plain
+    return MappingProxyType(spellers)
 
 
-def _left_out(row: Type) -> frozenset[str]:
-    return frozenset(key for key, field in row.fields.items() if field.has_default and field.default is None)
+def _left_out(definition: Definition) -> frozenset[str]:
+    return frozenset(key for key, default in default_values(definition).items() if default is None)
 
 
 def _speller(fields: Mapping[str, Turn | None], left_out: frozenset[str]) -> Turn:
@@ -206,23 +187,32 @@ def _with_unknown(found: dict[str, Any], value: Mapping[str, Any], fields: Mappi
     return found | {key: copy.deepcopy(held) for key, held in value.items() if key not in fields}
 
 
-def _before(turn: Turn, change: Change, version: str) -> Turn:
-    return lambda value: change(turn(value), version) if type(value) is dict else turn(value)
+def _before(turn: Turn, change: Change, spelled: Spelling) -> Turn:
+    return lambda value: change(turn(value), spelled) if type(value) is dict else turn(value)
 
 
-def _turn(shape: Shape, known: Mapping[str, Turn], leaves: Mapping[str, Turn]) -> Turn | None:
-    """What turns a value of a shape; None where it stays what it is."""
-    if shape.kind == "leaf":
-        return leaves.get(shape.name)
-    if shape.kind == "type":
-        name = shape.name
-        return known[name] if name in known else lambda value: known[name](value)
-    if shape.kind not in ("list", "dict", "optional"):
-        return copy.deepcopy
-    entry = _turn(shape.inner[0], known, leaves)
-    if shape.kind == "optional":
-        return entry and (lambda value: None if value is None else entry(value))
-    return _list_turn(entry) if shape.kind == "list" else _dict_turn(entry)
+def _turns(definition: Definition, known: Mapping[str, Turn], floats: Turn | None) -> dict[str, Turn | None]:
+    """Field -> what turns it."""
+    fields = definition.fields.items()
+    return {key: _turn(canonical_type(definition.name, field), known, floats) for key, field in fields}
+
+
+def _turn(kind: Type, known: Mapping[str, Turn], floats: Turn | None) -> Turn | None:
+    """What turns a value of a type; None where it stays what it is."""
+    match kind:
+        case Scalar(name):
+            return floats if name == "float" else None
+        case Ref(name):
+            return known[name] if name in known else lambda value: known[name](value)
+        case ListOf(item):
+            return _list_turn(_turn(item, known, floats))
+        case DictOf(item):
+            return _dict_turn(_turn(item, known, floats))
+        case Nullable(inner):
+            entry = _turn(inner, known, floats)
+            return entry and (lambda value: None if value is None else entry(value))
+        case _:
+            return copy.deepcopy
 
 
 def _list_turn(entry: Turn | None) -> Turn:
@@ -249,35 +239,34 @@ def _bare_float(value: Any) -> Any:
     return float(value) if type(value) is str and value in SPELLED_FLOATS else value
 
 
-def _read_range(value: dict[str, Any], version: str) -> dict[str, Any]:
+def _read_range(value: dict[str, Any], spelled: Spelling) -> dict[str, Any]:
     """Open ends as None; numbers of the versions that write them stay what they are elsewhere."""
-    found = {key: None if isinstance(held, float) and math.isinf(held) else held for key, held in value.items()}
-    if version in NUMBERED_RANGES:
-        found |= {"min_val": None} if found.get("min_val") == MIN_RANGE else {}
-        found |= {"max_val": None} if found.get("max_val") == MAX_RANGE else {}
-    return found
+    ends = {"min_val": spelled.lowest, "max_val": spelled.highest}
+    return {
+        key: None if _is_infinite(held) or (key in ends and held == ends[key]) else held for key, held in value.items()
+    }
 
 
-def _spell_range(value: dict[str, Any], version: str) -> dict[str, Any]:
-    lowest: float | None = MIN_RANGE if version in NUMBERED_RANGES else -math.inf
-    highest: float | None = MAX_RANGE if version in NUMBERED_RANGES else math.inf
-    if version not in NUMBERED_RANGES | INFINITE_RANGES:
-        return value
-    ends = {"min_val": lowest, "max_val": highest}
+def _is_infinite(value: Any) -> bool:
+    return isinstance(value, float) and math.isinf(value)
+
+
+def _spell_range(value: dict[str, Any], spelled: Spelling) -> dict[str, Any]:
+    ends = {"min_val": spelled.lowest, "max_val": spelled.highest}
     return {key: ends[key] if held is None and key in ends else held for key, held in value.items()}
 
 
-def _read_constant(value: dict[str, Any], version: str) -> dict[str, Any]:
-    is_bool = version in BOOLS_AS_INTS and isinstance(value.get("as_int"), bool)
+def _read_constant(value: dict[str, Any], spelled: Spelling) -> dict[str, Any]:
+    is_bool = spelled.bools_as_ints and isinstance(value.get("as_int"), bool)
     return {"as_bool": value["as_int"]} if is_bool and len(value) == 1 else value
 
 
-def _spell_constant(value: dict[str, Any], version: str) -> dict[str, Any]:
-    return {"as_int": value["as_bool"]} if version in BOOLS_AS_INTS and "as_bool" in value else value
+def _spell_constant(value: dict[str, Any], spelled: Spelling) -> dict[str, Any]:
+    return {"as_int": value["as_bool"]} if spelled.bools_as_ints and "as_bool" in value else value
 
 
-def _read_loss(value: dict[str, Any], version: str) -> dict[str, Any]:
-    del version  # the misspelling is nobody's field, so it can be read wherever it occurs
+def _read_loss(value: dict[str, Any], spelled: Spelling) -> dict[str, Any]:
+    del spelled  # the misspelling is nobody's field, so it can be read wherever it occurs
     if "loss_outout" not in value or value.get("loss_output") is not None:
         return value
     return {"loss_output" if key == "loss_outout" else key: held for key, held in value.items() if key != "loss_output"}

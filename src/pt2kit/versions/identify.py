@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from pt2kit.errors import SchemaError, VersionError
 from pt2kit.schema import CURRENT, LOG, MINIMUM, parse_version
-from pt2kit.schema.tables import NAMES
+from pt2kit.schema.fieldtable import NAMES
 
 DRAFT: Final = "draft"
 TRACES: Final = "5.3-traces"

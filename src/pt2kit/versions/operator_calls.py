@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from pt2kit.codec.text import Path
+from pt2kit.jsontext import Path
 from pt2kit.schema import LOG, parse_version
 from pt2kit.schema.operator_text import Operator, Parameter
 from pt2kit.schema.operators import COMPLETE, ReleaseOperators, find_operator, known_releases, release_operators

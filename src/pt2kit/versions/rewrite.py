@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
-from pt2kit.codec.text import Path
-from pt2kit.schema.tables import Shape, table
+from pt2kit.jsontext import Path
+from pt2kit.schema.fieldtable import frozen_table
+from pt2kit.schema.fieldtypes import DictOf, ListOf, Nullable, Ref, Type, references
 
 Visitor = Callable[[Any, Path], Any]
 """(value, its path) -> what stands there afterwards: the same object where nothing changes, never changed in place."""
@@ -34,35 +35,35 @@ def rewrite(tree: Any, version: str, visitors: Mapping[str, Visitor], *, root: s
     return walks[root].visit(tree, ()) if root in walks else tree
 
 
-Plan = Mapping[str, Mapping[str, Shape]]
+Plan = Mapping[str, Mapping[str, Type]]
 
 
 # Steps use the same few sets of types again and again.
 @functools.cache
 def _plan(version: str, visited: frozenset[str]) -> Plan:
     """Type -> its fields that can hold a visited type."""
-    types = table(version)
+    types = frozen_table(version).definitions
+    mentioned = {
+        name: {key: frozenset(references(field.type)) for key, field in definition.fields.items()}
+        for name, definition in types.items()
+    }
     reaching = set(visited)
     while True:
-        more = {name for name, row in types.items() if any(_names(f.shape) & reaching for f in row.fields.values())}
+        more = {name for name, fields in mentioned.items() if any(names & reaching for names in fields.values())}
         if more <= reaching:
             break
         reaching |= more
     return MappingProxyType(
         {
-            name: MappingProxyType({key: f.shape for key, f in row.fields.items() if _names(f.shape) & reaching})
-            for name, row in types.items()
+            name: MappingProxyType({key: types[name].fields[key].type for key in fields if fields[key] & reaching})
+            for name, fields in mentioned.items()
         }
     )
 
 
-def _names(shape: Shape) -> set[str]:
-    return {shape.name} if shape.kind == "type" else {name for inner in shape.inner for name in _names(inner)}
-
-
 @dataclass(frozen=True, slots=True)
 class _Walk:
-    """How values of a type or shape are walked.
+    """How values of a type are walked.
 
     Args:
         visit: applies the functions to a value and what is inside.
@@ -88,19 +89,19 @@ def _walks(plan: Plan, visitors: Mapping[str, Visitor], version: str) -> Mapping
         visitor = visitors.get(name)
         found[name] = _both(inside, visitor) if visitor else _entered(name, inside, plan, visitors, version)
     for name, fields in inner.items():
-        fields |= {key: _walk(shape, found).visit for key, shape in plan[name].items()}
+        fields |= {key: _walk(kind, found).visit for key, kind in plan[name].items()}
     return found
 
 
 def _entered(name: str, inside: Visitor, plan: Plan, visitors: Mapping[str, Visitor], version: str) -> _Walk:
     """For a type without a function of its own. Most arguments are of arms that hold nothing visited."""
-    types, fields = table(version), plan[name]
+    types, fields = frozen_table(version).definitions, plan[name]
     if types[name].kind == "union":
         return _Walk(inside, frozenset(fields))
-    [(key, shape), *others] = fields.items()
-    if others or shape.kind != "type" or types[shape.name].kind != "union" or shape.name in visitors:
+    [(key, kind), *others] = fields.items()
+    if others or not isinstance(kind, Ref) or types[kind.name].kind != "union" or kind.name in visitors:
         return _Walk(inside)
-    return _Walk(inside, frozenset(plan[shape.name]), key)
+    return _Walk(inside, frozenset(plan[kind.name]), key)
 
 
 def _inside(fields: Mapping[str, Visitor], count: int) -> Visitor:
@@ -130,15 +131,19 @@ def _both(inside: Visitor, visitor: Visitor) -> _Walk:
     return _Walk(lambda value, path: visitor(inside(value, path), path))
 
 
-def _walk(shape: Shape, walks: Mapping[str, _Walk]) -> _Walk:
-    if shape.kind == "type":
-        return walks.get(shape.name, _LEFT)
-    if shape.kind not in ("list", "dict", "optional"):
-        return _LEFT
-    entry = _walk(shape.inner[0], walks)
-    if shape.kind == "optional":
-        return _Walk(lambda value, path: None if value is None else entry.visit(value, path))
-    return _Walk(_list(entry) if shape.kind == "list" else _dict(entry))
+def _walk(kind: Type, walks: Mapping[str, _Walk]) -> _Walk:
+    match kind:
+        case Ref(name):
+            return walks.get(name, _LEFT)
+        case ListOf(item):
+            return _Walk(_list(_walk(item, walks)))
+        case DictOf(item):
+            return _Walk(_dict(_walk(item, walks)))
+        case Nullable(inner):
+            visit = _walk(inner, walks).visit
+            return _Walk(lambda value, path: None if value is None else visit(value, path))
+        case _:
+            return _LEFT
 
 
 def _list(entry: _Walk) -> Visitor:

@@ -17,7 +17,6 @@ from pt2kit.errors import VersionError
 from pt2kit.versions.blockers import block_misfits
 from pt2kit.versions.check import check_tree, fits
 from pt2kit.versions.conversion_log import ConversionLog, Tree
-from pt2kit.versions.draft import to_v1 as draft_v1
 from pt2kit.versions.identify import DRAFT
 from pt2kit.versions.line import compact_traces as traces_v5_3
 from pt2kit.versions.line import v1_v2, v2_v5_1, v5_1_v5_3, v5_3_v7_3, v7_3_v8_2, v8_2_v8_6
@@ -42,8 +41,20 @@ class Step:
     downgrade: Function
 
 
+def _upgrade_draft(tree: Tree, log: ConversionLog) -> Tree:
+    from pt2kit.versions.draft.to_v1 import upgrade  # few files are drafts; opening the others need not wait for it
+
+    return upgrade(tree, log)
+
+
+def _downgrade_draft(tree: Tree, log: ConversionLog) -> Tree:
+    from pt2kit.versions.draft.to_v1 import downgrade
+
+    return downgrade(tree, log)
+
+
 STEPS: Final = (
-    Step("draft", "1", draft_v1.upgrade, draft_v1.downgrade),
+    Step("draft", "1", _upgrade_draft, _downgrade_draft),
     Step("1", "2", v1_v2.upgrade, v1_v2.downgrade),
     Step("2", "5.1", v2_v5_1.upgrade, v2_v5_1.downgrade),
     Step("5.1", "5.3", v5_1_v5_3.upgrade, v5_1_v5_3.downgrade),

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
@@ -24,8 +25,8 @@ from pt2kit.checks.run import check
 from pt2kit.diffs.changes import Diff
 from pt2kit.diffs.compute import diff
 from pt2kit.errors import PayloadError, Problem, Pt2Error
+from pt2kit.messages import printable
 from pt2kit.package.open import Package, open_package
-from pt2kit.text.names import printable
 from pt2kit.viewing.columns import MAX_TEXT
 from pt2kit.viewing.compared import ChangeRow, mark_changes
 from pt2kit.viewing.details import CHUNK, node_details
@@ -156,6 +157,12 @@ class Answers:
             yield from (f"details/{number}/{chunk}" for chunk in range(-(-len(drawing.steps) // CHUNK)))
             if tensors:
                 yield from (f"tensor/{number}/{weight}/" for weight in range(len(drawing.entries)))
+
+    def prepare(self) -> None:
+        """Draw the first program, so that it is there when a page asks for it; an error waits for the page, too."""
+        if self.programs:
+            with suppress(ValueError):  # closed meanwhile
+                self.answer("program/0")
 
     def index(self) -> Index:
         """What a page asks for first."""

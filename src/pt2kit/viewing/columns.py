@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from pt2kit.text.names import printable
+from pt2kit.messages import printable
 
 MAX_TEXT: Final = 2000
 """Characters of one text; the page shows far fewer of a name, and all of these when asked."""

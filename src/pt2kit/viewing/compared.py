@@ -11,8 +11,8 @@ from typing import Final
 
 from pt2kit.diffs.changes import Change, Diff
 from pt2kit.errors import Pt2Error
+from pt2kit.messages import printable
 from pt2kit.text.change_details import change_lines
-from pt2kit.text.names import printable
 from pt2kit.text.values import ValueTexts
 from pt2kit.viewing.columns import INPUT, MAX_TEXT, OPERATION, OUTPUT, Texts
 from pt2kit.viewing.draw import Drawing

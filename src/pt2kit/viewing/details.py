@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from pt2kit.graph.argument_values import arguments
+from pt2kit.messages import printable
 from pt2kit.node_metadata.frames import parse_stack_trace
 from pt2kit.node_metadata.lenience import lenient
 from pt2kit.node_metadata.modules import parse_module_stack
 from pt2kit.schema import Argument, Graph, SymInt, TensorMeta
 from pt2kit.text.arguments import argument_text
-from pt2kit.text.names import printable
 from pt2kit.text.values import ValueTexts, device_text
 from pt2kit.viewing.columns import MAX_TEXT
 from pt2kit.viewing.draw import Drawing

@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from pt2kit import treespec
 from pt2kit.errors import Pt2Error
+from pt2kit.messages import printable
 from pt2kit.package.open import Package
 from pt2kit.schema import ExportedProgram, InputSpec, OutputSpec
 from pt2kit.text.arguments import argument_text
 from pt2kit.text.call import summarize_call
-from pt2kit.text.names import printable
 from pt2kit.text.values import ValueTexts
 from pt2kit.viewing.columns import MAX_TEXT
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from pt2kit.errors import Problem
+from pt2kit.messages import printable
 from pt2kit.package.open import Package
 from pt2kit.package.parts import program_record
-from pt2kit.text.names import printable
 from pt2kit.viewing.columns import MAX_TEXT
 from pt2kit.viewing.draw import Drawing
 

@@ -15,8 +15,6 @@ from pt2kit.schema import ExportedProgram, Graph, Node
 from pt2kit.text.modules import ModuleSummary, summarize_modules
 from pt2kit.text.program import module_of
 
-Places = Mapping[int, str]
-
 
 def stated_modules(program: ExportedProgram) -> dict[str, str]:
     """The text of each distinct module stack -> the dotted name of its innermost module.

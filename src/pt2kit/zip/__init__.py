@@ -8,7 +8,7 @@
     writer.py         `ArchiveWriter`: records -> an archive, in a `Target` (target.py)
     limits.py         how much of everything is read at most
 
-Both ways keep the rules A1 to A18 and A27 of rules.py, whose ids the errors carry.
+Both ways keep the rules A1 to A18 and A27 of `pt2kit.rules`, whose ids the errors carry.
 
 The bytes of an archive
 =======================

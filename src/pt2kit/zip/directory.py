@@ -14,10 +14,11 @@ from operator import itemgetter, sub
 from typing import Final, NamedTuple, NoReturn
 
 from pt2kit.errors import ArchiveError, LimitError
+from pt2kit.messages import quote
 from pt2kit.zip import headers as h
 from pt2kit.zip.end_record import read_end
 from pt2kit.zip.limits import Limits
-from pt2kit.zip.record_name import PLAIN_NAME, collision_key, decode_name, show_name, show_value
+from pt2kit.zip.record_name import PLAIN_NAME, collision_key, decode_name, show_name
 from pt2kit.zip.source import Source
 
 _MAX_DEFLATE: Final = 1032
@@ -60,11 +61,6 @@ class Record(NamedTuple):
     def is_stored(self) -> bool:
         """Whether the content stands in the file as it is."""
         return self.method == h.STORED
-
-    @property
-    def is_folder(self) -> bool:
-        """Whether this is the empty entry that packing tools write for a folder."""
-        return self.name.endswith("/")
 
 
 _HEADER_OFFSET: Final = Record._fields.index("header_offset")
@@ -190,7 +186,7 @@ def check_unicode_path(where: str, parts: list[tuple[int, bytes]], raw_name: byt
     for tag, value in parts:
         if tag == h.EXTRA_UNICODE_PATH and value[5:] != raw_name:
             raise ArchiveError(
-                f"{where}: expected one name, got a second one, {show_value(value[5:])}, as extra field", rule="A5"
+                f"{where}: expected one name, got a second one, {quote(value[5:])}, as extra field", rule="A5"
             )
 
 

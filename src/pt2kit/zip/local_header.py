@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from pt2kit.errors import ArchiveError
+from pt2kit.messages import quote
 from pt2kit.zip import headers as h
 from pt2kit.zip.directory import Record, check_unicode_path
-from pt2kit.zip.record_name import show_name, show_value
+from pt2kit.zip.record_name import show_name
 
 _LOCAL_SIZE: Final = h.LOCAL.size
 _ZEROS: Final = bytes(12)
@@ -152,7 +153,7 @@ def _refuse(where: str, record: Record, signature: bytes, flags: int, method: in
     for what, expected, got in pairs:
         if expected != got:
             raise ArchiveError(f"{where}: expected {what} {expected}, got {got}", rule="A13")
-    raise ArchiveError(f"{where}: expected name {show_value(record.name.encode())}, got {show_value(name)}", rule="A13")
+    raise ArchiveError(f"{where}: expected name {quote(record.name.encode())}, got {quote(name)}", rule="A13")
 
 
 def _check_extent(where: str, record: Record, data_offset: int) -> None:

@@ -11,9 +11,8 @@ import unicodedata
 from typing import Final
 
 from pt2kit.errors import ArchiveError
+from pt2kit.messages import PRINTED, quote
 
-_SHOWN: Final = 200
-"""Characters of a name, or bytes, that a message shows; names may have 65,535."""
 PLAIN_NAME: Final = re.compile(r"\.?[\w-][\w.-]*(?:/\.?[\w-][\w.-]*)*", re.ASCII)
 """Most names there are: components of letters, digits and the like, with at most one dot in front."""
 
@@ -47,11 +46,11 @@ def decode_name(raw: bytes, where: str) -> str:
     try:
         name = raw.decode("utf-8")
     except UnicodeDecodeError as exc:
-        raise ArchiveError(f"{where}: expected a record name in UTF-8, got {show_value(raw)}", rule="A6") from exc
+        raise ArchiveError(f"{where}: expected a record name in UTF-8, got {quote(raw, PRINTED)}", rule="A6") from exc
     problem = name_problem(name[:-1] if len(name) > 1 and name.endswith("/") else name)
     if problem:
         raise ArchiveError(
-            f"{where}: expected a relative record name, got {show_value(name)}, which {problem}", rule="A6"
+            f"{where}: expected a relative record name, got {quote(name, PRINTED)}, which {problem}", rule="A6"
         )
     return name
 
@@ -65,13 +64,13 @@ def encode_name(name: str, where: str) -> bytes:
     problem = name_problem(name)
     if problem:
         raise ArchiveError(
-            f"{where}: expected a relative record name, got {show_value(name)}, which {problem}", rule="A6"
+            f"{where}: expected a relative record name, got {quote(name, PRINTED)}, which {problem}", rule="A6"
         )
     try:
         return name.encode("utf-8")
     except UnicodeEncodeError as exc:
         raise ArchiveError(
-            f"{where}: expected a record name that UTF-8 can hold, got {show_value(name)}", rule="A6"
+            f"{where}: expected a record name that UTF-8 can hold, got {quote(name, PRINTED)}", rule="A6"
         ) from exc
 
 
@@ -85,9 +84,4 @@ def collision_key(name: str) -> str:
 
 def show_name(name: str) -> str:
     """A record's name as messages print it: quoted and escaped if it has unprintable characters, cut if it is long."""
-    return name if len(name) <= _SHOWN and name.isprintable() else show_value(name)
-
-
-def show_value(value: str | bytes) -> str:
-    """Text or bytes from a file as messages quote them, cut if long."""
-    return repr(value) if len(value) <= _SHOWN else f"{value[:_SHOWN]!r}… ({len(value)} in all)"
+    return name if len(name) <= PRINTED and name.isprintable() else quote(name, PRINTED)

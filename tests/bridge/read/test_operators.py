@@ -11,11 +11,12 @@ import torch
 from tests.bridge.read import corpus_types as corpus_types
 
 from pt2kit.bridge.extensions import Extension, register_extension, unregister_extension
-from pt2kit.bridge.operators import resolve, resolve_all
-from pt2kit.bridge.read.operator_tables import (
+from pt2kit.bridge.operators import (
     FUNCTIONS,
     HIGHER_ORDER,
     SYMBOLIC,
+    resolve,
+    resolve_all,
 )
 from pt2kit.checks.refused import REFUSED_NAMESPACES, REFUSED_OPERATORS
 from pt2kit.errors import OperatorError

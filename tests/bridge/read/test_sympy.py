@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.utils._sympy import functions as torch_functions
 
-from pt2kit.bridge.symbols import CLASSES, from_sympy, to_sympy
+from pt2kit.bridge.symbols import CLASSES, to_sympy
 from pt2kit.errors import ExpressionError
 from pt2kit.symbols import FUNCTIONS, parse, to_srepr
 
@@ -39,12 +39,12 @@ EXPRESSIONS = [
 
 @pytest.mark.parametrize("expr", EXPRESSIONS, ids=str)
 def test_both_ways(expr: sympy.Basic) -> None:
-    """What srepr prints is read into an equal expression, and written down as it was."""
+    """What srepr prints is read into an equal expression, and its text is that of the tree."""
     text = sympy.srepr(expr)
     built = to_sympy(parse(text))
     assert built == expr
     assert sympy.srepr(built) == text
-    assert to_srepr(from_sympy(built)) == text
+    assert to_srepr(parse(sympy.srepr(built))) == text
 
 
 numbers = st.integers(-50, 50).map(sympy.Integer)
@@ -65,7 +65,7 @@ def _joined(parts: st.SearchStrategy) -> st.SearchStrategy:
 def test_any_expression(expr: sympy.Basic) -> None:
     """Any sum, product and quotient of symbols."""
     assert to_sympy(parse(sympy.srepr(expr))) == expr
-    assert to_srepr(from_sympy(expr)) == sympy.srepr(expr)
+    assert to_srepr(parse(sympy.srepr(expr))) == sympy.srepr(expr)
 
 
 def test_every_function_has_a_class() -> None:
@@ -82,6 +82,6 @@ def test_without_value(text: str) -> None:
 
 
 def test_unknown_class() -> None:
-    """What the format has no name for cannot be written down."""
+    """What the format has no name for cannot be read."""
     with pytest.raises(ExpressionError, match="here"):
-        from_sympy(sympy.besselj(1, S0), "here")
+        parse(sympy.srepr(sympy.besselj(1, S0)), where="here")

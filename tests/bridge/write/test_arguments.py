@@ -17,7 +17,7 @@ from torch.fx.immutable_collections import immutable_dict, immutable_list
 from pt2kit import codec
 from pt2kit.bridge.torch_names import is_opaque_value
 from pt2kit.bridge.write.arguments import write_argument
-from pt2kit.bridge.write.graph import write_graph
+from pt2kit.bridge.write.program import write_graph
 from pt2kit.bridge.write.scope import Scope, Shared
 from pt2kit.errors import GraphError, UnsupportedError
 

@@ -14,8 +14,8 @@ from torch.export.graph_signature import CustomObjArgument
 from torch.fx import Graph, GraphModule
 
 from pt2kit import codec
-from pt2kit.bridge.write.graph import write_graph
 from pt2kit.bridge.write.nodes import write_node
+from pt2kit.bridge.write.program import write_graph
 from pt2kit.bridge.write.scope import Scope, Shared
 from pt2kit.errors import GraphError, UnsupportedError
 

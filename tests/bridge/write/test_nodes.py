@@ -14,8 +14,8 @@ from torch.fx import Graph, GraphModule
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from pt2kit import codec
-from pt2kit.bridge.write.graph import write_graph, write_scope
 from pt2kit.bridge.write.nodes import write_node
+from pt2kit.bridge.write.program import write_graph, write_scope
 from pt2kit.bridge.write.scope import Scope, Shared
 from pt2kit.errors import GraphError, LimitError, UnsupportedError
 from pt2kit.schema import Graph as Graph8

@@ -15,10 +15,8 @@ from pt2kit.errors import IntegrityError, PayloadError, UnsupportedError
 from pt2kit.pickles.values import PickledStorage, PickledTensor
 from pt2kit.versions.draft.storage import (
     DTYPES,
-    ExternalBytes,
     decode_tensor,
     encode_tensor,
-    read_folder,
     swap_bytes,
     unfit,
 )
@@ -74,13 +72,9 @@ def test_nothing_is_read_before_it_is_asked_for():
 
 
 def test_a_description_goes_back_to_the_same_draft():
-    """Inside, and in a file beside the program."""
+    """Its bytes lie inside."""
     value = decode_tensor(draft(), "buffer", "x", None)
-    assert encode_tensor(value, META, "x", None) == draft()
-    file = ExternalBytes("w.bin", bytearray(4))
-    encoded = encode_tensor(value, META, "x", file)
-    assert encoded == external(checksum="sha256:" + hashlib.sha256(BYTES).hexdigest())
-    assert file.content == b"\0" * 4 + BYTES
+    assert encode_tensor(value, META, "x") == draft()
 
 
 BAD = [
@@ -145,23 +139,6 @@ def test_external_bytes_need_the_folder():
         decode_tensor(external(), "buffer", "x", None).storage.data  # noqa: B018
 
 
-def test_folders_are_not_left(tmp_path):
-    """Neither by a link nor by a name; a missing file is an error of ours."""
-    (tmp_path / "outside").write_bytes(b"secret")
-    folder = tmp_path / "program"
-    folder.mkdir()
-    (folder / "w.bin").write_bytes(b"\0" * 4 + BYTES)
-    (folder / "link").symlink_to(tmp_path / "outside")
-    reader = read_folder(folder)
-    assert reader("w.bin", 4, 12) == BYTES
-    with pytest.raises(
-        PayloadError, match=r"^'link': expected a file below 'program', got a link that leads out of it"
-    ):
-        reader("link", 0, 6)
-    with pytest.raises(PayloadError, match=r"^'none': expected a readable file, got No such file"):
-        reader("none", 0, 6)
-
-
 @pytest.mark.parametrize(("short", "name"), DTYPES.items())
 def test_numbers_change_their_byte_order(short, name):
     """Complex ones part by part; swapping twice changes nothing."""
@@ -188,5 +165,5 @@ def test_what_the_draft_cannot_hold():
     ):
         assert unfit(value) == text
         with pytest.raises(UnsupportedError, match=rf"^x: expected a plain tensor of one of uint8, .* got {text}"):
-            encode_tensor(value, META, "x", None)
+            encode_tensor(value, META, "x")
     assert unfit(tensor()) == ""

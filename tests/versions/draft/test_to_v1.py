@@ -7,7 +7,6 @@ import json
 
 import pytest
 from tests.versions.programs import GOLDEN, copied, golden, golden_bytes, payloads_beside, stored_programs, upgraded
-from tools.golden_draft import external_bytes
 from tools.golden_maker import tensor
 
 from pt2kit import codec, graph, schema, signature
@@ -17,9 +16,9 @@ from pt2kit.package.parts import parts
 from pt2kit.pickles.values import PickledTensor
 from pt2kit.versions.check import check_tree
 from pt2kit.versions.conversion_log import HARMLESS, ConversionLog, SideInputs
-from pt2kit.versions.draft.storage import ExternalBytes, read_folder
 from pt2kit.versions.draft.to_v1 import PROGRAM, upgrade
 from pt2kit.versions.program import downgrade_program, upgrade_program
+from pt2kit.versions.side_files import read_folder
 from pt2kit.zip.reader import open_archive
 
 ALLOWED = {*HARMLESS, "persistent", "class_fqn"}
@@ -59,24 +58,13 @@ def test_the_golden_draft_is_a_program():
 
 
 def test_the_golden_draft_comes_back():
-    """Letter for letter, but for where its tensors lie; in one file beside it, if it is asked for."""
+    """Letter for letter, but for where its tensors lie."""
     raw = codec.parse(golden_bytes("draft"), "x")
     raised = upgrade_program(raw, "x", read_external=read_folder(GOLDEN))
     back = downgrade_program(raised.tree, "draft", "x", side_inputs=SideInputs(weights=raised.weights)).tree
     internal = raw["parameters"]["a.weight"]["storage"]
     raw["buffers"]["a.buf"]["storage"] = internal
     assert back == raw
-    file = ExternalBytes("draft.bin", bytearray(4))
-    outside = downgrade_program(
-        raised.tree,
-        "draft",
-        "x",
-        side_inputs=SideInputs(
-            weights={"a.buf": raised.weights["a.buf"], "a.weight": raised.weights["a.weight"]}, external_file=file
-        ),
-    ).tree
-    assert file.content.startswith(external_bytes())
-    assert outside["buffers"]["a.buf"]["storage"]["data"]["location"] == "draft.bin"
 
 
 @pytest.mark.parametrize("release", ["2.1.2", "2.4.1", "2.8.0"])

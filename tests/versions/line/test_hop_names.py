@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pt2kit.schema.tables import NAMES
+from pt2kit.schema.fieldtable import NAMES
 from pt2kit.versions.line import hop_names as targets
 
 FIRST = [

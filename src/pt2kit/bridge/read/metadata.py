@@ -15,10 +15,9 @@ from typing import Any, Final
 import torch
 
 from pt2kit import node_metadata
-from pt2kit.bridge.operators import resolve
+from pt2kit.bridge.operators import SYMBOLIC, resolve
 from pt2kit.bridge.read.names import is_quotable
-from pt2kit.bridge.read.operator_tables import FUNCTIONS, SYMBOLIC
-from pt2kit.bridge.torch_names import BUILTIN_NAMESPACES, NodeSource, has_packet, node_source
+from pt2kit.bridge.torch_names import BUILTIN_NAMESPACES, FUNCTIONS, NodeSource, has_packet, node_source
 from pt2kit.errors import OperatorError
 from pt2kit.node_metadata.lenience import lenient
 

@@ -11,6 +11,7 @@ import torch
 from pt2kit.bridge.torch_names import has_script_class
 from pt2kit.errors import OperatorError, SchemaError, UnsupportedError
 from pt2kit.graph.traversal import Scope
+from pt2kit.messages import listed
 
 SHOWN: Final = 20
 _SCRIPT_CLASS: Final = re.compile(r"__torch__\.torch\.classes\.(\w+)\.(\w+)", re.ASCII)
@@ -37,10 +38,10 @@ def raise_missing(operators: Mapping[str, str], types: Iterable[str], classes: I
     if not texts:
         return
     error = OperatorError if operators else SchemaError if types else UnsupportedError
-    listed = "; ".join(texts[:SHOWN])
-    more = f" and {len(texts) - SHOWN} more" if len(texts) > SHOWN else ""
     advice = _advice(operators, types, classes)
-    raise error(f"{len(texts)} thing(s) that the program needs are not known here: {listed}{more}. {advice}")
+    raise error(
+        f"{len(texts)} thing(s) that the program needs are not known here: {listed(texts, SHOWN, '; ')}. {advice}"
+    )
 
 
 def missing_classes(scopes: Iterable[Scope]) -> Iterator[str]:

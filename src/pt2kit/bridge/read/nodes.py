@@ -12,11 +12,10 @@ from torch import fx
 
 from pt2kit import schema
 from pt2kit.bridge.operators import Operator, Parameter
-from pt2kit.bridge.read.append import append_call
 from pt2kit.bridge.read.arguments import READERS, read_argument
 from pt2kit.bridge.read.names import check_variable
 from pt2kit.bridge.read.outputs import name_outputs, single_name
-from pt2kit.bridge.read.scope import Scope
+from pt2kit.bridge.read.scope import Scope, append_call
 from pt2kit.bridge.torch_names import constrain_for_size
 from pt2kit.errors import OperatorError, Pt2Error
 from pt2kit.schema import ArgumentKind

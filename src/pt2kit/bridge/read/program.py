@@ -20,7 +20,7 @@ from pt2kit import signature as twin
 from pt2kit.bridge.operators import resolve_all
 from pt2kit.bridge.read.actual_sizes import check_actual_sizes
 from pt2kit.bridge.read.adapt import adapt_named_tuples
-from pt2kit.bridge.read.declared_sizes import check_sizes
+from pt2kit.bridge.read.call_checks import check_printing, check_provenance, check_regions, check_sizes
 from pt2kit.bridge.read.devices import Devices
 from pt2kit.bridge.read.graph import read_graph, read_subgraph
 from pt2kit.bridge.read.guards import can_be_guarded, check_guards
@@ -29,9 +29,6 @@ from pt2kit.bridge.read.missing import missing_classes, raise_missing
 from pt2kit.bridge.read.module_calls import live_module_calls, parse_specs
 from pt2kit.bridge.read.module_inputs import lend_modules
 from pt2kit.bridge.read.names import check_apart, check_argument, check_path
-from pt2kit.bridge.read.printing import check_printing
-from pt2kit.bridge.read.provenance import check_provenance
-from pt2kit.bridge.read.regions import check_regions
 from pt2kit.bridge.read.scope import Shared
 from pt2kit.bridge.read.shapes import Shapes
 from pt2kit.bridge.read.signature import live_signature

@@ -31,8 +31,6 @@ VERIFIED_BYTES: Final = 64 << 20
 """Mapped bytes that one load compares with their checksums unless it is told to compare all. Beyond it pages stay
 untouched until they are used."""
 
-_CPU: Final = schema.Device("cpu")
-
 
 class Tensors:
     """Makes the live tensors of one load; one live storage for each stored one.

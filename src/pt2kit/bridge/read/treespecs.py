@@ -177,3 +177,12 @@ def find_enum(fqn: str) -> type[Enum] | None:
             return kind
         todo.extend(kind.__subclasses__())
     return None
+
+
+def registered_namedtuples() -> dict[str, str]:
+    """Class name -> name under which it is registered; a class name that two share is left out."""
+    found: dict[str, set[str]] = {}
+    for registered, kind in list(pytree.SERIALIZED_TYPE_TO_PYTHON_TYPE.items()):
+        if isinstance(registered, str) and pytree.is_namedtuple_class(kind):
+            found.setdefault(kind.__name__, set()).add(registered)
+    return {name: registered.pop() for name, registered in found.items() if len(registered) == 1}

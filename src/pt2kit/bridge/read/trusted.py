@@ -22,11 +22,11 @@ from pt2kit.bridge.read.pickled_values import FAKE_TENSOR
 from pt2kit.bridge.read.refusals import refused
 from pt2kit.bridge.torch_names import script_object
 from pt2kit.errors import PayloadError, Pt2Error, UnsupportedError
+from pt2kit.messages import listed
 from pt2kit.pickles.allowed_globals import name_global
 from pt2kit.pickles.reader import globals_in, is_plain
 from pt2kit.tensors.opaque import OpaquePayload
 
-_SCRIPT_PREFIX: Final = "__torch__."
 _SHOWN: Final = 20
 RULE: Final = "P15"
 """Of payloads that take code to rebuild; in `trust=` it lets all of them pass."""
@@ -47,9 +47,8 @@ def load_trusted(payload: OpaquePayload, trust: Set[str], devices: Devices | Non
     names = script_classes(payload) if payload.kind == "torchbind" else globals_of(payload)
     foreign = [name for name in names if name not in trust and not (is_plain(name) or name == FAKE_TENSOR)]
     if RULE not in trust and (foreign or (not names and payload.kind == "torchbind")):
-        shown = ", ".join(foreign[:_SHOWN]) or "no class that can be told"
-        more = f" and {len(foreign) - _SHOWN} more" if len(foreign) > _SHOWN else ""
-        message = f"{payload.where}: expected plain tensor data, got {payload.describe()}, that refers to {shown}{more}"
+        shown = listed(foreign, _SHOWN) or "no class that can be told"
+        message = f"{payload.where}: expected plain tensor data, got {payload.describe()}, that refers to {shown}"
         raise refused(UnsupportedError, f"{message}; rebuilding it would run code", RULE, foreign)
     data = bytes(payload.buffer())
     if payload.kind == "torchbind":

@@ -20,11 +20,9 @@ from pt2kit.bridge.torch_names import (
     script_class,
     script_method,
 )
-from pt2kit.bridge.write.arms import NONE
-from pt2kit.bridge.write.places import at
-from pt2kit.bridge.write.scope import Scope
+from pt2kit.bridge.write.scope import NONE, Scope
 from pt2kit.bridge.write.sequences import write_list
-from pt2kit.errors import GraphError, Pt2Error, UnsupportedError
+from pt2kit.errors import GraphError, Pt2Error, UnsupportedError, at
 from pt2kit.schema import Argument, ComplexValue, CustomObjArgument, GraphArgument
 
 

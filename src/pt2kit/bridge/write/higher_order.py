@@ -14,10 +14,9 @@ from pt2kit.bridge.serialized_names import stored_name
 from pt2kit.bridge.torch_names import aoti_call_delegate, triton_kernel_wrapper_functional
 from pt2kit.bridge.write.arguments import write_argument
 from pt2kit.bridge.write.outputs import define_results, define_untyped
-from pt2kit.bridge.write.places import at
 from pt2kit.bridge.write.scope import Scope
 from pt2kit.bridge.write.triton_kernels import kernel_call
-from pt2kit.errors import GraphError, Pt2Error
+from pt2kit.errors import GraphError, Pt2Error, at
 from pt2kit.schema import ArgumentKind, NamedArgument
 from pt2kit.schema import Node as SchemaNode
 

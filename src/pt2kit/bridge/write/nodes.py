@@ -16,9 +16,8 @@ from pt2kit.bridge.torch_names import HigherOrderOperator, OpOverload
 from pt2kit.bridge.write.arguments import write_argument
 from pt2kit.bridge.write.higher_order import write_higher_order, write_untyped
 from pt2kit.bridge.write.outputs import define_one, define_results, define_untyped
-from pt2kit.bridge.write.places import at
 from pt2kit.bridge.write.scope import Scope
-from pt2kit.errors import GraphError, Pt2Error, UnsupportedError
+from pt2kit.errors import GraphError, Pt2Error, UnsupportedError, at
 from pt2kit.schema import ArgumentKind, NamedArgument
 from pt2kit.schema import Node as SchemaNode
 

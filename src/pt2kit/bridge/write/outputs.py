@@ -13,8 +13,7 @@ from typing import Any
 
 from torch.fx import Node
 
-from pt2kit.bridge.write.arms import NONE, make
-from pt2kit.bridge.write.scope import Scope
+from pt2kit.bridge.write.scope import NONE, Scope, make
 from pt2kit.errors import GraphError, UnsupportedError
 from pt2kit.schema import Argument, OptionalTensorArgument
 

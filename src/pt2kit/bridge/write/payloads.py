@@ -6,19 +6,28 @@ programs of one archive. Names are grouped by storage and dtype: a reader takes 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import io
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from msgspec.structs import replace
 
-from pt2kit.bridge.torch_names import GROUPS_WEIGHTS, FakeTensor, ScriptObject, is_opaque_value, storage_identity
-from pt2kit.bridge.write.objects import pickle_opaque, pickle_script, pickle_tensor
-from pt2kit.bridge.write.places import placed
-from pt2kit.bridge.write.storages import storage_bytes, storage_chunks
+from pt2kit.bridge.torch_names import (
+    GROUPS_WEIGHTS,
+    FakeScriptObject,
+    FakeTensor,
+    ScriptObject,
+    disable_current_modes,
+    is_opaque_value,
+    pickled_script,
+    script_class,
+    storage_identity,
+)
 from pt2kit.bridge.write.values import Values
-from pt2kit.errors import GraphError, PayloadError, UnsupportedError
+from pt2kit.errors import GraphError, PayloadError, UnsupportedError, placed
 from pt2kit.package import record_names as names
 from pt2kit.schema import Device, PayloadConfig, PayloadMeta
 
@@ -214,3 +223,84 @@ def _meta(path: str, tensor: torch.Tensor, pickled: bool, values: Values) -> Pay
     if meta.requires_grad != tensor.requires_grad:
         meta = replace(meta, requires_grad=tensor.requires_grad)
     return PayloadMeta(path, isinstance(tensor, torch.nn.Parameter), pickled, meta)
+
+
+def pickle_tensor(tensor: torch.Tensor, protocol: int) -> bytes:
+    """A tensor as a torch.save file.
+
+    Raises:
+        UnsupportedError: it cannot be pickled.
+    """
+    buffer = io.BytesIO()
+    try:
+        torch.save(tensor, buffer, pickle_protocol=protocol)
+    except (pickle.PicklingError, AttributeError, TypeError, RuntimeError, NotImplementedError) as error:
+        kind = type(tensor).__name__
+        raise UnsupportedError(f"expected a tensor that can be pickled, got {kind}: {error}") from error
+    return buffer.getvalue()
+
+
+def pickle_script(value: Any) -> bytes:
+    """A script object as torchbind pickles it.
+
+    Raises:
+        UnsupportedError: its class does not define how.
+    """
+    try:
+        return pickled_script(value)
+    except RuntimeError as error:
+        kind = script_class(value)
+        raise UnsupportedError(f"expected a script class that can be pickled (def_pickle), got {kind}") from error
+
+
+def pickle_opaque(value: Any, protocol: int) -> bytes:
+    """An opaque object as Python pickles it.
+
+    Raises:
+        UnsupportedError: it cannot be pickled.
+    """
+    real = value.real_obj if isinstance(value, FakeScriptObject) else value
+    try:
+        return pickle.dumps(real, protocol=protocol)
+    except (pickle.PicklingError, AttributeError, TypeError, ValueError, RecursionError) as error:
+        raise UnsupportedError(f"expected an object that can be pickled, got {type(real).__name__}: {error}") from error
+
+
+CHUNK = 4 << 20
+"""Bytes that are given at a time: few enough to stay in a processor's cache while they are summed and written."""
+DEVICE_CHUNK = 16 << 20
+"""The same for another device, where each transfer has a price."""
+
+
+def storage_bytes(tensor: torch.Tensor) -> int:
+    """How many bytes of a tensor's storage are written: all whole elements."""
+    size, item = int(tensor.untyped_storage().nbytes()), int(tensor.element_size())
+    return size - size % item
+
+
+def storage_chunks(tensor: torch.Tensor) -> Iterator[Any]:
+    """The bytes of a tensor's whole storage, in order.
+
+    On the CPU these are views of the storage itself, which must not change meanwhile.
+    """
+    size = storage_bytes(tensor)
+    flat = _flat(tensor, size)
+    if not flat.is_cpu:
+        for start in range(0, size, DEVICE_CHUNK):
+            yield _fetch(flat[start : start + DEVICE_CHUNK])
+        return
+    whole = _fetch(flat)
+    for start in range(0, size, CHUNK):
+        yield whole[start : start + CHUNK]
+
+
+def _flat(tensor: torch.Tensor, size: int) -> torch.Tensor:
+    """A storage as bytes, without a copy, whatever tensor modes the caller is in."""
+    with disable_current_modes():
+        flat = torch.empty(0, dtype=torch.uint8, device=tensor.device)
+        return flat.set_(tensor.untyped_storage(), 0, (size,), (1,))
+
+
+def _fetch(flat: torch.Tensor) -> memoryview:
+    with disable_current_modes():
+        return memoryview(flat.cpu().numpy())

@@ -13,9 +13,8 @@ import torch
 from pt2kit import codec
 from pt2kit.bridge.placeholder_types import pickled_name, stand_in_name
 from pt2kit.bridge.torch_names import FakeTensor, child_specs, pytree, reconstruct_fake_tensor
-from pt2kit.bridge.write.places import at
 from pt2kit.bridge.write.values import Values
-from pt2kit.errors import Pt2Error, UnsupportedError
+from pt2kit.errors import Pt2Error, UnsupportedError, at
 
 # Python's pickler in Python gives the same bytes as the one in C, which only writes names that it can import.
 _PURE_PICKLER: Any = vars(pickle)["_Pickler"]

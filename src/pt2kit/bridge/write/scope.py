@@ -13,7 +13,6 @@ from torch.fx import Node
 from pt2kit.bridge.callables import target_text
 from pt2kit.bridge.extensions import find_type
 from pt2kit.bridge.torch_names import OpOverload, schema_of
-from pt2kit.bridge.write.arms import NONE, make
 from pt2kit.bridge.write.metadata import Metadata
 from pt2kit.bridge.write.operators import Operator, describe_schema
 from pt2kit.bridge.write.values import Values
@@ -179,3 +178,12 @@ class Scope:
         if name in table:
             raise GraphError(f"expected one value of the name {name!r}, got two")
         table[name] = value
+
+
+NONE = Argument(as_none=True)
+
+
+def make(arm: str, value: Any) -> Argument:
+    """An argument of the kind `arm` ("as_ints")."""
+    argument: Argument = Argument.create(**{arm: value})
+    return argument

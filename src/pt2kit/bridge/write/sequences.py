@@ -7,7 +7,7 @@ from typing import Any
 
 from torch.fx import Node
 
-from pt2kit.bridge.write.arms import make
+from pt2kit.bridge.write.scope import make
 from pt2kit.errors import UnsupportedError
 from pt2kit.schema import (
     Argument,

@@ -10,9 +10,8 @@ from typing import Any
 from torch.export import graph_signature as live
 
 from pt2kit.bridge.write.arguments import write_argument
-from pt2kit.bridge.write.places import at
 from pt2kit.bridge.write.scope import Scope
-from pt2kit.errors import GraphError, Pt2Error, UnsupportedError
+from pt2kit.errors import GraphError, Pt2Error, UnsupportedError, at
 from pt2kit.schema import (
     Argument,
     BufferMutationSpec,

@@ -18,8 +18,7 @@ from pt2kit import codec
 from pt2kit.errors import PayloadError
 from pt2kit.package import record_names as names
 from pt2kit.package.layout import Layout
-from pt2kit.package.pickle_free_inputs.decode import decode_values
-from pt2kit.package.pickle_free_inputs.encode import InputValues
+from pt2kit.package.pickle_free_inputs.kinds import InputValues, decode_values
 from pt2kit.package.pickle_free_inputs.names import index_record, is_path_name, storage_record
 from pt2kit.pickles.budget import describe
 from pt2kit.pickles.torch_names import ITEM_SIZES

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
-from pt2kit.codec.text import Path
 from pt2kit.errors import UnsupportedError
+from pt2kit.jsontext import Path
 from pt2kit.versions.conversion_log import ConversionLog
 from pt2kit.versions.draft.operator_arguments import positional_names, returns_list
 from pt2kit.versions.line.hop_names import is_higher_order

@@ -1,8 +1,9 @@
-"""Tensors of the design draft, big-endian bytes inside the program or in files beside it <-> payload descriptions.
+"""Tensors of the design draft, big-endian bytes inside the program or in files beside it -> payload descriptions; and
+back, all of them inside.
 
-The draft leaves the checksum of an external buffer open. pt2kit writes `sha256:` and 64 lower-case hexadecimal digits:
-the SHA-256 of the `length` bytes at `offset` of the file, as they are stored. It reads that, with or without the
-prefix; a buffer without a checksum ("") is read unchecked, any other text is refused. `location` is a path with forward
+The draft leaves the checksum of an external buffer open. pt2kit reads 64 hexadecimal digits, with or without `sha256:`
+before them: the SHA-256 of the `length` bytes at `offset` of the file, as they are stored. A buffer without a checksum
+("") is read unchecked, any other text is refused. `location` is a path with forward
 slashes relative to the folder of the program, never leading out of it.
 
 Bytes are decoded, read and checked when they are asked for, not before.
@@ -14,16 +15,15 @@ import base64
 import hashlib
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
 from pt2kit.errors import IntegrityError, PayloadError, UnsupportedError
 from pt2kit.pickles.torch_names import ITEM_SIZES
 from pt2kit.pickles.values import PickledStorage, PickledTensor, TensorKind
-from pt2kit.versions.conversion_log import ExternalFile, ReadExternal
+from pt2kit.versions.conversion_log import ReadExternal
 from pt2kit.versions.line.constants import decode_bytes
+from pt2kit.versions.side_files import check_location
 
 DTYPES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -47,71 +47,6 @@ DTYPES: Final[Mapping[str, str]] = MappingProxyType(
 _NAMES: Final[Mapping[str, str]] = MappingProxyType({name: short for short, name in DTYPES.items()})
 _DECIMAL: Final = re.compile(r"0|[1-9][0-9]{0,18}")
 _CHECKSUM: Final = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
-
-
-def read_folder(folder: str | Path) -> ReadExternal:
-    """A reader of files in one folder; it refuses to leave it.
-
-    Args:
-        folder: where the program lies.
-    """
-    root = Path(folder)
-
-    def read(location: str, offset: int, length: int) -> bytes:
-        path = path_below(root, location, repr(location))
-        try:
-            with path.open("rb") as file:
-                file.seek(offset)
-                return file.read(length)
-        except OSError as error:
-            raise PayloadError(f"{location!r}: expected a readable file, got {error.strerror}") from None
-
-    return read
-
-
-def path_below(folder: Path, location: str, place: str) -> Path:
-    """The path of a file that a program names.
-
-    Args:
-        folder: where the program lies.
-        location: what it says, with forward slashes.
-        place: where it says so, for messages.
-
-    Raises:
-        PayloadError: no relative path, or one that leads out of the folder, by dots or by a link.
-    """
-    path = folder / _location(location, place)
-    try:
-        inside = path.resolve().is_relative_to(folder.resolve())
-    except (OSError, RuntimeError):  # links that go in a circle
-        inside = False
-    if not inside:
-        raise PayloadError(f"{place}: expected a file below {folder.name!r}, got a link that leads out of it")
-    return path
-
-
-@dataclass(slots=True)
-class ExternalBytes:
-    """Collects the bytes of external buffers for one file, which its user writes when the program is converted.
-
-    Args:
-        location: the file's path relative to the program.
-        content: what was put into it so far.
-    """
-
-    location: str
-    content: bytearray = field(default_factory=bytearray)
-
-    def add(self, data: bytes) -> dict[str, str]:
-        """Append bytes, and say where they are as an `ExternalBuffer`."""
-        offset = len(self.content)
-        self.content += data
-        return {
-            "location": self.location,
-            "offset": str(offset),
-            "length": str(len(data)),
-            "checksum": f"sha256:{hashlib.sha256(data).hexdigest()}",
-        }
 
 
 def decode_tensor(
@@ -149,16 +84,13 @@ def decode_tensor(
     )
 
 
-def encode_tensor(
-    tensor: PickledTensor, meta: Mapping[str, Any], place: str, file: ExternalFile | None
-) -> dict[str, Any]:
-    """A payload description as a tensor of the draft, its bytes inside or in a file beside the program.
+def encode_tensor(tensor: PickledTensor, meta: Mapping[str, Any], place: str) -> dict[str, Any]:
+    """A payload description as a tensor of the draft, its bytes inside.
 
     Args:
         tensor: dense, of a dtype that the draft has.
         meta: the device, layout and gradient flag of the draft's `TensorMeta`.
         place: where it goes, for messages.
-        file: takes the bytes; None puts them inside.
 
     Raises:
         UnsupportedError: a dtype that the draft does not have, or a lazily conjugated or negated tensor.
@@ -166,12 +98,8 @@ def encode_tensor(
     if problem := unfit(tensor):
         raise UnsupportedError(f"{place}: expected a plain tensor of one of {', '.join(_NAMES)}, got {problem}")
     data = swap_bytes(bytes(tensor.storage.data), tensor.dtype_name)
-    if file is None:
-        storage = {"data_location": "Internal", "data": {"buffer": base64.b64encode(data).decode()}}
-    else:
-        storage = {"data_location": "External", "data": file.add(data)}
     return {
-        "storage": storage,
+        "storage": {"data_location": "Internal", "data": {"buffer": base64.b64encode(data).decode()}},
         "meta": {
             **meta,
             "dtype": _NAMES[tensor.dtype_name],
@@ -218,7 +146,7 @@ def _storage(storage: Mapping[str, Any], place: str, external: ReadExternal | No
     if "location" not in data:
         raise PayloadError(f"{place}: expected an ExternalBuffer, as data_location says, got a Buffer")
     offset, length = (_decimal(data[key], key, place) for key in ("offset", "length"))
-    location = _location(data["location"], place)
+    location = check_location(data["location"], place)
     checksum = _checksum(data["checksum"], place)
 
     def read() -> bytes:
@@ -238,15 +166,6 @@ def _verified(found: bytes, length: int, checksum: str | None, place: str) -> by
     if checksum is not None and (digest := hashlib.sha256(found).hexdigest()) != checksum:
         raise IntegrityError(f"{place}: expected bytes with the SHA-256 {checksum}, got {digest}")
     return found
-
-
-def _location(text: str, place: str) -> str:
-    parts = text.split("/")
-    if not text or "\\" in text or "\0" in text or ":" in parts[0] or any(part in ("", ".", "..") for part in parts):
-        raise PayloadError(
-            f"{place}: location: expected a relative path inside the program's folder, got {text[:80]!r}"
-        )
-    return text
 
 
 def _checksum(text: str, place: str) -> str | None:

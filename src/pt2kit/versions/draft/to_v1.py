@@ -25,8 +25,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from pt2kit.codec import parse
-from pt2kit.codec.text import Path
 from pt2kit.errors import SchemaError
+from pt2kit.jsontext import Path
 from pt2kit.pickles import writer as torch_save
 from pt2kit.pickles.reader import read_payload
 from pt2kit.pickles.values import PickledTensor, TensorKind
@@ -238,11 +238,11 @@ def _tensors(table: Mapping[str, str], graph: Tree, log: ConversionLog) -> dict[
         if name not in graph["tensor_values"]:
             log.blocked(f"an input {name!r} that the graph does not describe", path, SINCE)
             continue
-        if value.storage in log.written and log.external_file is None:
+        if value.storage in log.written:
             log.lost("tied", f"that {target!r} shares the storage of another tensor", path, SINCE)
         log.written.add(value.storage)
         meta = downgrade_meta(graph["tensor_values"][name]["meta"], path, log)
-        found[target] = encode_tensor(value, meta, log.place(path), log.external_file)
+        found[target] = encode_tensor(value, meta, log.place(path))
     return found
 
 
@@ -258,7 +258,7 @@ def _constants(graph: Tree, path: Path, log: ConversionLog) -> dict[str, Any]:
             log.blocked("a constant that is no dense tensor of the draft", (*path, "constants", name), SINCE)
             continue
         meta = {"device": {"type": "cpu", "index": 0}, "layout": "strided"}
-        found[name] = encode_tensor(value, meta, place, log.external_file)
+        found[name] = encode_tensor(value, meta, place)
     return found
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pt2kit.codec.text import Path
+from pt2kit.jsontext import Path
 from pt2kit.node_metadata.references import compact, expand_all
 from pt2kit.versions.conversion_log import ConversionLog, Tree
 from pt2kit.versions.line.v5_1_v5_3 import name_constants, unname_constants

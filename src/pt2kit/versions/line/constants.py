@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from pt2kit.codec.text import Path
 from pt2kit.errors import PayloadError, UnsupportedError
+from pt2kit.jsontext import Path
 from pt2kit.pickles.reader import read_payload
 from pt2kit.pickles.values import MetaTensor, PickledTensor, SparseTensor
 from pt2kit.schema import ScalarType

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from pt2kit.codec.text import Path
+from pt2kit.jsontext import Path
 from pt2kit.symbols.dialects import parse
 from pt2kit.symbols.expr import default_assumptions, free_symbols
 from pt2kit.symbols.printer import to_str

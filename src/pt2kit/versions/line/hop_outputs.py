@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from pt2kit.codec.text import Path
+from pt2kit.jsontext import Path
 from pt2kit.versions.conversion_log import ConversionLog
 from pt2kit.versions.line.hop_names import PREFIX, is_higher_order
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 
-from pt2kit.codec.text import Path
+from pt2kit.jsontext import Path
 from pt2kit.node_metadata.lenience import lenient
 from pt2kit.node_metadata.modules import dump_module_stack, module_stack_style, parse_module_stack
 from pt2kit.versions.conversion_log import ConversionLog

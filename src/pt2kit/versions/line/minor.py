@@ -15,13 +15,14 @@ field is dropped if it says nothing, or noted as lost by its name; new arms of u
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
-from pt2kit.codec.text import Path
+from pt2kit.jsontext import Path
 from pt2kit.schema import parse_version
-from pt2kit.schema.tables import table
+from pt2kit.schema.fieldtable import default_value, frozen_table
 from pt2kit.versions.conversion_log import ConversionLog, Tree
 from pt2kit.versions.line.hop_outputs import gather_operands, mark_outputs, spread_operands
 from pt2kit.versions.rewrite import Visitor, rewrite
@@ -63,13 +64,16 @@ def downgrade_minor(newer: str, older: str) -> Step:
     return downgrade
 
 
-def _new_fields(older: str, newer: str) -> dict[str, dict[str, Any]]:
+# A pure function of two frozen tables; nobody changes what it gives.
+@functools.cache
+def _new_fields(older: str, newer: str) -> Mapping[str, Mapping[str, Any]]:
     """Struct -> the fields that the newer table adds, with their defaults."""
-    before, after = table(older), table(newer)
+    before, after = frozen_table(older).definitions, frozen_table(newer).definitions
     found: dict[str, dict[str, Any]] = {}
-    for name, row in after.items():
-        if row.kind == "struct" and name in before:
-            new = {key: field.default for key, field in row.fields.items() if key not in before[name].fields}
+    for name, definition in after.items():
+        if definition.kind == "struct" and name in before:
+            added = [field for key, field in definition.fields.items() if key not in before[name].fields]
+            new = {field.name: default_value(field) for field in added}
             found |= {name: new} if new else {}
     return found
 

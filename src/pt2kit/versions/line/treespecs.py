@@ -14,8 +14,8 @@ import json
 from collections.abc import Callable
 from typing import Any, Final
 
-from pt2kit.codec.text import Path
 from pt2kit.errors import SchemaError
+from pt2kit.jsontext import Path
 from pt2kit.treespec.kinds import child_keys
 from pt2kit.treespec.spec import TreeSpec, context_text, context_value, dump, map_nodes, parse, walk
 from pt2kit.versions.conversion_log import ConversionLog

@@ -23,7 +23,7 @@ import base64
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pt2kit.codec.text import Path
+from pt2kit.jsontext import Path
 from pt2kit.pickles import writer as torch_save
 from pt2kit.pickles.values import PickledTensor
 from pt2kit.versions.conversion_log import ConversionLog, Tree

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from pt2kit.codec.text import Path
+from pt2kit.jsontext import Path
 from pt2kit.versions.conversion_log import ConversionLog, Tree
 from pt2kit.versions.line import hop_outputs as hops
 from pt2kit.versions.line.attention import from_cpu_operator, to_cpu_operator

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from pt2kit.codec.text import Path
+from pt2kit.jsontext import Path
 from pt2kit.versions.conversion_log import ConversionLog, Tree
 from pt2kit.versions.line.expressions import to_plain, to_structural
 from pt2kit.versions.rewrite import rewrite

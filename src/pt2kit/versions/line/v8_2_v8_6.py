@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from pt2kit.codec.text import Path
+from pt2kit.jsontext import Path
 from pt2kit.versions.conversion_log import ConversionLog, Tree
 from pt2kit.versions.line.hop_names import is_higher_order
 from pt2kit.versions.line.hop_outputs import add_scan_options, drop_scan_options, unwrap_outputs, wrap_outputs

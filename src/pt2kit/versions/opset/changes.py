@@ -5,10 +5,7 @@
 order, to every node of every graph. The changes of aten that torch knows are in `opset_aten`; users pass their own for
 their namespaces.
 
-Rules (the ids that problems and errors carry):
-    O1  a program's number is not newer than what the changes lead back from
-    O2  every namespace of a program has an expected number (a warning: its operators are taken as they are)
-    O3  every operator that a program uses has changes that begin and end at its numbers
+Problems and errors carry the rules O1 to O3 of `pt2kit.rules`.
 """
 
 from __future__ import annotations
@@ -22,9 +19,8 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from pt2kit import schema
-from pt2kit.codec import path_text
-from pt2kit.codec.text import Path
 from pt2kit.errors import LimitError, OperatorError, Problem, VersionError
+from pt2kit.jsontext import Path, path_text
 
 EXPECTED: Final[Mapping[str, int]] = MappingProxyType({"aten": 10})
 """The numbers of torch 2.1 to 2.15."""

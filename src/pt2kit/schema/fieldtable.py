@@ -1,0 +1,242 @@
+"""A field table as plain data (the YAML files of `history/`, a reflection of the classes) -> the same as typed data.
+
+`history/tables.json` holds every frozen table, so that no YAML is read at run time; `tools/history_tables.py` makes it
+from the YAML files, and a test keeps the two equal. The draft's enums have names in the place of numbers.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Any, Final, Literal
+
+from pt2kit.errors import SchemaError, VersionError
+from pt2kit.schema.fieldtypes import Scalar, Type, parse_type, references
+from pt2kit.schema.versions import LOG
+
+NAMES: Final = (
+    "draft", "1", "2", "5.1", "5.3-traces", "5.3", "7.3", "8.2", "8.6", "8.7", "8.8", "8.14", "8.15", "8.17", "8.20",
+)  # fmt: skip
+"""The frozen tables there are, oldest first."""
+
+UNNUMBERED: Final = ("draft", "5.3-traces")
+"""The two development states whose tables carry no number of their own."""
+
+ROOTS: Final = ("ExportedProgram", "GraphModule")
+"""The type at the root of a program's JSON; the draft has no ExportedProgram."""
+
+Kind = Literal["struct", "union", "enum"]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a struct, or one arm of a union.
+
+    Args:
+        name: the key in JSON.
+        type: what it holds.
+        id: its wire id; None before 8.2, which had none.
+        default: the text of what an absent key means (see `default_value`); None where the key is required.
+        since: the first version that has it.
+    """
+
+    name: str
+    type: Type
+    id: int | None
+    default: str | None
+    since: str
+
+
+@dataclass(frozen=True, slots=True)
+class EnumValue:
+    """One value of an enum; `value` is what JSON holds: a number, or in the draft the name."""
+
+    name: str
+    value: int | str
+    since: str
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """One type: its fields, or for an enum its values, by name and in the order of the table."""
+
+    name: str
+    kind: Kind
+    fields: Mapping[str, Field]
+    members: Mapping[str, EnumValue]
+    doc: str
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """All types of one version.
+
+    Args:
+        version: "8.20"; "draft" and "5.3-traces" for the two without a number of their own; "" where a file gave none.
+        definitions: by name, in the order of the table.
+    """
+
+    version: str
+    definitions: Mapping[str, Definition]
+
+    @property
+    def root(self) -> str:
+        """The type of a whole program; "" where the table has none."""
+        return next((name for name in ROOTS if name in self.definitions), "")
+
+    @property
+    def has_ids(self) -> bool:
+        """Whether every field has its wire id."""
+        return all(field.id is not None for each in self.definitions.values() for field in each.fields.values())
+
+
+# A memo of a pure function over a file of the package, which never changes.
+@functools.cache
+def frozen_table(version: str) -> Table:
+    """The table of a version as it was frozen; the same one on each call.
+
+    Args:
+        version: one of `NAMES` ("8.7", "draft").
+
+    Raises:
+        VersionError: there is no such version; the message lists those that there are.
+
+    Cost: 10 ms for the first, 1 ms for each other one.
+    """
+    if version not in NAMES:
+        raise VersionError(f"schema version: expected one of {', '.join(NAMES)}, got {version!r}")
+    return make_table(version, _frozen()[version], f"schema {version}", docs={}, since=_first_versions())
+
+
+def frozen_tables() -> dict[str, dict[str, Any]]:
+    """Version -> its frozen table as plain data; new objects on each call. Cost: milliseconds."""
+    text = (files("pt2kit.schema") / "history" / "tables.json").read_text(encoding="utf-8")
+    tables: dict[str, dict[str, Any]] = json.loads(text)
+    return tables
+
+
+_frozen = functools.cache(frozen_tables)
+
+
+@functools.cache
+def _first_versions() -> Mapping[tuple[str, str], str]:
+    return MappingProxyType(first_versions(_frozen()))
+
+
+def first_versions(tables: Mapping[str, Mapping[str, Any]]) -> dict[tuple[str, str], str]:
+    """(Type name, field or enum value) -> the first logged version that has it, of plain tables by version."""
+    first: dict[tuple[str, str], str] = {}
+    for version in LOG:
+        for name, row in tables.get(version.number, {}).items():
+            for field in row["fields"]:
+                first.setdefault((name, field), version.number)
+    return first
+
+
+def make_table(
+    version: str, types: Mapping[str, Any], where: str, *, docs: Mapping[str, str], since: Mapping[tuple[str, str], str]
+) -> Table:
+    """Turn a plain table into a typed one.
+
+    Args:
+        version: what the table calls itself.
+        types: type name -> {"kind": …, "fields": …}, as `schema.field_table()` gives it.
+        where: its source, for messages.
+        docs: type name -> a sentence about it; empty where there is none.
+        since: (type name, field) -> the first version that has it; missing entries are the table's own version.
+
+    Raises:
+        SchemaError: the table is malformed, or a field's type is no type of the table.
+    """
+    definitions: dict[str, Definition] = {}
+    for name, row in types.items():
+        place = f"{where}: {name}"
+        kind, rows = _kind_and_fields(row, place)
+        fields: dict[str, Field] = {}
+        members: dict[str, EnumValue] = {}
+        for key, value in rows.items():
+            first = since.get((name, key), version)
+            if kind == "enum":
+                members[key] = EnumValue(key, _enum_value(value, f"{place}.{key}"), first)
+            else:
+                fields[key] = _field(key, value, f"{place}.{key}", first)
+        definitions[name] = Definition(
+            name, kind, MappingProxyType(fields), MappingProxyType(members), docs.get(name, "")
+        )
+    _check_references(definitions, where)
+    return Table(version, MappingProxyType(definitions))
+
+
+def _kind_and_fields(row: Any, where: str) -> tuple[Kind, dict[str, Any]]:
+    if not isinstance(row, dict) or row.get("kind") not in ("struct", "union", "enum"):
+        raise SchemaError(f"{where}: expected a kind of struct, union or enum, got {_brief(row)}")
+    fields = row.get("fields")
+    if fields is None and row["kind"] == "enum" and isinstance(members := row.get("members"), list):
+        fields = {name: name for name in members if isinstance(name, str)}
+    if not isinstance(fields, dict) or not all(isinstance(name, str) and name.isidentifier() for name in fields):
+        raise SchemaError(f"{where}: expected fields by name, got {_brief(fields)}")
+    return row["kind"], fields
+
+
+def _enum_value(value: Any, where: str) -> int | str:
+    if isinstance(value, int | str) and not isinstance(value, bool):
+        return value
+    raise SchemaError(f"{where}: expected the number of an enum value, got {_brief(value)}")
+
+
+def _field(name: str, row: Any, where: str, since: str) -> Field:
+    row = {"type": row} if isinstance(row, str) else row
+    if not isinstance(row, dict) or not isinstance(row.get("type"), str):
+        raise SchemaError(f"{where}: expected a type, got {_brief(row)}")
+    id, default = row.get("id"), row.get("default")
+    if id is not None and (not isinstance(id, int) or isinstance(id, bool) or not 0 < id < 2**15):
+        raise SchemaError(f"{where}: expected a wire id from 1 to {2**15 - 1}, got {_brief(id)}")
+    if default is None and "default" in row:
+        raise SchemaError(f'{where}: expected the text of a default, got null; write "None" for null')
+    if default is not None and not isinstance(default, str):
+        raise SchemaError(f"{where}: expected the text of a default, got {_brief(default)}")
+    return Field(name, parse_type(row["type"], where), id, default, since)
+
+
+def _brief(value: Any) -> str:
+    """A value for a message, short whatever a file put there."""
+    return repr(value)[:60] if isinstance(value, str | int | float | None) else f"a {type(value).__name__}"
+
+
+def _check_references(definitions: Mapping[str, Definition], where: str) -> None:
+    for definition in definitions.values():
+        for field in definition.fields.values():
+            for name in references(field.type):
+                if name not in definitions:
+                    raise SchemaError(
+                        f"{where}: {definition.name}.{field.name}: expected a type of the table, got {name}"
+                    )
+
+
+def default_value(field: Field) -> Any:
+    """What an absent key of a field with a default means, as a new tree.
+
+    Raises:
+        SchemaError: the default's text is not understood.
+    """
+    text, kind = field.default, field.type
+    if text is None:
+        raise SchemaError(f"{field.name}: expected a default, got a required field")
+    if kind == Scalar("str"):
+        return text
+    if text in ("[]", "{}"):
+        return [] if text == "[]" else {}
+    if text in ("None", "False", "True"):
+        return {"None": None, "False": False, "True": True}[text]
+    if kind == Scalar("int") and text.lstrip("-").isdecimal():
+        return int(text)
+    raise SchemaError(f"{field.name}: expected a default like None, False, [] or a number, got {text!r}")
+
+
+def default_values(definition: Definition) -> dict[str, Any]:
+    """Field -> what an absent key of it means, as new trees, for the fields that have a default."""
+    return {name: default_value(field) for name, field in definition.fields.items() if field.default is not None}

@@ -1,0 +1,86 @@
+"""The text of a type reads to data and back; anything else is refused."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.idl.helpers import table
+
+from pt2kit.errors import SchemaError
+from pt2kit.idl.sources import versions
+from pt2kit.schema.fieldtypes import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, parse_type, type_text
+
+CASES = {
+    "int": Scalar("int"),
+    "Graph": Ref("Graph"),
+    "list[list[float]]": ListOf(ListOf(Scalar("float"))),
+    "dict[str, SymInt]": DictOf(Ref("SymInt")),
+    "list[str] | None": Nullable(ListOf(Scalar("str"))),
+    "tuple[()]": TupleOf(()),
+    "tuple[list[bytes], dict[str, bytes]] | None": Nullable(
+        TupleOf((ListOf(Scalar("bytes")), DictOf(Scalar("bytes"))))
+    ),
+    "Buffer or ExternalBuffer": AnyOf((Ref("Buffer"), Ref("ExternalBuffer"))),
+}
+
+TORCH = {
+    "List[int]": "list[int]",
+    "Optional[bool]": "bool | None",
+    "Dict[str, List[TensorArgument]]": "dict[str, list[TensorArgument]]",
+    "Optional[List[str]]": "list[str] | None",
+}
+
+BAD = (
+    ("", "expected the name of a type, got 'nothing'"),
+    ("list[", "expected the name of a type, got 'nothing'"),
+    ("list[int", "expected ] after 1 arguments, got 'nothing'"),
+    ("list[int]]", "expected the end of the type"),
+    ("list[int, str]", r"expected list\[T\], dict\[str, T\]"),
+    ("dict[int, str]", r"expected list\[T\], dict\[str, T\]"),
+    ("dict[str]", r"expected list\[T\], dict\[str, T\]"),
+    ("None", "expected the name of a type, got 'None'"),
+    ("int |", "expected the name of a type, got 'nothing'"),
+    ("int; drop", "expected a type like"),
+    ("int int", "expected the end of the type 'int int', got 'int'"),
+    ("Set[int]", r"expected list\[T\]"),
+    ("list[" * 40 + "int" + "]" * 40, "expected a type of at most 200 characters, got 243"),
+)
+
+
+@pytest.mark.parametrize("text", CASES)
+def test_a_text_is_a_type(text):
+    """Both ways."""
+    assert parse_type(text, "x") == CASES[text]
+    assert type_text(CASES[text]) == text
+
+
+@pytest.mark.parametrize("text", TORCH)
+def test_the_spelling_of_torch_is_understood(text):
+    """Upper case, and Optional."""
+    assert type_text(parse_type(text, "x")) == TORCH[text]
+
+
+@pytest.mark.parametrize(("text", "message"), BAD)
+def test_other_text_is_refused(text, message):
+    """With the field's name and what was expected."""
+    with pytest.raises(SchemaError, match=rf"^Node\.name: {message}"):
+        parse_type(text, "Node.name")
+
+
+@pytest.mark.parametrize("version", versions())
+def test_every_type_of_every_version_comes_back(version):
+    """Text and type are the same thing."""
+    for definition in table(version).definitions.values():
+        for field in definition.fields.values():
+            assert parse_type(type_text(field.type), "x") == field.type
+
+
+@given(st.text(st.sampled_from("aiNont[](),|. orlistdcupe"), max_size=40) | st.text(max_size=10))
+def test_no_text_brings_another_error(text):
+    """Any text is a type or refused, and a type's text means the same type."""
+    try:
+        found = parse_type(text, "x")
+    except SchemaError:
+        return
+    assert parse_type(type_text(found), "x") == found
