@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 TORCH_PIN := torch==2.13.0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-core test-torch test-torches test-view lint format bench fuzz compatibility regen toolchains
+.PHONY: help demo test test-core test-torch test-torches test-view lint format bench fuzz compatibility docs outputs changelog release regen toolchains
 .PHONY: viewer browser clean
 
 help: ## list the targets
@@ -17,7 +17,7 @@ help: ## list the targets
 # The stamps name what each environment was made from, so a changed pyproject.toml remakes it.
 $(VENV)/.stamp: pyproject.toml Makefile
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]' '$(TORCH_PIN)'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,fleet-test]' '$(TORCH_PIN)'
 	@touch $@
 
 $(CORE)/.stamp: pyproject.toml
@@ -51,7 +51,7 @@ format: $(VENV)/.stamp ## let ruff rewrite what it can
 	$(BIN)/ruff format .
 
 bench: $(VENV)/.stamp ## run every benchmark, or some (NAMES="open_vs_json show_time"), and print the table of ratios
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,bench]' '$(TORCH_PIN)'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,bench,fleet]' '$(TORCH_PIN)'
 	$(BIN)/python -m benchmarks $(NAMES)
 
 fuzz: $(VENV)/.stamp ## coverage-guided fuzzing: each harness for MINUTES=10, and a table
@@ -60,6 +60,23 @@ fuzz: $(VENV)/.stamp ## coverage-guided fuzzing: each harness for MINUTES=10, an
 
 compatibility: $(VENV)/.stamp ## the table of releases: which sample files open, load, run (CORPUS=folder)
 	$(BIN)/python -m tools.compatibility $(CORPUS)
+
+docs: $(VENV)/.stamp ## build the documents' site into docs/_build/html; a warning is an error
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]' '$(TORCH_PIN)'
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
+
+outputs: $(VENV)/.stamp ## write what the commands and the notebook of the documents print now into the pages
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]' '$(TORCH_PIN)'
+	$(BIN)/python -m tests.project.console
+	$(BIN)/python -m tests.project.notebook
+
+changelog: $(VENV)/.stamp ## gather changes/ into CHANGELOG.md (VERSION=1.2.0); then commit, tag v1.2.0, make release
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,release]'
+	$(BIN)/python -m towncrier build --yes --version $(if $(VERSION),$(VERSION),$(error say VERSION=1.2.0))
+
+release: $(VENV)/.stamp ## build dist/, check it, try it in fresh environments of every Python here and with the oldest dependencies
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,release]'
+	$(BIN)/python -m tools.release
 
 regen: $(VENV)/.stamp ## write the generated files: idl/, the version tables, the tables in docs
 	$(BIN)/python -m tools.regen

@@ -1,6 +1,7 @@
 """`pt2 view` in headless Chromium: first picture, everything unfolded, layout, frames, memory; and other viewers.
 
-Run by hand (`make browser` first): `python -m benchmarks.viewing [--others]`. Prints a table and the load it ran under.
+Run by hand (`make browser` first): `python -m benchmarks.viewing [--others] [--only transformer]`. Prints a table and
+the load it ran under.
 `--others` shows a file in Netron and Model Explorer where these are installed (`netron`, `ai-edge-model-explorer`),
 and waits up to 300 s for a picture of theirs.
 """
@@ -169,6 +170,7 @@ def other(browser: Any, name: str, viewer: str, path: Path, nodes: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--others", action="store_true", help="also Netron and Model Explorer")
+    parser.add_argument("--only", default="", help="files whose name begins so")
     asked = parser.parse_args()
     from playwright.sync_api import sync_playwright
 
@@ -182,6 +184,8 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path=executable, args=list(FLAGS))
         browser.new_page().close()  # A browser's own first page is not what is measured.
         for name, path in files.items():
+            if not name.startswith(asked.only):
+                continue
             view(browser, name, path)
         if asked.others:
             for viewer in ("netron", "model-explorer"):

@@ -36,17 +36,19 @@ if TYPE_CHECKING:
     from pt2kit.errors import Problem as Problem
     from pt2kit.errors import Pt2Error as Pt2Error
     from pt2kit.package.open import Package as Package
-    from pt2kit.package.open import open_package as open
-    from pt2kit.package.write import write_package as write
+    from pt2kit.package.open import open as open
+    from pt2kit.package.write import write as write
     from pt2kit.release.conversion import convert as convert
     from pt2kit.release.report import Report as Report
     from pt2kit.sanitizing.writing import Sanitized as Sanitized
     from pt2kit.sanitizing.writing import sanitize as sanitize
     from pt2kit.signature.export_signature import ExportGraphSignature as ExportGraphSignature
+    from pt2kit.signing.files import sign as sign
+    from pt2kit.signing.files import verify as verify
+    from pt2kit.signing.verified import Verified as Verified
     from pt2kit.tensors.view import TensorView as TensorView
+    from pt2kit.version import __version__ as __version__
     from pt2kit.viewing.notebook import view as view
-
-__version__ = "0.1.0.dev0"
 
 _HOMES = {
     "bridge.extensions": "Extension register_extension unregister_extension",
@@ -63,19 +65,21 @@ _HOMES = {
     "editing.extracting": "extract",
     "editing.packing": "pack unpack",
     "errors": "Problem Pt2Error",
-    "package.open": "Package open=open_package",
-    "package.write": "write=write_package",
+    "package.open": "Package open",
+    "package.write": "write",
     "release.conversion": "convert",
     "release.report": "Report",
     "sanitizing.writing": "Sanitized sanitize",
     "signature.export_signature": "ExportGraphSignature",
+    "signing.files": "sign verify",
+    "signing.verified": "Verified",
     "tensors.view": "TensorView",
+    "version": "__version__",
     "viewing.notebook": "view",
 }
 _ROOMS = (
-    "bridge canonical checks codec diffs digests editing errors graph idl node_metadata package pickles release "
-    "sanitizing schema signature symbols tensors text treespec versions viewing zip"
+    "bridge canonical checks codec diffs digests editing errors fleet graph idl node_metadata package pickles release "
+    "sanitizing schema signature signing symbols tensors text treespec versions viewing zip"
 )
 
 __getattr__, __dir__, __all__ = front_door(__name__, _HOMES, _ROOMS)
-__all__ = sorted([*__all__, "__version__"])

@@ -12,7 +12,8 @@
     ├── PayloadError        tensor bytes or their metadata
     ├── LimitError          a stated limit was passed
     ├── UnsupportedError    something this build refuses or cannot represent, by name
-    └── ConversionError     a program cannot be expressed in the target version
+    ├── ConversionError     a program cannot be expressed in the target version
+    └── SignatureError      a signature that is none, was changed, or is not by whom is trusted
 
 Every message reads *where: expected X, got Y [rule]*, and says what to do where something can be done.
 """
@@ -22,7 +23,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
+from importlib import import_module
+from typing import Any, Literal
 
 Severity = Literal["error", "warning", "note"]
 Kind = Literal[Severity, "safety"]
@@ -86,6 +88,10 @@ class ConversionError(Pt2Error):
     """A program that cannot be expressed in the target version."""
 
 
+class SignatureError(Pt2Error):
+    """A signature that is none, was changed, or is not by whom is trusted."""
+
+
 RUNNING_RULES = frozenset(f"X{number}" for number in range(1, 8))
 """Safety rules whose breach runs what the file says; that of the others is a warning."""
 
@@ -119,6 +125,18 @@ class Problem:
             return self.kind
         return "error" if self.rule in RUNNING_RULES else "warning"
 
+    @property
+    def text(self) -> str:
+        """What its rule demands; for safety findings, what is said of the file; "" for an unknown rule."""
+        rule = _rules().get(self.rule)
+        return rule.text if rule else ""
+
+    @property
+    def hint(self) -> str:
+        """What to do about it; "" for an unknown rule."""
+        rule = _rules().get(self.rule)
+        return rule.hint if rule else ""
+
     def __str__(self) -> str:
         return f"{self.loc}: {self.message} [{self.rule}]"
 
@@ -137,3 +155,8 @@ def placed(place: str) -> Iterator[None]:
         yield
     except Pt2Error as error:
         raise at(place, error) from error
+
+
+def _rules() -> Any:
+    # By name, when somebody asks: the table stands above this file, whose types it uses.
+    return import_module("pt2kit.rules").RULES

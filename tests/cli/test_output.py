@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.text.golden import CASES, text
 
 from pt2kit.cli.colours import colour, wants_colour
-from pt2kit.cli.output import OutputClosed, print_json, print_lines
+from pt2kit.cli.output import print_error, print_json, print_lines
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -37,6 +37,8 @@ def test_any_line_can_be_coloured(line: str) -> None:
     [
         ("model  schema 8.20", "\x1b[1mmodel"),
         ("  parameters   4 elements", "\x1b[36m  parameters   \x1b[0m4"),
+        ("  constraints sha256:00", "  constraints sha256:00"),
+        ("  graph       sha256:00", "  graph       sha256:00"),
         ("  X1  data: text", "\x1b[33m  X1"),
         ("  problems     text", "\x1b[33m  problems"),
         ("  %x: f32[2] = call(%y)  # block", "  \x1b[32m%x\x1b[0m: \x1b[34mf32[2]\x1b[0m = call("),
@@ -66,13 +68,31 @@ class _Closed(io.StringIO):
         raise BrokenPipeError
 
 
-def test_a_closed_pipe_has_an_error_of_its_own(monkeypatch) -> None:
-    """click answers a broken pipe itself, with a code that says failure; so it does not see one."""
+def test_a_closed_pipe_ends_the_printing(monkeypatch) -> None:
+    """Nobody reads on: what is left of the lines is not even computed, and the command goes on to its exit code."""
     monkeypatch.setattr(sys, "stdout", _Closed())
-    with pytest.raises(OutputClosed):
-        print_lines(["a"])
-    with pytest.raises(OutputClosed):
-        print_json({})
+    lines = iter(["a", "b"])
+    print_lines(lines)
+    assert list(lines) == ["b"]
+    print_json({})
+
+
+def test_errors_are_one_line_whatever_they_hold(capsys, monkeypatch) -> None:
+    """Control characters are escaped; a terminal gets a colour unless nobody wants one; without a stream, nothing."""
+    print_error("a\nb\x1b[31m")
+    assert capsys.readouterr().err == "error: a\\nb\\x1b[31m\n"
+    for environment, start in (({}, "\x1b[31m"), ({"NO_COLOR": "1"}, "error: ")):
+        stream = _Terminal()
+        with monkeypatch.context() as patch:
+            patch.delenv("NO_COLOR", raising=False)
+            patch.setenv("TERM", "xterm")
+            for name, value in environment.items():
+                patch.setenv(name, value)
+            patch.setattr(sys, "stderr", stream)
+            print_error("text")
+        assert stream.getvalue().startswith(start)
+    monkeypatch.setattr(sys, "stderr", None)
+    print_error("text")
 
 
 def test_no_stream(monkeypatch) -> None:
@@ -99,3 +119,4 @@ def test_wants_colour(monkeypatch, environment: dict[str, str], wanted: bool) ->
         monkeypatch.setenv(name, value)
     assert wants_colour(_Terminal()) is wanted
     assert wants_colour(io.StringIO()) is False
+    assert wants_colour(None) is False

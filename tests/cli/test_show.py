@@ -153,7 +153,10 @@ def test_no_program(tmp_path: Path) -> None:
     assert "X8  data/aotinductor/m/: torch loads compiled code (1 record)" in found.out
     assert pt2("show", path, "--records").code == 0
     found = pt2("show", path, "--graph")
-    assert (found.code, "expected --model with one of no models" in found.err) == (2, True)
+    assert (
+        found.code,
+        "expected a program, got an archive without one: it has compiled code alone (of m)" in found.err,
+    ) == (2, True)
 
 
 def test_records() -> None:

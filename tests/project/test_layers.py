@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 SRC = ROOT / "src" / "pt2kit"
 FLOORS = [
-    {"errors", "collector", "front_door"},
+    {"errors", "collector", "front_door", "version"},
     {"rules", "messages", "jsontext"},
     {"zip", "codec", "schema", "symbols", "treespec", "node_metadata"},
     {"pickles", "idl"},
@@ -18,11 +18,12 @@ FLOORS = [
     {"package"},
     {"graph", "signature"},
     {"checks", "canonical", "release"},
-    {"digests", "diffs"},
-    {"sanitizing", "editing"},
+    {"digests"},
+    {"sanitizing", "editing", "diffs", "signing"},
     {"text"},
     {"bridge", "viewing"},
-    {"cli"},
+    {"fleet"},
+    {"cli", "integrations", "testing"},
     {"__init__", "__main__"},
 ]
 FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
@@ -39,6 +40,7 @@ THIRD_PARTY = {
     "canonical": {"msgspec"},
     "release": {"msgspec"},
     "sanitizing": {"msgspec"},
+    "signing": {"model_signing", "cryptography", "OpenSSL", "sigstore"},
     "editing": {"msgspec", "numpy"},
     "tensors": {"numpy", "ml_dtypes", "safetensors"},
     "idl": {"yaml"},
@@ -47,7 +49,9 @@ THIRD_PARTY = {
     "text": {"msgspec"},
     "bridge": {"torch", "sympy", "numpy", "msgspec"},
     "viewing": {"numpy"},
+    "fleet": {"bokeh", "dask", "distributed", "fsspec", "msgspec", "psutil", "pyarrow"},
     "cli": {"click", "rich"},
+    "integrations": {"modelscan", "mlflow"},
 }
 STDLIB = sys.stdlib_module_names
 
@@ -114,7 +118,18 @@ def test_names_come_from_the_modules_that_define_them():
 
 def test_heavy_packages_are_imported_inside_functions():
     """Outside the bridge, nobody pays for numpy, fsspec or safetensors before using them."""
-    heavy = {"numpy", "ml_dtypes", "fsspec", "safetensors", "yaml"}
+    heavy = {
+        "numpy",
+        "ml_dtypes",
+        "fsspec",
+        "safetensors",
+        "yaml",
+        "pyarrow",
+        "bokeh",
+        "dask",
+        "model_signing",
+        "sigstore",
+    }
     for path in FILES:
         if room(path) != "bridge":
             found = {name.split(".")[0] for name in imports(path, top_level=True)} & heavy

@@ -9,18 +9,23 @@ import numpy as np
 import pytest
 from tests.tensors.helpers import every_pattern, storage, view, view_of
 
-from pt2kit.errors import ArchiveError, LimitError, PayloadError
+from pt2kit.errors import ArchiveError, LimitError, PayloadError, UnsupportedError
 from pt2kit.schema import Layout, ScalarType
 from pt2kit.tensors import DTYPES, SparseView, Storage, TensorView, to_npy, to_npz
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: DTYPES[dtype].name)
 def test_every_type(dtype: ScalarType, tmp_path: Path) -> None:
-    """numpy loads each type with exactly the same values, widened where numpy has no such type, without pickles."""
+    """numpy loads each type with exactly the same values, widened, if asked for, where numpy has no such type."""
     data = every_pattern(dtype)
     w = view(data, dtype, (len(data) // DTYPES[dtype].itemsize,))
-    to_npy(w, tmp_path / "a.npy")
-    to_npz({"a": w}, tmp_path / "a.npz")
+    if not DTYPES[dtype].is_native:
+        for write in (lambda: to_npy(w, tmp_path / "a.npy"), lambda: to_npz({"a": w}, tmp_path / "a.npz")):
+            with pytest.raises(UnsupportedError, match=f"types that NumPy has names for, got {DTYPES[dtype].name} "):
+                write()
+        assert not list(tmp_path.iterdir())
+    to_npy(w, tmp_path / "a.npy", widen=True)
+    to_npz({"a": w}, tmp_path / "a.npz", widen=True)
     for array in (np.load(tmp_path / "a.npy"), np.load(tmp_path / "a.npz")["a"]):
         assert array.dtype == np.dtype(DTYPES[dtype].wide)
         assert array.tobytes() == w.numpy(upcast=True).tobytes()

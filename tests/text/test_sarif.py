@@ -43,7 +43,7 @@ def validate(log: Any) -> None:
 def test_every_rule() -> None:
     """A log of every problem that a file can have holds together."""
     problems = [problem for make in TABLE.values() for problem in check(make().data, payloads=True)]
-    log = sarif_tree("some model.pt2", problems, "1.0")
+    log = sarif_tree({"some model.pt2": problems}, "1.0")
     validate(log)
     found = log["runs"][0]["results"]
     assert [result["level"] for result in found] == [problem.severity for problem in problems]
@@ -52,7 +52,7 @@ def test_every_rule() -> None:
 
 def test_no_problems() -> None:
     """A log without results is one."""
-    log = sarif_tree("m.pt2", [], "1.0")
+    log = sarif_tree({"m.pt2": []}, "1.0")
     validate(log)
     assert log["runs"][0]["results"] == []
 
@@ -69,12 +69,16 @@ def test_no_problems() -> None:
 )
 def test_uris(file: str, uri: str) -> None:
     """Paths become references, URLs stay, and nothing that is no URI comes out."""
-    log = sarif_tree(file, [Problem("p", "G2", "x")], "1.0")
+    log = sarif_tree({file: [Problem("p", "G2", "x")]}, "1.0")
     validate(log)
     assert log["runs"][0]["artifacts"][0]["location"]["uri"] == uri
 
 
 def test_real_files() -> None:
-    """Logs of real files hold together."""
-    for path in samples.corpus("2.13.0")[:10]:
-        validate(sarif_tree(str(path), check(path), "1.0"))
+    """A log of several real files holds together, one that could not be read among them."""
+    found = {str(path): check(path) for path in samples.corpus("2.13.0")[:10]}
+    log = sarif_tree(found, "1.0", {"none.pt2": "no such file"})
+    validate(log)
+    [run] = log["runs"]
+    assert len(run["artifacts"]) == 10
+    assert run["invocations"][0]["executionSuccessful"] is False

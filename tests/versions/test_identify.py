@@ -56,13 +56,14 @@ def test_versions_without_a_table(stored, message):
 
 NOTHING = [
     ([], r"\$: expected an object, got list"),
-    ({}, "got none"),
+    ({}, "expected a program, got another JSON object, with the keys none"),
     ({"schema_version": None}, "got None"),
     ({"schema_version": True}, "got True"),
     ({"schema_version": "8.20"}, "got '8.20'"),
     ({"schema_version": -1}, "got -1"),
     ({"schema_version": {"major": 8}}, "got {'major': 8}"),
-    ({"graph": {}, "parameters": {}}, "got none"),
+    ({"graph": {}, "parameters": {}}, "with the keys 'graph', 'parameters'"),
+    ({"graph_module": {}}, "got none"),
 ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 
+import msgspec
 from tests import samples
 
 import pt2kit
@@ -25,6 +26,26 @@ def test_a_package_shows_itself() -> None:
     with pt2kit.open(PATH) as package:
         assert package._repr_html_() == pt2kit.view(package)._repr_html_()
         assert package.weights()
+
+
+def test_a_diff_shows_itself() -> None:
+    """The page of `pt2 diff --html`, in a frame."""
+    diff = pt2kit.diff(PATH, samples.sample("2.1.2", "mlp"))
+    [source] = re.findall(r'srcdoc="([^"]*)"', diff._repr_html_())
+    assert "addmm" in html.unescape(source)
+
+
+def test_a_program_shows_itself() -> None:
+    """The lines of `pt2 show --graph`; what a file says is text in it."""
+    with pt2kit.open(PATH) as package:
+        program = package.programs["model"]
+    shown = program._repr_html_()
+    assert "%linear: f32[3, 16] = aten.linear.default(" in html.unescape(shown)
+    node = program.graph_module.graph.nodes[0]
+    hostile = msgspec.structs.replace(node, target="<script>alert(1)</script>")
+    graph = msgspec.structs.replace(program.graph_module.graph, nodes=[hostile])
+    module = msgspec.structs.replace(program.graph_module, graph=graph)
+    assert "<script" not in msgspec.structs.replace(program, graph_module=module)._repr_html_()
 
 
 def test_two_files() -> None:

@@ -15,8 +15,13 @@ END = GOOD[-22:]
 
 # name: (file, rule, text of the message)
 REFUSED: dict[str, tuple[bytes, str, str]] = {
-    "empty": (b"", "A2", "in the last 0 of 0 bytes, got none: the file is no zip file (it begins with b'')"),
-    "text": (b"hello world" * 20, "A2", "it begins with b'hell'"),
+    "empty": (b"", "A2", "x.pt2: expected a .pt2 file, got an empty file"),
+    "text": (b"hello world" * 20, "A2", "expected a .pt2 file, got a text"),
+    "nothing known": (
+        b"\x01\x02\x03\xff" * 20,
+        "A2",
+        "the file is no zip file (it begins with b'\\x01\\x02\\x03\\xff')",
+    ),
     "too short": (b"PK\5\6", "A2", "expected an end record of 22 bytes at 0, got 4 bytes: the file is cut off"),
     "cut": (GOOD[:40], "A2", "the file is cut off"),
     "cut in the end record": (GOOD[:-1], "A2", "of 22 bytes at"),

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests import samples
 from tests.zip.range_server import RangeServer, serve
 from tests.zip.zip_forge import Entry, forge
 
-from pt2kit.errors import ArchiveError
+from pt2kit.errors import ArchiveError, LimitError
 from pt2kit.package.layout import verify_header
+from pt2kit.zip.limits import Limits
 from pt2kit.zip.reader import Archive, open_archive
 from pt2kit.zip.remote import TAIL_BYTES, RemoteSource, open_url, public_url
 from pt2kit.zip.source import MemorySource
@@ -109,19 +111,31 @@ def test_headers_are_passed_on(server: RangeServer) -> None:
         assert seen["Accept-Encoding"] == "identity"
 
 
-@pytest.mark.parametrize("ranges", ["no", "none"])
-def test_no_ranges_no_download(folder: Path, ranges: str) -> None:
-    """A server without byte ranges is an error at once, not a download of everything."""
-    with serve(folder, ranges) as server:
-        with pytest.raises(ArchiveError, match=r"large\.pt2: .*range.*\[A1\]$"):
-            open_archive(server.url("large.pt2"))
-        assert server.sent < 32 << 20  # What the socket's buffers took before the connection was dropped.
-
-
-def test_unknown_size(folder: Path) -> None:
-    """A file of unknown length cannot be read from its end."""
-    with serve(folder, size_known=False) as server, pytest.raises(ArchiveError, match="expected a file of known size"):
-        open_archive(server.url(SMALL))
+@pytest.mark.parametrize(
+    ("served", "text"),
+    [
+        ({"ranges": "no"}, "the server sends the whole file where a range is asked for"),
+        ({"ranges": "none"}, "the server serves no byte ranges"),
+        ({"size_known": False}, "the server does not tell the size of the file"),
+    ],
+)
+def test_what_cannot_be_read_in_parts_is_read_whole(folder: Path, served: dict[str, Any], text: str) -> None:
+    """A server without byte ranges, or of a file of unknown length: a warning says that the file is read whole."""
+    name = "medium.pt2"
+    with ArchiveWriter(folder / name) as writer:
+        writer.write("a", bytes(4 * TAIL_BYTES))
+    with serve(folder, **served) as server:
+        with pytest.warns(RuntimeWarning, match=f"{name}: {text}, so it is read whole"):
+            archive = open_archive(server.url(name))
+        with archive, open_archive(folder / name) as local:
+            assert [bytes(archive.read(name)) for name in archive.records] == [
+                bytes(local.read(name)) for name in local.records
+            ]
+        with (
+            pytest.warns(RuntimeWarning, match="read whole"),
+            pytest.raises(LimitError, match=r"expected at most 1000 bytes from a stream.*\[A18\]$"),
+        ):
+            open_archive(server.url(name), limits=Limits(max_stream_bytes=1000))
 
 
 def test_missing_remote_file(server: RangeServer) -> None:

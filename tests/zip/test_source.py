@@ -165,7 +165,7 @@ def test_empty_file(tmp_path: Path) -> None:
     assert open_source(b"").read(0, 0) == b""
     with path.open("rb") as file:
         assert open_source(file).size == 0
-    with pytest.raises(ArchiveError, match=r"empty\.pt2: expected a zip end record"):
+    with pytest.raises(ArchiveError, match=r"empty\.pt2: expected a \.pt2 file, got an empty file"):
         open_archive(path)
 
 

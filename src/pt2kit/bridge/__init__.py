@@ -1,6 +1,13 @@
 """Live torch programs <-> schema objects and archives. The only room that imports torch (2.9 to 2.15)."""
 
-import torch
+try:
+    import torch
+except ModuleNotFoundError as error:
+    from pt2kit.front_door import instructions
+
+    if error.name != "torch":
+        raise
+    raise ModuleNotFoundError(instructions(__name__, "torch"), name="torch") from None
 
 from pt2kit.bridge.tested import warn_if_untested
 

@@ -16,6 +16,7 @@ as it reads this one:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
@@ -28,7 +29,9 @@ from pt2kit.canonical.symbol_names import input_symbols, renamed_words
 from pt2kit.canonical.values import Names, rename, slots
 from pt2kit.errors import GraphError
 from pt2kit.graph.values import Meta, tables
+from pt2kit.package.open import Package, open_package
 from pt2kit.schema import Argument, ExportedProgram, GraphModule, GraphSignature, InputSpec, OutputSpec
+from pt2kit.zip.opening import FileLike
 
 INPUT_RANKS: Final[Mapping[str, tuple[int, str]]] = MappingProxyType(
     {
@@ -61,7 +64,8 @@ Spec = TypeVar("Spec", InputSpec, OutputSpec)
 
 
 def canonicalize(
-    program: ExportedProgram,
+    program: ExportedProgram | Package | FileLike,
+    model: str = "model",
     *,
     keep_metadata: bool = False,
     keep_write_order: bool = False,
@@ -77,7 +81,9 @@ def canonicalize(
     loses it: compare it, but don't run it. `keep_write_order` keeps it.
 
     Args:
-        program: any program of the current schema version. Its nodes may be stored in any order.
+        program: any program of the current schema version, whose nodes may be stored in any order; or a package, or
+            whatever `pt2kit.open` takes.
+        model: which program of a package.
         keep_metadata: keep the metadata of nodes.
         keep_write_order: move no node from one side of a node that may write to the other. The nodes of the program
             must then be in an order in which it can run.
@@ -88,12 +94,16 @@ def canonicalize(
 
     Raises:
         GraphError: the graph contradicts itself or its signature, in a way that leaves no normal form.
+        KeyError, OSError, Pt2Error: no such program, or a file that cannot be read.
         LimitError: subgraphs or dicts of arguments nest too deep (G11).
 
     Cost: linear in the arguments, times the logarithm of how many nodes are ready at once; 100,000 nodes take seconds.
 
     Source: torch/_export/serde/serialize.py, torch 2.13.
     """
+    if not isinstance(program, ExportedProgram):
+        with nullcontext(program) if isinstance(program, Package) else open_package(program) as package:
+            program = package.programs[model]
     module, where = program.graph_module, "$.graph_module"
     graph = module.graph
     input_order = sort_inputs(module, where)

@@ -316,24 +316,27 @@ def _target(spec: Any) -> str | None:
     return next((name for key in keys if (name := getattr(spec, key, None)) is not None), None)
 
 
-def number_problems(stored: Stored, file: str = "") -> Iterator[Problem]:
+def number_problems(
+    stored: Stored, file: str = "", advance: Callable[[int], object] = lambda count: None
+) -> Iterator[Problem]:
     """Read the tensors and iterate those with values that are no numbers (P13, P21).
 
     Args:
         stored: the payloads of a program.
         file: the name of the file, which errors begin with.
+        advance: told the bytes of each piece that was looked at.
 
     NaN is a warning; infinities, which masks are made of, are a note. Reads one tensor at a time and keeps none.
     """
     for table in (stored.weights, stored.constants):
         for name, payload in (table or {}).items():
             if isinstance(payload, TensorView) and DTYPES[payload.dtype].kind in ("float", "complex", "bool"):
-                yield from _numbers(name, payload, file)
+                yield from _numbers(name, payload, file, advance)
 
 
-def _numbers(name: str, view: TensorView, file: str) -> Iterator[Problem]:
+def _numbers(name: str, view: TensorView, file: str, advance: Callable[[int], object]) -> Iterator[Problem]:
     try:
-        nans, infinities = _count_non_finite(view)
+        nans, infinities = _count_non_finite(view, advance)
     except Pt2Error as error:
         yield problem_of(error, view.record, file)
         return
@@ -345,7 +348,7 @@ def _numbers(name: str, view: TensorView, file: str) -> Iterator[Problem]:
         yield Problem(view.record, "P21", message, "note")
 
 
-def _count_non_finite(view: TensorView) -> tuple[int, int]:
+def _count_non_finite(view: TensorView, advance: Callable[[int], object]) -> tuple[int, int]:
     """How many elements of a tensor are NaN, and how many infinite; repeated ones count once."""
     plain = arrays.without_repeats(view.over(view.storage.read(keep=False)))
     check_copy(view.where, plain.nbytes, view.storage.nbytes)
@@ -355,4 +358,5 @@ def _count_non_finite(view: TensorView) -> tuple[int, int]:
         for part in (numbers.real, numbers.imag) if kind == "complex" else (numbers,):
             nans += int((part != part).sum())
             infinities += int((abs(part) == math.inf).sum())
+        advance(block.nbytes)
     return nans, infinities

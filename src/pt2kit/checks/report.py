@@ -8,11 +8,19 @@ from pt2kit.errors import Problem, Severity
 class Report(list[Problem]):
     """What `check` found, in its order: a list of problems, with views of it.
 
-    Each problem has `severity`, `where`, `rule`, `message` and `kind`; `checks.RULES` has the hint of a rule. What
-    torch would run on loading the file is of the kind "safety", so what is wrong is told by `severity`.
+    Each problem has `severity`, `where`, `rule`, `message`, `hint` and `kind`. What torch would run on loading the file
+    is of the kind "safety", so what is wrong is told by `severity`.
     """
 
     __slots__ = ()
+
+    def __repr__(self) -> str:
+        counts = f"{len(self.errors)} errors, {len(self.warnings)} warnings, {len(self)} problems in all"
+        return f"<Report: {'sound' if self.ok else 'not sound'}, {counts}>"
+
+    def __str__(self) -> str:
+        """A line for each problem."""
+        return "\n".join(map(str, self))
 
     @property
     def ok(self) -> bool:

@@ -59,9 +59,9 @@ def safety_findings(package: Package) -> Iterator[Problem]:
             continue
 
 
-def package_findings(package: Package) -> Iterator[Problem]:
-    """Iterate the findings about records: pickles (X1 to X3) and compiled code (X8)."""
-    for model in package.layout.models:
+def package_findings(package: Package, models: Iterable[str] | None = None) -> Iterator[Problem]:
+    """Iterate the findings about records: pickles (X1 to X3) of some programs or all, and compiled code (X8)."""
+    for model in package.layout.models if models is None else models:
         try:
             found = parts(package.archive, package.layout, model)
         except Pt2Error:

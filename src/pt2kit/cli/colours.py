@@ -10,7 +10,7 @@ from typing import Any, Final, TextIO
 
 import click
 
-_LABEL: Final = re.compile(r"  [a-z][a-z ]{12}(?=\S)")
+_LABEL: Final = re.compile(r"  (?=.{12} )[a-z][a-z ]{12}(?=\S)")
 _WARNING: Final = re.compile(r"  (?:X\d+ |unknown keys |problems  )")
 _PARTS: Final = re.compile(
     r"(?P<value>%(?:\w+|\"(?:[^\"\\]|\\.)*\"))"
@@ -28,9 +28,11 @@ _STYLES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
 )
 
 
-def wants_colour(stream: TextIO) -> bool:
+def wants_colour(stream: TextIO | None) -> bool:
     """Whether a stream is a terminal that shows colours, and nobody asked for none (https://no-color.org)."""
-    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return (
+        stream is not None and stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    )
 
 
 def colour(line: str) -> str:

@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from time import monotonic
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from pt2kit.messages import printable
 from pt2kit.package.open import Package, open_package
 
-file_argument = click.argument("file", metavar="FILE")
-model_option = click.option("--model", metavar="NAME", help="Which program, where the file holds several.")
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+PATIENCE: Final = 0.4
+"""Seconds after which something takes long."""
+
+FILE: Final = click.Path(readable=False)
+"""A path, a URL, or "-": as it is. The type is for shells, which complete names of files."""
+
+file_argument = click.argument("file", metavar="FILE", type=FILE)
+model_option = click.option(
+    "--model",
+    metavar="NAME",
+    help="Which program, by its name or digest (sha256:…); by default all, where that can be.",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
 
 
@@ -41,18 +57,10 @@ def write_result(package: Package, target: str) -> None:
     """
     from pt2kit.package.write import write_package
 
-    if target == "-":
-        write_package(package, sys.stdout.buffer)
-    elif "://" in target:
-        from pt2kit.zip.remote import create_url
-
-        with create_url(target) as file:
-            write_package(package, file)
-    else:
-        write_package(package, target)
+    write_package(package, sys.stdout.buffer if target == "-" else target)
 
 
-def pairs(values: Iterable[str], option: str) -> list[tuple[str, str]]:
+def pairs(values: Iterable[str], option: str, form: str = "OLD=NEW") -> list[tuple[str, str]]:
     """What stands on both sides of "=" in the values of an option.
 
     Raises:
@@ -62,7 +70,7 @@ def pairs(values: Iterable[str], option: str) -> list[tuple[str, str]]:
     for value in values:
         left, sign, right = value.partition("=")
         if not left or not sign or not right:
-            raise click.UsageError(f"{option}: expected OLD=NEW, got {value!r}")
+            raise click.UsageError(f"{option}: expected {form}, got {value!r}")
         found.append((left, right))
     return found
 
@@ -74,11 +82,51 @@ def choose_model(package: Package, model: str | None) -> str:
         Refusal: there is no such model, or there are several; the message lists those that are there.
     """
     models = package.layout.models
-    chosen = model or ("model" if "model" in models or not models else models[0])
+    if not models:
+        raise Refusal(package.without_program())
+    if model is not None and model not in models and model.startswith("sha256:"):
+        return _with_digest(package, model)
+    chosen = model or ("model" if "model" in models else models[0])
     if chosen not in models or (model is None and len(models) > 1 and "model" not in models):
         given = ", ".join(map(printable, models[:20])) + (", …" if len(models) > 20 else "")
-        raise Refusal(f"{package.name}: expected --model with one of {given or 'no models'}, got {model or 'none'}")
+        raise Refusal(
+            f"{package.name}: expected --model with one of {given}, got {printable(model or 'none')}"
+            + suggestion(model or "", models)
+        )
     return chosen
+
+
+def chosen_models(package: Package, model: str | None) -> list[str]:
+    """The program asked for, or all.
+
+    Raises:
+        Refusal: there is no such program; the message lists those that are there.
+    """
+    if model is None and package.layout.models:
+        return list(package.layout.models)
+    return [choose_model(package, model)]
+
+
+def _with_digest(package: Package, digest: str) -> str:
+    """The program whose digest begins so.
+
+    Raises:
+        Refusal: none has, or several have.
+        Pt2Error: a program cannot be digested.
+    """
+    from pt2kit.digests.compute import digest_parts
+
+    with progress(f"digesting {package.name}") as report:
+        digests = {
+            model: digest_parts(package, ("program",), model, progress=report)["program"]
+            for model in package.layout.models
+        }
+    same = [model for model, one in digests.items() if one.startswith(digest)]
+    if len(same) != 1:
+        there = ", ".join(f"{printable(model)} {one[:19]}…" for model, one in list(digests.items())[:20])
+        got = f"{len(same)}: {', '.join(map(printable, same))}" if same else "none"
+        raise Refusal(f"{package.name}: expected one program with digest {printable(digest)}, got {got} ({there})")
+    return same[0]
 
 
 def suggestion(name: str, names: Iterable[str]) -> str:
@@ -90,20 +138,39 @@ def suggestion(name: str, names: Iterable[str]) -> str:
 
 
 @contextmanager
-def progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Show a progress bar on standard error while something long runs; silent where that is no terminal.
+def progress(what: str, *, wanted: bool = True) -> Iterator[Callable[[int, int], None]]:
+    """Show a progress bar on standard error while something runs that takes long; silent where that is no terminal.
 
-    Gives a function to call with (done, total) bytes. Print nothing meanwhile.
+    Gives a function to call with (done, total) bytes. Print nothing once it was called.
     """
-    if sys.stderr is None or not sys.stderr.isatty():
+    if not wanted or sys.stderr is None or not sys.stderr.isatty() or multiprocessing.parent_process() is not None:
         yield lambda done, total: None
         return
+    bars: list[tuple[Progress, TaskID]] = []
+    begun = monotonic()
+
+    def report(done: int, total: int) -> None:
+        if not bars and monotonic() - begun < PATIENCE:
+            return
+        if not bars:
+            bars.append(_begin_bar(what))
+        bar, task = bars[0]
+        bar.update(task, completed=done, total=total)
+
+    try:
+        yield report
+    finally:
+        for bar, _ in bars:
+            bar.stop()
+
+
+def _begin_bar(what: str) -> tuple[Progress, TaskID]:
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     console = Console(stderr=True)
     # Standard output may be a file: nothing may be sent to the terminal in its place.
-    with Progress(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False) as bar:
-        task = bar.add_task(printable(what), total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+    bar = Progress(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False)
+    bar.start()
+    return bar, bar.add_task(printable(what), total=None)

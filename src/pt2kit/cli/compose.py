@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from pt2kit.cli.common import open_file, pairs, write_result
+from pt2kit.cli.common import FILE, open_file, pairs, write_result
 from pt2kit.cli.output import print_lines
 
 EPILOG = """\b
@@ -18,9 +18,9 @@ Exit codes: 0 written, 2 it cannot be done (the error says why; nothing was writ
 
 
 @click.command("compose", epilog=EPILOG, short_help="Join two programs.")
-@click.argument("first", metavar="FIRST")
-@click.argument("second", metavar="SECOND")
-@click.argument("target", metavar="OUT")
+@click.argument("first", metavar="FIRST", type=FILE)
+@click.argument("second", metavar="SECOND", type=FILE)
+@click.argument("target", metavar="OUT", type=FILE)
 @click.option(
     "--connect", metavar="OUTPUT=INPUT", multiple=True, required=True,
     help="An output of FIRST, by name or number from 0, and the input of SECOND that it becomes.",

@@ -1,16 +1,19 @@
-"""`pt2 digest FILE`: what a program is, as SHA-256; and whether it is what it should be."""
+"""`pt2 digest FILE...`: what programs are, as SHA-256; and whether one is what it should be."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from pt2kit import codec
-from pt2kit.cli.common import Refusal, choose_model, file_argument, json_option, model_option, open_file, progress
+from pt2kit.cli.common import Refusal, choose_model, chosen_models, json_option, model_option, open_file, progress
 from pt2kit.cli.output import print_json, print_lines
+from pt2kit.cli.several import answers, chosen_files, files_argument, jobs_option, report_unread
+from pt2kit.messages import printable
 from pt2kit.package.open import Package
 
 PARTS: Final = ("program", "graph", "signature", "constraints", "weights", "constants", "metadata")
@@ -24,14 +27,15 @@ Examples:
   pt2 digest model.pt2 --verify model.digest.json      compare everything
   pt2 digest model.pt2 --verify model.digest.json --tensor head.weight
   pt2 digest model.pt2 --only program --verify sha256:d150…
+  pt2 digest models/ --jobs 2                          a line for each program of each file
 
 \b
 Exit codes: 0 fine, 1 something is not as expected, 2 could not be read.
 """
 
 
-@click.command("digest", epilog=EPILOG, short_help="What a program is, as SHA-256.")
-@file_argument
+@click.command("digest", epilog=EPILOG, short_help="What programs are, as SHA-256.")
+@files_argument
 @click.option("--only", "parts", metavar="PART", multiple=True, help=f"Take only some of {', '.join(PARTS)}.")
 @click.option("--tensors", "show_tensors", is_flag=True, help="List the digest of every weight and constant as well.")
 @click.option(
@@ -41,33 +45,89 @@ Exit codes: 0 fine, 1 something is not as expected, 2 could not be read.
     "--tensor", "names", metavar="NAME", multiple=True, help="With --verify: compare one tensor, read no other."
 )
 @model_option
+@jobs_option
 @json_option
 def command(
-    file: str,
+    files: tuple[str, ...],
     parts: tuple[str, ...],
     show_tensors: bool,
     expected: str | None,
     names: tuple[str, ...],
     model: str | None,
+    jobs: int,
     as_json: bool,
 ) -> int:
-    """Print the digests of a program: the same however it is packed, its values are named and its nodes are ordered."""
+    """Print the digests of programs: the same however one is packed, its values are named and its nodes are ordered."""
     if unknown := [part for part in parts if part not in PARTS]:
         raise click.UsageError(f"--only: expected one of {', '.join(PARTS)}, got {unknown[0]!r}")
     if names and expected is None:
         raise click.UsageError("expected --tensor with --verify, got it alone")
+    chosen, several = chosen_files(files)
+    if several and expected is not None:
+        raise click.UsageError(f"expected one file with --verify, got {len(chosen)} and more to come")
+    if several:
+        return _print_all(chosen, parts, model, show_tensors, jobs, as_json)
+    [file] = chosen
+    if expected is not None:
+        with open_file(file) as package:
+            return _verify(package, model, _expected(expected, parts), parts, names, as_json)
+    found = _file_digests(parts, model, file)
+    if as_json:
+        print_json(_tree(found))
+    elif len(found) == 1:
+        print_lines(_lines(next(iter(found.values())), show_tensors))
+    else:
+        print_lines(_blocks(found, show_tensors))
+    return 0
+
+
+def _file_digests(parts: tuple[str, ...], model: str | None, file: str) -> dict[str, dict[str, Any]]:
+    """Program -> its digests, of one program or all."""
     with open_file(file) as package:
-        chosen = choose_model(package, model)
-        if expected is not None:
-            return _verify(package, chosen, _expected(expected, parts), parts, names, as_json)
-        found = _digests(package, chosen, parts)
+        return {chosen: _digests(package, chosen, parts) for chosen in chosen_models(package, model)}
+
+
+def _tree(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """The digests of a file as JSON has them: of one program as they are, of several by their names."""
+    from pt2kit.digests.result import FORMAT
+
+    return {"format": FORMAT, **(next(iter(found.values())) if len(found) == 1 else {"programs": found})}
+
+
+def _print_all(
+    files: list[str], parts: tuple[str, ...], model: str | None, show_tensors: bool, jobs: int, as_json: bool
+) -> int:
+    """A line for each program of each file, like those of sha256sum; with several parts or with tensors, a block."""
+    code = 0
+    trees, unread = [], []
+    in_lines = len(parts) <= 1 and not show_tensors
+    wanted = parts or (("program",) if in_lines and not as_json else PARTS)
+    for answer in answers(files, partial(_file_digests, wanted, model), jobs):
+        if answer.found is None:
+            unread.append({"file": answer.file, "error": answer.error})
+            code = max(code, report_unread(answer))
+        elif as_json:
+            trees.append({"file": answer.file, "programs": answer.found})
+        elif in_lines:
+            several = len(answer.found) > 1
+            print_lines(
+                f"{digests[wanted[0]]}  {printable(answer.file)}{f'  {printable(name)}' if several else ''}"
+                for name, digests in answer.found.items()
+            )
+        else:
+            print_lines([printable(answer.file, 1000), *_blocks(answer.found, show_tensors), ""])
     if as_json:
         from pt2kit.digests.result import FORMAT
 
-        print_json({"format": FORMAT, **found})
-    else:
-        print_lines(_lines(found, show_tensors))
-    return 0
+        print_json({"format": FORMAT, "files": trees, "unreadable": unread})
+    return code
+
+
+def _blocks(found: Mapping[str, Mapping[str, Any]], show_tensors: bool) -> Iterator[str]:
+    for number, (model, digests) in enumerate(found.items()):
+        yield from [""] if number else []
+        yield f"program {printable(model)}"
+        yield from _lines(digests, show_tensors)
 
 
 def _digests(package: Package, model: str, parts: tuple[str, ...]) -> dict[str, Any]:
@@ -107,8 +167,39 @@ def _expected(text: str, parts: tuple[str, ...]) -> Any:
 
 
 def _verify(
-    package: Package, model: str, expected: Any, parts: tuple[str, ...], names: tuple[str, ...], as_json: bool
+    package: Package, model: str | None, expected: Any, parts: tuple[str, ...], names: tuple[str, ...], as_json: bool
 ) -> int:
+    """Compare one program with its digests, or all with those that `--json` wrote of several."""
+    from pt2kit.digests.result import read_programs
+
+    programs = read_programs(expected, "--verify")
+    if programs is None:
+        chosen = {choose_model(package, model): expected}
+    else:
+        wanted = [choose_model(package, model)] if model else list(dict.fromkeys((*programs, *package.layout.models)))
+        chosen = {one: programs.get(one, {}) for one in wanted}
+        if odd := sorted(set(programs) ^ set(package.layout.models)):
+            there = "in the file" if odd[0] in package.layout.models else "in the digests"
+            raise Refusal(
+                f"{package.name}: expected the programs of the digests, got {printable(odd[0])} {there} alone"
+            )
+    rows: list[dict[str, Any]] = []
+    lines: list[str] = []
+    for one, tree in chosen.items():
+        found, text = _verify_program(package, one, tree, parts, names)
+        rows += [{"program": one, **row} if len(chosen) > 1 else row for row in found]
+        lines += [f"program {printable(one)}", *text] if len(chosen) > 1 else text
+    if as_json:
+        print_json({"as_expected": not rows, "differences": rows})
+    else:
+        print_lines(lines)
+    return int(bool(rows))
+
+
+def _verify_program(
+    package: Package, model: str, expected: Any, parts: tuple[str, ...], names: tuple[str, ...]
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """What differs in one program, as data and as lines."""
     from pt2kit.digests.compute import verify
     from pt2kit.digests.result import read_expected
 
@@ -116,14 +207,10 @@ def _verify(
     wanted = parts or (None if not names else ())
     with progress(f"verifying {package.name}") as report:
         found = verify(package, tree, model, parts=wanted, tensors=names or None, progress=report)
-    if as_json:
-        rows = [{"what": one.what, "expected": one.expected, "got": one.got} for one in found]
-        print_json({"as_expected": not found, "differences": rows})
-        return int(bool(found))
     differs = {one.what for one in found}
     compared = [part for part in PARTS if part in (wanted if wanted is not None else tree)]
-    print_lines(f"{part:<13} {'differs' if part in differs else 'as expected'}" for part in compared)
-    print_lines(str(one) for one in found)
+    lines = [f"{part:<13} {'differs' if part in differs else 'as expected'}" for part in compared]
+    lines += map(str, found)
     if not compared and not found:
-        print_lines([f"{len(names)} tensor{'' if len(names) == 1 else 's'} as expected"])
-    return int(bool(found))
+        lines.append(f"{len(names)} tensor{'' if len(names) == 1 else 's'} as expected")
+    return [{"what": one.what, "expected": one.expected, "got": one.got} for one in found], lines

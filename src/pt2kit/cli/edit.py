@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pt2kit.cli.common import Refusal, choose_model, json_option, model_option, open_file, pairs, write_result
+from pt2kit.cli.common import FILE, Refusal, choose_model, json_option, model_option, open_file, pairs, write_result
 from pt2kit.cli.output import print_json, print_lines
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ Exit codes: 0 written, 2 an edit cannot be made (the error names it; nothing was
 
 
 @click.command("edit", epilog=EPILOG, short_help="Change a program and its weights.")
-@click.argument("source", metavar="FILE")
-@click.argument("target", metavar="OUT")
+@click.argument("source", metavar="FILE", type=FILE)
+@click.argument("target", metavar="OUT", type=FILE)
 @click.option("--program", metavar="TEXT", help="Take the program from a file of its text form.")
 @click.option("--weights", "weights", metavar="SOURCE", multiple=True, help="Take weights from a .safetensors or .pt2.")
 @click.option("--rename-input", metavar="OLD=NEW", multiple=True, help="Give an input another name.")
@@ -59,7 +59,7 @@ def command(source: str, target: str, model: str | None, as_json: bool, **option
             done = _apply(editor, options)
         if editor.result is None:
             raise Refusal(f"{source}: expected a result, got none")
-        write_result(editor.result, target)  # type: ignore[arg-type]
+        write_result(editor.result, target)
     if target == "-":
         return 0
     if as_json:

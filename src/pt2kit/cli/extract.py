@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from pt2kit.cli.common import choose_model, model_option, open_file, write_result
+from pt2kit.cli.common import FILE, choose_model, model_option, open_file, write_result
 from pt2kit.cli.output import print_lines
 
 EPILOG = """\b
@@ -18,8 +18,8 @@ Exit codes: 0 written, 2 it cannot be done (the error says why; nothing was writ
 
 
 @click.command("extract", epilog=EPILOG, short_help="Cut a part out of a program.")
-@click.argument("source", metavar="FILE")
-@click.argument("target", metavar="OUT")
+@click.argument("source", metavar="FILE", type=FILE)
+@click.argument("target", metavar="OUT", type=FILE)
 @click.option("--module", metavar="PATH", help="The path of a module.")
 @click.option("--input", "inputs", metavar="VALUE", multiple=True, help="A value that the caller is to pass.")
 @click.option("--output", "outputs", metavar="VALUE", multiple=True, help="A value that the caller is to get.")

@@ -2,36 +2,61 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import io
-import os
+import shutil
 import sys
+import warnings
 from types import MappingProxyType
 
 import click
 
-from pt2kit.cli.output import OutputClosed
+from pt2kit.cli.output import NARROWEST, drop_output, print_error
 from pt2kit.errors import Pt2Error
 
 COMMANDS = MappingProxyType(
     {
-        "show": "What is in a file: a summary, the graph, one node, one module, the records.",
+        "show": "What is in files: a summary, the graph, one node, one module, the records, where the bytes are.",
         "view": "See a program in a browser, folded by modules; two programs, with what differs coloured.",
-        "check": "What is wrong with a file, and what torch would run on loading it.",
+        "check": "What is wrong with files, and what torch would run on loading them.",
         "weights": "List tensors, or extract them to .safetensors, .npz or .npy.",
         "digest": "Name a program by what it means: sha256 of graph, signature, weights, metadata.",
         "diff": "What differs between two files: nodes, signature, weights, by what they do and not by their names.",
-        "convert": "Write a file as another release of torch writes it, up or down.",
-        "sanitize": "Write a file that means the same, without pickles and code; strip traces, scrub paths.",
+        "convert": "Write files as another release of torch writes them, up or down.",
+        "sanitize": "Write files that mean the same, without pickles and code; strip traces, scrub paths.",
         "edit": "Change a program: inputs, outputs, operators, weights, devices; run passes over it.",
         "extract": "Cut a module, or what lies between values, out of a program.",
         "compose": "Join two programs: outputs of one become inputs of the other.",
+        "extra": "List the files beside the programs, print or write them.",
         "pack": "Put several programs into one archive, equal weights stored once.",
         "unpack": "Write each program of an archive to a file of its own.",
+        "fleet": "Do one of these with thousands of files, on all cores or a Dask cluster; report what was found.",
+        "sign": "Sign what a file means, so that it verifies however it is packed; or its bytes.",
+        "verify": "Whether a file is what was signed; what is not, by name.",
         "schema": "Definitions of the format for other languages; what may change between versions.",
+        "completion": "Completion of commands, options and file names for bash, zsh and fish.",
     }
 )
-MAX_MESSAGE = 4000
+INTERRUPTED = 130
+"""What shells give for a process that Ctrl-C ended: 128, and the number of the signal."""
+
+
+class Help(click.HelpFormatter):
+    """Help whose examples fit the terminal as well."""
+
+    def getvalue(self) -> str:
+        """The help as it is printed."""
+        from pt2kit.text.columns import fit
+
+        columns = min(self.width + 2, max(NARROWEST, shutil.get_terminal_size().columns))
+        return "".join(f"{part}\n" for line in super().getvalue().splitlines() for part in fit(line, columns))
+
+
+class HelpContext(click.Context):
+    """What a subcommand is called in."""
+
+    formatter_class = Help
 
 
 class Commands(click.Group):
@@ -46,7 +71,10 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         command = importlib.import_module(f"pt2kit.cli.{cmd_name}").command
-        return command if isinstance(command, click.Command) else None
+        if not isinstance(command, click.Command):
+            return None
+        command.context_class = HelpContext
+        return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the subcommands with a line each, without importing them."""
@@ -65,40 +93,34 @@ def main() -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A terminal or a pipe that is not UTF-8 gets escapes, not a traceback.
         sys.stdout.reconfigure(errors="backslashreplace")
+    warnings.showwarning = lambda message, *where: print_error(str(message), "note:")
     try:
-        code = cli.main(standalone_mode=False) or 0
-        if sys.stdout is not None:
-            sys.stdout.flush()
-    except click.exceptions.Abort:
-        code = _fail("interrupted")
+        code = _flushed(cli.main(standalone_mode=False) or 0)
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        code = _fail("interrupted", INTERRUPTED)
     except click.UsageError as error:
-        error.show()
+        if sys.stderr is not None:
+            error.show()
         code = 2
     except click.ClickException as error:
         code = _fail(error.format_message())
-    except (BrokenPipeError, OutputClosed) as error:
-        # The reader of our output went away (`pt2 show … | head`): what was found before that counts.
-        _drop_output()
-        code = error.code if isinstance(error, OutputClosed) else 0
     except (Pt2Error, OSError) as error:
         code = _fail(str(error))
-        _drop_output()
     except MemoryError:
         code = _fail("expected more memory than there is: the file, or what was asked of it, is too large")
+    drop_output()
     sys.exit(code)
 
 
-def _fail(message: str) -> int:
-    from pt2kit.messages import printable
-
-    click.echo(f"{click.style('error:', fg='red', bold=True)} {printable(message, MAX_MESSAGE)}", err=True)
-    return 2
-
-
-def _drop_output() -> None:
-    """Send what is still buffered for standard output nowhere: where it was to go, it cannot."""
-    try:
-        sys.stdout.flush()
-    except (OSError, AttributeError):
+def _flushed(code: int) -> int:
+    """An exit code, once everything is printed; that nobody reads the end of it changes nothing."""
+    with contextlib.suppress(BrokenPipeError):
         if sys.stdout is not None:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.stdout.flush()
+    return code
+
+
+def _fail(message: str, code: int = 2) -> int:
+    """Say what went wrong, in one line, to whoever still listens."""
+    print_error(message)
+    return code

@@ -1,74 +1,112 @@
-"""Lines and values -> standard output: text in colour on a terminal and plain in a pipe, or JSON."""
+"""Lines and values -> standard output: text in colour on a terminal and plain in a pipe, or JSON; errors beside it.
+
+A reader that goes away (`pt2 check … | head -1`) ends the printing, not the command: its exit code is what was found.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import os
+import shutil
 import sys
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import click
 
 from pt2kit.cli.colours import colour, wants_colour
 
+MAX_MESSAGE: Final = 4000
+NARROWEST: Final = 20
 
-class OutputClosed(Exception):
-    """The reader of standard output went away: `pt2 show … | head`. Not an OSError, which click answers itself.
+
+def width() -> int | None:
+    """Columns that lines have to fit in: those of the terminal, or of COLUMNS; None where nothing says any."""
+    stated = os.environ.get("COLUMNS", "")
+    if sys.stdout is None or not (sys.stdout.isatty() or stated.isdecimal()):
+        return None
+    return max(NARROWEST, shutil.get_terminal_size().columns)
+
+
+def print_lines(
+    lines: Iterable[str], style: Callable[[str], str] = colour, *, fitted: bool = True, end: str = "\n"
+) -> None:
+    """Print lines until nobody reads them any more. Whatever they hold, no control character comes out.
 
     Args:
-        code: what the command exits with all the same.
-    """
-
-    def __init__(self, code: int = 0) -> None:
-        super().__init__(code)
-        self.code = code
-
-
-@contextlib.contextmanager
-def exit_code(code: int) -> Iterator[None]:
-    """Print inside this what goes with an exit code: it counts also if nobody reads to the end."""
-    try:
-        yield
-        if sys.stdout is not None:
-            sys.stdout.flush()
-    except (BrokenPipeError, OutputClosed):
-        raise OutputClosed(code) from None
-
-
-def print_lines(lines: Iterable[str]) -> None:
-    """Print lines. Whatever they hold, no control character comes out.
-
-    Raises:
-        OutputClosed: nobody reads them any more.
+        lines: what to print; those that are too long for the terminal are broken between words.
+        style: line -> the same with colours, for terminals that have them.
+        fitted: whether lines may be broken; text that is to be read back may not.
+        end: what ends a line.
     """
     from pt2kit.messages import printable
+    from pt2kit.text.columns import fit
 
-    coloured = sys.stdout is not None and wants_colour(sys.stdout)
+    coloured, columns = wants_colour(sys.stdout), width() if fitted else None
     for line in lines:
         safe = line if line.isprintable() else printable(line, len(line))
-        _write(f"{colour(safe) if coloured else safe}\n")
+        for part in (safe,) if columns is None else fit(safe, columns):
+            if not _write(f"{style(part) if coloured else part}{end}"):
+                return
 
 
 def print_json(value: Any) -> None:
-    """Print a value as indented JSON, in UTF-8 whatever the terminal's encoding is.
-
-    Raises:
-        OutputClosed: nobody reads it any more.
-    """
+    """Print a value as indented JSON, in UTF-8 whatever the terminal's encoding is."""
     from pt2kit import codec
 
-    data = codec.encode_indented(value) + b"\n"
+    print_bytes(codec.encode_indented(value) + b"\n")
+
+
+def print_bytes(data: bytes | memoryview) -> None:
+    """Print bytes as they are; as text where standard output takes nothing else."""
     binary = getattr(sys.stdout, "buffer", None)
     if binary is None:
-        _write(data.decode())
+        _write(bytes(data).decode(errors="backslashreplace"))
         return
     try:
+        sys.stdout.flush()
         binary.write(data)
     except BrokenPipeError:
-        raise OutputClosed from None
+        drop_output()
 
 
-def _write(text: str) -> None:
+def print_error(message: str, mark: str = "error:") -> None:
+    """Print one line on standard error, in colour where that is a terminal that wants colours."""
+    from pt2kit.messages import printable
+    from pt2kit.text.columns import fit
+
+    if sys.stderr is None:
+        return
+    with contextlib.suppress(OSError, ValueError):  # what was printed before comes first, if anybody listens
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    with contextlib.suppress(OSError, ValueError):
+        text = f"{mark} {printable(message, MAX_MESSAGE)}"
+        if sys.stderr.isatty():
+            text = "\n".join(fit(text, max(NARROWEST, shutil.get_terminal_size().columns)))
+        if wants_colour(sys.stderr):
+            shown = click.style(mark, fg="red" if mark == "error:" else "cyan", bold=True)
+            text = text.replace(mark, shown, 1)
+        encoding = sys.stderr.encoding or "utf-8"
+        sys.stderr.write(f"{text}\n".encode(encoding, "backslashreplace").decode(encoding))
+        sys.stderr.flush()
+
+
+def drop_output() -> None:
+    """Send what is still buffered for standard output nowhere: where it was to go, it cannot."""
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError, AttributeError):
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _write(text: str) -> bool:
+    """Write; whether somebody still reads."""
     try:
         if sys.stdout is not None:
             sys.stdout.write(text)
     except BrokenPipeError:
-        raise OutputClosed from None
+        drop_output()
+        return False
+    return sys.stdout is not None

@@ -1,17 +1,20 @@
-"""`pt2 sanitize SRC DST`: a file that means the same and carries no pickle and no code."""
+"""`pt2 sanitize SRC... DST`: files that mean the same and carry no pickle and no code."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from pt2kit.cli.common import json_option, open_file, progress
+from pt2kit.cli.common import FILE, choose_model, json_option, model_option, open_file, progress
 from pt2kit.cli.output import print_json, print_lines
+from pt2kit.cli.several import answers, chosen_targets, jobs_option, make_folder, report_unread, summary_line
 
 if TYPE_CHECKING:
+    from pt2kit.sanitizing.options import Options
     from pt2kit.sanitizing.plan import Plan
     from pt2kit.sanitizing.writing import Sanitized
 
@@ -29,15 +32,24 @@ Examples:
   pt2 sanitize model.pt2 clean.pt2 --strip traces --scrub-paths
   pt2 sanitize model.pt2 clean.pt2 --drop compiled --drop extra/notes.bin
   pt2 sanitize old.pt2 clean.pt2 --json                what was done, for scripts
+  pt2 sanitize models/ clean/ --jobs 2                 all files of a folder
 
 \b
-Exit codes: 0 written, 1 refused (what stands in the way is listed), 2 could not be read or written.
+Exit codes: 0 written, 1 refused (what stands in the way is listed), 2 not readable or writable.
 """
 
 
-@click.command("sanitize", epilog=EPILOG, short_help="Write a file without pickles and code.")
-@click.argument("source", metavar="SRC")
-@click.argument("target", metavar="DST", type=click.Path(dir_okay=False))
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What goes, and of which program."""
+
+    options: Options
+    model: str | None
+    dry_run: bool
+
+
+@click.command("sanitize", epilog=EPILOG, short_help="Write files without pickles and code.")
+@click.argument("arguments", metavar="SRC... DST", nargs=-1, required=True, type=FILE)
 @click.option(
     "--drop",
     metavar="WHAT",
@@ -48,39 +60,105 @@ Exit codes: 0 written, 1 refused (what stands in the way is listed), 2 could not
     "--strip", metavar="WHAT", multiple=True, help="Leave out metadata of nodes: traces, provenance, or metadata (all)."
 )
 @click.option("--scrub-paths", is_flag=True, help="Take what is particular to a machine out of paths in metadata.")
+@click.option("--dry-run", is_flag=True, help="Write nothing; say what stands in the way.")
+@model_option
+@jobs_option
 @json_option
 def command(
-    source: str, target: str, drop: tuple[str, ...], strip: tuple[str, ...], scrub_paths: bool, as_json: bool
+    arguments: tuple[str, ...],
+    drop: tuple[str, ...],
+    strip: tuple[str, ...],
+    scrub_paths: bool,
+    dry_run: bool,
+    model: str | None,
+    jobs: int,
+    as_json: bool,
 ) -> int:
-    """Rewrite a .pt2 so that it means the same and holds tensors and text alone; PyTorch loads it as before."""
-    if target == "-":
-        raise click.UsageError("expected the path of a file as DST, got -")
+    """Rewrite .pt2 files so that they mean the same and hold tensors and text alone; PyTorch loads them as before.
+
+    DST is a file, or for several a folder, which may be theirs.
+    """
     from pt2kit.sanitizing.options import make_options
+
+    places, several = chosen_targets(arguments, needs_target=not dry_run)
+    if "-" in places.values():
+        raise click.UsageError("expected the path of a file as DST, got -")
+    wish = Wish(make_options(drop, strip, scrub_paths), model, dry_run)
+    if several:
+        return _sanitize_all(places, wish, jobs, as_json)
+    [(source, target)] = places.items()
+    code, tree, lines = _sanitize(source, target, wish)
+    if as_json:
+        print_json(tree)
+    else:
+        print_lines(lines)
+    return code
+
+
+def _sanitize(source: str, target: str, wish: Wish) -> tuple[int, dict[str, Any], list[str]]:
+    """The exit code of one file, what became of it as data, and as lines."""
     from pt2kit.sanitizing.plan import make_plan
     from pt2kit.sanitizing.writing import carry_out
 
-    options = make_options(drop, strip, scrub_paths)
-    with open_file(source) as package:
-        plan = make_plan(package, options)
+    with open_file(source) as whole:
+        package = whole
+        if wish.model is not None:
+            chosen = choose_model(whole, wish.model)
+            if len(whole.layout.models) > 1:
+                from pt2kit.editing.packing import only
+
+                package = only(whole, chosen)
+        plan = make_plan(package, wish.options)
         if plan.problems:
-            _print_refused(source, plan, as_json)
-            return 1
+            problems = [asdict(problem) for problem in plan.problems]
+            return 1, {"written": None, "problems": problems}, list(_refused_lines(source, plan))
+        if wish.dry_run:
+            return (
+                0,
+                {"written": None, "problems": []},
+                [f"{source}: nothing stands in the way; not written (--dry-run)"],
+            )
         with progress(f"sanitizing {package.name}") as report:
             done = carry_out(package, plan, target, progress=report)
+    return 0, {"written": target, **done.to_tree(), "problems": []}, list(_lines(target, done))
+
+
+def _sanitized(places: dict[str, str], wish: Wish, source: str) -> tuple[int, dict[str, Any], list[str]]:
+    if not wish.dry_run:
+        make_folder(places[source])
+    return _sanitize(source, places[source], wish)
+
+
+def _sanitize_all(places: dict[str, str], wish: Wish, jobs: int, as_json: bool) -> int:
+    code, unread = 0, 0
+    codes: list[int] = []
+    rows: list[dict[str, Any]] = []
+    for answer in answers(list(places), partial(_sanitized, places, wish), jobs):
+        if answer.found is None:
+            unread += 1
+            rows.append({"file": answer.file, "written": None, "problems": [], "error": answer.error})
+            code = max(code, report_unread(answer))
+            continue
+        one, tree, lines = answer.found
+        codes.append(one)
+        code = max(code, one)
+        rows.append({"file": answer.file, **tree})
+        if not as_json:
+            print_lines(
+                lines if one or wish.dry_run else [f"{answer.file} -> {lines[0]}: {lines[1].split(None, 1)[1]}"]
+            )
     if as_json:
-        print_json({"written": target, **done.to_tree(), "problems": []})
+        print_json({"files": rows, "summary": {"files": len(places), "written": codes.count(0)}})
     else:
-        print_lines(_lines(target, done))
-    return 0
+        counts = (codes.count(0), "clean" if wish.dry_run else "written"), (codes.count(1), "refused")
+        print_lines([summary_line(len(places), *counts, (unread, "not readable or writable"))])
+    return code
 
 
-def _print_refused(source: str, plan: Plan, as_json: bool) -> None:
-    if as_json:
-        print_json({"written": None, "problems": [asdict(problem) for problem in plan.problems]})
-        return
+def _refused_lines(source: str, plan: Plan) -> Iterator[str]:
     count = len(plan.problems)
-    print_lines([f"{source}: not written: {count:,} thing{'' if count == 1 else 's'} cannot be expressed as data"])
-    print_lines(f"  {problem}" for problem in plan.problems)
+    yield f"{source}: not written: {count:,} thing{'' if count == 1 else 's'} cannot be expressed as data"
+    yield from (f"  {problem}" for problem in plan.problems)
 
 
 def _lines(target: str, done: Sanitized) -> Iterator[str]:

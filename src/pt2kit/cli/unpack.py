@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from pt2kit.cli.common import file_argument, open_file
+from pt2kit.cli.common import FILE, file_argument, open_file
 from pt2kit.cli.output import print_lines
 
 EPILOG = """\b
@@ -19,7 +19,7 @@ Exit codes: 0 written, 2 it cannot be done (the error says why; nothing was writ
 
 @click.command("unpack", epilog=EPILOG, short_help="Each program to a file of its own.")
 @file_argument
-@click.argument("folder", metavar="FOLDER")
+@click.argument("folder", metavar="FOLDER", type=FILE)
 def command(file: str, folder: str) -> int:
     """Write each program of an archive to FOLDER/<name>.pt2, with the weights that it uses and all extra files."""
     from pt2kit.editing.packing import unpack

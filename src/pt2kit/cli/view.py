@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pt2kit.cli.common import FILE
 from pt2kit.cli.output import print_lines
 from pt2kit.messages import printable
 
@@ -28,8 +29,8 @@ Exit codes: 0 fine, 1 the file could not be read, and the page says so (--html),
 
 
 @click.command("view", epilog=EPILOG, short_help="See a program in a browser.")
-@click.argument("file", metavar="FILE")
-@click.argument("other", metavar="[OTHER]", required=False)
+@click.argument("file", metavar="FILE", type=FILE)
+@click.argument("other", metavar="[OTHER]", required=False, type=FILE)
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write one file instead of serving.")
 @click.option("--tensors", is_flag=True, help="With --html: read all tensors, and put their statistics in.")
 @click.option("--browser/--no-browser", default=True, help="Open the page in a browser.")

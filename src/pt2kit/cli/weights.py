@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import fnmatch
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pt2kit.cli.common import (
     Refusal,
     choose_model,
+    chosen_models,
     file_argument,
     json_option,
     model_option,
@@ -51,6 +53,7 @@ Exit codes: 0 fine, 2 could not be read or written.
     type=click.Path(dir_okay=False, path_type=Path),
     help="Extract to a .safetensors, .npz or (one tensor) .npy file.",
 )
+@click.option("--widen", is_flag=True, help="With --to: write types that .npz and .npy lack as float32 or complex64.")
 @model_option
 @json_option
 def command(
@@ -59,25 +62,59 @@ def command(
     constants: bool,
     stats: bool,
     target: Path | None,
+    widen: bool,
     model: str | None,
     as_json: bool,
 ) -> None:
     """List the parameters and buffers of a model or extract them. NAME may hold * and ?; without one, all are meant."""
     if target is not None and (stats or as_json):
         raise click.UsageError("expected --to alone, got it with --stats or --json")
+    if widen and target is None:
+        raise click.UsageError("expected --widen with --to, got it alone")
     if target is not None and target.suffix not in SUFFIXES:
         raise click.UsageError(f"--to: expected a file named {', '.join(SUFFIXES)}, got {printable(target.name)}")
     with open_file(file) as package:
-        chosen = choose_model(package, model)
-        entries = _select(package, chosen, patterns, constants)
         if target is not None:
-            _extract(package, entries, target)
+            _extract(package, _select(package, choose_model(package, model), patterns, constants), target, widen)
             return
-        found = _statistics(entries) if stats else {}
+        models = chosen_models(package, model)
+        chosen = {
+            one: _select(package, one, patterns, constants) for one in _having(package, models, patterns, constants)
+        }
+        found = {one: _statistics(entries) if stats else {} for one, entries in chosen.items()}
         if as_json:
-            print_json([payload_row(entry, found.get(number)) for number, entry in enumerate(entries)])
+            print_json(_rows(chosen, found))
         else:
-            print_lines(statistics_lines(entries, found) if stats else payload_lines(entries))
+            print_lines(_lines(chosen, found, stats))
+
+
+def _having(package: Package, models: list[str], patterns: tuple[str, ...], constants: bool) -> list[str]:
+    """The programs that have tensors of all the names; all where none has, which is then said."""
+    if len(models) < 2 or not patterns:
+        return models
+    having = []
+    for model in models:
+        names = [entry.name for entry in entries_of(package, model, constants=constants)]
+        if all(any(_matches(name, pattern) for name in names) for pattern in patterns):
+            having.append(model)
+    return having or models
+
+
+def _rows(chosen: dict[str, list[Entry]], found: dict[str, dict[int, Statistics]]) -> list[dict[str, Any]]:
+    """The tensors as data; where they are of several programs, each says of which."""
+    return [
+        {**({"model": model} if len(chosen) > 1 else {}), **payload_row(entry, found[model].get(number))}
+        for model, entries in chosen.items()
+        for number, entry in enumerate(entries)
+    ]
+
+
+def _lines(chosen: dict[str, list[Entry]], found: dict[str, dict[int, Statistics]], stats: bool) -> Iterator[str]:
+    for number, (model, entries) in enumerate(chosen.items()):
+        if len(chosen) > 1:
+            yield from [""] if number else []
+            yield f"program {printable(model)}"
+        yield from statistics_lines(entries, found[model]) if stats else payload_lines(entries)
 
 
 def _select(package: Package, model: str, patterns: tuple[str, ...], constants: bool) -> list[Entry]:
@@ -114,7 +151,7 @@ def _statistics(entries: list[Entry]) -> dict[int, Statistics]:
     return found
 
 
-def _extract(package: Package, entries: list[Entry], target: Path) -> None:
+def _extract(package: Package, entries: list[Entry], target: Path, widen: bool) -> None:
     from pt2kit.tensors.export import to_npy, to_npz
     from pt2kit.tensors.safetensors_file import to_safetensors
 
@@ -129,11 +166,11 @@ def _extract(package: Package, entries: list[Entry], target: Path) -> None:
         raise Refusal(f"{package.name}: expected each name once, got weights and constants of one name")
     with progress(f"writing {target.name}") as report:
         if target.suffix == ".npz":
-            to_npz(views, target, progress=report)
+            to_npz(views, target, widen=widen, progress=report)
         elif target.suffix == ".safetensors":
             to_safetensors(views, target, progress=report)
         elif len(views) == 1:
-            to_npy(entries[0].payload, target, progress=report)
+            to_npy(entries[0].payload, target, widen=widen, progress=report)
         else:
             raise Refusal(f"{target}: expected one tensor for a .npy file, got {len(views)}; name it")
     click.echo(f"{printable(str(target))}: {len(views):,} tensor{'' if len(views) == 1 else 's'}", err=True)

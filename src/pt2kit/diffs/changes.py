@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
 from pt2kit import codec, schema
@@ -101,10 +102,10 @@ class ModelPair:
 
     old: schema.ExportedProgram
     new: schema.ExportedProgram
-    graphs: tuple[GraphPair, ...]
+    graphs: tuple[GraphPair, ...] = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Diff:
     """All differences between two files.
 
@@ -125,6 +126,21 @@ class Diff:
     def same(self) -> bool:
         """Whether nothing differs."""
         return not self.changes
+
+    def __str__(self) -> str:
+        """What `pt2 diff` prints."""
+        # By name, when somebody asks: the room that writes text is above this one.
+        return "\n".join(import_module("pt2kit.text.changes").diff_lines(self))
+
+    def __repr__(self) -> str:
+        count = len(self.changes)
+        return f"<Diff {self.old!r} -> {self.new!r}: {count} difference{'' if count == 1 else 's'}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the page of `pt2 diff --html`."""
+        # By name, when a notebook asks: the room that draws is above this one, and nothing else here knows of it.
+        shown: str = import_module("pt2kit.viewing.notebook").diff_view(self)._repr_html_()
+        return shown
 
     def counts(self) -> Counter[tuple[str, str, str]]:
         """(model, area, kind) -> number of changes."""

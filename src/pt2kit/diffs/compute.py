@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any, Final
 
 from pt2kit import codec, schema
@@ -12,6 +12,8 @@ from pt2kit.diffs.graphs import Look
 from pt2kit.diffs.input_roles import renamed_payloads
 from pt2kit.diffs.program import compare_programs
 from pt2kit.diffs.tensors import compare_payloads
+from pt2kit.digests.compute import digest_parts
+from pt2kit.errors import Pt2Error
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package, open_package
 from pt2kit.tensors.output import Progress, no_progress
@@ -25,6 +27,7 @@ def diff(
     old: Package | FileLike,
     new: Package | FileLike,
     *,
+    models: Mapping[str, str] | None = None,
     tensors: bool = True,
     metadata: bool = True,
     names: bool = False,
@@ -39,6 +42,8 @@ def diff(
 
     Args:
         old, new: open packages, or files, which are opened and closed.
+        models: program of the old file -> that of the new one to compare it with; nothing else is compared then. By
+            default those of one name, the only ones, and of the others those that mean the same.
         tensors: compare the bytes of weights and constants; their types and shapes are compared in any case.
         metadata: compare node metadata.
         names: compare the names of nodes, values and symbols.
@@ -46,6 +51,7 @@ def diff(
         progress: told the bytes of tensors done and in all, for weights and for constants.
 
     Raises:
+        KeyError: `models` names a program that is not there.
         OSError, Pt2Error: a file cannot be read, or a program contradicts itself.
 
     Cost: linear in the programs; 10,000 nodes take a second or two. With `tensors`, reads all tensors of both files.
@@ -56,29 +62,62 @@ def diff(
         )
         look = Look(metadata=metadata, names=names, order=order)
         changes: list[Change] = []
-        models: dict[str, ModelPair] = {}
-        pairs = _pair_models(before, after)
+        compared: dict[str, ModelPair] = {}
+        pairs = _pair_models(before, after, tensors) if models is None else _asked_for(before, after, models)
         for one, other in pairs:
             if one is None or other is None:
                 changes.append(Change("added" if one is None else "removed", "model", "", one or other or ""))
                 continue
-            found, models[other] = compare_programs(before.programs[one], after.programs[other], other, look)
+            found, compared[other] = compare_programs(before.programs[one], after.programs[other], other, look)
             if one != other:
                 changes.append(Change("modified", "model", "", other, details=(Detail("name", one, other),)))
             changes += found
             changes += _unknown(before, after, one, other)
             changes += _payloads(before, after, one, other, tensors, progress)
-        changes += _records(before, after)
-        return Diff(before.name, after.name, tuple(changes), models, tensors)
+        if models is None:
+            renamed = {one: other for one, other in pairs if one is not None and other is not None}
+            changes += _records(before, after, renamed)
+        return Diff(before.name, after.name, tuple(changes), compared, tensors)
 
 
-def _pair_models(old: Package, new: Package) -> list[tuple[str | None, str | None]]:
-    """The models that correspond: by name, or the only ones."""
+def _asked_for(old: Package, new: Package, models: Mapping[str, str]) -> list[tuple[str | None, str | None]]:
+    """Raises: as `diff`, for a program that is not there."""
+    for package, asked in ((old, models.keys()), (new, models.values())):
+        for name in asked:
+            if name not in package.layout.models:
+                raise KeyError(
+                    f"{package.name}: expected a program, one of {list(package.layout.models)}, got {name!r}"
+                )
+    return list(models.items())
+
+
+def _pair_models(old: Package, new: Package, tensors: bool) -> list[tuple[str | None, str | None]]:
+    """The models that correspond: by name, or the only ones, or by what they mean."""
     before, after = old.layout.models, new.layout.models
     if len(before) == len(after) == 1:
         return [(before[0], after[0])]
-    removed: list[tuple[str | None, str | None]] = [(name, None) for name in before if name not in after]
-    return [*removed, *((name if name in before else None, name) for name in after)]
+    left = [name for name in before if name not in after]
+    same = _same_meaning(old, left, new, [name for name in after if name not in before], tensors)
+    removed: list[tuple[str | None, str | None]] = [(name, None) for name in left if name not in same.values()]
+    return [*removed, *((name if name in before else same.get(name), name) for name in after)]
+
+
+def _same_meaning(old: Package, before: list[str], new: Package, after: list[str], tensors: bool) -> dict[str, str]:
+    """New name -> old name of the programs that have one digest; weights are read only if they are to be compared."""
+    if not before or not after:
+        return {}
+    parts = ("program",) if tensors else ("graph", "signature")
+
+    def digests(package: Package, models: list[str]) -> Iterator[tuple[tuple[str, ...], str]]:
+        for model in models:
+            with suppress(Pt2Error):  # what is wrong with it is said where it is compared
+                found = digest_parts(package, parts, model)
+                yield tuple(found[part] for part in parts), model
+
+    known: dict[tuple[str, ...], list[str]] = {}
+    for digest, model in digests(old, before):
+        known.setdefault(digest, []).append(model)
+    return {model: known[digest].pop(0) for digest, model in digests(new, after) if known.get(digest)}
 
 
 def _payloads(
@@ -113,9 +152,11 @@ def _unknown_keys(package: Package, model: str) -> dict[str, Any]:
     return found
 
 
-def _records(old: Package, new: Package) -> Iterator[Change]:
-    """The records beside the programs that were added, removed or changed."""
-    before, after = _compared_records(old), _compared_records(new)
+def _records(old: Package, new: Package, renamed: Mapping[str, str]) -> Iterator[Change]:
+    """The records beside the programs that were added, removed or changed; those of a program go by its new name."""
+    moved = {names.sample_inputs(one): names.sample_inputs(other) for one, other in renamed.items()}
+    before = {moved.get(name, name): record for name, record in _compared_records(old).items()}
+    after = _compared_records(new)
     yield from (Change("removed", "record", "", name) for name in before if name not in after)
     for name, record in after.items():
         if name not in before:

@@ -25,7 +25,7 @@ TABLES: Final = ("tensors", "constant_tensors")
 """The tables with a digest per name, of weights and of constants."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Digest:
     """Digests of one program, each as "sha256:" and 64 hexadecimal digits.
 
@@ -46,6 +46,9 @@ class Digest:
     metadata: str
     tensors: Mapping[str, str]
     constant_tensors: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        return f"<Digest {self.program}: {len(self.tensors) + len(self.constant_tensors):,} tensors>"
 
     def to_tree(self) -> dict[str, Any]:
         """The digests as JSON has them."""
@@ -98,6 +101,20 @@ def read_expected(tree: Any, where: str) -> dict[str, Any]:
         else:
             raise UnsupportedError(f"{where}: expected {', '.join((*PARTS, *TABLES))}, got {str(key)[:60]!r}")
     return found
+
+
+def read_programs(tree: Any, where: str) -> dict[str, Any] | None:
+    """The expected digests of each program, where a tree has those of several; None where it is of one.
+
+    Raises:
+        UnsupportedError: another format, or programs that are no object.
+    """
+    if not isinstance(tree, Mapping) or "programs" not in tree:
+        return None
+    programs = tree["programs"]
+    if tree.get("format", FORMAT) != FORMAT or not isinstance(programs, Mapping) or len(tree) > 2:
+        raise UnsupportedError(f"{where}: expected format {FORMAT!r} and programs, got {str(list(tree))[:80]}")
+    return dict(programs)
 
 
 def check_digest(value: Any, where: str) -> str:

@@ -171,7 +171,7 @@ def parts_of(package: Package) -> Parts:
         Pt2Error: it cannot be read.
     """
     if not package.layout.models:
-        raise UnsupportedError(f"{package.name}: expected a program, got an archive without one")
+        raise UnsupportedError(package.without_program())
     root = package.layout.root.rstrip("/") or DEFAULT_ROOT
     if is_current(package):
         records = {

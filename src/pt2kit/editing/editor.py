@@ -80,7 +80,7 @@ class Editor:
         ranges: symbol -> (least, greatest) size; None is unbounded. Change it as a dict.
         guards: conditions on the inputs, as text.
         verifiers, opset_version, metadata: as the schema has them, to be changed in place.
-        result: what came of it, once the editor was left.
+        result: what came of it, once the editor was left: as `finish` gives it. None before.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class Editor:
         self.verifiers = list(program.verifiers)
         self.opset_version = dict(program.opset_version)
         self.metadata = dict(module.metadata)
-        self.result: Package | schema.ExportedProgram | None = None
+        self.result: Any = None
         self.keeps_sample_inputs = True
 
     @property

@@ -13,6 +13,7 @@ from typing import Final, Literal
 
 from pt2kit.errors import ArchiveError, UnsupportedError, VersionError
 from pt2kit.package import record_names as names
+from pt2kit.zip.foreign import identify_archive
 from pt2kit.zip.reader import Archive
 from pt2kit.zip.record_name import show_name
 
@@ -68,6 +69,15 @@ def detect(records: Iterable[str], where: str = "archive") -> Layout:
             that is not a program where programs are (A24).
     """
     found = tuple(records)
+    try:
+        return _detect(found, where)
+    except ArchiveError as error:
+        if what := identify_archive(found):
+            raise ArchiveError(f"{where}: expected a .pt2 file, got {what}", rule=error.rule) from error
+        raise
+
+
+def _detect(found: tuple[str, ...], where: str) -> Layout:
     if not names.PLAIN_RECORDS.isdisjoint(found):
         return _detect_plain(where, found)
     root = _find_root(where, found)

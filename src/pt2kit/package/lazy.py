@@ -1,11 +1,14 @@
-"""Names known at once -> values computed when they are first asked for, then kept."""
+"""Names known at once -> values, computed when they are first asked for, or there; read-only, unknown names refused."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from difflib import get_close_matches
+from typing import Any, NoReturn, TypeVar
 
 V = TypeVar("V")
+
+_SHOWN = 8
 
 
 class Lazy(Mapping[str, V]):
@@ -14,18 +17,20 @@ class Lazy(Mapping[str, V]):
     Args:
         names: the keys, in order.
         compute: key -> value; what it raises comes through, and nothing is kept then.
+        what: what the names name, for messages.
     """
 
-    def __init__(self, names: tuple[str, ...], compute: Callable[[str], V]) -> None:
+    def __init__(self, names: tuple[str, ...], compute: Callable[[str], V], what: str = "name") -> None:
         self._names = dict.fromkeys(names)
         self._compute = compute
+        self._what = what
         self._kept: dict[str, V] = {}
 
     def __getitem__(self, name: str) -> V:
         if name in self._kept:
             return self._kept[name]
         if name not in self._names:
-            raise KeyError(name)
+            raise unknown_name(self._what, name, self._names)
         # Two threads may both compute; the first result is the one everybody gets.
         return self._kept.setdefault(name, self._compute(name))
 
@@ -40,3 +45,48 @@ class Lazy(Mapping[str, V]):
 
     def __repr__(self) -> str:
         return f"<Lazy: {', '.join(map(repr, self._names)) or 'empty'}>"
+
+
+class Named(dict[str, V]):
+    """A dict that nobody changes, whose errors list the names that are there, and whose repr is short.
+
+    Args:
+        values: name -> value.
+        what: what the names name, for messages.
+
+    Raises (from whatever would change it):
+        TypeError: says to make a new dict.
+    """
+
+    __slots__ = ("_what",)
+
+    def __init__(self, values: Mapping[str, V], what: str) -> None:
+        super().__init__(values)
+        self._what = what
+
+    def __missing__(self, name: str) -> NoReturn:
+        raise unknown_name(self._what, name, self)
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise TypeError(f"expected to read a {self._what} of a package, which does not change; make a new dict of it")
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = popitem = setdefault = update = _refuse
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name!r}: {self[name]!r}" for name in list(self)[:_SHOWN])
+        more = f", … {len(self) - _SHOWN:,} more" if len(self) > _SHOWN else ""
+        return f"{{{shown}{more}}}"
+
+    def __reduce__(self) -> tuple[type, tuple[dict[str, V], str]]:
+        return Named, (dict(self), self._what)
+
+
+def unknown_name(what: str, name: object, names: Iterable[str]) -> KeyError:
+    """The error for a name that is not there: those that are close to it, and the first of those that are."""
+    there = list(names)
+    close = get_close_matches(str(name)[:200], there[:20_000], n=3, cutoff=0.7)
+    listed = ", ".join(map(repr, there[:_SHOWN])) + (f", … {len(there) - _SHOWN:,} more" if there[_SHOWN:] else "")
+    meant = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
+    article = "an" if what[0] in "aeiou" else "a"
+    return KeyError(f"expected {article} {what}, one of {listed or 'none'}, got {str(name)[:200]!r}{meant}")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from msgspec import structs
@@ -17,6 +16,7 @@ from msgspec import structs
 from pt2kit import codec, schema
 from pt2kit.errors import PayloadError, UnsupportedError
 from pt2kit.package.layout import Layout
+from pt2kit.package.lazy import Named
 from pt2kit.package.parts import Parts, parts, program_record
 from pt2kit.package.payloads import Kind, Payload, StoredPayloads
 from pt2kit.package.programs import Reading, StoredProgram
@@ -54,7 +54,7 @@ def read_older_payloads(
         record = place.weights if kind == "weights" else place.constants
         config = record if record is not None else place.program
         found = _saved(archive, record, kind) | _inside(place, kind, stored)
-    return StoredPayloads(MappingProxyType(found), config.removeprefix(layout.root), ())
+    return StoredPayloads(Named(found, "tensor"), config.removeprefix(layout.root), ())
 
 
 def _saved(archive: Archive, record: str | None, kind: Kind) -> dict[str, Payload]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from pt2kit import codec, schema
 from pt2kit.errors import ArchiveError, Pt2Error
+from pt2kit.package import record_names
 from pt2kit.package.json_file import JsonFileArchive, is_bare
 from pt2kit.package.layout import Layout, verify_header
 from pt2kit.package.lazy import Lazy
@@ -29,6 +30,8 @@ from pt2kit.package.programs import Reading, StoredProgram, read_program
 from pt2kit.zip.limits import DEFAULT_LIMITS, Limits
 from pt2kit.zip.opening import FileLike, open_source
 from pt2kit.zip.reader import Archive, open_archive
+from pt2kit.zip.record_name import show_name
+from pt2kit.zip.source import Source
 
 
 class Package:
@@ -45,11 +48,13 @@ class Package:
         self.layout = layout
         self._reading = reading
         models = layout.models
-        self._stored: Lazy[StoredProgram] = Lazy(models, self._read_program)
-        self._programs: Lazy[schema.ExportedProgram] = Lazy(models, lambda model: self._stored[model].program)
-        self._weights: Lazy[StoredPayloads] = Lazy(models, self._read_weights)
-        self._constants: Lazy[StoredPayloads] = Lazy(models, self._read_constants)
-        self._sample_inputs: Lazy[Any] = Lazy(models, self._read_sample_inputs)
+        self._stored: Lazy[StoredProgram] = Lazy(models, self._read_program, "program")
+        self._programs: Lazy[schema.ExportedProgram] = Lazy(
+            models, lambda model: self._stored[model].program, "program"
+        )
+        self._weights: Lazy[StoredPayloads] = Lazy(models, self._read_weights, "program")
+        self._constants: Lazy[StoredPayloads] = Lazy(models, self._read_constants, "program")
+        self._sample_inputs: Lazy[Any] = Lazy(models, self._read_sample_inputs, "program")
 
     @property
     def name(self) -> str:
@@ -88,7 +93,7 @@ class Package:
             Pt2Error: the program cannot be read.
         """
         if not self.layout.models:
-            raise ArchiveError(f"{self.name}: expected a program, got an archive without one")
+            raise ArchiveError(self.without_program())
         return self._stored[self.layout.models[0]].version
 
     @property
@@ -150,7 +155,7 @@ class Package:
         indexes = {self.layout.record(index_record(model)) for model in self.layout.models}
         found = extra_files(self.archive, self.layout)
         extra = {name: record for name, record in found.items() if record not in indexes}
-        return Lazy(tuple(extra), lambda name: self.archive.read(extra[name]))
+        return Lazy(tuple(extra), lambda name: self.archive.read(extra[name]), "extra file")
 
     def unknown(self, model: str = "model") -> tuple[str, ...]:
         """The places of all keys that this build's schema does not have: in a model's program and in its configs.
@@ -168,6 +173,24 @@ class Package:
             (constants.config, constants.unknown),
         ]
         return tuple(f"{record}: {key}" for record, keys in found for key in keys)
+
+    @property
+    def compiled(self) -> tuple[str, ...]:
+        """Names of the compiled models in the archive, beside its programs or alone; never looked into."""
+        found = {name for record in self.records if (name := record_names.aotinductor_model(self.relative(record)))}
+        return tuple(sorted(found))
+
+    def without_program(self, purpose: str = "") -> str:
+        """The message where a program is wanted and none is there.
+
+        Args:
+            purpose: what it is wanted for: "to convert".
+        """
+        wanted = f"{self.name}: expected a program{f' {purpose}' if purpose else ''}, got an archive without one"
+        if not self.compiled:
+            return wanted
+        shown = ", ".join(show_name(name) for name in self.compiled[:5])
+        return f"{wanted}: it has compiled code alone (of {shown}), which is listed and never looked into"
 
     def relative(self, record: str) -> str:
         """The name of a record below the root folder: "mlp/models/model.json" -> "models/model.json"."""
@@ -215,7 +238,7 @@ class Package:
 
 
 def open_package(
-    file: FileLike,
+    file: FileLike | Source,
     *,
     limits: Limits = DEFAULT_LIMITS,
     storage_options: Mapping[str, Any] | None = None,
@@ -224,7 +247,7 @@ def open_package(
     """Open a `.pt2` file of any release, or the bare JSON of a program, without torch. Reads no weights yet.
 
     Args:
-        file: a path, bytes, a binary file object, or any URL that fsspec knows.
+        file: a path, bytes, a binary file object, any URL that fsspec knows, or a source, closed with the package.
         limits: what reading may cost.
         storage_options: passed to fsspec for a URL.
         namedtuples: class name -> name under which it is registered, for programs up to schema 5.1 (torch 2.3), which
@@ -297,3 +320,5 @@ def _folder(file: Any) -> str | None:
 _CONTAINERS = "no release: containers of schema 8.6"
 _BEFORE_IT_WAS_STORED = "<=2.4"
 """What `torch_version` says of a program that does not have it."""
+
+open = open_package  # what the package as a whole calls it

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pt2kit import codec, schema
@@ -15,6 +14,7 @@ from pt2kit.errors import UnsupportedError
 from pt2kit.jsontext import path_text
 from pt2kit.package import record_names as names
 from pt2kit.package.layout import Layout
+from pt2kit.package.lazy import Named
 from pt2kit.package.parts import parts, program_record
 from pt2kit.package.programs import Reading, StoredProgram
 from pt2kit.tensors.opaque import OpaquePayload
@@ -86,7 +86,7 @@ def _read_records(
     decoded = codec.decode(archive.read(layout.record(config)), schema.PayloadConfig, config)
     found = views_from_config(decoded.value, archive, folder=layout.record(folder), where=config)
     _check_all(found, program(), layout, archive, model)
-    return StoredPayloads(MappingProxyType(found), config, decoded.unknown)
+    return StoredPayloads(Named(found, "tensor"), config, decoded.unknown)
 
 
 def _check_all(

@@ -13,9 +13,10 @@ from typing import IO, Final
 from pt2kit import codec, schema
 from pt2kit.errors import SchemaError, UnsupportedError
 from pt2kit.package import record_names as names
-from pt2kit.package.open import Package
+from pt2kit.package.open import Package, open_package
 from pt2kit.package.parts import program_record
 from pt2kit.package.programs import TYPED_SINCE
+from pt2kit.zip.opening import FileLike
 from pt2kit.zip.target import not_while_reading
 from pt2kit.zip.writer import ArchiveWriter
 
@@ -23,7 +24,7 @@ _DEFLATED: Final = frozenset(("program", "weights config", "constants config"))
 
 
 def write_package(
-    package: Package,
+    package: Package | FileLike,
     target: str | os.PathLike[str] | IO[bytes],
     *,
     programs: Mapping[str, schema.ExportedProgram] | None = None,
@@ -32,8 +33,9 @@ def write_package(
     """Write a package as a new file: the same records in the same order, with some programs replaced.
 
     Args:
-        package: where everything comes from.
-        target: a path, replaced whole or not at all, or a binary file object; either may be the package's own file.
+        package: where everything comes from: an open package, or whatever `pt2kit.open` takes.
+        target: a path, replaced whole or not at all, a URL that fsspec can write to, or a binary file object; it may be
+            the package's own file.
         programs: model name -> what to write instead. A program that is not the one that was read loses the keys this
             build does not know, so that is refused where there are any.
         fsync: wait for the disk also where no file is replaced; replacing one always does.
@@ -48,6 +50,10 @@ def write_package(
 
     Cost: every record is read and written once.
     """
+    if not isinstance(package, Package):
+        with open_package(package) as opened:
+            write_package(opened, target, programs=programs, fsync=fsync)
+        return
     if package.layout.kind == "json":
         raise UnsupportedError(
             f"{package.name}: expected an archive, got {package.layout.releases}; pt2kit.convert makes one of it"
@@ -86,3 +92,6 @@ def _encode_program(package: Package, model: str, new: schema.ExportedProgram) -
             f"this program would lose ({shown}{', …' if len(stored.unknown) > 3 else ''}); upgrade pt2kit"
         )
     return codec.encode(new)
+
+
+write = write_package  # what the package as a whole calls it

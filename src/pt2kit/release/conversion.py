@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import IO, Final
@@ -45,9 +45,11 @@ def convert(
     target: str,
     fsync: bool = False,
     allow: Iterable[str] = (),
+    keep: Iterable[str] = (),
     opset_version: Mapping[str, int] | None = None,
     operator_changes: Iterable[OperatorChange] = (),
     namedtuples: Mapping[str, str] | None = None,
+    tell: Callable[[Report], object] | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """Write a package as another version of the schema, or another release of torch, writes it.
@@ -60,10 +62,12 @@ def convert(
             first release that wrote it.
         fsync: wait for the disk also where no file is replaced; replacing one always does.
         allow: names of losses that are accepted ("persistent") beside those of `HARMLESS`.
+        keep: names of losses that are not accepted, though they are in `HARMLESS`.
         opset_version: namespace -> number of the operator set that the programs are to have, beside those of torch.
         operator_changes: how operators of the caller's namespaces changed between those numbers.
         namedtuples: class name -> name under which it is registered, for sources up to schema 5.1 (torch 2.3), which
             know the class name only ("NT" -> "corpus.NT"); a package that is open already knows its own.
+        tell: called with the report before anything is written; what it raises keeps the file from being written.
         progress: called with (done, total) bytes while the file is written.
 
     Returns:
@@ -84,15 +88,17 @@ def convert(
     wanted = operators(opset_version, operator_changes)
     with nullcontext(src) if isinstance(src, Package) else open_package(src, namedtuples=namedtuples) as package:
         if not package.layout.models:
-            raise ArchiveError(f"{package.name}: expected a program to convert, got an archive without one")
+            raise ArchiveError(package.without_program("to convert"))
         models = [find_model(package, name, to) for name in package.layout.models]
         if _is_program_alone(package, models):
             to = replace(to, kind="json")
         outcomes = _convert_models(models, to, wanted)
         rest, left_over = arrange_rest(package, models, to)
         notes = _joined([*(note for outcome in outcomes for note in outcome.notes), *left_over])
-        _settle(package, to, notes, {*HARMLESS, *allow})
+        _settle(package, to, notes, {*HARMLESS, *allow} - {*keep})
         report = _report(package, to, notes, outcomes)
+        if tell is not None:
+            tell(report)
         if dst is not None:
             plan = [record for outcome in outcomes for record in outcome.records] + _marks(to) + rest
             # Programs of one archive may share records.

@@ -123,7 +123,7 @@ class _Planner:
     def _check_asked(self) -> None:
         package = self._package
         if not package.layout.models:
-            raise UnsupportedError(f"{package.name}: expected a program, got an archive without one")
+            raise UnsupportedError(package.without_program())
         for record in sorted(self._options.drop):
             name = names.extra_name(record)
             if name is not None and name not in package.extra_files:

@@ -6,6 +6,7 @@ Unions (`Union`) hold exactly one field. The frozen tables of all versions are i
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Annotated
 
 from msgspec import UNSET, UnsetType, field
@@ -452,6 +453,14 @@ class ExportedProgram(Object, frozen=True):
     verifiers: Annotated[list[str], wire(70, since="7.3")] = field(default_factory=list)
     torch_version: Annotated[str, wire(80, since="7.3")] = "<=2.4"
     guards_code: Annotated[list[str], wire(90, since="8.14")] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        graph, version = self.graph_module.graph, self.schema_version
+        sizes = f"{len(graph.inputs)} inputs, {len(graph.nodes)} nodes, {len(graph.outputs)} outputs"
+        return f"<ExportedProgram of schema {version.major}.{version.minor}: {sizes}>"
+
+    def _repr_html_(self) -> str:  # for notebooks, by name: the room that prints is above this one
+        return str(import_module("pt2kit.viewing.notebook").program_html(self))
 
 
 class PayloadMeta(Object, frozen=True):

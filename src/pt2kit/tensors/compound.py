@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from pt2kit.errors import LimitError, PayloadError
+from pt2kit.errors import LimitError, PayloadError, UnsupportedError
 from pt2kit.schema import Device, Layout, ScalarType
 from pt2kit.tensors import arrays, dense
 from pt2kit.tensors.bounds import INT64_MAX, check_copy, check_shape, contiguous_strides, numel, show_integer
@@ -28,6 +28,11 @@ MAX_NESTED: Final = 100_000
 
 MAX_NESTED_NUMBERS: Final = 1_000_000
 """Sizes of all of them together; a few bytes of a file can repeat into any number of them."""
+
+
+def not_one_array(name: str, what: str) -> UnsupportedError:
+    """The error of a payload that is no one array of numbers (P18)."""
+    return UnsupportedError(f"{name!r}: expected a tensor that is one array, got {what}", rule="P18")
 
 
 def computed(
@@ -287,6 +292,18 @@ class NestedView:
     def __repr__(self) -> str:
         return f"NestedView({self.name!r}, {self.describe()}, {self.record!r})"
 
+    def dense(self) -> TensorView:
+        """Refuse: there is no one array of numbers.
+
+        Raises:
+            UnsupportedError: always (P18).
+        """
+        raise not_one_array(self.name, self.describe())
+
+    def numpy(self, *, upcast: bool = False) -> Array:
+        """As `dense`."""
+        return self.dense().numpy(upcast=upcast)
+
     def tensors(self) -> tuple[TensorView, ...]:
         """The tensors inside, over the storage of the buffer. Reads sizes, strides and offsets, not the buffer.
 
@@ -386,6 +403,18 @@ class MetaView:
 
     def __repr__(self) -> str:
         return f"MetaView({self.name!r}, {self.describe()})"
+
+    def dense(self) -> TensorView:
+        """Refuse: there is no one array of numbers.
+
+        Raises:
+            UnsupportedError: always (P18).
+        """
+        raise not_one_array(self.name, self.describe())
+
+    def numpy(self, *, upcast: bool = False) -> Array:
+        """As `dense`."""
+        return self.dense().numpy(upcast=upcast)
 
 
 View: TypeAlias = TensorView | SparseView | QuantizedView | NestedView | MetaView

@@ -1,7 +1,8 @@
 """Views -> `.npy` and `.npz` files, in pieces; the file appears when it is complete.
 
 Neither format has a name for bfloat16, 8-bit floats or complex half: those become float32 and complex64, which hold
-the same values exactly. An `.npz` is a zip of stored `.npy` files, one per tensor, named after it.
+the same values exactly in two or four times the bytes, and only if the caller says so. An `.npz` is a zip of stored
+`.npy` files, one per tensor, named after it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import IO, Final
 
+from pt2kit.errors import UnsupportedError
 from pt2kit.tensors import arrays
 from pt2kit.tensors.bounds import check_copy, numel
 from pt2kit.tensors.dtypes import DTYPES
@@ -21,20 +23,24 @@ _DATE: Final = (1980, 1, 1, 0, 0, 0)
 _MODE: Final = 0o644 << 16
 
 
-def to_npy(view: AnyView, path: str | os.PathLike[str], *, progress: Progress = no_progress) -> None:
+def to_npy(
+    view: AnyView, path: str | os.PathLike[str], *, widen: bool = False, progress: Progress = no_progress
+) -> None:
     """Write one tensor as a `.npy` file.
 
     Args:
         view: the tensor; its storage is read once and not kept.
         path: the file, replaced when everything is written.
+        widen: write types that NumPy has no name for as float32 or complex64.
         progress: called after each piece of at most 16 MiB.
 
     Raises:
         OSError: the file cannot be written.
-        UnsupportedError: something that is not one array of numbers (P15, P18).
+        UnsupportedError: something that is not one array of numbers (P15, P18); a type that NumPy has no name for.
         Pt2Error: the tensor cannot be read.
     """
     tensor = dense_view(view)
+    _check_types({tensor.name: tensor}, widen, os.fspath(path))
     total = _bytes(tensor)
     with new_file(path) as file:
         _header(file, tensor)
@@ -47,12 +53,19 @@ def to_npy(view: AnyView, path: str | os.PathLike[str], *, progress: Progress = 
         progress(0, 0)
 
 
-def to_npz(views: Mapping[str, AnyView], path: str | os.PathLike[str], *, progress: Progress = no_progress) -> None:
+def to_npz(
+    views: Mapping[str, AnyView],
+    path: str | os.PathLike[str],
+    *,
+    widen: bool = False,
+    progress: Progress = no_progress,
+) -> None:
     """Write tensors as an `.npz` file; tied ones each in full.
 
     Args:
         views: name -> tensor; storages are read once and held no longer than needed.
         path: the file, replaced when everything is written.
+        widen: as in `to_npy`.
         progress: called after each piece of at most 16 MiB.
 
     Raises:
@@ -64,6 +77,7 @@ def to_npz(views: Mapping[str, AnyView], path: str | os.PathLike[str], *, progre
 
     where = os.fspath(path)
     tensors = {name: dense_view(view) for name, view in views.items()}
+    _check_types(tensors, widen, where)
     for name in tensors:
         encode_name(f"{name}.npy", where)
     reader = Reader(tensors.values())
@@ -80,6 +94,19 @@ def to_npz(views: Mapping[str, AnyView], path: str | os.PathLike[str], *, progre
                     progress(done, total)
     if not total:
         progress(0, 0)
+
+
+def _check_types(tensors: Mapping[str, TensorView], widen: bool, where: str) -> None:
+    """Refuse types that would become others without anybody having said so (P18)."""
+    odd = [name for name, tensor in tensors.items() if not DTYPES[tensor.dtype].is_native]
+    if odd and not widen:
+        types = ", ".join(sorted({DTYPES[tensors[name].dtype].name for name in odd}))
+        raise UnsupportedError(
+            f"{where}: expected types that NumPy has names for, got {types} ({', '.join(odd[:3])}"
+            f"{f' and {len(odd) - 3:,} more' if len(odd) > 3 else ''}): write a .safetensors file, which has them, or "
+            "widen them to float32 and complex64 (--widen)",
+            rule="P18",
+        )
 
 
 def _bytes(tensor: TensorView) -> int:

@@ -18,7 +18,9 @@ from pt2kit.tensors.storage import Storage
 from pt2kit.zip.record_name import show_name
 
 if TYPE_CHECKING:
+    from pt2kit.tensors.arrays import Array
     from pt2kit.tensors.compound import View
+    from pt2kit.tensors.view import TensorView
 
 OpaqueKind = Literal["pickle", "torchbind", "opaque"]
 
@@ -88,6 +90,18 @@ class OpaquePayload:
     def buffer(self) -> memoryview:
         """The record as it is, for those who know what to do with it."""
         return self.storage.read()
+
+    def dense(self) -> TensorView:
+        """The tensor as one array of numbers, where the payload is one and holds plain data only.
+
+        Raises:
+            UnsupportedError, Pt2Error: as `view`, or it is no one array of numbers (P18).
+        """
+        return self.view().dense()
+
+    def numpy(self, *, upcast: bool = False) -> Array:
+        """The array; see `dense`."""
+        return self.dense().numpy(upcast=upcast)
 
     def view(self) -> View:
         """Give the tensor, where the payload is one and holds plain data only.

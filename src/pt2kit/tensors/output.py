@@ -13,6 +13,7 @@ from pt2kit.tensors.compound import MetaView, NestedView, QuantizedView, SparseV
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.storage import Storage
 from pt2kit.tensors.view import TensorView
+from pt2kit.zip.opening import is_url
 from pt2kit.zip.replacement import replacing
 
 AnyView: TypeAlias = TensorView | SparseView | QuantizedView | NestedView | MetaView | OpaquePayload
@@ -31,12 +32,19 @@ def new_file(path: str | os.PathLike[str], *, fsync: bool = False) -> Iterator[I
     """Give an empty file that takes the place of `path` at the end, unless an error comes.
 
     Args:
-        path, fsync: as for `Replacement`.
+        path, fsync: as for `Replacement`; or a URL that fsspec can write to.
 
     Raises:
         OSError: the folder does not exist or cannot be written to.
+        ArchiveError: the URL cannot be written to.
         UnsupportedError: `path` is there and no file (P18).
     """
+    if isinstance(path, str) and is_url(path):
+        from pt2kit.zip.remote import create_url
+
+        with create_url(path) as file:
+            yield file
+        return
     check_is_file(path)
     with replacing(path, fsync=fsync) as file:
         yield file
@@ -54,13 +62,7 @@ def dense_view(view: AnyView) -> TensorView:
     Raises:
         UnsupportedError: a nested tensor, one without data, or a payload that would take code to rebuild (P15, P18).
     """
-    if isinstance(view, OpaquePayload):
-        return dense_view(view.view())
-    if isinstance(view, TensorView):
-        return view
-    if isinstance(view, SparseView | QuantizedView):
-        return view.dense()
-    raise UnsupportedError(f"{view.name!r}: expected a tensor that is one array, got {view.describe()}", rule="P18")
+    return view.dense()
 
 
 class Reader:

@@ -149,6 +149,10 @@ class TensorView:
             layout=self.layout,
         )
 
+    def dense(self) -> TensorView:
+        """This tensor: it is one array of numbers already. Every payload has this method."""
+        return self
+
     def numpy(self, *, upcast: bool = False) -> Array:
         """Give the numbers as a read-only array, without a copy.
 

@@ -39,6 +39,53 @@ def wrap(text: str, width: int) -> Iterator[str]:
     yield line
 
 
+def fit(line: str, width: int) -> Iterator[str]:
+    """A line as lines of at most some columns, broken between words; what follows is indented further.
+
+    Breaks between columns of a table are taken before those after commas, and these before any blank. A word that is
+    longer than the room for it is left whole.
+    """
+    if display_width(line) <= width:
+        yield line
+        return
+    margin = len(line) - len(line.lstrip(" "))
+    indent = min(margin + 4, width // 3)
+    rest, begin = line, margin
+    while display_width(rest) > width and (place := _break_place(rest, begin, width)):
+        yield rest[:place].rstrip()
+        rest, begin = " " * indent + rest[place:].lstrip(" "), indent
+    yield rest
+
+
+_PLACES = (re.compile(r"  +(?=\S)"), re.compile(r"(?<=[,;:]) +(?=\S)|(?<=->) "), re.compile(r" +(?=\S)"))
+"""Where a line may be broken: better places first."""
+
+
+def _break_place(line: str, begin: int, width: int) -> int:
+    """Where what stands on the first line ends; 0 where there is no place to break it."""
+    limit = _reach(line, width)
+    places = [[place.start() for place in kind.finditer(line, begin + 1)] for kind in _PLACES]
+    fitting = [[place for place in kind if place <= limit] for kind in places]
+    # A break that leaves most of the line empty is no better than a worse place further right.
+    for kind in fitting:
+        if kind and kind[-1] - begin > (width - begin) // 3:
+            return kind[-1]
+    last = max((kind[-1] for kind in fitting if kind), default=0)
+    return last or next(iter(places[-1]), 0)
+
+
+def _reach(line: str, width: int) -> int:
+    """How many characters of a line fit in some columns."""
+    if line.isascii():
+        return width
+    columns = 0
+    for number, char in enumerate(line):
+        columns += display_width(char)
+        if columns > width:
+            return number
+    return len(line)
+
+
 def table(rows: Iterable[Sequence[str]], limit: int, *, right: Iterable[int] = ()) -> Iterator[str]:
     """Rows as lines with aligned columns, two blanks apart; nothing is cut.
 

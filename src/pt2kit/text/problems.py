@@ -26,18 +26,19 @@ GROUPS: Final[Mapping[str, str]] = MappingProxyType(
 _ORDER: Final = {letter: number for number, letter in enumerate(FAMILIES)}
 
 
-def problem_lines(file: str, problems: Sequence[Problem], *, full: bool = False) -> Iterator[str]:
+def problem_lines(file: str, problems: Sequence[Problem], *, full: bool = False, notes: bool = True) -> Iterator[str]:
     """What `pt2 check` prints.
 
     Args:
         file: its name.
         problems: as `check` gives them.
         full: list every problem, not only the first few of each rule.
+        notes: list notes as well, which are counted in any case.
     """
     yield f"{printable(file)}: {verdict(problems)}"
     for kind, heading in GROUPS.items():
         found = [problem for problem in problems if _group(problem) == kind]
-        if found:
+        if found and (notes or kind != "note"):
             yield ""
             yield heading
             yield from _by_rule(found, None if full else MAX_LISTED)

@@ -27,48 +27,53 @@ MAX_LISTED = 6
 MAX_CHARACTERS = 300
 
 
-def summary_lines(summary: Summary) -> Iterator[str]:
-    """The summary of a file, line by line."""
+def summary_lines(summary: Summary, width: int = WIDTH) -> Iterator[str]:
+    """The summary of a file, line by line.
+
+    Args:
+        summary: what is known of it.
+        width: columns that lines should fit in; a name or a number that is longer is not cut.
+    """
     yield f"{summary.file}  {bytes_text(summary.bytes)} in {count_text(summary.records, 'record')}"
-    yield from _entry("written by", f"{printable(summary.producer)}, layout of {summary.layout}")
+    yield from _entry("written by", f"{printable(summary.producer)}, layout of {summary.layout}", width)
     for model in summary.models:
         yield ""
-        yield from model_lines(model)
-    yield from _extra(summary)
+        yield from model_lines(model, width)
+    yield from _extra(summary, width)
     yield from _safety(summary.safety)
 
 
-def model_lines(model: ModelSummary) -> Iterator[str]:
-    """The summary of one program, line by line."""
+def model_lines(model: ModelSummary, width: int = WIDTH) -> Iterator[str]:
+    """The summary of one program, line by line; as `summary_lines`."""
     yield f"{printable(model.name)}  schema {model.schema_version}, {count_text(model.nodes, 'node')}"
     yield from _call(model)
     symbols = [f"{symbol.name}: {bounds_text(symbol.min, symbol.max)}" for symbol in model.symbols]
-    yield from _entry("where", "; ".join(_first(symbols, 3 * MAX_LISTED)))
-    yield from _entry("guards", f"{model.guards:,}" if model.guards else "")
+    yield from _entry("where", "; ".join(_first(symbols, 3 * MAX_LISTED)), width)
+    yield from _entry("guards", f"{model.guards:,}" if model.guards else "", width)
     opset = ", ".join(f"{printable(name)} {number}" for name, number in model.opset_version.items())
     dialect = ", ".join(map(printable, model.verifiers)) or "none"
-    yield from _entry("dialect", f"{dialect}, operator set {opset or 'none'}")
-    yield from _entry("oldest", _oldest(model.oldest_version))
+    yield from _entry("dialect", f"{dialect}, operator set {opset or 'none'}", width)
+    yield from _entry("oldest", _oldest(model.oldest_version), width)
     for name, methods in model.delegates.items():
-        yield from _entry("delegate", f"{printable(name)}: {', '.join(map(printable, methods))}")
+        yield from _entry("delegate", f"{printable(name)}: {', '.join(map(printable, methods))}", width)
     moves = [f"{printable(source)} to {printable(target)}" for source, target in model.devices.items()]
-    yield from _entry("devices", ", ".join(_first(moves)))
-    yield from _group("parameters", model.parameters)
-    yield from _group("buffers", model.buffers)
-    yield from _group("constants", model.constants)
+    yield from _entry("devices", ", ".join(_first(moves)), width)
+    yield from _group("parameters", model.parameters, width)
+    yield from _group("buffers", model.buffers, width)
+    yield from _group("constants", model.constants, width)
     stated = model.parameters.total + model.buffers.total + model.constants.total
     if model.stored_bytes != stated.bytes:
-        yield from _entry("stored", f"{bytes_text(model.stored_bytes)}, what tensors share once")
-    yield from _operators(model)
+        yield from _entry("stored", f"{bytes_text(model.stored_bytes)}, what tensors share once", width)
+    yield from _operators(model, width)
     yield from _list("mutates", model.mutations)
     if model.in_place:
         counts = ", ".join(_first([f"{_short(target)} {count:,}" for target, count in model.in_place.items()]))
-        yield from _entry("in place", f"{counts} (what they change, the signature does not say)")
+        yield from _entry("in place", f"{counts} (what they change, the signature does not say)", width)
     yield from _list("gradients of", model.gradients)
     yield from _list("lifted", model.lifted)
     yield from _list("unknown keys", model.unknown)
     yield from _list("problems", model.problems)
-    yield from _modules(model.modules)
+    yield from _modules(model.modules, width)
 
 
 def _oldest(version: str) -> str:
@@ -80,7 +85,7 @@ def _oldest(version: str) -> str:
     return f"torch {release} could read it, once converted to schema {version}"
 
 
-def module_lines(root: ModuleSummary, limit: int = MAX_MODULES) -> Iterator[str]:
+def module_lines(root: ModuleSummary, limit: int = MAX_MODULES, width: int = WIDTH) -> Iterator[str]:
     """A module and those below it, a line each with its elements and bytes, as deep as the limit of lines allows.
 
     Neighbours that look alike are shown once.
@@ -90,7 +95,7 @@ def module_lines(root: ModuleSummary, limit: int = MAX_MODULES) -> Iterator[str]
         depth, rows = depth + 1, deeper
     if not depth:
         rows = _rows(root, 0, 1)[:limit]
-    yield from table(rows, WIDTH, right=(1, 2))
+    yield from table(rows, width if width >= WIDTH else max(12, width - 20), right=(1, 2))
     if hidden := len(_rows(root, 0, limit)) - len(rows):
         yield f"… {count_text(hidden, 'line')} more: pt2 show --module NAME"
 
@@ -104,15 +109,15 @@ def _call(model: ModelSummary) -> Iterator[str]:
         yield f"  {printable(line, 20 * WIDTH)}"
 
 
-def _modules(root: ModuleSummary | None) -> Iterator[str]:
+def _modules(root: ModuleSummary | None, width: int) -> Iterator[str]:
     if root is not None and root.children:
-        for number, line in enumerate(module_lines(root)):
+        for number, line in enumerate(module_lines(root, width=width if width >= WIDTH else width - LABEL - 2)):
             yield f"  {'modules' if number == 0 else '':<{LABEL}}{line}"
 
 
-def _entry(label: str, text: str) -> Iterator[str]:
+def _entry(label: str, text: str, width: int) -> Iterator[str]:
     if text:
-        for number, line in enumerate(wrap(text, WIDTH - LABEL - 2)):
+        for number, line in enumerate(wrap(text, width - LABEL - 2)):
             yield f"  {label if number == 0 else '':<{LABEL}}{line}"
 
 
@@ -125,13 +130,13 @@ def _first(items: Sequence[str], limit: int = MAX_LISTED) -> list[str]:
     return [*items[:limit], *([f"… {len(items) - limit:,} more"] if len(items) > limit else [])]
 
 
-def _group(label: str, group: TensorGroup) -> Iterator[str]:
+def _group(label: str, group: TensorGroup, width: int) -> Iterator[str]:
     if not group.total.tensors:
         return
     text = f"{_elements(group.total)} in {count_text(group.total.tensors, 'tensor')}"
     if group.opaque:
         text += f", {len(group.opaque)} of them pickled"
-    yield from _entry(label, f"{text}: {_types(group.dtypes) or bytes_text(group.total.bytes)}")
+    yield from _entry(label, f"{text}: {_types(group.dtypes) or bytes_text(group.total.bytes)}", width)
     if group.opaque:
         shown = [f"{dotted(name)}: {what}" for name, what in group.opaque.items()]
         yield from _list("pickled", shown)
@@ -148,12 +153,12 @@ def _types(dtypes: Mapping[str, Amount]) -> str:
 _SHORT = {row.name: row.short for row in DTYPES.values()}
 
 
-def _operators(model: ModelSummary) -> Iterator[str]:
+def _operators(model: ModelSummary, width: int) -> Iterator[str]:
     for number, (namespace, counts) in enumerate(model.operators.items()):
         names = [f"{_short(target)} {count:,}" for target, count in counts.items()]
         mark = " (custom)" if namespace in model.custom_namespaces else ""
         text = f"{printable(namespace)}{mark} {sum(counts.values()):,}: {', '.join(_first(names, MAX_OPERATORS))}"
-        yield from _entry("operators" if number == 0 else "", text)
+        yield from _entry("operators" if number == 0 else "", text, width)
 
 
 def _short(target: str) -> str:
@@ -203,12 +208,13 @@ def _class_text(node: ModuleSummary) -> str:
     return f"{kind} ({own})".strip() if own else kind
 
 
-def _extra(summary: Summary) -> Iterator[str]:
+def _extra(summary: Summary, width: int) -> Iterator[str]:
     if summary.extra_files:
         yield ""
         yield "extra files"
         rows = [(printable(name), bytes_text(size)) for name, size in summary.extra_files.items()]
-        yield from (f"  {line}" for line in table(rows[: 2 * MAX_LISTED], WIDTH, right=(1,)))
+        limit = width if width >= WIDTH else width - 12
+        yield from (f"  {line}" for line in table(rows[: 2 * MAX_LISTED], limit, right=(1,)))
         if len(rows) > 2 * MAX_LISTED:
             yield f"  … {len(rows) - 2 * MAX_LISTED:,} more: pt2 show --records"
     if summary.compiled:

@@ -5,7 +5,7 @@ Only rules that were broken are listed. A place inside the file is a logical loc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, Final
 from urllib.parse import quote
@@ -19,15 +19,17 @@ SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 MAX_CHARACTERS: Final = 2000
 
 
-def sarif_tree(file: str, problems: Sequence[Problem], version: str) -> dict[str, Any]:
-    """The findings of one file as a SARIF log.
+def sarif_tree(
+    found: Mapping[str, Sequence[Problem]], version: str, unread: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """The findings of files as one SARIF log with one run.
 
     Args:
-        file: its path or URL, as the caller gave it.
-        problems: as `check` gives them.
+        found: path or URL, as the caller gave it -> problems, as `check` gives them.
         version: of pt2kit.
+        unread: path or URL -> why it could not be read; such a run says that it did not succeed.
     """
-    rules = sorted({problem.rule for problem in problems}, key=rule_order)
+    rules = sorted({problem.rule for problems in found.values() for problem in problems}, key=rule_order)
     places = {rule: number for number, rule in enumerate(rules)}
     driver = {
         "name": "pt2kit",
@@ -35,12 +37,22 @@ def sarif_tree(file: str, problems: Sequence[Problem], version: str) -> dict[str
         "semanticVersion": version,
         "rules": [_rule(rule) for rule in rules],
     }
+    results = [
+        _result(problem, places[problem.rule], file, number)
+        for number, (file, problems) in enumerate(found.items())
+        for problem in problems
+    ]
+    notifications = [
+        {"level": "error", "message": {"text": printable(error, MAX_CHARACTERS)}} for error in (unread or {}).values()
+    ]
     run = {
         "tool": {"driver": driver},
-        "artifacts": [{"location": {"uri": _uri(file)}}],
-        "results": [_result(problem, places[problem.rule], file) for problem in problems],
+        "artifacts": [{"location": {"uri": _uri(file)}} for file in found],
+        "results": results,
         "columnKind": "unicodeCodePoints",
     }
+    if notifications:
+        run["invocations"] = [{"executionSuccessful": False, "toolExecutionNotifications": notifications}]
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
@@ -55,9 +67,9 @@ def _rule(rule: str) -> dict[str, Any]:
     }
 
 
-def _result(problem: Problem, index: int, file: str) -> dict[str, Any]:
+def _result(problem: Problem, index: int, file: str, number: int) -> dict[str, Any]:
     place = {
-        "physicalLocation": {"artifactLocation": {"uri": _uri(file), "index": 0}},
+        "physicalLocation": {"artifactLocation": {"uri": _uri(file), "index": number}},
         "logicalLocations": [{"fullyQualifiedName": printable(problem.loc, MAX_CHARACTERS), "kind": "member"}],
     }
     return {

@@ -16,7 +16,6 @@ from pt2kit.errors import Problem, Pt2Error
 from pt2kit.graph.traversal import walk
 from pt2kit.graph.view import is_custom, operator_namespace
 from pt2kit.messages import printable
-from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
 from pt2kit.package.parts import extra_files
 from pt2kit.package.payloads import Payload
@@ -137,10 +136,8 @@ def summarize(package: Package, *, oldest: bool = False) -> Summary:
         Pt2Error: a program cannot be read. Lesser trouble (a signature that contradicts itself, payloads that are
             missing) is reported in `ModelSummary.problems`.
     """
-    relative = [package.relative(name) for name in package.records]
     records = extra_files(package.archive, package.layout)
     extra = {name: package.records[records[name]].size for name in package.extra_files}
-    compiled = {model for path in relative if (model := names.aotinductor_model(path))}
     return Summary(
         file=printable(package.name, 1000),
         bytes=package.archive.source.size,
@@ -150,7 +147,7 @@ def summarize(package: Package, *, oldest: bool = False) -> Summary:
         records=len(package.records),
         models=tuple(summarize_model(package, model, oldest=oldest) for model in package.layout.models),
         extra_files=extra,
-        compiled=tuple(sorted(compiled)),
+        compiled=package.compiled,
         safety=tuple(safety_findings(package)),
     )
 

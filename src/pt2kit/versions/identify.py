@@ -77,6 +77,11 @@ def _number(raw: dict[str, Any], where: str) -> str:
             return f"{major}.{minor}"
         case None if "schema_version" not in raw and {"graph", "parameters", "buffers"} <= raw.keys():
             return DRAFT
+    if "schema_version" not in raw and "graph_module" not in raw:
+        keys = ", ".join(repr(key)[:40] for key in list(raw)[:5]) or "none"
+        raise SchemaError(
+            f"{where}: $.schema_version: expected a program, got another JSON object, with the keys {keys}", rule="M5"
+        )
     got = repr(raw["schema_version"])[:80] if "schema_version" in raw else "none"
     raise SchemaError(
         f"{where}: $.schema_version: expected a number or {{major, minor}} of numbers, got {got}", rule="M5"

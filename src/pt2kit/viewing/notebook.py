@@ -1,4 +1,4 @@
-"""A package -> what a notebook shows: the page in a frame that may run its own script and nothing else."""
+"""A package, a program, a diff -> what a notebook shows: text, or a page in a frame that runs its own script alone."""
 
 from __future__ import annotations
 
@@ -6,13 +6,20 @@ import html
 from dataclasses import dataclass
 from typing import Final
 
+from pt2kit.diffs.changes import Diff
 from pt2kit.package.open import Package
+from pt2kit.schema import ExportedProgram
+from pt2kit.text.changes_html import diff_html
+from pt2kit.text.program import program_lines
 from pt2kit.viewing.answers import Answers
 from pt2kit.viewing.page import alone
 from pt2kit.zip.opening import FileLike
 
 MAX_PAGE: Final = 24 << 20
 """Characters of a page that a notebook takes in; of a larger program it shows how to see it."""
+
+MAX_LINES: Final = 500
+"""Lines of a program that a notebook shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +47,20 @@ class View:
 
     def __repr__(self) -> str:
         return f"<View of {self.name!r}>"
+
+
+def diff_view(diff: Diff, height: int = 480) -> View:
+    """The differences of two files, in a frame like that of a view."""
+    return View(diff_html(diff), f"{diff.old} -> {diff.new}", height)
+
+
+def program_html(program: ExportedProgram) -> str:
+    """A program as text, a line for each node, in a part of the page that scrolls; a long one is cut, and says so."""
+    lines = list(program_lines(program))
+    shown = "\n".join(
+        [*lines[:MAX_LINES], *([f"… {len(lines) - MAX_LINES:,} more lines"] if len(lines) > MAX_LINES else [])]
+    )
+    return f'<pre style="max-height:480px;overflow:auto;line-height:1.4">{html.escape(shown)}</pre>'
 
 
 def view(

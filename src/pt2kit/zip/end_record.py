@@ -11,6 +11,7 @@ from typing import Final
 
 from pt2kit.errors import ArchiveError, LimitError
 from pt2kit.zip import headers as h
+from pt2kit.zip.foreign import identify
 from pt2kit.zip.limits import Limits
 from pt2kit.zip.source import Source
 
@@ -71,6 +72,8 @@ def _find_end(source: Source) -> int:
     found = tail.rfind(h.END_SIGNATURE)
     if found < 0:
         start = bytes(source.read(0, min(4, source.size)))
+        if start != h.LOCAL_SIGNATURE and (what := identify(source)):
+            raise ArchiveError(f"{source.name}: expected a .pt2 file, got {what}", rule="A2")
         kind = "is cut off" if start == h.LOCAL_SIGNATURE else f"is no zip file (it begins with {start!r})"
         raise ArchiveError(
             f"{source.name}: expected a zip end record in the last {len(tail)} of {source.size} bytes, got none: "

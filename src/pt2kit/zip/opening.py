@@ -15,6 +15,11 @@ FileLike: TypeAlias = "str | os.PathLike[str] | bytes | bytearray | memoryview |
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+(?:://|::)")
 
 
+def is_url(path: str) -> bool:
+    """Whether a text is a URL ("s3://…", "zip://…::…") and no path."""
+    return _URL.match(path) is not None
+
+
 def open_source(
     file: FileLike | Source,
     *,
@@ -32,7 +37,7 @@ def open_source(
             it cannot seek. A `Source` is returned as it is.
         name: what messages call it; derived from `file` if not given.
         storage_options: passed to fsspec for a URL (credentials, headers, …).
-        max_stream_bytes: the most bytes taken from a file object that cannot seek.
+        max_stream_bytes: the most bytes taken from what can only be read whole: a stream, a server without ranges.
 
     Returns:
         the source; closing it does not close a file object that was passed in. A mapped file that is replaced by
@@ -46,10 +51,10 @@ def open_source(
     """
     if isinstance(file, (str, os.PathLike)):
         path = os.fspath(file)
-        if isinstance(path, str) and _URL.match(path):
+        if isinstance(path, str) and is_url(path):
             from pt2kit.zip.remote import open_url  # Paths need nothing of it.
 
-            return open_url(path, name=name, storage_options=storage_options)
+            return open_url(path, name=name, storage_options=storage_options, max_stream_bytes=max_stream_bytes)
         return open_path(path, name=name, max_stream_bytes=max_stream_bytes)
     if isinstance(file, (bytes, bytearray, memoryview)):
         return open_bytes(file, name=name or "<bytes>")

@@ -6,34 +6,51 @@ torch writes last are there. fsspec is imported by the first URL only.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from tempfile import SpooledTemporaryFile
+from contextlib import contextmanager, suppress
+from tempfile import NamedTemporaryFile
 from typing import IO, Any, Final, cast
 from urllib.parse import urlsplit, urlunsplit
+from uuid import uuid4
 
-from pt2kit.errors import ArchiveError
-from pt2kit.zip.limits import KIB
-from pt2kit.zip.source import Source, check_range, open_path
+from pt2kit.errors import ArchiveError, Pt2Error
+from pt2kit.zip.limits import DEFAULT_LIMITS, KIB
+from pt2kit.zip.source import Source, check_range, open_bytes, open_path, read_stream
 
 TAIL_BYTES: Final = 66 * KIB
 """What is fetched of the end at once: room for the longest comment and, in most files, the whole directory."""
 
-_SPOOLED: Final = 64 << 20
-_PIECE: Final = 8 << 20
+_AT_ONCE: Final = frozenset(("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "oci", "oss", "hf"))
+"""Object stores: an object is there when all of it was sent."""
+
+_STATES: Final = (
+    *("ETag", "etag", "e_tag", "checksum", "md5Hash", "md5", "Content-MD5", "content_md5", "Digest", "sha256"),
+    *("xet_hash", "blob_id", "LastModified", "last_modified", "Last-Modified", "updated", "modified", "mtime"),
+    *("created",),
+)
+"""What file systems call a checksum of a file, or the time of its last change, in the order of preference."""
 
 Fetch = Callable[[int, int], bytes]
 """(start, end) -> the bytes of that range."""
 
 
 class RemoteSource:
-    """A remote file, read one byte range per request."""
+    """A remote file, read one byte range per request.
+
+    Args:
+        name: what messages call it.
+        size: in bytes.
+        fetch: gets a range.
+        state: what the server says that changes with the file (`state_of`).
+    """
 
     is_local = False
 
-    def __init__(self, name: str, size: int, fetch: Fetch) -> None:
+    def __init__(self, name: str, size: int, fetch: Fetch, state: str = "") -> None:
         self.name = name
         self.size = size
+        self.state = state
         self._fetch = fetch
         self._closed = False
         self._tail_offset = max(0, size - TAIL_BYTES)
@@ -60,7 +77,7 @@ class RemoteSource:
     def _request(self, offset: int, length: int) -> memoryview:
         if length == 0:
             return memoryview(b"")
-        data = _guarded(self.name, lambda: self._fetch(offset, offset + length))
+        data = guarded(self.name, lambda: self._fetch(offset, offset + length))
         if len(data) != length:
             raise ArchiveError(
                 f"{self.name}: expected {length} bytes at offset {offset}, got {len(data)}: "
@@ -70,32 +87,72 @@ class RemoteSource:
         return memoryview(data).toreadonly()
 
 
-def open_url(url: str, *, name: str | None = None, storage_options: Mapping[str, Any] | None = None) -> Source:
+def open_url(
+    url: str,
+    *,
+    name: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    max_stream_bytes: int = DEFAULT_LIMITS.max_stream_bytes,
+) -> Source:
     """Open a URL of any protocol that fsspec knows; `file://` is mapped like a path.
+
+    From a server that serves no byte ranges, or does not tell the size, the file is read whole, with a warning.
 
     Raises:
         FileNotFoundError: there is no such file.
-        ArchiveError: the protocol is unknown or its package missing, the server cannot be reached, does not tell the
-            size, or does not serve byte ranges (A1).
+        ArchiveError: the protocol is unknown or its package missing, or the server cannot be reached (A1).
+        LimitError: a file that has to be read whole is longer than `max_stream_bytes` (A18).
     """
     shown = name or public_url(url)
-    fs, path = _guarded(shown, lambda: _file_system(url, storage_options))
+    fs, path = guarded(shown, lambda: file_system(url, storage_options))
     if _is_local(fs):
         return open_path(path, name=name)
-    info = _guarded(shown, lambda: fs.info(path))
+    info = guarded(shown, lambda: fs.info(path))
     size = info.get("size")
     if info.get("type") == "directory":
         raise ArchiveError(f"{shown}: expected a file, got a folder", rule="A1")
     if not isinstance(size, int):
-        raise ArchiveError(f"{shown}: expected a file of known size, got no size; download it instead", rule="A1")
+        return _read_whole(fs, path, shown, "the server does not tell the size of the file", max_stream_bytes)
     if "http" in _protocols(fs):
         if info.get("partial") is False:
-            raise ArchiveError(
-                f"{shown}: expected a server that serves byte ranges, got 'Accept-Ranges: none'; download it instead",
-                rule="A1",
-            )
-        return RemoteSource(shown, size, _http_ranges(fs, path, size))
-    return RemoteSource(shown, size, lambda start, end: fs.cat_file(path, start=start, end=end))
+            return _read_whole(fs, path, shown, "the server serves no byte ranges", max_stream_bytes)
+        try:
+            return RemoteSource(shown, size, _http_ranges(fs, path, size), state_of(info))
+        except ArchiveError as error:
+            if not isinstance(error.__cause__, ValueError):  # what fsspec says of an answer that is no range
+                raise
+        return _read_whole(
+            fs, path, shown, "the server sends the whole file where a range is asked for", max_stream_bytes
+        )
+    return RemoteSource(shown, size, lambda start, end: fs.cat_file(path, start=start, end=end), state_of(info))
+
+
+def state_of(info: Mapping[str, Any]) -> str:
+    """What changes when a remote file does: its etag or another checksum, else when it was changed; "" if not told."""
+    for key in _STATES:
+        value = info.get(key)
+        if value is not None and value != "":
+            return str(value.isoformat() if hasattr(value, "isoformat") else value).strip('"')
+    return ""
+
+
+def _read_whole(fs: Any, path: str, shown: str, why: str, limit: int) -> Source:
+    """A remote file in memory, where it cannot be read in parts."""
+    warnings.warn(f"{shown}: {why}, so it is read whole, into memory", RuntimeWarning, stacklevel=2)
+    with guarded(shown, lambda: fs.open(path, "rb", block_size=0)) as file:
+        return open_bytes(guarded(shown, lambda: read_stream(file, shown, limit)), name=shown)
+
+
+def list_urls(url: str, suffix: str) -> list[str]:
+    """The files of a remote folder ("s3://bucket/models/") and below, or those that match a pattern, by name.
+
+    Raises:
+        ArchiveError: the protocol is unknown or its package missing, or the folder cannot be listed (A1).
+    """
+    shown = public_url(url)
+    fs, path = guarded(shown, lambda: file_system(url, None))
+    found = guarded(shown, lambda: fs.find(path) if url.endswith("/") else fs.glob(path))
+    return [fs.unstrip_protocol(one) for one in sorted(found) if one.endswith(suffix)]
 
 
 def public_url(url: str) -> str:
@@ -118,7 +175,8 @@ def _http_ranges(fs: Any, path: str, size: int) -> Fetch:
     return fetch
 
 
-def _file_system(url: str, storage_options: Mapping[str, Any] | None) -> tuple[Any, str]:
+def file_system(url: str, storage_options: Mapping[str, Any] | None) -> tuple[Any, str]:
+    """fsspec's file system of a URL, and what that calls the path. Call it inside `guarded`."""
     from fsspec.core import url_to_fs
 
     fs, path = url_to_fs(url, **(storage_options or {}))
@@ -136,19 +194,28 @@ def _protocols(fs: Any) -> tuple[str, ...]:
     return (protocol,) if isinstance(protocol, str) else tuple(protocol)
 
 
-def _guarded(name: str, call: Callable[[], Any]) -> Any:
+def guarded(name: str, call: Callable[[], Any]) -> Any:
     """Call into fsspec; whatever its many back ends raise becomes one error with the cause kept."""
     try:
         return call()
     except FileNotFoundError as exc:
-        # fsspec reports every failure over HTTP as "not found"; only a status of 404, or no cause at all, is that.
-        if exc.__cause__ is None or getattr(exc.__cause__, "status", None) == 404:
+        if _is_missing(exc.__cause__):
             raise FileNotFoundError(f"{name}: no such file") from None  # fsspec's own text has the query in it.
         raise ArchiveError(f"{name}: expected to read it, got: {exc.__cause__}", rule="A1") from exc
+    except Pt2Error:
+        raise
     except Exception as exc:
         hint = "; install pt2kit[http]" if isinstance(exc, ImportError) and "aiohttp" in str(exc) else ""
         detail = str(exc) or type(exc).__name__
         raise ArchiveError(f"{name}: expected to read it, got: {detail}{hint}", rule="A1") from exc
+
+
+def _is_missing(cause: BaseException | None) -> bool:
+    """Whether what fsspec calls "not found", as it does every failure over HTTP, is that: by what it came of."""
+    if cause is None or isinstance(cause, LookupError) or getattr(cause, "status", None) == 404:
+        return True
+    answer = getattr(cause, "response", None)  # botocore's
+    return isinstance(answer, Mapping) and answer.get("Error", {}).get("Code") in ("404", "NoSuchKey", "NoSuchBucket")
 
 
 @contextmanager
@@ -159,15 +226,30 @@ def create_url(url: str, *, storage_options: Mapping[str, Any] | None = None) ->
         ArchiveError: the protocol is unknown or its package missing, or the target cannot be written (A1).
     """
     shown = public_url(url)
-    fs, path = _guarded(shown, lambda: _file_system(url, storage_options))
+    fs, path = guarded(shown, lambda: file_system(url, storage_options))
     # Put aside first: many back ends cannot seek, and a file that was begun must not stay behind an error.
-    with SpooledTemporaryFile(_SPOOLED) as spool:
+    with NamedTemporaryFile(prefix="pt2kit-") as spool:
         yield cast("IO[bytes]", spool)
-        spool.seek(0)
+        spool.flush()
         try:
-            with fs.open(path, "wb") as file:
-                while piece := spool.read(_PIECE):
-                    file.write(piece)
+            put_whole(fs, spool.name, path)
         except Exception as error:
             detail = str(error) or type(error).__name__
             raise ArchiveError(f"{shown}: expected to write it, got: {detail}", rule="A1") from error
+
+
+def put_whole(fs: Any, local: str, path: str) -> None:
+    """Copy a local file to a remote path, where it appears whole or not at all."""
+    if _AT_ONCE & set(_protocols(fs)):
+        fs.put_file(local, path)
+        return
+    begun = f"{path}.{uuid4().hex[:8]}.tmp"
+    try:
+        with suppress(Exception):  # Where there are no folders, they need not be made.
+            fs.makedirs(path.rpartition("/")[0], exist_ok=True)
+        fs.put_file(local, begun)
+        fs.mv(begun, path)
+    except BaseException:
+        with suppress(Exception):
+            fs.rm_file(begun)
+        raise

@@ -45,13 +45,15 @@ class Replacement:
 
     def __init__(self, path: str | os.PathLike[str], *, fsync: bool = False) -> None:
         self.path = os.path.realpath(path)
+        self._shown = os.fspath(path)
         self._fsync = fsync
         self._folder = os.path.dirname(self.path)
         _remove_abandoned(self.path)
         descriptor = _open_unnamed(self._folder)
         self._named: str | None = None
         if descriptor is None:
-            self._named, descriptor = _open_named(self.path)
+            with _called(self._shown):
+                self._named, descriptor = _open_named(self.path)
         self.file: IO[bytes] = os.fdopen(descriptor, "w+b")
 
     def commit(self) -> None:
@@ -61,7 +63,8 @@ class Replacement:
             OSError: that failed; what was at the path is there still.
         """
         try:
-            self._commit()
+            with _called(self._shown):
+                self._commit()
         except BaseException:
             self.discard()
             raise
@@ -96,7 +99,15 @@ class Replacement:
             _sync_folder(self._folder)
         if fcntl is None:  # Windows does not rename what is open; elsewhere the lock must hold until the end.
             self.file.close()
-        os.replace(self._named, self.path)
+        try:
+            os.replace(self._named, self.path)
+        except PermissionError as error:
+            if fcntl is not None:
+                raise
+            raise PermissionError(
+                f"{self.path}: expected a file that can be replaced, got one that is open, here or in another process, "
+                f"which this system keeps: close what reads it, or write to another name ({error})"
+            ) from error
         self._named = None
         self.file.close()
 
@@ -130,6 +141,17 @@ class Replacement:
         if self._named is not None:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(self._named)
+
+
+@contextlib.contextmanager
+def _called(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Let errors name the path that the caller knows, and not the name that its file has for the moment."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or error.filename is None:
+            raise
+        raise type(error)(error.errno, error.strerror, os.fspath(path)) from None
 
 
 def _stat(path: str) -> os.stat_result | None:

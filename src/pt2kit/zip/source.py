@@ -96,7 +96,7 @@ class MemorySource:
 
     def peek(self, offset: int, length: int) -> bytes:
         """Copy a few bytes from `offset` on, without touching the mapping."""
-        if self._fd is None or self._data is None:
+        if self._fd is None or self._data is None or not hasattr(os, "pread"):
             return bytes(self.read(offset, length))
         check_range(self, offset, length)
         found = os.pread(self._fd, length, offset)
@@ -169,12 +169,30 @@ def open_path(
     """Map a file into memory; what cannot be mapped (a pipe, a terminal) is read to its end."""
     shown = name or str(path)
     if os.path.isdir(path):
-        raise ArchiveError(f"{shown}: expected a file, got a folder", rule="A1")
+        raise ArchiveError(f"{shown}: expected a file, got a folder{_hint(path)}", rule="A1")
     try:
         with open(path, "rb") as file:
-            return _map(file, shown) or MemorySource(_read_stream(file, shown, max_stream_bytes), shown)
+            return _map(file, shown) or MemorySource(read_stream(file, shown, max_stream_bytes), shown)
     except ValueError as exc:
         raise ArchiveError(f"{shown!r}: expected a path, got text that cannot be one: {exc}", rule="A1") from exc
+
+
+def _hint(folder: str | os.PathLike[str]) -> str:
+    """What a folder may be that somebody takes for a file."""
+    try:
+        there = set(map(str, os.listdir(folder)))
+    except OSError:
+        return ""
+    if {"archive_format", "models"} & there or "data.pkl" in there:
+        return ", which looks like an archive that was unpacked; zip it again, with the folder itself in it"
+    if "saved_model.pb" in there:
+        return ", which is a TensorFlow SavedModel; tf.saved_model.load reads it"
+    if "config.json" in there and any(name.endswith((".safetensors", ".bin")) for name in there):
+        return ", which is a Hugging Face model; transformers reads it"
+    if "MLmodel" in there:
+        return ", which is an MLflow model; mlflow reads it, and its .pt2 is in data/"
+    files = sorted(name for name in there if name.endswith(".pt2"))
+    return f" with {len(files)} .pt2 file{'' if len(files) == 1 else 's'}; name one" if files else ""
 
 
 def is_source(source: Source, file: IO[bytes]) -> bool:
@@ -222,7 +240,7 @@ def open_file_object(
             if not isinstance(file.read(0), bytes):
                 raise _not_binary(name)
             return FileSource(file, name)
-        return MemorySource(_read_stream(file, name, max_stream_bytes), name)
+        return MemorySource(read_stream(file, name, max_stream_bytes), name)
     except (OSError, ValueError) as exc:
         # ValueError: the file object is closed, or does not support reading.
         raise ArchiveError(f"{name}: expected a file object open for reading bytes: {exc}", rule="A1") from exc
@@ -246,12 +264,17 @@ def _map(file: io.FileIO | io.BufferedReader | io.BufferedRandom, name: str) -> 
         mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except (OSError, ValueError):
         return None  # Some file systems cannot map; reading still works.
-    # Windows has no way to read at an offset that leaves the file's own position alone.
-    descriptor = os.dup(file.fileno()) if hasattr(os, "pread") else None
+    # Also where there is no `pread` to read by it (Windows), it says which file this is.
+    descriptor = os.dup(file.fileno())
     return MemorySource(memoryview(mapping), name, mapping, descriptor, file)
 
 
-def _read_stream(file: IO[bytes], name: str, limit: int) -> memoryview:
+def read_stream(file: IO[bytes], name: str, limit: int) -> memoryview:
+    """Read a file object to its end.
+
+    Raises:
+        LimitError: it gives more than `limit` bytes (A18).
+    """
     parts: list[bytes] = []
     total = 0
     while part := file.read(_CHUNK):

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import IO
 
 from pt2kit.errors import ArchiveError
+from pt2kit.zip.opening import is_url
 from pt2kit.zip.replacement import Replacement
 from pt2kit.zip.source import Source, is_source
 
@@ -36,7 +37,7 @@ class Target:
         file: IO[bytes],
         name: str,
         *,
-        new: Replacement | None = None,
+        new: Replacement | _Remote | None = None,
         owned: bool = False,
         fsync: bool = False,
     ) -> None:
@@ -97,16 +98,37 @@ class Target:
                 self._file.close()
 
 
+class _Remote:
+    """What is written to a URL, which has it when it is whole; ended by `commit` or `discard` like a `Replacement`."""
+
+    def __init__(self, url: str) -> None:
+        from pt2kit.zip.remote import create_url, public_url
+
+        self.shown = public_url(url)
+        self._block = create_url(url)
+        self.file = self._block.__enter__()
+
+    def commit(self) -> None:
+        """Send the file."""
+        self._block.__exit__(None, None, None)
+
+    def discard(self) -> None:
+        """Forget it."""
+        error = InterruptedError()
+        with contextlib.suppress(InterruptedError):
+            self._block.__exit__(InterruptedError, error, None)
+
+
 def open_target(target: str | os.PathLike[str] | IO[bytes], *, fsync: bool = False) -> Target:
-    """Open a path, which is replaced at the end (`Replacement`), or wrap a file object.
+    """Open a path or URL, which gets its file at the end, or wrap a file object.
 
     Args:
-        target: a path or a binary file object.
+        target: a path (`Replacement`), any URL that fsspec can write to, or a binary file object.
         fsync: wait for the disk also where no file is replaced.
 
     Raises:
         OSError: the folder does not exist or cannot be written to.
-        ArchiveError: the path is a folder (A1).
+        ArchiveError: the path is a folder, or the URL cannot be written to (A1).
         TypeError: neither a path nor a binary file object.
     """
     if not isinstance(target, (str, os.PathLike)):
@@ -115,6 +137,8 @@ def open_target(target: str | os.PathLike[str] | IO[bytes], *, fsync: bool = Fal
         name = getattr(target, "name", None)
         return Target(target, name if isinstance(name, str) else f"<{type(target).__name__}>", fsync=fsync)
     name = os.fspath(target)
+    if isinstance(name, str) and is_url(name):
+        return Target((remote := _Remote(name)).file, remote.shown, new=remote)
     final = os.path.realpath(name)
     try:
         mode: int | None = os.stat(final).st_mode
@@ -125,7 +149,7 @@ def open_target(target: str | os.PathLike[str] | IO[bytes], *, fsync: bool = Fal
     if mode is not None and not stat.S_ISREG(mode):
         # A pipe or a device cannot be replaced by a file.
         return Target(open(final, "wb"), name, owned=True, fsync=fsync)
-    new = Replacement(final, fsync=fsync)
+    new = Replacement(name, fsync=fsync)
     return Target(new.file, name, new=new)
 
 

@@ -37,7 +37,7 @@ _MADE_BY: Final = 3 << 8 | 45
 _ATTRIBUTES: Final = 0o100644 << 16
 _VERSION: Final = 20
 _VERSION_ZIP64: Final = 45
-_DEFLATE_LEVEL: Final = 6
+DEFLATE_LEVEL: Final = 6
 _COPY: Final = MIB
 _SPOOL: Final = 16 * MIB
 """What may wait in memory until its size is known; more goes to a temporary file."""
@@ -241,7 +241,7 @@ class ArchiveWriter:
 
     def _write_spooled(self, raw: bytes, chunks: Iterable[Any], deflate: bool, stated: int | None, where: str) -> None:
         """Put a record's data aside until its sizes and CRC-32 are known."""
-        engine = zlib.compressobj(_DEFLATE_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS) if deflate else None
+        engine = zlib.compressobj(DEFLATE_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS) if deflate else None
         crc32 = size = 0
         with _spool() as spool:
             for view in _views(chunks, where):

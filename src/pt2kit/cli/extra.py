@@ -1,0 +1,86 @@
+"""`pt2 extra FILE [NAME]...`: the user's own files beside the programs: listed, printed, written out."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from pt2kit.cli.common import Refusal, file_argument, json_option, open_file, suggestion
+from pt2kit.cli.output import print_bytes, print_json, print_lines
+from pt2kit.messages import printable
+from pt2kit.package.open import Package
+
+EPILOG = """\b
+Examples:
+  pt2 extra model.pt2                    lists them
+  pt2 extra model.pt2 labels.txt         prints one, byte for byte
+  pt2 extra model.pt2 --to folder/       writes all, or those that are named
+  pt2 pack model.pt2 -o new.pt2 --extra labels.txt=labels.txt    puts one in
+
+\b
+Exit codes: 0 fine, 2 there is no such file, or it could not be read or written.
+"""
+
+
+@click.command("extra", epilog=EPILOG, short_help="The files beside the programs.")
+@file_argument
+@click.argument("names", metavar="[NAME]...", nargs=-1)
+@click.option(
+    "--to", "folder", type=click.Path(file_okay=False, path_type=Path), help="Write files to a folder, printing none."
+)
+@json_option
+def command(file: str, names: tuple[str, ...], folder: Path | None, as_json: bool) -> int:
+    """List the extra files of an archive, or print some: those that `extra_files=` of torch.export.save put in."""
+    if as_json and (names or folder):
+        raise click.UsageError("expected --json alone, got it with NAME or --to")
+    with open_file(file) as package:
+        there = package.extra_files
+        for name in names:
+            if name not in there:
+                listed = ", ".join(map(printable, list(there)[:10])) or "none"
+                raise Refusal(
+                    f"{package.name}: expected an extra file, one of {listed}, got {printable(name)}"
+                    + suggestion(name, there)
+                )
+        if folder is not None:
+            print_lines(str(_write(package, name, folder)) for name in names or there)
+        elif names:
+            for name in names:
+                print_bytes(there[name])
+        else:
+            _list(package, as_json)
+    return 0
+
+
+def _list(package: Package, as_json: bool) -> None:
+    from pt2kit.package.parts import extra_files
+    from pt2kit.text.columns import table
+    from pt2kit.text.format import bytes_text
+
+    records = extra_files(package.archive, package.layout)
+    sizes = {name: package.records[records[name]].size for name in package.extra_files}
+    if as_json:
+        print_json([{"name": name, "bytes": size, "record": records[name]} for name, size in sizes.items()])
+    elif not sizes:
+        print_lines([f"{package.name}: no extra files"])
+    else:
+        print_lines(table([(printable(name), bytes_text(size)) for name, size in sizes.items()], 60, right=(1,)))
+
+
+def _write(package: Package, name: str, folder: Path) -> Path:
+    """Write a file below a folder, wherever its name points.
+
+    Raises:
+        Refusal: the name leads out of the folder.
+    """
+    from pt2kit.tensors.output import new_file
+
+    target = Path(os.path.normpath(folder / name))
+    if not os.path.realpath(target).startswith(os.path.join(os.path.realpath(folder), "")):
+        raise Refusal(f"{package.name}: expected the name of a file below {folder}, got {printable(name)}")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with new_file(target) as file:
+        file.write(package.extra_files[name])
+    return target

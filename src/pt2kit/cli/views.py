@@ -1,0 +1,243 @@
+"""A package and one way to look at it -> lines, or a tree for `--json`: the views of `pt2 show`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pt2kit import codec
+from pt2kit.cli.common import Refusal, suggestion
+from pt2kit.messages import printable
+from pt2kit.package.open import Package
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What is shown.
+
+    Args:
+        lines: for people; computed as they are printed.
+        tree: gives what `--json` prints.
+        code: the exit code.
+        fitted: whether lines may be broken to fit a terminal.
+    """
+
+    lines: Iterable[str]
+    tree: Callable[[], Any]
+    code: int = 0
+    fitted: bool = True
+
+
+def together(models: Sequence[str], view: Callable[[str], View]) -> View:
+    """One view of several programs: each under its name; one alone as it is."""
+    views = {model: view(model) for model in models}
+    if len(views) == 1:
+        return views[models[0]]
+
+    def lines() -> Iterator[str]:
+        for number, (model, one) in enumerate(views.items()):
+            yield from [""] if number else []
+            yield f"program {printable(model)}"
+            yield from one.lines
+
+    return View(
+        lines(),
+        lambda: {model: one.tree() for model, one in views.items()},
+        max((one.code for one in views.values()), default=0),
+        all(one.fitted for one in views.values()),
+    )
+
+
+def summary_view(package: Package, models: Sequence[str] | None, oldest: bool, width: int) -> View:
+    """The summary of a file, or of one program of it."""
+    from pt2kit.text.report import model_lines, summary_lines
+    from pt2kit.text.summary import summarize, summarize_model
+
+    if models is not None:
+        one = summarize_model(package, models[0], oldest=oldest)
+        return View(model_lines(one, width), lambda: one, int(bool(one.problems)))
+    summary = summarize(package, oldest=oldest)
+    problems = any(model.problems for model in summary.models)
+    return View(summary_lines(summary, width), lambda: summary, int(problems))
+
+
+def sizes_view(package: Package, models: Sequence[str], top: int, width: int) -> View:
+    """Where the bytes of a file are."""
+    from pt2kit.text.sizes import find_sizes, size_lines
+
+    sizes = find_sizes(package, models, top=top)
+    return View(size_lines(sizes, width), lambda: sizes)
+
+
+def text_view(package: Package, model: str) -> View:
+    """A program in the form that can be read back."""
+    from pt2kit.text.source import print_program
+
+    text = print_program(package.programs[model])
+    return View(text.splitlines(), lambda: {"text": text}, fitted=False)
+
+
+def graph_view(package: Package, model: str) -> View:
+    """A program, a line for each node."""
+    from pt2kit.text.program import program_lines
+
+    stored = package.stored[model]
+
+    def tree() -> Any:
+        if stored.unknown:
+            return codec.parse(codec.encode(stored.program, stored.unknown), model)
+        return stored.program
+
+    return View(program_lines(stored.program), tree)
+
+
+def node_view(package: Package, models: Sequence[str], name: str) -> View:
+    """The nodes and values of a name, in the programs that have them.
+
+    Raises:
+        Refusal: there are none.
+    """
+    from pt2kit.text import nodes
+
+    having = [model for model in models if nodes.find(package.programs[model], name)]
+    if not having:
+        programs = [package.programs[model] for model in models]
+        names = (
+            known for program in programs for entry in nodes.entries(program) for known in (entry.path, *entry.values)
+        )
+        raise Refusal(
+            f"{package.name}: {_listed(models)}: expected a node or a value {name!r}, got none of that name"
+            + suggestion(name, dict.fromkeys(names))
+        )
+    return together(having, lambda model: _node_view(package, model, name))
+
+
+def _node_view(package: Package, model: str, name: str) -> View:
+    from pt2kit.text import nodes
+    from pt2kit.text.values import ValueTexts
+
+    program = package.programs[model]
+    found = nodes.find(program, name)
+    rows = [
+        {
+            "path": entry.path,
+            "values": entry.values,
+            "node": entry.node,
+            "users": list(nodes.users_of(entry.scope.graph, entry.values)),
+        }
+        for entry in found
+    ]
+
+    def lines() -> Iterator[str]:
+        texts = ValueTexts(program)
+        for number, entry in enumerate(found):
+            yield from [""] if number else []
+            yield from nodes.found_lines(entry, texts)
+
+    return View(lines(), lambda: rows)
+
+
+def module_view(package: Package, models: Sequence[str], fqn: str) -> View:
+    """The tensors and nodes of a module and those below it, in the programs that have it.
+
+    Raises:
+        Refusal: none has it.
+    """
+    from pt2kit.graph.traversal import walk
+    from pt2kit.text.program import module_of
+
+    having = [model for model in models if not fqn or any(_inside(package, model, fqn))]
+    if not having:
+        modules = (module_of(step.node) for model in models for step in walk(package.programs[model]))
+        raise Refusal(
+            f"{package.name}: {_listed(models)}: expected a module {fqn!r}, got no node or tensor of it"
+            + suggestion(fqn, _module_names(modules))
+        )
+    return together(having, lambda model: _module_view(package, model, fqn))
+
+
+def _inside(package: Package, model: str, fqn: str) -> tuple[list[Any], list[Any]]:
+    """The tensors and the steps of a module and those below it."""
+    from pt2kit.graph.traversal import walk
+    from pt2kit.text.payloads import entries_of
+    from pt2kit.text.program import module_of
+
+    inside = re.compile(rf"{re.escape(fqn)}(\..*)?" if fqn else r".*", re.DOTALL)
+    tensors = [entry for entry in entries_of(package, model, constants=True) if inside.fullmatch(entry.name)]
+    return tensors, [step for step in walk(package.programs[model]) if inside.fullmatch(module_of(step.node))]
+
+
+def _module_view(package: Package, model: str, fqn: str) -> View:
+    from pt2kit.text.format import count_text
+    from pt2kit.text.payloads import payload_lines, payload_row
+    from pt2kit.text.program import node_line
+    from pt2kit.text.values import ValueTexts
+
+    tensors, steps = _inside(package, model, fqn)
+
+    def lines() -> Iterator[str]:
+        texts = ValueTexts(package.programs[model])
+        if tensors:
+            yield from payload_lines(tensors)
+        yield count_text(len(steps), "node")
+        yield from (f"  {node_line(step.scope.graph, step.node, texts)}" for step in steps)
+
+    def tree() -> Any:
+        rows = [payload_row(entry) for entry in tensors]
+        return {"module": fqn, "tensors": rows, "nodes": [step.node for step in steps]}
+
+    return View(lines(), tree)
+
+
+def _module_names(fqns: Iterable[str]) -> dict[str, None]:
+    """The names of modules and of those above them."""
+    found: dict[str, None] = {}
+    for fqn in dict.fromkeys(fqns):
+        parts = fqn.split(".")
+        found |= {".".join(parts[:count]): None for count in range(1, len(parts) + 1)}
+    return found
+
+
+def _listed(models: Sequence[str]) -> str:
+    return ", ".join(map(printable, models[:5])) + (", …" if len(models) > 5 else "")
+
+
+def records_view(package: Package) -> View:
+    """The records of the archive."""
+    return View(_record_lines(package), lambda: _records(package))
+
+
+def _records(package: Package) -> list[dict[str, Any]]:
+    from pt2kit.package import record_names as names
+
+    return [
+        {
+            "name": record.name,
+            "kind": names.kind(package.relative(record.name)),
+            "bytes": record.size,
+            "stored_bytes": record.compressed_size,
+            "method": "stored" if record.is_stored else "deflated",
+            "crc32": f"{record.crc32:08x}",
+        }
+        for record in package.records.values()
+    ]
+
+
+def _record_lines(package: Package) -> Iterator[str]:
+    from pt2kit.text.columns import table
+    from pt2kit.text.format import bytes_text, count_text
+
+    rows = _records(package)
+    yield f"{count_text(len(rows), 'record')}, {bytes_text(sum(row['bytes'] for row in rows))}"
+    cells = [
+        (
+            bytes_text(row["bytes"]),
+            "" if row["method"] == "stored" else f"{bytes_text(row['stored_bytes'])} deflated",
+            row["kind"],
+            printable(row["name"]),
+        )
+        for row in rows
+    ]
+    yield from (f"  {line}" for line in table(cells, 20, right=(0, 1)))

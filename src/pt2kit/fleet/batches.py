@@ -1,0 +1,114 @@
+"""What Dask runs: a batch of files -> their rows as Arrow streams, read in a process beside the worker."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from distributed import WorkerPlugin, get_worker
+
+from pt2kit.fleet.isolation import Limits, Processes
+from pt2kit.fleet.reading import Item, Job
+from pt2kit.fleet.tables import TABLES, make_table, to_stream
+
+NAME: Final = "pt2kit.fleet"
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A batch that is done.
+
+    Args:
+        tables: table -> Arrow stream of its rows.
+        outcomes: outcome -> files.
+        bytes: of these files, as far as their sizes are known.
+        skipped: files that had a row already.
+        seconds: that they took to read.
+    """
+
+    tables: dict[str, bytes]
+    outcomes: dict[str, int]
+    bytes: int
+    skipped: int
+    seconds: float
+
+
+@dataclass(slots=True)
+class _Gathered:
+    rows: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: {table: [] for table in TABLES})
+    skipped: int = 0
+
+
+class Reading(WorkerPlugin):  # type: ignore[misc]
+    """Keeps a worker's child processes from batch to batch.
+
+    Args:
+        name: one for each run.
+        job: what they do.
+        limits: what one file may take.
+    """
+
+    idempotent = True
+
+    def __init__(self, name: str, job: Job, limits: Limits) -> None:
+        self.name = name
+        self._job, self._limits = job, limits
+        self.processes: Processes | None = None
+
+    def setup(self, worker: Any) -> None:
+        """Begin; no process is started yet."""
+        self.processes = Processes(self._job, self._limits)
+
+    def teardown(self, worker: Any) -> None:
+        """End the processes."""
+        if self.processes is not None:
+            self.processes.end()
+
+
+class Uninterrupted(WorkerPlugin):  # type: ignore[misc]
+    """Lets workers on this machine leave Ctrl-C to the command, which ends them."""
+
+    name = f"{NAME}-uninterrupted"
+    idempotent = True
+
+    def setup(self, worker: Any) -> None:
+        """Ignore the signal, which a terminal sends to all processes of a command."""
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def read_batch(plugin: str, items: Sequence[Item]) -> Done:
+    """Read a batch of files, one after the other.
+
+    Raises:
+        LimitError: no process can be started.
+    """
+    processes: Processes = get_worker().plugins[plugin].processes
+    gathered = _Gathered()
+    for item in items:
+        found = processes.read(item)
+        if found.files is None:
+            gathered.skipped += 1
+            continue
+        gathered.rows["files"].append(found.files)
+        gathered.rows["problems"] += found.problems
+        gathered.rows["operators"] += found.operators
+    files = gathered.rows["files"]
+    return Done(
+        {table: to_stream(make_table(table, rows)) for table, rows in gathered.rows.items()},
+        dict(Counter(row["outcome"] for row in files)),
+        sum(row["size"] or 0 for row in files),
+        gathered.skipped,
+        sum(row["seconds"] for row in files),
+    )
+
+
+def versions() -> str:
+    """The release of pt2kit that a worker has."""
+    import pt2kit
+
+    return pt2kit.__version__

@@ -1,0 +1,147 @@
+"""An address, or none -> a Dask client: of a cluster that is there, or of processes on this machine."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Final
+
+from pt2kit.errors import UnsupportedError
+
+ALLOWED_FAILURES: Final = 1
+"""Workers that may die of a batch before it is taken apart; a second one is the last."""
+_CONNECT_SECONDS: Final = 10
+_CLOSE_SECONDS: Final = 30
+_HURRY_SECONDS: Final = 0.3
+
+
+@contextmanager
+def connect(scheduler: str | None, workers: int | None) -> Iterator[Any]:
+    """Give a client of a scheduler, or of a cluster of worker processes with one thread each that ends with the block.
+
+    Args:
+        scheduler: an address such as "tcp://10.0.0.1:8786"; None for a cluster on this machine.
+        workers: processes of a cluster on this machine; None for one for each core that may be used.
+
+    Raises:
+        UnsupportedError: dask.distributed or pyarrow is missing, or the scheduler does not answer.
+    """
+    need_packages()
+    from distributed import Client
+
+    from pt2kit.fleet.batches import Uninterrupted
+
+    if scheduler is not None:
+        try:
+            client = Client(scheduler, timeout=_CONNECT_SECONDS, set_as_default=False)
+        except (OSError, ValueError, TypeError, ImportError) as error:
+            raise UnsupportedError(
+                f"scheduler {scheduler}: expected a Dask scheduler that answers, got: {error or type(error).__name__}"
+            ) from error
+        try:
+            yield client
+        finally:
+            _close(client, _HURRY_SECONDS)
+        return
+    with _without_main(), _local(workers or usable_cores()) as cluster:
+        client = Client(cluster, set_as_default=False)
+        try:
+            client.register_plugin(Uninterrupted())
+            yield client
+        finally:
+            _close(client, _HURRY_SECONDS)
+
+
+def need_packages() -> None:
+    """Refuse to begin without what the extra brings.
+
+    Raises:
+        UnsupportedError: a package is missing.
+    """
+    try:
+        import distributed  # noqa: F401
+        import pyarrow  # noqa: F401
+    except ImportError as error:
+        raise UnsupportedError(
+            f"fleet: expected dask.distributed and pyarrow, got none ({error.name}); install pt2kit[fleet]"
+        ) from error
+
+
+def usable_cores() -> int:
+    """The cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@contextmanager
+def _local(workers: int) -> Iterator[Any]:
+    import dask
+    from distributed import LocalCluster
+
+    with dask.config.set({"distributed.scheduler.allowed-failures": ALLOWED_FAILURES}):
+        cluster = LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            memory_limit=None,  # What a file may take is looked at where it is read.
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
+            silence_logs=logging.CRITICAL,
+        )
+    try:
+        yield cluster
+    except BaseException:
+        # Nobody waits long for the end of what goes wrong or is interrupted.
+        cluster.shutdown_on_close = False
+        processes = [getattr(worker, "pid", None) for worker in cluster.workers.values()]
+        _close(cluster, _HURRY_SECONDS)
+        for process in filter(None, processes):
+            with suppress(OSError):
+                os.kill(process, signal.SIGKILL)
+        raise
+    _close(cluster, _CLOSE_SECONDS)
+
+
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """Keep new worker processes from running the caller's script again, which would start clusters without end.
+
+    `multiprocessing` runs it in each process, as a function may be defined there; none that workers get is.
+    """
+    main = sys.modules["__main__"]
+    names = ("__file__", "__spec__")
+    before = {name: getattr(main, name) for name in names if hasattr(main, name)}
+    main.__spec__ = None
+    with suppress(AttributeError):
+        del main.__file__
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(main, name, value)
+
+
+def _close(closable: Any, seconds: float) -> None:
+    with suppress(Exception):
+        closable.close(timeout=seconds)
+
+
+def check_workers(client: Any) -> None:
+    """Refuse workers that would not understand what they get.
+
+    Raises:
+        UnsupportedError: a worker without pt2kit, or with another release of it.
+    """
+    import pt2kit
+    from pt2kit.fleet.batches import versions
+
+    for worker, found in client.run(versions, on_error="return").items():
+        if found != pt2kit.__version__:
+            raise UnsupportedError(
+                f"worker {worker}: expected pt2kit {pt2kit.__version__}, got {found}; install the same on all workers"
+            )

@@ -1,0 +1,211 @@
+"""A folder -> a dataset: what it was made by, and parts that are written once, whole, and never again.
+
+    fleet.json                  the work, its options, the version of the tables
+    files/NAME.parquet          what is known of each file; written last: a part counts when it is there
+    problems/NAME.parquet       their problems
+    operators/NAME.parquet      their operators
+
+A process that is killed leaves at most a part without its `files`, which `repair` removes. What has a row is skipped
+when the work goes on.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from pt2kit.errors import Pt2Error, UnsupportedError
+from pt2kit.fleet.folder import Folder
+from pt2kit.fleet.seen import Seen, state_key
+from pt2kit.fleet.tables import SCHEMA, TABLES, arrow_schema
+from pt2kit.fleet.work import Work
+
+MANIFEST: Final = "fleet.json"
+FORMAT: Final = "pt2kit fleet"
+SUFFIX: Final = ".parquet"
+_COMMITS: Final = "files"
+RESERVED: Final = (*TABLES, MANIFEST)
+"""Names in the folder that written files may not begin with."""
+
+
+def manifest_of(work: Work) -> dict[str, Any]:
+    """What tells one dataset from another."""
+    return {"format": FORMAT, "schema": SCHEMA, "work": work.name, "options": dict(work.options)}
+
+
+def begin(folder: Folder, work: Work, *, resume: bool) -> bool:
+    """Make a dataset, or go on with one.
+
+    Args:
+        folder: empty, not there yet, or with `resume` the dataset of the same work.
+        work: the work.
+        resume: go on with what is there.
+
+    Returns:
+        whether there was one.
+
+    Raises:
+        UnsupportedError: it holds something else, another work's dataset, or one that is there already.
+        OSError, ArchiveError: it cannot be read or written.
+    """
+    there = read_manifest(folder)
+    if there is None:
+        if not folder.is_remote and os.path.exists(folder.place) and not os.path.isdir(folder.place):
+            raise UnsupportedError(f"{folder.shown}: expected a folder for the results, got a file")
+        if names := folder.names():
+            raise UnsupportedError(
+                f"{folder.shown}: expected an empty folder or a dataset, got other files ({names[0][:80]!r}); "
+                "give another --out"
+            )
+        import pt2kit
+
+        made = {**manifest_of(work), "pt2kit": pt2kit.__version__}
+        folder.write(MANIFEST, msgspec.json.format(msgspec.json.encode(made), indent=2) + b"\n")
+        return False
+    expected = msgspec.json.decode(msgspec.json.encode(manifest_of(work)))
+    for key, value in expected.items():
+        if there.get(key) != value:
+            raise UnsupportedError(
+                f"{folder.shown}: expected a dataset of {_shown(key, value)}, "
+                f"got one of {_shown(key, there.get(key))}; give another --out"
+            )
+    if not resume:
+        raise UnsupportedError(
+            f"{folder.shown}: expected an empty folder, got a dataset of this work; go on with --resume, or give "
+            "another --out"
+        )
+    return True
+
+
+def _shown(key: str, value: Any) -> str:
+    return f"{key} {msgspec.json.encode(value).decode()[:200]}"
+
+
+def read_manifest(folder: Folder) -> dict[str, Any] | None:
+    """What a dataset was made by; None where there is none.
+
+    Raises:
+        UnsupportedError: a `fleet.json` that is of something else.
+        OSError, ArchiveError: it cannot be read.
+    """
+    data = folder.read(MANIFEST)
+    if data is None:
+        return None
+    try:
+        manifest: Any = msgspec.json.decode(data)
+    except msgspec.DecodeError as error:
+        raise UnsupportedError(f"{folder.path(MANIFEST)}: expected JSON, got: {error}") from error
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise UnsupportedError(f"{folder.path(MANIFEST)}: expected what pt2 fleet writes, got another JSON file")
+    return manifest
+
+
+def write_part(folder: Folder, name: str, tables: Mapping[str, Any]) -> None:
+    """Write a part of each table; it counts when the last, that of `files`, is there.
+
+    Raises:
+        OSError, ArchiveError: it cannot be written.
+    """
+    import pyarrow.parquet as pq
+
+    for table in sorted(TABLES, key=lambda table: table == _COMMITS):
+        buffer = io.BytesIO()
+        pq.write_table(tables[table], buffer, compression="zstd")
+        folder.write(f"{table}/{name}{SUFFIX}", buffer.getvalue())
+
+
+def part_names(folder: Folder) -> list[str]:
+    """The parts that count."""
+    named = [{name.removesuffix(SUFFIX) for name in folder.names(table) if _is_part(name)} for table in TABLES]
+    return sorted(set.intersection(*named))
+
+
+def repair(folder: Folder) -> list[str]:
+    """Remove what does not count: parts that are not there in all tables, or not whole.
+
+    Returns:
+        names of the parts that were removed.
+
+    Raises:
+        OSError, ArchiveError: the folder cannot be read or written.
+    """
+    named = {table: {name.removesuffix(SUFFIX) for name in folder.names(table) if _is_part(name)} for table in TABLES}
+    removed = []
+    for name in sorted(set.union(*named.values())):
+        if all(name in named[table] and is_whole(folder, table, name) for table in TABLES):
+            continue
+        removed.append(name)
+        for table in sorted(TABLES, key=lambda table: table != _COMMITS):
+            folder.remove(f"{table}/{name}{SUFFIX}")
+    return removed
+
+
+def is_whole(folder: Folder, table: str, name: str) -> bool:
+    """Whether a part of a table can be read: its end is there, and has the table's columns."""
+    try:
+        columns = set(open_part(folder, table, name).schema_arrow.names)
+    except (OSError, Pt2Error, ValueError):
+        return False
+    return set(arrow_schema(table).names) <= columns
+
+
+def open_part(folder: Folder, table: str, name: str) -> Any:
+    """A part as `pyarrow.parquet.ParquetFile`.
+
+    Raises:
+        OSError, ArchiveError, ValueError: it cannot be read.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path = f"{table}/{name}{SUFFIX}"
+    if folder.is_remote:
+        return pq.ParquetFile(pa.BufferReader(folder.read(path) or b""))
+    return pq.ParquetFile(folder.path(path))
+
+
+def rows_of(folder: Folder, table: str, columns: list[str]) -> Iterator[dict[str, Any]]:
+    """Rows of the parts that count, in the order in which they were written; of a part some thousand at a time.
+
+    Raises:
+        OSError, ArchiveError, ValueError: a part cannot be read.
+    """
+    for name in part_names(folder):
+        for batch in open_part(folder, table, name).iter_batches(8192, columns=columns):
+            yield from batch.to_pylist()
+
+
+def load_seen(folder: Folder, seen: Seen, *, again: tuple[str, ...] = ()) -> int:
+    """Note what has a row.
+
+    Args:
+        folder: the dataset.
+        seen: takes names and states.
+        again: outcomes that do not count: those files are done once more.
+
+    Returns:
+        how many files have a row that counts.
+    """
+    count = 0
+    for row in rows_of(folder, "files", ["url", "size", "etag", "outcome"]):
+        if row["outcome"] not in again:
+            count += seen.add(row["url"], state_key(row["size"], row["etag"]))
+    return count
+
+
+def output_name(relative: str) -> str:
+    """Where a written file goes below the folder, which must not be among the tables; "" where it would lead out."""
+    names = relative.replace(os.sep, "/").split("/")
+    if not relative or any(name in ("", ".", "..") for name in names) or "\0" in relative:
+        return ""
+    if names[0].rstrip("_") in RESERVED:
+        names[0] += "_"
+    return "/".join(names)
+
+
+def _is_part(name: str) -> bool:
+    return name.endswith(SUFFIX) and not name.startswith((".", "_"))

@@ -1,0 +1,210 @@
+"""A dataset -> what is to be said of it: counts by release, operator, rule, size, cause, and groups of equal programs.
+
+A file that was done again, or had changed, has several rows; the last one counts. Parts are gone through from the last
+to the first, one at a time, and what was seen is on disk, so memory does not grow with the files.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pt2kit.errors import UnsupportedError
+from pt2kit.fleet import dataset
+from pt2kit.fleet.folder import Folder, make_folder
+from pt2kit.fleet.seen import Seen
+from pt2kit.fleet.tables import FAILURES, SCHEMA, TABLES
+
+SHOWN_GROUPS: Final = 20
+_EXAMPLES: Final = 3
+_SIZES: Final = (10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000, 10_000_000_000)
+_VARIABLE: Final = re.compile(r"'[^']*'|\"[^\"]*\"|\b0x[0-9a-f]+\b|\d[\d,.]*")
+_CAUSE: Final = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Files whose programs mean the same.
+
+    Args:
+        digest: of the program.
+        files: how many.
+        bytes: of all of them.
+        examples: names of some.
+    """
+
+    digest: str
+    files: int
+    bytes: int
+    examples: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Figures:
+    """What a dataset says.
+
+    Args:
+        work: what was done.
+        options: of the work.
+        files, bytes, nodes, parameters: of all files.
+        seconds: that reading them took, all together.
+        outcomes: outcome -> files.
+        releases: torch release -> files.
+        schemas: schema version -> files.
+        operators: operator -> calls;  operator_files: operator -> files that call it.
+        rules: (rule, severity) -> problems;  rule_files: the same -> files that have such.
+        sizes: upper bound in bytes -> files below it and above the one before; 0 for those above all.
+        dtypes: element type -> bytes of weights and constants.
+        groups: equal programs, the largest groups first; those of two files at least.
+        equal_files: files in any such group.
+        causes: (outcome, rule, what went wrong, without numbers and names) -> files.
+        examples: the same -> names of some.
+        damaged: parts that could not be read, or are not whole; `resume` does their files again.
+    """
+
+    work: str
+    options: Mapping[str, Any]
+    files: int = 0
+    bytes: int = 0
+    nodes: int = 0
+    parameters: int = 0
+    seconds: float = 0.0
+    outcomes: Counter[str] = field(default_factory=Counter)
+    releases: Counter[str] = field(default_factory=Counter)
+    schemas: Counter[str] = field(default_factory=Counter)
+    operators: Counter[str] = field(default_factory=Counter)
+    operator_files: Counter[str] = field(default_factory=Counter)
+    rules: Counter[tuple[str, str]] = field(default_factory=Counter)
+    rule_files: Counter[tuple[str, str]] = field(default_factory=Counter)
+    sizes: Counter[int] = field(default_factory=Counter)
+    dtypes: Counter[str] = field(default_factory=Counter)
+    groups: tuple[Group, ...] = ()
+    equal_files: int = 0
+    causes: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    examples: dict[tuple[str, str, str], list[str]] = field(default_factory=dict)
+    damaged: tuple[str, ...] = ()
+
+
+def figures_of(place: str, storage_options: Mapping[str, Any] | None = None) -> Figures:
+    """Go through a dataset.
+
+    Args:
+        place: its folder, by path or URL.
+        storage_options: passed to fsspec for a URL.
+
+    Raises:
+        UnsupportedError: no dataset, or one of a later version.
+        OSError, ArchiveError: it cannot be read.
+    """
+    folder = make_folder(place, storage_options)
+    manifest = dataset.read_manifest(folder)
+    if manifest is None:
+        raise UnsupportedError(f"{folder.shown}: expected a dataset, got a folder without {dataset.MANIFEST}")
+    if manifest.get("schema") != SCHEMA:
+        raise UnsupportedError(
+            f"{folder.shown}: expected a dataset of schema {SCHEMA}, got {manifest.get('schema')}; read it with the "
+            "release of pt2kit that wrote it"
+        )
+    figures = Figures(str(manifest.get("work")), manifest.get("options") or {})
+    damaged = []
+    with closing(Seen()) as seen, closing(_Groups()) as groups:
+        for name in reversed(dataset.part_names(folder)):
+            if all(dataset.is_whole(folder, table, name) for table in TABLES):
+                _add_part(figures, folder, name, seen, groups)
+            else:
+                damaged.append(name)
+        figures.groups, figures.equal_files = groups.largest(), groups.files()
+    figures.damaged = tuple(sorted(damaged))
+    return figures
+
+
+def _add_part(figures: Figures, folder: Folder, name: str, seen: Seen, groups: _Groups) -> None:
+    rows: dict[str, dict[str, Any]] = {}
+    for batch in dataset.open_part(folder, "files", name).iter_batches(8192):
+        rows |= {row["url"]: row for row in batch.to_pylist()}  # the last of a part
+    fresh = {url: row for url, row in rows.items() if seen.add(url, b"")}
+    for row in fresh.values():
+        _add_file(figures, row, groups)
+    problems: set[tuple[str, str, str]] = set()
+    for row in _rows(folder, "problems", name, fresh):
+        key = (row["rule"] or "", row["severity"] or "")
+        figures.rules[key] += 1
+        problems.add((row["url"], *key))
+    figures.rule_files.update((rule, severity) for _, rule, severity in problems)
+    calls: set[tuple[str, str]] = set()
+    for row in _rows(folder, "operators", name, fresh):
+        figures.operators[row["operator"]] += row["count"]
+        calls.add((row["url"], row["operator"]))
+    figures.operator_files.update(operator for _, operator in calls)
+
+
+def _rows(folder: Folder, table: str, name: str, fresh: Mapping[str, Mapping[str, Any]]) -> Any:
+    """The rows of a table's part that belong to files that count."""
+    for batch in dataset.open_part(folder, table, name).iter_batches(8192):
+        for row in batch.to_pylist():
+            if row["url"] in fresh and row["etag"] == fresh[row["url"]]["etag"]:
+                yield row
+
+
+def _add_file(figures: Figures, row: Mapping[str, Any], groups: _Groups) -> None:
+    size = row["size"] or 0
+    figures.files += 1
+    figures.bytes += size
+    figures.nodes += row["nodes"] or 0
+    figures.parameters += row["parameters"] or 0
+    figures.seconds += row["seconds"] or 0.0
+    figures.outcomes[row["outcome"]] += 1
+    if row["size"] is not None:
+        figures.sizes[next((bound for bound in _SIZES if size < bound), 0)] += 1
+    if row["release"]:
+        figures.releases[row["release"]] += 1
+    if row["schema_version"]:
+        figures.schemas[row["schema_version"]] += 1
+    for one in row["bytes_by_dtype"] or ():
+        figures.dtypes[one["dtype"]] += one["bytes"]
+    if row["digest_program"]:
+        groups.add(row["digest_program"], size, row["url"])
+    if row["outcome"] in FAILURES or row["outcome"] == "refused":
+        cause = (row["outcome"], row["rule"] or "", _VARIABLE.sub("…", row["error"] or "")[:_CAUSE])
+        figures.causes[cause] += 1
+        examples = figures.examples.setdefault(cause, [])
+        if len(examples) < _EXAMPLES:
+            examples.append(row["url"])
+
+
+class _Groups:
+    """Digests with how many files have each, on disk."""
+
+    def __init__(self) -> None:
+        self._rows = sqlite3.connect("", isolation_level=None)
+        self._rows.execute("PRAGMA journal_mode=OFF")
+        self._rows.execute("CREATE TABLE file (digest TEXT, size INTEGER, url TEXT)")
+
+    def add(self, digest: str, size: int, url: str) -> None:
+        self._rows.execute("INSERT INTO file VALUES (?, ?, ?)", (digest, size, url))
+
+    def largest(self) -> tuple[Group, ...]:
+        found = self._rows.execute(
+            "SELECT digest, COUNT(*), SUM(size) FROM file GROUP BY digest HAVING COUNT(*) > 1 "
+            "ORDER BY COUNT(*) DESC, digest LIMIT ?",
+            (SHOWN_GROUPS,),
+        ).fetchall()
+        return tuple(Group(digest, files, size, self._examples(digest)) for digest, files, size in found)
+
+    def files(self) -> int:
+        """The files in groups of two and more."""
+        grouped = "SELECT COUNT(*) AS n FROM file GROUP BY digest HAVING COUNT(*) > 1"
+        [(count,)] = self._rows.execute(f"SELECT COALESCE(SUM(n), 0) FROM ({grouped})")
+        return int(count)
+
+    def _examples(self, digest: str) -> tuple[str, ...]:
+        found = self._rows.execute("SELECT url FROM file WHERE digest = ? ORDER BY url LIMIT ?", (digest, _EXAMPLES))
+        return tuple(url for (url,) in found)
+
+    def close(self) -> None:
+        self._rows.close()

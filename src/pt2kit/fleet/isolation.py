@@ -1,0 +1,178 @@
+"""A file -> its rows, read in a process of its own; what ends that process becomes a row as well.
+
+    time      the process is ended when a file takes longer than it may
+    memory    it is looked at while a file is read, and ended when it holds more than it may
+    crash     it ends by itself
+
+A file that ends its process by memory or a crash is tried once more in a fresh one, for what went before it may be to
+blame; the second time counts. A process is kept from file to file: starting one takes a good part of a second.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import select
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from typing import IO, Any, Final, cast
+
+import msgspec
+
+from pt2kit.errors import LimitError
+from pt2kit.fleet.child import receive, send
+from pt2kit.fleet.reading import Item, Job, Rows, failure
+
+START_SECONDS: Final = 120
+_LOOK_MILLISECONDS: Final = 50
+_TRIES: Final = 2
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """What one file may take: seconds, and bytes of memory that are not those of mapped files."""
+
+    seconds: float
+    bytes: int
+
+
+class Ended(Exception):
+    """A process that is no more: `outcome` as in the table of files, and what is known of its end."""
+
+    def __init__(self, outcome: str, message: str) -> None:
+        super().__init__(message)
+        self.outcome = outcome
+
+
+class Process:
+    """A child process that does a job, file by file.
+
+    Raises:
+        LimitError: it does not start.
+    """
+
+    def __init__(self, job: Job) -> None:
+        # A session of its own: Ctrl-C is for the command, which ends everything in order.
+        self._popen = subprocess.Popen(
+            [sys.executable, "-m", "pt2kit.fleet.child"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        )
+        self._input = cast("IO[bytes]", self._popen.stdin)
+        self._output = cast("IO[bytes]", self._popen.stdout)
+        self._answers = select.poll()
+        self._answers.register(self._output, select.POLLIN)
+        self._memory: Any = None
+        try:
+            self._ask(msgspec.msgpack.encode(job), Limits(START_SECONDS, 0))
+        except Ended as error:
+            self.end()
+            raise LimitError(f"worker: expected a process that reads files, got none: {error}") from error
+
+    def read(self, item: Item, limits: Limits) -> Rows:
+        """Have one file read.
+
+        Raises:
+            Ended: the process is no more.
+        """
+        rows = msgspec.msgpack.decode(self._ask(msgspec.msgpack.encode(item), limits), type=Rows)
+        if rows.files is not None and "url" not in rows.files:
+            raise Ended("memory", "expected enough memory, got none")
+        return rows
+
+    def end(self) -> None:
+        """End the process, whatever it does."""
+        with suppress(OSError):
+            self._popen.kill()
+        for pipe in (self._input, self._output):
+            with suppress(OSError):
+                pipe.close()
+        with suppress(subprocess.TimeoutExpired):  # What hangs in a file system cannot be ended; nobody waits for it.
+            self._popen.wait(1)
+
+    def _ask(self, request: bytes, limits: Limits) -> bytes:
+        last = time.monotonic() + limits.seconds
+        try:
+            send(cast("Any", self._input), request)
+            while not self._answers.poll(_LOOK_MILLISECONDS):
+                if time.monotonic() >= last:
+                    raise Ended("timeout", f"expected at most {limits.seconds:g} seconds, got more")
+                self._look_at_memory(limits)
+            answer = receive(cast("Any", self._output))
+        except OSError:
+            answer = None
+        if answer is None:
+            raise Ended("crashed", self._last_words())
+        return answer
+
+    def _look_at_memory(self, limits: Limits) -> None:
+        import psutil
+
+        if not limits.bytes:
+            return
+        with suppress(psutil.Error):
+            if self._memory is None:
+                self._memory = psutil.Process(self._popen.pid)
+            used = self._memory.memory_info()
+            held = used.rss - getattr(used, "shared", 0)
+            if held > limits.bytes:
+                raise Ended("memory", f"expected at most {limits.bytes:,} bytes of memory, got {held:,}")
+
+    def _last_words(self) -> str:
+        with suppress(subprocess.TimeoutExpired):
+            code = self._popen.wait(1)
+            if code >= 0:
+                return f"expected rows, got the end of the process: exit code {code}"
+            return f"expected rows, got the end of the process by {signal.strsignal(-code) or 'a signal'} ({-code})"
+        return "expected rows, got the end of the pipe"
+
+
+class Processes:
+    """The child processes of one worker: as many as it has threads that read at a time."""
+
+    def __init__(self, job: Job, limits: Limits) -> None:
+        self._job = job
+        self._limits = limits
+        self._idle: queue.SimpleQueue[Process] = queue.SimpleQueue()
+
+    def read(self, item: Item) -> Rows:
+        """Have one file read; always gives its rows.
+
+        Raises:
+            LimitError: no process can be started.
+        """
+        started = time.perf_counter()
+        fresh = False
+        for tried in range(1, _TRIES + 1):
+            process = Process(self._job) if fresh else self._take()
+            try:
+                rows = process.read(item, self._limits)
+            except Ended as error:
+                process.end()
+                if error.outcome == "timeout" or tried == _TRIES:
+                    return failure(item, error.outcome, str(error), time.perf_counter() - started)
+                fresh = True
+                continue
+            except BaseException:
+                process.end()
+                raise
+            self._idle.put(process)
+            return rows
+        raise AssertionError("the last try returns")
+
+    def _take(self) -> Process:
+        try:
+            return self._idle.get_nowait()
+        except queue.Empty:
+            return Process(self._job)
+
+    def end(self) -> None:
+        """End those that wait."""
+        with suppress(queue.Empty):
+            while True:
+                self._idle.get_nowait().end()

@@ -1,0 +1,135 @@
+"""A folder and a pattern -> the files below it that match, one by one: on this machine, in S3, or in any file system.
+
+Nothing is kept of what was listed: a million files need no more memory than one folder's page.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from pt2kit.errors import Pt2Error
+from pt2kit.fleet.patterns import Pattern, States
+from pt2kit.zip.remote import file_system, guarded, public_url, state_of
+
+_S3: Final = frozenset(("s3", "s3a"))
+
+
+class Found(NamedTuple):
+    """A file that is to be worked on.
+
+    Args:
+        url: a path or URL that opens it.
+        relative: its path below the target that named it; of a whole path where there were several targets.
+        size: in bytes; None where only opening tells.
+        state: its etag, or the time of its last change; "" where only opening tells.
+        error: what kept a folder from being listed; `url` is that folder.
+    """
+
+    url: str
+    relative: str
+    size: int | None = None
+    state: str = ""
+    error: str = ""
+
+
+def local_state(stat: os.stat_result) -> str:
+    """What changes when a file of this machine does: the nanosecond of its last change."""
+    return str(stat.st_mtime_ns)
+
+
+def list_local(root: str, pattern: Pattern) -> Iterator[Found]:
+    """Files of this machine. Links to folders are followed where a name of the pattern, and not `**`, leads there.
+
+    Raises:
+        OSError: the root cannot be listed. A folder below it that cannot is given with its error.
+    """
+    yield from _list_local(root, "", pattern, pattern.start())
+
+
+def _list_local(folder: str, below: str, pattern: Pattern, states: States) -> Iterator[Found]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            after = pattern.step(states, entry.name)
+            if not after:
+                continue
+            relative = below + entry.name
+            if entry.is_dir(follow_symlinks=not pattern.is_any_depth(after)):
+                if pattern.goes_on(after):
+                    yield from _below(entry.path, relative, pattern, after)
+            elif pattern.is_match(after) and (found := _local_file(entry, relative)):
+                yield found
+
+
+def _below(folder: str, relative: str, pattern: Pattern, states: States) -> Iterator[Found]:
+    try:
+        yield from _list_local(folder, f"{relative}/", pattern, states)
+    except OSError as error:
+        yield Found(folder, relative, error=f"expected to list the folder, got: {error.strerror or error}")
+
+
+def _local_file(entry: os.DirEntry[str], relative: str) -> Found | None:
+    """A file, or a link that leads nowhere; None for pipes, devices and links to folders."""
+    try:
+        if not entry.is_file():
+            return Found(entry.path, relative) if entry.is_symlink() and not os.path.exists(entry.path) else None
+        stat = entry.stat()
+    except OSError:
+        return Found(entry.path, relative)  # Opening it says what is wrong.
+    return Found(entry.path, relative, stat.st_size, local_state(stat))
+
+
+def list_remote(root: str, pattern: Pattern, storage_options: Mapping[str, Any] | None) -> Iterator[Found]:
+    """Files of any file system that fsspec knows.
+
+    Raises:
+        ArchiveError: the root cannot be listed (A1). A folder below it that cannot is given with its error.
+    """
+    shown = public_url(root)
+    fs, path = guarded(shown, lambda: file_system(root, storage_options))
+    if _S3 & set((fs.protocol,) if isinstance(fs.protocol, str) else fs.protocol) and hasattr(fs, "call_s3"):
+        yield from _list_s3(fs, path, shown, pattern)
+    else:
+        yield from _list_folder(fs, path, shown, "", pattern, pattern.start())
+
+
+def _list_s3(fs: Any, path: str, shown: str, pattern: Pattern) -> Iterator[Found]:
+    """Keys of a bucket, page by page; a bucket has no folders, and may hold millions of keys under one prefix."""
+    bucket, key, _ = fs.split_path(path)
+    prefix = f"{key.rstrip('/')}/" if key else ""
+    token = None
+    while True:
+        page = guarded(shown, partial(_page, fs, bucket, prefix, token))
+        for item in page.get("Contents", ()):
+            relative = item["Key"][len(prefix) :]
+            if not relative.endswith("/") and pattern.is_match(pattern.follow(relative.split("/"))):
+                yield Found(f"s3://{bucket}/{item['Key']}", relative, item["Size"], state_of(item))
+        token = page.get("NextContinuationToken")
+        if not token:
+            return
+
+
+def _page(fs: Any, bucket: str, prefix: str, token: str | None) -> Any:
+    more = {"ContinuationToken": token} if token else {}
+    return fs.call_s3("list_objects_v2", Bucket=bucket, Prefix=prefix, **more)
+
+
+def _list_folder(fs: Any, path: str, shown: str, below: str, pattern: Pattern, states: States) -> Iterator[Found]:
+    entries = guarded(shown, lambda: fs.ls(path, detail=True))
+    fs.invalidate_cache()  # What is listed once is not needed again.
+    for entry in entries:
+        name = entry["name"].rstrip("/").rpartition("/")[2]
+        after = pattern.step(states, name)
+        if entry["name"].rstrip("/") == path.rstrip("/") or not after:
+            continue
+        relative, url = below + name, fs.unstrip_protocol(entry["name"])
+        if entry.get("type") != "directory":
+            if pattern.is_match(after):
+                yield Found(url, relative, entry.get("size"), state_of(entry))
+        elif pattern.goes_on(after):
+            try:
+                yield from _list_folder(fs, entry["name"], public_url(url), f"{relative}/", pattern, after)
+            except (OSError, Pt2Error) as error:
+                yield Found(url, relative, error=str(error))

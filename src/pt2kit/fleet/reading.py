@@ -1,0 +1,358 @@
+"""One file and a work -> what was found, as rows. Runs in a process of its own, which a bad file may end."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from pt2kit.checks.findings import problem_of
+from pt2kit.errors import ArchiveError, ConversionError, Problem, Pt2Error, UnsupportedError
+from pt2kit.fleet.listing import local_state
+from pt2kit.fleet.seen import state_key
+from pt2kit.graph.traversal import walk
+from pt2kit.messages import cut, listed
+from pt2kit.package.open import Package, open_package
+from pt2kit.text.tensor_totals import group_of
+from pt2kit.zip.opening import is_url, open_source
+from pt2kit.zip.remote import public_url
+from pt2kit.zip.source import Source
+
+if TYPE_CHECKING:
+    from pt2kit.text.summary import ModelSummary
+
+MAX_MESSAGE: Final = 4000
+
+
+class Job(msgspec.Struct, frozen=True):
+    """What is the same for all files of a run.
+
+    Args:
+        work: its name.
+        options: of the work, all of them.
+        out: the folder for written files; a path or URL.
+        storage_options: passed to fsspec.
+    """
+
+    work: str
+    options: dict[str, Any]
+    out: str
+    storage_options: dict[str, Any]
+
+
+class Item(msgspec.Struct, frozen=True):
+    """One file.
+
+    Args:
+        url: what opens it, as the bytes of a path or URL.
+        output: where a written file goes below `out`; "" where it has no place there.
+        size, state: as they were listed, where they were.
+        error: what is known to be wrong already: a folder that could not be listed.
+        known: the states in which the file has a row already.
+    """
+
+    url: bytes
+    output: str = ""
+    size: int | None = None
+    state: str = ""
+    error: str = ""
+    known: tuple[bytes, ...] = ()
+
+
+class Rows(msgspec.Struct):
+    """What was found in one file: its row in each table. No row in `files` where it has one already."""
+
+    files: dict[str, Any] | None
+    problems: list[dict[str, Any]] = []
+    operators: list[dict[str, Any]] = []
+
+
+def shown_name(url: str) -> str:
+    """What a dataset calls a file: no password, and of a query, which may hold a key, only a checksum."""
+    if not is_url(url):
+        return plain(url)
+    if not any(mark in url for mark in "?@#"):
+        return plain(url)
+    shown = public_url(url)
+    query = url.partition("?")[2]
+    return plain(f"{shown}?{sha256(query.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}" if query else shown)
+
+
+def plain(text: str, limit: int = MAX_MESSAGE) -> str:
+    """A text that any encoding takes: what is no character is escaped; cut at a length."""
+    return cut(text, limit).encode("utf-8", "backslashreplace").decode()
+
+
+def failure(item: Item, outcome: str, error: str, seconds: float = 0.0, *, rule: str = "", place: str = "") -> Rows:
+    """The row of a file that gave no more than an error."""
+    row = _row(shown_name(os.fsdecode(item.url)), item.size, item.state)
+    _end(row, outcome, seconds)
+    row |= {"error": plain(error), "rule": rule, "place": plain(place)}
+    return Rows(row)
+
+
+def read_file(job: Job, item: Item) -> Rows:
+    """Do the work on one file; whatever goes wrong with it becomes its row.
+
+    Raises:
+        MemoryError: there was none left; try again in a fresh process.
+    """
+    started = time.perf_counter()
+    url = os.fsdecode(item.url)
+    name = shown_name(url)
+    if item.error:
+        return Rows(None) if _key(item.size, item.state) in item.known else failure(item, "unreadable", item.error)
+    rows = Rows(_row(name, item.size, item.state))
+    row: dict[str, Any] = rows.files or {}
+    try:
+        source = _open(job, url, row)
+        if _key(row["size"], row["etag"]) in item.known:
+            source.close()
+            return Rows(None)
+        with open_package(source, namedtuples=job.options.get("namedtuples")) as package:
+            outcome = _WORKS[job.work](job, item, package, rows)
+    except MemoryError:
+        raise
+    except (Pt2Error, OSError) as error:
+        if row["size"] is None and _key(None, "") in item.known:
+            return Rows(None)
+        outcome = "unreadable"
+        _add_error(rows, error, public_url(url) if is_url(url) else url)
+    except Exception as error:  # noqa: BLE001 - a fault of this package must not cost the other files their rows
+        outcome = "crashed"
+        row["error"] = plain(f"{type(error).__name__}: {error}")
+    _end(row, outcome, time.perf_counter() - started)
+    return rows
+
+
+def _open(job: Job, url: str, row: dict[str, Any]) -> Source:
+    """Open a file, and say in its row which file that was."""
+    if not is_url(url):
+        stat = os.stat(url)
+        row |= {"size": stat.st_size, "etag": local_state(stat)}
+        return open_source(url)
+    source = open_source(url, storage_options=job.storage_options or None)
+    row |= {"size": source.size, "etag": plain(getattr(source, "state", "") or row["etag"])}
+    return source
+
+
+def _row(name: str, size: int | None, state: str) -> dict[str, Any]:
+    return {"url": name, "size": size, "etag": plain(state)}
+
+
+def _end(row: dict[str, Any], outcome: str, seconds: float) -> None:
+    row |= {"outcome": outcome, "seconds": round(seconds, 6), "ended": int(time.time() * 1e6)}
+
+
+def _key(size: int | None, state: str) -> bytes:
+    return state_key(size, state)
+
+
+def _show(job: Job, item: Item, package: Package, rows: Rows) -> str:
+    from pt2kit.text.summary import summarize, summarize_model
+
+    model, oldest = job.options["model"], job.options["oldest"]
+    _add_facts(package, rows)
+    models: tuple[ModelSummary, ...]
+    if model is not None:
+        models = (summarize_model(package, _chosen(package, model), oldest=oldest),)
+    else:
+        summary = summarize(package, oldest=oldest)
+        models = summary.models
+        _add_problems(rows, summary.safety)
+    if oldest and rows.files is not None:
+        rows.files["oldest_version"] = ", ".join(dict.fromkeys(one.oldest_version for one in models))
+    for one in models:
+        _add_problems(rows, [_problem_of_text(text) for text in one.problems])
+    return "problems" if any(one.problems for one in models) else "ok"
+
+
+def _check(job: Job, item: Item, package: Package, rows: Rows) -> str:
+    from pt2kit.checks.run import check
+
+    report = check(package, payloads=job.options["payloads"])
+    _add_problems(rows, report)
+    with suppress(Pt2Error):  # The report has it.
+        _add_facts(package, rows)
+    return "ok" if report.ok and not (job.options["strict"] and report.warnings) else "problems"
+
+
+def _digest(job: Job, item: Item, package: Package, rows: Rows) -> str:
+    from pt2kit.digests.compute import digest_parts
+    from pt2kit.digests.result import PARTS
+
+    model = _chosen(package, job.options["model"])
+    _add_facts(package, rows)
+    _add_digests(rows, digest_parts(package, job.options["only"] or PARTS, model))
+    return "ok"
+
+
+def _convert(job: Job, item: Item, package: Package, rows: Rows) -> str:
+    from pt2kit.release.conversion import convert
+
+    _add_facts(package, rows)
+    options = job.options
+    try:
+        report = _write(
+            job,
+            item,
+            rows,
+            lambda target: convert(
+                package, target, target=options["target"], allow=options["allow"], opset_version=options["opset"]
+            ),
+        )
+    except ConversionError as error:
+        first, *obstacles = str(error).splitlines()
+        _add_problems(rows, [Problem("", error.rule, line.strip()) for line in obstacles])
+        _refuse(rows, error.rule, first)
+        return "refused"
+    _add_problems(rows, report.problems)
+    return "ok"
+
+
+def _sanitize(job: Job, item: Item, package: Package, rows: Rows) -> str:
+    from pt2kit.sanitizing.options import make_options
+    from pt2kit.sanitizing.plan import make_plan
+    from pt2kit.sanitizing.writing import carry_out
+
+    _add_facts(package, rows)
+    options = make_options(job.options["drop"], job.options["strip"], job.options["scrub_paths"])
+    plan = make_plan(package, options)
+    if plan.problems:
+        _add_problems(rows, plan.problems)
+        first = plan.problems[0]
+        _refuse(rows, first.rule, first.message, first.loc)
+        return "refused"
+    done = _write(job, item, rows, lambda target: carry_out(package, plan, target))
+    if len(done.digests) == 1:
+        _add_digests(rows, next(iter(done.digests.values())))
+    return "ok"
+
+
+_WORKS: Final[Mapping[str, Callable[[Job, Item, Package, Rows], str]]] = {
+    "show": _show,
+    "check": _check,
+    "digest": _digest,
+    "convert": _convert,
+    "sanitize": _sanitize,
+}
+
+
+def _chosen(package: Package, model: str | None) -> str:
+    """The program asked for, or the only one, or "model"; as the single commands choose.
+
+    Raises:
+        ArchiveError: there is no such program, or there are several.
+    """
+    models = package.layout.models
+    chosen = model or ("model" if "model" in models or not models else models[0])
+    if chosen not in models or (model is None and len(models) > 1 and "model" not in models):
+        there = listed(models, 20) or "no programs"
+        raise ArchiveError(f"{package.name}: expected model to be one of {there}, got {model or 'none'}")
+    return chosen
+
+
+def _write(job: Job, item: Item, rows: Rows, write: Callable[[Any], Any]) -> Any:
+    """Let something write the new file, which appears whole or not at all, and say in the row where it is."""
+    if not item.output:
+        raise UnsupportedError("output: expected a path below the folder for results, got one that leads out of it")
+    target = f"{job.out.rstrip('/')}/{item.output}"
+    if is_url(job.out):
+        from pt2kit.zip.remote import create_url
+
+        with create_url(target, storage_options=job.storage_options or None) as file:
+            done = write(file)
+    else:
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        done = write(target)
+    if rows.files is not None:
+        rows.files["output"] = plain(public_url(target) if is_url(target) else target)
+    return done
+
+
+def _refuse(rows: Rows, rule: str, message: str, place: str = "") -> None:
+    if rows.files is not None:
+        rows.files |= {"rule": rule, "place": plain(place), "error": plain(message)}
+
+
+def _add_facts(package: Package, rows: Rows) -> None:
+    """What `pt2 show` would say first, and the operators.
+
+    Raises:
+        Pt2Error: a program cannot be read.
+    """
+    row: dict[str, Any] = rows.files or {}
+    models = package.layout.models
+    row |= {"programs": len(models), "release": plain(package.producer)}
+    if not models:
+        return
+    row["schema_version"] = plain(package.stored_schema_version)
+    row["nodes"] = 0
+    for model in models:
+        counts = Counter(step.node.target for step in walk(package.programs[model]))
+        row["nodes"] += counts.total()
+        rows.operators += [
+            {"url": row["url"], "etag": row["etag"], "program": plain(model), "operator": plain(name), "count": count}
+            for name, count in sorted(counts.items())
+        ]
+    with suppress(Pt2Error):  # Null where the weights contradict themselves, which is a problem of the file's own.
+        weights = {(model, name): one for model in models for name, one in package.weights(model).items()}
+        constants = {(model, name): one for model in models for name, one in package.constants(model).items()}
+        held = group_of({str(key): one for key, one in enumerate([*weights.values(), *constants.values()])})
+        row["parameters"] = group_of({str(key): one for key, one in weights.items() if one.is_param}).total.elements
+        row["bytes_by_dtype"] = [
+            {"dtype": plain(dtype), "tensors": one.tensors, "elements": one.elements, "bytes": one.bytes}
+            for dtype, one in held.dtypes.items()
+        ]
+
+
+def _add_digests(rows: Rows, digests: Mapping[str, Any]) -> None:
+    if rows.files is not None:
+        rows.files |= {f"digest_{part}": text for part, text in digests.items() if isinstance(text, str)}
+
+
+def _add_problems(rows: Rows, problems: Any) -> None:
+    for problem in problems:
+        _add_problem(rows, problem)
+    counts = Counter(one["severity"] for one in rows.problems)
+    if rows.files is not None:
+        rows.files |= {"errors": counts["error"], "warnings": counts["warning"], "notes": counts["note"]}
+
+
+def _add_error(rows: Rows, error: Exception, file: str) -> None:
+    """What kept a file from being read, in its row, and as a problem of its own unless that is there already."""
+    if not isinstance(error, Pt2Error):
+        row: dict[str, Any] = rows.files or {}
+        row["error"] = plain(f"{type(error).__name__}: {getattr(error, 'strerror', None) or error}")
+        return
+    found = problem_of(error, "", file)
+    _refuse(rows, found.rule, found.message, found.loc)
+    if not any((one["rule"], one["place"]) == (found.rule, plain(found.loc)) for one in rows.problems):
+        _add_problems(rows, [found])
+
+
+def _add_problem(rows: Rows, problem: Problem) -> None:
+    row: dict[str, Any] = rows.files or {}
+    rows.problems.append(
+        {
+            "url": row["url"],
+            "etag": row["etag"],
+            "rule": problem.rule,
+            "severity": problem.severity,
+            "kind": problem.kind,
+            "place": plain(problem.loc),
+            "message": plain(problem.message),
+        }
+    )
+
+
+def _problem_of_text(text: str) -> Problem:
+    """A problem that was told as a text: "where: expected X, got Y [rule]"."""
+    told, _, rule = text.removesuffix("]").rpartition(" [")
+    return problem_of(Pt2Error(told, rule=rule) if told else Pt2Error(text), "")

@@ -1,0 +1,339 @@
+"""A work and targets -> a dataset: files stream through a Dask cluster, and what is found is written as it comes back.
+
+    targets ──► Batches ──► a window of batches under way on Dask ──► rows ──► a part now and then
+
+Dask runs what a lost worker had again. What loses workers again and again is taken apart, file by file.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing, nullcontext, suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import Any, Final
+from uuid import uuid4
+
+from pt2kit.errors import Pt2Error, UnsupportedError
+from pt2kit.fleet import dataset, tables
+from pt2kit.fleet.cluster import check_workers, connect, need_packages
+from pt2kit.fleet.folder import Folder, make_folder
+from pt2kit.fleet.isolation import Limits
+from pt2kit.fleet.reading import Item, Job, failure
+from pt2kit.fleet.seen import Seen
+from pt2kit.fleet.targets import Targets, check_outside
+from pt2kit.fleet.window import Batches
+from pt2kit.fleet.work import make_work
+
+SECONDS: Final = 600.0
+MEMORY: Final = 4 << 30
+"""What one file may take unless something else is said: seconds, and bytes."""
+
+_PART_ROWS: Final = 20_000
+_TICK_SECONDS: Final = 1.0
+_WORKERS_SECONDS: Final = 5.0
+_LEAVE_SECONDS: Final = 0.5
+_AHEAD: Final = 2
+"""Batches under way for each thread of the cluster: one that runs and one that waits."""
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a run is. Changes while it runs.
+
+    Args:
+        files, bytes: done; of files whose size is known.
+        outcomes: outcome -> files.
+        skipped: files that had a row already, or were named twice.
+        total_files, total_bytes: counted so far beside the run; None where targets cannot be gone through twice.
+        counted: whether that has come to its end.
+        started: `time.monotonic()` of the beginning.
+        dashboard: the address of Dask's dashboard; "" where there is none.
+    """
+
+    files: int = 0
+    bytes: int = 0
+    outcomes: Counter[str] = field(default_factory=Counter)
+    skipped: int = 0
+    total_files: int | None = None
+    total_bytes: int = 0
+    counted: bool = False
+    started: float = field(default_factory=time.monotonic)
+    dashboard: str = ""
+
+    @property
+    def failures(self) -> int:
+        """Files that were not done: not readable, too slow, too large, or the end of their process."""
+        return sum(self.outcomes[outcome] for outcome in tables.FAILURES)
+
+
+def run(
+    work: str,
+    targets: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    *,
+    out: str | os.PathLike[str],
+    client: Any = None,
+    scheduler: str | None = None,
+    workers: int | None = None,
+    resume: bool = False,
+    again: Sequence[str] = (),
+    seconds: float = SECONDS,
+    memory: int = MEMORY,
+    storage_options: Mapping[str, Any] | None = None,
+    progress: Callable[[Progress], object] | None = None,
+    **options: Any,
+) -> Progress:
+    """Do a work on many files, and write what is found as a dataset (`docs/fleet.md`).
+
+    Args:
+        work: "show", "check", "digest", "convert" or "sanitize".
+        targets: paths, patterns, folders, URLs, files that list these, "-" for a list on standard input; one or many.
+            An iterator is gone through as the work goes on.
+        out: a folder, by path or URL, for the dataset and for converted and sanitized files.
+        client: of a Dask cluster, which stays open; by default one of `scheduler`, or of processes on this machine.
+        scheduler: the address of a Dask scheduler.
+        workers: processes on this machine; one for each core by default.
+        resume: go on with the dataset in `out`: a file that has a row with its size and etag is left out.
+        again: with `resume`, outcomes whose files are done once more all the same.
+        seconds, memory: what one file may take: seconds, and bytes that are not those of mapped files.
+        storage_options: passed to fsspec for URLs.
+        progress: called about once a second, and at the end.
+        options: those of the single work: `payloads`, `strict`; `only`, `model`; `target`, `allow`, `opset`,
+            `namedtuples`; `drop`, `strip`, `scrub_paths`; `oldest`.
+
+    Returns:
+        what was done.
+
+    Raises:
+        UnsupportedError, VersionError, TypeError, OSError, ArchiveError: before any work starts: a work, an option, a
+            target, a folder or a cluster that cannot be used.
+        Pt2Error, OSError: the scheduler was lost, or results cannot be written; go on with `resume`.
+        KeyboardInterrupt: what was done is written, what was under way is not.
+
+    Cost: memory does not grow with the number of targets; names that were seen are on disk, about 60 bytes each.
+    """
+    chosen = make_work(work, options)
+    places = Targets(_texts(targets), dict(storage_options or {}))
+    folder = make_folder(out, places.storage_options)
+    _check(places, folder, seconds, memory, workers, again, resume)
+    need_packages()
+    with closing(Seen()) as seen:
+        files = places.start()
+        if dataset.begin(folder, chosen, resume=resume):
+            dataset.repair(folder)
+            dataset.load_seen(folder, seen, again=tuple(again))
+        state = Progress()
+        batches = Batches(files, seen, chosen.writes)
+        if batches.is_over():  # A cluster takes seconds to start.
+            state.skipped = batches.skipped
+            return state
+        job = Job(chosen.name, dict(chosen.options), folder.place, dict(places.storage_options or {}))
+        with nullcontext(client) if client is not None else connect(scheduler, workers) as found:
+            check_workers(found)
+            state.dashboard = str(getattr(found, "dashboard_link", "") or "")
+            if progress is not None and places.can_repeat:
+                state.total_files = 0
+                threading.Thread(target=_count, args=(places, state), daemon=True).start()
+            with found.as_current():  # Dask's `wait` asks for it.
+                _Run(found, job, Limits(seconds, memory), batches, folder, state, progress).go()
+    return state
+
+
+def _check(
+    targets: Targets,
+    folder: Folder,
+    seconds: float,
+    memory: int,
+    workers: int | None,
+    again: Sequence[str],
+    resume: bool,
+) -> None:
+    if isinstance(targets.given, Sequence):
+        check_outside(targets.given, folder.place)
+    for name, value in (("seconds", seconds), ("memory", memory), ("workers", 1 if workers is None else workers)):
+        if not value > 0:
+            raise UnsupportedError(f"{name}: expected more than 0, got {value}")
+    for outcome in again:
+        if outcome not in tables.OUTCOMES:
+            raise UnsupportedError(f"again: expected one of {', '.join(tables.OUTCOMES)}, got {outcome[:80]!r}")
+    if again and not resume:
+        raise UnsupportedError("again: expected resume with it, got it alone")
+
+
+def _texts(targets: Any) -> Any:
+    """Targets as a list of texts, or what comes one by one as it is."""
+    if isinstance(targets, str | os.PathLike):
+        return [os.fspath(targets)]
+    if isinstance(targets, Sequence):
+        return [os.fspath(target) for target in targets]
+    return (os.fspath(target) for target in targets)
+
+
+def _count(targets: Targets, state: Progress) -> None:
+    """Count the targets beside the run, for the time that is left."""
+    with suppress(OSError, Pt2Error):
+        for found in targets.files():
+            state.total_files = (state.total_files or 0) + 1
+            state.total_bytes += found.size or 0
+        state.counted = True
+
+
+class _Run:
+    """One run: what is under way, and what came back and is not written yet."""
+
+    def __init__(
+        self,
+        client: Any,
+        job: Job,
+        limits: Limits,
+        batches: Batches,
+        folder: Folder,
+        state: Progress,
+        progress: Callable[[Progress], object] | None,
+    ) -> None:
+        from pt2kit.fleet.batches import NAME, Reading
+
+        self.client, self.batches, self.folder, self.state, self.progress = client, batches, folder, state, progress
+        self.name = f"{NAME}-{uuid4().hex}"
+        self.plugin = Reading(self.name, job, limits)
+        self.under_way: dict[Any, list[Item]] = {}
+        self.apart: deque[Item] = deque()
+        self.suspects: deque[Item] = deque()
+        self.alone = False
+        self.rows: dict[str, list[Any]] = {table: [] for table in tables.TABLES}
+        self.waiting = 0
+        stamp = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%S%f")
+        self.part, self.parts = f"part-{stamp}-{uuid4().hex[:6]}", 0
+        self.began = self.written = self.looked = time.monotonic()
+        self.width = 0
+
+    def go(self) -> None:
+        """Do all of it; what came back is written whatever happens."""
+        self.client.register_plugin(self.plugin)
+        try:
+            self._fill()
+            while self.under_way:
+                self._collect()
+                self._fill()
+                self._tick()
+        finally:
+            self._write()
+            self._cancel()
+            if self.progress is not None:
+                self.progress(self.state)
+
+    def _fill(self) -> None:
+        from pt2kit.fleet.batches import read_batch
+
+        if not self.width or time.monotonic() - self.looked > _WORKERS_SECONDS:
+            self.looked = time.monotonic()
+            self.width = max(_AHEAD, _AHEAD * sum(self.client.nthreads().values()))
+        while len(self.under_way) < self.width:
+            items = [self.apart.popleft()] if self.apart else self.batches.take()
+            if not items and self.suspects and not self.under_way:
+                items, self.alone = [self.suspects.popleft()], True  # Nothing else comes after these.
+            if not items:
+                return
+            key = f"{self.name}-{uuid4().hex}"
+            self.under_way[self.client.submit(read_batch, self.name, items, key=key, pure=False)] = items
+
+    def _collect(self) -> None:
+        """Take what is done; wait a moment for it."""
+        from concurrent.futures import CancelledError
+
+        from distributed import wait
+
+        try:
+            ready = wait(list(self.under_way), timeout=_TICK_SECONDS, return_when="FIRST_COMPLETED").done
+        except TimeoutError:
+            ready = set()
+        except CancelledError:
+            ready = set(self.under_way)
+        for future in ready:
+            self._take(future, self.under_way.pop(future))
+        if self.client.status not in ("running", "newly-created") or (
+            getattr(self.client, "scheduler_comm", None) is None
+        ):
+            raise Pt2Error("scheduler: expected it to be there to the end, got none; go on with --resume")
+
+    def _take(self, future: Any, items: list[Item]) -> None:
+        """Keep the rows of a batch, or see what ended it."""
+        from concurrent.futures import CancelledError
+
+        try:
+            done = future.result()
+        except CancelledError as error:
+            raise Pt2Error("scheduler: expected it to be there to the end, got none; go on with --resume") from error
+        except Pt2Error:
+            raise
+        except Exception as error:  # noqa: BLE001 - KilledWorker, or what Dask makes of a batch that it cannot move
+            # Dask blames all that a lost worker had, what waited there as well; so the last word is said alone.
+            if len(items) > 1:
+                self.apart.extend(items)
+                return
+            if not self.alone:
+                self.suspects.extend(items)
+                return
+            rows = failure(items[0], "crashed", f"{type(error).__name__}: {error}")
+            self._keep("files", [rows.files or {}])
+            self._add({"crashed": 1}, items[0].size or 0, 0)
+            return
+        self.batches.learn(len(items), done.seconds)
+        for table, stream in done.tables.items():
+            self.rows[table].append(tables.of_stream(stream))
+        self._add(done.outcomes, done.bytes, done.skipped)
+
+    def _keep(self, table: str, rows: list[dict[str, Any]]) -> None:
+        self.rows[table].append(tables.make_table(table, rows))
+
+    def _add(self, outcomes: Mapping[str, int], size: int, skipped: int) -> None:
+        count = sum(outcomes.values())
+        self.waiting += count
+        self.state.files += count
+        self.state.bytes += size
+        self.batches.skipped += skipped
+        self.state.outcomes.update(outcomes)
+
+    def _tick(self) -> None:
+        now = time.monotonic()
+        # A tenth of the time so far, and at most a minute of work, is what a command that is killed loses.
+        due = self.written + min(60.0, max(2.0, (now - self.began) / 10))
+        if self.waiting >= _PART_ROWS or (self.waiting and now > due):
+            self._write()
+        self.state.skipped = self.batches.skipped
+        if self.progress is not None:
+            self.progress(self.state)
+
+    def _write(self) -> None:
+        """Write a part of what came back; the first one also where nothing did, so that there are tables."""
+        import pyarrow as pa
+
+        if not self.waiting and (self.parts or dataset.part_names(self.folder)):
+            return
+        joined = {
+            table: pa.concat_tables([tables.make_table(table, ()), *found]).combine_chunks()
+            for table, found in self.rows.items()
+        }
+        dataset.write_part(self.folder, f"{self.part}-{self.parts:06}", joined)
+        self.parts += 1
+        self.rows = {table: [] for table in tables.TABLES}
+        self.waiting = 0
+        self.written = time.monotonic()
+
+    def _cancel(self) -> None:
+        """Give up what is under way, and the processes of the workers; not waiting long for a cluster that is gone."""
+        self.state.skipped = self.batches.skipped
+        leaving = threading.Thread(target=self._leave, daemon=True)
+        leaving.start()
+        leaving.join(_LEAVE_SECONDS)
+
+    def _leave(self) -> None:
+        with suppress(Exception):
+            if self.under_way:
+                self.client.cancel(list(self.under_way), force=True)
+            if self.client.status == "running":
+                self.client.unregister_worker_plugin(self.name)

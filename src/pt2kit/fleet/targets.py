@@ -1,0 +1,223 @@
+"""Globs, folders, files, lists of them -> a stream of files; what cannot be worked on is said before any work starts.
+
+models/**/*.pt2  s3://bucket/**     what matches
+models/                             the .pt2 files in a folder and those below it
+model.pt2  https://host/model.pt2   a file
+names.txt  -                        a list of all these, one per line; `#` begins a comment
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from pt2kit.errors import ArchiveError, Pt2Error, UnsupportedError
+from pt2kit.fleet.listing import Found, list_local, list_remote, local_state
+from pt2kit.fleet.patterns import has_wildcard, make_pattern, split_pattern
+from pt2kit.zip.opening import is_url
+from pt2kit.zip.remote import file_system, guarded, public_url
+
+STDIN: Final = "-"
+_IN_FOLDERS: Final = "**/*.pt2"
+_PROGRAMS: Final = (".pt2", ".pt", ".ep", ".json", ".zip", ".gz")
+_SNIFFED: Final = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """What to work on.
+
+    Args:
+        given: as the user gave them, or any iterable of such texts, which is gone through once.
+        storage_options: passed to fsspec for URLs.
+    """
+
+    given: Sequence[str] | Iterable[str]
+    storage_options: Mapping[str, Any] | None = None
+
+    @property
+    def can_repeat(self) -> bool:
+        """Whether they can be gone through a second time, to count them."""
+        return isinstance(self.given, Sequence) and STDIN not in self.given
+
+    def files(self) -> Iterator[Found]:
+        """The files, one by one; a folder that cannot be listed is given with its error."""
+        alone = isinstance(self.given, Sequence) and len(self.given) == 1
+        for target in self.given:
+            yield from _files(target, alone, self.storage_options)
+
+    def start(self) -> Iterator[Found]:
+        """The same, where each of the targets that was named has a file.
+
+        Raises:
+            UnsupportedError: no target; one that matches nothing; an empty list; a folder that holds no `.pt2`.
+            FileNotFoundError, ArchiveError, OSError: a target that is not there, or cannot be listed.
+        """
+        if not isinstance(self.given, Sequence):
+            return _first_of(self.files(), "targets")
+        if not self.given:
+            raise UnsupportedError("targets: expected a file, a pattern or a list, got nothing")
+        alone = len(self.given) == 1
+        checked = [_checked(target, alone, self.storage_options) for target in self.given]
+        return chain.from_iterable(checked)
+
+
+def check_outside(targets: Iterable[str], out: str) -> None:
+    """Refuse results that would lie among what is worked on.
+
+    Raises:
+        UnsupportedError: a pattern or folder that could match something in `out`, or `out` that is a target.
+    """
+    names = _names(out)
+    for target in targets:
+        if target == STDIN or _is_list(target):
+            continue
+        if not _is_pattern(target) and not _is_folder(target):
+            if names == _names(target):
+                raise UnsupportedError(f"out: expected a folder for the results, got a target: {public_url(out)}")
+            continue
+        root, pattern = (target, _IN_FOLDERS) if not _is_pattern(target) else split_pattern(target)
+        inside = _names(root)
+        compiled = make_pattern(pattern)
+        if names[: len(inside)] == inside and compiled.goes_on(compiled.follow(names[len(inside) :])):
+            raise UnsupportedError(
+                f"out: expected a folder outside of the targets, got {public_url(out)}, in which {public_url(target)} "
+                "would look for files; give another --out"
+            )
+
+
+def _checked(target: str, alone: bool, storage_options: Mapping[str, Any] | None) -> Iterator[Found]:
+    """The files of one target; the first is looked for now."""
+    if target != STDIN and not (_is_pattern(target) or _is_folder(target) or _is_list(target)):
+        _check_file(target, storage_options)
+        return _files(target, alone, storage_options)
+    return _first_of(_files(target, alone, storage_options), public_url(target), storage_options)
+
+
+def _first_of(files: Iterator[Found], target: str, storage_options: Mapping[str, Any] | None = None) -> Iterator[Found]:
+    first = next(files, None)
+    if first is None:
+        raise UnsupportedError(f"{target}: expected files that match, got none")
+    if is_url(first.url) and first.size is None and not first.error and not first.url.lower().startswith("http"):
+        with suppress(FileNotFoundError):  # One file of many that is not there is a row like others.
+            _check_file(first.url, storage_options)
+    return chain((first,), files)
+
+
+def _check_file(target: str, storage_options: Mapping[str, Any] | None) -> None:
+    if not is_url(target):
+        os.stat(target)
+        return
+    shown = public_url(target)
+    try:
+        fs, path = guarded(shown, lambda: file_system(target, storage_options))
+        guarded(shown, lambda: fs.info(path))
+    except ArchiveError as error:
+        raise ArchiveError(f"{error}; are the address, the network and the credentials right?") from error
+
+
+def _files(target: str, alone: bool, storage_options: Mapping[str, Any] | None) -> Iterator[Found]:
+    if target == STDIN:
+        yield from _of_lines(sys.stdin, storage_options)
+    elif _is_list(target):
+        with open(_local(target), encoding="utf-8", errors="surrogateescape") as lines:
+            yield from _of_lines(lines, storage_options)
+    else:
+        yield from _named(target, alone, storage_options)
+
+
+def _named(target: str, alone: bool, storage_options: Mapping[str, Any] | None) -> Iterator[Found]:
+    """What one name stands for, which is no list of names."""
+    if _is_pattern(target):
+        yield from _matching(*split_pattern(target), alone, storage_options)
+    elif _is_folder(target):
+        yield from _matching(target.rstrip("/") or "/", _IN_FOLDERS, alone, storage_options)
+    else:
+        yield _file(target, alone)
+
+
+def _of_lines(lines: Iterable[str], storage_options: Mapping[str, Any] | None) -> Iterator[Found]:
+    for line in lines:
+        target = line.strip()
+        if not target or target.startswith("#"):
+            continue
+        try:
+            yield from _named(target, False, storage_options)
+        except (OSError, Pt2Error) as error:
+            yield Found(_absolute(target), _whole(target), error=str(error))
+
+
+def _matching(root: str, pattern: str, alone: bool, storage_options: Mapping[str, Any] | None) -> Iterator[Found]:
+    compiled = make_pattern(pattern)
+    if not is_url(root):
+        files = list_local(os.path.abspath(root), compiled)
+    elif root.lower().startswith("file://"):
+        files = list_local(_local(root), compiled)
+    else:
+        files = list_remote(root, compiled, storage_options)
+    for found in files:
+        yield found if alone else found._replace(relative=_whole(found.url))
+
+
+def _file(target: str, alone: bool) -> Found:
+    if is_url(target) and not target.lower().startswith("file://"):
+        return Found(target, _whole(target).rpartition("/")[2] if alone else _whole(target))
+    path = _absolute(target)
+    relative = os.path.basename(path) if alone else _whole(path)
+    try:
+        stat = os.stat(path)
+    except OSError:
+        return Found(path, relative)  # Opening it says what is wrong.
+    return Found(path, relative, stat.st_size, local_state(stat))
+
+
+def _whole(target: str) -> str:
+    """Where a file lies, as a relative path: below here, or from the root or host on."""
+    if is_url(target) and not target.lower().startswith("file://"):
+        parts = urlsplit(target)
+        return f"{parts.netloc.rpartition('@')[2]}/{parts.path.lstrip('/')}"
+    path = _absolute(target)
+    below = os.path.relpath(path)
+    return path.lstrip("/") if below.startswith("..") else below
+
+
+def _absolute(target: str) -> str:
+    return target if is_url(target) and not target.lower().startswith("file://") else os.path.abspath(_local(target))
+
+
+def _local(target: str) -> str:
+    return target[len("file://") :] if target.lower().startswith("file://") else target
+
+
+def _names(place: str) -> list[str]:
+    """A place as names that can be compared: of a path of this machine, links followed."""
+    if is_url(place) and not place.lower().startswith("file://"):
+        parts = urlsplit(place)
+        return [f"{parts.scheme}://{parts.netloc}", *(name for name in parts.path.split("/") if name)]
+    return ["", *(name for name in os.path.realpath(_local(place)).split(os.sep) if name)]
+
+
+def _is_pattern(target: str) -> bool:
+    return has_wildcard(target) and (is_url(target) or not os.path.lexists(target))
+
+
+def _is_folder(target: str) -> bool:
+    return target.endswith("/") if is_url(target) else os.path.isdir(target)
+
+
+def _is_list(target: str) -> bool:
+    """Whether a local file holds names: text that is neither an archive nor the JSON of a program."""
+    path = _local(target)
+    if is_url(path) or path.lower().endswith(_PROGRAMS) or not os.path.isfile(path):
+        return False
+    with open(path, "rb") as file:
+        head = file.read(_SNIFFED)
+    if not head or head.startswith(b"PK") or b"\0" in head:
+        return not head
+    return not head.lstrip().startswith((b"{", b"["))

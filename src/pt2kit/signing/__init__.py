@@ -1,0 +1,32 @@
+"""Packages -> signatures over what they mean, and back: whether a package is the one that was signed.
+
+- `sign`: a file and a key, a certificate or an identity -> a signature beside it.
+- `verify`: a file, its signature and what is trusted -> `Verified`: what is as signed, and what is not, by name.
+
+    statement.py   a package -> names and digests, and what differs from signed ones
+    bundle.py      names and digests <-> a signed sigstore bundle, by OpenSSF's model-signing; only here is it imported
+    files.py       `sign` and `verify`: files, and which statement is meant
+
+docs/signing.md says what a signature covers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pt2kit.front_door import front_door
+
+if TYPE_CHECKING:
+    from pt2kit.signing.files import sign as sign
+    from pt2kit.signing.files import verify as verify
+    from pt2kit.signing.statement import Difference as Difference
+    from pt2kit.signing.verified import Verified as Verified
+
+__getattr__, __dir__, __all__ = front_door(
+    __name__,
+    {
+        "files": "sign verify",
+        "statement": "Difference",
+        "verified": "Verified",
+    },
+)

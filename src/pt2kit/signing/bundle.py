@@ -1,0 +1,239 @@
+"""Names and digests <-> a sigstore bundle: a DSSE envelope over an in-toto statement, by OpenSSF's model-signing.
+
+model-signing signs manifests of files; its `hashing.Config` says how they are made. Here that gives a manifest of what
+a package means (`statement.py`), named `pt2kit-digest-1`, so that tools that know files alone refuse the statement by
+its name instead of finding everything changed. A signature over the file's bytes is model-signing's own, and its
+command verifies it. Keys, certificates and identities are its business: nothing here computes or compares a signature.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Final
+
+from pt2kit import codec
+from pt2kit.errors import JsonError, LimitError, SignatureError, UnsupportedError
+from pt2kit.messages import quote
+
+HASHING: Final = "pt2kit-digest-1"
+"""How the digests of a statement over the meaning are made; the number is that of `docs/digest.md`."""
+MAX_SIGNATURE: Final = 1 << 28
+"""Bytes of a signature: a weight takes about 200 of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signer:
+    """Who signs: an elliptic-curve key, a certificate with its key, or, without either, an identity (OpenID Connect).
+
+    Args:
+        key: a private key in PEM.
+        password: of the key, if it is encrypted.
+        certificate: the signing certificate in PEM.
+        chain: certificates between that and a root.
+        identity_token: of an identity; without one, the environment's (a CI run's) or the browser's is asked for.
+    """
+
+    key: Path | None = None
+    password: str | None = None
+    certificate: Path | None = None
+    chain: tuple[Path, ...] = ()
+    identity_token: str | None = None
+
+    def configured(self, config: Any) -> Any:
+        """A `signing.Config` of model-signing that signs as this says."""
+        if self.certificate is not None:
+            # model-signing 1.1 fails on an empty chain; the certificate once more changes nothing.
+            chain = self.chain or (self.certificate,)
+            return config.use_certificate_signer(
+                private_key=self.key, signing_certificate=self.certificate, certificate_chain=chain
+            )
+        if self.key is not None:
+            password = None if self.password is None else self.password.encode()
+            return config.use_elliptic_key_signer(private_key=self.key, password=password)
+        return config.use_sigstore_signer(
+            identity_token=self.identity_token, use_ambient_credentials=self.identity_token is None
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Trusted:
+    """Who is trusted: the owner of a public key, of a certificate below a root, or of an identity.
+
+    Args:
+        key: a public key in PEM.
+        chain: root certificates, and any between, in PEM.
+        identity, issuer: an identity (an address, a workflow), and who vouches for it (a URL).
+    """
+
+    key: Path | None = None
+    chain: tuple[Path, ...] = ()
+    identity: str | None = None
+    issuer: str | None = None
+
+    def configured(self, config: Any) -> Any:
+        """A `verifying.Config` of model-signing that trusts as this says."""
+        if self.key is not None:
+            return config.use_elliptic_key_verifier(public_key=self.key)
+        if self.chain:
+            return config.use_certificate_verifier(certificate_chain=self.chain)
+        return config.use_sigstore_verifier(identity=self.identity, oidc_issuer=self.issuer)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What a signature says, before anybody looked whether it is authentic.
+
+    Args:
+        hashing: how its digests are made.
+        digests: resource name -> hexadecimal digits.
+    """
+
+    hashing: str
+    digests: Mapping[str, str]
+
+
+def sign_statement(stated: Mapping[str, str], name: str, target: Path, signer: Signer) -> None:
+    """Sign names and digests, and write the bundle to a file, which is replaced."""
+    library = _library()
+    config = library.signing.Config().set_hashing_config(_stating(library, stated, name))
+    with _as_errors_of_ours("signing"):
+        signer.configured(config).sign(name, target)
+
+
+def sign_bytes(file: Path, target: Path, signer: Signer) -> None:
+    """Sign a file's bytes as model-signing does, and write the bundle."""
+    library = _library()
+    with _as_errors_of_ours("signing"):
+        signer.configured(library.signing.Config()).sign(file, target)
+
+
+def claim(signature: bytes, where: str) -> Claim:
+    """Read what a bundle says, trusting none of it.
+
+    Raises:
+        SignatureError: it is no bundle over a statement of model-signing.
+    """
+    try:
+        envelope = codec.parse(signature, where)["dsseEnvelope"]
+        statement = codec.parse(base64.b64decode(envelope["payload"], validate=True), f"{where}: the signed statement")
+        predicate = statement["predicate"]
+        digests = {row["name"]: row["digest"] for row in predicate["resources"]}
+        hashing = predicate["serialization"]["hash_type"]
+    except (KeyError, TypeError, ValueError, IndexError, binascii.Error, JsonError, LimitError) as error:
+        raise SignatureError(f"{where}: expected a signature (a sigstore bundle), got what is none: {error}") from error
+    if not isinstance(hashing, str) or not all(isinstance(text, str) for row in digests.items() for text in row):
+        raise SignatureError(f"{where}: expected names and digests as text, got something else")
+    if len(digests) != len(predicate["resources"]):
+        raise SignatureError(f"{where}: expected each name once, got one twice")
+    return Claim(hashing, digests)
+
+
+def authenticate(claimed: Claim, signature: bytes, where: str, trusted: Trusted) -> None:
+    """Have model-signing verify that whom one trusts signed exactly what was claimed.
+
+    Raises:
+        SignatureError: another signed it, it was changed since, or it is not what was claimed.
+    """
+    library = _library()
+    config = library.verifying.Config().set_hashing_config(_stating(library, claimed.digests, "claimed"))
+    with _copied(signature) as copy, _as_errors_of_ours(where):
+        trusted.configured(config).verify("claimed", copy)
+
+
+def file_digests(file: Path, hashing: str, where: str) -> dict[str, str]:
+    """The digests of a file's bytes, as model-signing names and makes them.
+
+    Raises:
+        OSError: the file cannot be read.
+        SignatureError: a way of hashing that model-signing does not have.
+    """
+    library = _library()
+    with _as_errors_of_ours(where):
+        found = library.hashing.Config().use_file_serialization(hashing_algorithm=hashing).hash(file)
+        return {row.identifier: row.digest.digest_hex for row in found.resource_descriptors()}
+
+
+def _stating(library: SimpleNamespace, stated: Mapping[str, str], name: str) -> Any:
+    """A `hashing.Config` whose manifest has the given names and digests, whatever file it is asked about."""
+    manifest = library.manifest
+    kind = manifest.SerializationType.from_args({"method": "files", "hash_type": HASHING, "allow_symlinks": False})
+
+    def item(resource: str, digits: str) -> Any:
+        try:
+            digest = manifest.hashing.Digest("sha256", bytes.fromhex(digits))
+        except ValueError as error:
+            raise SignatureError(f"{resource}: expected hexadecimal digits, got {quote(digits)}") from error
+        return kind.new_item(resource, digest)
+
+    made = manifest.Manifest(Path(name).name, [item(*row) for row in stated.items()], kind)
+    if {row.identifier for row in made.resource_descriptors()} != set(stated):
+        raise SignatureError(f"{name}: expected names that stay as they are in a statement, got others")
+
+    class Stating(library.hashing.Config):  # type: ignore[misc, name-defined]
+        def hash(self, model_path: Any, *, files_to_hash: Any = None) -> Any:
+            return made
+
+    return Stating()
+
+
+def _library() -> SimpleNamespace:
+    try:
+        from model_signing import hashing, manifest, signing, verifying
+    except ImportError as error:
+        raise UnsupportedError(
+            f"expected OpenSSF's model-signing for signatures, got {error}; pip install 'pt2kit[sign]'"
+        ) from error
+    return SimpleNamespace(hashing=hashing, manifest=manifest, signing=signing, verifying=verifying)
+
+
+@contextmanager
+def _copied(signature: bytes) -> Iterator[Path]:
+    """A file with a signature: what is verified are the bytes that were read."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "signature")
+        path.write_bytes(signature)
+        yield path
+
+
+@contextmanager
+def _as_errors_of_ours(where: str) -> Iterator[None]:
+    """Turn what model-signing, and the libraries below it, raise into one error that says what it means."""
+    from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+    from OpenSSL.crypto import X509StoreContextError
+    from sigstore.errors import Error as SigstoreError
+    from sigstore.errors import VerificationError
+
+    try:
+        yield
+    except InvalidSignature as error:
+        raise SignatureError(
+            f"{where}: expected a statement as it was signed, got one that was changed since, or another key's"
+        ) from error
+    except X509StoreContextError as error:
+        raise SignatureError(
+            f"{where}: expected a certificate that leads to one of the roots given, got one that does not: {error}"
+        ) from error
+    except VerificationError as error:
+        raise SignatureError(f"{where}: expected a signature of that identity, got another: {error}") from error
+    except SigstoreError as error:
+        raise UnsupportedError(f"{where}: expected an answer of sigstore's services, got: {error}") from error
+    except UnsupportedAlgorithm as error:
+        raise SignatureError(f"{where}: expected an elliptic-curve key, got another kind: {error}") from error
+    except (ValueError, TypeError, KeyError, AttributeError, IndexError) as error:
+        raise SignatureError(f"{where}: {_said(error)}") from error
+
+
+def _said(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    if "Key mismatch" in text:
+        return "expected a signature by the key given, got one by another key"
+    if "Signature mismatch" in text:
+        return "expected the statement that was signed, got another"
+    return f"expected a signature that can be verified with what was given, got: {text or type(error).__name__}"

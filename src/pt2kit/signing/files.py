@@ -1,0 +1,138 @@
+"""A file -> a signature beside it; a file and its signature -> whether it is what was signed."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from pt2kit.errors import SignatureError, UnsupportedError
+from pt2kit.package.open import open_package
+from pt2kit.signing import bundle
+from pt2kit.signing.bundle import HASHING, MAX_SIGNATURE, Signer, Trusted
+from pt2kit.signing.statement import Difference, differences, left_out, not_covered, statement
+from pt2kit.signing.verified import Verified
+from pt2kit.tensors.output import Progress, no_progress
+from pt2kit.zip.replacement import replacing
+
+PathLike: TypeAlias = str | os.PathLike[str]
+
+
+def sign(
+    file: PathLike,
+    signature: PathLike | None = None,
+    *,
+    key: PathLike | None = None,
+    password: str | None = None,
+    certificate: PathLike | None = None,
+    chain: Sequence[PathLike] = (),
+    identity_token: str | None = None,
+    whole_file: bool = False,
+    progress: Progress = no_progress,
+) -> Path:
+    """Sign what a file means, so that it verifies however it is packed: its programs, weights and what is beside them.
+
+    Args:
+        file: a path.
+        signature: where the signature goes; beside the file, with `.sig` at the end of its name, by default. Replaced.
+        key: an elliptic-curve private key in PEM (P-256, P-384 or P-521). Without a key, an identity signs, which
+            needs the network: that of `identity_token`, of the CI run, or one that the browser asks for.
+        password: of the key.
+        certificate: of the key, in PEM, for those who trust a root certificate and not this key.
+        chain: certificates between that and the root.
+        identity_token: an OpenID Connect token.
+        whole_file: sign the bytes of the file instead, as the `model_signing` command does.
+        progress: told the bytes of tensors done and in all.
+
+    Returns:
+        where the signature is.
+
+    Raises:
+        OSError: a file cannot be read or written.
+        UnsupportedError: model-signing is not installed, the file holds no program, or sigstore cannot be reached.
+        SignatureError: the key or certificate cannot be used.
+        Pt2Error: the file cannot be read.
+
+    Cost: reads all of the file once.
+    """
+    source = Path(file)
+    target = Path(signature) if signature is not None else source.with_name(source.name + ".sig")
+    if certificate is not None and key is None:
+        raise SignatureError(f"{certificate}: expected the certificate's private key with it, got none")
+    signer = Signer(_path(key), password, _path(certificate), tuple(map(Path, chain)), identity_token)
+    with tempfile.TemporaryDirectory() as folder:
+        made = Path(folder, "signature")
+        if whole_file:
+            bundle.sign_bytes(source, made, signer)
+        else:
+            with open_package(source) as package:
+                stated = statement(package, progress=progress)
+            bundle.sign_statement(stated, source.name, made, signer)
+        with replacing(target) as new:
+            new.write(made.read_bytes())
+    return target
+
+
+def verify(
+    file: PathLike,
+    signature: PathLike | None = None,
+    *,
+    key: PathLike | None = None,
+    chain: Sequence[PathLike] = (),
+    identity: str | None = None,
+    issuer: str | None = None,
+    whole_file: bool = False,
+    progress: Progress = no_progress,
+) -> Verified:
+    """Say whether a file is what somebody who is trusted has signed; a changed weight by its name.
+
+    Args:
+        file: a path.
+        signature: the signature; beside the file, with `.sig` at the end of its name, by default.
+        key: the public key in PEM that is trusted.
+        chain: or the root certificates in PEM.
+        identity, issuer: or the identity and who vouches for it, as for sigstore.
+        whole_file: accept only a signature over the bytes of the file.
+        progress: told the bytes of tensors done and in all.
+
+    Returns:
+        how the file compares; true where it is as signed.
+
+    Raises:
+        OSError: a file cannot be read; the signature is missing.
+        SignatureError: it is not by whom is trusted, was changed since, or is no signature.
+        UnsupportedError: nobody was named to be trusted, model-signing is not installed, or sigstore cannot be reached.
+        Pt2Error: the file cannot be read.
+
+    Cost: reads all of the file once, after the signature was found to be authentic.
+    """
+    source = Path(file)
+    place = Path(signature) if signature is not None else source.with_name(source.name + ".sig")
+    trusted = Trusted(_path(key), tuple(map(Path, chain)), identity, issuer)
+    if sum((key is not None, bool(chain), identity is not None and issuer is not None)) != 1:
+        raise UnsupportedError(
+            f"{place}: expected one who is trusted: a public key, root certificates, or an identity with its issuer"
+        )
+    if (size := place.stat().st_size) > MAX_SIGNATURE:
+        raise SignatureError(f"{place}: expected at most {MAX_SIGNATURE} bytes of signature, got {size}")
+    signed = place.read_bytes()
+    claimed = bundle.claim(signed, str(place))
+    if whole_file and claimed.hashing == HASHING:
+        raise SignatureError(f"{place}: expected a signature over the bytes of the file, got one over what it means")
+    bundle.authenticate(claimed, signed, str(place), trusted)
+    if claimed.hashing != HASHING:
+        found = bundle.file_digests(source, claimed.hashing, str(place))
+        changed = Difference(
+            "the bytes of the file", *(next(iter(one.values()), None) for one in (claimed.digests, found))
+        )
+        return Verified("bytes", () if found == claimed.digests else (changed,))
+    with open_package(source) as package:
+        found = statement(package, progress=progress)
+        differing = tuple(differences(claimed.digests, found))
+        return Verified("meaning", differing, left_out(claimed.digests, found), not_covered(package))
+
+
+def _path(given: PathLike | None) -> Path | None:
+    return None if given is None else Path(given)

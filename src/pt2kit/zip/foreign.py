@@ -1,0 +1,123 @@
+"""The beginning of a file that is no `.pt2` -> what it is, and which tool reads it; or nothing, where nobody knows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from types import MappingProxyType
+from typing import Final
+
+from pt2kit.zip.source import Source
+
+_STARTS: Final = (
+    (b"\x1f\x8b", "a gzip file; unpack it first (gunzip)"),
+    (b"\x28\xb5\x2f\xfd", "a Zstandard file; unpack it first (unzstd)"),
+    (b"\xfd7zXZ\x00", "an xz file; unpack it first (unxz)"),
+    (b"BZh", "a bzip2 file; unpack it first (bunzip2)"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7z archive; unpack it first"),
+    (b"Rar!", "a RAR archive; unpack it first"),
+    (b"GGUF", "a GGUF file; llama.cpp or the gguf package reads it"),
+    (b"ggjt", "a GGML file; llama.cpp converts it"),
+    (b"\x89HDF\r\n\x1a\n", "an HDF5 file; h5py or Keras reads it"),
+    (b"\x93NUMPY", "a NumPy array; numpy.load reads it"),
+    (b"\x7fELF", "an ELF library or program; pt2kit reads no machine code"),
+    (b"MZ", "a Windows library or program; pt2kit reads no machine code"),
+    (b"\xcf\xfa\xed\xfe", "a macOS library or program; pt2kit reads no machine code"),
+    (b"PAR1", "a Parquet file; pyarrow reads it"),
+    (b"ARROW1", "an Arrow file; pyarrow reads it"),
+    (b"%PDF", "a PDF document"),
+    (b"\x89PNG", "a PNG picture"),
+    (b"\xff\xd8\xff", "a JPEG picture"),
+    (b"SQLite format 3", "an SQLite database"),
+    (b"version https://git-lfs", "a Git LFS pointer and not the file itself; git lfs pull fetches that"),
+)
+"""What a file begins with -> what it is."""
+
+_FLATBUFFERS: Final = MappingProxyType(
+    {
+        b"ET1": "an ExecuTorch program; executorch.runtime reads it",
+        b"TFL3": "a TensorFlow Lite model; tflite reads it",
+    }
+)
+"""What stands from the fifth byte on, where a flatbuffer names its kind -> what it is."""
+
+_HTML: Final = re.compile(rb"\s*(?:<!--.*?-->\s*)?<(?:!doctype html|html|head|body)\b", re.IGNORECASE | re.DOTALL)
+_XML: Final = re.compile(rb"\s*<(?:\?xml|Error\b)", re.IGNORECASE)
+_PICKLE: Final = re.compile(rb"\x80[\x02-\x05]|[(\]}][dlt(]?p0?\n|c[a-z_]\w*(?:\.\w+)*\n\w+\n")
+_LEGACY_TORCH: Final = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."
+"""A pickled long, the magic number that torch.save wrote first before 1.6."""
+_ONNX: Final = re.compile(rb"\x08[\x01-\x1f]\x12.(?:[\w .+/-]*)[\x1a\x22\x28\x32\x3a\x42]", re.DOTALL)
+"""ModelProto: ir_version, then producer_name. Source: onnx.proto."""
+_ONNX_BARE: Final = re.compile(rb"\x08[\x01-\x1f](?:\x3a|\x42)")
+_SNIFFED: Final = 1024
+_TORCH_SAVE: Final = "a torch.save file (a checkpoint, no program); torch.load(…, weights_only=True) reads it"
+
+
+def identify(source: Source) -> str:
+    """What a file that is no zip is, as its first bytes tell: "a gzip file; …"; "" where they don't."""
+    head = bytes(source.read(0, min(source.size, _SNIFFED)))
+    if not head:
+        return "an empty file"
+    for start, what in _STARTS:
+        if head.startswith(start):
+            return what
+    for mark, what in _FLATBUFFERS.items():
+        if head[4:8].startswith(mark):
+            return what
+    if head[257:262] == b"ustar":
+        return "a tar archive; unpack it first (tar -xf)"
+    if _is_safetensors(source, head):
+        return "a safetensors file (weights, no program); the safetensors package reads it"
+    if _HTML.match(head):
+        return (
+            "an HTML page: a server gave a page (a login, an error) in the place of the file; look at it and ask again"
+        )
+    if _XML.match(head):
+        return "an XML text: a server may have given an error in the place of the file"
+    if head.startswith(_LEGACY_TORCH):
+        return _TORCH_SAVE
+    if _ONNX.match(head) or _ONNX_BARE.match(head):
+        return "an ONNX model; onnx.load reads it"
+    if _PICKLE.match(head):
+        return "a pickle; only what wrote it knows what it is, and reading it may run code"
+    return "a text; a program is a zip archive, or the JSON of one" if _is_text(head) else ""
+
+
+def identify_archive(records: Collection[str]) -> str:
+    """What a zip archive is that is no `.pt2`, as the names of its records tell; "" where they don't."""
+    last = {name.rpartition("/")[2] for name in records}
+    inside = {name.partition("/")[2] for name in records}
+    if "constants.pkl" in last and "data.pkl" in last:
+        return "a TorchScript archive; torch.jit.load reads it"
+    if "data.pkl" in inside:
+        return _TORCH_SAVE
+    if records and all(name.endswith(".npy") for name in records):
+        return "a NumPy .npz file; numpy.load reads it"
+    if any(name.endswith(".dist-info/METADATA") for name in records):
+        return "a Python wheel; pip installs it"
+    if any(name.endswith(".mlmodel") for name in records):
+        return "a Core ML package; coremltools reads it"
+    if {"config.json", "model.weights.h5"} <= last:
+        return "a Keras model; keras.models.load_model reads it"
+    if "META-INF/MANIFEST.MF" in records:
+        return "a Java archive (torch.package and MAR files among them)"
+    if ".data/extern_modules" in inside or any(name.endswith("/.data/python_version") for name in records):
+        return "a torch.package archive; torch.package.PackageImporter reads it"
+    inner = [name for name in records if name.endswith(".pt2")]
+    return f"a zip archive with {inner[0][:100]} in it; unpack it first" if inner else ""
+
+
+def _is_safetensors(source: Source, head: bytes) -> bool:
+    """Whether a length of 8 bytes comes first, and a JSON object of that length after it."""
+    length = int.from_bytes(head[:8], "little")
+    return 1 < length <= source.size - 8 and head[8:9] == b"{"
+
+
+def _is_text(head: bytes) -> bool:
+    try:
+        text = head.decode("utf-8")
+    except UnicodeDecodeError as error:
+        if error.start < len(head) - 4:
+            return False
+        text = head[: error.start].decode("utf-8")
+    return all(char.isprintable() or char in "\t\r\n" for char in text)

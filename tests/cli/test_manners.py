@@ -1,0 +1,143 @@
+"""How the command behaves at a terminal, in a pipe, and where it is cut short."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tests import samples
+from tests.cli.run import ENVIRONMENT, in_terminal, pt2
+
+MLP = samples.sample("2.13.0", "mlp")
+WIDE = samples.sample("2.13.0", "kwargs_and_nested_inputs")
+BAD = samples.DATA / "hostile" / "000_pickle_sample_inputs.pt2"
+NO_DIGEST = "sha256:" + "0" * 64
+
+VERDICTS: list[tuple[list[str | Path], int]] = [
+    (["check", BAD], 1),
+    (["check", BAD, "--json"], 1),
+    (["check", MLP, BAD], 1),
+    (["diff", MLP, WIDE], 1),
+    (["digest", MLP, "--verify", NO_DIGEST], 1),
+    (["schema", "--check", "5.1", "5.3"], 1),
+    (["convert", samples.sample("2.13.0", "float8"), "--target", "torch==2.1", "--dry-run"], 1),
+    (["sanitize", BAD, "--dry-run"], 1),
+    (["show", MLP], 0),
+]
+
+
+@pytest.mark.parametrize(("args", "code"), VERDICTS, ids=lambda value: str(value[0]) if isinstance(value, list) else "")
+def test_a_reader_that_goes_away_keeps_the_verdict(args: list[str | Path], code: int) -> None:
+    """`pt2 check … | head -1` ends with what was found, and without a word."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pt2kit", *map(str, args)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=ENVIRONMENT,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    error = process.stderr.read()
+    process.stderr.close()
+    assert (process.wait(timeout=60), error) == (code, b"")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="closed streams are a matter of the shell")
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&-"])
+def test_streams_that_are_closed(closed: str) -> None:
+    """A command without a stream does its work: no traceback, the same exit code."""
+    for args, code in ((["check", BAD], 1), (["show", "missing.pt2"], 2), (["show", "--nope"], 2), (["--help"], 0)):
+        line = f'exec "$0" -m pt2kit "$@" {closed}'
+        done = subprocess.run(
+            ["/bin/sh", "-c", line, sys.executable, *map(str, args)], capture_output=True, env=ENVIRONMENT, timeout=60
+        )
+        assert done.returncode == code
+        assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no signals between processes")
+def test_ctrl_c() -> None:
+    """An interrupted command says so in one line and ends with 130."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from pt2kit.cli.main import main; print('ready', flush=True); main()", "show", "-"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=ENVIRONMENT,
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    time.sleep(1)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert error.decode().strip().splitlines()[-1] == "error: interrupted"
+    assert b"Traceback" not in error
+
+
+@pytest.mark.parametrize("columns", [50, 80, 200])
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["show", WIDE],
+        ["show", WIDE, "--graph"],
+        ["show", samples.sample("2.13.0", "convnet"), "--sizes"],
+        ["show", samples.sample("2.13.0", "convnet"), "--records"],
+        ["weights", samples.sample("2.13.0", "convnet")],
+        ["check", BAD],
+        ["diff", MLP, WIDE, "--no-tensors"],
+        ["schema"],
+        ["convert", "--help"],
+        ["check", "missing.pt2"],
+    ],
+    ids=lambda args: " ".join(str(arg) for arg in args if not isinstance(arg, Path)),
+)
+def test_lines_fit_the_terminal(args: list[str | Path], columns: int) -> None:
+    """No line with a place to break it is longer than the terminal, and colours begin and end between words.
+
+    Commands that read tensors show a bar on a machine that is slow, which is not looked at here.
+    """
+    env = {"COLUMNS": str(columns)}
+    shown = in_terminal(*args, env=env).out.replace("\r", "")
+    lines = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in shown.split("\n")]
+    assert [line for line in lines if len(line) > columns and " " in line.strip()] == []
+    assert re.findall(r"[^\W_]\x1b\[[0-9;]+m[^\W_\x1b]", re.sub(r"(\x1b\[[0-9;]*m)+", "\x1b[0m", shown)) == []
+    whole = " ".join(pt2(*args).out.split())
+    assert pt2(*args).err or " ".join(" ".join(lines).split()).replace("…", "")[:40] == whole.replace("…", "")[:40]
+
+
+def test_columns_count_in_a_pipe_if_they_are_stated() -> None:
+    """COLUMNS bounds what goes to a pipe, too; without it nothing is broken, and JSON and text to read back never."""
+    assert max(map(len, pt2("show", WIDE).out.splitlines())) > 80
+    assert max(map(len, pt2("show", WIDE, env={"COLUMNS": "80"}).out.splitlines())) <= 80
+    for option in ("--json", "--text"):
+        assert pt2("show", WIDE, option, env={"COLUMNS": "50"}).out == pt2("show", WIDE, option).out
+
+
+def test_errors_heed_no_color() -> None:
+    """What goes to standard error is coloured under the same conditions."""
+    assert "\x1b[" in in_terminal("show", "missing.pt2").out
+    assert "\x1b[" not in in_terminal("show", "missing.pt2", env={"NO_COLOR": "1"}).out
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion(shell: str) -> None:
+    """The script of each shell, and what it asks for: commands, options, and names of files."""
+    script = pt2("completion", shell)
+    assert (script.code, f"_PT2_COMPLETE={shell}_complete" in script.out) == (0, True)
+    code = "import sys; sys.argv = ['pt2']; from pt2kit.cli.main import main; main()"
+    for words, expected in (("pt2 sanit", "sanitize"), ("pt2 show --rec", "--records"), ("pt2 check mod", "file")):
+        env = {"_PT2_COMPLETE": f"{shell}_complete", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+        if shell == "fish":
+            env["COMP_CWORD"] = words.rpartition(" ")[2]
+        found = subprocess.run(
+            [sys.executable, "-c", code], env={**ENVIRONMENT, **env}, capture_output=True, text=True, timeout=60
+        )
+        assert expected in found.stdout
