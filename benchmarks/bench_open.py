@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import json
 import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from benchmarks import measure, programs
 from benchmarks.harness import AtMost, Bench, Limit, Measured, Settings, TimesBetter
@@ -57,21 +61,28 @@ def open_vs_json(settings: Settings) -> Measured:
     )
 
 
-def other_writer(settings: Settings) -> Measured:
-    import json
+OTHER_WRITERS: dict[str, Callable[[Any], bytes]] = {
+    "lines": lambda tree: json.dumps(tree, indent=1).encode(),
+    "blanks": lambda tree: b" " + json.dumps(tree).encode() + b"\n",
+    "sorted keys": lambda tree: json.dumps(tree, sort_keys=True).encode(),
+    "an unknown key": lambda tree: json.dumps({**tree, "unknown": 1}).encode(),
+    "all of these": lambda tree: json.dumps({**tree, "unknown": 1}, sort_keys=True, indent=1).encode(),
+}
+"""How other tools than torch write JSON -> a program in that form."""
 
+
+def other_writer(form: str, settings: Settings) -> Measured:
     from pt2kit.codec import decode
     from pt2kit.schema import ExportedProgram
 
     data = record(programs.path(TRANSFORMER), GRAPH)
-    tree = json.loads(data)
-    other = json.dumps({"unknown": 1, **{key: tree[key] for key in reversed(tree)}}, indent=1).encode()
+    other = OTHER_WRITERS[form](json.loads(data))
     ours, reference = measure.alternate(
         lambda: decode(other, ExportedProgram, GRAPH),
         lambda: decode(data, ExportedProgram, GRAPH),
         rounds=settings.rounds(50),
     )
-    return Measured(ours, reference, note="keys in another order, one of them unknown, indented")
+    return Measured(ours, reference, note=form)
 
 
 def open_vs_torch(settings: Settings) -> Measured:
@@ -178,11 +189,14 @@ BENCHES = (
     ),
     Bench("open_typed", "msgspec typed decode alone : untyped", None, typed_vs_json),
     Bench("open_codec", "pt2kit.codec.decode alone : untyped msgspec", None, codec_vs_json),
-    Bench(
-        "open_other_writer",
-        "pt2kit.codec.decode of a program as other tools write JSON : as torch writes it",
-        AtMost(4),
-        other_writer,
+    *(
+        Bench(
+            f"open_other_writer_{form.replace(' ', '_')}",
+            f"pt2kit.codec.decode of a program with {form} : as torch writes it",
+            AtMost(4),
+            functools.partial(other_writer, form),
+        )
+        for form in OTHER_WRITERS
     ),
     Bench(
         "open_vs_torch",

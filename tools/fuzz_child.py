@@ -64,6 +64,61 @@ def change_tree(data: bytes, size: int, seed: int) -> bytes:
         return bytes(atheris.Mutate(data, size))
 
 
+PIECES = (
+    *(
+        'File "',
+        '", line ',
+        ", in ",
+        "<module>",
+        "    ",
+        "  ",
+        "^^^^",
+        "0",
+        "12",
+        "1234567890",
+        "\\",
+        "/",
+        '"',
+        "\t",
+        "\r",
+    ),
+    *(
+        "/home/x/",
+        "C:\\\\Users\\\\x\\\\",
+        "/usr/lib/python3.11/",
+        "/site-packages/",
+        "<eval_with_key>.1 from /a/b.py:1 in w",
+    ),
+    *("  [Previous line repeated 3 more times]", "0:12;3:40", "=0:12", "0:12;", "NoneType: None", '  File "'),
+)
+
+
+def change_lines(data: bytes, size: int, seed: int) -> bytes:
+    """Change a text by its lines: drop, repeat, exchange them; put a piece of a stack trace somewhere; or any bytes."""
+    dice = random.Random(seed)
+    if dice.random() < 0.2:
+        return bytes(atheris.Mutate(data, size))
+    lines = data.decode("utf-8", "replace").split("\n")
+    for _ in range(dice.randint(1, 3)):
+        at, other = dice.randrange(len(lines)), dice.randrange(len(lines))
+        match dice.randrange(5):
+            case 0 if len(lines) > 1:
+                del lines[at]
+            case 1:
+                lines.insert(other, lines[at])
+            case 2:
+                lines[at], lines[other] = lines[other], lines[at]
+            case 3:
+                lines[at] = lines[at].removeprefix("  ") if dice.random() < 0.5 else "  " + lines[at]
+            case _:
+                place = dice.randint(0, len(lines[at]))
+                lines[at] = lines[at][:place] + dice.choice(PIECES) + lines[at][place + dice.randrange(3) :]
+    return "\n".join(lines).encode()[:size]
+
+
+CHANGES = {"json": change_tree, "lines": change_lines}
+
+
 def main() -> None:
     name, folder, *options = sys.argv[1:]
     harness, findings = HARNESSES[name], Path(folder)
@@ -84,7 +139,7 @@ def main() -> None:
                 path.write_bytes(data)
                 path.with_suffix(".txt").write_text("".join(traceback.format_exception(error)))
 
-    custom = {"custom_mutator": change_tree} if harness.is_json else {}
+    custom = {"custom_mutator": CHANGES[harness.form]} if harness.form in CHANGES else {}
     atheris.Setup([name, *options], run, **custom)
     atheris.Fuzz()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -32,7 +33,7 @@ MAX_SEED = 24_000
 """Bytes of the largest sound input: small ones are changed and read faster."""
 TARGETS = ("8.20", "8.17", "8.7", "8.2", "7.3", "5.3", "2", "1", "draft")
 SEEDS = DATA / "fuzz"
-"""Inputs that were found by fuzzing, a folder for each harness; tests read all of them."""
+"""Inputs that were found by fuzzing, an archive for each harness; tests read all of them."""
 
 
 @dataclass(frozen=True)
@@ -42,12 +43,21 @@ class Harness:
     Args:
         run: reads bytes; raises `Pt2Error`, or nothing.
         seeds: gives sound inputs.
-        is_json: whether inputs are JSON text, and changed as such.
+        form: how inputs are changed: as "json", as "lines" of text, or else as bytes.
     """
 
     run: Callable[[bytes], object]
     seeds: Callable[[], Iterable[bytes]]
-    is_json: bool = False
+    form: str = "bytes"
+
+
+def stored_inputs(name: str) -> list[bytes]:
+    """The inputs of a harness that fuzzing found: they made trouble once, or reach what sound ones don't."""
+    path = SEEDS / f"{name}.zip"
+    if not path.exists():
+        return []
+    with zipfile.ZipFile(path) as archive:
+        return [archive.read(member) for member in archive.namelist()]
 
 
 def files(*releases: str) -> list[bytes]:
@@ -158,9 +168,8 @@ def pickles() -> list[bytes]:
 
 
 def convert_to_any(data: bytes) -> None:
-    """Convert to the version that the first byte names."""
-    target = TARGETS[data[0] % len(TARGETS)] if data else TARGETS[0]
-    convert(with_program(data[1:]), io.BytesIO(), target=target)
+    """Convert to a version that depends on the bytes."""
+    convert(with_program(data), io.BytesIO(), target=TARGETS[zlib.crc32(data) % len(TARGETS)])
 
 
 def load(data: bytes) -> None:
@@ -168,6 +177,38 @@ def load(data: bytes) -> None:
     import pt2kit
 
     pt2kit.load(io.BytesIO(with_program(data)))
+
+
+class Broken(Exception):
+    """Something that must hold of every input does not."""
+
+
+def round_trip(parse: Callable[[str], Any], dump: Callable[[Any], str]) -> Callable[[bytes], None]:
+    """Parse a text, write it, parse that: the same. And paths that are hidden or scrubbed once, stay so."""
+
+    def run(data: bytes) -> None:
+        text = data.decode("utf-8", "replace")
+        for hide in (node_metadata.hide_paths, node_metadata.scrub_paths):
+            if hide(hidden := hide(text)) != hidden:
+                raise Broken(f"{hide.__name__} twice")
+        parsed = parse(text)
+        if parse(dump(parsed)) != parsed:
+            raise Broken("parsed, written, parsed")
+
+    return run
+
+
+def read_stack_trace(data: bytes) -> None:
+    """Frames and back are the identical text; so are references into a table, of the text and of each half of it."""
+    round_trip(node_metadata.parse_stack_trace, node_metadata.dump_stack_trace)(data)
+    text = data.decode("utf-8", "replace")
+    if node_metadata.dump_stack_trace(node_metadata.parse_stack_trace(text)) != text:
+        raise Broken("frames")
+    half = len(text) // 2
+    traces = [text, text[:half], text[half:], text.strip()]
+    table, references = node_metadata.compact(traces)
+    if node_metadata.expand_all(references, table) != traces:
+        raise Broken("references")
 
 
 def on_text(parse: Callable[[str], object]) -> Callable[[bytes], object]:
@@ -178,22 +219,26 @@ def on_text(parse: Callable[[str], object]) -> Callable[[bytes], object]:
 HARNESSES = {
     "archive": Harness(read_records, lambda: files(*CURRENT_LAYOUT)),
     "package": Harness(read_everything, lambda: files(*RELEASES)),
-    "program": Harness(lambda data: codec.decode(data, schema.ExportedProgram, "fuzz"), programs, is_json=True),
-    "older": Harness(read_everything, lambda: records(".json", *RELEASES), is_json=True),
+    "program": Harness(lambda data: codec.decode(data, schema.ExportedProgram, "fuzz"), programs, "json"),
+    "older": Harness(read_everything, lambda: records(".json", *RELEASES), "json"),
     "config": Harness(
-        lambda data: read_everything(packed("data/weights/model_weights_config.json", data)), configs, True
+        lambda data: read_everything(packed("data/weights/model_weights_config.json", data)), configs, "json"
     ),
     "pickle": Harness(read_pickle, pickles),
     "expression": Harness(on_text(symbols.parse), lambda: texts("expr_str")),
     "guard": Harness(on_text(symbols.parse_guard), lambda: texts("guards_code")),
-    "treespec": Harness(on_text(lambda text: treespec.parse(text, "fuzz")), lambda: texts("in_spec"), is_json=True),
-    "module_stack": Harness(on_text(node_metadata.parse_module_stack), lambda: texts("nn_module_stack")),
-    "stack_trace": Harness(on_text(node_metadata.parse_stack_trace), lambda: texts("stack_trace")),
-    "from_node": Harness(on_text(node_metadata.parse_from_node), lambda: texts("from_node")),
-    "check": Harness(lambda data: check(with_program(data), payloads=True), programs, is_json=True),
-    "convert": Harness(convert_to_any, lambda: [bytes([3 * n % 9]) + text for n, text in enumerate(programs())]),
-    "digest": Harness(lambda data: digest(with_program(data)), programs, is_json=True),
-    "diff": Harness(lambda data: diff(packed("x", b""), with_program(data)), programs, is_json=True),
-    "sanitize": Harness(lambda data: sanitize(with_program(data), io.BytesIO()), programs, is_json=True),
-    "load": Harness(load, programs, is_json=True),
+    "treespec": Harness(on_text(lambda text: treespec.parse(text, "fuzz")), lambda: texts("in_spec"), "json"),
+    "module_stack": Harness(
+        round_trip(node_metadata.parse_module_stack, node_metadata.dump_module_stack), lambda: texts("nn_module_stack")
+    ),
+    "stack_trace": Harness(read_stack_trace, lambda: texts("stack_trace"), "lines"),
+    "from_node": Harness(
+        round_trip(node_metadata.parse_from_node, node_metadata.dump_from_node), lambda: texts("from_node"), "json"
+    ),
+    "check": Harness(lambda data: check(with_program(data), payloads=True), programs, "json"),
+    "convert": Harness(convert_to_any, programs, "json"),
+    "digest": Harness(lambda data: digest(with_program(data)), programs, "json"),
+    "diff": Harness(lambda data: diff(packed("x", b""), with_program(data)), programs, "json"),
+    "sanitize": Harness(lambda data: sanitize(with_program(data), io.BytesIO()), programs, "json"),
+    "load": Harness(load, programs, "json"),
 }

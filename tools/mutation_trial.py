@@ -37,9 +37,11 @@ from pt2kit.checks import check
 from pt2kit.package.layout import verify_header
 from pt2kit.zip.reader import open_archive
 
+MATTERING = ("load", "run", "contradicts", "crash")
+"""Outcomes that `check` has to foresee."""
 RELEASE = "2.13.0"
-SECONDS = 20
-"""How long torch may take for one mutant."""
+SECONDS = 120
+"""How long torch may take for one mutant; what takes longer is not counted."""
 
 
 class _Declared(torch.fx.Interpreter):  # type: ignore[misc]
@@ -64,17 +66,29 @@ class Original:
     records: Mapping[str, Any]
     inputs: Any
     result: Any
+    is_declared: bool
 
 
 def original(path: Path) -> Original | None:
     """What a file computes; None where it can't be run, or gives something else each time."""
+    if not (records := trees(path)):
+        return None
     try:
         program = torch.export.load(path)
         inputs = program.example_inputs
         first, again = (_call(torch.export.load(path), inputs) for _ in range(2))
     except Exception:  # noqa: BLE001  # Whatever torch raises is its verdict.
         return None
-    return Original(path, trees(path), inputs, first) if _same(first, again) else None
+    return Original(path, records, inputs, first, _is_declared(program, inputs)) if _same(first, again) else None
+
+
+def _is_declared(program: Any, inputs: Any) -> bool:
+    """Whether all values have the types and sizes that the program declares."""
+    try:
+        _Declared(program.graph_module).run(*program._graph_module_flat_inputs(*copy.deepcopy(inputs)))
+    except Exception:  # noqa: BLE001  # Whatever torch raises is its verdict.
+        return False
+    return True
 
 
 def _call(program: Any, inputs: Any) -> Any:
@@ -98,23 +112,26 @@ def _equal(one: Any, other: Any) -> bool:
 
 
 def outcome(data: bytes, of: Original) -> str:
-    """What torch does with a mutant of a file: "load", "run" (it fails), "contradicts", "other" or "same"."""
+    """What torch does with a mutant: "load", "run" (it fails there), "contradicts", "other", "same", or "elsewhere".
+
+    The last is what another machine might do: pinned memory needs an accelerator.
+    """
     try:
         program = torch.export.load(io.BytesIO(data))
         program.module()
+    except TimeoutError:
+        raise
     except Exception:  # noqa: BLE001  # Whatever torch raises is its verdict.
         return "load"
     try:
         found = _call(torch.export.load(io.BytesIO(data)), of.inputs)
-    except Exception:  # noqa: BLE001  # Whatever torch raises is its verdict.
-        return "run"
+    except TimeoutError:
+        raise
+    except Exception as error:  # noqa: BLE001  # Whatever torch raises is its verdict.
+        return "elsewhere" if "pinned memory" in str(error) else "run"
     if _same(found, of.result):
         return "same"
-    try:
-        _Declared(program.graph_module).run(*program._graph_module_flat_inputs(*copy.deepcopy(of.inputs)))
-    except Exception:  # noqa: BLE001  # Whatever torch raises is its verdict.
-        return "contradicts"
-    return "other"
+    return "other" if not of.is_declared or _is_declared(program, of.inputs) else "contradicts"
 
 
 def caught(data: bytes) -> tuple[list[str], list[str]]:
@@ -188,7 +205,7 @@ def _try(of: Original, made: Mutant) -> dict[str, Any]:
     try:
         result = outcome(data, of)
     except TimeoutError:
-        result = "load"
+        result = "late"
     finally:
         signal.alarm(0)
     errors, others = caught(data)
@@ -201,7 +218,7 @@ def _late(*_: object) -> None:
 
 def table(rows: list[dict[str, Any]]) -> Iterator[str]:
     """The shares, and the kinds of which something gets through."""
-    mattering = [row for row in rows if row["outcome"] not in ("same", "other")]
+    mattering = [row for row in rows if row["outcome"] in MATTERING]
     kinds: dict[str, list[bool]] = defaultdict(list)
     for row in mattering:
         kinds[row["kind"]].append(bool(row["errors"]))
@@ -221,15 +238,17 @@ def main() -> int:
     parser.add_argument("--each", type=int, default=6, help="mutants of each kind")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kinds", default="", help="only kinds with this text in them")
-    parser.add_argument("--json", type=Path, help="where to write what was found of each mutant")
+    parser.add_argument("--json", type=Path, help="where to write what was found of each mutant, a line for each")
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
     logging.disable(logging.CRITICAL)
     torch.set_num_threads(1)
     files = [found for path in sorted(options.folder.rglob("*.pt2")) if (found := original(path)) is not None]
-    rows = list(try_all(list(draw(files, options.each, options.seed, options.kinds))))
-    if options.json:
-        options.json.write_text(json.dumps(rows))
+    rows = []
+    with options.json.open("w") if options.json else io.StringIO() as log:
+        for row in try_all(list(draw(files, options.each, options.seed, options.kinds))):
+            rows.append(row)
+            print(json.dumps(row), file=log, flush=True)
     for line in table(rows):
         print(line)
     return 0

@@ -118,10 +118,11 @@ def tensor(name: str) -> dict[str, Any]:
 
 
 def added(path: Path, target: str, **arguments: Any) -> Mutation:
-    """A file with one more call at its end, whose result nobody uses."""
+    """A file with one more call at its end, whose result nobody uses; it is described as the call's first tensor."""
 
     def change(tree: Any) -> None:
-        result = new_value(tree, "extra", graph(tree)["inputs"][-1]["as_tensor"]["name"])
+        held = [argument["as_tensor"]["name"] for argument in arguments.values() if "as_tensor" in argument]
+        result = new_value(tree, "extra", (held or [graph(tree)["inputs"][-1]["as_tensor"]["name"]])[0])
         graph(tree)["nodes"].append(call(target, result, **arguments))
 
     return program(path, change)

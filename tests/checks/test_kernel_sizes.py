@@ -22,6 +22,8 @@ def dense(*sizes: int | None) -> Shape:
 HEADS = dense(2, 3, 4, 8)
 POOLED: dict[str, Any] = {"self": dense(1, 4, 8, 8), "grad_output": dense(1, 4, 4, 4)}
 LAYER: dict[str, Any] = {"input": dense(5, 2, 7), "hidden_size": 3, "weight0": dense(12, 7), "weight1": dense(12, 3)}
+PAIR = [dense(3, 4), dense(5)]
+STEPS = [dense(), dense()]
 SOUND: list[tuple[str, Call]] = [
     ("attention", {"query": HEADS, "key": dense(2, 3, 5, 8), "value": dense(2, 3, 5, 8), "attn_mask": dense(4, 5)}),
     ("attention", {"query": dense(None, 3, 4, 8), "key": HEADS, "value": HEADS}),
@@ -32,6 +34,9 @@ SOUND: list[tuple[str, Call]] = [
     ("dimensions", {"self": dense(2, 3), "dim": [1, 0]}),
     ("distances", {"x1": dense(5, 3), "x2": dense(4, 3), "grad": dense(5, 4), "cdist": dense(5, 4)}),
     ("few", {"self": dense(2, None)}),
+    ("fused", {"self": PAIR, "grads": PAIR, "max_exp_avg_sqs": [], "state_steps": STEPS, "amsgrad": False}),
+    ("fused", {"self": [Shape((2, 3), (1, 2))], "momentum_buffer_list": []}),
+    ("fused", {"self": [dense(0, 3)], "grads": [dense(0, 3)]}),
     ("grid 2d", {"input": dense(1, 3, 8, 8), "grid": dense(1, 4, 5, 2), "grad_output": dense(1, 3, 4, 5)}),
     ("group norm", {"weight": dense(4)}),
     ("half", {"self": dense(5), "dim": [0], "last_dim_size": 9}),
@@ -75,6 +80,15 @@ ODD: list[tuple[str, Call, str]] = [
     ("distances", {"x1": dense(5, 3), "x2": dense(4, 9)}, "with the same features"),
     ("distances", {"x1": dense(5, 3), "x2": dense(4, 3), "grad": dense(1, 4)}, "grad with an element"),
     ("few", {"self": dense(1 << 40)}, f"at most {MAX_REPEATED:,} elements"),
+    ("fused", {"self": []}, "self with tensors"),
+    ("fused", {"self": [Shape((4,), (0,))], "grads": [Shape((4,), (0,))]}, "the elements of each side by side"),
+    ("fused", {"self": [Shape((1 << 40,), (0,))]}, "the elements of each side by side"),
+    ("fused", {"self": PAIR, "grads": [dense(3, 4)]}, "grads as many as self"),
+    ("fused", {"self": PAIR, "exp_avgs": [dense(3, 4), dense(0)]}, "exp_avgs as many as self"),
+    ("fused", {"self": [dense(3, 4)], "state_sums": [Shape((3, 4), (1, 3))]}, "state_sums as many as self"),
+    ("fused", {"self": PAIR, "max_exp_avg_sqs": [], "amsgrad": True}, "max_exp_avg_sqs as many as self"),
+    ("fused", {"self": PAIR, "state_steps": [dense()]}, "state_steps as many as self"),
+    ("fused", {"self": PAIR, "found_inf": dense(0)}, "found_inf with elements"),
     ("grad like output", {"grad_output": dense(9), "output": dense(3)}, "grad_output in the shape of output"),
     ("grid 2d", {"input": dense(1, 3, 8, 8), "grid": dense(1, 9, 5, 2), "grad_output": dense(1, 3, 4, 5)}, "of grid"),
     ("group norm", {"weight": Shape((4,), (0,))}, "weight without repeated elements"),

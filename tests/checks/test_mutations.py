@@ -294,6 +294,11 @@ def _odd_context(spec: Any) -> Any:
     return spec
 
 
+def _other_input(tree: Any) -> None:
+    for meta in graph(tree)["tensor_values"].values():
+        meta["sizes"][0], meta["strides"][0] = {"as_int": 7}, {"as_int": 7}
+
+
 CALLS: dict[str, Callable[[], Mutation]] = {
     "K1": lambda: m.program(MLP, lambda tree: tree["graph_module"]["module_call_graph"].pop(0)),
     "K2": lambda: m.program(MLP, lambda tree: root_call(tree).__setitem__("out_spec", "[1, {}]")),
@@ -305,6 +310,7 @@ CALLS: dict[str, Callable[[], Mutation]] = {
     "K6": lambda: m.program(KEPT, _kept_input),
     "K7": lambda: m.tree_spec(_other_container),
     "K8": lambda: m.tree_spec(lambda spec: [1, spec[1]["children_spec"][0]]),
+    "K9": lambda: m.program(samples.sample("2.13.0", "empty_graph"), _other_input),
 }
 
 
@@ -343,6 +349,26 @@ def _created(tree: Any) -> None:
 _ARGMAX = "torch.ops.aten.argmax.default"
 
 
+def _argmax_by_place(tree: Any) -> None:
+    node = m.call(_ARGMAX, m.new_value(tree, "extra", "relu"), self=tensor("relu"), keepdim={"as_bool": False})
+    graph(tree)["nodes"].append(node)
+    m.sizes_of(tree, "extra")
+    graph(tree)["tensor_values"]["extra"]["dtype"] = 5
+
+
+def _other_sum(tree: Any) -> None:
+    """A sum of symbols that is declared to be more than it is."""
+    node = next(node for node in graph(tree)["nodes"] if node["target"] == "_operator.add")
+    name = node["outputs"][0]["as_sym_int"]["as_name"]
+    graph(tree)["sym_int_values"][name]["as_expr"] = {"expr_str": "Integer(3)", "hint": None}
+
+
+def _written_in_aten(tree: Any) -> None:
+    """A call that writes, in a program that says it is functional."""
+    graph(tree)["nodes"][1]["target"] = "torch.ops.aten.relu_.default"
+    tree["verifiers"] = ["ATEN"]
+
+
 TARGETS: dict[str, Callable[[], Mutation]] = {
     "T1": lambda: m.nodes(MLP, lambda found: found[1].__setitem__("target", "torch.ops.aten.relu.nope")),
     "T2": lambda: m.nodes(MLP, lambda found: found[1].__setitem__("target", "torch.ops.mine.relu.default")),
@@ -353,9 +379,11 @@ TARGETS: dict[str, Callable[[], Mutation]] = {
     "T7": lambda: m.nodes(COND, _argument(0, 3, {"as_tensors": []})),
     "T8": lambda: m.program(MLP, _sized),
     "T9": lambda: m.program(MLP, _created),
-    "T10": lambda: m.added(MLP, _ARGMAX, self=tensor("relu"), keepdim={"as_bool": True}),
+    "T10": lambda: m.program(MLP, _argmax_by_place),
     "T11": lambda: m.added(MLP, "torch.ops.aten.to.dtype", self=tensor("relu"), dtype={"as_scalar_type": 8}),
     "T12": lambda: m.added(MLP, "torch.ops.aten.softmax.int", self=tensor("relu"), dim={"as_int": 7}),
+    "T13": lambda: m.program(OPERATORS, _other_sum),
+    "T14": lambda: m.program(MLP, _written_in_aten),
 }
 
 

@@ -20,7 +20,7 @@ def mutation(target: str, result: tuple[Any, ...], values: dict[str, tuple[Any, 
             new_value(tree, name, "relu")
             sizes_of(tree, name, *sizes)
             if name != "extra":
-                node = call("torch.ops.aten.clone.default", name, self=tensor("relu"))
+                node = call("torch.ops.mine.made.default", name, self=tensor("relu"))
                 graph(tree)["nodes"].append(node)
         graph(tree)["nodes"].append(call(f"torch.ops.aten.{target}", "extra", **arguments))
         tree["range_constraints"]["s0"] = {"min_val": 2, "max_val": None}

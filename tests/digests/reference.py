@@ -328,8 +328,71 @@ def G(form: dict[str, Any]) -> bytes:
     return hashlib.sha256(b"pt2kit graph 1\0" + encode(form)).digest()
 
 
+UNORDERED = ("Add", "Mul", "Max", "Min", "And", "Or", "Xor", "Equality", "Unequality")
+SYMBOL = re.compile(r"Symbol\('(\w+)'")
+
+
+def symbol_names(graph: dict[str, Any], inputs: list[Any]) -> dict[str, str]:
+    """Section 2, "Symbols": new names of the symbols of inputs."""
+    tables = {name: meta for key, table in graph.items() if key.endswith("_values") for name, meta in table.items()}
+    texts = []
+    for argument in inputs:
+        for name in slots(argument):
+            meta = tables.get(name, {})
+            texts += [one["as_expr"]["expr_str"] for one in meta.get("sizes", [meta]) if "as_expr" in one]
+    alone = [match[1] for text in texts if (match := re.fullmatch(SYMBOL.pattern + r"[^()]*\)", text))]
+    found: dict[str, str] = {}
+    counts: dict[str, int] = {}
+    for name in dict.fromkeys([*alone, *(name for text in texts for name in SYMBOL.findall(text))]):
+        letters = name.lstrip("_").rstrip("0123456789")
+        found[name] = f"_{letters}{counts.get(letters, 0)}"
+        counts[letters] = counts.get(letters, 0) + 1
+    return found
+
+
+def with_symbols(tree: Any, names: dict[str, str]) -> Any:
+    """Section 2, "Symbols": all expressions under the new names."""
+    if isinstance(tree, list):
+        return [with_symbols(item, names) for item in tree]
+    if not isinstance(tree, dict):
+        return tree
+    if "expr_str" in tree:
+        return {**tree, "expr_str": expression(tree["expr_str"], names)}
+    return {key: with_symbols(item, names) for key, item in tree.items()}
+
+
+def expression(text: str, names: dict[str, str]) -> str:
+    """One expression under the new names, sorted where the order of arguments says nothing."""
+    if not names.keys() & set(SYMBOL.findall(text)):
+        return text
+    text = SYMBOL.sub(lambda found: f"Symbol('{names.get(found[1], found[1])}'", text)
+    return ordered(text)
+
+
+def ordered(text: str) -> str:
+    function, opening, rest = text.partition("(")
+    if not opening or function == "Symbol":
+        return text
+    arguments, depth, start = [], 0, 0
+    for place, letter in enumerate(rest):
+        if letter in ",)" and depth == 0:
+            arguments.append(ordered(rest[start:place].strip()))
+            start = place + 1
+        depth += (letter == "(") - (letter == ")")
+    return f"{function}({', '.join(sorted(arguments) if function in UNORDERED else arguments)})"
+
+
 def program_parts(program: dict[str, Any]) -> dict[str, bytes]:
     """Section 3."""
+    specs = program["graph_module"]["signature"]["input_specs"]
+    sorted_inputs = sorted(range(len(specs)), key=lambda position: _rank(specs[position], INPUT_RANKS, position))
+    root = program["graph_module"]["graph"]
+    symbols = symbol_names(root, [root["inputs"][position] for position in sorted_inputs])
+    program = {
+        **program,
+        "graph_module": {**program["graph_module"], "graph": with_symbols(root, symbols)},
+        "range_constraints": {symbols.get(key, key): row for key, row in program["range_constraints"].items()},
+    }
     module = program["graph_module"]
     graph, specs = module["graph"], module["signature"]["input_specs"]
     ins = sorted(range(len(specs)), key=lambda position: _rank(specs[position], INPUT_RANKS, position))
@@ -447,7 +510,7 @@ def digests(records: dict[str, bytes], model: str = "model") -> dict[str, Any]:
     raw["constants"], constants = payloads(records, "constants", model)
     raw["program"] = H("program", {part: raw[part] for part in raw if part != "metadata"})
     return {
-        "format": "pt2kit digest 1",
+        "format": "pt2kit digest 2",
         **{part: f"sha256:{found.hex()}" for part, found in raw.items()},
         "tensors": {name: f"sha256:{found.hex()}" for name, found in weights.items()},
         "constant_tensors": {name: f"sha256:{found.hex()}" for name, found in constants.items()},

@@ -254,7 +254,7 @@ def test_digests_are_verified() -> None:
 
 BAD = [
     ([], "expected an object of digests, got list"),
-    ({"format": "x"}, "format: expected 'pt2kit digest 1', got 'x'"),
+    ({"format": "x"}, "format: expected 'pt2kit digest 2', got 'x'"),
     ({"graph": "sha256:12"}, "graph: expected sha256: and 64 hexadecimal digits, got 'sha256:12'"),
     ({"graph": 5}, "graph: expected sha256: and 64 hexadecimal digits, got '5'"),
     ({"graf": "sha256:" + 64 * "0"}, "got 'graf'"),

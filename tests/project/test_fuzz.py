@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-from pathlib import Path
 
 import pytest
 from tools.fuzz import read_outcome
-from tools.fuzz_targets import HARNESSES, SEEDS
+from tools.fuzz_targets import HARNESSES, stored_inputs
 
 from pt2kit.errors import Pt2Error
 
@@ -26,13 +25,12 @@ def test_sound_inputs_are_read(name: str) -> None:
     assert read
 
 
-@pytest.mark.parametrize(
-    "path", sorted(path for path in SEEDS.glob("*/*") if path.parent.name in TORCHLESS), ids=lambda path: path.name
-)
-def test_former_findings(path: Path) -> None:
-    """They are read, or refused by an error of pt2kit."""
-    with contextlib.suppress(Pt2Error):
-        HARNESSES[path.parent.name].run(path.read_bytes())
+@pytest.mark.parametrize("name", TORCHLESS)
+def test_stored_inputs(name: str) -> None:
+    """What fuzzing found is read, or refused by an error of pt2kit."""
+    for data in stored_inputs(name):
+        with contextlib.suppress(Pt2Error):
+            HARNESSES[name].run(data)
 
 
 def test_the_log_is_understood() -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -22,6 +22,7 @@ from pt2kit.canonical.effects import writes
 from pt2kit.canonical.encoding import encode_value
 from pt2kit.canonical.facts import Facts, collect
 from pt2kit.canonical.order import node_order
+from pt2kit.canonical.symbol_names import renamed_tables
 from pt2kit.canonical.values import Names, rename
 from pt2kit.errors import GraphError, LimitError
 from pt2kit.graph.argument_values import graph_arguments
@@ -45,10 +46,12 @@ class Keep:
         metadata: the metadata of nodes. It decides only where nodes that can be exchanged come.
         write_order: the stored order around nodes that may write (`effects.writes`, or a subgraph with such a node):
             no node moves from one side of them to the other.
+        symbols: old name -> new name, of symbols that get another one.
     """
 
     metadata: bool = False
     write_order: bool = False
+    symbols: Mapping[str, str] = field(default_factory=dict)
 
 
 class Form(NamedTuple):
@@ -85,7 +88,7 @@ def normal_form(
 
     Cost: see `order.node_order`.
     """
-    graph = usual_graph(graph)
+    graph = renamed_tables(usual_graph(graph), keep.symbols)
     inner = [_subgraphs(node, f"{where}.nodes[{n}]", keep, depth) for n, node in enumerate(graph.nodes)]
     facts = collect(graph, inputs, outputs, where)
     writing = [

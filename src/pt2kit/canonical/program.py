@@ -15,7 +15,7 @@ as it reads this one:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
@@ -25,8 +25,10 @@ from msgspec.structs import replace
 from pt2kit import schema
 from pt2kit.canonical.facts import refuse_subgraph
 from pt2kit.canonical.form import Form, Keep, check_free, normal_form
+from pt2kit.canonical.symbol_names import input_symbols, renamed_words
 from pt2kit.canonical.values import Names, rename, slots
 from pt2kit.errors import GraphError
+from pt2kit.graph.values import Meta, tables
 from pt2kit.package.open import Package, open_package
 from pt2kit.schema import Argument, ExportedProgram, GraphModule, GraphSignature, InputSpec, OutputSpec
 from pt2kit.zip.opening import FileLike
@@ -67,12 +69,13 @@ def canonicalize(
     *,
     keep_metadata: bool = False,
     keep_write_order: bool = False,
+    keep_symbols: bool = False,
 ) -> ExportedProgram:
     """Bring a program into the format's normal form.
 
     Two programs that differ in the order of nodes, as far as arguments and results leave it open, in the names of
-    values, nodes and subgraphs, in the order of maps, or in node metadata, have one normal form. The normal form of a
-    normal form is itself.
+    values, nodes, subgraphs and symbols of inputs, in the order of maps, or in node metadata, have one normal form. The
+    normal form of a normal form is itself.
 
     The order of nodes that write into their arguments is not visible in arguments and results, so torch's normal form
     loses it: compare it, but don't run it. `keep_write_order` keeps it.
@@ -84,6 +87,7 @@ def canonicalize(
         keep_metadata: keep the metadata of nodes.
         keep_write_order: move no node from one side of a node that may write to the other. The nodes of the program
             must then be in an order in which it can run.
+        keep_symbols: keep the names of symbols, as torch does.
 
     Returns:
         a new program; descriptions of values, constants and specs are shared with the one given.
@@ -100,11 +104,12 @@ def canonicalize(
     if not isinstance(program, ExportedProgram):
         with nullcontext(program) if isinstance(program, Package) else open_package(program) as package:
             program = package.programs[model]
-    keep = Keep(keep_metadata, keep_write_order)
     module, where = program.graph_module, "$.graph_module"
+    graph = module.graph
     input_order = sort_inputs(module, where)
     output_order = _sort_outputs(module, input_order, where)
-    graph = module.graph
+    symbols = {} if keep_symbols else input_symbols(_described(graph, input_order))
+    keep = Keep(keep_metadata, keep_write_order, symbols)
     form = normal_form(
         graph,
         [graph.inputs[position] for position in input_order],
@@ -125,9 +130,18 @@ def canonicalize(
             treespec_namedtuple_fields=dict(sorted(module.treespec_namedtuple_fields.items())),
         ),
         opset_version=dict(sorted(program.opset_version.items())),
-        range_constraints=dict(sorted(program.range_constraints.items())),
-        guards_code=sorted(program.guards_code),
+        range_constraints=dict(
+            sorted((renamed_words(name, symbols), row) for name, row in program.range_constraints.items())
+        ),
+        guards_code=sorted(renamed_words(guard, symbols) for guard in program.guards_code),
     )
+
+
+def _described(graph: schema.Graph, order: Sequence[int]) -> Iterator[Meta]:
+    """What is known of the inputs of a graph, in an order."""
+    known = {name: meta for table in tables(graph).values() for name, meta in table.items()}
+    for position in order:
+        yield from (known[name] for name in slots(graph.inputs[position]) if name in known)
 
 
 def sort_inputs(module: GraphModule, where: str = "$.graph_module") -> list[int]:

@@ -10,8 +10,11 @@ how much a breach weighs and what to do about it.
     expressions.py    E1 to E5, E8, E9     symbolic expressions, ranges, hints
     guards.py         E6, E7               guards against the inputs
     node_metadata.py  V5                   metadata that torch cannot read
-    operators.py      T1 to T6, T10        calls against the operators of their release (schemas.py, parameter_kinds.py)
+    operators.py      T1 to T6, T10, T14   calls against the operators of their release (schemas.py, parameter_kinds.py)
     stated.py         T8, T11, T12         calls against what they state of their results
+    results.py        T8, T11, T12, T13    calls of everyday operators against their results (result_sizes.py)
+    symbolic_numbers.py  T13               functions over numbers against the expressions of their results
+    samples.py        K9                   sample inputs against the inputs of the graph
     higher_order.py   T7                   calls against the subgraphs that they carry
     sizes.py          T8, T9               calls against the declared sizes
     devices.py        P6                   devices that torch does not have

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -19,6 +20,8 @@ from pt2kit.messages import cut, quote
 
 _CALLED: Final = re.compile(r"([A-Za-z_]\w*)\s*\(")
 _CODE: Final = re.compile(r"__|[\[\]{}@;:\\]|[\w)\]]\s*\.\s*[A-Za-z_]|\blambda\b")
+_UNBACKED: Final = re.compile("u|zuf")
+"""How the names of symbols begin that torch counts on loading."""
 _LARGEST: Final = (1 << 63) - 1
 _HINTS: Final[Mapping[str, type]] = {"int": int, "size": int, "float": float, "bool": bool}
 _LEAVES: Final = frozenset(("Symbol", "Integer", "Float", "Rational", "Boolean"))
@@ -46,6 +49,7 @@ def expression_problems(subject: Subject) -> Iterator[Problem]:
     limits = {name: (row.min_val, row.max_val) for name, row in ranges.items()}
     spans: dict[tuple[str, str], tuple[int | float, int | float] | None] = {}
     known: dict[str, symbols.Symbol] = {}
+    needed = _needed(subject)
     for found in expressions(subject):
         key = (found.kind, found.text)
         if key not in spans:
@@ -56,7 +60,7 @@ def expression_problems(subject: Subject) -> Iterator[Problem]:
                 if not _is_evaluated(found.text):
                     yield replace(problem_of(error, found.place), rule="E1")
                 continue
-            yield from _symbol_problems(tree, found.place, ranges, known)
+            yield from _symbol_problems(tree, found.place, ranges, known, needed)
             spans[key] = _span(tree, limits) if found.kind != "bool" else None
             yield from _span_problems(found, spans[key])
         yield from _hint_problems(found, spans[key])
@@ -72,6 +76,18 @@ def expressions(subject: Subject) -> Iterator[Found]:
             if key not in seen:
                 seen.add(key)
                 yield Found(*key, place())
+
+
+def _needed(subject: Subject) -> frozenset[str]:
+    """The texts of numbers that are a value by themselves, and the symbols that they are."""
+    found: set[str] = set()
+    for scope in graphs(subject.program, subject.graph_place):
+        for kind, value, _ in _values(scope):
+            if kind != "size":
+                with contextlib.suppress(Pt2Error):
+                    tree = symbols.parse(value.expr_str)
+                    found |= {tree.name} if isinstance(tree, symbols.Symbol) else set()
+    return frozenset(found)
 
 
 def is_code(text: str) -> bool:
@@ -133,6 +149,10 @@ def _range_problems(ranges: Mapping[str, schema.RangeConstraint], record: str) -
             yield Problem(
                 place, "E3", f"expected a least value up to the greatest, got {_short(low)} and {_short(high)}"
             )
+        if _UNBACKED.match(name) and not name.lstrip("zuf").isdecimal():
+            message = f"expected a number after the prefix of an unbacked symbol, got {quote(name)}"
+            yield Problem(place, "E1", message)
+            continue
         try:
             symbols.parse(name, where=place)
         except Pt2Error as error:
@@ -145,13 +165,17 @@ def _symbol_problems(
     place: str,
     ranges: Mapping[str, schema.RangeConstraint],
     known: dict[str, symbols.Symbol],
+    needed: frozenset[str],
 ) -> Iterator[Problem]:
-    """Symbols without a range (E2) or with other assumptions than before (E5), each reported once."""
+    """Symbols without a range (E2) or with other assumptions than before (E5), each reported once.
+
+    torch drops the ranges of symbols that it got rid of; of those that values of the program are, it needs them.
+    """
     for symbol in symbols.free_symbols(tree):
         first = known.setdefault(symbol.name, symbol)
         if first is symbol and symbol.name not in ranges:
             message = f"expected a range for the symbol {quote(symbol.name)} in range_constraints, got none"
-            yield Problem(place, "E2", message, "warning")
+            yield Problem(place, "E2", message, "error" if symbol.name in needed else "warning")
         if first != symbol:
             message = (
                 f"expected one meaning of {quote(symbol.name)}, got {_assumptions(symbol)} here and "

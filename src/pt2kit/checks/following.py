@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from math import prod
 from typing import Any, Final, NamedTuple
 
 from pt2kit import schema
 from pt2kit.checks import known_numbers, reading_table, schemas, shadows
 from pt2kit.checks.known_targets import higher_order_name
+from pt2kit.checks.memory_findings import Assumed, Findings, Use
 from pt2kit.checks.merging import MERGES
 from pt2kit.checks.plain_calls import Call, asked_sizes, call_of, declared, permuted_strides
-from pt2kit.checks.shadows import Memory, Shadow
+from pt2kit.checks.shadows import Memory, Shadow, Sizes
 from pt2kit.graph.argument_values import arguments
 from pt2kit.graph.traversal import Scope, Step
 
@@ -30,48 +30,20 @@ _SHARING: Final = frozenset(("unsafe_split", "unsafe_split_with_sizes", "unsafe_
 """Operators whose results are views although their schemas do not say so."""
 
 
-class Use(NamedTuple):
-    """How memory that nothing was written to gets out.
+class Known(NamedTuple):
+    """The numbers of a value, which the file tells.
 
     Args:
-        step: the node that reads it; None where the graph returns it.
-        position: which of the graph's outputs returns it.
-        value: the value that is read or returned.
-        origin: the value that brought the memory.
+        numbers: an array, with one element for a dimension whose size is a symbol: they are all the same there.
+        sizes: of the value.
+        memory: where they stand.
+        version: of that memory, when they were put there.
     """
 
-    step: Step | None
-    position: int
-    value: str
-    origin: str
-
-
-@dataclass(slots=True)
-class Assumed:
-    """Values of one graph that were taken for what the file declares; without them less would count as written.
-
-    Args:
-        sizes: by sizes and type.
-        strides: by strides, too.
-    """
-
-    sizes: set[str] = field(default_factory=set)
-    strides: set[str] = field(default_factory=set)
-
-
-@dataclass(slots=True)
-class Findings:
-    """What following a program found.
-
-    Args:
-        uses: how unwritten memory gets out.
-        cells: how many elements were followed, over all calls.
-        assumed: id of a graph -> what was assumed of it.
-    """
-
-    uses: list[Use] = field(default_factory=list)
-    cells: int = 0
-    assumed: dict[int, Assumed] = field(default_factory=dict)
+    numbers: Any
+    sizes: Sizes
+    memory: Memory
+    version: int
 
 
 def origin(shadow: Shadow) -> str:
@@ -100,7 +72,7 @@ class Follower:
     ) -> None:
         self.scope, self.find, self.found, self.shadows = scope, find, found, inputs
         self.run_graphs = run_graphs
-        self.known: dict[str, tuple[Any, Memory, int]] = {}
+        self.known: dict[str, Known] = {}
 
     def run(self) -> None:
         """Follow all calls."""
@@ -206,8 +178,8 @@ class Follower:
         meta = self._meta(name)
         if (
             meta is None
-            or not shadows.are_ints(sizes)
-            or not shadows.are_ints(strides)
+            or not isinstance(sizes, list)
+            or not isinstance(strides, list)
             or (not first.memory.exact and not shadows.lies_as(first, [step.as_int for step in meta.strides]))
         ):
             made = shadows.lost(first)
@@ -349,7 +321,6 @@ class Follower:
 
     def _note_numbers(self, call: Call) -> None:
         """Keep the numbers that a call makes of numbers of the file."""
-        result = None
         names = call.results
         if len(names) != 1 or self._written(call):
             return
@@ -358,17 +329,21 @@ class Follower:
             for parameter in call.signature.parameters
             if parameter in call.values or type(call.plain.get(parameter)) in (int, bool)
         ]
+        sizes: Sizes | None = None
         if call.name == "as_strided" or call.operator in shadows.VIEWS:
-            result = self._viewed_numbers(call)
+            result, sizes = self._viewed_numbers(call)
         elif call.name in ("full", "full_like"):
-            result = self._filled(call)
+            result, sizes = self._filled(call)
         else:
             result = known_numbers.made(call.operator, call.plain, operands)
-        if result is not None:
+            if result is not None:
+                read = [self.known[given[0]].sizes for given in call.values.values() if given[0] in self.known]
+                sizes = shadows.joined(result.shape, read)
+        if result is not None and sizes is not None:
             memory = self.first(call).memory if call.signature.is_view else Memory(names[0])
-            self.known[names[0]] = result, memory, memory.version
+            self.known[names[0]] = Known(result, sizes, memory, memory.version)
 
-    def _filled(self, call: Call) -> Any:
+    def _filled(self, call: Call) -> tuple[Any, Sizes | None]:
         sizes = asked_sizes(call.plain)
         if call.name == "full_like":
             sizes = declared(self._meta(call.results[0]))
@@ -378,23 +353,26 @@ class Follower:
         exact = meta is not None and meta.dtype in known_numbers.EXACT and dtype in (None, meta.dtype)
         if exact and meta is not None and meta.dtype == schema.ScalarType.BOOL:
             value = bool(value) if type(value) in (int, bool) else None
-        return known_numbers.filled(value, sizes) if exact else None
+        return (known_numbers.filled(value, sizes) if exact else None), sizes
 
-    def _viewed_numbers(self, call: Call) -> Any:
-        numbers = self.numbers(call.values.get(next(iter(call.signature.parameters), ""), []))
+    def _viewed_numbers(self, call: Call) -> tuple[Any, Sizes | None]:
+        names = call.values.get(next(iter(call.signature.parameters), ""), [])
+        numbers = self.numbers(names)
         if numbers is None:
-            return None
+            return None, None
+        sizes = self.known[names[0]].sizes
         if call.name == "as_strided":
-            return known_numbers.restrided(numbers, call.plain)
-        made = shadows.VIEWS[call.operator](numbers, numbers.shape, call.plain)
-        if made is None or isinstance(made, list) or made[0].size > known_numbers.MAX_ELEMENTS or None in made[1]:
-            return None
-        return made[0]
+            made = None if None in sizes else known_numbers.restrided(numbers, call.plain)
+            return made, None if made is None else made.shape
+        viewed = shadows.VIEWS[call.operator](numbers, sizes, call.plain)
+        if viewed is None or isinstance(viewed, list) or viewed[0].size > known_numbers.MAX_ELEMENTS:
+            return None, None
+        return viewed
 
     def numbers(self, names: Sequence[str]) -> Any:
         """The numbers of a value, where the file tells them."""
-        numbers, memory, version = self.known.get(names[0] if len(names) == 1 else "", (None, None, 0))
-        return numbers if memory is not None and memory.version == version else None
+        known = self.known.get(names[0]) if len(names) == 1 else None
+        return known.numbers if known is not None and known.memory.version == known.version else None
 
     def shadow(self, name: str) -> Shadow:
         """What is known of a value."""

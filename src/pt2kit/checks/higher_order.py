@@ -17,7 +17,9 @@ from pt2kit import schema
 from pt2kit.checks.known_targets import higher_order_name
 from pt2kit.checks.program_context import Subject
 from pt2kit.errors import Problem
+from pt2kit.graph.argument_values import arguments
 from pt2kit.graph.traversal import Step
+from pt2kit.messages import quote
 from pt2kit.schema import ArgumentKind
 
 Arguments = Sequence[schema.Argument]
@@ -86,6 +88,15 @@ SINGLE: Final[Mapping[str, bool]] = MappingProxyType(
 """Operators without subgraphs -> whether they return a single tensor, or a list of results."""
 
 
+_SAME_RESULTS: Final = frozenset(
+    (
+        *("cond", "invoke_subgraph", "wrap_with_set_grad_enabled", "wrap_with_autocast", "strict_mode", "wrap"),
+        *("tag_activation_checkpoint", "wrap_activation_checkpoint"),
+    )
+)
+"""Operators whose results are those of their subgraph, as they are."""
+
+
 def higher_order_problems(subject: Subject) -> Iterator[Problem]:
     """Iterate calls that pass other numbers of values than their subgraphs take or give.
 
@@ -103,7 +114,9 @@ def higher_order_problems(subject: Subject) -> Iterator[Problem]:
             ]:
                 message = "expected an operator and an element type as the first arguments of out_dtype, got others"
                 yield Problem(f"{step.where}.inputs", "T7", message)
-            elif name in SINGLE and _contradicts(step.node, SINGLE[name]):
+            elif name == "auto_functionalized_v2":
+                yield from _bases(step)
+            if name in SINGLE and _contradicts(step.node, SINGLE[name]):
                 yield _other_return(step, SINGLE[name])
 
 
@@ -146,6 +159,8 @@ def _results(step: Step, graphs: Sequence[schema.Graph], gives: int) -> Iterator
     if got != given:
         message = f"expected {given} results of {_name(node)}, as many as its subgraph gives, got {got}"
         yield Problem(f"{step.where}.outputs", "T7", message)
+    elif _name(node) in _SAME_RESULTS:
+        yield from _result_metas(step, graphs)
     single = graphs[gives].is_single_tensor_return
     if _contradicts(node, single):
         yield _other_return(step, single)
@@ -157,6 +172,42 @@ def _results(step: Step, graphs: Sequence[schema.Graph], gives: int) -> Iterator
         if len(set(others)) > 1:
             message = f"expected branches with equally many results, got {' and '.join(map(str, others))}"
             yield Problem(f"{step.where}.inputs", "T7", message)
+
+
+def _result_metas(step: Step, graphs: Sequence[schema.Graph]) -> Iterator[Problem]:
+    """Results that the graph declares otherwise than the subgraphs that give them."""
+    outer = [name for output in step.node.outputs for name in arguments(output)]
+    for graph in graphs:
+        inner = [output.value.name if output.type == "as_tensor" else None for output in graph.outputs]
+        if len(inner) != len(outer):
+            continue
+        for name, given in zip(outer, inner, strict=True):
+            meta = step.scope.graph.tensor_values.get(name)
+            if meta is None:
+                continue
+            got = graph.tensor_values.get(given) if given is not None else None
+            if given is None or (got is not None and not _may_be(meta, got)):
+                message = f"expected {quote(name)} as a subgraph gives it, got another type or other sizes declared"
+                yield Problem(f"{step.where}.outputs", "T7", message)
+                return
+
+
+def _may_be(one: schema.TensorMeta, other: schema.TensorMeta) -> bool:
+    """Whether two tensors may be the same, as far as plain numbers decide."""
+    pairs = [(a.as_int, b.as_int) for a, b in zip(one.sizes, other.sizes, strict=False)]
+    same = all(a == b or not isinstance(a, int) or not isinstance(b, int) for a, b in pairs)
+    return one.dtype is other.dtype and len(one.sizes) == len(other.sizes) and same
+
+
+def _bases(step: Step) -> Iterator[Problem]:
+    """What `auto_functionalized_v2` writes to: each argument says which tensor of a list it is, or is a part of."""
+    call = {named.name: named.arg for named in step.node.inputs}
+    count = _count(call["_all_bases"]) if "_all_bases" in call else 0
+    for position, named in enumerate(step.node.inputs):
+        number = named.arg.as_int
+        if named.name.endswith("_base_index") and isinstance(number, int) and not 0 <= number < count:
+            message = f"expected the number of one of {count} bases as {quote(named.name)}, got {str(number)[:24]}"
+            yield Problem(f"{step.where}.inputs[{position}].arg", "T7", message)
 
 
 def _contradicts(node: schema.Node, single: bool) -> bool:

@@ -322,6 +322,43 @@ def _lists(first: str, *others: str) -> Rule:
     return rule
 
 
+def _fused(call: Call) -> Iterator[str]:
+    """Fused optimizers: lists as long as that of the parameters, whose tensors lie in memory as theirs do."""
+    parameters = call.get("self")
+    if parameters is None:
+        return
+    if not parameters or not all(map(_is_dense, parameters)):
+        yield "self with tensors, the elements of each side by side"
+    for name in ("grads", "exp_avgs", "exp_avg_sqs", "max_exp_avg_sqs", "state_sums", "momentum_buffer_list"):
+        held = call.get(name)
+        is_needed = name not in ("max_exp_avg_sqs", "momentum_buffer_list") or call.get("amsgrad") is True
+        if held is None or not (held or is_needed):
+            continue
+        if len(held) != len(parameters) or not all(map(_lie_alike, held, parameters)):
+            yield f"{name} as many as self, each as it lies in memory"
+    steps = call.get("state_steps")
+    if steps is not None and len(steps) != len(parameters):
+        yield "state_steps as many as self"
+    yield from _filled("grad_scale", "found_inf")(call)
+
+
+def _lie_alike(one: Sizes, other: Sizes) -> bool:
+    """Whether two tensors may have the same sizes and strides."""
+    return _fit(one, other) and (one is None or other is None or all(map(_meet, one.strides, other.strides)))
+
+
+def _is_dense(shape: Sizes) -> bool:
+    """Whether a tensor's elements may lie side by side, in whatever order."""
+    if shape is None or None in shape or None in shape.strides or 0 in shape:
+        return True
+    step = 1
+    for stride, size in sorted((stride or 0, size or 0) for size, stride in zip(shape, shape.strides, strict=True)):
+        if size != 1 and stride != step:
+            return False
+        step *= size
+    return True
+
+
 def _bags(call: Call) -> Iterator[str]:
     """Derivatives of bags: one row of gradients for each bag, one row of weights for each that was there."""
     grad, bags, weight = call.get("grad"), call.get("bag_size"), call.get("made.weight")
@@ -354,6 +391,7 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         "grid 3d": _grid(3),
         "distances": _distances,
         "few": _few,
+        "fused": _fused,
         "layer norm": _layer_norm,
         "like self": _alike("self", "target"),
         "grad like self": _alike("self", "target", "grad_output"),

@@ -136,12 +136,12 @@ def _is_exact(result: Any) -> bool:
 
 
 def filled(value: Any, sizes: Sequence[int | None] | None) -> Any:
-    """An array of one number; None where it is not known."""
+    """An array of one number, with one element for a symbol's dimension; None where it is not known."""
     import numpy
 
-    if sizes is None or None in sizes or type(value) not in (int, bool) or abs(value) > _LARGEST:
+    if sizes is None or type(value) not in (int, bool) or abs(value) > _LARGEST:
         return None
-    shape = [size for size in sizes if size is not None]
+    shape = [1 if size is None else size for size in sizes]
     return numpy.full(shape, value) if prod(shape) <= MAX_ELEMENTS else None
 
 

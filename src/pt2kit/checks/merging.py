@@ -73,13 +73,17 @@ def _copy(follower: Follower, call: Call) -> Shadow | None:
 def _scatter(view: str) -> Callable[[Follower, Call], Shadow | None]:
     def scatter(follower: Follower, call: Call) -> Shadow | None:
         target, source = follower.first(call), follower.shadow((call.values.get("src") or [""])[0])
-        if target.mask is None or target.sizes is None or target.memory.spoiled or source.unwritten:
+        put = _mask(source)
+        if target.mask is None or target.sizes is None or target.memory.spoiled or put is None:
             return None if source.unwritten else shadows.copied(target)
         mask = target.mask.copy()
         target.memory.note_dependence()
         part = shadows.VIEWS[view](mask, target.sizes, call.plain)
-        if isinstance(part, tuple):
-            part[0][...] = False
+        is_followed = isinstance(part, tuple) and (put is False or part[0].shape == put.shape)
+        if isinstance(part, tuple) and is_followed:
+            part[0][...] = put
+        elif source.unwritten:
+            return None
         return shadows.copied(target, mask, target.sizes)
 
     return scatter

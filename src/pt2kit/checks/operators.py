@@ -7,7 +7,8 @@ names both, and an operator that other releases have a note.
 from __future__ import annotations
 
 import keyword
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from msgspec import UNSET
@@ -27,6 +28,10 @@ from pt2kit.schema import ArgumentKind
 _OPERATORS: Final = "torch.ops."
 _MAX_LISTED: Final = 12
 
+WITHOUT_DIALECT: Final = frozenset(("1", "2", "5.1", "5.3", "draft"))
+"""Schema versions whose programs may name no dialect."""
+_INT64: Final = range(-(1 << 63), 1 << 63)
+
 EXTENDED: Final = frozenset(("quantized_decomposed",))
 """Namespaces of torch that other libraries, such as ExecuTorch, register more operators in."""
 
@@ -38,6 +43,21 @@ RESULT_ARMS: Final = frozenset(("as_sym_int", "as_sym_float", "as_sym_bool"))
 LISTS: Final = frozenset(("as_ints", "as_floats", "as_bools", "as_sym_ints", "as_sym_floats", "as_sym_bools"))
 ON_LISTS: Final = frozenset(("torch.sym_sum", "_operator.getitem"))
 """Functions over numbers that take a list of them."""
+
+
+_INT_ARMS: Final = frozenset(("as_int", "as_sym_int"))
+_TENSOR_ARMS: Final = frozenset(("as_tensor",))
+FUNCTION_ARMS: Final[Mapping[str, tuple[frozenset[str], ...]]] = MappingProxyType(
+    {
+        "torch._functorch.predispatch._add_batch_dim": (_TENSOR_ARMS, _INT_ARMS, _INT_ARMS),
+        "torch._functorch.predispatch._remove_batch_dim": (_TENSOR_ARMS, _INT_ARMS, _INT_ARMS),
+        "torch._functorch.predispatch._vmap_increment_nesting": (_INT_ARMS, frozenset(("as_string",))),
+    }
+)
+"""Functions over tensors that export leaves in graphs -> the arguments that they take, by place.
+
+Source: torch/_functorch/predispatch.py, 2.13.
+"""
 
 
 def operator_problems(subject: Subject) -> Iterator[Problem]:
@@ -115,8 +135,15 @@ def _call(subject: Subject, step: Step) -> Iterator[Problem]:
             yield from _arguments(subject, step, found)
             yield from _binding(subject, step, found)
             yield from _results(subject, step, found)
+            yield from _dialect(subject, step, found)
+        elif found is None and not is_higher_order:
+            yield from _ints(step)
     elif (counts := argument_counts(node.target)) is not None:
         yield from _numbers(step, counts)
+    for position, (named, arms) in enumerate(zip(node.inputs, FUNCTION_ARMS.get(node.target, ()), strict=False)):
+        if (arm := named.arg.type) not in arms:
+            message = f"expected {' or '.join(sorted(arms))} as argument {position} of {node.target}, got {arm}"
+            yield Problem(f"{step.where}.inputs[{position}].arg", "T5", message)
 
 
 def _numbers(step: Step, counts: tuple[int, int]) -> Iterator[Problem]:
@@ -205,6 +232,29 @@ def _results(subject: Subject, step: Step, found: schemas.Signature) -> Iterator
         if arms is not None and (arm := output.type) not in arms:
             message = f"expected {kind} as result {position} of {_short(node)}, got {arm}"
             yield _problem(subject, f"{step.where}.outputs[{position}]", "T6", message)
+
+
+def _dialect(subject: Subject, step: Step, found: schemas.Signature) -> Iterator[Problem]:
+    """An operator that writes to its arguments, in a program of a dialect that has none (T14)."""
+    dialects = subject.program.verifiers
+    if "TRAINING" in dialects or subject.stored_version in WITHOUT_DIALECT or not found.parameters:
+        return
+    if any(parameter.is_written for parameter in found.parameters.values()):
+        said = ", ".join(dialects) or "none"
+        message = f"expected the dialect TRAINING where {_short(step.node)} writes to its arguments, got {said}"
+        yield _problem(subject, f"{step.where}.target", "T14", message)
+
+
+def _ints(step: Step) -> Iterator[Problem]:
+    """Whole numbers for an operator that nothing is known of: they have 64 bits at most."""
+    for position, named in enumerate(step.node.inputs):
+        held = named.arg.value if named.arg.type in ("as_int", "as_ints", "as_int_lists") else []
+        numbers = (
+            [held] if isinstance(held, int) else [n for one in held for n in (one if isinstance(one, list) else [one])]
+        )
+        if any(number not in _INT64 for number in numbers):
+            message = f"expected numbers of 64 bits as the argument {quote(named.name)}, got a larger one"
+            yield Problem(f"{step.where}.inputs[{position}].arg", "T5", message)
 
 
 def _problem(subject: Subject, place: str, rule: str, message: str) -> Problem:

@@ -70,12 +70,12 @@ _LIKE: Final = (
 )  # fmt: skip
 _FILLS: Final = (
     "fill", "zero", "uniform", "bernoulli", "exponential", "geometric", "log_normal", "cauchy", "random",
-    "normal_functional", "_foreach_zero", "_philox_normal", "_philox_uniform", "_fill_mem_eff_dropout_mask",
+    "normal_functional", "_foreach_zero", "_philox_normal", "_philox_uniform",
 )  # fmt: skip
 _ASKED: Final = (
     "sym_size", "sym_stride", "sym_numel", "sym_storage_offset", "sym_is_contiguous", "size", "stride", "numel", "dim",
     "is_contiguous", "_shape_as_tensor", "is_same_size", "is_complex", "is_floating_point", "is_signed",
-    "_assert_tensor_metadata", "result_type", "can_cast",
+    "_assert_tensor_metadata", "result_type",
 )  # fmt: skip
 SHAPE_ONLY: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
     {

@@ -28,9 +28,12 @@ from pt2kit.checks.operators import operator_problems
 from pt2kit.checks.payloads import Stored, number_problems, payload_problems, read_stored, unused_problems
 from pt2kit.checks.program_context import Subject, subject_of
 from pt2kit.checks.report import Report
+from pt2kit.checks.results import result_problems
 from pt2kit.checks.safety import package_findings, program_findings
+from pt2kit.checks.samples import sample_problems
 from pt2kit.checks.sizes import size_problems
 from pt2kit.checks.stated import stated_problems
+from pt2kit.checks.symbolic_numbers import number_problems as symbolic_number_problems
 from pt2kit.checks.uninitialized import uninitialised_problems
 from pt2kit.checks.versions import unknown_key_problems, version_problems
 from pt2kit.errors import Problem, Pt2Error
@@ -50,6 +53,8 @@ RULES_OF_PROGRAMS: Final[tuple[Callable[[Subject], Iterable[Problem]], ...]] = (
     higher_order_problems,
     size_problems,
     stated_problems,
+    result_problems,
+    symbolic_number_problems,
     device_problems,
     metadata_problems,
 )
@@ -156,6 +161,7 @@ def _in_order(
             ]
             safety += findings
             yield from _without_pasted(_program_problems(package, model, subject, stored), findings)
+            yield from sample_problems(package, model, subject)
         if payloads:
             yield from number_problems(stored, package.name, advance)
     if len(seen) == len(package.layout.models):

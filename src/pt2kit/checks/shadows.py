@@ -37,6 +37,7 @@ class Memory:
         version: counts the writes.
         depends: to be called where it matters that the tensor has the sizes that the file declares.
         exact: the cells lie as torch lays out the tensor, so that its strides are those of the mask.
+        row: cells for each entry of the first dimension, where that alone is a symbol: the cells stand for all rows.
     """
 
     origin: str = ""
@@ -46,6 +47,7 @@ class Memory:
     linked: list[Memory] = field(default_factory=list)
     version: int = 0
     exact: bool = False
+    row: int | None = None
     depends: Callable[[], None] | None = None
 
     def note_dependence(self) -> None:
@@ -118,8 +120,16 @@ def fresh(origin: str, sizes: Sizes | None, strides: Sequence[int] | None = None
         return Shadow(Memory(origin, numpy.ones(1, bool)), whole=True)
     cells = numpy.ones(needed, bool)
     mask = cells.reshape(shape) if strides is None else _strided(cells, shape, strides, 0)
-    exact = sizes is not None and None not in sizes
-    return Shadow(Memory(origin, cells, exact=exact), sizes, mask, whole=needed == prod(shape))
+    row = _row(sizes)
+    exact = sizes is not None and (None not in sizes or row is not None)
+    return Shadow(Memory(origin, cells, exact=exact, row=row), sizes, mask, whole=needed == prod(shape))
+
+
+def _row(sizes: Sizes | None) -> int | None:
+    """Elements of one entry of the first dimension, where that alone is a symbol."""
+    if not sizes or sizes[0] is not None or None in sizes[1:]:
+        return None
+    return prod(size for size in sizes if size is not None)
 
 
 def copied(shadow: Shadow, mask: Any = None, sizes: Sizes | None = None) -> Shadow:
@@ -138,30 +148,43 @@ def copied(shadow: Shadow, mask: Any = None, sizes: Sizes | None = None) -> Shad
             memory.spoiled, memory.use = True, shadow.memory.use
         return Shadow(memory, whole=True)
     cells = mask.copy(order="C").reshape(-1)
-    return Shadow(Memory(origin, cells), sizes, cells.reshape(mask.shape), whole=True)
+    return Shadow(Memory(origin, cells, row=_row(sizes)), sizes, cells.reshape(mask.shape), whole=True)
 
 
-def restrided(shadow: Shadow, sizes: Sequence[int], strides: Sequence[int], offset: int | None) -> Shadow:
+def restrided(shadow: Shadow, sizes: Sequence[Any], strides: Sequence[Any], offset: int | None) -> Shadow:
     """Another look at the storage of a tensor (`as_strided`), whose shadow must lie as the tensor does.
+
+    Where the cells stand for all rows of a tensor, they are looked at only: what is written through such a look may
+    miss some rows.
 
     Args:
         shadow: the tensor.
-        sizes, strides, offset: in elements; no offset means that of the tensor.
+        sizes, strides, offset: in elements; no offset means that of the tensor. Symbols are their names.
     """
     cells = shadow.memory.cells
     if shadow.mask is None or (not sizes and not shadow.sizes):
         return lost(shadow)
     if offset is None:
         offset = shadow.mask.__array_interface__["data"][0] - cells.__array_interface__["data"][0]
-    if offset < 0 or offset + _span(sizes, strides) > len(cells):
+    rows: tuple[Size, ...] = ()
+    if shadow.memory.row is not None and sizes and strides and strides[0] == shadow.memory.row:
+        rows, sizes, strides = (None,), sizes[1:], strides[1:]
+    if not are_ints(sizes) or not are_ints(strides) or offset < 0 or offset + _span(sizes, strides) > len(cells):
         return lost(shadow)
-    return Shadow(shadow.memory, tuple(sizes), _strided(cells, sizes, strides, offset))
+    mask = _strided(cells, sizes, strides, offset)
+    if shadow.memory.row is not None:
+        mask.flags.writeable = False
+        mask = mask[None] if rows else mask
+    return Shadow(shadow.memory, (*rows, *sizes), mask)
 
 
 def lies_as(shadow: Shadow, strides: Sequence[Any]) -> bool:
     """Whether a tensor of these strides lies as its shadow does."""
-    if shadow.mask is None or shadow.sizes is None or None in shadow.sizes or len(strides) != len(shadow.sizes):
+    if shadow.mask is None or shadow.sizes is None or len(strides) != len(shadow.sizes):
         return False
+    if None in shadow.sizes:
+        of_all_rows = shadow.whole and _row(shadow.sizes) is not None and strides[0] == shadow.memory.row
+        return of_all_rows and lies_as(Shadow(shadow.memory, shadow.sizes[1:], shadow.mask[0]), strides[1:])
     pairs = zip(shadow.sizes, strides, shadow.mask.strides, strict=True)
     return all(size in (0, 1) or step == own for size, step, own in pairs)
 
@@ -182,6 +205,21 @@ def _strided(cells: Any, shape: Sequence[int], strides: Sequence[int], offset: i
     from numpy.lib.stride_tricks import as_strided
 
     return as_strided(cells[offset:], tuple(shape), tuple(strides))  # a bool is one byte
+
+
+def joined(shape: Sequence[int], operands: Sequence[Sizes]) -> Sizes:
+    """The sizes of what is computed element by element.
+
+    Args:
+        shape: of the result's array.
+        operands: the sizes of each operand, in whose array one element stands for a symbol's dimension.
+    """
+    made: list[Size] = list(shape)
+    for sizes in operands:
+        for place, size in enumerate(reversed(sizes), 1):
+            if size is None and made[-place] == 1:
+                made[-place] = None
+    return tuple(made)
 
 
 # Views. Each function takes a followed tensor and the arguments of the call by name, and gives the result, a list of

@@ -102,7 +102,9 @@ def _created(call: Call, result: Sizes | None, values: Values) -> str | None:
     asked = _numbers(call.get("size"))
     if asked is None or result is None:
         return None
-    if len(asked) == len(result) and all(map(_meet, asked, result)):
+    # What is asked for by a plain number is declared by it, too, whatever symbols stand beside it.
+    plain = all(want is None or want == got for want, got in zip(asked, result, strict=False))
+    if len(asked) == len(result) and all(map(_meet, asked, result)) and plain:
         return None
     return f"expected a result of the sizes that are asked for, {_text(asked)}, got {_text(result)} declared"
 

@@ -14,9 +14,10 @@ from msgspec import UNSET
 
 from pt2kit import schema
 from pt2kit.checks import reading_table, schemas
-from pt2kit.checks.following import Find, Findings, Follower
+from pt2kit.checks.following import Find, Follower
 from pt2kit.checks.following_graphs import run_graphs
 from pt2kit.checks.known_targets import higher_order_name
+from pt2kit.checks.memory_findings import Findings
 from pt2kit.checks.plain_calls import names_of
 from pt2kit.checks.program_context import Subject
 from pt2kit.checks.shadows import Memory, Shadow

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from pt2kit import schema
+from pt2kit.checks.operators import WITHOUT_DIALECT
 from pt2kit.checks.program_context import Subject
 from pt2kit.errors import Problem
 from pt2kit.jsontext import path_text
@@ -18,9 +19,6 @@ from pt2kit.versions.opset.changes import EXPECTED
 
 DIALECTS: Final = frozenset(("ATEN", "TRAINING", "EDGE", ""))
 """The dialects of torch's verifiers and of ExecuTorch's; "" stands for ATEN in old files."""
-
-_WITHOUT_DIALECT: Final = frozenset(("1", "2", "5.1", "5.3", "draft"))
-"""Schema versions whose programs may name no dialect."""
 
 _BEFORE_IT_WAS_STORED: Final = "<=2.4"
 _VERSION: Final = re.compile(r"(\d{1,4}\.\d{1,4})\.\d{1,4}(?P<build>[a-z.]+\d*)?(?:\+[\w.]+)?", re.ASCII)
@@ -31,7 +29,7 @@ def version_problems(subject: Subject) -> Iterator[Problem]:
     program = subject.program
     yield from _torch_version(program.torch_version, subject.stored_version, f"{subject.record}: $.torch_version")
     for number, dialect in enumerate(program.verifiers):
-        if dialect not in DIALECTS or not (dialect or subject.stored_version in _WITHOUT_DIALECT):
+        if dialect not in DIALECTS or not (dialect or subject.stored_version in WITHOUT_DIALECT):
             message = f"expected a dialect that torch has ({', '.join(sorted(DIALECTS - {''}))}), got {quote(dialect)}"
             yield Problem(f"{subject.record}: $.verifiers[{number}]", "V3", message)
     if "aten" not in program.opset_version:

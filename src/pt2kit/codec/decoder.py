@@ -1,9 +1,10 @@
 """JSON bytes -> objects of the schema in one typed pass; what the schema does not know is kept beside them.
 
 The typed decoder is fast but keeps the last of two equal keys and does not say whether a key was left out. So its
-result is written again: if that gives the text it came from, nothing was lost. After any difference, such as another
-order of keys, the text is read once more as a plain tree, which refuses equal keys, and compared with the result to
-find the keys that are unknown. What the typed decoder refuses is converted from a tree, which explains what is wrong.
+result is written again: if that gives the text it came from, nothing was lost; a text in lines is made compact first.
+After any other difference, such as another order of keys, the text is read once more as a plain tree, which refuses
+equal keys, and compared with the result to find the keys that are unknown. What the typed decoder refuses is converted
+from a tree, which explains what is wrong.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pt2kit.codec.encoder import to_tree
 from pt2kit.codec.interning import finished, outline
 from pt2kit.codec.roundtrip import gives, separators
 from pt2kit.codec.shape import DictShape, ListShape, StructShape, shape
-from pt2kit.codec.text import parse, parse_again, written
+from pt2kit.codec.text import check_depth, parse, parse_again, written
 from pt2kit.codec.unknown import Unknown, take_out
 from pt2kit.collector import no_collection
 from pt2kit.errors import LimitError, SchemaError
@@ -52,14 +53,23 @@ def decode(data: bytes | memoryview, cls: type[T], where: str) -> Decoded[T]:
         LimitError: nested too deep.
     """
     try:
-        value, is_whole = _decode_typed(data, cls)
+        compact = msgspec.json.format(data, indent=-1) if _has_other_blanks(data) else data
+        value, is_whole = _decode_typed(compact, cls)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return convert(parse(data, where), cls, where)
     if is_whole:
         return Decoded(value)
     with no_collection():
-        unknown = take_out(parse_again(data, where), to_tree(value))
+        unknown = take_out(parse_again(compact, where), to_tree(value))
+    for item in unknown:
+        check_depth(written(item.value), where, len(item.path))
     return Decoded(value, tuple(Unknown(item.path, parse(written(item.value), f"{where}: {item}")) for item in unknown))
+
+
+def _has_other_blanks(data: bytes | memoryview) -> bool:
+    """Whether a text certainly has other blanks than one after each comma and colon, or none: lines, for one."""
+    raw = bytes(data)
+    return raw[:1].isspace() or raw[-1:].isspace() or any(blank in raw for blank in (b"\n", b"\t", b"\r"))
 
 
 def _decode_typed(data: bytes | memoryview, cls: Any) -> tuple[Any, bool]:

@@ -47,11 +47,11 @@ def parse(data: bytes | memoryview, where: str, *, bare_literals: bool = False) 
 def parse_again(data: bytes | memoryview, where: str) -> Any:
     """Turn JSON bytes that the typed decoder has read already into a plain tree, as `parse`.
 
-    The typed decoder passes over the values of unknown keys, so here they may still be refused. Floats are
-    `SpelledByPython`, so that `written` gives most texts as they were, which shows that no object has a key twice.
+    The typed decoder passes over the values of unknown keys, so here they may still be refused; how deep they are is
+    for the caller to check. Floats are `SpelledByPython`, so that `written` gives most texts as they were, which shows
+    that no object has a key twice.
     """
     raw = bytes(data)
-    check_depth(raw, where)
     try:
         tree = _AS_SPELLED.decode(raw)
     except (msgspec.MsgspecError, ValueError, RecursionError):
@@ -90,13 +90,18 @@ def _parse_slowly(text: str, where: str, bare_literals: bool) -> Any:
     return tree
 
 
-def check_depth(raw: bytes, where: str) -> None:
+def check_depth(raw: bytes, where: str, above: int = 0) -> None:
     """Refuse text that is nested deeper than `MAX_DEPTH`.
+
+    Args:
+        raw: JSON text.
+        where: the record's name, for messages.
+        above: levels that the text stands in.
 
     Raises:
         LimitError: it is; both numbers are in the message.
     """
-    if (levels := depth(raw)) > MAX_DEPTH:
+    if (levels := above + depth(raw)) > MAX_DEPTH:
         raise LimitError(f"{where}: expected at most {MAX_DEPTH} levels of nesting, got {levels}", rule="J3")
 
 

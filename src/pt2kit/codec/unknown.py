@@ -31,7 +31,7 @@ def take_out(tree: Any, known: Any) -> tuple[Unknown, ...]:
     Cost: a comparison in C for each level, and Python only for what differs.
     """
     found: list[Unknown] = []
-    stack: list[tuple[Any, Any, Path]] = [(tree, known, ())] if tree != known else []
+    stack: list[tuple[Any, Any, Path]] = [(tree, known, ())]
     while stack:
         node, kept, path = stack.pop()
         pairs: Any = ()

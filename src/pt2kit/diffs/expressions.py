@@ -82,8 +82,6 @@ class Symbols:
         return self._form(text, 1)
 
     def _form(self, text: str, side: int) -> str:
-        if not self.renamed:
-            return text
         forms = self._forms[side]
         if text not in forms:
             forms[text] = self._computed(text, self.renamed if side == 0 else {})

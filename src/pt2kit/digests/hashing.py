@@ -3,7 +3,7 @@
     digest of a value     SHA-256( "pt2kit " kind " 1" NUL encoding )
     digest of bytes       SHA-256( "pt2kit bytes 1" NUL bytes )
 
-"1" is the version of the definition; `docs/digest.md` is normative.
+"1" numbers the encoding, which is that of all versions of the definition; `docs/digest.md` is normative.
 """
 
 from __future__ import annotations

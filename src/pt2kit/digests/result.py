@@ -17,7 +17,7 @@ from typing import Any, Final
 from pt2kit.digests.hashing import PREFIX
 from pt2kit.errors import UnsupportedError
 
-FORMAT: Final = "pt2kit digest 1"
+FORMAT: Final = "pt2kit digest 2"
 PARTS: Final = ("program", "graph", "signature", "constraints", "weights", "constants", "metadata")
 """The digests of a program, from the whole to its parts."""
 

@@ -88,4 +88,4 @@ def _pasted_names(step: Step) -> Iterator[Problem]:
                 message = (
                     f"expected identifiers with dots between them as the name of a subgraph, got {quote(held.name)}"
                 )
-                yield Problem(place, "G15", message, "safety")
+                yield Problem(place, "G15", message, "safety" if held.name else "error")

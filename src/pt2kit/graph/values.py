@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import prod
 from typing import Any, Final
 
 from pt2kit import schema
@@ -85,6 +86,9 @@ def _impossible(meta: schema.TensorMeta) -> str | None:
         known = number.as_int
         if isinstance(known, int) and known.bit_length() > 63:
             return "expected sizes, strides and storage_offset below 2**63, got a larger one"
+    known_sizes = [size.as_int for size in meta.sizes if isinstance(size.as_int, int)]
+    if 0 not in known_sizes and prod(known_sizes).bit_length() > 63:
+        return "expected fewer than 2**63 elements, got more"
     return None
 
 

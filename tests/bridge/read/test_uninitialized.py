@@ -61,6 +61,73 @@ def test_leaking(name: str) -> None:
         assert pt2kit.load(file, trust=("X11",)).graph.nodes
 
 
+def columns(x: Any) -> Any:
+    out = torch.empty(x.shape[0], 3)
+    for column in range(3):
+        out[:, column] = x[:, column] + column
+    return out
+
+
+def every_other(x: Any) -> Any:
+    out = torch.empty(x.shape[0], 8)
+    out[:, ::2], out[:, 1::2] = x, x.sin()
+    return out
+
+
+def wide_rows(x: Any) -> Any:
+    out = torch.empty(3, x.shape[0])
+    for row in range(3):
+        out[row] = x[:, row]
+    return out
+
+
+def two_of_three(x: Any) -> Any:
+    out = torch.empty(x.shape[0], 3)
+    for column in range(2):
+        out[:, column] = x[:, column]
+    return out
+
+
+def one_of_two(x: Any) -> Any:
+    out = torch.empty(x.shape[0], 8)
+    out[:, ::2] = x
+    return out
+
+
+def some_rows(x: Any) -> Any:
+    out = torch.empty(x.shape[0], 3)
+    out.as_strided([2, 3], [3, 1]).fill_(1)
+    return out
+
+
+def with_rows(function: Callable[[Any], Any]) -> dict[str, bytes]:
+    """A program of any number of rows: as it is, decomposed, and decomposed as far as torch knows how."""
+    program = torch.export.export(
+        Calls(function), (torch.randn(5, 4),), dynamic_shapes=({0: torch.export.Dim("rows")},), strict=False
+    )
+    found = {}
+    for name, table in (("", {}), (" decomposed", None), (" in full", dict(torch._decomp.decomposition_table))):
+        file = io.BytesIO()
+        torch.export.save(program if table == {} else program.run_decompositions(table), file)
+        found[name] = file.getvalue()
+    return found
+
+
+@pytest.mark.parametrize("function", [columns, every_other, wide_rows])
+def test_any_number_of_rows(function: Callable[[Any], Any]) -> None:
+    """A buffer whose rows are counted by a symbol is followed column by column, in every form."""
+    for file in with_rows(function).values():
+        assert pt2kit.load(file).graph.nodes
+
+
+@pytest.mark.parametrize("function", [two_of_three, one_of_two, some_rows])
+def test_not_all_of_any_number_of_rows(function: Callable[[Any], Any]) -> None:
+    """Where a column, or some of the rows, are not written, it is refused in every form."""
+    for file in with_rows(function).values():
+        with pytest.raises(OperatorError, match="whose memory nothing was written to"):
+            pt2kit.load(file)
+
+
 def test_declared_sizes_are_computed() -> None:
     """A file that declares a buffer smaller than it is, so that it seems to be filled, is refused."""
 

@@ -17,7 +17,7 @@ from pt2kit.bridge.read.names import check_variable
 from pt2kit.bridge.read.shapes import Shapes
 from pt2kit.bridge.read.values import Values
 from pt2kit.bridge.torch_names import immutable_dict, name_for, place_last
-from pt2kit.checks.following import Assumed
+from pt2kit.checks.memory_findings import Assumed
 from pt2kit.errors import GraphError, OperatorError
 
 _NUMBERS: Final = (torch.SymInt, torch.SymFloat, torch.SymBool, int, float)

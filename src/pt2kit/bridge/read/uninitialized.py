@@ -19,7 +19,7 @@ from pt2kit.bridge.read.refusals import refused
 from pt2kit.bridge.read.scope import Scope as LiveScope
 from pt2kit.bridge.torch_names import HigherOrderOperator, pytree
 from pt2kit.checks import schemas
-from pt2kit.checks.following import Assumed
+from pt2kit.checks.memory_findings import Assumed
 from pt2kit.checks.uninitialized import find_uses
 from pt2kit.errors import OperatorError
 from pt2kit.graph.traversal import Scope, node_label
