@@ -24,7 +24,7 @@ from pt2kit.bridge.read.names import check_path
 from pt2kit.bridge.read.treespecs import TreeSpecs
 from pt2kit.bridge.read.uninitialized import check_initialised
 from pt2kit.bridge.scalars import LAYOUTS
-from pt2kit.checks.following import Assumed
+from pt2kit.checks.memory_findings import Assumed
 from pt2kit.errors import GraphError, UnsupportedError
 from pt2kit.graph.argument_values import leaves
 from pt2kit.graph.traversal import Scope, graphs, node_label
