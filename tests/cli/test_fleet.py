@@ -60,7 +60,7 @@ def test_another_datasets_folder(tmp_path: Path) -> None:
 
 def test_what_the_bar_tells() -> None:
     """Files, bytes, rate, time left and failures; time left when all are counted."""
-    from pt2kit.fleet.run import Progress
+    from pt2kit.fleet.running import Progress
 
     state = Progress(
         files=1200,

@@ -15,7 +15,7 @@ from pt2kit.cli.common import json_option, model_option
 from pt2kit.cli.output import print_json, print_lines
 
 if TYPE_CHECKING:
-    from pt2kit.fleet.run import Progress
+    from pt2kit.fleet.running import Progress
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -88,7 +88,7 @@ def _shared(function: _Function) -> _Function:
 
 def _run(work: str, given: Mapping[str, Any], **options: Any) -> int:
     """Run a work, with a bar on a terminal, and print how it ended."""
-    from pt2kit.fleet.run import run
+    from pt2kit.fleet.running import run
 
     if given["scheduler"] and given["workers"]:
         raise click.UsageError("expected one of --scheduler and --workers, got both")

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pt2kit.fleet.run import Progress
+    from pt2kit.fleet.running import Progress
 
 
 @contextmanager

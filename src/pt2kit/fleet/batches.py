@@ -105,10 +105,3 @@ def read_batch(plugin: str, items: Sequence[Item]) -> Done:
         gathered.skipped,
         sum(row["seconds"] for row in files),
     )
-
-
-def versions() -> str:
-    """The release of pt2kit that a worker has."""
-    import pt2kit
-
-    return pt2kit.__version__

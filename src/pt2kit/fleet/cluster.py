@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 from pt2kit.errors import UnsupportedError
+from pt2kit.fleet.work import installed
 
 ALLOWED_FAILURES: Final = 1
 """Workers that may die of a batch before it is taken apart; a second one is the last."""
@@ -137,11 +138,8 @@ def check_workers(client: Any) -> None:
     Raises:
         UnsupportedError: a worker without pt2kit, or with another release of it.
     """
-    import pt2kit
-    from pt2kit.fleet.batches import versions
-
-    for worker, found in client.run(versions, on_error="return").items():
-        if found != pt2kit.__version__:
+    for worker, found in client.run(installed, on_error="return").items():
+        if found != installed():
             raise UnsupportedError(
-                f"worker {worker}: expected pt2kit {pt2kit.__version__}, got {found}; install the same on all workers"
+                f"worker {worker}: expected pt2kit {installed()}, got {found}; install the same on all workers"
             )

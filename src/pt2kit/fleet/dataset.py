@@ -22,7 +22,7 @@ from pt2kit.errors import Pt2Error, UnsupportedError
 from pt2kit.fleet.folder import Folder
 from pt2kit.fleet.seen import Seen, state_key
 from pt2kit.fleet.tables import SCHEMA, TABLES, arrow_schema
-from pt2kit.fleet.work import Work
+from pt2kit.fleet.work import Work, installed
 
 MANIFEST: Final = "fleet.json"
 FORMAT: Final = "pt2kit fleet"
@@ -61,9 +61,7 @@ def begin(folder: Folder, work: Work, *, resume: bool) -> bool:
                 f"{folder.shown}: expected an empty folder or a dataset, got other files ({names[0][:80]!r}); "
                 "give another --out"
             )
-        import pt2kit
-
-        made = {**manifest_of(work), "pt2kit": pt2kit.__version__}
+        made = {**manifest_of(work), "pt2kit": installed()}
         folder.write(MANIFEST, msgspec.json.format(msgspec.json.encode(made), indent=2) + b"\n")
         return False
     expected = msgspec.json.decode(msgspec.json.encode(manifest_of(work)))

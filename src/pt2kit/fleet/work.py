@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -37,6 +38,11 @@ class Work:
     def writes(self) -> bool:
         """Whether a file is written for each that is read."""
         return self.name in WRITING
+
+
+def installed() -> str:
+    """The release of pt2kit that this process has."""
+    return str(sys.modules["pt2kit"].__version__)  # The package is above its rooms; it was imported before them.
 
 
 def make_work(name: str, options: Mapping[str, Any]) -> Work:
