@@ -109,6 +109,6 @@ def read_batch(plugin: str, items: Sequence[Item]) -> Done:
 
 def versions() -> str:
     """The release of pt2kit that a worker has."""
-    import pt2kit
+    from pt2kit.version import __version__
 
-    return pt2kit.__version__
+    return __version__

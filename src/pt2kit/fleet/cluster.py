@@ -137,11 +137,11 @@ def check_workers(client: Any) -> None:
     Raises:
         UnsupportedError: a worker without pt2kit, or with another release of it.
     """
-    import pt2kit
     from pt2kit.fleet.batches import versions
+    from pt2kit.version import __version__
 
     for worker, found in client.run(versions, on_error="return").items():
-        if found != pt2kit.__version__:
+        if found != __version__:
             raise UnsupportedError(
-                f"worker {worker}: expected pt2kit {pt2kit.__version__}, got {found}; install the same on all workers"
+                f"worker {worker}: expected pt2kit {__version__}, got {found}; install the same on all workers"
             )

@@ -61,9 +61,9 @@ def begin(folder: Folder, work: Work, *, resume: bool) -> bool:
                 f"{folder.shown}: expected an empty folder or a dataset, got other files ({names[0][:80]!r}); "
                 "give another --out"
             )
-        import pt2kit
+        from pt2kit.version import __version__
 
-        made = {**manifest_of(work), "pt2kit": pt2kit.__version__}
+        made = {**manifest_of(work), "pt2kit": __version__}
         folder.write(MANIFEST, msgspec.json.format(msgspec.json.encode(made), indent=2) + b"\n")
         return False
     expected = msgspec.json.decode(msgspec.json.encode(manifest_of(work)))
