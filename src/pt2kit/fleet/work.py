@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pt2kit.digests.result import PARTS
 from pt2kit.errors import UnsupportedError
+from pt2kit.version import __version__
 
 _DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "show": {"model": None, "oldest": False},
@@ -42,7 +42,7 @@ class Work:
 
 def installed() -> str:
     """The release of pt2kit that this process has."""
-    return str(sys.modules["pt2kit"].__version__)  # The package is above its rooms; it was imported before them.
+    return __version__
 
 
 def make_work(name: str, options: Mapping[str, Any]) -> Work:
