@@ -63,7 +63,9 @@ def test_names_have_docstrings(name: str) -> None:
 
 def test_names_are_named_by_their_kind() -> None:
     """Functions are verbs in lower case, with what they act on where that is no file or program; classes nouns."""
-    assert all(name.islower() and name.partition("_")[2] in ("", "extension", "weights") for name in FUNCTIONS)
+    assert all(
+        name.islower() and name.partition("_")[2] in ("", "extension", "module", "weights") for name in FUNCTIONS
+    )
     assert all(name[0].isupper() and "_" not in name for name in CLASSES)
 
 

@@ -8,7 +8,8 @@
     values.py         sizes, strides, symbols -> TensorMeta, SymInt, …
     metadata.py       node.meta -> texts           scope.py         what is known while a graph is written
     signature.py      the graph signature          treespecs.py     pytree specs -> text
-    payloads.py       weights and constants -> records and their configs; one storage -> its bytes; objects -> pickles
+    payloads.py       weights and constants -> records and their configs; one storage -> its bytes
+    objects.py        script and opaque objects, tensor subclasses -> pickles
     sample_inputs.py  example inputs -> a torch.save record
 
 What the results must look like follows torch 2.13 (torch/_export/serde/serialize.py, torch/export/pt2_archive); where

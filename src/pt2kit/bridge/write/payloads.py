@@ -6,8 +6,6 @@ programs of one archive. Names are grouped by storage and dtype: a reader takes 
 
 from __future__ import annotations
 
-import io
-import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,15 +15,13 @@ from msgspec.structs import replace
 
 from pt2kit.bridge.torch_names import (
     GROUPS_WEIGHTS,
-    FakeScriptObject,
     FakeTensor,
     ScriptObject,
     disable_current_modes,
     is_opaque_value,
-    pickled_script,
-    script_class,
     storage_identity,
 )
+from pt2kit.bridge.write.objects import pickle_opaque, pickle_script, pickle_tensor
 from pt2kit.bridge.write.values import Values
 from pt2kit.errors import GraphError, PayloadError, UnsupportedError, placed
 from pt2kit.package import record_names as names
@@ -223,47 +219,6 @@ def _meta(path: str, tensor: torch.Tensor, pickled: bool, values: Values) -> Pay
     if meta.requires_grad != tensor.requires_grad:
         meta = replace(meta, requires_grad=tensor.requires_grad)
     return PayloadMeta(path, isinstance(tensor, torch.nn.Parameter), pickled, meta)
-
-
-def pickle_tensor(tensor: torch.Tensor, protocol: int) -> bytes:
-    """A tensor as a torch.save file.
-
-    Raises:
-        UnsupportedError: it cannot be pickled.
-    """
-    buffer = io.BytesIO()
-    try:
-        torch.save(tensor, buffer, pickle_protocol=protocol)
-    except (pickle.PicklingError, AttributeError, TypeError, RuntimeError, NotImplementedError) as error:
-        kind = type(tensor).__name__
-        raise UnsupportedError(f"expected a tensor that can be pickled, got {kind}: {error}") from error
-    return buffer.getvalue()
-
-
-def pickle_script(value: Any) -> bytes:
-    """A script object as torchbind pickles it.
-
-    Raises:
-        UnsupportedError: its class does not define how.
-    """
-    try:
-        return pickled_script(value)
-    except RuntimeError as error:
-        kind = script_class(value)
-        raise UnsupportedError(f"expected a script class that can be pickled (def_pickle), got {kind}") from error
-
-
-def pickle_opaque(value: Any, protocol: int) -> bytes:
-    """An opaque object as Python pickles it.
-
-    Raises:
-        UnsupportedError: it cannot be pickled.
-    """
-    real = value.real_obj if isinstance(value, FakeScriptObject) else value
-    try:
-        return pickle.dumps(real, protocol=protocol)
-    except (pickle.PicklingError, AttributeError, TypeError, ValueError, RecursionError) as error:
-        raise UnsupportedError(f"expected an object that can be pickled, got {type(real).__name__}: {error}") from error
 
 
 CHUNK = 4 << 20
