@@ -98,6 +98,7 @@ _TABLE: Final = """
     _functorch.predispatch._exit_dual_level | 2.13 | left in a graph by jvp | a missing operator
     _guards.SLoc, fx.experimental.symbolic_shapes.ValueRangesSLoc | 2.6 | where a range is from, for messages
     _higher_order_ops.aoti_call_delegate | 2.7 | a call of compiled code | nothing is one
+    _higher_order_ops.cond.CondOp.gen_schema | 2.9 | what autograd asks of the branches of `cond`
     _higher_order_ops.triton_kernel_wrap.kernel_side_table | 2.6 | number -> triton kernel
     _higher_order_ops.triton_kernel_wrap.triton_kernel_wrapper_functional | 2.6 | a call of a triton kernel
     _library.fake_class_registry.FakeScriptObject | 2.6 | stands for an object while a program is exported
@@ -171,6 +172,10 @@ def _optional(module: str, name: str) -> Any:
 
 GROUPS_WEIGHTS: Final = _optional("torch.export.pt2_archive._package", "_save_pickled_tensors") is not None
 """Whether `torch.export.save` writes weights storage by storage, pickled ones first; else in their own order."""
+
+_COND = _optional("torch._higher_order_ops.cond", "CondOp")
+CONDITIONS_READ_METADATA: Final = _COND is not None and "GraphModule" in _COND.gen_schema.__code__.co_names
+"""Whether autograd takes the sizes of what `cond` gives from the metadata of its branches (2.9), or runs them."""
 
 # Operators and what the dispatcher knows
 

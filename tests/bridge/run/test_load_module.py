@@ -182,15 +182,22 @@ def test_threads() -> None:
 @pytest.mark.parametrize("strict", [False, True])
 def test_export_again(two: bytes, strict: bool) -> None:
     """Another export takes the module, with names and sizes of its arguments as before."""
-    module = pt2kit.load_module(two)
     batch = torch.export.Dim("batch", min=3, max=8)
-    program = torch.export.export(
-        module,
-        (torch.ones(4, 4), {"y": torch.ones(4, 3)}),
-        {"factor": 3},
-        dynamic_shapes={"x": {0: batch}, "extra": {"y": {0: batch}}, "factor": None},
-        strict=strict,
-    )
+
+    def exported(module: nn.Module) -> Any:
+        return torch.export.export(
+            module,
+            (torch.ones(4, 4), {"y": torch.ones(4, 3)}),
+            {"factor": 3},
+            dynamic_shapes={"x": {0: batch}, "extra": {"y": {0: batch}}, "factor": None},
+            strict=strict,
+        )
+
+    try:
+        exported(pt2kit.load(two).module())
+    except AssertionError:
+        pytest.skip("this torch does not export a module of its own again")
+    program = exported(pt2kit.load_module(two))
     assert torch.equal(call(program.module())["sum"], call(pt2kit.load_module(two))["sum"])
 
 
@@ -218,7 +225,9 @@ def test_errors_say_where() -> None:
     with pytest.raises(IndexError) as caught:
         module(torch.ones(3, 4), torch.tensor([0, 7]))
     said = str(caught.value)
-    assert said.startswith("index out of range in self\nin the node index_select (torch.ops.aten.index_select.default)")
+    # Files of torch up to 2.9 have no names of nodes.
+    node = r"(index_select|nodes\[0\]) \(torch\.ops\.aten\.index_select\.default\)"
+    assert re.match(rf"index out of range in self\nin the node {node}", said)
     assert "called with (float32[3, 4], 0, int64[2])" in said
     assert re.search(rf"from .*{re.escape(Path(__file__).name)}:\d+, in forward: return torch\.index_select", said)
 

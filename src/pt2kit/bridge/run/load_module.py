@@ -33,7 +33,7 @@ from pt2kit.bridge.run.mutations import with_mutations
 from pt2kit.bridge.run.source import compile_steps
 from pt2kit.bridge.run.subgraphs import subgraph_module
 from pt2kit.bridge.run.tensors import place_tensors
-from pt2kit.bridge.torch_names import disable_current_modes, find_verifier
+from pt2kit.bridge.torch_names import CONDITIONS_READ_METADATA, disable_current_modes, find_verifier
 from pt2kit.checks.refused import find_everyday
 from pt2kit.collector import no_collection
 from pt2kit.errors import SchemaError
@@ -41,6 +41,7 @@ from pt2kit.signature.specs import InputKind
 from pt2kit.zip.opening import FileLike
 
 WHERE: Final = "$.graph_module"
+COND: Final = "torch.ops.higher_order.cond"
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -84,6 +85,8 @@ def load_module(
         context = Context(_Fakes(program, devices), calls[0].signature.in_spec, checked.sources)  # type: ignore[arg-type]
         payloads = read_payloads(opened, model, tensors, context, allowed)
         tensors.finish()
+        if CONDITIONS_READ_METADATA and COND in checked.operators:
+            return build_program(program, devices, lambda _: payloads, allowed).module()
         if _needs_sizes(checked, allowed):
             _prove_sizes(program, devices, payloads, allowed)
         return _build(program, checked, calls[0].signature, payloads, devices)
