@@ -98,7 +98,6 @@ _TABLE: Final = """
     _functorch.predispatch._exit_dual_level | 2.13 | left in a graph by jvp | a missing operator
     _guards.SLoc, fx.experimental.symbolic_shapes.ValueRangesSLoc | 2.6 | where a range is from, for messages
     _higher_order_ops.aoti_call_delegate | 2.7 | a call of compiled code | nothing is one
-    _higher_order_ops.cond.CondOp.gen_schema | 2.9 | what autograd asks of the branches of `cond`
     _higher_order_ops.triton_kernel_wrap.kernel_side_table | 2.6 | number -> triton kernel
     _higher_order_ops.triton_kernel_wrap.triton_kernel_wrapper_functional | 2.6 | a call of a triton kernel
     _library.fake_class_registry.FakeScriptObject | 2.6 | stands for an object while a program is exported
