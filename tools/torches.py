@@ -37,8 +37,11 @@ LEFT_OUT = (
     "test_pickled.py", "test_signature.py", "read/test_zoo_passes.py",
     "write/test_random_programs.py", "write/test_same_tree.py",
 )  # fmt: skip
-# Costs, which are measured with the pinned release.
-DESELECTED = ("read/test_hostile.py::test_costly",)
+# Costs, which are measured with the pinned release; a program into whose inputs torch 2.9 puts fake tensors on export.
+DESELECTED = (
+    "read/test_hostile.py::test_costly",
+    "run/test_same_module.py::test_zoo[example_tensor_setattr__strict]",
+)
 COLUMNS = (
     ("torch", lambda row: row["torch"].partition("+")[0]),
     ("schema", lambda row: row["schema"]),

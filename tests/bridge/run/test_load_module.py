@@ -194,10 +194,11 @@ def test_export_again(two: bytes, strict: bool) -> None:
         )
 
     try:
-        exported(pt2kit.load(two).module())
-    except AssertionError:
-        pytest.skip("this torch does not export a module of its own again")
-    program = exported(pt2kit.load_module(two))
+        program = exported(pt2kit.load_module(two))
+    except AssertionError as error:
+        if not strict or "Unexpectedly found" not in str(error):
+            raise
+        pytest.skip("strict export of torch 2.9 takes what a module calls for an input (docs/load-module.md)")
     assert torch.equal(call(program.module())["sum"], call(pt2kit.load_module(two))["sum"])
 
 
