@@ -113,6 +113,7 @@ def faults(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_process_is_kept_from_file_to_file() -> None:
     """Rows from a process are those from this one; the process reads the next file as well."""
+    pytest.importorskip("psutil", reason="pt2kit[fleet] is not installed")
     processes = Processes(job("check"), Limits(60, 4 << 30))
     try:
         for path in samples.corpus("2.13.0")[:3]:
@@ -152,6 +153,7 @@ def test_what_ends_a_process_is_a_row(kind: str, outcome: str, message: str) -> 
 
 def test_the_end_of_the_worker_ends_the_process() -> None:
     """A process whose worker is gone does not stay behind."""
+    pytest.importorskip("psutil", reason="pt2kit[fleet] is not installed")
     process = Process(job("check"))
     process._input.close()
     assert process._popen.wait(30) == 0
@@ -167,6 +169,7 @@ def test_a_process_that_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_pipe_is_given_up(tmp_path: Path) -> None:
     """A name that stands for a pipe nobody writes to takes no longer than a file may."""
+    pytest.importorskip("psutil", reason="pt2kit[fleet] is not installed")
     os.mkfifo(tmp_path / "pipe.pt2")
     processes = Processes(job("check"), Limits(2, 0))
     started = time.monotonic()
