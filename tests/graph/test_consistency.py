@@ -110,6 +110,7 @@ def outcome(read: schema.ExportedProgram, record: str) -> Pt2Error | None:
 CONTRADICTORY = {
     "fx_placeholder_name": ("G8", "inputs[5]"),
     "json_deep_argument": ("G11", "nodes[1].inputs[1]"),
+    "json_deep_graph": ("G11", ".".join(33 * ["nodes[0].inputs[0].arg.as_graph.graph"])),
     "tv_rank_mismatch": ("G6", "tensor_values.linear"),
     "tv_missing": ("G3", "nodes[0].outputs[0]"),
     "g_dangling": ("G1", "nodes[1].inputs[0]"),

@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 
 from tests.cli.run import pt2
+from tests.project import console
 from tools import conversions
 
 from pt2kit.release.conversion import HARMLESS
@@ -39,7 +40,7 @@ def test_the_example() -> None:
     """The command prints what the page shows."""
     [(line, output)] = re.findall(r"```console\n\$ (.*?)\n(.*?)```", PAGE, re.DOTALL)
     _, *args = shlex.split(line)
-    assert pt2(*args, cwd=ROOT).out == output
+    assert pt2(*args, cwd=ROOT, env=console.ENVIRONMENT).out == output
 
 
 def test_the_table_has_every_version() -> None:

@@ -1,9 +1,8 @@
 """torch's private and moving names -> one set of names for the rest of the bridge, whatever release is installed.
 
-The only file that says a name of torch which no release promises to keep: what begins with an underscore anywhere in
-its path, what lives in `torch.fx.experimental`, and attributes that came, went or changed between these releases.
-Where a release lacks one, what stands in for it is found here by looking for the name, never by the release's number.
-`NAMES` has a row for each: what it gives, since which release (of those tried, 2.6 being the oldest), what stands in.
+The only file that says a name which no release promises to keep: with an underscore anywhere in its path, out of
+`torch.fx.experimental`, or come, gone or changed between releases. What stands in for one is found by looking for the
+name, never by the release's number. `NAMES` has a row for each: what it gives, since which release, what stands in.
 """
 
 from __future__ import annotations
@@ -172,10 +171,10 @@ def _optional(module: str, name: str) -> Any:
 GROUPS_WEIGHTS: Final = _optional("torch.export.pt2_archive._package", "_save_pickled_tensors") is not None
 """Whether `torch.export.save` writes weights storage by storage, pickled ones first; else in their own order."""
 
-_COND = _optional("torch._higher_order_ops.cond", "CondOp")
-CONDITIONS_READ_METADATA: Final = _COND is not None and "GraphModule" in _COND.gen_schema.__code__.co_names
+CONDITIONS_READ_METADATA: Final = (
+    "GraphModule" in _optional("torch._higher_order_ops.cond", "CondOp").gen_schema.__code__.co_names
+)
 """Whether autograd takes the sizes of what `cond` gives from the metadata of its branches (2.9), or runs them."""
-
 # Operators and what the dispatcher knows
 
 
@@ -456,8 +455,7 @@ def resize(flat: torch.Tensor, nbytes: Any) -> None:
 
 def wrap(kind: type, sizes: list[Any], strides: list[Any], offset: Any, **options: Any) -> torch.Tensor:
     """A tensor of a subclass without storage of its own; adds no guards for symbolic sizes."""
-    made: torch.Tensor = torch.Tensor._make_wrapper_subclass(kind, sizes, strides, offset, **options)
-    return made
+    return torch.Tensor._make_wrapper_subclass(kind, sizes, strides, offset, **options)
 
 
 def storage_identity(storage: torch.UntypedStorage) -> int:
@@ -477,7 +475,6 @@ QUANTIZERS: Final[Mapping[str, Callable[..., torch.Tensor]]] = MappingProxyType(
     }
 )
 """qscheme -> what makes a quantized tensor of its integers."""
-
 
 # Script objects
 

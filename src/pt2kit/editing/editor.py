@@ -424,9 +424,8 @@ class Editor:
             parts.put(names.model_json(self.model), codec.encode(program))
         write_weights(parts, self.model, self.weights, self.constants)
         parts.drop_unused()
-        if self.calls.has_changed and (note := sample_inputs.fit(parts, self.model, self.calls)):
-            self.notes.append(note)
-        self.result = parts.package()
+        self.result, notes = sample_inputs.pack(parts, self.model, program, self.calls)
+        self.notes += notes
         return self.result
 
     def write(self, target: str | os.PathLike[str] | IO[bytes]) -> None:

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pt2kit import schema
+from pt2kit.checks.program_context import subject_of
+from pt2kit.checks.samples import sample_problems
 from pt2kit.errors import Pt2Error
 from pt2kit.package import record_names as names
 from pt2kit.package.pickle_free_inputs.names import index_record
@@ -17,6 +20,23 @@ from pt2kit.pickles.reader import read_payload
 if TYPE_CHECKING:
     from pt2kit.editing.assembly import Parts
     from pt2kit.editing.calls import Calls
+    from pt2kit.package.open import Package
+
+
+def pack(parts: Parts, model: str, program: schema.ExportedProgram, calls: Calls) -> tuple[Package, list[str]]:
+    """The package of a changed model, with sample inputs that it takes, or without any.
+
+    Returns:
+        the package, and why sample inputs were left out.
+    """
+    notes = [note] if calls.has_changed and (note := fit(parts, model, calls)) else []
+    package = parts.package()
+    subject = subject_of(program, names.model_json(model), schema.CURRENT.number)
+    problem = next(sample_problems(package, model, subject), None)
+    if problem is None:
+        return package, notes
+    parts.drop_samples(model)
+    return parts.package(), [*notes, f"the sample inputs of {model} were left out: {problem.message}"]
 
 
 def fit(parts: Parts, model: str, calls: Calls) -> str:
