@@ -214,7 +214,7 @@ def reported() -> Iterator[tuple[str, str, str, str, bytes]]:
         ),
         ("005_pickle_custom_obj_garbage", "X3", "data/constants/custom_obj_0", "an object that is a pickle"),
         ("072_aoti_compile_command", "X8", "data/aotinductor/", "compiled code"),
-        ("052_op_empty_uninit", "X11", PROGRAM, "memory that is returned without a write"),
+        ("052_op_empty_uninit", "X11 T8", PROGRAM, "memory that is returned without a write"),
     ):
         yield name.partition("_")[2], rule, record, wrong, (HOSTILE / f"{name}.pt2").read_bytes()
 
@@ -282,7 +282,7 @@ def files() -> dict[Path, bytes]:
     for name, rules, record, wrong, data in made_bad():
         _add(found, manifest, name, rules, record, wrong, "refuse", data)
     for name, rule, record, wrong, data in reported():
-        _add(found, manifest, name, (rule,), record, wrong, "report", data)
+        _add(found, manifest, name, tuple(rule.split()), record, wrong, "report", data)
     manifest["bad"].sort(key=lambda row: (row["file"][4], int(row["rules"][0][1:]), row["file"]))
     found[SUITE / "manifest.json"] = _manifest_text(manifest)
     found[SUITE / "vectors.json"] = conformance_vectors.text().encode()

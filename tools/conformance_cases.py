@@ -351,7 +351,6 @@ EXPRESSION_CASES = (
     Case("syntax", ("E1",), "small", "an expression that is cut off", lambda t: sized(t, "Add(Integer(1), ")),
     Case("empty", ("E1",), "small", "an empty expression", lambda t: sized(t, "")),
     Case("kind", ("E1",), "small", "a float as a size", lambda t: sized(t, "Mul(Symbol('s77', positive=True, integer=True), Float('0.5', precision=53))")),
-    Case("truth", ("E1",), "small", "a truth value as a size", lambda t: sized(t, "true")),
     Case("arity", ("E1",), "small", "a function with too few arguments", lambda t: sized(t, "FloorDiv(Integer(4))")),
     Case("zero", ("E1",), "small", "a division by zero", lambda t: sized(t, "FloorDiv(Symbol('s77', positive=True, integer=True), Integer(0))")),
     Case("power", ("E1",), "small", "a power with millions of digits", lambda t: sized(t, "Pow(Integer(10), Integer(99999999))")),
@@ -445,6 +444,25 @@ def _printed(tree: Tree) -> None:
                 named["arg"]["as_string"] = "done\n\x1b[2J"
 
 
+def _other_product(tree: Tree) -> None:
+    """A number that is declared to be another than it is."""
+    made = {"metadata": {}, "is_hop_single_tensor_return": None}
+    whose = {"self": {"as_tensor": {"name": "x"}}, "dim": {"as_int": 0}}
+    size = [{"name": name, "arg": arg, "kind": 1} for name, arg in whose.items()]
+    taken = [{"name": "", "arg": arg, "kind": 1} for arg in ({"as_sym_int": {"as_name": "rows"}}, {"as_int": 2})]
+    for name, target, inputs in (("rows", "torch.ops.aten.sym_size.int", size), ("twice", "_operator.mul", taken)):
+        outputs = [{"as_sym_int": {"as_name": name}}]
+        nodes(tree).append({"target": target, "inputs": inputs, "outputs": outputs, "name": name, **made})
+    numbers = graph(tree)["sym_int_values"]
+    numbers["rows"] = meta(tree, "x")["sizes"][0]
+    numbers["twice"] = {"as_expr": {"expr_str": "Integer(3)", "hint": None}}
+
+
+def _written(tree: Tree) -> None:
+    nodes(tree)[1]["target"] = "torch.ops.aten.relu_.default"
+    tree["verifiers"] = ["ATEN"]
+
+
 CHECK_CASES = (
     Case("sizes", ("T8",), "small", "sizes that do not meet", put(lambda t: meta(t, "relu")["sizes"], 1, {"as_int": 9}), must="report"),
     Case("bytes", ("T9",), "small", "a call that makes 4 TiB", _call("torch.ops.aten.full.default", [1 << 40], size={"as_ints": [1 << 40]}, fill_value={"as_int": 1}), must="report"),
@@ -461,6 +479,8 @@ CHECK_CASES = (
     Case("by_place", ("T10",), "small", "an argument by place that lands in another parameter", _call("torch.ops.aten.argmax.default", [1], self={"as_tensor": {"name": "x"}}, keepdim={"as_bool": True}), must="report"),
     Case("result_type", ("T11",), "small", "a result of another element type than is asked for", _call("torch.ops.aten.to.dtype", [1], self={"as_tensor": {"name": "relu"}}, dtype={"as_scalar_type": 8}), must="report"),
     Case("dimension", ("T12",), "small", "a dimension that the tensor has not", _call("torch.ops.aten.softmax.int", [1], self={"as_tensor": {"name": "relu"}}, dim={"as_int": 7}), must="report"),
+    Case("number", ("T13",), "small", "a number that is not what its function gives", _other_product, must="report"),
+    Case("dialect", ("T14",), "small", "a call that writes, in a functional program", _written, must="report"),
     Case("operands", ("T7",), "cond", "an operand too few", lambda t: next(n for n in nodes(t) if "cond" in n["target"])["inputs"][3].update(arg={"as_tensors": []}), must="report"),
     Case("guard", ("X4",), "small", "a guard that is code", put(lambda t: t, "guards_code", ["__import__('os').getpid() > 0"]), must="report"),
     Case("attribute", ("X7", "T1"), "small", "a target outside the dispatcher", put(lambda t: nodes(t)[1], "target", "torch.hub.load"), must="report"),

@@ -21,6 +21,10 @@ pytestmark = pytest.mark.slow
 ALL_HOSTILE = [case["path"] for case in samples.hostile()]
 
 
+MANY = 3000
+"""Files that keep two workers busy for longer than it takes until a first part is written."""
+
+
 def test_every_hostile_file_has_a_row(tmp_path: Path) -> None:
     """The whole hostile set goes through two workers: a row for each file, none of which ended a process."""
     done = fleets.fleet("check", str(samples.DATA / "hostile" / "*.pt2"), "--out", tmp_path / "out", "--workers", "2")
@@ -135,7 +139,7 @@ def test_resume_ends_with_the_same_dataset(tmp_path: Path, how: signal.Signals) 
     """A command that is killed or interrupted leaves a readable dataset and no process; --resume does the rest."""
     import psutil
 
-    fleets.copies(tmp_path / "models", 240)
+    fleets.copies(tmp_path / "models", MANY)
     target = str(tmp_path / "models" / "**" / "*.pt2")
     process = fleets.start("check", target, "--out", tmp_path / "out", "--workers", "2")
     fleets.wait_for_parts(tmp_path / "out", process)
@@ -149,7 +153,7 @@ def test_resume_ends_with_the_same_dataset(tmp_path: Path, how: signal.Signals) 
         process.send_signal(how)
         process.communicate(timeout=60)
     left = fleets.rows(tmp_path / "out")
-    assert 0 < len(left) < 240
+    assert 0 < len(left) < MANY
     _, alive = psutil.wait_procs(started, timeout=30)
     assert alive == []
     # What a crash of the machine may leave: a part without its files, and one that was cut off.
@@ -158,7 +162,7 @@ def test_resume_ends_with_the_same_dataset(tmp_path: Path, how: signal.Signals) 
     first.write_bytes(first.read_bytes()[:100])
     done = fleets.fleet("check", target, "--out", tmp_path / "out", "--workers", "2", "--resume")
     assert done.code == 0, done.err
-    assert_undisturbed(target, tmp_path, 240)
+    assert_undisturbed(target, tmp_path, MANY)
 
 
 def assert_undisturbed(target: str, tmp_path: Path, count: int) -> None:
@@ -221,7 +225,7 @@ def test_written_files(tmp_path: Path) -> None:
 
 def test_a_scheduler_that_is_there(tmp_path: Path) -> None:
     """With --scheduler, an existing cluster does the work; where it goes away, the command says so, and can go on."""
-    fleets.copies(tmp_path / "models", 200)
+    fleets.copies(tmp_path / "models", MANY)
     target = str(tmp_path / "models" / "**" / "*.pt2")
     cluster = subprocess.Popen(
         [sys.executable, "-c", CLUSTER], stdout=subprocess.PIPE, stdin=subprocess.PIPE, env=fleets.environment()
@@ -239,7 +243,7 @@ def test_a_scheduler_that_is_there(tmp_path: Path) -> None:
         cluster.communicate()
     done = fleets.fleet("show", target, "--out", tmp_path / "out", "--resume", "--workers", "2")
     assert done.code == 0, done.err
-    assert len(fleets.rows(tmp_path / "out")) == 200
+    assert len(fleets.rows(tmp_path / "out")) == MANY
     gone = fleets.fleet("show", target, "--out", tmp_path / "other", "--scheduler", address)
     assert gone.code == 2
     assert f"scheduler {address}: expected a Dask scheduler that answers" in gone.err

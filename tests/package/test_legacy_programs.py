@@ -199,7 +199,7 @@ def test_a_draft_without_its_folder() -> None:
     ("text", "error", "message"),
     [
         ("{", JsonError, "not JSON"),
-        ("{}", SchemaError, "$.schema_version: expected a number or {major, minor} of numbers, got none [M5]"),
+        ("{}", SchemaError, "$.schema_version: expected a program, got another JSON object, without keys [M5]"),
         ('{"schema_version": 99}', VersionError, "newer than"),
         ('{"schema_version": {"major": 8, "minor": 20}}', SchemaError, "$: expected the key graph_module, got none"),
         ('{"schema_version": {"major": 8, "minor": 99}}', VersionError, "upgrade pt2kit"),

@@ -56,7 +56,7 @@ def test_versions_without_a_table(stored, message):
 
 NOTHING = [
     ([], r"\$: expected an object, got list"),
-    ({}, "expected a program, got another JSON object, with the keys none"),
+    ({}, "expected a program, got another JSON object, without keys"),
     ({"schema_version": None}, "got None"),
     ({"schema_version": True}, "got True"),
     ({"schema_version": "8.20"}, "got '8.20'"),

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pt2kit.errors import SchemaError, VersionError
+from pt2kit.messages import listed, quote
 from pt2kit.schema import CURRENT, LOG, MINIMUM, parse_version
 from pt2kit.schema.fieldtable import NAMES
 
@@ -78,10 +79,8 @@ def _number(raw: dict[str, Any], where: str) -> str:
         case None if "schema_version" not in raw and {"graph", "parameters", "buffers"} <= raw.keys():
             return DRAFT
     if "schema_version" not in raw and "graph_module" not in raw:
-        keys = ", ".join(repr(key)[:40] for key in list(raw)[:5]) or "none"
-        raise SchemaError(
-            f"{where}: $.schema_version: expected a program, got another JSON object, with the keys {keys}", rule="M5"
-        )
+        keys = f"with the keys {listed([quote(key, 40) for key in raw], 5)}" if raw else "without keys"
+        raise SchemaError(f"{where}: $.schema_version: expected a program, got another JSON object, {keys}", rule="M5")
     got = repr(raw["schema_version"])[:80] if "schema_version" in raw else "none"
     raise SchemaError(
         f"{where}: $.schema_version: expected a number or {{major, minor}} of numbers, got {got}", rule="M5"
