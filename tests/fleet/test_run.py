@@ -122,7 +122,7 @@ def test_a_file_that_ends_workers(tmp_path: Path) -> None:
 
 def test_killed_workers_cost_nothing(tmp_path: Path) -> None:
     """Workers killed in the middle: their files run elsewhere, and the dataset is that of an undisturbed run."""
-    fleets.copies(tmp_path / "models", 240)
+    fleets.copies(tmp_path / "models", MANY)
     target = str(tmp_path / "models" / "**" / "*.pt2")
     process = fleets.start("check", target, "--out", tmp_path / "out", "--workers", "2")
     fleets.wait_for_parts(tmp_path / "out", process)
@@ -131,7 +131,7 @@ def test_killed_workers_cost_nothing(tmp_path: Path) -> None:
         time.sleep(1.5)
     done = fleets.finish(process)
     assert done.code == 0, done.err
-    assert_undisturbed(target, tmp_path, 240)
+    assert_undisturbed(target, tmp_path, MANY)
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
