@@ -1,8 +1,9 @@
 """A plugin of pytest that takes out of Python what it does not have on Windows, before anything is imported.
 
-Loaded by `-p tests.project.without_posix`. It is an imitation: what Python offers there is taken from its documentation
-(the availability notes of `os`, `mmap`, `signal`), and a mapped file cannot be replaced or removed, as on Windows.
-Text files are written as here, and paths stay those of this system.
+Loaded by `-p tests.project.without_posix`; `python -m tests.project.without_posix ARGS` is the command `pt2` that way.
+It is an imitation: what Python offers there is taken from its documentation (the availability notes of `os`, `mmap`,
+`signal`), and a mapped file cannot be replaced or removed, as on Windows. Text files are written as here, and paths
+stay those of this system.
 """
 
 from __future__ import annotations
@@ -104,3 +105,8 @@ def pytest_configure() -> None:
 
 
 take_out()
+
+if __name__ == "__main__":
+    from pt2kit.cli.main import main
+
+    main()
