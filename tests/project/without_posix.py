@@ -15,6 +15,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import weakref
 from typing import Any
 
 import numpy as np  # asks for the release of Linux's kernel when it is imported here
@@ -43,7 +44,7 @@ class Mapping(mmap.mmap):
         if fileno >= 0:
             found = os.fstat(fileno)
             mapping.__dict__["file"] = (found.st_dev, found.st_ino)
-            MAPPED.append(mapping)
+            MAPPED.append(weakref.ref(mapping))
         return mapping
 
     def __getattribute__(self, name: str) -> Any:
@@ -52,7 +53,7 @@ class Mapping(mmap.mmap):
         return super().__getattribute__(name)
 
 
-MAPPED: list[Mapping] = []
+MAPPED: list[weakref.ref[Mapping]] = []
 _replace, _unlink = os.replace, os.unlink
 
 
@@ -61,7 +62,8 @@ def _refuse_mapped(path: Any) -> None:
         found = os.stat(path)
     except FileNotFoundError:
         return
-    if any(mapping.file == (found.st_dev, found.st_ino) and not mapping.closed for mapping in MAPPED):
+    mappings = [mapping for reference in MAPPED if (mapping := reference()) is not None]
+    if any(mapping.file == (found.st_dev, found.st_ino) and not mapping.closed for mapping in mappings):
         raise PermissionError(errno.EACCES, "The process cannot access the file", str(path))
 
 
@@ -91,7 +93,8 @@ def take_out() -> None:
     for name in MODULES:
         sys.modules[name] = None  # type: ignore[assignment]
     tempfile._O_TMPFILE_WORKS = False  # type: ignore[attr-defined] # it looked when it was imported
-    shutil._use_fd_functions = False  # type: ignore[attr-defined] # and so did this
+    shutil._use_fd_functions = False  # type: ignore[attr-defined] # and so did this, twice
+    shutil._USE_CP_SENDFILE = False  # type: ignore[attr-defined]
     os.O_BINARY = 0  # type: ignore[attr-defined]
     mmap.mmap = Mapping  # type: ignore[misc]
     os.replace, os.unlink, os.remove = replace, unlink, unlink
