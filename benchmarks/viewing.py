@@ -146,8 +146,9 @@ def other(browser: Any, name: str, viewer: str, path: Path, nodes: int) -> None:
     if executable is None:
         print(f"{name:24} {viewer}: not installed")
         return
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": {**os.environ, "BROWSER": "true"}}
-    with subprocess.Popen([executable, *asked.command[1:]], **quiet) as run:
+    quiet = subprocess.DEVNULL
+    environment = {**os.environ, "BROWSER": "true"}
+    with subprocess.Popen([executable, *asked.command[1:]], stdout=quiet, stderr=quiet, env=environment) as run:
         page = browser.new_page(viewport={"width": 1300, "height": 850})
         try:
             wait_for(port)

@@ -7,11 +7,11 @@ from tests import samples
 
 import pt2kit
 from pt2kit.bridge.operators import (
-    FUNCTIONS,
     HIGHER_ORDER,
     SYMBOLIC,
     resolve,
 )
+from pt2kit.bridge.torch_names import FUNCTIONS
 from pt2kit.checks import refused, schemas
 from pt2kit.checks.known_targets import argument_counts, is_usual
 from pt2kit.checks.parameter_kinds import parameter_arms

@@ -7,7 +7,7 @@ import dataclasses
 import io
 import zipfile
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -314,7 +314,7 @@ def test_numpy_arrays(dtype: str, protocol: int) -> None:
     theirs = np.arange(6).astype(dtype).reshape(2, 3)
     for array in (theirs, np.asfortranarray(theirs)):
         ours = read(array, protocol)
-        order = "F" if ours.fortran_order else "C"
+        order: Literal["F", "C"] = "F" if ours.fortran_order else "C"
         seen = np.frombuffer(ours.data, ours.dtype).reshape(ours.shape, order=order)
         assert seen.dtype.str == array.dtype.str
         assert (seen == array).all()

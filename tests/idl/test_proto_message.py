@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -113,7 +114,7 @@ def test_nesting_has_a_limit():
     """As deep as protobuf itself parses, and no deeper; nothing exhausts the stack."""
 
     def nested(levels):
-        tree = {"as_int": 1}
+        tree: dict[str, Any] = {"as_int": 1}
         for _ in range(levels):
             tree = {"as_string_to_argument": {"k": tree}}
         return tree

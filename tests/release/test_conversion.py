@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from tests import samples
+from tests.narrow import instance
 from tests.packages import edited, rewritten
 from tests.release.files import CONSTANTS, WEIGHTS, converted, entry, records, tensors, text, with_entries
 
@@ -22,7 +23,7 @@ from pt2kit.errors import ArchiveError, ConversionError, OperatorError, VersionE
 from pt2kit.package import record_names as names
 from pt2kit.pickles.reader import read_payload
 from pt2kit.schema import CURRENT, LOG
-from pt2kit.tensors.view import TensorView
+from pt2kit.tensors import OpaquePayload, TensorView
 from pt2kit.versions.check import fits
 from pt2kit.versions.encoding import read
 from pt2kit.zip.writer import ArchiveWriter
@@ -256,7 +257,7 @@ def test_custom_objects_stay_between_archives() -> None:
     contents = {"data/constants/custom_obj_0": b"torchbind", "data/constants/opaque_obj_0": b"opaque"}
     data = with_entries(MLP, CONSTANTS, objects, contents)
     with pt2kit.open(converted(data, "torch==2.10")) as found:
-        assert {name: bytes(view.buffer()) for name, view in found.constants().items()} == {
+        assert {name: bytes(instance(OpaquePayload, view).buffer()) for name, view in found.constants().items()} == {
             "thing": b"torchbind",
             "other": b"opaque",
         }

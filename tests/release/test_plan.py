@@ -20,7 +20,7 @@ def test_a_plan_is_written_in_order() -> None:
     """Bytes that are there, bytes on demand, and torch.save files; progress grows to the whole."""
     large = 20 << 20
     kept = storage(1000)
-    plan = [
+    plan: list[Held | Saved] = [
         held("a", b"bytes"),
         held("b", b"deflated" * 100, deflate=True),
         Held("c", large, lambda: memoryview(bytes(large + 3))),
@@ -46,6 +46,11 @@ def test_a_plan_is_written_in_order() -> None:
 def test_nothing_is_read_before_it_is_written() -> None:
     """A plan costs nothing."""
     read: list[str] = []
-    Held("a", 3, lambda: read.append("a"))
-    Saved("b", {}, (PickledStorage("s", "uint8", 3, "cpu", lambda: read.append("b") or memoryview(b"")),))
+
+    def reading() -> memoryview:
+        read.append("read")
+        return memoryview(bytes(3))
+
+    Held("a", 3, reading)
+    Saved("b", {}, (PickledStorage("s", "uint8", 3, "cpu", reading),))
     assert not read

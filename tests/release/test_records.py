@@ -70,14 +70,14 @@ def test_types_and_empty_storages() -> None:
         "none": "archive/data/weights/weight_7",
         "nothing": "archive/data/weights/weight_7",
     }
-    assert found["bytes"].tobytes() == bytes((8, 9, 10))  # type: ignore[union-attr]
+    assert found["bytes"].tobytes() == bytes((8, 9, 10))
 
 
 def test_values_that_are_not_the_bytes() -> None:
     """What was negated late is written as its values."""
     storage = Storage("r", 8, lambda: memoryview(b"\0\0\x80\x3f\0\0\0\x40"))
     found = written(pack({"n": view("n", storage, neg=True)}, {}, Numbering().weight))
-    assert found["n"].numpy().tolist() == [-1.0, -2.0]  # type: ignore[union-attr]
+    assert found["n"].numpy().tolist() == [-1.0, -2.0]
 
 
 def test_sparse_tensors_are_pickled() -> None:
@@ -91,5 +91,5 @@ def test_sparse_tensors_are_pickled() -> None:
         assert (entry.use_pickle, entry.tensor_meta) == (True, meta)
         payload = written(packed)["sp"]
         assert isinstance(payload, OpaquePayload)
-        want = package.weights()["sp"].numpy().tolist()  # type: ignore[union-attr]
-        assert payload.view().numpy().tolist() == want  # type: ignore[union-attr]
+        want = package.weights()["sp"].numpy().tolist()
+        assert payload.view().numpy().tolist() == want

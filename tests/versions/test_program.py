@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from tests.samples import RELEASES
 from tests.versions.programs import copied, golden, golden_bytes, release_version, stored_programs
@@ -195,6 +197,7 @@ def test_depth_is_bounded(function):
 
 def test_errors_are_the_project_s_own():
     """Whatever is wrong with a program."""
-    for raw in (None, 3, [], {}, {"schema_version": 1}, {"schema_version": {"major": 8, "minor": 20}}):
+    trees: tuple[Any, ...] = (None, 3, [], {}, {"schema_version": 1}, {"schema_version": {"major": 8, "minor": 20}})
+    for raw in trees:
         with pytest.raises(Pt2Error):
             upgrade_program(raw, "x")

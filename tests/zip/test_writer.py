@@ -215,8 +215,8 @@ def test_files_beyond_4_gib(tmp_path: Path) -> None:
         pytest.skip("this file system makes no holes")
     with open_archive(path) as archive:
         assert archive.records["m/weight_0"].size == size
-        assert archive.read("m/weight_0", verify=False)[-10:] == b"0123456789"
-        assert archive.read("m/weight_1") == b"after"
+        assert bytes(archive.read("m/weight_0", verify=False)[-10:]) == b"0123456789"
+        assert bytes(archive.read("m/weight_1")) == b"after"
         assert archive.data_offset("m/weight_1") % ALIGNMENT == 0
     with zipfile.ZipFile(path) as reference:
         assert [info.file_size for info in reference.infolist()] == [size, 5]
@@ -470,7 +470,7 @@ def test_streams_of_four_gigabytes() -> None:
     with ArchiveWriter(file) as writer, writer.stream("short", size_hint=1 << 32) as record:
         record.write(b"less than was said")
     with open_archive(file) as archive:
-        assert archive.read("archive/short") == b"less than was said"
+        assert bytes(archive.read("archive/short")) == b"less than was said"
     with zipfile.ZipFile(file) as theirs:
         assert theirs.testzip() is None
         assert theirs.read("archive/short") == b"less than was said"

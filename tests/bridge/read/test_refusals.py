@@ -46,6 +46,17 @@ def before(target: str, inputs: list[tuple[str, Any]], *, gives: bool = True) ->
     return change
 
 
+def leaking(target: str) -> Callable[[Any], None]:
+    """A change: one more call, whose result the program gives."""
+
+    def change(tree: Any) -> None:
+        before(target, [SELF])(tree)
+        tree["graph_module"]["graph"]["outputs"][0] = {"as_tensor": {"name": "extra"}}
+        tree["graph_module"]["signature"]["output_specs"][0]["user_output"]["arg"]["as_tensor"]["name"] = "extra"
+
+    return change
+
+
 def guards(text: str) -> Callable[[Any], None]:
     """A change: one guard."""
     return lambda tree: tree.update(guards_code=[text])
@@ -59,7 +70,7 @@ CASES: dict[str, tuple[str, Callable[[Any], None]]] = {
     "higher-order": ("X10", before("torch.ops.higher_order.trace_wrapped", [])),
     "spelled by its module": ("X10", before("torch._higher_order_ops.triton_kernel_wrap.trace_wrapped", [])),
     "function": ("X7", before("math.sqrt", [("", {"as_int": 4})])),
-    "unwritten": ("X11", lambda tree: (before("torch.ops.aten.empty_like.default", [SELF])(tree), leak(tree))[0]),
+    "unwritten": ("X11", leaking("torch.ops.aten.empty_like.default")),
     "format": ("X12", before("torch.ops.higher_order.print", [("", {"as_string": "{x.y}"})], gives=False)),
     "format spelled otherwise": (
         "X12",
@@ -69,12 +80,6 @@ CASES: dict[str, tuple[str, Callable[[Any], None]]] = {
     "guard": ("", guards("__import__('os')")),
     "deep guard": ("X4", guards("(" * 160 + "1" + ")" * 160 + " == 1")),
 }
-
-
-def leak(tree: Any) -> None:
-    """Return what `empty_like` gives."""
-    tree["graph_module"]["graph"]["outputs"][0] = {"as_tensor": {"name": "extra"}}
-    tree["graph_module"]["signature"]["output_specs"][0]["user_output"]["arg"]["as_tensor"]["name"] = "extra"
 
 
 def named_entries(error: Pt2Error) -> tuple[str, ...]:
