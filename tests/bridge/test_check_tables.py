@@ -61,5 +61,5 @@ def test_functions() -> None:
 def test_refusals_agree(target: str) -> None:
     """A refused operator is refused in both places."""
     assert refused.refusal(target)
-    with pytest.raises(OperatorError):
+    with pytest.raises(OperatorError, match=r"^target: \S+ is refused: it .*\[X10\]$"):
         resolve(target)

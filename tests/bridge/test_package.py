@@ -140,5 +140,5 @@ def test_torch_reads_a_newer_minor_as_it_reads_the_original() -> None:
 
 def test_a_refused_file_is_refused_by_class() -> None:
     """The errors that reading raises are one family."""
-    with pytest.raises(Pt2Error):
+    with pytest.raises(Pt2Error, match=r"expected a \.pt2 file, got a text"):
         pt2kit.open(b"PK")

@@ -393,7 +393,7 @@ def test_a_payload_truncated_anywhere_is_refused() -> None:
     """Cut bytes never give a value, and only our errors."""
     payload = save({"a": torch.arange(4.0), "b": [1, "x"]})
     for length in range(0, len(payload), 7):
-        with pytest.raises(Pt2Error):
+        with pytest.raises(Pt2Error, match=r"^x\.pt: expected "):
             read_payload(payload[:length], "x.pt")
 
 

@@ -70,7 +70,7 @@ def test_models_of_one_package_have_their_own_digests() -> None:
     with pt2kit.open(sample(LATEST, "multi_model_package")) as package:
         found = [digest(package, model) for model in package.layout.models]
         assert len({one.program for one in found}) == len(found) > 1
-        with pytest.raises(KeyError):
+        with pytest.raises(KeyError, match=r"expected a program, one of .*, got \'nobody\'"):
             digest(package, "nobody")
 
 

@@ -127,7 +127,7 @@ def test_extra_files() -> None:
             "note.txt": b"hello",
             "dir/info.json": b'{"a": 1}',
         }
-        with pytest.raises(KeyError):
+        with pytest.raises(KeyError, match=r"expected an extra file, one of .*, got \'nope\'"):
             package.extra_files["nope"]
 
 
@@ -153,7 +153,7 @@ def test_repr_names_file_and_models() -> None:
 def test_a_failed_opening_closes_the_file() -> None:
     """A file that is no package is let go of."""
     file = io.BytesIO(b"nothing")
-    with pytest.raises(ArchiveError):
+    with pytest.raises(ArchiveError, match=r"expected a \.pt2 file, got a text.*\[A2\]"):
         pt2kit.open(file)
     file.close()
 

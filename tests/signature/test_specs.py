@@ -97,7 +97,7 @@ def test_a_buffer_says_whether_it_persists() -> None:
 
 def test_specs_are_frozen() -> None:
     """A spec can be shared: nobody changes it."""
-    with pytest.raises(AttributeError):
+    with pytest.raises(AttributeError, match="cannot assign to field 'target'"):
         INPUTS[1].target = "other"  # type: ignore[misc]
     assert len({*INPUTS, *OUTPUTS}) == len(INPUTS) + len(OUTPUTS)
 

@@ -48,7 +48,7 @@ def test_errors_pass_through_and_are_not_kept() -> None:
         return outcome
 
     under = Storage("r", 1, load)
-    with pytest.raises(IntegrityError):
+    with pytest.raises(IntegrityError, match=r"^damaged$"):
         under.read()
     assert bytes(under.read()) == b"1"
 

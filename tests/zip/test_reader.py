@@ -104,7 +104,7 @@ def test_damage_explains_what_a_block_raised(case: str, threads: bool, monkeypat
         for _ in range(2):
             with pytest.raises(IntegrityError, match=r"m/b: expected CRC-32 .*\[A16\]"), archive.reading("m/b"):
                 raise ValueError("nonsense")
-        with pytest.raises(IntegrityError), archive.reading("m/b"):
+        with pytest.raises(IntegrityError, match=r"m/b: expected CRC-32 .*\[A16\]"), archive.reading("m/b"):
             pass
 
 

@@ -218,7 +218,7 @@ def test_other_protocols(tmp_path: Path) -> None:
             assert isinstance(mapped.source, MemorySource)
         with open_archive(f"simplecache::{path.as_uri()}", storage_options={"simplecache": {}}) as cached:
             assert list(cached.records) == list(mapped.records)
-        with pytest.raises(FileNotFoundError):
+        with pytest.raises(FileNotFoundError, match=r"^memory://models/none\.pt2: no such file$"):
             open_archive("memory://models/none.pt2")
         with pytest.raises(ArchiveError, match="got a folder"):
             open_url("memory://models")

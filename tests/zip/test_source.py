@@ -171,10 +171,10 @@ def test_empty_file(tmp_path: Path) -> None:
 
 def test_missing_and_forbidden(tmp_path: Path) -> None:
     """What the operating system says about a path comes through as it is."""
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError, match=r"none\.pt2"):
         open_archive(tmp_path / "none.pt2")
     (tmp_path / "file").touch()
-    with pytest.raises(NotADirectoryError):
+    with pytest.raises(NotADirectoryError, match=r"x\.pt2"):
         open_archive(tmp_path / "file" / "x.pt2")
 
 

@@ -107,7 +107,7 @@ def test_folders_and_missing_folders(tmp_path: Path) -> None:
     """A folder is no target; a missing one is reported as the operating system does."""
     with pytest.raises(ArchiveError, match=r"expected a file to write, got a folder \[A1\]"):
         write(tmp_path)
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError, match=r"none"):
         write(tmp_path / "none" / "x.pt2")
 
 
@@ -120,7 +120,7 @@ def test_failing_replacement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         raise PermissionError("no")
 
     monkeypatch.setattr(os, "replace", fail)
-    with pytest.raises(PermissionError):
+    with pytest.raises(PermissionError, match=r"^no$"):
         write(path)
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
