@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 TORCH_PIN := torch==2.13.0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-core test-torch test-torches test-view lint format bench fuzz compatibility docs outputs changelog release regen toolchains
+.PHONY: help demo test test-core test-fast test-torch test-torches test-view lint format bench fuzz compatibility docs outputs changelog release regen toolchains
 .PHONY: viewer browser clean
 
 help: ## list the targets
@@ -34,6 +34,9 @@ test: $(VENV)/.stamp ## run the whole test suite (with torch)
 test-core: $(CORE)/.stamp ## run everything but tests/bridge in an environment without torch
 	@! $(CORE)/bin/python -c 'import torch' 2>/dev/null || { echo 'torch is importable in $(CORE)'; exit 1; }
 	$(CORE)/bin/python -m pytest -n $(JOBS) -q --ignore=tests/bridge
+
+test-fast: $(CORE)/.stamp ## a few cases of each test, without torch and without starting commands (a minute and a half)
+	$(CORE)/bin/python -m pytest -n $(JOBS) -q -m 'not slow' --hypothesis-profile=fast --ignore=tests/bridge --ignore=tests/viewing
 
 test-torch: ## try one release of torch in an environment of its own: tests, sample files, zoo (TORCH=2.15.0)
 	$(PYTHON) tools/torches.py $(if $(TORCH),$(TORCH),$(error say TORCH=2.15.0)) $(if $(CORPUS),--corpus $(CORPUS))
