@@ -7,9 +7,10 @@ LOWEST := .venv-lowest
 BIN := $(VENV)/bin
 # The release that development and CI use; others are tried by test-torch.
 TORCH_PIN := torch==2.13.0
+FAST := -m 'not slow' --hypothesis-profile=fast --ignore=tests/bridge --ignore=tests/viewing
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-core test-torch test-torches test-view lint format bench fuzz compatibility docs outputs changelog release regen toolchains
+.PHONY: help demo test test-core test-fast test-torch test-torches test-view lint format bench fuzz compatibility docs outputs changelog release regen toolchains
 .PHONY: viewer browser clean coverage test-lowest
 
 help: ## list the targets
@@ -42,8 +43,12 @@ test-core: $(CORE)/.stamp ## run everything but tests/bridge in an environment w
 	@! $(CORE)/bin/python -c 'import torch' 2>/dev/null || { echo 'torch is importable in $(CORE)'; exit 1; }
 	$(CORE)/bin/python -m pytest -n $(JOBS) -q --ignore=tests/bridge
 
-test-lowest: $(LOWEST)/.stamp ## the same without slow tests, with the lowest versions of all dependencies (a Python up to 3.12)
-	$(LOWEST)/bin/python -m pytest -n $(JOBS) -q -m 'not slow' --ignore=tests/bridge
+test-fast: $(CORE)/.stamp ## a few cases of each test, without torch and without starting commands (a minute and a half)
+	$(CORE)/bin/python -m pytest -n $(JOBS) -q $(FAST)
+
+test-lowest: $(LOWEST)/.stamp ## the same and all commands, with the lowest versions of all dependencies (a Python up to 3.12)
+	$(LOWEST)/bin/python -m pytest -n $(JOBS) -q $(FAST)
+	$(LOWEST)/bin/python -m pytest -n $(JOBS) -q tests/cli
 
 coverage: $(if $(BRIDGE),$(VENV),$(CORE))/.stamp ## run test-core (all tests with BRIDGE=1) measured; table in docs/testing.md, lines in coverage/html
 	rm -rf coverage

@@ -25,7 +25,8 @@ def weights(payloads=None, **tensors):
 
 
 def content(record):
-    data = b"".join(bytes(chunk) for chunk in record.chunks())
+    parts = record.read()
+    data = bytes(parts) if isinstance(parts, (bytes, memoryview)) else b"".join(map(bytes, parts))
     assert len(data) == record.size
     return data
 
