@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
 import zipfile
@@ -23,6 +24,7 @@ from pt2kit.canonical import writes
 from pt2kit.digests import PARTS, Digest, digest, digest_program, payloads_of, verify
 from pt2kit.errors import PayloadError, UnsupportedError
 from pt2kit.graph import walk
+from pt2kit.tensors import OpaquePayload, Storage
 
 LATEST = CURRENT_LAYOUT[-3]
 FILES = corpus(CURRENT_LAYOUT[0], LATEST)
@@ -292,3 +294,33 @@ def test_payloads_are_named_by_kind() -> None:
     with pt2kit.open(sample(LATEST, "constants")) as package:
         assert payloads_of(package, "model", "weights") == package.weights()
         assert payloads_of(package, "model", "constants") == package.constants()
+
+
+@pytest.mark.parametrize("release", ["2.4.1", "2.8.0"])
+def test_who_pickled_a_tensor_does_not_count(release: str) -> None:
+    """A sparse weight has one digest: in a pickle of all weights, in a record of its own, and converted."""
+    path = sample(release, "sparse_buffer")
+    with pt2kit.edit(path) as editor:
+        editor.rename_input(editor.user_inputs[0].name, "renamed")
+    file = io.BytesIO()
+    pt2kit.write(editor.result, file)
+    converted = io.BytesIO()
+    pt2kit.convert(path, converted, target="torch==2.13")
+    was = digest(path)
+    for data in (file.getvalue(), converted.getvalue()):
+        with pt2kit.open(data) as package:
+            assert isinstance(package.weights()["sp"], OpaquePayload)
+        assert digest(data).weights == was.weights
+        assert digest(data).tensors == was.tensors
+        assert not [change for change in pt2kit.diff(path, data).changes if change.area == "weight"]
+    with pt2kit.edit(file.getvalue()) as again:
+        again.rename_weight("sp", "other")
+    assert digest(again.result).tensors["other"] == was.tensors["sp"]
+
+
+def test_a_pickle_that_takes_code_is_bytes() -> None:
+    """What cannot be read as plain data keeps the digest of its bytes, and says that it is a pickle."""
+    payload = OpaquePayload(
+        "x", Storage("r", 17, lambda: memoryview(b"\x80\x02cposix\nsystem\n.")), "pickle", None, True
+    )
+    assert payload.meaning() is payload

@@ -164,8 +164,10 @@ def _joined(notes: Iterable[Note]) -> tuple[Note, ...]:
         if before is None:
             found[key] = note
         else:
-            places = (*before.places, *note.places)[: max(10, len(before.places))]
-            found[key] = replace(before, places=places, count=before.count + note.count)
+            new = [place for place in note.places if place not in before.places]
+            places = (*before.places, *new)[: max(10, len(before.places))]
+            count = before.count + note.count - (len(note.places) - len(new))
+            found[key] = replace(before, places=places, count=count)
     return tuple(found.values())
 
 

@@ -18,10 +18,17 @@ from pt2kit.release.descriptions import Descriptions, Plain, plain_tensor
 from pt2kit.release.destinations import Destination
 from pt2kit.release.programs import Converted, Operators, convert_program
 from pt2kit.release.records import listed_in, pack
+from pt2kit.tensors.compound import MetaView
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.versions.conversion_log import Note, SideInputs
 
 Payloads = Mapping[str, Payload]
+
+
+_WITHOUT_DATA = (
+    "a tensor without data, for which files of torch 2.8 and older have no form: give all of them numbers first "
+    "(pt2 weights FILE --from NUMBERS), or convert to torch 2.9 or newer"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +166,9 @@ def fitting(
         return
     for name, payload in payloads.items():
         if is_left_out(payload):
+            continue
+        if isinstance(payload, MetaView):
+            notes.append(Note("blocked", "", _WITHOUT_DATA, "", (f"{model.where}: {name!r}",), 1))
             continue
         try:
             yield name, plain_tensor(payload)
