@@ -16,7 +16,7 @@ from pt2kit.bridge.run.conditions import Condition, check_conditions
 from pt2kit.bridge.run.failures import explain
 from pt2kit.bridge.run.inputs import InputTree, Unflatten
 from pt2kit.bridge.run.source import Compiled
-from pt2kit.bridge.torch_names import enter_modules, leave_modules
+from pt2kit.bridge.torch_names import modules_as_containers
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,8 @@ def _forward(tree: InputTree) -> Any:
 def _call(module: LoadedModule, running: Running, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     convention, run = running.convention, running.compiled.function
     if convention.modules:
-        leaves = _with_modules(convention.tree, convention.modules, args, kwargs)
+        with modules_as_containers(convention.modules):
+            leaves = convention.tree.leaves(args, kwargs)
     else:
         leaves = convention.tree.leaves(args, kwargs)
     check_conditions(convention.conditions, leaves)
@@ -121,16 +122,6 @@ def _call(module: LoadedModule, running: Running, args: tuple[Any, ...], kwargs:
         explain(error, running.compiled)
         raise
     return convention.unflatten(results)
-
-
-def _with_modules(
-    tree: InputTree, modules: frozenset[type], args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> list[Any]:
-    enter_modules(modules)
-    try:
-        return tree.leaves(args, kwargs)
-    finally:
-        leave_modules(modules)
 
 
 def _signature(tree: InputTree) -> inspect.Signature:
