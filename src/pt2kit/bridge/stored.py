@@ -26,12 +26,13 @@ from pt2kit.errors import ArchiveError, IntegrityError, PayloadError, Pt2Error
 from pt2kit.messages import listed
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package, open_package
-from pt2kit.package.parts import sample_inputs_record
+from pt2kit.package.parts import parts, sample_inputs_record
 from pt2kit.package.payloads import Payload
 from pt2kit.package.pickle_free_inputs.index import PickleFreeInputs, read_moved_inputs
 from pt2kit.pickles.reader import is_plain, read_payload
 from pt2kit.tensors.compound import MetaView
 from pt2kit.tensors.opaque import OpaquePayload
+from pt2kit.tensors.view import TensorView
 from pt2kit.versions.opset.changes import EXPECTED, OperatorChange, convert_opset
 from pt2kit.zip.opening import FileLike
 from pt2kit.zip.source import map_privately
@@ -127,6 +128,8 @@ def read_payloads(
     left_out = {name for name, view in views.items() if view is not weights[name]}
     read = {name: view for name, view in views.items() if chosen.given is None or name in left_out}
     state_dict = {name: _payload(view, tensors, values, trust) for name, view in read.items()}
+    if parts(opened.archive, opened.layout, model).stored_as != "records":
+        state_dict = _as_objects(state_dict, read)
     if chosen.given is not None:
         wanted = {name: view for name, view in views.items() if name not in left_out}
         state_dict |= given_weights(chosen.given, wanted, tensors.devices, left_out)
@@ -142,6 +145,16 @@ def read_payloads(
             shown,
         )
     return Payloads(state_dict, constants, _sample_inputs(opened, model, tensors, context, trust))
+
+
+def _as_objects(state_dict: dict[str, Any], views: Mapping[str, Payload]) -> dict[str, Any]:
+    """The same, with one object for each that a torch.save file holds: tied weights are one parameter there."""
+    found: dict[Any, Any] = {}
+    for name, view in views.items():
+        if isinstance(view, TensorView):
+            key = replace(view, name="")
+            state_dict[name] = found.setdefault(key, state_dict[name])
+    return state_dict
 
 
 def _is_without_data(view: Payload) -> bool:
