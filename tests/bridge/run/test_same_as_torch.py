@@ -8,7 +8,6 @@ import pytest
 from tests import samples
 from tests.bridge.run.torch_oracle import compare_with_torch, quiet
 
-
 # What the installed torch cannot run itself, and this can: file -> what torch says.
 ONLY_HERE = {"2.7.1/invoke_subgraph_hop": "invoke_subgraph operands must be a list of tensors"}
 
