@@ -27,7 +27,7 @@ from pt2kit.bridge.read.tensors import Tensors
 from pt2kit.bridge.run.build import Shared, build_steps
 from pt2kit.bridge.run.calling import convention_of
 from pt2kit.bridge.run.described import check_described
-from pt2kit.bridge.run.module import LoadedModule, make_module
+from pt2kit.bridge.run.module import make_module
 from pt2kit.bridge.run.mutations import with_mutations
 from pt2kit.bridge.run.source import compile_steps
 from pt2kit.bridge.run.subgraphs import subgraph_module
@@ -115,9 +115,8 @@ def _build(
     convention = convention_of(program, checked, call, examples)
     lifted = [index for index, spec in enumerate(signature.input_specs) if spec.target]
     users = [index for index, spec in enumerate(signature.input_specs) if spec.kind is InputKind.USER_INPUT]
-    module = LoadedModule()
+    module = make_module(targets, compile_steps(steps, [*lifted, *users]), convention)
     place_tensors(module, signature, payloads.state_dict, payloads.constants)
-    make_module(module, targets, compile_steps(steps, [*lifted, *users]), convention)
     return module
 
 

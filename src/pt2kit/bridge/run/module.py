@@ -7,7 +7,6 @@ import inspect
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MethodType
 from typing import Any
 
 import torch
@@ -64,18 +63,20 @@ class Running:
     convention: Convention
 
 
-def make_module(tensors: LoadedModule, paths: Sequence[str], compiled: Compiled, convention: Convention) -> None:
-    """Let a module that holds tensors run a program.
+def make_module(paths: Sequence[str], compiled: Compiled, convention: Convention) -> LoadedModule:
+    """A module that runs a program, and has no tensors yet.
 
     Args:
-        tensors: the module.
         paths: the attributes that the function takes, before the values in the inputs.
         compiled: the function.
         convention: how it is called.
     """
-    tensors.__pt2kit_running__ = Running(_reader(paths), compiled, convention)
-    # Of the module, because each has its own names of arguments; copies bind it to themselves.
-    tensors.forward = MethodType(_forward(convention.tree), tensors)
+    # A class of its own, because each has its own names of arguments; a function of the module's own instead would be
+    # no forward for the strict export of torch 2.9.
+    kind = type("LoadedModule", (LoadedModule,), {"forward": _forward(convention.tree), "__module__": __name__})
+    module: LoadedModule = kind()
+    module.__pt2kit_running__ = Running(_reader(paths), compiled, convention)
+    return module
 
 
 def _reader(paths: Sequence[str]) -> Callable[[Any], Sequence[Any]]:
