@@ -99,6 +99,18 @@ def test_mixed(caplog: pytest.LogCaptureFixture) -> None:
     assert torch.equal(loaded.state_dict["0.weight"], model[0].weight)
 
 
+def test_mixed_as_torch_saves_it() -> None:
+    """torch writes a fake weight among real ones as a truncated one would look: refused, saying what to do."""
+    model = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2))
+    program = torch.export.export(model, (torch.randn(2, 3),))
+    with torch._subclasses.fake_tensor.FakeTensorMode():
+        program._state_dict["1.weight"] = nn.Parameter(torch.empty(2, 4))
+    with pytest.raises(
+        PayloadError, match=r"'1\.weight': expected 32 bytes, .* is saved by pt2kit\.save, which says so"
+    ):
+        pt2kit.load(saved(program, torch.export.save))
+
+
 def test_damage(tmp_path: Path) -> None:
     """One empty record among weights with data is damage, not a weight without data; a short record is, too."""
     for content in (b"", bytes(8)):

@@ -96,7 +96,7 @@ def take_out() -> None:
     shutil._use_fd_functions = False  # type: ignore[attr-defined] # and so did this, twice
     shutil._USE_CP_SENDFILE = False  # type: ignore[attr-defined]
     os.O_BINARY = 0  # type: ignore[attr-defined]
-    mmap.mmap = Mapping  # type: ignore[misc]
+    mmap.mmap = Mapping  # type: ignore[misc, assignment]
     os.replace, os.unlink, os.remove = replace, unlink, unlink
 
 
@@ -104,7 +104,7 @@ def pytest_configure() -> None:
     """Pytest asks for the system's name to know whether there are users; it is told that there are none."""
     import _pytest.tmpdir
 
-    _pytest.tmpdir.get_user_id = lambda: None
+    _pytest.tmpdir.get_user_id = lambda: None  # type: ignore[attr-defined]
 
 
 take_out()

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from msgspec import Struct
 from msgspec.structs import replace
 from tests import strategies
+from tests.narrow import present
 
 from pt2kit import codec, schema
 from pt2kit.schema import Argument, ComplexValue, SymInt, TensorArgument
@@ -65,8 +66,8 @@ def test_a_union_reads_well_in_a_match():
 def test_objects_are_frozen():
     """Change goes through `msgspec.structs.replace`, which gives a new object."""
     size = SymInt(as_int=3)
-    with pytest.raises(AttributeError):
-        size.as_int = 4
+    with pytest.raises(AttributeError, match="immutable type: 'SymInt'"):
+        size.as_int = 4  # type: ignore[misc]
     assert msgspec.structs.replace(size, as_int=4) == SymInt(as_int=4)
 
 
@@ -75,8 +76,8 @@ def test_floats_stay_floats(number):
     """Every float field gives back the float it was given, after copying and pickling too."""
     for held in (
         Argument(as_float=number).as_float,
-        Argument(as_floats=[number]).as_floats[0],
-        Argument(as_float_lists=[[number]]).as_float_lists[0][0],
+        present(Argument(as_floats=[number]).as_floats)[0],
+        present(Argument(as_float_lists=[[number]]).as_float_lists)[0][0],
         ComplexValue(0.0, number).imag,
         schema.SymExprHint(as_float=number).as_float,
         schema.ConstantValue(as_float=number).as_float,

@@ -27,7 +27,7 @@ from pt2kit.package.open import Package
 def compose(
     first: Source,
     second: Source,
-    connect: Mapping[str | int, str],
+    connect: Mapping[str, str] | Mapping[int, str] | Mapping[str | int, str],
     *,
     prefixes: tuple[str, str] = ("", ""),
     models: tuple[str | None, str | None] = (None, None),

@@ -193,12 +193,7 @@ def test_export_again(two: bytes, strict: bool) -> None:
             strict=strict,
         )
 
-    try:
-        program = exported(pt2kit.load_module(two))
-    except AssertionError as error:
-        if not strict or "Unexpectedly found" not in str(error):
-            raise
-        pytest.skip("strict export of torch 2.9 takes what a module calls for an input (docs/load-module.md)")
+    program = exported(pt2kit.load_module(two))
     assert torch.equal(call(program.module())["sum"], call(pt2kit.load_module(two))["sum"])
 
 
