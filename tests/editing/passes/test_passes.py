@@ -88,7 +88,7 @@ def test_devices_and_kinds_follow_into_payloads() -> None:
         assert passes.move(editor, {"cpu": "cuda:1"}) > 4
         assert passes.convert_weights(editor, "parameter", "constant") == 4
     assert dict(editor.result.weights()) == {}
-    assert {view.device.index for view in editor.result.constants().values()} == {1}
+    assert {one.dense().device.index for one in editor.result.constants().values()} == {1}
     assert errors(editor.result) == []
 
 
