@@ -11,9 +11,9 @@ of a model needs no excuse from a conversion. Each `RELEASE=ENVIRONMENT` names a
     --docs                put the figures into docs/converted-runs.json, and all that are there into compatibility.md
 
 The columns: files that there are; those that `pt2kit.convert` refuses (each refusal names what stands in the way);
-converted; of these, those that run to equal outputs, or load where outputs are random; those whose model the release
-cannot run from its own file of it; and those that just fail. A second table says from release to release how many of
-the converted are good, which counts the first two.
+converted; of these, those that run to equal outputs, or load where outputs are random; those at which the release fails
+as it does, at the same place, on its own file of the model; and those that just fail. A second table says from release
+to release how many of the converted are good, which counts the first two.
 """
 
 from __future__ import annotations
@@ -114,17 +114,23 @@ def judge(release: str, environment: Path, files: list[Path], own: list[Path], k
     models = {model(name) for name in failing}
     baseline = run(environment, [(str(path), str(path)) for path in own if model(path.stem) in models], folder)
     for name, result in failing.items():
-        if excuse := _own_failure(name, baseline):
+        if excuse := _own_failure(name, result, baseline):
             results[name] = Result("own", f"{result.why} | its own: {excuse}")
     return results
 
 
-def _own_failure(name: str, baseline: dict[str, Result]) -> str:
-    """How the release fails on its own file of what a failing file holds: the same variant, else any of the model."""
-    stem = name.rpartition("/")[2]
-    same = {own: result for own, result in baseline.items() if own.rpartition("/")[2] == stem}
-    alike = same or {own: result for own, result in baseline.items() if model(own) == model(name)}
-    return next((f"{own}: {bad.why}" for own, bad in alike.items() if bad.outcome not in GOOD), "")
+def _own_failure(name: str, failing: Result, baseline: dict[str, Result]) -> str:
+    """How the release fails in the same way, at the same place, on its own file of the model; "" where it does not."""
+    for own, result in baseline.items():
+        if model(own) == model(name) and result.outcome not in GOOD and _place(result) == _place(failing):
+            return f"{own}: {result.why}"
+    return ""
+
+
+def _place(failing: Result) -> str:
+    """Where a file fails, without the values: "AssertionError at effects.py:79", "case 1: result 0"."""
+    found = re.search(r"\w+ at [\w.]+:\d+|^case \d+: result \d+|^exit -?\d+", failing.why)
+    return found[0] if found else failing.why
 
 
 def counts(results: dict[str, Result]) -> dict[str, dict[str, int]]:

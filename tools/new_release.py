@@ -1,7 +1,7 @@
 """A release of torch -> everything that it has otherwise than the one before, and what to do about each.
 
     python -m tools.new_release 2.16.0                          installs it in a temporary folder, compares, removes it
-    python -m tools.new_release 2.16.0 --environment FOLDER     in an environment that has it already
+    python -m tools.new_release 2.16.0 --environment FOLDER     in an environment that stays; made if it is not there
     python -m tools.new_release 2.16.0 --zoo                    also the bridge's tests and the zoo (half an hour)
     python -m tools.new_release 2.16.0 --write                  also puts its operators into the table
 
@@ -66,12 +66,11 @@ class Finding:
     todo: str
 
 
-def install(release: str, folder: Path) -> Path:
+def install(release: str, folder: Path) -> None:
     """Make an environment with a release (about 5 GB with its libraries, some minutes)."""
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
     pip = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-cache-dir"]
     subprocess.run([*pip, f"torch=={release}", "numpy"], check=True)
-    return folder
 
 
 def run(environment: Path, *arguments: str) -> str:
@@ -238,7 +237,9 @@ def main() -> int:
     is_alike = True
     with tempfile.TemporaryDirectory(prefix=f"torch-{options.release}-") as temporary:
         folder = Path(temporary)
-        environment = options.environment or install(options.release, folder / "environment")
+        environment = options.environment or folder / "environment"
+        if not (environment / "bin" / "python").exists():
+            install(options.release, environment)
         for found in findings(options, environment, folder):
             is_alike &= not found.lines
             print(f"{found.what}: {f'{len(found.lines)} differences' if found.lines else 'alike'}", flush=True)

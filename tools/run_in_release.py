@@ -155,12 +155,14 @@ def look_at(file: str, recorded: Path) -> tuple[str, str]:
 
 
 def _callable(program: Any) -> Any:
-    if torch.__version__.startswith("2.1."):  # whose module() takes no keywords, nor all changed buffers
+    if torch.__version__.startswith(("2.1.", "2.2.")):  # whose module() takes no keywords, nor all changed buffers
         return program
     return program.module()
 
 
 def _words(error: BaseException) -> str:
+    while error.__cause__ is not None:
+        error = error.__cause__
     trail = error.__traceback__
     while trail is not None and trail.tb_next is not None:
         trail = trail.tb_next

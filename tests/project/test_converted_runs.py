@@ -9,16 +9,27 @@ from tools import converted_runs
 from tools.converted_runs import Result
 
 EQUAL = Result("equal", "")
-FAILS = Result("fails", "case 0: RuntimeError")
+PLACE = "RuntimeError at cond.py:7"
+FAILS = Result("fails", f"case 0: {PLACE}: no")
 
 
 def test_excuses() -> None:
-    """The release's own file excuses: the same variant if there is one, else any of the model, and no other model."""
-    own = {"2.4.1/cond": EQUAL, "2.4.1/cond__decomp": FAILS, "2.4.1/mlp": FAILS}
-    assert converted_runs._own_failure("2.13.0/cond", own) == ""
-    assert converted_runs._own_failure("2.13.0/cond__decomp", own) == "2.4.1/cond__decomp: case 0: RuntimeError"
-    assert converted_runs._own_failure("2.13.0/cond__nonstrict", own) == "2.4.1/cond__decomp: case 0: RuntimeError"
-    assert converted_runs._own_failure("2.13.0/map", own) == ""
+    """A failure at the same place on the release's own file of the model, in any variant of it, excuses; no other."""
+    own = {
+        "2.4.1/cond": EQUAL,
+        "2.4.1/cond__decomp": FAILS,
+        "2.4.1/mlp": Result("differs", "case 1: result 0: 1, not 2"),
+    }
+
+    def excuse(name: str, outcome: str, why: str) -> str:
+        return converted_runs._own_failure(name, Result(outcome, why), own)
+
+    assert excuse("2.13.0/cond", "fails", f"case 1: {PLACE}: other values") == f"2.4.1/cond__decomp: {FAILS.why}"
+    assert excuse("2.13.0/cond", "fails", "case 0: RuntimeError at cond.py:8: no") == ""
+    assert excuse("2.13.0/map", "fails", FAILS.why) == ""
+    assert excuse("2.13.0/mlp", "differs", "case 1: result 0: 3, not 4") == "2.4.1/mlp: case 1: result 0: 1, not 2"
+    assert excuse("2.13.0/mlp", "differs", "case 0: result 0: 3, not 4") == ""
+    assert excuse("2.13.0/mlp", "refused", "2 results, not 3") == ""
 
 
 def test_counts_and_tables() -> None:
