@@ -20,7 +20,7 @@ def sample(name: str) -> Path:
 
 
 def edited(
-    path: Path,
+    path: Path | IO[bytes],
     program: Change | None = None,
     *,
     weights: Change | None = None,
