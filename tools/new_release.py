@@ -26,7 +26,8 @@ import yaml
 from tools import operator_schemas, torches
 
 from pt2kit.schema import LOG, parse_version
-from pt2kit.schema.operators import RELEASES, known_releases, operator_name
+from pt2kit.schema.operator_text import operator_name
+from pt2kit.schema.operators import RELEASES, known_releases
 from pt2kit.versions.opset.changes import EXPECTED
 from pt2kit.zip.reader import open_archive
 
@@ -69,7 +70,7 @@ class Finding:
 def install(release: str, folder: Path) -> None:
     """Make an environment with a release (about 5 GB with its libraries, some minutes)."""
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    pip = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-cache-dir"]
+    pip = (folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-cache-dir")
     subprocess.run([*pip, f"torch=={release}", "numpy"], check=True)
 
 

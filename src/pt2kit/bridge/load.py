@@ -26,6 +26,7 @@ from pt2kit.bridge.read.trusted import globals_of, load_trusted
 from pt2kit.bridge.read.values import Values
 from pt2kit.bridge.save import Artifact
 from pt2kit.bridge.torch_names import disable_current_modes
+from pt2kit.checks.stored_numbers import tables_of
 from pt2kit.collector import no_collection
 from pt2kit.errors import ArchiveError, IntegrityError, PayloadError, Pt2Error
 from pt2kit.messages import listed
@@ -112,7 +113,7 @@ def load(
             tensors.finish()
             return found
 
-        return build_program(program, devices, open_payloads, allowed)
+        return build_program(program, devices, tables_of(opened, model, weights is None), open_payloads, allowed)
 
 
 def deserialize(

@@ -25,6 +25,7 @@ from pt2kit.bridge.read.treespecs import TreeSpecs
 from pt2kit.bridge.read.uninitialized import check_initialised
 from pt2kit.bridge.scalars import LAYOUTS
 from pt2kit.checks.memory_findings import Assumed
+from pt2kit.checks.stored_numbers import Tables
 from pt2kit.errors import GraphError, UnsupportedError
 from pt2kit.graph.argument_values import leaves
 from pt2kit.graph.traversal import Scope, graphs, node_label
@@ -59,11 +60,12 @@ class Checked:
     assumed: Mapping[int, Assumed]
 
 
-def check_program(program: schema.ExportedProgram, trust: Set[str] = frozenset()) -> Checked:
+def check_program(program: schema.ExportedProgram, tables: Tables, trust: Set[str] = frozenset()) -> Checked:
     """Refuse what can be refused without building anything.
 
     Args:
         program: of the current schema version.
+        tables: gives its payloads, those that are the file's.
         trust: rules and operators that are not refused, and names of classes that may be imported.
 
     Raises:
@@ -94,7 +96,7 @@ def check_program(program: schema.ExportedProgram, trust: Set[str] = frozenset()
         if "X14" not in trust:
             check_regions(scope)
         check_sizes(scope, unbounded="T9" in trust)
-    check_provenance(scopes, operators, trust)
+    check_provenance(module, scopes, operators, tables, trust)
     return Checked(module, signature, adapted.sources, parsed, specs, guards, scopes, operators, assumed)
 
 

@@ -35,6 +35,7 @@ from pt2kit.bridge.run.subgraphs import subgraph_module
 from pt2kit.bridge.run.tensors import place_tensors
 from pt2kit.bridge.torch_names import CONDITIONS_READ_METADATA, disable_current_modes, find_verifier
 from pt2kit.checks.refused import find_everyday
+from pt2kit.checks.stored_numbers import Tables, tables_of
 from pt2kit.collector import no_collection
 from pt2kit.errors import SchemaError
 from pt2kit.signature.specs import InputKind
@@ -76,7 +77,8 @@ def load_module(
         program, devices = stored_program(opened, model, device)
         if extra_files is not None:
             extra_files.update(read_texts(opened))
-        checked = check_program(program, allowed)
+        tables = tables_of(opened, model)
+        checked = check_program(program, tables, allowed)
         _check_verifiers(program)
         calls = live_module_calls(checked.module.module_call_graph, checked.specs, checked.tree_specs)
         module_metadata(checked.module)
@@ -86,9 +88,9 @@ def load_module(
         payloads = read_payloads(opened, model, tensors, context, allowed)
         tensors.finish()
         if CONDITIONS_READ_METADATA and COND in checked.operators:
-            return build_program(program, devices, lambda _: payloads, allowed).module()
+            return build_program(program, devices, tables, lambda _: payloads, allowed).module()
         if _needs_sizes(checked, allowed):
-            _prove_sizes(program, devices, payloads, allowed)
+            _prove_sizes(program, devices, tables, payloads, allowed)
         return _build(program, checked, calls[0].signature, payloads, devices)
 
 
@@ -132,10 +134,12 @@ def _needs_sizes(checked: Checked, trust: Set[str]) -> bool:
     return "X10" not in trust and any(row is not None and row.sizes for row in rows)
 
 
-def _prove_sizes(program: schema.ExportedProgram, devices: Devices, payloads: Payloads, trust: Set[str]) -> None:
+def _prove_sizes(
+    program: schema.ExportedProgram, devices: Devices, tables: Tables, payloads: Payloads, trust: Set[str]
+) -> None:
     """Have torch compute the sizes of a program's values: on fake tensors, so the whole program is built for it."""
     copied = Payloads(dict(payloads.state_dict), dict(payloads.constants), payloads.example_inputs)
-    build_program(program, devices, lambda context: copied, trust)
+    build_program(program, devices, tables, lambda context: copied, trust)
 
 
 class _Fakes:
