@@ -131,9 +131,10 @@ def test_the_test_of_an_export_runs(tmp_path: Path) -> None:
 
 def test_load_module_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The page's two lines load a module and call it."""
-    torch: Any = pytest.importorskip("torch", reason="load_module takes torch")
+    torch = pytest.importorskip("torch", reason="load_module takes torch")
+    base: Any = torch.nn.Module
 
-    class Masked(torch.nn.Module):
+    class Masked(base):
         def forward(self, x: Any, mask: Any) -> Any:
             return x * mask
 
