@@ -45,7 +45,7 @@ BATCH = 100
 """Mutants that one child process tries."""
 
 
-class _Declared(torch.fx.Interpreter):  # type: ignore[misc]
+class _Declared(torch.fx.Interpreter):
     """Runs a program and raises where a value is not of the type or the sizes that the program declares."""
 
     def run_node(self, n: torch.fx.Node) -> Any:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import Any, Final, NoReturn
 
+from pt2kit.collector import no_collection
+
 _OPTIONAL: Final = {"torch": "torch", "sympy": "torch"}  # Read only.
 """A package that need not be there -> the extra of pt2kit that brings it."""
 
@@ -45,7 +47,9 @@ def front_door(
             raise AttributeError(f"module {room!r} has no attribute {name!r}{_suggestion(name, {*table, *rooms})}")
         module, attribute = table[name]
         try:
-            value = getattr(import_module(module), attribute)
+            # What is imported stays: searching it, and all that torch has made before, takes as long as the import.
+            with no_collection():
+                value = getattr(import_module(module), attribute)
         except ModuleNotFoundError as error:
             if error.name not in _OPTIONAL:
                 raise

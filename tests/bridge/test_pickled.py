@@ -5,9 +5,10 @@ from __future__ import annotations
 import collections
 import dataclasses
 import io
+import warnings
 import zipfile
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -242,7 +243,8 @@ def test_buffers_and_attributes() -> None:
     assert ours.attributes["_dynamo_dynamic_indices"] == {0}
     (span,) = ours.attributes["_dynamo_dynamic_range"]
     assert span.cls.path == "torch._dynamo.decorators._DimRange"
-    assert span.state == [0, 2, 8]
+    by_name = isinstance(span.state, dict)  # up to 2.10 or so, a dataclass without slots
+    assert (list(span.state.values()) if by_name else span.state) == [0, 2, 8]
 
 
 def test_named_tuples() -> None:
@@ -314,7 +316,7 @@ def test_numpy_arrays(dtype: str, protocol: int) -> None:
     theirs = np.arange(6).astype(dtype).reshape(2, 3)
     for array in (theirs, np.asfortranarray(theirs)):
         ours = read(array, protocol)
-        order = "F" if ours.fortran_order else "C"
+        order: Literal["F", "C"] = "F" if ours.fortran_order else "C"
         seen = np.frombuffer(ours.data, ours.dtype).reshape(ours.shape, order=order)
         assert seen.dtype.str == array.dtype.str
         assert (seen == array).all()
@@ -347,7 +349,8 @@ def test_refusals_name_what_they_refuse(name: str) -> None:
 
 def test_torchscript_is_refused() -> None:
     buffer = io.BytesIO()
-    with pytest.warns(DeprecationWarning, match=r"torch\.jit"):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of torch.jit, since 2.10
         torch.jit.save(torch.jit.script(torch.nn.Linear(2, 2)), buffer)
     for use in (read_payload, globals_in):
         with pytest.raises(UnsupportedError, match=r"x\.pt: .*TorchScript"):
@@ -393,7 +396,7 @@ def test_a_payload_truncated_anywhere_is_refused() -> None:
     """Cut bytes never give a value, and only our errors."""
     payload = save({"a": torch.arange(4.0), "b": [1, "x"]})
     for length in range(0, len(payload), 7):
-        with pytest.raises(Pt2Error):
+        with pytest.raises(Pt2Error, match=r"^x\.pt: expected "):
             read_payload(payload[:length], "x.pt")
 
 

@@ -15,7 +15,7 @@ from torch import nn
 from torch.export import ExportedProgram
 
 import pt2kit
-from pt2kit.errors import PayloadError
+from pt2kit.errors import ConversionError, PayloadError
 
 MADE = {"fake": (fake_weights, "P9"), "meta": (meta_weights, "P6")}
 
@@ -128,3 +128,21 @@ def test_damage(tmp_path: Path) -> None:
 def _to_meta(tree: Any) -> None:
     for payload in tree["config"].values():
         payload["tensor_meta"]["device"] = {"type": "meta", "index": None}
+
+
+@pytest.mark.parametrize("target", ["2.8", "2.5", "2.1"])
+@pytest.mark.parametrize("name", MADE)
+def test_older_layouts_have_no_form_for_them(name: str, target: str) -> None:
+    """Converting to one is refused once, for all of them, with what to do; filled, they go over."""
+    program = MADE[name][0]()
+    data, written = saved(program), io.BytesIO()
+    with pytest.raises(ConversionError, match=r"a tensor without data, for which files of torch 2\.8") as caught:
+        pt2kit.convert(data, written, target=f"torch=={target}")
+    [line] = str(caught.value).splitlines()[1:]
+    assert all(line.count(f": {weight!r}") == 1 for weight in program.state_dict)
+    assert "pt2 weights FILE --from NUMBERS" in line
+    assert not written.getvalue()
+    with pt2kit.edit(data) as editor:
+        editor.load_weights({weight: value.numpy() for weight, value in filled(program).items()})
+    pt2kit.convert(editor.result, written, target=f"torch=={target}")
+    assert set(pt2kit.open(written.getvalue()).weights()) == set(program.state_dict)

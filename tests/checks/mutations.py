@@ -53,7 +53,7 @@ def root_call(tree: Any) -> Any:
     return tree["graph_module"]["module_call_graph"][0]["signature"]
 
 
-def program(path: Path, change: Callable[[Any], None]) -> Mutation:
+def program(path: Path, change: Callable[[Any], object]) -> Mutation:
     """A file whose program was changed."""
     return Mutation(path, edited(path, change))
 
@@ -91,7 +91,7 @@ def entries() -> list[Entry]:
 
 def edited_bytes(data: bytes, record: str, change: Callable[[Any], None]) -> bytes:
     """A file, given as bytes, whose list of payloads was changed."""
-    return edited(data, lambda tree: change(tree["config"]), record)  # type: ignore[arg-type]
+    return edited(data, lambda tree: change(tree["config"]), record)
 
 
 def new_value(tree: Any, name: str, like: str) -> str:

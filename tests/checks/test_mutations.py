@@ -156,7 +156,8 @@ def _odd_value_name(tree: Any) -> None:
 
 def _subgraph(**parts: Any) -> dict[str, Any]:
     """A subgraph as an argument."""
-    empty = {"inputs": [], "outputs": [], "nodes": [], "tensor_values": {}, "sym_int_values": {}, "sym_bool_values": {}}
+    empty: Any = {"inputs": [], "outputs": [], "nodes": []}
+    empty |= {"tensor_values": {}, "sym_int_values": {}, "sym_bool_values": {}}
     return {"as_graph": {"name": "inner", "graph": {**empty, **parts}}}
 
 
@@ -211,7 +212,7 @@ def _two_losses(tree: Any) -> None:
     call["out_spec"] = json.dumps([1, {"type": "builtins.tuple", "context": "null", "children_spec": [_LEAF, _LEAF]}])
 
 
-_LEAF = {"type": None, "context": None, "children_spec": []}
+_LEAF: Any = {"type": None, "context": None, "children_spec": []}
 _EMPTY = {"type": "builtins.tuple", "context": "null", "children_spec": []}
 
 
@@ -392,7 +393,7 @@ TARGETS: dict[str, Callable[[], Mutation]] = {
 def _path_name(name: str) -> Mutation:
     """A file whose last weight says that it is elsewhere; the record it had is dropped."""
     changed = m.weights(MLP, lambda config: config["2.bias"].__setitem__("path_name", name))
-    return Mutation(MLP, rewritten(changed.data, {names.weight(3): None}))  # type: ignore[arg-type]
+    return Mutation(MLP, rewritten(changed.data, {names.weight(3): None}))
 
 
 def _bias(**changes: Any) -> Mutation:

@@ -27,11 +27,9 @@ from pt2kit.errors import GraphError, SchemaError, UnsupportedError
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*LeafSpec.*:FutureWarning")  # torch's own unflatten
 
-STORED_IN, STORED_OUT = ("x", "y", "z"), ("a", "b")
-
-
-BeforeIn = collections.namedtuple("BeforeIn", STORED_IN)
-BeforeOut = collections.namedtuple("BeforeOut", STORED_OUT)
+BeforeIn = collections.namedtuple("BeforeIn", ["x", "y", "z"])
+BeforeOut = collections.namedtuple("BeforeOut", ["a", "b"])
+STORED_IN, STORED_OUT = BeforeIn._fields, BeforeOut._fields
 
 
 class Color(enum.Enum):
@@ -117,8 +115,16 @@ def test_changed_fields(file: bytes, now_in: Any, now_out: Any) -> None:
 
 REFUSED = {
     "lost an input": (make(("y", "z")), make(STORED_OUT), "got one without that of the input 'p_x'"),
-    "gained an output": (make(STORED_IN), make(("q", "a", "b")), "got 'q' without one; the file does not have it"),
-    "gained a list": (make(STORED_IN), make(("a", "b", "q"), defaults=[[]]), "default of the field 'q' to be a number"),
+    "gained an output": (
+        make(STORED_IN),
+        make(("q", "a", "b")),
+        "got 'q' without one; the file does not have it",
+    ),
+    "gained a list": (
+        make(STORED_IN),
+        make(("a", "b", "q"), defaults=[[]]),
+        "default of the field 'q' to be a number",
+    ),
 }
 
 

@@ -80,7 +80,7 @@ def half(length: int, declared: int) -> bytes:
         (call,) = (node for node in graph["nodes"] if "_fft_c2r" in node["target"])
         call["inputs"][3]["arg"] = {"as_int": length}
 
-    return edited(file.getvalue(), change)  # type: ignore[arg-type]
+    return edited(file.getvalue(), change)
 
 
 def test_sizes_that_are_declared() -> None:
@@ -135,5 +135,5 @@ def test_training(name: str) -> None:
     file = io.BytesIO()
     pt2kit.save(joint, file)
     assert f"aten.{name}" in EVERYDAY
-    targets = [str(node.target) for node in pt2kit.load(file.getvalue()).graph.nodes]  # type: ignore[arg-type]
+    targets = [str(node.target) for node in pt2kit.load(file.getvalue()).graph.nodes]
     assert any(target.startswith(f"aten.{name}.") for target in targets), json.dumps(targets)

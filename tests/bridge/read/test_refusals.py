@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import io
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -50,6 +51,17 @@ def before(target: str, inputs: list[tuple[str, Any]], *, gives: bool = True) ->
     return change
 
 
+def leaking(target: str) -> Callable[[Any], None]:
+    """A change: one more call, whose result the program gives."""
+
+    def change(tree: Any) -> None:
+        before(target, [SELF])(tree)
+        tree["graph_module"]["graph"]["outputs"][0] = {"as_tensor": {"name": "extra"}}
+        tree["graph_module"]["signature"]["output_specs"][0]["user_output"]["arg"]["as_tensor"]["name"] = "extra"
+
+    return change
+
+
 def guards(text: str) -> Callable[[Any], None]:
     """A change: one guard."""
     return lambda tree: tree.update(guards_code=[text])
@@ -63,7 +75,7 @@ CASES: dict[str, tuple[str, Callable[[Any], None]]] = {
     "higher-order": ("X10", before("torch.ops.higher_order.trace_wrapped", [])),
     "spelled by its module": ("X10", before("torch._higher_order_ops.triton_kernel_wrap.trace_wrapped", [])),
     "function": ("X7", before("math.sqrt", [("", {"as_int": 4})])),
-    "unwritten": ("X11", lambda tree: (before("torch.ops.aten.empty_like.default", [SELF])(tree), leak(tree))[0]),
+    "unwritten": ("X11", leaking("torch.ops.aten.empty_like.default")),
     "format": ("X12", before("torch.ops.higher_order.print", [("", {"as_string": "{x.y}"})], gives=False)),
     "format spelled otherwise": (
         "X12",
@@ -75,23 +87,19 @@ CASES: dict[str, tuple[str, Callable[[Any], None]]] = {
 }
 
 
+def _edited(change: Callable[[Any], None]) -> bytes:
+    return edited(io.BytesIO(base()), change)
+
+
 FILES: dict[str, tuple[str, Callable[[], bytes]]] = {
     "too much memory": ("T9", lambda: mutations.program(mutations.MLP, test_mutations.created).data),
     "an object that takes code": ("P15", lambda: test_payloads.with_constant(test_payloads.OPAQUE, "opaque_obj_0")),
     "a module among the inputs": ("", test_module_inputs.file),
     "an everyday operator": ("X10", lambda: chain(POOL, back("p")).data),
     "numbers of the file": ("X10", lambda: stored((0, 9, 4), bag()).data),
-    **{
-        name: (rule, lambda change=change: edited(io.BytesIO(base()), change)) for name, (rule, change) in CASES.items()
-    },
+    **{name: (rule, partial(_edited, change)) for name, (rule, change) in CASES.items()},
 }
 """A file for each row of the table in docs/security.md."""
-
-
-def leak(tree: Any) -> None:
-    """Return what `empty_like` gives."""
-    tree["graph_module"]["graph"]["outputs"][0] = {"as_tensor": {"name": "extra"}}
-    tree["graph_module"]["signature"]["output_specs"][0]["user_output"]["arg"]["as_tensor"]["name"] = "extra"
 
 
 def named_entries(error: Pt2Error) -> tuple[str, ...]:
