@@ -30,12 +30,13 @@ def test_rows() -> None:
     assert list(in_children([1, 2], run, ended, batch=2, seconds=0)) == []
 
 
+def sleep() -> str:
+    """Takes half a minute."""
+    time.sleep(30)
+    return "made"
+
+
 def test_in_time() -> None:
     """What takes too long is given up, and nothing is left that would interrupt what follows."""
-
-    def slow() -> str:
-        time.sleep(30)
-        return "made"
-
-    assert in_time(slow, 1, "late") == "late"
+    assert in_time(sleep, 1, "late") == "late"
     assert in_time(lambda: "made", 1, "late") == "made"
