@@ -3,13 +3,15 @@ PYTHON ?= python3
 JOBS ?= auto
 VENV := .venv
 CORE := .venv-core
+LOWEST := .venv-lowest
 BIN := $(VENV)/bin
 # The release that development and CI use; others are tried by test-torch.
 TORCH_PIN := torch==2.13.0
+FAST := -m 'not slow' --hypothesis-profile=fast --ignore=tests/bridge --ignore=tests/viewing
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-core test-torch test-torches test-view lint format bench fuzz compatibility docs outputs changelog release regen toolchains
-.PHONY: viewer browser clean
+.PHONY: help demo test test-core test-fast test-torch test-torches test-view lint format bench fuzz compatibility docs outputs changelog release regen toolchains
+.PHONY: viewer browser clean coverage test-lowest
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -25,6 +27,12 @@ $(CORE)/.stamp: pyproject.toml
 	$(CORE)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@
 
+$(LOWEST)/.stamp: pyproject.toml tools/lowest.py
+	$(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check -e '.[dev]' \
+	  $$($(PYTHON) tools/lowest.py http safetensors sign)
+	@touch $@
+
 demo: $(VENV)/.stamp ## install into .venv and run the main job on real files
 	@$(BIN)/python examples/demo.py
 
@@ -35,13 +43,26 @@ test-core: $(CORE)/.stamp ## run everything but tests/bridge in an environment w
 	@! $(CORE)/bin/python -c 'import torch' 2>/dev/null || { echo 'torch is importable in $(CORE)'; exit 1; }
 	$(CORE)/bin/python -m pytest -n $(JOBS) -q --ignore=tests/bridge
 
+test-fast: $(CORE)/.stamp ## a few cases of each test, without torch and without starting commands (a minute and a half)
+	$(CORE)/bin/python -m pytest -n $(JOBS) -q $(FAST)
+
+test-lowest: $(LOWEST)/.stamp ## the same and all commands, with the lowest versions of all dependencies (a Python up to 3.12)
+	$(LOWEST)/bin/python -m pytest -n $(JOBS) -q $(FAST)
+	$(LOWEST)/bin/python -m pytest -n $(JOBS) -q tests/cli
+
+coverage: $(if $(BRIDGE),$(VENV),$(CORE))/.stamp ## run test-core (all tests with BRIDGE=1) measured; table in docs/testing.md, lines in coverage/html
+	rm -rf coverage
+	$(<D)/bin/python -m pytest -n $(JOBS) -q -m 'not bare' $(if $(BRIDGE),,--ignore=tests/bridge) \
+	  --cov --cov-report=html --cov-report=json
+	$(<D)/bin/python tools/coverage_table.py --write $(if $(BRIDGE),,--without bridge)
+
 test-torch: ## try one release of torch in an environment of its own: tests, sample files, zoo (TORCH=2.15.0)
 	$(PYTHON) tools/torches.py $(if $(TORCH),$(TORCH),$(error say TORCH=2.15.0)) $(if $(CORPUS),--corpus $(CORPUS))
 
 test-torches: ## the same for all seven releases; writes the table in docs/compatibility.md (about an hour)
 	$(PYTHON) tools/torches.py $(if $(CORPUS),--corpus $(CORPUS))
 
-lint: $(VENV)/.stamp ## ruff (lint and format) and mypy --strict
+lint: $(VENV)/.stamp ## ruff (lint and format) and mypy --strict, of everything
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -103,4 +124,4 @@ test-view: browser ## run the tests of pt2 view in a real browser
 	PT2KIT_BROWSER=required $(BIN)/python -m pytest -n $(JOBS) -q tests/viewing tests/cli/test_view.py
 
 clean: ## remove the environments and caches
-	rm -rf $(VENV) $(CORE) viewer/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(CORE) $(LOWEST) coverage viewer/node_modules .pytest_cache .mypy_cache .ruff_cache .hypothesis

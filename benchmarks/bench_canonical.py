@@ -33,7 +33,10 @@ def torch_classes() -> Any:
 
 def large_program(s: Any, count: int) -> Any:
     """A program of `count` nodes in layers, each with a parameter, a residual connection and nodes of equal rank."""
-    tensor = lambda name: s.make(s.Argument, as_tensor=s.TensorArgument(name=name))  # noqa: E731
+
+    def tensor(name: str) -> Any:
+        return s.make(s.Argument, as_tensor=s.TensorArgument(name=name))
+
     one = s.make(s.SymInt, as_int=8)
     meta = s.TensorMeta(
         dtype=s.ScalarType.FLOAT, sizes=[one, one], requires_grad=False, device=s.Device(type="cpu", index=None),

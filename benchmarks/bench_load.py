@@ -102,7 +102,7 @@ BENCHES = (
             f"load_curve_{count}",
             f"load of a {count:,}-node chain, per node : of a {curves.SIZES[0]:,}-node chain, per node",
             AtMost(1.5),
-            lambda settings, count=count: load_curve(count, settings),
+            partial(load_curve, count),
         )
         for count in curves.SIZES[1:]
     ),

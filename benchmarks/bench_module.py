@@ -52,6 +52,7 @@ def first_result(name: str, settings: Settings) -> Measured:
     """The time from a file to the first result."""
     from benchmarks import inputs
 
+    name = "chain_1000" if settings.quick and name == "chain_10000" else name
     file = programs.path(name)
     ours, theirs = _first(file, inputs.read(file))
     best = measure.alternate(ours, theirs, rounds=settings.rounds(8), reference_rounds=1 if settings.quick else 2)
@@ -109,9 +110,7 @@ BENCHES = (
             f"module_{short}",
             f"first result of {what} : torch.export.load, module() and a call",
             TimesBetter(bar),
-            lambda settings, name=name: first_result(
-                "chain_1000" if settings.quick and name == "chain_10000" else name, settings
-            ),
+            partial(first_result, name),
         )
         for short, what, name, bar in PROGRAMS
     ),
@@ -126,7 +125,7 @@ BENCHES = (
             f"module_call_{short}",
             f"a further call of {what} : of the module of torch",
             AtMost(1.0),
-            lambda settings, name=name: further_calls(name, settings),
+            partial(further_calls, name),
         )
         for short, what, name, _ in PROGRAMS[:3]
     ),
@@ -137,7 +136,7 @@ BENCHES = (
             f"module_curve_{count}",
             f"load_module of a {count:,}-node chain, per node : of a {curves.SIZES[0]:,}-node chain, per node",
             AtMost(1.5),
-            lambda settings, count=count: curve(count, settings),
+            partial(curve, count),
         )
         for count in curves.SIZES[1:]
     ),

@@ -8,6 +8,7 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from benchmarks import curves, measure, programs
@@ -124,7 +125,7 @@ BENCHES = (
             f"save_curve_{count}",
             f"save of a {count:,}-node chain, per node : of a {curves.SIZES[0]:,}-node chain, per node",
             AtMost(1.5),
-            lambda settings, count=count: save_curve(count, settings),
+            partial(save_curve, count),
         )
         for count in curves.SIZES[1:]
     ),

@@ -40,7 +40,7 @@ def weights() -> None:
     """The tensors of a file; one of them read, and what its numbers are like."""
     run("weights", CONVNET)
     with pt2kit.open(CONVNET) as package:
-        weight = package.weights()["conv.weight"]
+        weight = package.weights()["conv.weight"].dense()
         found = statistics(weight)
         print(f"{weight.name}: {weight.describe()}, first values {weight.numpy().ravel()[:3].tolist()}")
         print(f"min {found.min:.4f}, max {found.max:.4f}, mean {found.mean:.4f}, std {found.std:.4f}")

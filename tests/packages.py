@@ -32,7 +32,7 @@ def rewritten(path: Path, records: Mapping[str, bytes | None]) -> bytes:
     return buffer.getvalue()
 
 
-def edited(path: Path, change: Callable[[Any], None], record: str = names.model_json("model")) -> bytes:
+def edited(path: Path, change: Callable[[Any], object], record: str = names.model_json("model")) -> bytes:
     """A file in which the JSON tree of one record was changed in place."""
     with open_archive(path) as archive:
         tree = json.loads(bytes(archive.read(verify_header(archive).record(record))))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from functools import partial
 from typing import Any, get_args, get_origin, get_type_hints
 
 from hypothesis import strategies as st
@@ -53,12 +54,16 @@ def structs(cls: type, depth: int = 6) -> st.SearchStrategy[Any]:
     )
 
 
+def _made(cls: type, arm: str, value: Any) -> Any:
+    return cls(**{arm: value})
+
+
 def unions(cls: type, depth: int = 6) -> st.SearchStrategy[Any]:
     """Any value of a union of the schema; deep down only arms that hold nothing."""
     hints = get_type_hints(cls)
     arms = [name for name in hints if depth > 0 or not _holds_structs(hints[name])] or list(hints)
     return st.deferred(
-        lambda: st.one_of([values(hints[name], depth - 1).map(lambda v, n=name: cls(**{n: v})) for name in arms])
+        lambda: st.one_of([values(hints[name], depth - 1).map(partial(_made, cls, name)) for name in arms])
     )
 
 

@@ -174,7 +174,7 @@ def _nest_graphs(tree: Tree) -> None:
     empty = {key: type(value)() for key, value in held["graph"].items()}
     inner = empty
     for _ in range(40):
-        node = {"target": "torch.ops.higher_order.cond", "inputs": [], "outputs": [], "metadata": {}}
+        node: Tree = {"target": "torch.ops.higher_order.cond", "inputs": [], "outputs": [], "metadata": {}}
         node["inputs"] = [{"name": "", "arg": {"as_graph": {"name": "g", "graph": inner}}, "kind": 1}]
         inner = {**empty, "nodes": [node]}
     held["graph"]["nodes"] += inner["nodes"]
@@ -306,7 +306,7 @@ def _no_root(tree: Tree) -> None:
 
 
 def _deep_spec(tree: Tree) -> None:
-    leaf = {"type": None, "context": None, "children_spec": []}
+    leaf: Tree = {"type": None, "context": None, "children_spec": []}
     node: Tree = leaf
     for _ in range(250):
         node = {"type": "builtins.tuple", "context": "null", "children_spec": [node]}
@@ -446,7 +446,7 @@ def _printed(tree: Tree) -> None:
 
 def _other_product(tree: Tree) -> None:
     """A number that is declared to be another than it is."""
-    made = {"metadata": {}, "is_hop_single_tensor_return": None}
+    made: Tree = {"metadata": {}, "is_hop_single_tensor_return": None}
     whose = {"self": {"as_tensor": {"name": "x"}}, "dim": {"as_int": 0}}
     size = [{"name": name, "arg": arg, "kind": 1} for name, arg in whose.items()]
     taken = [{"name": "", "arg": arg, "kind": 1} for arg in ({"as_sym_int": {"as_name": "rows"}}, {"as_int": 2})]

@@ -185,7 +185,9 @@ def _even_odd(x: torch.Tensor) -> torch.Tensor:
     return out
 
 
+ADAM: dict[str, Any]
 ADAM = {"lr": 0.1, "beta1": 0.9, "beta2": 0.99, "weight_decay": 0.0, "eps": 1e-8, "amsgrad": False, "maximize": False}
+SGD: dict[str, Any]
 SGD = {"weight_decay": 0.0, "momentum": 0.9, "lr": 0.1, "dampening": 0.0, "nesterov": False, "maximize": False}
 MORE: dict[str, tuple[Callable[..., Any], Callable[[], tuple[Any, ...]]]] = {
     "_fused_adam_": _fused("_fused_adam", 2, **ADAM),

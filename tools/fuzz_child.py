@@ -20,6 +20,7 @@ with atheris.instrument_imports(include=["pt2kit"]):
 
     from pt2kit.errors import Pt2Error
 
+NUMBERS: tuple[Any, ...]
 NUMBERS = (0, 1, -1, 2**31, 2**63 - 1, 2**63, -(2**64), 10**30, 0.5, 1e308, True, None, "", "x", [], {})
 
 

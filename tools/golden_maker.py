@@ -277,7 +277,7 @@ class Maker:
             constants={"cst": base64.b64encode(torch_save.dumps(tensor(), "cst")).decode()},
             co_fileinfo_ordered_list=[{"file_name": "model.py", "line_info_map": lines}],
         )
-        module = {"graph": root, "signature": self._signature(specs, results)}
+        module: dict[str, Any] = {"graph": root, "signature": self._signature(specs, results)}
         call = self._signature_of_call()
         if self.version == "1":
             module["call_spec"] = call

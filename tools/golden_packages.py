@@ -68,7 +68,7 @@ def records(data: bytes) -> dict[str, str]:
 
 def files() -> dict[str, bytes]:
     """Path below the folder -> content of every golden file."""
-    found = {}
+    found: dict[str, bytes] = {}
     for version in versions():
         found |= {f"{version}/{name}": data for name, data in packages(version).items()}
         if types := other_types(version):

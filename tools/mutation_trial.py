@@ -44,7 +44,7 @@ SECONDS = 120
 """How long torch may take for one mutant; what takes longer is not counted."""
 
 
-class _Declared(torch.fx.Interpreter):  # type: ignore[misc]
+class _Declared(torch.fx.Interpreter):
     """Runs a program and raises where a value is not of the type or the sizes that the program declares."""
 
     def run_node(self, n: torch.fx.Node) -> Any:

@@ -26,7 +26,8 @@ import yaml
 from tools import operator_schemas
 
 from pt2kit.schema import LOG, parse_version
-from pt2kit.schema.operators import RELEASES, known_releases, operator_name
+from pt2kit.schema.operator_text import operator_name
+from pt2kit.schema.operators import RELEASES, known_releases
 from pt2kit.zip.reader import open_archive
 
 ROOT = Path(__file__).parents[1]
@@ -85,7 +86,7 @@ class Finding:
 def install(release: str, folder: Path) -> Path:
     """Make an environment with a release (about 5 GB with its libraries, some minutes)."""
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    pip = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-cache-dir"]
+    pip = (folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-cache-dir")
     subprocess.run([*pip, f"torch=={release}", "numpy"], check=True)
     return folder
 

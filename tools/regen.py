@@ -30,10 +30,9 @@ def page_with_tables() -> str:
     """The page about changing the schema, with its two tables as they are now."""
     page = CHANGING.read_text(encoding="utf-8")
     for name, lines in (("rules", rule_lines()), ("history", history_lines())):
-        pattern = rf"(<!-- generated: {name} -->\n).*?(<!-- end -->)"
-        page = re.sub(
-            pattern, lambda found, lines=lines: found[1] + "\n".join([*lines, found[2]]), page, flags=re.DOTALL
-        )
+        pattern = rf"<!-- generated: {name} -->\n(.*?)<!-- end -->"
+        [(start, end)] = [found.span(1) for found in re.finditer(pattern, page, re.DOTALL)]
+        page = page[:start] + "".join(f"{line}\n" for line in lines) + page[end:]
     return page
 
 

@@ -14,13 +14,14 @@ Nothing is uploaded: .github/workflows/publish.yml does that, from a tag, with p
 from __future__ import annotations
 
 import argparse
-import re
 import shutil
 import subprocess
 import sys
 import tempfile
 import zipfile
 from pathlib import Path
+
+from tools.lowest import lowest_versions
 
 ROOT = Path(__file__).parents[1]
 SAMPLE = ROOT / "tests" / "data" / "corpus" / "2.13.0" / "dynamic_batch.pt2"
@@ -46,13 +47,6 @@ def interpreter(version: str) -> str | None:
         if candidate and subprocess.run([candidate, "-c", ""], capture_output=True).returncode == 0:
             return candidate
     return None
-
-
-def lowest_versions() -> list[str]:
-    """The dependencies of pyproject.toml, each pinned to the lowest version that it allows."""
-    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-    [block] = re.findall(r"^dependencies = \[\n(.*?)^\]", text, re.DOTALL | re.MULTILINE)
-    return [f"{name}=={version}" for name, version in re.findall(r'"([\w-]+)>=([\d.]+)"', block)]
 
 
 def wheel_bytes(wheel: Path) -> tuple[int, int]:

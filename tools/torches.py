@@ -79,16 +79,9 @@ def page_with_table(page: str, figures: dict[str, Any]) -> str:
 def install(release: str, folder: Path) -> bool:
     """Make an environment with a release of torch, the tests' other needs and this checkout; False where pip fails."""
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    pip = [
-        folder / "bin" / "python",
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-        "--no-cache-dir",
-    ]
-    return subprocess.run([*pip, f"torch=={release}", "-e", f"{ROOT}[dev]"]).returncode == 0
+    pip = (folder / "bin" / "python", "-m", "pip", "install")
+    quiet = ("--quiet", "--disable-pip-version-check", "--no-cache-dir")
+    return subprocess.run([*pip, *quiet, f"torch=={release}", "-e", f"{ROOT}[dev]"]).returncode == 0
 
 
 def prove(python: Path, result: Path, options: argparse.Namespace) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.narrow import dense
 from tests.samples import sample
 
 import pt2kit
@@ -47,7 +48,7 @@ def test_an_edited_program_runs_as_the_same_edit_in_fx() -> None:
 def test_weights_inputs_and_outputs_arrive() -> None:
     """New numbers, a frozen input and another order of outputs are what torch computes with."""
     with pt2kit.edit(sample("2.13.0", "mlp")) as editor:
-        for name, view in editor.weights.items():
+        for name, view in dense(editor.weights).items():
             editor.set_weight(name, np.ones(view.shape, "f4"))
         editor.freeze_input("input", np.ones((3, 8), "f4"))
         editor.add_output("relu", position=0)

@@ -117,7 +117,7 @@ def _that_matter(sizes: list[int], strides: list[int]) -> list[int]:
 
 def said(found: Any) -> list[Any]:
     """What torch made, in the same words."""
-    listed = found if isinstance(found, tuple | list) else [] if found is None else [found]
+    listed = list(found) if isinstance(found, tuple | list) else [] if found is None else [found]
     if any(isinstance(one, int) for one in listed):
         return listed
     return [(one.dtype, list(one.shape), _that_matter(list(one.shape), list(one.stride()))) for one in listed]

@@ -320,7 +320,7 @@ def test_given_weights_from_nowhere(tmp_path: Path) -> None:
     """Neither a mapping nor a file of weights."""
     with pytest.raises(UnsupportedError, match="expected a mapping, or a file named"):
         pt2kit.load(MLP, weights=tmp_path / "w.bin")
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError, match=r"w\.safetensors"):
         pt2kit.load(MLP, weights=tmp_path / "w.safetensors")
 
 

@@ -7,7 +7,7 @@ import dataclasses
 import io
 import zipfile
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -314,7 +314,7 @@ def test_numpy_arrays(dtype: str, protocol: int) -> None:
     theirs = np.arange(6).astype(dtype).reshape(2, 3)
     for array in (theirs, np.asfortranarray(theirs)):
         ours = read(array, protocol)
-        order = "F" if ours.fortran_order else "C"
+        order: Literal["F", "C"] = "F" if ours.fortran_order else "C"
         seen = np.frombuffer(ours.data, ours.dtype).reshape(ours.shape, order=order)
         assert seen.dtype.str == array.dtype.str
         assert (seen == array).all()
@@ -393,7 +393,7 @@ def test_a_payload_truncated_anywhere_is_refused() -> None:
     """Cut bytes never give a value, and only our errors."""
     payload = save({"a": torch.arange(4.0), "b": [1, "x"]})
     for length in range(0, len(payload), 7):
-        with pytest.raises(Pt2Error):
+        with pytest.raises(Pt2Error, match=r"^x\.pt: expected "):
             read_payload(payload[:length], "x.pt")
 
 

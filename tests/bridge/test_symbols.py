@@ -62,7 +62,7 @@ def test_values_of_cases(case):
         values = oracle.assignment(expr, chance)
         theirs = oracle.value(expr, values)
         if theirs is None:
-            with pytest.raises(ExpressionError):
+            with pytest.raises(ExpressionError, match=r"^expression: "):
                 evaluate(tree, values)
             continue
         ours = evaluate(tree, values)

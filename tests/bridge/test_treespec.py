@@ -10,6 +10,7 @@ import pytest
 import torch
 import torch.utils._pytree as pytree
 from hypothesis import given
+from tests.narrow import instance
 from tests.treespec.trees import FIELDS, REGISTERED, Point, leaves_of, spec_of, values
 
 from pt2kit.treespec import (
@@ -104,7 +105,7 @@ def test_user_types_are_nodes_that_flatten_again():
     value = {"b": Boxes([1, 2], label=3)}
     leaves, spec = pytree.tree_flatten(value)
     own = parse(pytree.treespec_dumps(spec))
-    node = unflatten(leaves, own)["b"]
+    node = instance(dict, unflatten(leaves, own))["b"]
     assert node == Node("shapes.Boxes", own.children[0].context, ([1, 2], 3))
     assert flatten({"b": node}, own) == leaves
 

@@ -15,7 +15,7 @@ from torch import nn
 from torch.export import ExportedProgram
 
 import pt2kit
-from pt2kit.errors import PayloadError
+from pt2kit.errors import ConversionError, PayloadError
 
 MADE = {"fake": (fake_weights, "P9"), "meta": (meta_weights, "P6")}
 
@@ -99,6 +99,18 @@ def test_mixed(caplog: pytest.LogCaptureFixture) -> None:
     assert torch.equal(loaded.state_dict["0.weight"], model[0].weight)
 
 
+def test_mixed_as_torch_saves_it() -> None:
+    """torch writes a fake weight among real ones as a truncated one would look: refused, saying what to do."""
+    model = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2))
+    program = torch.export.export(model, (torch.randn(2, 3),))
+    with torch._subclasses.fake_tensor.FakeTensorMode():
+        program._state_dict["1.weight"] = nn.Parameter(torch.empty(2, 4))
+    with pytest.raises(
+        PayloadError, match=r"'1\.weight': expected 32 bytes, .* is saved by pt2kit\.save, which says so"
+    ):
+        pt2kit.load(saved(program, torch.export.save))
+
+
 def test_damage(tmp_path: Path) -> None:
     """One empty record among weights with data is damage, not a weight without data; a short record is, too."""
     for content in (b"", bytes(8)):
@@ -116,3 +128,21 @@ def test_damage(tmp_path: Path) -> None:
 def _to_meta(tree: Any) -> None:
     for payload in tree["config"].values():
         payload["tensor_meta"]["device"] = {"type": "meta", "index": None}
+
+
+@pytest.mark.parametrize("target", ["2.8", "2.5", "2.1"])
+@pytest.mark.parametrize("name", MADE)
+def test_older_layouts_have_no_form_for_them(name: str, target: str) -> None:
+    """Converting to one is refused once, for all of them, with what to do; filled, they go over."""
+    program = MADE[name][0]()
+    data, written = saved(program), io.BytesIO()
+    with pytest.raises(ConversionError, match=r"a tensor without data, for which files of torch 2\.8") as caught:
+        pt2kit.convert(data, written, target=f"torch=={target}")
+    [line] = str(caught.value).splitlines()[1:]
+    assert all(line.count(f": {weight!r}") == 1 for weight in program.state_dict)
+    assert "pt2 weights FILE --from NUMBERS" in line
+    assert not written.getvalue()
+    with pt2kit.edit(data) as editor:
+        editor.load_weights({weight: value.numpy() for weight, value in filled(program).items()})
+    pt2kit.convert(editor.result, written, target=f"torch=={target}")
+    assert set(pt2kit.open(written.getvalue()).weights()) == set(program.state_dict)

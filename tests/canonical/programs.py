@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.graph.build import arg, graph, meta
+from tests.narrow import present
 
 from pt2kit import codec, schema
 from pt2kit.graph import references, tables
@@ -115,7 +116,9 @@ def _rewritten_graph(held: schema.Graph, rng: random.Random) -> tuple[schema.Gra
     bodies: dict[int, list[schema.Graph]] = {}
     for number, one in enumerate(held.nodes):
         bodies[number] = [
-            _rewritten_graph(named.arg.as_graph.graph, rng)[0] for named in one.inputs if named.arg.type == "as_graph"
+            _rewritten_graph(present(named.arg.as_graph).graph, rng)[0]
+            for named in one.inputs
+            if named.arg.type == "as_graph"
         ]
     tree = codec.to_tree(held)
     tree["nodes"] = [tree["nodes"][number] for number in numbers]

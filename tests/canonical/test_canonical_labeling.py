@@ -97,7 +97,7 @@ def test_a_fence_is_refined_from_its_ends() -> None:
     """Thousands of things that only their distance from an end tells apart take one pass, no search."""
     count = 4000
     edges = [(count + i, slot, i + slot, 0) for i in range(count - 1) for slot in (0, 1)]
-    colours = {thing: thing >= count for thing in range(2 * count - 1)}
+    colours = {thing: int(thing >= count) for thing in range(2 * count - 1)}
     names = random.Random(0).sample(range(2 * count - 1), 2 * count - 1)
     other = renumbered(colours, edges, names)
     assert code(*other, order(*other, work=0)) == code(colours, edges, order(colours, edges, work=0))

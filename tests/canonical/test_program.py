@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from tests.canonical.programs import A, B, graphs, node, program, rewritten, tensor_graph
 from tests.graph import build
 from tests.graph.build import arg
+from tests.narrow import present
 from tests.samples import CURRENT_LAYOUT, corpus, release_id
 
 from pt2kit import codec, schema
@@ -43,7 +44,7 @@ def terms(graph: schema.Graph) -> tuple[list[object], Counter[object]]:
 
 def _constant(held: schema.Argument) -> object:
     if held.type == "as_graph":
-        found, calls = terms(held.as_graph.graph)
+        found, calls = terms(present(held.as_graph).graph)
         return tuple(found), frozenset(calls.items())
     return held.value if held.type == "as_int" else None
 

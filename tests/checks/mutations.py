@@ -53,7 +53,7 @@ def root_call(tree: Any) -> Any:
     return tree["graph_module"]["module_call_graph"][0]["signature"]
 
 
-def program(path: Path, change: Callable[[Any], None]) -> Mutation:
+def program(path: Path, change: Callable[[Any], object]) -> Mutation:
     """A file whose program was changed."""
     return Mutation(path, edited(path, change))
 

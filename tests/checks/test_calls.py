@@ -13,7 +13,7 @@ from tests.checks.mutations import KEPT, MLP, Mutation, program, root_call, tree
 from pt2kit.checks import check
 from pt2kit.errors import Problem
 
-LEAF = {"type": None, "context": None, "children_spec": []}
+LEAF: dict[str, Any] = {"type": None, "context": None, "children_spec": []}
 ENTRIES = "models/model.json: $.graph_module.module_call_graph"
 
 

@@ -156,7 +156,8 @@ def _odd_value_name(tree: Any) -> None:
 
 def _subgraph(**parts: Any) -> dict[str, Any]:
     """A subgraph as an argument."""
-    empty = {"inputs": [], "outputs": [], "nodes": [], "tensor_values": {}, "sym_int_values": {}, "sym_bool_values": {}}
+    empty: Any = {"inputs": [], "outputs": [], "nodes": []}
+    empty |= {"tensor_values": {}, "sym_int_values": {}, "sym_bool_values": {}}
     return {"as_graph": {"name": "inner", "graph": {**empty, **parts}}}
 
 
@@ -211,7 +212,7 @@ def _two_losses(tree: Any) -> None:
     call["out_spec"] = json.dumps([1, {"type": "builtins.tuple", "context": "null", "children_spec": [_LEAF, _LEAF]}])
 
 
-_LEAF = {"type": None, "context": None, "children_spec": []}
+_LEAF: Any = {"type": None, "context": None, "children_spec": []}
 _EMPTY = {"type": "builtins.tuple", "context": "null", "children_spec": []}
 
 
@@ -340,7 +341,8 @@ def _sized(tree: Any) -> None:
     m.sizes_of(tree, "relu", 3, 9)
 
 
-def _created(tree: Any) -> None:
+def created(tree: Any) -> None:
+    """A call makes four terabytes out of two numbers."""
     huge = {"as_ints": [1 << 20, 1 << 20]}
     graph(tree)["nodes"].append(m.call("torch.ops.aten.zeros.default", m.new_value(tree, "extra", "relu"), size=huge))
     m.sizes_of(tree, "extra", 1 << 20, 1 << 20)
@@ -379,7 +381,7 @@ TARGETS: dict[str, Callable[[], Mutation]] = {
     "T6": lambda: m.nodes(MLP, lambda found: found[1].__setitem__("outputs", [{"as_tensors": [{"name": "relu"}]}])),
     "T7": lambda: m.nodes(COND, _argument(0, 3, {"as_tensors": []})),
     "T8": lambda: m.program(MLP, _sized),
-    "T9": lambda: m.program(MLP, _created),
+    "T9": lambda: m.program(MLP, created),
     "T10": lambda: m.program(MLP, _argmax_by_place),
     "T11": lambda: m.added(MLP, "torch.ops.aten.to.dtype", self=tensor("relu"), dtype={"as_scalar_type": 8}),
     "T12": lambda: m.added(MLP, "torch.ops.aten.softmax.int", self=tensor("relu"), dim={"as_int": 7}),

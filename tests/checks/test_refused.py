@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pt2kit.checks import schemas
+from pt2kit.checks import schemas, stored_numbers
 from pt2kit.checks.kernel_sizes import RULES
 from pt2kit.checks.refused import EVERYDAY, REFUSED_NAMESPACES, REFUSED_OPERATORS, TABLE, refusal
 
@@ -55,7 +55,8 @@ def test_rows_fit_their_operators() -> None:
             assert all(condition.argument in one.parameters for one in overloads(name)), (name, condition.argument)
             for origin in condition.origins:
                 makers = overloads(origin.operator)
-                assert bool(makers) == (origin.operator != "input"), origin
+                assert bool(makers) == (origin.operator not in ("input", "file")), origin
+                assert (origin.numbers in stored_numbers.RULES) == (origin.operator == "file"), origin
                 # Overloads that write into `out` give no new value.
                 assert not makers or any(len(maker.returns) > origin.result for maker in makers), origin
                 assert all(any(theirs in maker.parameters for maker in makers) for _, theirs in origin.same), origin

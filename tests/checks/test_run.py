@@ -58,9 +58,9 @@ def test_a_sound_file() -> None:
 
 def test_paths_that_cannot_be_opened() -> None:
     """A path that is not there is the caller's trouble, not the file's."""
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError, match=r"nowhere\.pt2"):
         check("nowhere.pt2")
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="expected a path, a URL, bytes or a binary file object, got int"):
         check(7)  # type: ignore[arg-type]
 
 

@@ -166,7 +166,7 @@ def test_types_that_say_nothing() -> None:
         assert parameter_arms(kind) is None
         assert result_arms(kind) is None
         assert misfit(argument(as_int=1), kind, lambda name: False, numbers_as_tensors=False) is None
-    assert result_arms("Tensor[]") == {"as_tensors", "as_optional_tensors", "as_none"}
+    assert result_arms("Tensor[]") == frozenset({"as_tensors", "as_optional_tensors", "as_none"})
 
 
 def test_nothing_is_read_before_it_is_needed() -> None:

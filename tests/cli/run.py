@@ -14,6 +14,10 @@ ENVIRONMENT = {
 }
 
 
+MODULE = os.environ.get("PT2KIT_TEST_MODULE", "pt2kit")
+"""What is run as the command; `tests/project/test_without_posix.py` says another one."""
+
+
 @dataclass(frozen=True)
 class Result:
     """How a command ended: its exit code, and what it wrote."""
@@ -26,7 +30,7 @@ class Result:
 def pt2(*args: str | Path, stdin: bytes | None = None, env: dict[str, str] | None = None, **more: Any) -> Result:
     """Run `pt2` with arguments; its output goes to pipes."""
     done = subprocess.run(
-        [sys.executable, "-m", "pt2kit", *map(str, args)],
+        [sys.executable, "-m", MODULE, *map(str, args)],
         input=stdin,
         capture_output=True,
         timeout=120,
@@ -42,7 +46,7 @@ def in_terminal(*args: str | Path, env: dict[str, str] | None = None) -> Result:
 
     leader, follower = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-m", "pt2kit", *map(str, args)],
+        [sys.executable, "-m", MODULE, *map(str, args)],
         stdin=follower,
         stdout=follower,
         stderr=follower,

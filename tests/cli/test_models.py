@@ -92,10 +92,11 @@ def test_programs_are_paired(tmp_path: Path) -> None:
 
 def test_one_program_goes_alone(tmp_path: Path) -> None:
     """sanitize, convert and check of one program of several."""
-    for args in (
+    calls: list[list[str | Path]] = [
         ["sanitize", BOTH, tmp_path / "a.pt2"],
         ["convert", BOTH, tmp_path / "a.pt2", "--target", "torch==2.13"],
-    ):
+    ]
+    for args in calls:
         assert pt2(*args, "--model", "second").code == 0
         with pt2kit.open(tmp_path / "a.pt2") as package:
             assert list(package.programs) == ["second"]

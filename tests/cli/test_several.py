@@ -145,7 +145,8 @@ def test_compiled_code_alone(tmp_path: Path) -> None:
     """An archive of compiled code has nothing to digest or to sanitize; the error says what is there instead."""
     path = tmp_path / "compiled.pt2"
     path.write_bytes(rewritten(MLP, {"models/model.json": None, "data/aotinductor/m/m.so": b"\x7fELF"}))
-    for args in (["digest", path], ["sanitize", path, tmp_path / "x.pt2", "--drop", "compiled"], ["weights", path]):
+    clean: list[str | Path] = ["sanitize", path, tmp_path / "x.pt2", "--drop", "compiled"]
+    for args in (["digest", path], clean, ["weights", path]):
         found = pt2(*args)
         assert (found.code, found.out) == (2, "")
         assert "expected a program, got an archive without one: it has compiled code alone (of m)" in found.err

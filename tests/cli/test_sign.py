@@ -40,7 +40,7 @@ def test_a_changed_weight(folder: Path, keys: Keys) -> None:
     """Named, with 1; and as JSON."""
     pt2("sign", "model.pt2", "--key", keys.private, cwd=folder)
     pt2("edit", "model.pt2", "changed.pt2", "--cast", "bf16", cwd=folder)
-    asked = ["verify", "changed.pt2", "--signature", "model.pt2.sig", "--key", keys.public]
+    asked: list[str | Path] = ["verify", "changed.pt2", "--signature", "model.pt2.sig", "--key", keys.public]
     done = pt2(*asked, cwd=folder)
     assert done.code == 1
     assert "  ~ weight 'a.weight' of 'model': expected sha256:a92e" in done.out

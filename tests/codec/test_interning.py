@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import json
-import operator
-import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -17,8 +14,9 @@ from msgspec import UNSET, Struct, UnsetType
 from tests import strategies
 
 from pt2kit import codec, schema
-from pt2kit.codec.interning import Outline, SharedList, outline
+from pt2kit.codec.interning import Outline, outline
 from pt2kit.errors import JsonError, Pt2Error, SchemaError
+from pt2kit.schema.wire import FrozenList
 
 META = schema.TensorMeta(
     schema.ScalarType.FLOAT,
@@ -81,8 +79,7 @@ def test_equal_entries(write, count):
     assert found == whole
     assert list(values(found)) == list(values(whole))
     lists = [one for meta in values(found).values() for one in (meta.sizes, meta.strides)]
-    repeat = count > 1
-    assert all(isinstance(one, SharedList) is repeat for one in lists)
+    assert all(isinstance(one, FrozenList) for one in lists)
     assert len({id(one) for one in lists}) == (2 * len({index % 3 == 2 for index in range(count)}))
     assert type(found) is schema.ExportedProgram
     assert type(found.graph_module.graph) is schema.Graph
@@ -96,46 +93,6 @@ def test_any_name_is_a_key(key, ascii_only):
     whole = program(sym_int_values={key: schema.SymInt(as_int=1), "plain": schema.SymInt(as_int=1)})
     data = json.dumps(codec.to_tree(whole), ensure_ascii=ascii_only).encode()
     assert codec.decode(data, schema.ExportedProgram, "r").value == whole
-
-
-CHANGES: dict[str, Callable[[list[Any]], object]] = {
-    "append": lambda one: one.append(4),
-    "extend": lambda one: one.extend([4]),
-    "insert": lambda one: one.insert(0, 4),
-    "pop": lambda one: one.pop(),
-    "remove": lambda one: one.remove(3),
-    "clear": lambda one: one.clear(),
-    "sort": lambda one: one.sort(key=str, reverse=True),
-    "reverse": lambda one: one.reverse(),
-    "__setitem__": lambda one: operator.setitem(one, slice(0, 2), []),
-    "__delitem__": lambda one: operator.delitem(one, 0),
-    "__iadd__": lambda one: operator.iadd(one, [4]),
-    "__imul__": lambda one: operator.imul(one, 2),
-}
-
-
-@pytest.mark.parametrize("change", CHANGES)
-def test_a_shared_list_refuses_to_change(change):
-    """Whatever changes a list is refused, and changes nothing."""
-    shared, plain = SharedList([3, 1, 2]), [3, 1, 2]
-    CHANGES[change](plain)
-    assert plain != [3, 1, 2]
-    with pytest.raises(TypeError, match="that all values of the same text share"):
-        CHANGES[change](shared)
-    assert shared == [3, 1, 2]
-
-
-def test_every_change_is_refused():
-    """The methods that a tuple, which cannot change, does not have are those above, but for copying and the like."""
-    others = {"copy", "__reversed__", "__init__", "__sizeof__"}
-    assert {name for name in vars(list) if name not in vars(tuple)} - others == set(CHANGES)
-
-
-@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, list, lambda one: pickle.loads(pickle.dumps(one))])
-def test_a_copy_of_a_shared_list_is_plain(copied):
-    """A copy can change."""
-    assert type(copied(SharedList([1, [2]]))) is list
-    assert copied(SharedList([1, [2]])) == [1, [2]]
 
 
 TEXT = spaced(META).decode()

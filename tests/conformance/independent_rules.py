@@ -330,7 +330,7 @@ def child_steps(kind: str, context: Any, count: int, fields: dict[str, Any]) -> 
         need(most is None or (type(most) is int and most >= count), "K3", "context of a deque")
         return indices
     if kind in MAPPINGS or kind == "collections.defaultdict":
-        keys = context.get("dict_context") if isinstance(context, dict) else load(context, "K3")
+        keys: Any = context.get("dict_context") if isinstance(context, dict) else load(context, "K3")
         need(isinstance(keys, list), "K3", f"keys of {kind}")
         shown = [f"[{key!r}]" for key in keys]
         need(len(set(shown)) == len(shown), "K3", f"keys of {kind}")

@@ -62,7 +62,9 @@ def call(name: str, args: list[Any]) -> Any:
 def parse_srepr(text: str) -> Any:
     """The tree of a text of the srepr dialect."""
     need(len(text) <= 131_072, "E1", "a long expression")
-    at, opened, args = 0, [], []  # type: ignore[var-annotated]
+    at = 0
+    opened: list[tuple[str, list[Any]]] = []
+    args: list[Any] = []
     while True:
         token = SREPR.match(text, at)
         need(token, "E1", f"expression {text[:60]!r}")
@@ -101,7 +103,7 @@ class Plain:
     def __init__(self, text: str) -> None:
         need(len(text) <= 10_000, "E1", "a long expression")
         pattern = rf" *([0-9]+\.[0-9]*(?:[eE][+-]?[0-9]+)?|[0-9]+|{LETTERS}|\*\*|//|<=|>=|[-+*/%<>~&|^(),])"
-        self.tokens = re.findall(pattern, text)
+        self.tokens: list[str] = re.findall(pattern, text)
         need("".join(self.tokens) == text.replace(" ", ""), "E1", f"expression {text[:60]!r}")
         self.at = self.depth = 0
 
@@ -252,7 +254,7 @@ def evaluate(tree: Any, value: int | dict[str, Any]) -> Any:
         return None
 
 
-def _value(tree: Any, value: int) -> Any:
+def _value(tree: Any, value: int | dict[str, Any]) -> Any:
     if not isinstance(tree, tuple):
         return tree
     name, *args = tree

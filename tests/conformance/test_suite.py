@@ -95,8 +95,8 @@ def test_guards(row: dict[str, Any]) -> None:
 def test_refused_texts() -> None:
     """Texts that are no expressions or guards are refused."""
     for text in VECTORS["refused"]:
-        with pytest.raises(Pt2Error):
+        with pytest.raises(Pt2Error, match=r"^expression: "):
             symbols.check_constants(symbols.parse(text))
     for text in VECTORS["guards_refused"]:
-        with pytest.raises(Pt2Error):
+        with pytest.raises(Pt2Error, match=r"^expression: "):
             symbols.parse_guard(text)

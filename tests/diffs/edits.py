@@ -7,6 +7,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 from tests.canonical.programs import node, program, tensor_graph
 from tests.graph.build import arg, meta
+from tests.narrow import present
 
 from pt2kit import schema
 from pt2kit.diffs import Change
@@ -55,10 +56,10 @@ def with_parameters(graph: schema.Graph) -> schema.ExportedProgram:
     """A program whose inputs w0, w1, … are the parameters `layers.0.w`, …."""
     found = program(graph)
     specs = [
-        schema.InputSpec(parameter=schema.InputToParameterSpec(held.as_tensor, f"layers.{held.as_tensor.name[1:]}.w"))
-        if held.as_tensor.name.startswith("w")
-        else schema.InputSpec(user_input=schema.UserInputSpec(held))
-        for held in graph.inputs
+        schema.InputSpec(parameter=schema.InputToParameterSpec(tensor, f"layers.{tensor.name[1:]}.w"))
+        if tensor.name.startswith("w")
+        else schema.InputSpec(user_input=schema.UserInputSpec(schema.Argument(as_tensor=tensor)))
+        for tensor in (present(argument.as_tensor) for argument in graph.inputs)
     ]
     signature = replace(found.graph_module.signature, input_specs=specs)
     return replace(found, graph_module=replace(found.graph_module, signature=signature))
@@ -67,7 +68,7 @@ def with_parameters(graph: schema.Graph) -> schema.ExportedProgram:
 def with_nodes(graph: schema.Graph, change: Callable[[list[schema.Node]], list[schema.Node]]) -> schema.Graph:
     """A graph with its list of nodes changed; new values are tensors like all others."""
     nodes = change(list(graph.nodes))
-    names = [held.as_tensor.name for held in graph.inputs]
+    names = [present(held.as_tensor).name for held in graph.inputs]
     names += [output.as_tensor.name for one in nodes for output in one.outputs]
     return replace(graph, nodes=nodes, tensor_values={name: meta(2, 3) for name in names})
 

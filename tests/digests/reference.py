@@ -17,7 +17,7 @@ from typing import Any
 
 OPERATORS = Path(__file__).parents[2] / "src" / "pt2kit" / "schema" / "history" / "operators.txt"
 
-DEFAULTS = {
+DEFAULTS: dict[str, Any] = {
     "index": None,
     "hint": None,
     "kind": None,
@@ -282,7 +282,7 @@ def normal(graph: dict[str, Any], inputs: list[Any], outputs: list[Any]) -> tupl
                 number: (
                     nodes[number]["target"],
                     [
-                        (named["name"], [ranks.get(name, -1) for name in slots(named["arg"])])
+                        (named["name"], [-1 if name is None else ranks.get(name, -1) for name in slots(named["arg"])])
                         for named in nodes[number]["inputs"]
                     ],
                 )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
 import zipfile
 from dataclasses import replace as with_changes
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import pytest
 from tests.canonical.programs import A, B, node, program, rewritten, tensor_graph
 from tests.digests.packing import packed, records, renumbered, shuffled_keys, with_json, without_traces
 from tests.graph.build import arg
+from tests.narrow import records as records_of
 from tests.samples import CURRENT_LAYOUT, corpus, release_id, sample
 
 import pt2kit
@@ -21,6 +24,7 @@ from pt2kit.canonical import writes
 from pt2kit.digests import PARTS, Digest, digest, digest_program, payloads_of, verify
 from pt2kit.errors import PayloadError, UnsupportedError
 from pt2kit.graph import walk
+from pt2kit.tensors import OpaquePayload, Storage
 
 LATEST = CURRENT_LAYOUT[-3]
 FILES = corpus(CURRENT_LAYOUT[0], LATEST)
@@ -68,7 +72,7 @@ def test_models_of_one_package_have_their_own_digests() -> None:
     with pt2kit.open(sample(LATEST, "multi_model_package")) as package:
         found = [digest(package, model) for model in package.layout.models]
         assert len({one.program for one in found}) == len(found) > 1
-        with pytest.raises(KeyError):
+        with pytest.raises(KeyError, match=r"expected a program, one of .*, got \'nobody\'"):
             digest(package, "nobody")
 
 
@@ -182,14 +186,15 @@ def test_the_place_of_a_constant_among_the_arguments_counts() -> None:
     assert [part for part in before if before[part] != after[part]] == ["signature"]
 
 
+def _with_key(value: int, tree: Any) -> Any:
+    return {**tree, "brand_new": value}
+
+
 def test_keys_that_this_build_does_not_know_count() -> None:
     """A newer minor may give them any meaning; in the program and in the configs of its tensors."""
     found = records(sample(LATEST, "mlp"))
     before = digest(packed(found))
-    one, two = (
-        digest(packed(with_json(found, "models/model.json", lambda tree, n=n: {**tree, "brand_new": n})))
-        for n in (1, 2)
-    )
+    one, two = (digest(packed(with_json(found, "models/model.json", partial(_with_key, n)))) for n in (1, 2))
     assert len({before.graph, one.graph, two.graph}) == 3
     assert {one.signature, two.signature} == {before.signature}
 
@@ -200,16 +205,21 @@ def test_keys_that_this_build_does_not_know_count() -> None:
     assert (config.weights != before.weights, config.constants == before.constants) == (True, True)
 
 
-def test_bytes_of_tensors_are_read_once_and_reported() -> None:
+def test_bytes_of_tensors_are_read_once_and_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """Progress goes from nothing to all, and no storage is kept."""
     seen: list[tuple[int, int]] = []
     with pt2kit.open(packed(records(sample(LATEST, "shared_weights")), method=zipfile.ZIP_DEFLATED)) as package:
         reads: list[str] = []
         read = package.archive.read
-        package.archive.read = lambda name, **rest: (reads.append(name), read(name, **rest))[1]  # type: ignore[method-assign]
+
+        def counted(name: str, **options: Any) -> memoryview:
+            reads.append(name)
+            return read(name, **options)
+
+        monkeypatch.setattr(package.archive, "read", counted)
         digest(package, progress=lambda done, total: seen.append((done, total)))
         payloads = [name for name in reads if "/weight_" in name]
-        assert sorted(payloads) == sorted({payload.record for payload in package.weights().values()})
+        assert sorted(payloads) == sorted(set(records_of(package.weights().values())))
     assert seen[0][0] == 0
     assert seen[-1][0] == seen[-1][1] > 0
     assert seen == sorted(seen)
@@ -284,3 +294,33 @@ def test_payloads_are_named_by_kind() -> None:
     with pt2kit.open(sample(LATEST, "constants")) as package:
         assert payloads_of(package, "model", "weights") == package.weights()
         assert payloads_of(package, "model", "constants") == package.constants()
+
+
+@pytest.mark.parametrize("release", ["2.4.1", "2.8.0"])
+def test_who_pickled_a_tensor_does_not_count(release: str) -> None:
+    """A sparse weight has one digest: in a pickle of all weights, in a record of its own, and converted."""
+    path = sample(release, "sparse_buffer")
+    with pt2kit.edit(path) as editor:
+        editor.rename_input(editor.user_inputs[0].name, "renamed")
+    file = io.BytesIO()
+    pt2kit.write(editor.result, file)
+    converted = io.BytesIO()
+    pt2kit.convert(path, converted, target="torch==2.13")
+    was = digest(path)
+    for data in (file.getvalue(), converted.getvalue()):
+        with pt2kit.open(data) as package:
+            assert isinstance(package.weights()["sp"], OpaquePayload)
+        assert digest(data).weights == was.weights
+        assert digest(data).tensors == was.tensors
+        assert not [change for change in pt2kit.diff(path, data).changes if change.area == "weight"]
+    with pt2kit.edit(file.getvalue()) as again:
+        again.rename_weight("sp", "other")
+    assert digest(again.result).tensors["other"] == was.tensors["sp"]
+
+
+def test_a_pickle_that_takes_code_is_bytes() -> None:
+    """What cannot be read as plain data keeps the digest of its bytes, and says that it is a pickle."""
+    payload = OpaquePayload(
+        "x", Storage("r", 17, lambda: memoryview(b"\x80\x02cposix\nsystem\n.")), "pickle", None, True
+    )
+    assert payload.meaning() is payload

@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.digests.packing import records
@@ -77,7 +78,7 @@ def test_files_have_the_digests_that_the_page_says(name: str, part: str, expecte
 def test_values_have_the_digests_that_the_page_says() -> None:
     """The two hash functions."""
     found = dict(re.findall(r"^\| `(\w{64})` \| `(.+)` \|$", PAGE, re.MULTILINE))
-    constraints = {"guards_code": [], "range_constraints": {}}
+    constraints: dict[str, Any] = {"guards_code": [], "range_constraints": {}}
     expected = {
         hash_bytes([b"a", b"bc"]).hex(): 'B("abc")',
         hash_value("constraints", constraints).hex(): 'H("constraints", {guards_code: [], range_constraints: {}})',

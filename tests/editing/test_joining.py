@@ -145,3 +145,21 @@ def test_dead_weights_stay_behind(name: str) -> None:
                     continue  # a weight that both use is there once, and was twice
                 joined = pt2kit.compose(first, second, {node.output.name: node.output.name})
                 assert pt2kit.digest(joined).program == pt2kit.digest(whole).program
+
+
+@pytest.mark.parametrize("constants", [["i"], ["st", "i"], []])
+def test_constants_of_the_call_are_asked_for_by_name(constants: list[str]) -> None:
+    """A part takes the constants of the whole's call that its inputs name, where they stand, and no others."""
+    path = sample("2.13.0", "scalar_inputs")
+    part = pt2kit.extract(path, inputs=[*constants, "x"], outputs=["mul"])
+    assert errors(part) == []
+    module = part.programs["model"].graph_module
+    specs = module.signature.input_specs
+    assert [spec.type for spec in specs] == ["constant_input"] * len(constants) + ["user_input"]
+    whole = {
+        spec.value.name: spec for spec in pt2kit.open(path).programs["model"].graph_module.signature.input_specs[1:]
+    }
+    assert specs[: len(constants)] == [whole[name] for name in constants]
+    assert module.module_call_graph[0].signature.forward_arg_names == [*constants, "x"]
+    with pytest.raises(GraphError, match=r"expected the name of a value, got 'j'"):
+        pt2kit.extract(path, inputs=["x", "j"], outputs=["mul"])

@@ -11,7 +11,7 @@ from tests.editing.scripts import run_script
 from tests.samples import corpus
 
 import pt2kit
-from pt2kit.errors import Pt2Error
+from pt2kit.errors import GraphError, Pt2Error
 
 FILES = [path for path in corpus("2.13.0") if path.stat().st_size < 60_000]
 
@@ -47,4 +47,5 @@ def test_a_block_that_raises_gives_no_result(path: Path) -> None:
     editor = pt2kit.edit(path, pt2kit.open(path).layout.models[0])
     with pytest.raises(RuntimeError, match="mine"), editor:
         raise RuntimeError("mine")
-    assert editor.result is None
+    with pytest.raises(GraphError, match=r"expected one that was left, by its `with` block or finish\(\)"):
+        _ = editor.result

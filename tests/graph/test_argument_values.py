@@ -84,7 +84,7 @@ def names_in(tree: Any) -> list[str]:
     if not isinstance(tree, dict):
         return []
     if "name" in tree or "as_name" in tree:
-        return [tree.get("name", tree.get("as_name"))]
+        return [tree["name"] if "name" in tree else tree["as_name"]]
     if "as_string_to_argument" in tree:
         return [name for entry in tree["as_string_to_argument"].values() for name in names_in(entry)]
     return [name for arm, entry in tree.items() if arm != "as_graph" for name in names_in(entry)]

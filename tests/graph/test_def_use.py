@@ -125,9 +125,9 @@ def test_constant_inputs_and_outputs_have_no_names() -> None:
 def test_an_index_cannot_be_changed() -> None:
     """Whoever gets an index gets it to read."""
     found = graph.index(chain("x", "y"))
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match="does not support item assignment"):
         found.uses["x"] = ()  # type: ignore[index]
-    with pytest.raises(AttributeError):
+    with pytest.raises(AttributeError, match="cannot assign to field 'externals'"):
         found.externals = ("z",)  # type: ignore[misc]
 
 

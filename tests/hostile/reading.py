@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+from tests.narrow import instance
+
 import pt2kit
 from pt2kit import graph, schema, signature, symbols, treespec
 from pt2kit.errors import Pt2Error
-from pt2kit.tensors import OpaquePayload
+from pt2kit.tensors import OpaquePayload, TensorView
 
 
 def read_everything(path: Path) -> dict[str, bytes]:
@@ -76,7 +78,7 @@ def _read_expressions(graph: schema.Graph) -> None:
 
 def _numbers(payload: Any) -> bytes:
     view = payload.view() if isinstance(payload, OpaquePayload) else payload
-    return bytes(view.contiguous_bytes()) if view.numpy().size else b""
+    return bytes(instance(TensorView, view).contiguous_bytes()) if view.numpy().size else b""
 
 
 def main(path: str) -> None:

@@ -123,11 +123,13 @@ def complete(tree: Any, types: Table, kind: Type | None = None) -> Any:
             return {key: complete(one, types, value) for key, one in tree.items()}
         case Nullable(inner):
             return None if tree is None else complete(tree, types, inner)
-        case Ref(name) if (definition := types.definitions[name]).kind == "struct":
-            return {field.name: _completed(tree, field, types) for field in definition.fields.values()}
-        case Ref(name) if definition.kind == "union":
-            arms = {field.name: field.type for field in definition.fields.values()}
-            return {key: None if one is None else complete(one, types, arms[key]) for key, one in tree.items()}
+        case Ref(name):
+            definition = types.definitions[name]
+            if definition.kind == "struct":
+                return {field.name: _completed(tree, field, types) for field in definition.fields.values()}
+            if definition.kind == "union":
+                arms = {field.name: field.type for field in definition.fields.values()}
+                return {key: None if one is None else complete(one, types, arms[key]) for key, one in tree.items()}
     return tree
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,7 @@ def _files() -> dict[str, Any]:
 
 
 @functools.cache
-def message_class(version: str, name: str) -> Callable[..., Any]:
+def message_class(version: str, name: str) -> Any:
     """The message class of a type; each version in a pool of its own, since minors share a package."""
     found = _pool(version).FindMessageTypeByName(f"{_files()[version].package}.{name}")
     return package("google.protobuf.message_factory").GetMessageClass(found)

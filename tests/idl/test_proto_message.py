@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -113,7 +114,7 @@ def test_nesting_has_a_limit():
     """As deep as protobuf itself parses, and no deeper; nothing exhausts the stack."""
 
     def nested(levels):
-        tree = {"as_int": 1}
+        tree: dict[str, Any] = {"as_int": 1}
         for _ in range(levels):
             tree = {"as_string_to_argument": {"k": tree}}
         return tree
@@ -151,7 +152,7 @@ def test_infinite_ranges_and_truth_values_of_old_writers():
     tree = {"min_val": "-Infinity", "max_val": 9223372036854775806}
     assert _there_and_back(tree, "7.3", "RangeConstraint") == tree
     assert _there_and_back({"as_int": True}, "5.3", "ConstantValue") == {"as_int": True}
-    with pytest.raises(SchemaError):
+    with pytest.raises(SchemaError, match=r"^\$\.as_int: expected a value of type int, got True$"):
         _there_and_back({"as_int": True}, "8.2", "ConstantValue")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 import pytest
 from tests.idl.helpers import table
@@ -12,7 +13,7 @@ from pt2kit.idl.sources import versions
 from pt2kit.idl.table_changes import RULES, Level, changes
 from pt2kit.schema.fieldtable import frozen_tables, make_table
 
-BASE = {
+BASE: dict[str, Any] = {
     "E": {"kind": "enum", "fields": {"A": 0, "B": 1}},
     "S": {
         "kind": "struct",

@@ -72,11 +72,13 @@ def _from_thrift(value, kind, types):
             return {key: _from_thrift(one, inner, types) for key, one in value.items()}
         case Nullable(inner):
             return None if value is None else _from_thrift(value, inner, types)
-        case Ref(name) if (definition := types[name]).kind == "struct":
-            return {f.name: _from_thrift(getattr(value, f.name), f.type, types) for f in definition.fields.values()}
-        case Ref(name) if definition.kind == "union":
-            (field,) = (f for f in definition.fields.values() if getattr(value, f.name) is not None)
-            return {field.name: _from_thrift(getattr(value, field.name), field.type, types)}
+        case Ref(name):
+            fields = types[name].fields.values()
+            if types[name].kind == "struct":
+                return {field.name: _from_thrift(getattr(value, field.name), field.type, types) for field in fields}
+            if types[name].kind == "union":
+                (field,) = (field for field in fields if getattr(value, field.name) is not None)
+                return {field.name: _from_thrift(getattr(value, field.name), field.type, types)}
     return value
 
 

@@ -8,6 +8,7 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.narrow import present
 from tests.node_metadata.texts import texts
 
 from pt2kit.errors import JsonError, LimitError, Pt2Error, SchemaError
@@ -90,7 +91,7 @@ def test_refusals(text, error, message):
 
 def test_longest_chain():
     """Exactly the stated number of origins works both ways; one more is refused both ways."""
-    origins = parse_from_node(chain(MAX_ORIGINS))
+    origins = present(parse_from_node(chain(MAX_ORIGINS)))
     assert parse_from_node(dump_from_node(origins)) == origins
     with pytest.raises(LimitError, match=f"at most {MAX_ORIGINS} origins"):
         dump_from_node([NodeSource(from_node=origins)])
@@ -102,7 +103,7 @@ def test_custom_limits():
         parse_custom("[" * (MAX_CUSTOM_DEPTH + 1) + "]" * (MAX_CUSTOM_DEPTH + 1))
     with pytest.raises(SchemaError, match=r"custom: expected a value that JSON can hold, got one it can't: .*set"):
         dump_custom({"a": {1}})
-    loop = []
+    loop: list[object] = []
     loop.append(loop)
     with pytest.raises(SchemaError, match="custom: expected a value that JSON can hold"):
         dump_custom(loop)

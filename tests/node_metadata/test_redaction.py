@@ -24,6 +24,7 @@ PATHS = [
     ("/root/model.py", "~/model.py"),
     ("C:\\Users\\Bob Smith\\model.py", "~/model.py"),
     ("/home/alice", "~/"),
+    ("file:///home/alice/x.py", "file://~/x.py"),
     ("/srv/jobs/17/model.py", ".../model.py"),
     ("D:\\work\\model.py", ".../model.py"),
     ("model.py", "model.py"),

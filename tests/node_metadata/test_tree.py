@@ -97,7 +97,8 @@ def test_limits():
 def test_any_names_make_a_tree(stacks, fqns, parameters):
     """Whatever names a file has, there is a tree; every parameter is in it once and every node is counted."""
     tree = module_tree(stacks, fqns, parameters)
-    seen, nodes, todo = [], 0, [tree]
+    seen: list[str] = []
+    nodes, todo = 0, [tree]
     while todo:
         node = todo.pop()
         seen += node.parameters

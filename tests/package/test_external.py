@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from safetensors.numpy import load_file
+from tests.narrow import numbers
 from tests.package.outside import archive_of, listed, relisted
 from tests.samples import CURRENT_LAYOUT, corpus, release_id, sample
 
@@ -79,9 +80,7 @@ def test_shards_have_an_index(tmp_path: Path) -> None:
         }
         assert index["metadata"]["total_size"] == sum(view.nbytes for view in package.weights().values())
         views = pt2kit.tensors.read_safetensors(tmp_path / "m.safetensors.index.json")
-        assert {name: view.tobytes() for name, view in views.items()} == {
-            name: view.tobytes() for name, view in package.weights().items()
-        }
+        assert numbers(views) == numbers(package.weights())
 
 
 def test_nothing_is_opened_before_a_weight_is_read(apart: Path) -> None:
@@ -130,8 +129,8 @@ def test_others_follow(apart: Path, tmp_path: Path, what: str) -> None:
     (apart.parent / NAME).unlink()
     with pt2kit.open(out) as package, pt2kit.open(WHOLE) as whole:
         model = package.layout.models[0]
-        wanted = {name: view.tobytes() for name, view in whole.weights().items() if name in package.weights(model)}
-        assert {name: view.tobytes() for name, view in package.weights(model).items()} == wanted
+        wanted = {name: data for name, data in numbers(whole.weights()).items() if name in package.weights(model)}
+        assert numbers(package.weights(model)) == wanted
 
 
 def test_a_file_takes_its_own_place(apart: Path) -> None:
@@ -469,9 +468,7 @@ def test_skeleton(tmp_path: Path) -> None:
             editor.load_weights(tmp_path / "m.pt2")
         assert not pt2kit.check(editor.result).errors
         with pt2kit.open(WHOLE) as whole:
-            assert {name: view.tobytes() for name, view in editor.result.weights().items()} == {
-                name: view.tobytes() for name, view in whole.weights().items()
-            }
+            assert numbers(editor.result.weights()) == numbers(whole.weights())
 
 
 def test_a_skeleton_is_filled_whole(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -34,7 +35,7 @@ def test_unknown_names() -> None:
 
 def test_errors_are_not_kept() -> None:
     """What computing raises comes through, each time anew."""
-    found = iter([ValueError("first"), "second"])
+    found: Iterator[str | Exception] = iter([ValueError("first"), "second"])
 
     def compute(name: str) -> str:
         value = next(found)

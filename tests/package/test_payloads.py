@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 from tests import samples
+from tests.narrow import dense
 from tests.packages import edited, rewritten, tree_of
 
 import pt2kit
-from pt2kit.errors import ArchiveError, PayloadError, Pt2Error, SchemaError, UnsupportedError, VersionError
+from pt2kit.errors import ArchiveError, PayloadError, Pt2Error, SchemaError, UnsupportedError
 from pt2kit.package import record_names as names
 from pt2kit.tensors import OpaquePayload
 
@@ -23,7 +24,7 @@ CONFIG = names.constants_config("model")
 def test_tied_weights_share_their_storage() -> None:
     """Names that share bytes hold the same storage; views into it have offsets and strides of their own."""
     with pt2kit.open(samples.sample("2.13.0", "shared_weights")) as package:
-        weights = package.weights()
+        weights = dense(package.weights())
         assert weights["emb.weight"].shares_storage(weights["out.weight"])
         assert weights["base"].shares_storage(weights["mat_t"])
         assert not weights["base"].shares_storage(weights["emb.weight"])
@@ -35,7 +36,7 @@ def test_weights_are_read_only() -> None:
     with pt2kit.open(MLP) as package:
         weights = package.weights()
         name, view = next(iter(weights.items()))
-        with pytest.raises(TypeError):
+        with pytest.raises(TypeError, match="expected to read a tensor of a package, which does not change"):
             weights[name] = view  # type: ignore[index]
         with pytest.raises(ValueError, match="read-only"):
             view.numpy()[...] = 0
@@ -148,5 +149,5 @@ def test_payloads_of_torch_2_8_beside_those_of_today() -> None:
     )
     with pt2kit.open(changed) as package:
         assert package.weights("model")
-        with pytest.raises((VersionError, PayloadError, ArchiveError)):
+        with pytest.raises(PayloadError, match=r"weights/second\.pt: expected a zip of torch\.save .*, got 50 4b"):
             package.weights("second")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests import samples
+from tests.narrow import present
 from tests.packages import rewritten
 from tests.pickles import pickle_forge as forge
 
@@ -43,7 +44,7 @@ def plain(value: Any) -> Any:
 def test_real_files(name: str) -> None:
     """Arguments and keyword arguments come in their containers, with the numbers that torch finds in them."""
     with pt2kit.open(samples.sample("2.13.0", name)) as package:
-        found = package.sample_inputs()
+        found = present(package.sample_inputs())
         assert isinstance(found[0], tuple)
         assert isinstance(found[1], dict)
         assert plain(found) == EXPECTED[name]
@@ -52,7 +53,7 @@ def test_real_files(name: str) -> None:
 def test_named_tuples_have_their_fields() -> None:
     """A named tuple is one again: the tree spec says its fields; its class is a stand-in, nothing was imported."""
     with pt2kit.open(NAMEDTUPLE) as package:
-        (value,), _ = package.sample_inputs()
+        (value,), _ = present(package.sample_inputs())
     assert type(value).__name__ == "NT"
     assert type(value).__module__ == "pt2kit.treespec.stand_in"
     assert (value.a.sizes, value.b.sizes) == ((2,), (3,))

@@ -48,7 +48,7 @@ def coo(indices: Any, values: Any, size: Any, *more: Any, layout: str = "sparse_
 
 
 def compressed(layout: str, *parts: Any) -> Call:
-    return coo(*parts, layout=layout)  # type: ignore[arg-type]
+    return coo(*parts, layout=layout)
 
 
 def from_type(cls: str, state: Any, function: str = f"{UTILS}_tensor_v2", args: Any = None) -> Call:

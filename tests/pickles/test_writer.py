@@ -151,5 +151,5 @@ def test_a_file_that_cannot_seek():
             return len(data)
 
     pipe = Pipe()
-    torch_save.dump([tensor()], pipe, "x")
+    torch_save.dump([tensor()], pipe, "x")  # type: ignore[arg-type]
     assert pipe.data == torch_save.dumps([tensor()], "x")

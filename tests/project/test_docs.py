@@ -89,7 +89,7 @@ def test_keys_of_weights_are_documented() -> None:
     """The keys of a row of `pt2 weights --json` are those that the page lists."""
     with pt2kit.open(samples.sample("2.13.0", "mlp")) as package:
         entry = entries_of(package, "model", constants=False)[0]
-        row = payload_row(entry, statistics(entry.payload))
+        row = payload_row(entry, statistics(entry.payload.dense()))
     text = CLI.rsplit("`--json` is a list of", 1)[1]
     assert re.findall(r"`(\w+)`", text) == [*row, *row["statistics"]]
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 from tools import release
+from tools.lowest import lowest_versions
 
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -24,11 +25,22 @@ def test_fragments_have_a_kind_that_the_changelog_knows(path: Path) -> None:
 
 
 def test_every_dependency_has_a_lowest_version() -> None:
-    """`make release` tries the lowest version of each dependency, so each has one."""
+    """`make release` and `make test-lowest` try the lowest version of each dependency, so each has one."""
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     [block] = re.findall(r"^dependencies = \[\n(.*?)^\]", text, re.DOTALL | re.MULTILINE)
-    assert len(release.lowest_versions()) == len([line for line in block.splitlines() if '"' in line]) >= 6
-    assert "ml_dtypes==0.5" in release.lowest_versions()
+    assert len(lowest_versions()) == len([line for line in block.splitlines() if '"' in line]) >= 6
+    assert "ml_dtypes==0.5" in lowest_versions()
+    assert lowest_versions("http", "sign")[len(lowest_versions()) :] == [
+        "aiohttp==3.9",
+        "model-signing==1.1",
+        "pyopenssl==24.2.1",
+    ]
+
+
+def test_an_extra_that_is_not_there_has_no_versions() -> None:
+    """It is named, not passed over."""
+    with pytest.raises(SystemExit, match=r"pyproject\.toml: expected a list 'nothing', got none"):
+        lowest_versions("nothing")
 
 
 def test_the_wheel_is_weighed_without_the_page(tmp_path: Path) -> None:

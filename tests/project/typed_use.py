@@ -32,6 +32,9 @@ def look(path: str, target: str) -> int:
         with pt2kit.edit(package) as editor:
             editor.rename_input("x", "y")
         pt2kit.write(editor.result, target)
+        with pt2kit.edit(package.programs["model"]) as alone:
+            shown += len(alone.graph.nodes)
+        shown += len(alone.result.graph_module.graph.nodes)
     differences = pt2kit.diff(path, target)
     shown += len(str(differences)) + len(repr(differences)) + len(pt2kit.digest(path).program)
     return shown + len(pt2kit.canonicalize(path).graph_module.graph.nodes)

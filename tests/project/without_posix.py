@@ -1,8 +1,9 @@
 """A plugin of pytest that takes out of Python what it does not have on Windows, before anything is imported.
 
-Loaded by `-p tests.project.without_posix`. It is an imitation: what Python offers there is taken from its documentation
-(the availability notes of `os`, `mmap`, `signal`), and a mapped file cannot be replaced or removed, as on Windows.
-Text files are written as here, and paths stay those of this system.
+Loaded by `-p tests.project.without_posix`; `python -m tests.project.without_posix ARGS` is the command `pt2` that way.
+It is an imitation: what Python offers there is taken from its documentation (the availability notes of `os`, `mmap`,
+`signal`), and a mapped file cannot be replaced or removed, as on Windows. Text files are written as here, and paths
+stay those of this system.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import weakref
 from typing import Any
 
 import numpy as np  # asks for the release of Linux's kernel when it is imported here
@@ -42,7 +44,7 @@ class Mapping(mmap.mmap):
         if fileno >= 0:
             found = os.fstat(fileno)
             mapping.__dict__["file"] = (found.st_dev, found.st_ino)
-            MAPPED.append(mapping)
+            MAPPED.append(weakref.ref(mapping))
         return mapping
 
     def __getattribute__(self, name: str) -> Any:
@@ -51,7 +53,7 @@ class Mapping(mmap.mmap):
         return super().__getattribute__(name)
 
 
-MAPPED: list[Mapping] = []
+MAPPED: list[weakref.ref[Mapping]] = []
 _replace, _unlink = os.replace, os.unlink
 
 
@@ -60,7 +62,8 @@ def _refuse_mapped(path: Any) -> None:
         found = os.stat(path)
     except FileNotFoundError:
         return
-    if any(mapping.file == (found.st_dev, found.st_ino) and not mapping.closed for mapping in MAPPED):
+    mappings = [mapping for reference in MAPPED if (mapping := reference()) is not None]
+    if any(mapping.file == (found.st_dev, found.st_ino) and not mapping.closed for mapping in mappings):
         raise PermissionError(errno.EACCES, "The process cannot access the file", str(path))
 
 
@@ -90,9 +93,10 @@ def take_out() -> None:
     for name in MODULES:
         sys.modules[name] = None  # type: ignore[assignment]
     tempfile._O_TMPFILE_WORKS = False  # type: ignore[attr-defined] # it looked when it was imported
-    shutil._use_fd_functions = False  # type: ignore[attr-defined] # and so did this
+    shutil._use_fd_functions = False  # type: ignore[attr-defined] # and so did this, twice
+    shutil._USE_CP_SENDFILE = False  # type: ignore[attr-defined]
     os.O_BINARY = 0  # type: ignore[attr-defined]
-    mmap.mmap = Mapping  # type: ignore[misc]
+    mmap.mmap = Mapping  # type: ignore[misc, assignment]
     os.replace, os.unlink, os.remove = replace, unlink, unlink
 
 
@@ -100,7 +104,12 @@ def pytest_configure() -> None:
     """Pytest asks for the system's name to know whether there are users; it is told that there are none."""
     import _pytest.tmpdir
 
-    _pytest.tmpdir.get_user_id = lambda: None
+    _pytest.tmpdir.get_user_id = lambda: None  # type: ignore[attr-defined]
 
 
 take_out()
+
+if __name__ == "__main__":
+    from pt2kit.cli.main import main
+
+    main()

@@ -35,9 +35,9 @@ def records(package: pt2kit.Package) -> list[str]:
     return sorted(map(package.relative, package.records))
 
 
-def tensors(package: pt2kit.Package, model: str = "model") -> dict[str, Any]:
+def tensors(package: pt2kit.Package, model: str = "model") -> dict[tuple[str, str], Any]:
     """What a package says of its tensors: type, shape, place in the storage, kind, bytes, and who shares with whom."""
-    found: dict[str, Any] = {}
+    found: dict[tuple[str, str], Any] = {}
     for kind in ("weights", "constants"):
         views = getattr(package, kind)(model)
         storages: dict[Any, int] = {}

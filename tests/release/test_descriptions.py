@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from tests import samples
@@ -28,7 +29,8 @@ def test_shared_storages_stay_shared() -> None:
         assert len(known.storages) == 2
         buffer = io.BytesIO()
         torch_save.dump(state, buffer, "x")
-        values, storages = read_payload(buffer.getvalue(), "x"), {}
+        values = read_payload(buffer.getvalue(), "x")
+        storages: dict[Any, Storage] = {}
         views = {name: from_pickled(value, name=name, where="x", storages=storages) for name, value in values.items()}
         for name, view in package.weights().items():
             again = views[name]
@@ -84,7 +86,7 @@ def test_sparse_parameters() -> None:
         value = read_payload(torch_save.dumps({"p": described}, "x"), "x")["p"]
         again = from_pickled(value, name="p", where="x", storages={})
         assert (again.is_param, again.requires_grad) == (True, True)
-        assert again.numpy().tolist() == view.numpy().tolist()  # type: ignore[union-attr]
+        assert again.numpy().tolist() == view.numpy().tolist()
 
 
 def test_what_cannot_be_written_is_named() -> None:

@@ -25,6 +25,7 @@ FILES = (
 )
 TARGETS = ("8.20", "8.14", "8.8", "8.7", "8.6", "8.2", "7.3", "5.3", "5.3-traces", "5.1", "2", "1", "draft")
 LOSSES = ("persistent", "class_fqn", "dialect", "unknown_keys")
+VALUES: tuple[Any, ...]
 VALUES = (None, 0, -1, 2**70, "", "torch.ops.higher_order.cond", True, [], {}, 1.5, "Infinity", {"as_int": 3})
 
 

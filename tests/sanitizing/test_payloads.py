@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests import samples
+from tests.narrow import instance
 from tests.packages import edited, rewritten
 from tests.pickles import pickle_forge as forge
 from tests.sanitizing.files import pickles_in, sanitized
@@ -15,15 +16,17 @@ from tests.sanitizing.files import pickles_in, sanitized
 import pt2kit
 from pt2kit.errors import UnsupportedError
 from pt2kit.package import record_names as names
+from pt2kit.tensors import TensorView
 
 MLP = samples.sample("2.13.0", "mlp")
 CONFIG = names.weights_config("model")
 
 
-def last_weight() -> tuple[str, Any]:
+def last_weight() -> tuple[str, TensorView]:
     """The name and the view of the last weight of the sample."""
     with pt2kit.open(MLP) as package:
-        name, view = list(package.weights().items())[-1]
+        name, payload = list(package.weights().items())[-1]
+        view = instance(TensorView, payload)
         view.storage.read()  # which stays when the file is closed
         return name, view
 
@@ -59,7 +62,7 @@ def test_plain_pickles_become_raw() -> None:
     assert pickles_in(clean) == []
     with pt2kit.open(clean) as package:
         np.testing.assert_array_equal(package.weights()[NAME].numpy(), VIEW.numpy())
-        assert package.weights()[NAME].requires_grad
+        assert instance(TensorView, package.weights()[NAME]).requires_grad
     assert sanitized(clean)[0] == clean
     assert sanitized(clean)[1].unpickled == ()
 

@@ -58,7 +58,7 @@ def spec_with(context: Any, kind: str = "collections.defaultdict") -> Any:
     """Changes the structure of the outputs to a container with a context."""
 
     def change(tree: Any) -> None:
-        leaf = {"type": None, "context": None, "children_spec": []}
+        leaf: Any = {"type": None, "context": None, "children_spec": []}
         spec = {"type": kind, "context": context, "children_spec": [leaf]}
         tree["graph_module"]["module_call_graph"][0]["signature"]["out_spec"] = json.dumps([1, spec])
 

@@ -9,9 +9,9 @@ from tests.idl.helpers import table
 
 from pt2kit.errors import SchemaError
 from pt2kit.idl.sources import versions
-from pt2kit.schema.fieldtypes import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, parse_type, type_text
+from pt2kit.schema.fieldtypes import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, TupleOf, Type, parse_type, type_text
 
-CASES = {
+CASES: dict[str, Type] = {
     "int": Scalar("int"),
     "Graph": Ref("Graph"),
     "list[list[float]]": ListOf(ListOf(Scalar("float"))),

@@ -133,7 +133,7 @@ def test_renaming_is_in_place_and_leaves_targets() -> None:
     """A renamed value is renamed wherever it is an argument, and nowhere else; the lists stay the same objects."""
     signature = everything()
     inputs, outputs = signature.input_specs, signature.output_specs
-    assert signature.replace_all_uses("x", "x_new") is None
+    signature.replace_all_uses("x", "x_new")
     assert signature.input_specs is inputs
     assert signature.output_specs is outputs
     assert signature.user_inputs == ("x_new", True, None, "n", "f", "obj")

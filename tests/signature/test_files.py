@@ -37,7 +37,8 @@ def test_the_samples_have_the_kinds_that_exist() -> None:
         for path in corpus("2.13.0")
         for _, read in programs(path)
         for signature in [from_schema(read.graph_module)]
-        for spec in (*signature.input_specs, *signature.output_specs)
+        for specs in (signature.input_specs, signature.output_specs)
+        for spec in specs
     }
     missing = {*InputKind, *OutputKind} - kinds
     assert missing == {InputKind.CUSTOM_OBJ, OutputKind.PARAMETER_MUTATION, OutputKind.GRADIENT_TO_USER_INPUT}

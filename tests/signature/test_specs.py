@@ -60,7 +60,7 @@ def make(kind: InputKind | OutputKind, arg: ArgumentSpec, target: str | None) ->
 def test_every_kind_is_in_the_table() -> None:
     """A new kind is a failure here until somebody says what it needs; the example signature has all of them."""
     assert set(NEEDS) == {*InputKind, *OutputKind}
-    assert {spec.kind for spec in (*INPUTS, *OUTPUTS)} == set(NEEDS)
+    assert {*(spec.kind for spec in INPUTS), *(spec.kind for spec in OUTPUTS)} == set(NEEDS)
     assert {type(arg) for arg in ARGUMENTS} - {ConstantArgument} == set(NAMED)
 
 
@@ -97,7 +97,7 @@ def test_a_buffer_says_whether_it_persists() -> None:
 
 def test_specs_are_frozen() -> None:
     """A spec can be shared: nobody changes it."""
-    with pytest.raises(AttributeError):
+    with pytest.raises(AttributeError, match="cannot assign to field 'target'"):
         INPUTS[1].target = "other"  # type: ignore[misc]
     assert len({*INPUTS, *OUTPUTS}) == len(INPUTS) + len(OUTPUTS)
 

@@ -198,7 +198,7 @@ def test_somebody_must_be_trusted(model: Path, keys: Keys) -> None:
     pt2kit.sign(model, key=keys.private)
     for asked in ({}, {"identity": "me"}, {"key": keys.public, "chain": [keys.root]}):
         with pytest.raises(UnsupportedError, match="expected one who is trusted"):
-            pt2kit.verify(model, **asked)  # type: ignore[arg-type]
+            pt2kit.verify(model, **asked)
 
 
 def test_a_missing_signature_is_a_missing_file(model: Path, keys: Keys) -> None:

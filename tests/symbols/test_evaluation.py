@@ -176,7 +176,7 @@ def test_numbers_have_a_limit(text, values):
 def test_both_dialects_have_one_value(text, s0, s1, u0):
     """A text, its srepr and its str have the same value, or all fail."""
     values = {"s0": s0, "s1": s1, "u0": u0, "s77": 3}
-    results = []
+    results: list[object] = []
     for write in (str, lambda text: to_srepr(parse_str(text)), lambda text: to_str(parse_str(text))):
         try:
             results.append(evaluate(parse(write(text)), values))

@@ -38,6 +38,7 @@ def test_make_call():
         make_call("Where", [], "x")
 
 
+@pytest.mark.bare
 def test_importing_it_loads_little():
     """Neither torch nor sympy nor numpy, and none of the room's own files before they are needed."""
     script = "import sys, pt2kit.symbols; print(*sorted(sys.modules))"

@@ -102,7 +102,7 @@ def test_types_that_the_schema_lacks(dtype: str) -> None:
         pytest.skip("this machine has no 128-bit floats")
     with pytest.raises(UnsupportedError, match=r"^here: dtype: expected an element type of the schema .*\[P4\]$"):
         scalar_type_of(np.dtype(dtype), "here")
-    with pytest.raises(UnsupportedError):
+    with pytest.raises(UnsupportedError, match=r"^here: dtype: expected an element type of the schema .*int4.*\[P4\]$"):
         scalar_type_of(np.dtype(ml_dtypes.int4), "here")
 
 

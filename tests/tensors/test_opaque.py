@@ -76,5 +76,5 @@ def test_broken_payloads(data: bytes, kind: OpaqueKind) -> None:
 
 def test_no_globals_in_garbage() -> None:
     """Listing what is no pickle is an error, not an empty list."""
-    with pytest.raises(PayloadError):
+    with pytest.raises(PayloadError, match=r"\'k\': expected a zip of torch\.save "):
         opaque(b"garbage").globals()

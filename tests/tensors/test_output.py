@@ -29,8 +29,8 @@ def test_error_leaves_everything_as_it_was(tmp_path: Path) -> None:
     """An error on the way removes what was written so far."""
     path = tmp_path / "a.npy"
     path.write_bytes(b"old")
-    with pytest.raises(ZeroDivisionError), new_file(path):
-        raise ZeroDivisionError
+    with pytest.raises(ZeroDivisionError, match="on the way"), new_file(path):
+        raise ZeroDivisionError("on the way")
     assert path.read_bytes() == b"old"
     assert os.listdir(tmp_path) == ["a.npy"]
 
@@ -70,7 +70,7 @@ def test_only_files_are_replaced(path: str) -> None:
 
 def test_missing_folder(tmp_path: Path) -> None:
     """The operating system's error is the caller's to handle."""
-    with pytest.raises(FileNotFoundError), new_file(tmp_path / "none" / "a"):
+    with pytest.raises(FileNotFoundError, match="none"), new_file(tmp_path / "none" / "a"):
         pass
 
 

@@ -39,7 +39,7 @@ def test_loader_must_keep_its_word() -> None:
 
 def test_errors_pass_through_and_are_not_kept() -> None:
     """What the loader raises arrives, and the next call tries again."""
-    outcomes = [IntegrityError("damaged"), memoryview(b"1")]
+    outcomes: list[memoryview | Exception] = [IntegrityError("damaged"), memoryview(b"1")]
 
     def load() -> memoryview:
         outcome = outcomes.pop(0)
@@ -48,9 +48,9 @@ def test_errors_pass_through_and_are_not_kept() -> None:
         return outcome
 
     under = Storage("r", 1, load)
-    with pytest.raises(IntegrityError):
+    with pytest.raises(IntegrityError, match=r"^damaged$"):
         under.read()
-    assert under.read() == b"1"
+    assert bytes(under.read()) == b"1"
 
 
 def test_two_threads_load_once() -> None:

@@ -194,7 +194,5 @@ def test_all_lines_print(name: str, full: bool) -> None:
     assert all(line.isprintable() for line in text)
     if full:
         marks = Counter(line[2] for line in text if line[:2] == "  " and line[2:4] in ("+ ", "- ", "~ "))
-        kinds = Counter(change.kind for change in found.changes)
-        assert marks == {
-            mark: kinds[kind] for mark, kind in zip("+-~", ("added", "removed", "modified"), strict=True) if kinds[kind]
-        }
+        mark_of = {"added": "+", "removed": "-", "modified": "~"}
+        assert marks == Counter(mark_of[change.kind] for change in found.changes)

@@ -27,7 +27,7 @@ def test_sizes() -> None:
     """A module has what it holds itself and what is below it; the root has everything."""
     root = _modules(samples.sample("2.13.0", "convnet"))
     assert root is not None
-    assert root.type.endswith("ConvNet")
+    assert str(root.type).endswith("ConvNet")
     assert root.total == Amount(9, 214, 860)
     assert root.own == Amount()
     assert {child.fqn: (child.own.elements, child.total.elements) for child in root.children} == {

@@ -86,7 +86,7 @@ def test_long_signatures_are_cut() -> None:
 
     def change(tree: Any) -> None:
         signature = tree["graph_module"]["module_call_graph"][0]["signature"]
-        leaf = {"type": None, "context": None, "children_spec": []}
+        leaf: Any = {"type": None, "context": None, "children_spec": []}
         args = {"type": "builtins.tuple", "context": "null", "children_spec": [leaf] * 50}
         kwargs = {"type": "builtins.dict", "context": "[]", "children_spec": []}
         signature["in_spec"] = json.dumps(

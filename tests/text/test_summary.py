@@ -134,7 +134,7 @@ def test_lesser_trouble(data, text: str) -> None:
 
 def test_unreadable_programs() -> None:
     """A program that cannot be read is an error."""
-    with pytest.raises(Pt2Error):
+    with pytest.raises(Pt2Error, match=r"\$: expected the key graph_module, got none \[J5\]"):
         _summary(rewritten(MLP, {names.model_json("model"): b"{}"}))
 
 

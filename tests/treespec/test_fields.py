@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -21,7 +22,7 @@ def named(name, *children):
 
 def test_stand_in_is_a_named_tuple():
     """A class that cannot be imported gets one with the stored fields, called by the last part of its name."""
-    cls = stand_in("models.heads.Output", ["logits", "été"])
+    cls: Any = stand_in("models.heads.Output", ["logits", "été"])
     value = cls(1, 2)
     assert value == (1, 2)
     assert value._fields == ("logits", "été")
@@ -76,7 +77,7 @@ def test_missing_fields_are_all_listed():
 def test_reordered_classes_agree_with_flatten(order, count):
     """Adapting the values and flattening a value of the changed class give the same."""
     stored = tuple("abcd"[:count])
-    cls = stand_in("m.T", order)
+    cls: Any = stand_in("m.T", order)
     value = cls(*order)
     spec = named("m.T", *[LEAF] * count)
     adapted = adapt_values(list(value), order, stored, "x")

@@ -84,7 +84,7 @@ HOSTILE = [
 
 def inspect(path):
     """What a careful reader does with the specs of a file: read, check, compare with the signature, check the names."""
-    types = set()
+    types: set[str] = set()
     for program in programs(path):
         for in_text, out_text, names, inputs, outputs in calls(program["graph_module"]):
             for place, text, count in (("in_spec", in_text, inputs), ("out_spec", out_text, outputs)):

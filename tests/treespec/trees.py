@@ -45,6 +45,10 @@ def text(value):
     return json.dumps(json.dumps(value))
 
 
+MAPPINGS: dict[type, str] = {dict: "builtins.dict", OrderedDict: "collections.OrderedDict"}
+SEQUENCES: dict[type, str] = {list: "builtins.list", tuple: "builtins.tuple", deque: "collections.deque"}
+
+
 def spec_of(value):
     """The spec of a nested value; integers are leaves."""
     if isinstance(value, int):
@@ -53,14 +57,12 @@ def spec_of(value):
         return TreeSpec("collections.namedtuple", json.dumps(REGISTERED[type(value)]), tuple(map(spec_of, value)))
     if isinstance(value, dict):
         children = tuple(map(spec_of, value.values()))
-        names = {dict: "builtins.dict", OrderedDict: "collections.OrderedDict"}
-        if type(value) in names:
-            return TreeSpec(names[type(value)], text(list(value)), children)
+        if type(value) in MAPPINGS:
+            return TreeSpec(MAPPINGS[type(value)], text(list(value)), children)
         factory = {"default_factory_module": "builtins", "default_factory_name": "list", "dict_context": list(value)}
         return TreeSpec("collections.defaultdict", json.dumps(factory), children)
-    names = {list: "builtins.list", tuple: "builtins.tuple", deque: "collections.deque"}
     maxlen = value.maxlen if isinstance(value, deque) else None
-    return TreeSpec(names[type(value)], text(maxlen), tuple(map(spec_of, value)))
+    return TreeSpec(SEQUENCES[type(value)], text(maxlen), tuple(map(spec_of, value)))
 
 
 def leaves_of(value):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from tests.versions.programs import golden, node
 
@@ -17,7 +19,7 @@ def size(name: str):
     return {"as_sym_int": {"as_name": name}}
 
 
-def program(inputs: list[str], nodes: list, outputs: list):
+def program(inputs: list[str], nodes: list[Any], outputs: list[Any]):
     """A 5.3 program whose inputs are tensors."""
     tree = golden("5.3")
     meta = next(iter(tree["graph_module"]["graph"]["tensor_values"].values()))

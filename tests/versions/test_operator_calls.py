@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from tests.versions.programs import golden, node
 
@@ -77,11 +79,12 @@ def test_operators_of_libraries_are_left_alone():
 )
 def test_an_argument_that_says_its_default_is_left_out(target, argument, value, release):
     """And one that says something else blocks, with the version that brought it."""
-    usual = {
+    arguments: dict[str, dict[str, Any]] = {
         "torch.ops.aten.scaled_dot_product_attention.default": {"query": X, "key": X, "value": X},
         "torch.ops.aten.pad_sequence.default": {"sequences": {"as_tensors": []}},
         "torch.ops.aten.stft.default": {"self": X, "n_fft": {"as_int": 4}},
-    }[target]
+    }
+    usual = arguments[target]
     new, (note,) = fitted(call(target, **usual, **{argument: value}), release)
     assert note.kind == "changed"
     assert names(new) == list(usual)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from tests.samples import RELEASES
 from tests.versions.programs import copied, golden, golden_bytes, release_version, stored_programs
@@ -161,7 +163,7 @@ def test_missing_fields_are_filled_in_before_lowering():
         for named in node["inputs"]:
             named.pop("kind")
     allowed = {*HARMLESS, "persistent"}
-    with pytest.raises(ConversionError):
+    with pytest.raises(ConversionError, match=r"^x: expected a program that schema 5\.1 can express"):
         downgrade_program(tree, "5.1", "x", allow=allowed)
 
 
@@ -195,6 +197,7 @@ def test_depth_is_bounded(function):
 
 def test_errors_are_the_project_s_own():
     """Whatever is wrong with a program."""
-    for raw in (None, 3, [], {}, {"schema_version": 1}, {"schema_version": {"major": 8, "minor": 20}}):
-        with pytest.raises(Pt2Error):
+    trees: tuple[Any, ...] = (None, 3, [], {}, {"schema_version": 1}, {"schema_version": {"major": 8, "minor": 20}})
+    for raw in trees:
+        with pytest.raises(Pt2Error, match=r"^x: .*: expected .*, got .*"):
             upgrade_program(raw, "x")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from tests.versions.programs import golden
 
@@ -11,7 +13,7 @@ from pt2kit.versions.reader_limits import make_readable, narrow_ranges
 X = {"as_tensor": {"name": "x"}}
 
 
-def with_ends(version: str, inputs: list, outputs: list):
+def with_ends(version: str, inputs: list[Any], outputs: list[Any]):
     """A program of a version with other ends of its graph."""
     tree = golden(version)
     graph = {**tree["graph_module"]["graph"], "inputs": inputs, "outputs": outputs, "nodes": []}
@@ -55,7 +57,7 @@ def test_golden_programs_are_read(version):
 def test_lists_of_texts_are_not_read_by_2_2():
     """Empty ones are."""
     tree = golden("2")
-    node = {"target": "f", "inputs": [{"name": "s", "arg": {"as_strings": ["a"]}}], "outputs": [], "metadata": {}}
+    node: Any = {"target": "f", "inputs": [{"name": "s", "arg": {"as_strings": ["a"]}}], "outputs": [], "metadata": {}}
     tree["graph_module"]["graph"] = {**tree["graph_module"]["graph"], "nodes": [node], "inputs": [], "outputs": []}
     log = ConversionLog("x")
     make_readable(tree, "2", log)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 from tests.versions.programs import copied, golden
 
 from pt2kit.versions.rewrite import rewrite
@@ -27,12 +30,17 @@ def test_inner_values_come_before_outer_ones():
     assert ("graph_module", "module_call_graph", 1, "signature", "inputs", 0) in seen
 
 
+def _noted(paths: list[Any], value: Any, path: Any) -> Any:
+    """A visitor that changes nothing and keeps where it was."""
+    paths.append(path)
+    return value
+
+
 def test_subgraphs_and_dicts_of_arguments_are_visited():
     """Whatever the table lets a type hold is walked."""
-    graphs, numbers = [], []
-    visitors = {"Graph": lambda value, path: graphs.append(path) or value}
-    visitors["Argument"] = lambda value, path: numbers.append(path) or value
-    rewrite(golden("8.20"), "8.20", visitors)
+    paths: dict[str, list[Any]] = {"Graph": [], "Argument": []}
+    rewrite(golden("8.20"), "8.20", {name: partial(_noted, kept) for name, kept in paths.items()})
+    graphs, numbers = paths.values()
     assert len(graphs) == 6  # the root, one in an argument, two for each of two conds
     assert any(path[-2:] == ("as_string_to_argument", "k") for path in numbers)
 
@@ -71,8 +79,8 @@ def test_unknown_keys_are_kept():
 def test_only_what_holds_something_visited_is_entered():
     """Arguments without a graph are passed over, those beside them are not: every graph of every call is reached."""
     tree = golden("8.20")
-    seen = []
-    new = rewrite(tree, "8.20", {"Graph": lambda value, path: seen.append(path) or {**value, "inputs": []}})
+    seen: list[Any] = []
+    new = rewrite(tree, "8.20", {"Graph": lambda value, path: {**_noted(seen, value, path), "inputs": []}})
     assert any("as_graph" in path for path in seen)
     for path in seen:
         held = new

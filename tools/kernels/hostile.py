@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from typing import Any, Final, NamedTuple
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeVar
 
 import torch
 from tools.kernels.samples import Call, copy, copy_tensor
 
+T = TypeVar("T")
 WHOLE: Final = (
     *(-1, -2, 0, 1, 7, 100, 10_000, -10_000, 2**24, -(2**24), 2**31 - 1, 2**31, -(2**31), 2**33, 2**40, -(2**40)),
     *(2**62, 2**63 - 1, -(2**63)),
@@ -51,14 +53,14 @@ def cases(schema: Any, base: Call, seed: str) -> Iterator[Case]:
         value = _given(base, name, names)
         for kind, detail, lie in _lies(value, str(argument.real_type)):
             single.append((name, kind, detail, lie))
-            yield Case(name, kind, detail, lambda name=name, lie=lie: _replaced(base, names, {name: lie}))
+            yield Case(name, kind, detail, partial(_replaced, base, names, {name: lie}))
     chance = random.Random(seed)
     for _ in range(min(40, len(single))):
         first, second = chance.choice(single), chance.choice(single)
         if first[0] != second[0]:
             detail = f"{first[0]} {first[1]} {first[2]}, {second[0]} {second[1]} {second[2]}"
             lies = {first[0]: first[3], second[0]: second[3]}
-            yield Case("", "pair", detail, lambda lies=lies: _replaced(base, names, lies))
+            yield Case("", "pair", detail, partial(_replaced, base, names, lies))
 
 
 def _given(base: Call, name: str, names: list[str]) -> Any:
@@ -93,17 +95,21 @@ def _lies(value: Any, kind: str) -> Iterator[Lie]:
         yield from _numbers_lies(value, base)
     elif base in ("int", "SymInt", "number", "Scalar"):
         for number in _dtype_numbers(value) if isinstance(value, torch.dtype) else WHOLE:
-            yield "number", _shown(number), lambda number=number: number
+            yield "number", _shown(number), partial(_same, number)
         if base in ("number", "Scalar"):
-            yield from (("number", str(number), lambda number=number: number) for number in NUMBERS)
+            yield from (("number", str(number), partial(_same, number)) for number in NUMBERS)
     elif base in ("float", "SymFloat"):
-        yield from (("number", str(number), lambda number=number: number) for number in NUMBERS)
+        yield from (("number", str(number), partial(_same, number)) for number in NUMBERS)
     elif base == "bool":
         yield "flag", str(not value), lambda: not value
     elif base == "str":
-        yield from (("text", word[:8], lambda word=word: word) for word in WORDS)
+        yield from (("text", word[:8], partial(_same, word)) for word in WORDS)
     elif base == "Device":
         yield "device", "meta", lambda: torch.device("meta")
+
+
+def _same(value: T) -> T:
+    return value
 
 
 def _dtype_numbers(value: torch.dtype) -> tuple[Any, ...]:
@@ -129,9 +135,9 @@ def _numbers_lies(value: Any, base: str) -> Iterator[Lie]:
         return
     numbers: tuple[Any, ...] = NUMBERS if "float" in base else WHOLE
     for number in numbers:
-        yield "number", f"all {_shown(number)}", lambda number=number: [number] * len(held)
+        yield "number", f"all {_shown(number)}", partial(_same, [number] * len(held))
         if len(held) > 1:
-            yield "number", f"last {_shown(number)}", lambda number=number: [*held[:-1], number]
+            yield "number", f"last {_shown(number)}", partial(_same, [*held[:-1], number])
 
 
 def _list_lies(value: Any) -> Iterator[Lie]:
@@ -142,15 +148,13 @@ def _list_lies(value: Any) -> Iterator[Lie]:
         return
     for position in {0, len(held) - 1}:
         for kind, detail, lie in _tensor_lies(held[position]):
-            yield (
-                kind,
-                f"[{position}] {detail}",
-                lambda position=position, lie=lie: [
-                    lie() if number == position else copy_tensor(item) for number, item in enumerate(held)
-                ],
-            )
+            yield kind, f"[{position}] {detail}", partial(_with_lie, held, position, lie)
     yield "list", "shorter", lambda: [copy_tensor(item) for item in held[:-1]]
     yield "list", "longer", lambda: [copy_tensor(item) for item in (*held, held[-1])]
+
+
+def _with_lie(held: list[torch.Tensor], position: int, lie: Callable[[], Any]) -> list[Any]:
+    return [lie() if number == position else copy_tensor(item) for number, item in enumerate(held)]
 
 
 def _tensor_lies(value: Any) -> Iterator[Lie]:
@@ -165,7 +169,7 @@ def _tensor_lies(value: Any) -> Iterator[Lie]:
     yield from _stride_lies(value)
     for dtype in DTYPES:
         if dtype is not value.dtype:
-            yield "dtype", str(dtype)[6:], lambda dtype=dtype: value.detach().to(dtype)
+            yield "dtype", str(dtype)[6:], partial(value.detach().to, dtype)
     yield "layout", "meta", lambda: value.detach().to("meta")
     yield "layout", "sparse", lambda: value.detach().to_sparse()
     if value.dim() == 2:
@@ -181,16 +185,16 @@ def _value_lies(value: torch.Tensor) -> Iterator[Lie]:
         return
     if value.is_floating_point():
         for number in NUMBERS:
-            yield "values", f"all {number}", lambda number=number: torch.full_like(value, number)
+            yield "values", f"all {number}", partial(torch.full_like, value, number)
         return
     if value.dtype not in (torch.int64, torch.int32, torch.uint8, torch.int16, torch.int8):
         return
     limits = torch.iinfo(value.dtype)
     for number in WHOLE:
         if limits.min <= number <= limits.max:
-            yield "values", f"all {_shown(number)}", lambda number=number: torch.full_like(value, number)
+            yield "values", f"all {_shown(number)}", partial(torch.full_like, value, number)
             if value.numel() > 1:
-                yield "values", f"last {_shown(number)}", lambda number=number: _with_last(value, number)
+                yield "values", f"last {_shown(number)}", partial(_with_last, value, number)
     yield "values", "reversed", lambda: copy_tensor(value).flatten().flip(0).reshape(value.shape)
 
 
@@ -213,14 +217,11 @@ def _shape_lies(value: torch.Tensor) -> Iterator[Lie]:
     if sizes:
         shapes["one dimension less"] = sizes[1:]
     for axis, size in enumerate(sizes):
-        rest = lambda other, axis=axis: (*sizes[:axis], other, *sizes[axis + 1 :])  # noqa: E731
-        shapes[f"dimension {axis} 0"] = rest(0)
-        shapes[f"dimension {axis} 1"] = rest(1)
-        shapes[f"dimension {axis} longer by 1"] = rest(size + 1)
-        shapes[f"dimension {axis} 40 times"] = rest(size * 40)
+        for detail, other in (("0", 0), ("1", 1), ("longer by 1", size + 1), ("40 times", size * 40)):
+            shapes[f"dimension {axis} {detail}"] = (*sizes[:axis], other, *sizes[axis + 1 :])
     for name, shape in shapes.items():
         if shape != sizes and _elements(shape) <= 1 << 20:
-            yield "shape", name, lambda shape=shape: _ones(shape, value.dtype)
+            yield "shape", name, partial(_ones, shape, value.dtype)
     yield (
         "shape",
         "2**40 with stride 0",

@@ -245,7 +245,7 @@ def _cases(
     if not bases:
         bases = [call for _, call in zip(range(2), made(schema, name), strict=False)]
     for base in bases:
-        yield Case("", "valid", "", lambda base=base: copy(base))
+        yield Case("", "valid", "", partial(copy, base))
         yield from cases(schema, base, name)
 
 

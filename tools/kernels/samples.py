@@ -10,6 +10,7 @@ import contextlib
 import itertools
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any, Final
 
 import torch
@@ -61,7 +62,7 @@ class Recorder(TorchDispatchMode):
 
 def copy(call: Call) -> Call:
     """The call with tensors of its own."""
-    return pytree.tree_map_only(torch.Tensor, copy_tensor, call)  # type: ignore[no-any-return]
+    return pytree.tree_map_only(torch.Tensor, copy_tensor, call)
 
 
 def copy_tensor(value: torch.Tensor) -> torch.Tensor:
@@ -162,7 +163,7 @@ def _modules() -> Iterator[Callable[[], Any]]:
             except Exception:  # noqa: BLE001  a sample that does not fit this machine
                 continue
             for given in inputs[:4]:
-                yield lambda info=info, given=given, training=training: _run_module(info, given, training)
+                yield partial(_run_module, info, given, training)
 
 
 def _run_module(info: Any, given: Any, training: bool) -> Any:
@@ -174,7 +175,7 @@ def _run_module(info: Any, given: Any, training: bool) -> Any:
 def _optimizers() -> Iterator[Callable[[], Any]]:
     for cls in (torch.optim.Adam, torch.optim.AdamW, torch.optim.SGD, torch.optim.Adagrad):
         for options in ({"fused": True}, {"foreach": True}, {}):
-            yield lambda cls=cls, options=options: _optimize(cls, options)
+            yield partial(_optimize, cls, options)
 
 
 def _optimize(cls: Any, options: dict[str, Any]) -> None:
@@ -321,14 +322,19 @@ def _value(argument: Any, dtype: torch.dtype | None, shape: Iterable[int], numbe
         return [one, one.clone()] if "List" in kind else one
     base = kind.removeprefix("Optional[").removesuffix("]")
     if base.startswith("List["):
-        return [NUMBERS_OF.get(base[5:].rstrip("]"), lambda _: number)(number)] * max(len(tuple(shape)) - 2, 1)
-    return NUMBERS_OF.get(base, lambda _: number)(number)
+        return [_number_of(base[5:].rstrip("]"), number)] * max(len(tuple(shape)) - 2, 1)
+    return _number_of(base, number)
 
 
 NUMBERS_OF: Final[dict[str, Callable[[int], Any]]] = {
     "float": float, "bool": bool, "str": lambda _: "mean", "Device": lambda _: torch.device("cpu"),
     "Generator": lambda _: None, "complex": complex,
 }  # fmt: skip
+
+
+def _number_of(kind: str, number: int) -> Any:
+    made = NUMBERS_OF.get(kind)
+    return made(number) if made else number
 
 
 def _tensor(name: str, dtype: torch.dtype | None, shape: tuple[int, ...]) -> torch.Tensor:

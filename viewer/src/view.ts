@@ -101,6 +101,10 @@ export class View {
     const { map, painting, camera } = this, ctx = map.getContext('2d') as CanvasRenderingContext2D;
     if (!painting) return;
     const { scene } = painting, { k, dx, dy } = this.mapPlace();
+    // Where all of the picture is in sight, the map tells nothing and hides a corner of it.
+    map.hidden = camera.x <= 1 && camera.y <= 1
+      && camera.x + this.width / camera.scale >= scene.width - 1 && camera.y + this.height / camera.scale >= scene.height - 1;
+    if (map.hidden) return;
     ctx.clearRect(0, 0, map.width, map.height);
     ctx.drawImage(painting.far(this.palette), dx, dy, scene.width * k, scene.height * k);
     ctx.strokeStyle = this.palette.select;

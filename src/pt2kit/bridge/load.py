@@ -17,6 +17,7 @@ from pt2kit.bridge.read.tensors import Tensors
 from pt2kit.bridge.save import Artifact
 from pt2kit.bridge.stored import Chosen, opened_and_mapped, read_payloads, read_texts, stored_program
 from pt2kit.bridge.torch_names import disable_current_modes
+from pt2kit.checks.stored_numbers import tables_of
 from pt2kit.collector import no_collection
 from pt2kit.versions.opset.changes import OperatorChange
 from pt2kit.zip.opening import FileLike
@@ -87,7 +88,7 @@ def load(
             tensors.finish()
             return found
 
-        return build_program(program, devices, open_payloads, allowed)
+        return build_program(program, devices, tables_of(opened, model, weights is None), open_payloads, allowed)
 
 
 def deserialize(

@@ -15,19 +15,18 @@ from torch.export import ExportedProgram
 from pt2kit import codec, schema
 from pt2kit.bridge.torch_export_names import SCHEMA_VERSION
 from pt2kit.bridge.torch_names import disable_current_modes
-from pt2kit.bridge.write.payloads import Payloads, Record
+from pt2kit.bridge.write.payloads import Payloads
 from pt2kit.bridge.write.program import write_program
 from pt2kit.bridge.write.sample_inputs import write_sample_inputs
 from pt2kit.errors import ArchiveError, Pt2Error, at
 from pt2kit.package import record_names as names
-from pt2kit.package.layout import FORMAT, VERSION
+from pt2kit.package.plan import PlannedRecord, header, of_bytes, write_records
 from pt2kit.release.conversion import convert
 from pt2kit.release.destinations import find_destination
 from pt2kit.versions.program import downgrade_program
 from pt2kit.zip.writer import ArchiveWriter
 
 DEFAULT_PICKLE_PROTOCOL = 2
-_DATA_VERSION = b"6\n"  # of torch's zip conventions; what it writes for every `.pt2`
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +45,14 @@ class Artifact:
     exported_program: schema.ExportedProgram
     weights: schema.PayloadConfig
     constants: schema.PayloadConfig
-    records: tuple[Record, ...]
+    records: tuple[PlannedRecord, ...]
     sample_inputs: memoryview
     version: str = schema.CURRENT.number
 
     def write(self, f: str | os.PathLike[str] | IO[bytes]) -> None:
         """Write it as a `.pt2` file with one program, "model"."""
         with ArchiveWriter(f) as writer:
-            _write_model(writer, "model", _encode(self))
-            _write_header(writer)
+            write_records(writer, (*_model_records("model", self), *header(sys.byteorder)))
 
     def to_bytes(self) -> bytes:
         """The `.pt2` file as bytes."""
@@ -166,20 +164,18 @@ def _save(
     extra = {name: _content(name, content) for name, content in (extra_files or {}).items()}
     _check_names(programs, extra)
     payloads = Payloads(pickle_protocol)
-    models = {}
+    records: list[PlannedRecord] = []
     for name, program in programs.items():
         try:
-            models[name] = _encode(_serialize(program, opset_version, payloads, pickle_protocol, version))
+            artifact = _serialize(program, opset_version, payloads, pickle_protocol, version)
+            records += _model_records(name, artifact)
         except Pt2Error as error:
             if len(programs) == 1:
                 raise
             raise at(f"program {name!r}", error) from error
+    records += (of_bytes(names.extra(name), content) for name, content in extra.items())
     with ArchiveWriter(f, fsync=fsync) as writer:
-        for name, model in models.items():
-            _write_model(writer, name, model)
-        for name, content in extra.items():
-            writer.write(names.extra(name), content)
-        _write_header(writer)
+        write_records(writer, (*records, *header(sys.byteorder)))
 
 
 def own_version() -> str:
@@ -189,17 +185,6 @@ def own_version() -> str:
 
 def _own() -> schema.Version:
     return max((row for row in schema.LOG if row.pair <= SCHEMA_VERSION and row.releases), key=lambda row: row.pair)
-
-
-@dataclass(frozen=True, slots=True)
-class _Encoded:
-    """The records of one program, each ready to be written."""
-
-    records: tuple[Record, ...]
-    weights: bytes
-    constants: bytes
-    program: bytes
-    sample_inputs: memoryview
 
 
 def _serialize(ep: Any, opsets: Mapping[str, int] | None, payloads: Payloads, protocol: int, version: str) -> Artifact:
@@ -213,13 +198,14 @@ def _serialize(ep: Any, opsets: Mapping[str, int] | None, payloads: Payloads, pr
     return Artifact(written.program, weights, constants, tuple(payloads.records[known:]), inputs, version)
 
 
-def _encode(artifact: Artifact) -> _Encoded:
-    return _Encoded(
-        artifact.records,
-        codec.encode(artifact.weights),
-        codec.encode(artifact.constants),
-        _program_text(artifact.exported_program, artifact.version),
-        artifact.sample_inputs,
+def _model_records(name: str, artifact: Artifact) -> tuple[PlannedRecord, ...]:
+    """The records of one program, in the order in which torch writes them."""
+    return (
+        *artifact.records,
+        of_bytes(names.weights_config(name), codec.encode(artifact.weights), deflate=True),
+        of_bytes(names.constants_config(name), codec.encode(artifact.constants), deflate=True),
+        of_bytes(names.model_json(name), _program_text(artifact.exported_program, artifact.version), deflate=True),
+        of_bytes(names.sample_inputs(name), artifact.sample_inputs),
     )
 
 
@@ -233,24 +219,6 @@ def _program_text(program: schema.ExportedProgram, version: str) -> bytes:
         return codec.encode(program)
     lowered = downgrade_program(codec.to_tree(program), version, "the program")
     return lowered.encode("the program")
-
-
-def _write_model(writer: ArchiveWriter, name: str, model: _Encoded) -> None:
-    for record in model.records:
-        chunks = record.chunks()
-        writer.write(record.name, chunks, size=record.size)
-    writer.write(names.weights_config(name), model.weights, deflate=True)
-    writer.write(names.constants_config(name), model.constants, deflate=True)
-    writer.write(names.model_json(name), model.program, deflate=True)
-    writer.write(names.sample_inputs(name), model.sample_inputs)
-
-
-def _write_header(writer: ArchiveWriter) -> None:
-    """The records by which readers know the archive."""
-    writer.write(names.ARCHIVE_FORMAT, FORMAT)
-    writer.write(names.ARCHIVE_VERSION, VERSION)
-    writer.write(names.BYTEORDER, sys.byteorder.encode())
-    writer.write(names.DATA_VERSION, _DATA_VERSION)
 
 
 def _check_program(value: Any, name: str) -> None:

@@ -54,6 +54,10 @@ class Stored:
     records: frozenset[str] = frozenset()
     unknown: tuple[str, ...] = ()
 
+    def tables(self) -> tuple[Mapping[str, Payload] | None, Mapping[str, Payload] | None]:
+        """The weights and the constants."""
+        return self.weights, self.constants
+
 
 @dataclass(slots=True)
 class _Reading:

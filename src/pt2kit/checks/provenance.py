@@ -5,6 +5,9 @@ operator gets the indices that the pooling found. The table (`refused.py`) says 
 Here that is followed from where it is made, through copies and views, and lost where something writes over it. The
 parts of sparse tensors are followed as well: nothing may write to them once a sparse tensor has them.
 
+Who calls the program vouches for what they pass; what the file stores has to be such numbers as the table says
+(`stored_numbers.py`). Neither holds for what the program writes to, not even later: it is called again.
+
 A graph is gone through once, in order, and each subgraph where it is called.
 """
 
@@ -18,13 +21,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from msgspec import UNSET
 
 from pt2kit import codec, schema
-from pt2kit.checks import kernel_sizes
+from pt2kit.checks import kernel_sizes, stored_numbers
 from pt2kit.checks.called import called_targets
 from pt2kit.checks.known_targets import higher_order_name
+from pt2kit.checks.passing_on import BECOME_PARTS, ITSELF, PARTS, PASSING, RESHAPED, SAME, SPARSE
 from pt2kit.checks.refused import Condition, Origin, find_everyday
+from pt2kit.checks.stored_numbers import StoredInputs
 from pt2kit.graph.argument_values import arguments, leaves
 from pt2kit.graph.traversal import Scope, Step, carried, check_depth, walk
 from pt2kit.messages import quote
+from pt2kit.package.payloads import Payload
 
 if TYPE_CHECKING:
     from pt2kit.checks import schemas
@@ -32,48 +38,8 @@ if TYPE_CHECKING:
 _OPERATORS: Final = "torch.ops."
 _INPUT: Final = "input"
 """What stands for an operator where the caller of the program gave the value."""
-
-_SAME: Final = frozenset(
-    (
-        "alias", "alias_copy", "clone", "contiguous", "detach", "detach_copy", "lift_fresh",
-        "lift_fresh_copy", "positive", "resolve_conj", "resolve_neg", "to", "_to_copy",
-    )
-)  # fmt: skip
-"""Operators, without overload, that give the elements of their first argument in the same shape."""
-_RESHAPED: Final = frozenset(
-    (
-        "_unsafe_view", "flatten", "movedim", "permute", "permute_copy", "reshape", "squeeze", "squeeze_copy", "t",
-        "t_copy", "transpose", "transpose_copy", "unflatten", "unsqueeze", "unsqueeze_copy", "view", "view_as",
-        "view_copy",
-    )
-)  # fmt: skip
-"""Operators, without overload, that give the elements of their first argument in another shape."""
-_PARTS: Final = frozenset(
-    (
-        "_indices", "_values", "ccol_indices", "col_indices", "crow_indices", "indices", "row_indices", "values",
-    )
-)  # fmt: skip
-"""Operators, without overload, that give a part of a sparse tensor, which stays its part."""
-_SPARSE: Final = frozenset(
-    (
-        "_sparse_coo_tensor_unsafe", "_sparse_coo_tensor_with_dims_and_tensors", "_sparse_compressed_tensor_unsafe",
-        "_sparse_csr_tensor_unsafe", "_sparse_csc_tensor_unsafe", "_sparse_bsr_tensor_unsafe",
-        "_sparse_bsc_tensor_unsafe", "sparse_coo_tensor", "sparse_compressed_tensor", "sparse_csr_tensor",
-        "sparse_csc_tensor", "sparse_bsr_tensor", "sparse_bsc_tensor",
-    )
-)  # fmt: skip
-"""Operators, without overload, that make a sparse tensor of tensors, which become its parts."""
-_ITSELF: Final = frozenset(
-    ("type_as", "dropout", "feature_dropout", "alpha_dropout", "feature_alpha_dropout", "to_dense")
-)
-"""Operators, without overload, that may give their argument itself, though their schema does not say so."""
-PASSING: Final = frozenset(
-    (
-        "cond", "invoke_subgraph", "strict_mode", "tag_activation_checkpoint", "wrap", "wrap_activation_checkpoint",
-        "wrap_with_autocast", "wrap_with_set_grad_enabled", "hints_wrapper",
-    )
-)  # fmt: skip
-"""Higher-order operators that pass their last values to each subgraph once, as they are."""
+_FILE: Final = "file"
+"""What stands for one where the file has the value."""
 
 Find = Callable[[str], "schemas.Signature | None"]
 """Target of a node -> its signature; None for what is no operator."""
@@ -110,12 +76,16 @@ class Sized(NamedTuple):
 
 
 class _Maker(NamedTuple):
-    """The call that made a value: its operator without overload, which of its results, what it got, and where."""
+    """The call that made a value: its operator without overload, which of its results, what it got, and where.
+
+    For what the file stores, it is the payload.
+    """
 
     operator: str
     result: int
     arguments: Mapping[str, Hashable]
     step: Step | None = None
+    payload: Payload | None = None
 
 
 @dataclass(eq=False, slots=True)
@@ -142,10 +112,12 @@ class _Memory:
     Args:
         values: those that share it.
         part: the sparse tensor's operator that has it as a part; "" where none has.
+        is_written: something writes to it, sooner or later.
     """
 
     values: list[_Value] = field(default_factory=list)
     part: str = ""
+    is_written: bool = False
 
 
 def is_concerned(nodes: Iterable[schema.Node]) -> bool:
@@ -155,7 +127,7 @@ def is_concerned(nodes: Iterable[schema.Node]) -> bool:
 
 
 def _is_watched(target: str) -> bool:
-    return find_everyday(target) is not None or name_of(target).rpartition(".")[2] in _PARTS | _SPARSE
+    return find_everyday(target) is not None or name_of(target).rpartition(".")[2] in PARTS | SPARSE
 
 
 def _called_by(node: schema.Node) -> Iterator[str]:
@@ -170,7 +142,7 @@ def name_of(target: str) -> str:
     return ".".join(target.removeprefix(_OPERATORS).split(".")[:2])
 
 
-def trusting_calls(root: Scope, find: Find) -> Iterator[Finding | Sized]:
+def trusting_calls(root: Scope, find: Find, stored: StoredInputs) -> Iterator[Finding | Sized]:
     """Iterate the calls that trust an argument which nobody vouches for, and the writes to parts of sparse tensors.
 
     Those whose sizes have to fit are for `kernel_sizes`, with whatever sizes the caller knows.
@@ -178,6 +150,7 @@ def trusting_calls(root: Scope, find: Find) -> Iterator[Finding | Sized]:
     Args:
         root: the root graph.
         find: target of a node -> its signature; None for what is no operator.
+        stored: the inputs that the file fills, and those that the program changes.
 
     Raises:
         LimitError: subgraphs or dicts of arguments nest too deep (G11).
@@ -185,8 +158,10 @@ def trusting_calls(root: Scope, find: Find) -> Iterator[Finding | Sized]:
     yield from _without_memory(root)
     program = _Walk(find)
     named = [name for argument in root.graph.inputs for name in arguments(argument)]
-    values = {name: program.fresh(_Maker(_INPUT, 0, {})) for name in named}
-    yield from program.graph(root, values)
+    yield from program.graph(root, program.inputs(named, stored))
+    for trusted, finding in program.trusted:
+        if trusted.is_written:
+            yield finding
 
 
 def _without_memory(root: Scope) -> Iterator[Finding]:
@@ -204,13 +179,13 @@ def _is_on_meta(node: schema.Node) -> bool:
     return any(named.arg.as_device is not UNSET and named.arg.as_device.type == "meta" for named in node.inputs)
 
 
-def unvouched_calls(root: Scope, find: Find) -> Iterator[Finding]:
+def unvouched_calls(root: Scope, find: Find, stored: StoredInputs) -> Iterator[Finding]:
     """Iterate what `trusting_calls` finds, and the calls whose sizes do not fit, as the program declares them.
 
     Raises:
         LimitError: subgraphs or dicts of arguments nest too deep (G11).
     """
-    for found in trusting_calls(root, find):
+    for found in trusting_calls(root, find, stored):
         if isinstance(found, Finding):
             yield found
             continue
@@ -226,6 +201,22 @@ class _Walk:
     def __init__(self, find: Find) -> None:
         self.find = find
         self.keys = count()
+        self.trusted: list[tuple[_Memory, Finding]] = []
+
+    def inputs(self, names: Iterable[str], stored: StoredInputs) -> dict[str, _Value]:
+        """The inputs of the root graph: who vouches for each, and which lie in one record of the file."""
+        shared: dict[str, _Memory] = {}
+        made = {}
+        for name in names:
+            if name not in stored.payloads:
+                made[name] = self.fresh(_Maker(_INPUT, 0, {}))
+            else:
+                payload = stored.payloads[name]
+                made[name] = value = self.fresh(_Maker(_FILE, 0, {}, None, payload))
+                value.memory = shared.setdefault(getattr(payload, "record", "") or name, value.memory)
+                value.memory.values = list(dict.fromkeys((*value.memory.values, value)))
+            made[name].memory.is_written |= name in stored.written
+        return made
 
     def fresh(self, maker: _Maker | None = None) -> _Value:
         """A value in memory of its own."""
@@ -249,31 +240,30 @@ class _Walk:
         row = find_everyday(node.target)
         if row is not None:
             yield from _unmet(step, name, row.conditions, values)
+            self._remember(step, name, row.conditions, values)
             if row.sizes:
                 yield Sized(step, name, row.sizes, _made(step, row.conditions, values))
         found = self.find(node.target)
         given = {named.name: [values[n] for n in arguments(named.arg) if n in values] for named in node.inputs}
-        for parameter, held in given.items():
-            if found is not None and parameter in found.parameters and found.parameters[parameter].is_written:
-                for value in held:
-                    if value.memory.part:
-                        message = f"writes to a part of a sparse tensor ({value.memory.part}), which kernels trust"
-                        yield Finding(step, name, message)
-                    self._written(value)
-        if short in _SPARSE:
-            for parameter in (
-                "indices",
-                "values",
-                "crow_indices",
-                "col_indices",
-                "ccol_indices",
-                "row_indices",
-                "compressed_indices",
-                "plain_indices",
-            ):
+        for value in _written_to(found, short, given):
+            if value.memory.part:
+                message = f"writes to a part of a sparse tensor ({value.memory.part}), which kernels trust"
+                yield Finding(step, name, message)
+            self._written(value)
+        if short in SPARSE:
+            for parameter in BECOME_PARTS:
                 for value in given.get(parameter, ()):
                     value.memory.part = name
         self._results(step, name, short, found, given, values)
+
+    def _remember(self, step: Step, name: str, conditions: tuple[Condition, ...], values: Mapping[str, _Value]) -> None:
+        """What a call trusts because of who gave it, which a later write would make worthless for the next run."""
+        call = {named.name: named.arg for named in step.node.inputs}
+        for condition in conditions:
+            for held in arguments(call[condition.argument]) if condition.argument in call else ():
+                if held in values and _is_given(values[held].maker):
+                    message = f"expected {condition.argument} to stay as it is, got {quote(held)}, which is written to"
+                    self.trusted.append((values[held].memory, Finding(step, name, message)))
 
     def _results(
         self,
@@ -285,29 +275,24 @@ class _Walk:
         values: dict[str, _Value],
     ) -> None:
         node = step.node
-        written = [
-            value
-            for parameter, held in given.items()
-            for value in held
-            if found is not None and parameter in found.parameters and found.parameters[parameter].is_written
-        ]
+        written = _written_to(found, short, given)
         first = next(iter(given.values()), [])
         key = self._key(node, values)
         maker = _Maker(name, 0, {named.name: _argument_key(named.arg, values) for named in node.inputs}, step)
-        shares = written[:1] or (first[:1] if found is not None and (found.is_view or short in _ITSELF) else [])
-        keeps = first[0] if first and short in _SAME | _RESHAPED and not written and _keeps_numbers(node) else None
+        shares = written[:1] or (first[:1] if found is not None and (found.is_view or short in ITSELF) else [])
+        keeps = first[0] if first and short in SAME | RESHAPED and not written and _keeps_numbers(node) else None
         for position, output in enumerate(node.outputs):
             for place, result in enumerate(arguments(output)):
                 made = _Value(_Memory(), (key, position, place), maker._replace(result=position))
-                if short in _PARTS:
+                if short in PARTS:
                     made.memory = _Memory(part=name)
                     made.key, made.maker = next(self.keys), None
                 elif shares:
                     made.memory = shares[0].memory
                 if keeps is not None:
                     made.maker = keeps.maker
-                    made.shaped = keeps.shaped and short in _SAME
-                    made.key = keeps.key if short in _SAME else made.key
+                    made.shaped = keeps.shaped and short in SAME
+                    made.key = keeps.key if short in SAME else made.key
                 elif written:
                     made.maker, made.key = None, written[0].key
                 made.memory.values.append(made)
@@ -316,7 +301,7 @@ class _Walk:
     def _key(self, node: schema.Node, values: Mapping[str, _Value]) -> Hashable:
         """The same for calls that give the same: views and copies of the same values with the same numbers."""
         short = name_of(node.target).rpartition(".")[2]
-        if short not in _RESHAPED:
+        if short not in RESHAPED:
             return next(self.keys)
         return node.target, tuple((named.name, _argument_key(named.arg, values)) for named in node.inputs)
 
@@ -324,6 +309,7 @@ class _Walk:
         """Nobody vouches for memory that was written to, under any name; its shape may have changed, too."""
         key = next(self.keys)
         for other in value.memory.values:
+            other.memory.is_written = True
             other.maker = None
             other.key = (key, other.key)
 
@@ -368,6 +354,16 @@ class _Walk:
         for name in named:
             made[name] = _Value(joint, next(self.keys))
         return made
+
+
+def _written_to(found: schemas.Signature | None, short: str, given: Mapping[str, Iterable[_Value]]) -> list[_Value]:
+    """The arguments of a call whose elements it changes."""
+    if found is None or short in SAME:
+        return []
+    parameters = found.parameters
+    return [
+        value for name, held in given.items() if name in parameters and parameters[name].is_written for value in held
+    ]
 
 
 def _keeps_numbers(node: schema.Node) -> bool:
@@ -420,14 +416,20 @@ def _made(step: Step, conditions: tuple[Condition, ...], values: Mapping[str, _V
     return {}
 
 
+def _is_given(maker: _Maker | None) -> bool:
+    """Whether a value is there before the program runs."""
+    return maker is not None and maker.operator in (_INPUT, _FILE)
+
+
 def _is_vouched(
     value: _Value, condition: Condition, call: Mapping[str, schema.Argument], values: Mapping[str, _Value]
 ) -> bool:
     maker = value.maker
     return maker is not None and any(
         origin.operator == maker.operator
-        and (origin.operator == _INPUT or origin.result == maker.result)
+        and (_is_given(maker) or origin.result == maker.result)
         and (value.shaped or not condition.shaped)
+        and (maker.operator != _FILE or (value.shaped and stored_numbers.keeps(origin.numbers, maker.payload)))
         and _agree(origin, maker, call, values)
         for origin in condition.origins
     )

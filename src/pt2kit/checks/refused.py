@@ -23,16 +23,19 @@ class Origin(msgspec.Struct, frozen=True, omit_defaults=True):
     """Where an argument may come from.
 
     Args:
-        operator: the operator that makes it, without overload; "input" for the caller of the program.
+        operator: the operator that makes it, without overload; "input" for the caller of the program, "file" for what
+            the file stores.
         result: which of its results it is.
         same: pairs of arguments that have to be the same: of the operator that trusts, of the one that made it.
         least: numbers among the arguments of the latter, and the least that each may be.
+        numbers: the rule of `stored_numbers.py` that numbers of the file have to keep.
     """
 
     operator: str
     result: int = 0
     same: tuple[tuple[str, str], ...] = ()
     least: tuple[tuple[str, int], ...] = ()
+    numbers: str = ""
 
 
 class Condition(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -100,6 +103,8 @@ def _load() -> Table:
 def _origin_text(origin: Origin) -> str:
     if origin.operator == "input":
         return "an input of the program"
+    if origin.operator == "file":
+        return f"stored numbers that are {origin.numbers}, unchanged"
     same = f" for the same {' and '.join(ours for ours, _ in origin.same)}" if origin.same else ""
     return f"result {origin.result} of {origin.operator}{same}, unchanged"
 

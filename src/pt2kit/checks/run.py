@@ -154,11 +154,8 @@ def _in_order(
         yield from trouble if subject is not None else _not_repeated(trouble, found)
         seen[model] = subject, stored
         if subject is not None:
-            findings = [
-                finding
-                for look in (program_findings, uninitialised_problems)
-                for finding in _guarded(look(subject), subject.record)
-            ]
+            looks = (program_findings(subject, stored.tables), uninitialised_problems(subject))
+            findings = [finding for look in looks for finding in _guarded(look, subject.record)]
             safety += findings
             yield from _without_pasted(_program_problems(package, model, subject, stored), findings)
             yield from sample_problems(package, model, subject)

@@ -23,6 +23,7 @@ from pt2kit.checks.program_context import Subject, subject_of
 from pt2kit.checks.provenance import is_concerned, unvouched_calls
 from pt2kit.checks.refused import refusal
 from pt2kit.checks.regions import region_problems
+from pt2kit.checks.stored_numbers import Tables, stored_inputs, tables_of
 from pt2kit.errors import Kind, Problem, Pt2Error
 from pt2kit.graph.argument_values import leaves
 from pt2kit.graph.traversal import Step, graphs
@@ -54,7 +55,8 @@ def safety_findings(package: Package) -> Iterator[Problem]:
     for model in package.layout.models:
         try:
             stored = package.stored[model]
-            yield from program_findings(subject_of(stored.program, names.model_json(model), stored.version))
+            subject = subject_of(stored.program, names.model_json(model), stored.version)
+            yield from program_findings(subject, tables_of(package, model))
         except Pt2Error:
             continue
 
@@ -73,8 +75,12 @@ def package_findings(package: Package, models: Iterable[str] | None = None) -> I
     yield from _compiled_code(package)
 
 
-def program_findings(subject: Subject) -> Iterator[Problem]:
+def program_findings(subject: Subject, tables: Tables) -> Iterator[Problem]:
     """Iterate the findings about what a program says (X4 to X7, X9, X10, X12 to X14).
+
+    Args:
+        subject: the program.
+        tables: gives its payloads; asked where a call takes numbers of the file on trust.
 
     Raises:
         LimitError: subgraphs or dicts of arguments nest too deep (G11).
@@ -85,7 +91,7 @@ def program_findings(subject: Subject) -> Iterator[Problem]:
     for step in subject.steps():
         yield from _targets(step)
         yield from _printed(step)
-    yield from _trusting(subject)
+    yield from _trusting(subject, tables)
     yield from _tree_specs(subject)
     yield from region_problems(subject)
 
@@ -231,14 +237,15 @@ def _targets(step: Step) -> Iterator[Problem]:
             yield Problem(place, "X10", f"torch calls {cut(target, _SHOWN)}: {reason}", "safety")
 
 
-def _trusting(subject: Subject) -> Iterator[Problem]:
+def _trusting(subject: Subject, tables: Tables) -> Iterator[Problem]:
     """Calls of everyday operators that trust an argument with memory, where nobody vouches for it."""
     if not is_concerned(step.node for step in subject.steps()):
         return
     from pt2kit.checks import schemas  # The table of operators; `pt2 show` does without it for most programs.
 
     root = next(graphs(subject.program, subject.graph_place))
-    for found in unvouched_calls(root, lambda target: schemas.find(target, subject.release)):
+    stored = stored_inputs(subject.program.graph_module, tables)
+    for found in unvouched_calls(root, lambda target: schemas.find(target, subject.release), stored):
         yield Problem(found.step.where, "X10", f"torch calls {found.operator}: {found.message}", "safety")
 
 

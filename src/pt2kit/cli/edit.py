@@ -9,7 +9,6 @@ import click
 
 from pt2kit.cli.common import (
     FILE,
-    Refusal,
     choose_model,
     external_option,
     json_option,
@@ -79,8 +78,6 @@ def command(
         chosen = choose_model(package, model)
         with edit(package, chosen) as editor:
             done = _apply(editor, options)
-        if editor.result is None:
-            raise Refusal(f"{source}: expected a result, got none")
         write_result(editor.result, target, external=external, skeleton=skeleton)
     if target == "-":
         return 0

@@ -16,11 +16,11 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from pt2kit.codec.encoder import to_tree
-from pt2kit.codec.interning import finished, outline
+from pt2kit.codec.interning import LEVELS, finished, outline
 from pt2kit.codec.roundtrip import gives, separators
 from pt2kit.codec.shape import DictShape, ListShape, StructShape, shape
 from pt2kit.codec.text import check_depth, parse, parse_again, written
-from pt2kit.codec.unknown import Unknown, take_out
+from pt2kit.codec.unknown import Unknown, take_out, take_out_outer
 from pt2kit.collector import no_collection
 from pt2kit.errors import LimitError, SchemaError
 from pt2kit.jsontext import Path, path_text
@@ -60,10 +60,18 @@ def decode(data: bytes | memoryview, cls: type[T], where: str) -> Decoded[T]:
     if is_whole:
         return Decoded(value)
     with no_collection():
-        unknown = take_out(parse_again(compact, where), to_tree(value))
+        unknown = _unknown(parse_again(compact, where), value, cls)
     for item in unknown:
         check_depth(written(item.value), where, len(item.path))
     return Decoded(value, tuple(Unknown(item.path, parse(written(item.value), f"{where}: {item}")) for item in unknown))
+
+
+def _unknown(tree: Any, value: Any, cls: Any) -> tuple[Unknown, ...]:
+    """The keys of a tree that are not in what was made of it; the whole is looked through if some stand far inside."""
+    outer = take_out_outer(tree, cls, LEVELS)
+    if outer and gives(value, written(tree)):
+        return outer
+    return tuple(sorted((*outer, *take_out(tree, to_tree(value))), key=lambda item: item.path))
 
 
 def _has_other_blanks(data: bytes | memoryview) -> bool:

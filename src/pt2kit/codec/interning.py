@@ -2,7 +2,8 @@
 
 A graph of thousands of values has some dozens of different `TensorMeta`. In the dicts of the outer objects the text of
 each entry is found without reading it (`msgspec.Raw`); each text is then read once, and all entries that have it are
-one object. It is frozen, and so are its lists: nobody who changes one value changes others.
+one object. It is frozen, and so are its lists, as those of all objects of the schema: nobody changes one value through
+another.
 """
 
 from __future__ import annotations
@@ -11,39 +12,17 @@ import functools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import NoneType
-from typing import Any, Literal, NoReturn, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 import msgspec
 from msgspec import Raw, Struct, UnsetType
-from msgspec.structs import astuple, fields, replace
+from msgspec.structs import fields
 
 from pt2kit.codec.shape import DictShape, ListShape, StructShape, shape
 
 LEVELS = 3
 """Levels of objects that can be long: the program, its graph module, its graph."""
 _SCALARS = (str, int, float, NoneType, UnsetType)
-
-
-class SharedList(list[Any]):
-    """A list that belongs to many objects and so cannot be changed in place; a copy of it is a plain list.
-
-    Raises (from whatever would change it):
-        TypeError: says how to change one of the objects.
-    """
-
-    __slots__ = ()
-
-    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
-        raise TypeError(
-            "expected a list of one value's own, got one that all values of the same text share: "
-            "make a new value (msgspec.structs.replace) with a new list"
-        )
-
-    append = extend = insert = pop = remove = clear = sort = reverse = _refuse
-    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
-
-    def __reduce_ex__(self, _: Any) -> tuple[type[list[Any]], tuple[list[Any]]]:
-        return list, (list(self),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +77,7 @@ def finished(sketch: Struct, outlined: Outline, read: Callable[[list[bytes], typ
 
     Returns:
         the struct; it shares the sketch's other values. Where most entries of a dict repeat, those of one text are one
-        object, whose lists cannot be changed in place.
+        object.
     """
     values = {name: getattr(sketch, name) for name in sketch.__struct_fields__}
     for name, part in outlined.inner.items():
@@ -116,14 +95,8 @@ def _entries(
     texts = list(numbers)
     if 2 * len(texts) > len(order):
         return dict(zip(raws, read([texts[number] for number in order], kind), strict=True))
-    values = [_shareable(value) for value in read(texts, kind)] if texts else []
+    values = read(texts, kind) if texts else []
     return dict(zip(raws, map(values.__getitem__, order), strict=True))
-
-
-def _shareable(value: Any) -> Any:
-    """A struct that equals another one and cannot change: its lists are `SharedList`s."""
-    held = zip(value.__struct_fields__, astuple(value), strict=True)
-    return replace(value, **{name: SharedList(one) for name, one in held if isinstance(one, list)})
 
 
 def _default(info: Any) -> Any:
@@ -133,7 +106,7 @@ def _default(info: Any) -> Any:
 
 
 def _can_be_shared(kind: Any) -> bool:
-    """Whether a type is a struct that nothing but lists of its own can change."""
+    """Whether a type is a struct that holds nothing deeper than lists of its own, which it freezes."""
     found = shape(kind)
     if not isinstance(found, StructShape) or found.cls is not kind:
         return False

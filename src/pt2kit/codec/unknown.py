@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
+from pt2kit.codec.shape import StructShape, shape
 from pt2kit.errors import SchemaError
 from pt2kit.jsontext import Path, path_text
 
@@ -19,6 +21,23 @@ class Unknown:
 
     def __str__(self) -> str:
         return path_text(self.path)
+
+
+def take_out_outer(tree: Any, cls: Any, levels: int, path: Path = ()) -> tuple[Unknown, ...]:
+    """Remove from a tree, in place, the keys that its type does not have, on its outer levels alone.
+
+    Args:
+        tree: the plain tree; changed.
+        cls: its type.
+        levels: of objects below one another, the first of which is the tree.
+        path: where it stands.
+    """
+    found = shape(cls)
+    if not levels or not isinstance(tree, dict) or not isinstance(found, StructShape) or found.is_union:
+        return ()
+    own = [Unknown((*path, key), tree.pop(key)) for key in list(tree) if key not in found.keys]
+    below = (take_out_outer(tree[key], found.keys[key], levels - 1, (*path, key)) for key in list(tree))
+    return tuple(sorted((*own, *chain.from_iterable(below)), key=lambda item: item.path))
 
 
 def take_out(tree: Any, known: Any) -> tuple[Unknown, ...]:

@@ -12,7 +12,7 @@ from pt2kit.diffs.graphs import Look
 from pt2kit.diffs.input_roles import renamed_payloads
 from pt2kit.diffs.program import compare_programs
 from pt2kit.diffs.tensors import compare_payloads
-from pt2kit.digests.compute import digest_parts
+from pt2kit.digests.compute import digest_parts, payloads_of
 from pt2kit.errors import Pt2Error
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package, open_package
@@ -124,8 +124,8 @@ def _payloads(
     old: Package, new: Package, before: str, after: str, values: bool, progress: Progress
 ) -> Iterator[Change]:
     areas: tuple[tuple[Area, Any, Any], ...] = (
-        ("weight", old.weights(before), new.weights(after)),
-        ("constant", old.constants(before), new.constants(after)),
+        ("weight", payloads_of(old, before, "weights"), payloads_of(new, after, "weights")),
+        ("constant", payloads_of(old, before, "constants"), payloads_of(new, after, "constants")),
     )
     renamed = renamed_payloads(old.programs[before].graph_module, new.programs[after].graph_module)
     for area, one, other in areas:

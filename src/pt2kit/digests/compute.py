@@ -15,6 +15,7 @@ from pt2kit.digests.result import PARTS, TABLES, Digest, Mismatch, compare, read
 from pt2kit.errors import UnsupportedError
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package, open_package
+from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.output import AnyView, Progress, no_progress
 from pt2kit.zip.opening import FileLike
 
@@ -143,8 +144,9 @@ def _payloads(package: Package, model: str, kinds: list[str], progress: Progress
 
 
 def payloads_of(package: Package, model: str, kind: str) -> Mapping[str, AnyView]:
-    """The weights or the constants of a model."""
-    return package.weights(model) if kind == "weights" else package.constants(model)
+    """The weights or the constants of a model by what they mean: pickled tensors of plain data as those tensors."""
+    held = package.weights(model) if kind == "weights" else package.constants(model)
+    return {name: one.meaning() if isinstance(one, OpaquePayload) else one for name, one in held.items()}
 
 
 def _unknown(package: Package, model: str) -> dict[str, dict[str, Any]]:

@@ -1,6 +1,7 @@
 """Programs and packages -> changed ones: an editor with def-use both ways, passes, extracting, composing, packing.
 
 editor.py            `edit`, `Editor`: a program and its weights, to be changed and written out again
+finishing.py         what an editor holds -> the program or package that came of it
 graphs.py nodes.py   a graph that can be changed; its nodes in order
 values.py            values and the places that use them
 building.py          an operator's name and plain arguments -> a node; arguments.py, metas.py, filling.py
@@ -20,6 +21,8 @@ from pt2kit.front_door import front_door
 if TYPE_CHECKING:
     from pt2kit.editing.composing import compose as compose
     from pt2kit.editing.editor import Editor as Editor
+    from pt2kit.editing.editor import PackageEditor as PackageEditor
+    from pt2kit.editing.editor import ProgramEditor as ProgramEditor
     from pt2kit.editing.editor import edit as edit
     from pt2kit.editing.extracting import extract as extract
     from pt2kit.editing.graphs import Graph as Graph
@@ -37,7 +40,7 @@ __getattr__, __dir__, __all__ = front_door(
     __name__,
     {
         "composing": "compose",
-        "editor": "Editor edit",
+        "editor": "Editor PackageEditor ProgramEditor edit",
         "extracting": "extract",
         "graphs": "Graph",
         "interface": "Input Output",

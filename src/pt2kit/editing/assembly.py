@@ -14,12 +14,12 @@ from typing import Any, Final
 from pt2kit import codec, schema
 from pt2kit.errors import ConversionError, UnsupportedError
 from pt2kit.package import record_names as names
-from pt2kit.package.layout import FORMAT, VERSION, Layout
+from pt2kit.package.layout import Layout
 from pt2kit.package.open import Package
+from pt2kit.package.plan import PlannedPickle, PlannedRecord, header
 from pt2kit.release.destinations import find_destination
 from pt2kit.release.models import convert_model, find_model
 from pt2kit.release.other_records import arrange_rest, free_numbers
-from pt2kit.release.plan import Held
 from pt2kit.release.programs import operators
 from pt2kit.versions.conversion_log import HARMLESS, obstacles
 from pt2kit.zip.directory import Record
@@ -28,7 +28,6 @@ from pt2kit.zip.reader import Archive, Sum
 from pt2kit.zip.source import open_bytes
 from pt2kit.zip.writer import DEFAULT_ROOT
 
-_DATA_VERSION: Final = b"6\n"
 _PAYLOADS: Final = frozenset(("weight", "tensor constant", "custom object", "opaque object"))
 
 
@@ -115,14 +114,9 @@ class Parts:
 
     def package(self) -> Package:
         """The package that these records are."""
-        for name, data in (
-            (names.ARCHIVE_FORMAT, FORMAT),
-            (names.ARCHIVE_VERSION, VERSION),
-            (names.BYTEORDER, b"little"),
-            (names.DATA_VERSION, _DATA_VERSION),
-        ):
-            if name not in self.records:
-                self.put(name, data)
+        for record in header():
+            if record.name not in self.records:
+                self.records[record.name] = Part(record.size, record.read)
         layout = Layout("archive", "torch 2.9 and later", f"{self.root}/", self.models)
         return Package(PlannedArchive(self), layout)
 
@@ -228,14 +222,14 @@ def _converted(package: Package) -> Iterable[tuple[str, Part]]:
     for record in [record for outcome in outcomes for record in outcome.records] + rest:
         if names.kind(record.name) == "header":
             continue
-        if isinstance(record, Held):
+        if isinstance(record, PlannedRecord):
             yield record.name, Part(record.size, _cut(record))
         else:
             data = _saved(record)
             yield record.name, Part(len(data), lambda data=data: data)  # type: ignore[misc]
 
 
-def _saved(record: Any) -> bytes:
+def _saved(record: PlannedPickle) -> bytes:
     """The bytes of a torch.save record: sparse and other compound tensors, which are few and small."""
     import io
 
@@ -246,7 +240,7 @@ def _saved(record: Any) -> bytes:
     return file.getvalue()
 
 
-def _cut(record: Held) -> Callable[[], Any]:
+def _cut(record: PlannedRecord) -> Callable[[], Any]:
     return lambda: memoryview(record.read())[: record.size]
 
 

@@ -8,11 +8,11 @@ from typing import Any
 from pt2kit import codec, schema, symbols, treespec
 from pt2kit.editing import sizes as arithmetic
 from pt2kit.editing.assembly import Part, Parts, folder_of
-from pt2kit.editing.editor import Editor, Source, edit, range_of
+from pt2kit.editing.editor import Editor, Source, edit
 from pt2kit.editing.graphs import Graph
 from pt2kit.editing.interface import INPUT_GROUPS, OUTPUT_GROUPS, USER_INPUTS, USER_OUTPUTS, Input, Output
 from pt2kit.editing.interface_edits import remove_arguments
-from pt2kit.editing.soundness import check_program
+from pt2kit.editing.soundness import check_program, range_of
 from pt2kit.editing.trees import Branch, Tree, leaves_of, spec_of
 from pt2kit.editing.values import Value
 from pt2kit.editing.weights import KINDS
@@ -27,7 +27,7 @@ from pt2kit.package.open import Package
 def compose(
     first: Source,
     second: Source,
-    connect: Mapping[str | int, str],
+    connect: Mapping[str, str] | Mapping[int, str] | Mapping[str | int, str],
     *,
     prefixes: tuple[str, str] = ("", ""),
     models: tuple[str | None, str | None] = (None, None),

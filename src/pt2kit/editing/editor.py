@@ -12,33 +12,34 @@ What was opened is never changed. Every edit is checked when it is made; the who
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from types import TracebackType
-from typing import IO, Any, Final, TypeAlias
+from typing import IO, Any, TypeAlias, cast, overload
 
-from msgspec.structs import replace
-
-from pt2kit import codec, schema
-from pt2kit.editing import interface_edits, sample_inputs, soundness, weight_edits
+from pt2kit import schema
+from pt2kit.editing import interface_edits, soundness, weight_edits
 from pt2kit.editing.assembly import Parts, is_current, parts_of
 from pt2kit.editing.calls import Calls
+from pt2kit.editing.finishing import finished, written
 from pt2kit.editing.graphs import Graph
 from pt2kit.editing.interface import Input, Output
 from pt2kit.editing.nodes import Node
 from pt2kit.editing.values import Value
-from pt2kit.editing.weights import read_weights, write_weights
-from pt2kit.errors import ArchiveError, GraphError, SchemaError
+from pt2kit.editing.weights import read_weights
+from pt2kit.errors import ArchiveError, GraphError
 from pt2kit.messages import quote
-from pt2kit.package import record_names as names
 from pt2kit.package.open import Package, open_package
 from pt2kit.package.write import write_package
 from pt2kit.zip.opening import FileLike
 
 Source: TypeAlias = "FileLike | Package | schema.ExportedProgram"
+Result: TypeAlias = "Package | schema.ExportedProgram"
 
-_NEW_SYMBOL: Final = schema.RangeConstraint(1, None)
 
-
+@overload
+def edit(source: schema.ExportedProgram, model: str | None = None) -> ProgramEditor: ...
+@overload
+def edit(source: FileLike | Package, model: str | None = None) -> PackageEditor: ...
 def edit(source: Source, model: str | None = None) -> Editor:
     """Open a program to change it.
 
@@ -57,7 +58,7 @@ def edit(source: Source, model: str | None = None) -> Editor:
     Cost: linear in the program; weights are not read.
     """
     if isinstance(source, schema.ExportedProgram):
-        return Editor(source)
+        return ProgramEditor(source)
     package = source if isinstance(source, Package) else open_package(source)
     models = package.layout.models
     chosen = model or ("model" if "model" in models or not models else models[0])
@@ -65,7 +66,7 @@ def edit(source: Source, model: str | None = None) -> Editor:
         raise ArchiveError(f"{package.name}: expected model= to be one of {', '.join(models) or 'none'}, got {model}")
     parts = parts_of(package)
     opened = package if is_current(package) else parts.package()
-    return Editor(opened.programs[chosen], opened, parts, chosen, package)
+    return PackageEditor(opened.programs[chosen], opened, parts, chosen, package)
 
 
 class Editor:
@@ -80,7 +81,6 @@ class Editor:
         ranges: symbol -> (least, greatest) size; None is unbounded. Change it as a dict.
         guards: conditions on the inputs, as text.
         verifiers, opset_version, metadata: as the schema has them, to be changed in place.
-        result: what came of it, once the editor was left: as `finish` gives it. None before.
         notes: what was lost besides, as text.
     """
 
@@ -117,8 +117,19 @@ class Editor:
         self.verifiers = list(program.verifiers)
         self.opset_version = dict(program.opset_version)
         self.metadata = dict(module.metadata)
-        self.result: Any = None
+        self._result: Result | None = None
         self.notes: list[str] = []
+
+    @property
+    def result(self) -> Result:
+        """What came of it, once the editor was left: as `finish` gives it.
+
+        Raises:
+            GraphError: the editor was not left yet, or an error ended it.
+        """
+        if self._result is None:
+            raise GraphError(f"{self!r}: expected one that was left, by its `with` block or finish(), for a result")
+        return self._result
 
     @property
     def has_weights(self) -> bool:
@@ -377,7 +388,7 @@ class Editor:
         Raises:
             GraphError: the program contradicts itself, or takes weights that the package does not have.
         """
-        new = Editor(program, self._package, self._parts, self.model, self._source)
+        new = type(self)(program, self._package, self._parts, self.model, self._source)
         held = {*self.weights, *self.constants}
         for one in new.inputs:
             if self.has_weights and one.target is not None and one.target not in held:
@@ -394,39 +405,20 @@ class Editor:
         Raises:
             GraphError: the edits made something unsound; the message names the place and the last edit there.
         """
-        program = self._written()
+        program = written(self)
         if program is not self.program:
             soundness.check_program(self, program)
         return program
 
-    def finish(self) -> Any:
+    def finish(self) -> Result:
         """The result: a program where a program was opened, else a package, which can be written.
 
         Raises:
             GraphError: as `check`.
             SchemaError: keys that this build does not know would be lost.
         """
-        program = self.check()
-        if self._parts is None or self._package is None:
-            self.result = program
-            return program
-        parts = self._parts
-        stored = self._package.stored[self.model]
-        if program is self._opened and not self._weights_changed():
-            self.result = self._source or self._package
-            return self.result
-        if program is not self._opened:
-            if stored.unknown:
-                raise SchemaError(
-                    f"{names.model_json(self.model)}: expected no keys of a newer schema, got {len(stored.unknown)} "
-                    f"that rewriting this program would lose ({stored.unknown[0]}, …); upgrade pt2kit"
-                )
-            parts.put(names.model_json(self.model), codec.encode(program))
-        write_weights(parts, self.model, self.weights, self.constants)
-        parts.drop_unused()
-        self.result, notes = sample_inputs.pack(parts, self.model, program, self.calls)
-        self.notes += notes
-        return self.result
+        self._result = finished(self)
+        return self._result
 
     def write(self, target: str | os.PathLike[str] | IO[bytes]) -> None:
         """Finish, and write the package to a path or file object.
@@ -435,7 +427,7 @@ class Editor:
             GraphError: there is only a program, or as `finish`.
             OSError: the target cannot be written.
         """
-        result = self.result if self.result is not None else self.finish()
+        result = self._result or self.finish()
         if not isinstance(result, Package):
             raise GraphError("write: expected a package to write, got a program alone; pt2kit.edit a package")
         write_package(result, target)
@@ -446,52 +438,40 @@ class Editor:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is None and self.result is None:
+        if error is None and self._result is None:
             self.finish()
 
     def __repr__(self) -> str:
         return f"<Editor of {quote(self.model)}: {len(self.graph.nodes)} nodes>"
 
-    def _weights_changed(self) -> bool:
-        return [table.entries for table in (self.weights, self.constants)] != self._stored_weights
 
-    def _written(self) -> schema.ExportedProgram:
-        """The program with all edits; the one that was opened, where nothing changed."""
-        old, module = self.program, self.program.graph_module
-        self.graph.input_slots = [one.slot for one in self.inputs]
-        self.graph.output_slots = [one.slot for one in self.outputs]
-        graph = self.graph.written()
-        signature = _same(
-            schema.GraphSignature([one.spec() for one in self.inputs], [one.spec() for one in self.outputs]),
-            module.signature,
-        )
-        calls = _same(self.calls.written(), module.module_call_graph)
-        ranges = soundness.needed_ranges(self, graph)
-        parts = {
-            "graph_module": _replaced(
-                module, graph=graph, signature=signature, module_call_graph=calls, metadata=self.metadata
-            ),
-            "range_constraints": ranges,
-            "guards_code": self.guards,
-            "verifiers": self.verifiers,
-            "opset_version": self.opset_version,
-        }
-        new: schema.ExportedProgram = _replaced(old, **parts)
-        return new
+class ProgramEditor(Editor):
+    """An editor of a program alone, which has no weights: its result is a program."""
+
+    @property
+    def result(self) -> schema.ExportedProgram:
+        """As `Editor.result`."""
+        return cast("schema.ExportedProgram", super().result)
+
+    def finish(self) -> schema.ExportedProgram:
+        """As `Editor.finish`."""
+        return cast("schema.ExportedProgram", super().finish())
+
+    def __enter__(self) -> ProgramEditor:
+        return self
 
 
-def range_of(limits: tuple[int | None, int | None] | None) -> schema.RangeConstraint:
-    """A range as the schema has it; that of a new symbol where there is none."""
-    return _NEW_SYMBOL if limits is None else schema.RangeConstraint(*limits)
+class PackageEditor(Editor):
+    """An editor of a program in a package: its result is a package."""
 
+    @property
+    def result(self) -> Package:
+        """As `Editor.result`."""
+        return cast("Package", super().result)
 
-def _same(new: Any, old: Any) -> Any:
-    return old if new == old else new
+    def finish(self) -> Package:
+        """As `Editor.finish`."""
+        return cast("Package", super().finish())
 
-
-def _replaced(old: Any, **fields: Any) -> Any:
-    """A struct with other fields; the one there was, where they are the same."""
-    changed: Mapping[str, Any] = {
-        name: value for name, value in fields.items() if value is not getattr(old, name) and value != getattr(old, name)
-    }
-    return replace(old, **changed) if changed else old
+    def __enter__(self) -> PackageEditor:
+        return self

@@ -35,6 +35,7 @@ class _Cut:
     Args:
         nodes: those that are kept.
         ins: values that the caller passes, in order.
+        call: what the caller passes, in order: those values, and constants that were asked for by name.
         outs: values that the caller gets.
         weights: other inputs of the program that are kept.
         sizes: sym_int values that are asked of an input's tensor: value -> (tensor, dimension).
@@ -47,6 +48,10 @@ class _Cut:
     weights: list[Input]
     sizes: dict[Value, tuple[Value, int]] = field(default_factory=dict)
     is_module: bool = False
+    call: list[Input] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.call = [_user_input(value) for value in self.ins]
 
 
 def extract(
@@ -64,8 +69,8 @@ def extract(
     Args:
         source: as `edit` takes it.
         module: the path of a module ("layers.3.mlp"), found by the nodes' module stacks.
-        inputs: the names of values that the caller is to pass, in order; where it is None, the program's own inputs
-            that are needed.
+        inputs: the names of values, and of constants of the call, that the caller is to pass, in order; where it is
+            None, the program's own inputs that are needed.
         outputs: the names of values that the caller is to get; where it is None, the program's own.
         model: which program of a package.
 
@@ -93,7 +98,8 @@ def _values_cut(editor: Editor, inputs: Sequence[str] | None, outputs: Sequence[
     outs = [graph.value(name) for name in outputs] if outputs is not None else [
         one.value for one in editor.user_outputs if one.value is not None
     ]  # fmt: skip
-    ins = [graph.value(name) for name in inputs] if inputs is not None else list(users)
+    constants = {one.name: one for one in editor.inputs if one.kind == "constant_input" and one.value is None}
+    ins = [graph.value(name) for name in inputs if name not in constants] if inputs is not None else list(users)
     goals = list(outs)
     if outputs is None:
         goals += [one.value for one in editor.outputs if one.value is not None]
@@ -109,7 +115,10 @@ def _values_cut(editor: Editor, inputs: Sequence[str] | None, outputs: Sequence[
         ins = [value for value in ins if value in used or outputs is None]
     elif missing:
         raise GraphError(f"extract: expected all that is needed among the inputs, got none of {_listed(missing)}")
-    return _Cut(kept, ins, outs, _weights(editor, used, set(ins)))
+    cut = _Cut(kept, ins, outs, _weights(editor, used, set(ins)))
+    if inputs is not None:
+        cut.call = [constants[name] if name in constants else _user_input(graph.value(name)) for name in inputs]
+    return cut
 
 
 def _written(editor: Editor, ins: set[Value], users: Iterable[Value], begin: int, end: int | None) -> list[Value]:
@@ -206,14 +215,14 @@ def _weights(editor: Editor, used: set[Value], ins: set[Value]) -> list[Input]:
 def _program(editor: Editor, cut: _Cut) -> schema.ExportedProgram:
     old = editor.program
     is_whole = (
-        [one.value for one in editor.user_inputs if one.value is not None] == cut.ins
+        _is_whole_call(editor, cut)
         and [one.value for one in editor.user_outputs if one.value is not None] == cut.outs
         and not cut.sizes
     )
-    ins = [*cut.weights, *(editor.user_inputs if is_whole else map(_user_input, cut.ins))]
+    ins = [*cut.weights, *(editor.user_inputs if is_whole else cut.call)]
     outs = _outputs(editor, cut, ins)
     nodes = [*_size_nodes(cut), *(node.written() for node in cut.nodes)]
-    alive = {one.value for one in ins if one.value is not None} | set(cut.sizes)
+    alive: set[Value | None] = {*(one.value for one in ins if one.value is not None), *cut.sizes}
     alive |= {value for node in cut.nodes for value in node.outputs}
     graph = schema.Graph(
         [one.slot.written() for one in ins],
@@ -241,6 +250,13 @@ def _program(editor: Editor, cut: _Cut) -> schema.ExportedProgram:
     return schema.ExportedProgram(
         new, old.opset_version, ranges, old.schema_version, old.verifiers, old.torch_version, guards
     )
+
+
+def _is_whole_call(editor: Editor, cut: _Cut) -> bool:
+    """Whether the caller passes what it passed: all of it, or all values where no constant was asked for."""
+    own = editor.user_inputs
+    asked = [one.name for one in cut.call]
+    return asked in ([one.name for one in own], [one.name for one in own if one.value is not None])
 
 
 def _user_input(value: Value) -> Input:
@@ -320,12 +336,10 @@ def _entries(editor: Editor, cut: _Cut, alive: set[Value | None], *, is_whole: b
     ]
     if is_whole and entries:
         return [entries[0], *rest]
-    leaves = tuple(LEAF for _ in cut.ins)
+    leaves = tuple(LEAF for _ in cut.call)
     ins = TreeSpec(_TUPLE, _CONTEXT, (TreeSpec(_TUPLE, _CONTEXT, leaves), TreeSpec("builtins.dict", '"[]"')))
     outs = LEAF if len(cut.outs) == 1 else TreeSpec(_TUPLE, _CONTEXT, tuple(LEAF for _ in cut.outs))
-    names_of_arguments = [value.name for value in cut.ins]
-    if not cut.ins:
-        names_of_arguments = []
+    names_of_arguments = [one.name for one in cut.call]
     root = schema.ModuleCallSignature([], [], treespec.dump(ins), treespec.dump(outs), names_of_arguments)
     return [schema.ModuleCallEntry("", root), *rest]
 

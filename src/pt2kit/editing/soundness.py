@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pt2kit.editing.editor import Editor
 
 _RECORD = "program"
+_NEW_SYMBOL = (1, None)
 _STEP = re.compile(r"\.nodes\[(\d+)\](?:\.inputs\[(\d+)\])?")
 _TABLE = re.compile(r"_values(?:\.(\w+)|\[['\"](.*?)['\"]\])")
 
@@ -52,8 +53,6 @@ def check_program(editor: Editor, program: schema.ExportedProgram) -> None:
 
 def needed_ranges(editor: Editor, graph: schema.Graph) -> dict[str, schema.RangeConstraint]:
     """The ranges that a program needs: those it had, without symbols that went, and with those that came."""
-    from pt2kit.editing.editor import range_of
-
     old = editor.program.range_constraints
     if graph is editor.graph._origin:
         new = {name: range_of(limits) for name, limits in editor.ranges.items()}
@@ -62,6 +61,11 @@ def needed_ranges(editor: Editor, graph: schema.Graph) -> dict[str, schema.Range
     kept = {name: range_of(limits) for name, limits in editor.ranges.items() if name in after or name not in before}
     came = {name: range_of(None) for name in after if name not in kept and name not in before}
     return {**kept, **came}
+
+
+def range_of(limits: tuple[int | None, int | None] | None) -> schema.RangeConstraint:
+    """A range as the schema has it; that of a new symbol where there is none."""
+    return schema.RangeConstraint(*(_NEW_SYMBOL if limits is None else limits))
 
 
 def needed_symbols(graph: schema.Graph) -> Iterator[str]:

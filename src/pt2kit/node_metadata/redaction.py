@@ -28,10 +28,14 @@ _FRAME_FILE = re.compile(r'(?<=File ")[^"\n]*(?=", line )')
 _TOKEN = re.compile(r"(?:\b[A-Za-z]:(?=[\\/]))?[^\s\"'`,;:=<>|()\[\]{}]+")
 _FILE_PART = re.compile(r"(?:\b[A-Za-z]:(?=[\\/]))?[^:]+")
 _WORD_PART = re.compile(r"(?:\b[A-Za-z]:(?=[\\/]))?[^\s:]+")
+_SCHEME = re.compile(r"(?:^|[\s\"'`,;:=<>|()\[\]{}])([A-Za-z][A-Za-z0-9+.-]*):$")
+_LONGEST_SCHEME = 32
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 # The slash at the end may be the one at the beginning of the next.
 _PACKAGES = re.compile(r"/(?:site|dist)-packages(?=/)")
 _STDLIB = re.compile(r"/lib/python\d+(?:\.\d+)?(?=/)")
+_HOME_OF_URL = "//~/"
+"""What "file:///home/alice/" becomes after the colon."""
 _HOME = re.compile(r"(//|[A-Za-z]:)?(?:/home/[^/]+|/[Uu]sers/[^/]+|/root)(?:/|$)")
 
 
@@ -109,11 +113,17 @@ def _hide_in_file(file: str) -> str:
 
 
 def _hide_token(match: re.Match[str]) -> str:
-    path, before = match.group(), match.string[max(0, match.start() - 5) : match.start()]
-    if path.startswith("//") and before.endswith(":") and before != "file:":
+    path = match.group()
+    if path.startswith("//") and _is_after_scheme(match.string, match.start()):
         return path  # the rest of a URL
     parts = [part for part in re.split(r"[\\/]", path) if part]
     return _hidden(path) or path if len(parts) > 1 or _DRIVE.match(path) else path
+
+
+def _is_after_scheme(text: str, end: int) -> bool:
+    """Whether "https:" comes before a place, by itself: not "file:", nor what ends a path, which may be hidden."""
+    scheme = _SCHEME.search(text[max(0, end - _LONGEST_SCHEME) : end])
+    return scheme is not None and scheme[1].lower() != "file"
 
 
 def _hidden(path: str) -> str | None:
@@ -139,6 +149,8 @@ def _scrub_path(path: str) -> str:
     known = _known(path)
     if known is not None:
         return known
+    if path.startswith(_HOME_OF_URL):
+        return path
     if path.startswith("/") or _DRIVE.match(path):
         plain = path.replace("\\", "/").rstrip("/")
         return f".../{plain.rpartition('/')[2]}"
@@ -155,8 +167,8 @@ def _known(path: str) -> str | None:
     home = _HOME.match(plain)
     if home is None:
         return None
-    slashes = "//" if home.group(1) == "//" else ""  # of "file:///home/..."
-    return f"{slashes}~/{plain[home.end() :]}"
+    neutral = _HOME_OF_URL if home.group(1) == "//" else "~/"
+    return neutral + plain[home.end() :]
 
 
 def _installed(plain: str) -> str | None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pt2kit.errors import LimitError, SchemaError
 from pt2kit.node_metadata.frames import Frame, StackTrace, dump_stack_trace, parse_stack_trace
@@ -34,7 +35,7 @@ def is_reference(text: str) -> bool:
     return _REFERENCE.fullmatch(text) is not None
 
 
-def compact(stack_traces: Sequence[str]) -> tuple[list[dict[str, object]], list[str]]:
+def compact(stack_traces: Sequence[str]) -> tuple[list[dict[str, Any]], list[str]]:
     """Move the frames of a graph's stack traces into one table.
 
     Args:
@@ -45,7 +46,7 @@ def compact(stack_traces: Sequence[str]) -> tuple[list[dict[str, object]], list[
         place of each text. Where a file shows two texts at one line, or two function names, it has several entries in
         the list.
     """
-    table: list[dict[str, object]] = []
+    table: list[dict[str, Any]] = []
     lines_of: dict[str, list[tuple[int, dict[str, dict[str, str]]]]] = {}
     places: dict[Frame, str] = {}
     variants: dict[tuple[str, int], int] = {}

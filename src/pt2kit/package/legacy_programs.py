@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
+import msgspec
+
 from pt2kit import codec, schema
 from pt2kit.errors import JsonError, SchemaError
 from pt2kit.package.lazy import Lazy
@@ -71,7 +73,12 @@ def list_programs(data: memoryview, where: str, model: str) -> Mapping[str, str 
     Raises:
         JsonError, LimitError: no JSON document.
         SchemaError, VersionError: it is no program of a version that is read (M4, M5).
+
+    Cost: of a program of today only the top level is looked at, and reading it says what is wrong inside; others are
+    parsed whole.
     """
+    if _is_program_of_today(data):
+        return {model: None}
     tree = codec.parse(data, where, bare_literals=True)
     match container_of(tree):
         case "Model":
@@ -87,6 +94,21 @@ def list_programs(data: memoryview, where: str, model: str) -> Mapping[str, str 
     if len(methods) == 1:
         return {model: next(iter(methods))}
     return {model if method == METHOD else f"{model}.{method}": method for method in methods}
+
+
+class _Top(msgspec.Struct):
+    """What the top level of a program has and that of a container has not."""
+
+    graph_module: msgspec.Raw
+    schema_version: schema.SchemaVersion
+
+
+def _is_program_of_today(data: memoryview) -> bool:
+    """Whether JSON is a program that the typed pass is for, by its top level."""
+    try:
+        return is_typed(msgspec.json.decode(data, type=_Top).schema_version)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return False
 
 
 def _read_typed(data: memoryview, tree: Any, where: str, refusal: SchemaError | JsonError | None) -> StoredProgram:

@@ -94,7 +94,7 @@ def _check_all(
 ) -> None:
     """Compare dense tensors with what the graph says of them; others are compared where their kind can be."""
     record = program_record(archive, layout, model).removeprefix(layout.root)
-    for name, meta, place in _stated_metas(program):
+    for name, meta, place in stated_metas(program):
         view = found.get(name)
         if isinstance(view, TensorView):
             _check_stated(view, meta, f"{record}: {place}")
@@ -109,7 +109,7 @@ def _check_stated(view: TensorView, meta: schema.TensorMeta, where: str) -> None
     check_against(view, meta, where)
 
 
-def _stated_metas(program: schema.ExportedProgram) -> Iterator[tuple[str, schema.TensorMeta, str]]:
+def stated_metas(program: schema.ExportedProgram) -> Iterator[tuple[str, schema.TensorMeta, str]]:
     """For each input that is taken from the payloads: its name there, what the graph says of the tensor, and where."""
     values = program.graph_module.graph.tensor_values
     for spec in program.graph_module.signature.input_specs:

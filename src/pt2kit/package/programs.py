@@ -117,7 +117,7 @@ def read_program(archive: Archive, layout: Layout, model: str, reading: Reading 
 
 def _read_text(data: memoryview, where: str, layout: Layout, model: str, reading: Reading) -> StoredProgram:
     refusal: SchemaError | JsonError | None = None
-    if layout.kind == "archive":
+    if layout.kind != "plain-zip":
         try:
             decoded = codec.decode(data, schema.ExportedProgram, where)
         except (SchemaError, JsonError) as error:

@@ -13,12 +13,11 @@ from typing import Any
 from pt2kit import codec
 from pt2kit.package import record_names as names
 from pt2kit.package.payloads import Kind
+from pt2kit.package.plan import Numbering, Planned, PlannedPickle, PlannedRecord, of_bytes, of_storage
 from pt2kit.release.descriptions import Descriptions, Plain
 from pt2kit.release.destinations import Destination
 from pt2kit.release.models import Model, Outcome, fitting, metas, sample_inputs
-from pt2kit.release.plan import Held, Planned, Saved, held
 from pt2kit.release.programs import Operators, convert_program, lower_tree
-from pt2kit.release.records import Numbering, whole_storage
 from pt2kit.schema import TensorMeta
 from pt2kit.tensors.view import TensorView
 from pt2kit.versions import encoding
@@ -83,7 +82,7 @@ def _method(model: Model) -> str:
     return model.stored_model.method if model.stored_model is not None else METHOD
 
 
-def _container(model: Model, methods: Mapping[str, Any], paths: Paths, found: Outcome) -> Held:
+def _container(model: Model, methods: Mapping[str, Any], paths: Paths, found: Outcome) -> PlannedRecord:
     """The JSON of a `Model`."""
     was = model.stored_model
     delegates: dict[str, Any] = {}
@@ -105,33 +104,33 @@ def _container(model: Model, methods: Mapping[str, Any], paths: Paths, found: Ou
     }
     data = encoding.encode(tree, VERSION, model.where, root="Model")
     name = model.where if was is not None and model.where.startswith(names.MODELS) else names.model_json(model.name)
-    return held(name, data, deflate=True)
+    return of_bytes(name, data, deflate=True)
 
 
 def _place(model: Model, paths: Paths, numbering: Numbering, found: Outcome) -> None:
     """Give every tensor of a program its record."""
     stated = metas(model.package.programs[model.name])
-    tables: tuple[tuple[Kind, dict[str, str], Callable[[], str]], ...] = (
-        ("weights", paths.weights, numbering.weight),
-        ("constants", paths.constants, numbering.constant),
+    tables: tuple[tuple[Kind, dict[str, str], Callable[[int], str]], ...] = (
+        ("weights", paths.weights, names.weight),
+        ("constants", paths.constants, names.tensor_constant),
     )
-    for kind, table, number in tables:
+    for kind, table, name_of in tables:
         for name, view in fitting(model, kind, found.notes):
             if name in table:
                 continue  # another method has it already
             raw = _is_as_stated(view, stated.get(name))
             key = (view.storage, view.dtype) if raw and isinstance(view, TensorView) else (name, id(table))
             if key not in paths.shared:
-                paths.shared[key] = record = number()
+                paths.shared[key] = record = numbering.take(name_of)
                 paths.records.append(_record(record, view, raw))
             table[name] = paths.shared[key]
 
 
 def _record(record: str, view: Plain, raw: bool) -> Planned:
     if raw and isinstance(view, TensorView):
-        return Held(record, whole_storage(view), lambda: view.storage.read(keep=False))
+        return of_storage(record, view.storage, view.itemsize)
     known = Descriptions()
-    return Saved(record, known.describe(view), known.storages)
+    return PlannedPickle(record, known.describe(view), known.storages)
 
 
 def _is_as_stated(view: Plain, meta: TensorMeta | None) -> bool:

@@ -15,13 +15,12 @@ from typing import IO, Final
 
 from pt2kit.errors import ArchiveError, ConversionError
 from pt2kit.package import record_names as names
-from pt2kit.package.layout import FORMAT, VERSION
 from pt2kit.package.open import Package, open_package
+from pt2kit.package.plan import Planned, PlannedRecord, Progress, header, of_bytes, write_records
 from pt2kit.release import containers
 from pt2kit.release.destinations import Destination, find_destination
 from pt2kit.release.models import Model, Outcome, convert_model, find_model
 from pt2kit.release.other_records import arrange_rest, free_numbers
-from pt2kit.release.plan import Held, Planned, Progress, held, write_plan
 from pt2kit.release.programs import Operators, operators
 from pt2kit.release.report import Report, Side
 from pt2kit.versions.conversion_log import HARMLESS as OF_PROGRAMS
@@ -34,8 +33,6 @@ from pt2kit.zip.writer import ArchiveWriter
 
 HARMLESS: Final = OF_PROGRAMS | {"sample_inputs"}
 """Losses that need no permission: what a program computes, and which inputs the older torch accepts, stays the same."""
-
-_DATA_VERSION: Final = b"6\n"
 
 
 def convert(
@@ -167,8 +164,10 @@ def _joined(notes: Iterable[Note]) -> tuple[Note, ...]:
         if before is None:
             found[key] = note
         else:
-            places = (*before.places, *note.places)[: max(10, len(before.places))]
-            found[key] = replace(before, places=places, count=before.count + note.count)
+            new = [place for place in note.places if place not in before.places]
+            places = (*before.places, *new)[: max(10, len(before.places))]
+            count = before.count + note.count - (len(note.places) - len(new))
+            found[key] = replace(before, places=places, count=count)
     return tuple(found.values())
 
 
@@ -183,19 +182,16 @@ def _write(
         _write_text(dst, plan[0], fsync)
         return
     with ArchiveWriter(dst, root=None if to.is_archive else "", fsync=fsync) as writer:
-        write_plan(writer, plan, progress)
+        write_records(writer, plan, progress)
         if to.is_archive:
-            writer.write(names.ARCHIVE_FORMAT, FORMAT)
-            writer.write(names.ARCHIVE_VERSION, VERSION)
-            writer.write(names.DATA_VERSION, _DATA_VERSION)
-            writer.write(names.BYTEORDER, b"little")
+            write_records(writer, header())
             writer.write(names.SERIALIZATION_ID, _serialization_id(writer))
 
 
 def _write_text(dst: str | os.PathLike[str] | IO[bytes], text: Planned, fsync: bool) -> None:
     target = open_target(dst, fsync=fsync)
     try:
-        if isinstance(text, Held):
+        if isinstance(text, PlannedRecord):
             target.write(memoryview(text.read()))
         target.commit()
     except BaseException:
@@ -205,7 +201,7 @@ def _write_text(dst: str | os.PathLike[str] | IO[bytes], text: Planned, fsync: b
 
 def _marks(to: Destination) -> list[Planned]:
     """What a plain zip says of itself."""
-    return [held(names.PLAIN_VERSION, to.version.partition("-")[0].encode())] if to.kind == "plain-zip" else []
+    return [of_bytes(names.PLAIN_VERSION, to.version.partition("-")[0].encode())] if to.kind == "plain-zip" else []
 
 
 def _serialization_id(writer: ArchiveWriter) -> bytes:

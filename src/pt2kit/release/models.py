@@ -10,18 +10,25 @@ from pt2kit.errors import UnsupportedError
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
 from pt2kit.package.parts import Parts, parts, program_record, sample_inputs_record
-from pt2kit.package.payloads import Kind, Payload
+from pt2kit.package.payloads import Kind, Payload, stated_metas
+from pt2kit.package.plan import Numbering, Planned, PlannedPickle, PlannedRecord, copied, of_bytes
 from pt2kit.package.programs import StoredModel
 from pt2kit.pickles.values import PickledTensor
 from pt2kit.release.descriptions import Descriptions, Plain, plain_tensor
 from pt2kit.release.destinations import Destination
-from pt2kit.release.plan import Held, Planned, Saved, held
 from pt2kit.release.programs import Converted, Operators, convert_program
-from pt2kit.release.records import Numbering, listed_in, pack
+from pt2kit.release.records import listed_in, pack
+from pt2kit.tensors.compound import MetaView
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.versions.conversion_log import Note, SideInputs
 
 Payloads = Mapping[str, Payload]
+
+
+_WITHOUT_DATA = (
+    "a tensor without data, for which files of torch 2.8 and older have no form: give all of them numbers first "
+    "(pt2 weights FILE --from NUMBERS), or convert to torch 2.9 or newer"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +124,7 @@ def convert_model(model: Model, to: Destination, wanted: Operators, numbering: N
     )
     found = Outcome(converted, [], [*notes, *converted.notes])
     name = names.PLAIN_PROGRAM if to.kind == "plain-zip" else names.model_json(model.name)
-    text = Held(name, len(converted.data), lambda: converted.data, deflate=True)
+    text = of_bytes(name, converted.data, deflate=True)
     if to.kind == "archive":
         _as_records(model, numbering, found)
         found.records.append(text)
@@ -130,18 +137,6 @@ def convert_model(model: Model, to: Destination, wanted: Operators, numbering: N
         _as_saved(model, "constants", names.constants_payload(model.name) if in_archive else to.constants, found)
     sample_inputs(model, to, found)
     return found
-
-
-def copied(package: Package, record: str, name: str, *, deflate: bool = False) -> Held:
-    """A record that goes over as it is.
-
-    Args:
-        package: where it is from.
-        record: its full name there.
-        name: below the root folder of the new file.
-        deflate: whether it is deflated there.
-    """
-    return Held(name, package.records[record].size, lambda: package.archive.read(record), deflate)
 
 
 def _buffers_beside(program: schema.ExportedProgram) -> list[str]:
@@ -171,6 +166,9 @@ def fitting(
         return
     for name, payload in payloads.items():
         if is_left_out(payload):
+            continue
+        if isinstance(payload, MetaView):
+            notes.append(Note("blocked", "", _WITHOUT_DATA, "", (f"{model.where}: {name!r}",), 1))
             continue
         try:
             yield name, plain_tensor(payload)
@@ -212,7 +210,7 @@ def _as_saved(model: Model, kind: Kind, record: str, found: Outcome) -> None:
         return
     known = Descriptions()
     described = {name: known.describe(view) for name, view in fitting(model, kind, found.notes)}
-    found.records.append(Saved(record, described, known.storages))
+    found.records.append(PlannedPickle(record, described, known.storages))
     if described:
         found.notes.append(Note("changed", "", f"{kind} became a torch.save file", "", (record,), 1))
 
@@ -220,22 +218,22 @@ def _as_saved(model: Model, kind: Kind, record: str, found: Outcome) -> None:
 def _as_records(model: Model, numbering: Numbering, found: Outcome) -> None:
     """Weights and constants as raw records with their configs: those there are, or new ones."""
     stated = metas(model.package.programs[model.name])
-    kinds: tuple[tuple[Kind, Callable[[], str], str], ...] = (
-        ("weights", numbering.weight, names.weights_config(model.name)),
-        ("constants", numbering.constant, names.constants_config(model.name)),
+    kinds: tuple[tuple[Kind, Callable[[int], str], str], ...] = (
+        ("weights", names.weight, names.weights_config(model.name)),
+        ("constants", names.tensor_constant, names.constants_config(model.name)),
     )
-    for kind, number, config in kinds:
+    for kind, name_of, config in kinds:
         if model.parts.stored_as == "records":
             found.records += _listed(model, kind)
             continue
-        packed = pack(dict(fitting(model, kind, found.notes)), stated, number)
+        packed = pack(dict(fitting(model, kind, found.notes)), stated, numbering, name_of)
         found.records += packed.records
-        found.records.append(held(config, codec.encode(packed.config), deflate=True))
+        found.records.append(of_bytes(config, codec.encode(packed.config), deflate=True))
         if packed.records:
             found.notes.append(Note("changed", "", f"{kind} became raw records", "", (config,), 1))
 
 
-def _listed(model: Model, kind: Kind) -> Iterator[Held]:
+def _listed(model: Model, kind: Kind) -> Iterator[PlannedRecord]:
     """A config and the records that it lists, as they are.
 
     Raises:
@@ -250,17 +248,7 @@ def _listed(model: Model, kind: Kind) -> Iterator[Held]:
 
 def metas(program: schema.ExportedProgram) -> dict[str, schema.TensorMeta]:
     """Name of a weight or constant -> what the graph says of it."""
-    values = program.graph_module.graph.tensor_values
-    found: dict[str, schema.TensorMeta] = {}
-    for spec in program.graph_module.signature.input_specs:
-        match spec.value:
-            case (
-                schema.InputToParameterSpec(arg, target)
-                | schema.InputToBufferSpec(arg, target)
-                | schema.InputToTensorConstantSpec(arg, target)
-            ) if arg.name in values:
-                found[target] = values[arg.name]
-    return found
+    return {name: meta for name, meta, _ in stated_metas(program)}
 
 
 def sample_inputs(model: Model, to: Destination, found: Outcome) -> None:
@@ -269,7 +257,7 @@ def sample_inputs(model: Model, to: Destination, found: Outcome) -> None:
     has_any = stored is not None and package.records[stored].size > 0
     if to.has_sample_inputs:
         name = to.sample_inputs or names.sample_inputs(model.name)
-        found.records.append(copied(package, stored, name) if stored is not None else held(name, b""))
+        found.records.append(copied(package, stored, name) if stored is not None else of_bytes(name, b""))
     elif has_any and stored is not None:
         message = "the inputs that the program was exported with"
         found.notes.append(Note("lost", "sample_inputs", message, "5.3", (package.relative(stored),), 1))

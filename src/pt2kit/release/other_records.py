@@ -8,10 +8,10 @@ from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
 from pt2kit.package.parts import PLAIN_MODEL
 from pt2kit.package.pickle_free_inputs.names import index_model
+from pt2kit.package.plan import Numbering, Planned, copied
 from pt2kit.release.destinations import Destination
-from pt2kit.release.models import Model, copied
-from pt2kit.release.plan import Planned
-from pt2kit.release.records import Numbering, listed_in
+from pt2kit.release.models import Model
+from pt2kit.release.records import listed_in
 from pt2kit.versions.conversion_log import Note
 
 _SINCE = "8.8"
@@ -55,7 +55,9 @@ def free_numbers(package: Package, models: list[Model], to: Destination) -> Numb
     kept = [package.relative(record) for record in package.records if record not in gone]
     weights = [index for record in kept if (index := names.weight_index(record)) is not None]
     constants = [found[1] for record in kept if (found := names.constant_index(record))]
-    return Numbering(max(weights, default=-1) + 1, max(constants, default=-1) + 1)
+    return Numbering(
+        {names.weight: max(weights, default=-1) + 1, names.tensor_constant: max(constants, default=-1) + 1}
+    )
 
 
 def claimed_by(model: Model) -> Iterator[str]:

@@ -9,38 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from pt2kit import codec, schema
-from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
+from pt2kit.package.plan import Numbering, Planned, PlannedPickle, PlannedRecord, of_storage
 from pt2kit.release.descriptions import Descriptions, Plain
-from pt2kit.release.plan import Held, Planned, Saved
 from pt2kit.tensors.bounds import contiguous_strides
 from pt2kit.tensors.view import TensorView
 
 Metas = Mapping[str, schema.TensorMeta]
 """Name of a weight or constant -> what the graph says of it."""
-
-
-@dataclass(slots=True)
-class Numbering:
-    """Gives the records of one archive their numbers.
-
-    Args:
-        weights, constants: the next free number of each kind.
-    """
-
-    weights: int = 0
-    constants: int = 0
-
-    def weight(self) -> str:
-        """The next record of a weight."""
-        self.weights += 1
-        return names.weight(self.weights - 1)
-
-    def constant(self) -> str:
-        """The next record of a tensor constant."""
-        self.constants += 1
-        return names.tensor_constant(self.constants - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +35,14 @@ class Packed:
     config: schema.PayloadConfig
 
 
-def pack(payloads: Mapping[str, Plain], metas: Metas, next_record: Callable[[], str]) -> Packed:
+def pack(payloads: Mapping[str, Plain], metas: Metas, numbering: Numbering, name_of: Callable[[int], str]) -> Packed:
     """Arrange payloads as raw records.
 
     Args:
         payloads: name -> view.
         metas: what the graph says of them; for what is no strided tensor.
-        next_record: gives the name of the next record.
+        numbering: gives records their numbers.
+        name_of: makes the name of a record of a number.
     """
     records: list[Planned] = []
     config: dict[str, schema.PayloadMeta] = {}
@@ -72,12 +52,12 @@ def pack(payloads: Mapping[str, Plain], metas: Metas, next_record: Callable[[], 
             groups.setdefault(_group(payload), []).append((name, payload))
             continue
         known = Descriptions()
-        record = next_record()
-        records.append(Saved(record, known.describe(payload), known.storages))
+        record = numbering.take(name_of)
+        records.append(PlannedPickle(record, known.describe(payload), known.storages))
         config[name] = schema.PayloadMeta(_last(record), payload.is_param, True, metas.get(name))
     for group in groups.values():
-        record = next_record()
-        records.append(_held(record, group[0][1]))
+        record = numbering.take(name_of)
+        records.append(_raw(record, group[0][1]))
         for name, view in group:
             config[name] = schema.PayloadMeta(_last(record), view.is_param, False, _meta(view))
     return Packed(tuple(records), schema.PayloadConfig(config))
@@ -97,31 +77,19 @@ def _group(view: TensorView) -> object:
     return (view.storage, view.dtype) if view.storage.nbytes else (None, view.dtype)
 
 
-def _held(record: str, view: TensorView) -> Held:
+def _raw(record: str, view: TensorView) -> PlannedRecord:
     """The storage of a tensor; its elements where conjugating or negating them was put off."""
     if view.conj or view.neg:
-        return Held(record, view.nbytes, view.contiguous_bytes)
-    return Held(record, whole_storage(view), lambda: view.storage.read(keep=False))
-
-
-def whole_storage(view: TensorView) -> int:
-    """The bytes of a tensor's storage that are whole elements."""
-    return view.storage.nbytes - view.storage.nbytes % view.itemsize
+        return PlannedRecord(record, view.nbytes, view.contiguous_bytes)
+    return of_storage(record, view.storage, view.itemsize)
 
 
 def _meta(view: TensorView) -> schema.TensorMeta:
     meta = view.meta()
     if not (view.conj or view.neg):
         return meta
-    return schema.TensorMeta(
-        meta.dtype,
-        meta.sizes,
-        meta.requires_grad,
-        meta.device,
-        [schema.SymInt(as_int=stride) for stride in contiguous_strides(view.sizes)],
-        schema.SymInt(as_int=0),
-        meta.layout,
-    )
+    strides = [schema.SymInt(as_int=stride) for stride in contiguous_strides(view.sizes)]
+    return replace(meta, strides=strides, storage_offset=schema.SymInt(as_int=0))
 
 
 def _last(record: str) -> str:

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from pt2kit.errors import Problem, Pt2Error, UnsupportedError
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
+from pt2kit.package.plan import Numbering, PlannedRecord, of_storage
 from pt2kit.pickles.reader import read_payload
 from pt2kit.pickles.values import PickledTensor
-from pt2kit.schema import Layout, PayloadConfig, PayloadMeta, SymInt, TensorMeta
+from pt2kit.schema import PayloadConfig, PayloadMeta
 from pt2kit.tensors.compound import MetaView
 from pt2kit.tensors.dtypes import DTYPES
 from pt2kit.tensors.opaque import OpaquePayload
@@ -25,21 +26,6 @@ from pt2kit.tensors.view import TensorView
 KINDS = ("weights", "constants")
 _WHAT = {"weights": "weight", "constants": "constant"}
 _FOLDERS: Mapping[str, Callable[[int], str]] = {"weights": names.weight, "constants": names.tensor_constant}
-
-
-@dataclass(frozen=True, slots=True)
-class RawRecord:
-    """One record of raw bytes.
-
-    Args:
-        name: below the root folder.
-        storage: its content; bytes behind the last whole element are left out.
-        nbytes: how many bytes of it.
-    """
-
-    name: str
-    storage: Storage
-    nbytes: int
 
 
 @dataclass(slots=True)
@@ -55,14 +41,14 @@ class PayloadPlan:
         used: full names of the records that hold payloads.
     """
 
-    records: list[RawRecord] = field(default_factory=list)
+    records: list[PlannedRecord] = field(default_factory=list)
     configs: dict[str, dict[str, PayloadConfig]] = field(default_factory=dict)
     views: dict[str, dict[str, dict[str, AnyView]]] = field(default_factory=dict)
     unpickled: list[str] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     used: set[str] = field(default_factory=set)
     _names: dict[tuple[object, ...], str] = field(default_factory=dict)
-    _counts: dict[str, int] = field(default_factory=dict)
+    _numbering: Numbering = field(default_factory=Numbering)
 
     def add(self, package: Package, model: str) -> None:
         """Add the payloads of a program. No tensor is read.
@@ -134,16 +120,7 @@ class PayloadPlan:
         self.problems.append(Problem(what, rule, message, "safety"))
 
     def _meta(self, view: TensorView | MetaView, kind: str, package: Package) -> PayloadMeta:
-        meta = TensorMeta(
-            dtype=view.dtype,
-            sizes=[SymInt(as_int=size) for size in view.sizes],
-            requires_grad=view.requires_grad,
-            device=view.device,
-            strides=[SymInt(as_int=stride) for stride in view.strides],
-            storage_offset=SymInt(as_int=view.storage_offset),
-            layout=view.layout if isinstance(view, TensorView) else Layout.Strided,
-        )
-        return PayloadMeta(self._path_name(view, kind, package), view.is_param, False, meta)
+        return PayloadMeta(self._path_name(view, kind, package), view.is_param, False, view.meta())
 
     def _path_name(self, view: TensorView | MetaView, kind: str, package: Package) -> str:
         """The record of a tensor's storage, by the last part of its name. A record has elements of one type."""
@@ -152,12 +129,9 @@ class PayloadPlan:
         shared = storage.record if storage.record in package.records else id(storage)
         key = (kind, shared, view.dtype)
         if key not in self._names:
-            number = self._counts.setdefault(kind, 0)
-            self._counts[kind] += 1
-            record = _FOLDERS[kind](number)
+            record = self._numbering.take(_FOLDERS[kind])
             self._names[key] = record.rpartition("/")[2]
-            nbytes = storage.nbytes - storage.nbytes % DTYPES[view.dtype].itemsize
-            self.records.append(RawRecord(record, storage, nbytes))
+            self.records.append(of_storage(record, storage, DTYPES[view.dtype].itemsize))
         return self._names[key]
 
 

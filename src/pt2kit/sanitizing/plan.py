@@ -2,46 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from types import MappingProxyType
-from typing import Any, Final
 
 from pt2kit import codec
 from pt2kit.errors import Problem, Pt2Error, UnsupportedError
 from pt2kit.package import record_names as names
-from pt2kit.package.layout import FORMAT, VERSION
 from pt2kit.package.open import Package
 from pt2kit.package.pickle_free_inputs.names import index_record, is_storage_record, storage_record
+from pt2kit.package.plan import PlannedRecord, copied, header, of_bytes
 from pt2kit.package.programs import StoredProgram
 from pt2kit.pickles.values import PickledStorage
 from pt2kit.sanitizing.options import Options
-from pt2kit.sanitizing.payloads import PayloadPlan, RawRecord
+from pt2kit.sanitizing.payloads import PayloadPlan
 from pt2kit.sanitizing.programs import find_code, find_container, find_unknown, rewrite_metadata
 from pt2kit.sanitizing.records import parts_of, sort_records
 from pt2kit.sanitizing.samples import Samples, read_samples
 from pt2kit.tensors.output import AnyView
 from pt2kit.zip.record_name import show_name
 from pt2kit.zip.writer import DEFAULT_ROOT
-
-_DATA_VERSION: Final = b"6\n"
-"""Of torch's zip conventions; what it writes for every `.pt2`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """One record of the new file.
-
-    Args:
-        name: below the root folder.
-        read: gives its content.
-        deflate: whether it is JSON of the format.
-    """
-
-    name: str
-    read: Callable[[], Any]
-    deflate: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +41,7 @@ class Plan:
         changes_metadata: whether metadata is stripped or scrubbed.
     """
 
-    records: tuple[Record, ...]
+    records: tuple[PlannedRecord, ...]
     root: str
     problems: tuple[Problem, ...]
     kept: tuple[Problem, ...]
@@ -103,10 +83,9 @@ class _Planner:
         models = [record for model in package.layout.models for record in self._model(model)]
         refused, kept = find_code(package)
         others = sort_records(package, self._used | self._payloads.used, self._options)
-        payloads = [_raw(row) for row in self._payloads.records]
-        extra = [Record(names.extra(name), _reader(package, record)) for name, record in others.extra.items()]
+        extra = [copied(package, record, names.extra(name)) for name, record in others.extra.items()]
         return Plan(
-            records=(*payloads, *models, *extra, *_header()),
+            records=(*self._payloads.records, *models, *extra, *header()),
             root=package.layout.root.rstrip("/") or DEFAULT_ROOT,
             problems=(*self._problems, *self._payloads.problems, *refused, *others.problems),
             kept=tuple(kept),
@@ -130,7 +109,7 @@ class _Planner:
                 there = ", ".join(map(names.extra, list(package.extra_files)[:5])) or "none"
                 raise UnsupportedError(f"drop: expected an extra file of {package.name} ({there[:300]}), got {record}")
 
-    def _model(self, model: str) -> Iterator[Record]:
+    def _model(self, model: str) -> Iterator[PlannedRecord]:
         package, options = self._package, self._options
         self._payloads.add(package, model)
         place = parts_of(package, model)
@@ -146,16 +125,16 @@ class _Planner:
             (names.weights_config(model), configs["weights"]),
             (names.constants_config(model), configs["constants"]),
         ):
-            yield _text(name, codec.encode(config))
+            yield of_bytes(name, codec.encode(config), deflate=True)
         # What is not changed goes over as it is: raised to a newer minor, an older torch might not read it.
         if program is stored.program and _is_typed(package, stored):
-            yield Record(names.model_json(model), _reader(package, place.program), deflate=True)
+            yield copied(package, place.program, names.model_json(model), deflate=True)
         else:
-            yield _text(names.model_json(model), codec.encode(program))
-        yield Record(names.sample_inputs(model), lambda: b"")
+            yield of_bytes(names.model_json(model), codec.encode(program), deflate=True)
+        yield of_bytes(names.sample_inputs(model), b"")
         yield from self._sample_inputs(model, place.sample_inputs)
 
-    def _sample_inputs(self, model: str, record: str | None) -> Iterator[Record]:
+    def _sample_inputs(self, model: str, record: str | None) -> Iterator[PlannedRecord]:
         package, drop = self._package, "sample-inputs" in self._options.drop
         try:
             samples = read_samples(package, model, record)
@@ -178,7 +157,7 @@ class _Planner:
         self._storages += len(samples.storages)
         for number, storage in enumerate(samples.storages):
             yield _storage(storage_record(first + number), storage)
-        yield _text(index_record(model), samples.index(first))
+        yield of_bytes(index_record(model), samples.index(first), deflate=True)
 
 
 def _unmoved(model: str, error: Pt2Error) -> Problem:
@@ -198,29 +177,5 @@ def _raised(stored: StoredProgram) -> Iterator[str]:
         yield f"a method of the container {show_name(stored.model.name[:100])} became a program of its own"
 
 
-def _raw(row: RawRecord) -> Record:
-    # Not kept: it is read once, and what was fetched or inflated would stay in memory.
-    return Record(row.name, lambda: row.storage.read(keep=False)[: row.nbytes])
-
-
-def _storage(name: str, storage: PickledStorage) -> Record:
-    return Record(name, lambda: storage.data)
-
-
-def _text(name: str, data: bytes) -> Record:
-    return Record(name, lambda: data, deflate=True)
-
-
-def _reader(package: Package, record: str) -> Callable[[], Any]:
-    return lambda: package.archive.read(record)
-
-
-def _header() -> tuple[Record, ...]:
-    """The records by which readers know the archive."""
-    content = (
-        (names.ARCHIVE_FORMAT, FORMAT),
-        (names.ARCHIVE_VERSION, VERSION),
-        (names.BYTEORDER, b"little"),
-        (names.DATA_VERSION, _DATA_VERSION),
-    )
-    return tuple(Record(name, partial(bytes, data)) for name, data in content)
+def _storage(name: str, storage: PickledStorage) -> PlannedRecord:
+    return PlannedRecord(name, storage.nbytes, lambda: storage.data)

@@ -10,6 +10,7 @@ from typing import IO, Any
 
 from pt2kit.errors import Problem, UnsupportedError
 from pt2kit.package.open import Package, open_package
+from pt2kit.package.plan import write_records
 from pt2kit.sanitizing.options import make_options
 from pt2kit.sanitizing.plan import Plan, make_plan
 from pt2kit.sanitizing.verify import digests_of, prove
@@ -150,8 +151,7 @@ def _write_and_prove(
     file: IO[bytes], plan: Plan, before: Mapping[str, Mapping[str, str]], progress: Progress
 ) -> dict[str, dict[str, str]]:
     with ArchiveWriter(file, root=plan.root) as writer:
-        for record in plan.records:
-            writer.write(record.name, record.read(), deflate=record.deflate)
+        write_records(writer, plan.records)
     file.seek(0)
     with open_package(file) as result:
         return prove(result, plan, before, progress)

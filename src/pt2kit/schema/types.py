@@ -6,14 +6,15 @@ Unions (`Union`) hold exactly one field. The frozen tables of all versions are i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import UNSET, UnsetType, field
 from msgspec.structs import astuple, force_setattr
 
 from pt2kit.schema.enums import ArgumentKind, Layout, MemoryFormat, ScalarType
-from pt2kit.schema.wire import Float, Object, Union, as_float, as_floats, wire
+from pt2kit.schema.wire import Float, FrozenDict, FrozenList, Holder, Object, Union, as_float, as_floats, wire
 
 
 class Device(Object, frozen=True):
@@ -75,7 +76,7 @@ class SymBool(Union, frozen=True):
     as_bool: Annotated[bool | UnsetType, wire(20, since="1")] = UNSET
 
 
-class TensorMeta(Object, frozen=True):
+class TensorMeta(Holder, frozen=True):
     """What is known of a tensor without its bytes; `sizes`, `strides` and `storage_offset` count elements."""
 
     dtype: Annotated[ScalarType, wire(10, since="1")]
@@ -199,17 +200,38 @@ class Argument(Union, frozen=True):
     def __post_init__(self) -> None:
         if astuple(self).count(UNSET) != _OTHER_ARMS:
             self._refuse()
-        if self.as_tensor is not UNSET:  # Most arguments are tensors; each further look costs a tenth of the check.
+        # Most arguments are tensors, then ints; each further look costs a tenth of the check.
+        if self.as_tensor is not UNSET or self.as_int is not UNSET:
             return
-        if self.as_float is not UNSET:
-            force_setattr(self, "as_float", as_float(self.as_float))
-        elif self.as_floats is not UNSET:
-            force_setattr(self, "as_floats", as_floats(self.as_floats))
-        elif self.as_float_lists is not UNSET:
-            force_setattr(self, "as_float_lists", [as_floats(row) for row in self.as_float_lists])
+        for name, own in _OWN_FORMS:
+            value = getattr(self, name)
+            if value is not UNSET:
+                force_setattr(self, name, own(value))
+                return
+
+
+def _rows(values: list[list[Any]]) -> FrozenList:
+    return FrozenList(map(FrozenList, values))
 
 
 _OTHER_ARMS = len(Argument.__struct_fields__) - 1
+_OWN_FORMS: tuple[tuple[str, Callable[[Any], Any]], ...] = (
+    ("as_ints", FrozenList),
+    ("as_sym_ints", FrozenList),
+    ("as_tensors", FrozenList),
+    ("as_float", as_float),
+    ("as_floats", as_floats),
+    ("as_strings", FrozenList),
+    ("as_bools", FrozenList),
+    ("as_sym_bools", FrozenList),
+    ("as_sym_floats", FrozenList),
+    ("as_optional_tensors", FrozenList),
+    ("as_nested_tensors", _rows),
+    ("as_int_lists", _rows),
+    ("as_float_lists", lambda rows: FrozenList(map(as_floats, rows))),
+    ("as_string_to_argument", FrozenDict),
+)
+"""What an argument makes of the arms that it does not hold as they are given, the frequent ones first."""
 
 
 class NamedArgument(Object, frozen=True):
@@ -220,7 +242,7 @@ class NamedArgument(Object, frozen=True):
     kind: Annotated[ArgumentKind | None, wire(30, since="8.6")] = None
 
 
-class Node(Object, frozen=True):
+class Node(Holder, frozen=True):
     """One call: the operator's name, its arguments, and the values it defines."""
 
     target: Annotated[str, wire(10, since="1")]
@@ -230,8 +252,14 @@ class Node(Object, frozen=True):
     is_hop_single_tensor_return: Annotated[bool | None, wire(50, since="8.6")] = None
     name: Annotated[str | None, wire(60, since="8.17")] = None
 
+    # Programs hold thousands of these; the general way takes three times as long.
+    def __post_init__(self) -> None:
+        force_setattr(self, "inputs", FrozenList(self.inputs))
+        force_setattr(self, "outputs", FrozenList(self.outputs))
+        force_setattr(self, "metadata", FrozenDict(self.metadata))
 
-class Graph(Object, frozen=True):
+
+class Graph(Holder, frozen=True):
     """A flat list of calls in execution order, and what is known of every value in it."""
 
     inputs: Annotated[list[Argument], wire(10, since="1")]
@@ -386,7 +414,7 @@ class OutputSpec(Union, frozen=True):
     parameter_mutation: Annotated[ParameterMutationSpec | UnsetType, wire(80, since="8.14")] = UNSET
 
 
-class GraphSignature(Object, frozen=True):
+class GraphSignature(Holder, frozen=True):
     """What each input and each output of the graph is."""
 
     input_specs: Annotated[list[InputSpec], wire(10, since="2")]
@@ -400,7 +428,7 @@ class RangeConstraint(Object, frozen=True):
     max_val: Annotated[int | None, wire(20, since="1")]
 
 
-class ModuleCallSignature(Object, frozen=True):
+class ModuleCallSignature(Holder, frozen=True):
     """How a module was called: arguments and results, flattened, and the trees they came from.
 
     `in_spec` and `out_spec` are JSON text that `pt2kit.treespec` reads.
@@ -420,13 +448,13 @@ class ModuleCallEntry(Object, frozen=True):
     signature: Annotated[ModuleCallSignature | None, wire(30, since="1")] = None
 
 
-class NamedTupleDef(Object, frozen=True):
+class NamedTupleDef(Holder, frozen=True):
     """The field names a named-tuple class had at export."""
 
     field_names: Annotated[list[str], wire(10, since="8.6")]
 
 
-class GraphModule(Object, frozen=True):
+class GraphModule(Holder, frozen=True):
     """A graph, what its inputs and outputs are, and the modules it came from."""
 
     graph: Annotated[Graph, wire(10, since="1")]
@@ -443,7 +471,7 @@ class SchemaVersion(Object, frozen=True):
     minor: Annotated[int, wire(20, since="5.1")]
 
 
-class ExportedProgram(Object, frozen=True):
+class ExportedProgram(Holder, frozen=True):
     """A whole program without its tensors: the root of `models/<name>.json`."""
 
     graph_module: Annotated[GraphModule, wire(10, since="1")]
@@ -472,13 +500,13 @@ class PayloadMeta(Object, frozen=True):
     tensor_meta: Annotated[TensorMeta | None, wire(40, since="8.14")]
 
 
-class PayloadConfig(Object, frozen=True):
+class PayloadConfig(Holder, frozen=True):
     """The payloads of one model: name to place; the root of the two `_config.json` records."""
 
     config: Annotated[dict[str, PayloadMeta], wire(10, since="8.14")]
 
 
-class AOTInductorModelPickleData(Object, frozen=True):
+class AOTInductorModelPickleData(Holder, frozen=True):
     """What a compiled package records of its library; kept for completeness, never loaded."""
 
     library_basename: Annotated[str, wire(1, since="8.7")]
@@ -496,7 +524,7 @@ class ExternKernelNode(Object, frozen=True):
     node: Annotated[Node, wire(20, since="8.7")]
 
 
-class ExternKernelNodes(Object, frozen=True):
+class ExternKernelNodes(Holder, frozen=True):
     """All such calls of one compiled model."""
 
     nodes: Annotated[list[ExternKernelNode], wire(10, since="8.7")]

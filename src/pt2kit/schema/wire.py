@@ -1,4 +1,4 @@
-"""What the types of the schema are made of: objects, unions, floats, and the wire id of each field.
+"""What the types of the schema are made of: objects, unions, frozen lists, floats, and the wire id of each field.
 
 `types.py` declares the format with these four. Nothing here knows any type of the format.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NoReturn
 
 from msgspec import UNSET, Struct
-from msgspec.structs import astuple
+from msgspec.structs import astuple, force_setattr
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +54,71 @@ def as_float(value: Float) -> float:
     return SpelledFloat(number) if "e" in text or "n" in text else number
 
 
-def as_floats(values: Iterable[Float]) -> list[float]:
+class _Frozen:
+    """What refuses the methods that change a list or dict, with what to do instead."""
+
+    __slots__ = ()
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        kind = type(self).__mro__[2].__name__
+        raise TypeError(
+            f"expected a {kind} that can change, got one of a frozen object of the schema: "
+            f"make a new object with a new {kind} (msgspec.structs.replace), or change the program by pt2kit.edit"
+        )
+
+    __setitem__ = __delitem__ = _refuse
+
+
+class FrozenList(_Frozen, list[Any]):
+    """A list that cannot be changed in place; it equals a list of the same entries, and a copy of it is a plain one.
+
+    Raises (from whatever would change it):
+        TypeError: says how to change what it belongs to.
+    """
+
+    __slots__ = ()
+    append = extend = insert = pop = remove = clear = sort = reverse = __iadd__ = __imul__ = _Frozen._refuse
+
+    def __reduce_ex__(self, _: Any) -> tuple[type[list[Any]], tuple[list[Any]]]:
+        return list, (list(self),)
+
+
+class FrozenDict(_Frozen, dict[str, Any]):
+    """A dict that cannot be changed in place; it equals a dict of the same entries, and a copy of it is a plain one.
+
+    Raises (from whatever would change it):
+        TypeError: says how to change what it belongs to.
+    """
+
+    __slots__ = ()
+    pop = popitem = clear = update = setdefault = __ior__ = _Frozen._refuse
+
+    def __reduce_ex__(self, _: Any) -> tuple[type[dict[str, Any]], tuple[dict[str, Any]]]:
+        return dict, (dict(self),)
+
+
+def as_floats(values: Iterable[Float]) -> FrozenList:
     """`as_float` for each entry of a list; a new list."""
-    return [as_float(value) for value in values]
+    return FrozenList(map(as_float, values))
 
 
 class Object(Struct, frozen=True, gc=False):
     """A record of the schema: named fields, all of them present in a file of the current version."""
+
+
+class Holder(Object, frozen=True):
+    """A record with lists or dicts among its fields: it takes frozen copies of what it is given.
+
+    Cost: a copy of each that is not frozen already.
+    """
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            if type(value) is list:
+                force_setattr(self, name, FrozenList(value))
+            elif type(value) is dict:
+                force_setattr(self, name, FrozenDict(value))
 
 
 class Union(Struct, frozen=True, forbid_unknown_fields=True, gc=False, kw_only=True):

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from pt2kit.errors import LimitError, PayloadError, UnsupportedError
-from pt2kit.schema import Device, Layout, ScalarType
+from pt2kit.schema import Device, Layout, ScalarType, TensorMeta
 from pt2kit.tensors import arrays, dense
 from pt2kit.tensors.bounds import INT64_MAX, check_copy, check_shape, contiguous_strides, numel, show_integer
 from pt2kit.tensors.dtypes import DTYPES, dtype_of, numpy_dtype, short_name
 from pt2kit.tensors.storage import Storage
-from pt2kit.tensors.view import TensorView
+from pt2kit.tensors.view import TensorView, strided_meta
 
 META: Final = Device("meta")
 
@@ -400,6 +400,10 @@ class MetaView:
     def nbytes(self) -> int:
         """Bytes of all elements, if there were any."""
         return numel(self.sizes) * DTYPES[self.dtype].itemsize
+
+    def meta(self) -> TensorMeta:
+        """The description as the schema writes it, for a payload config."""
+        return strided_meta(self, Layout.Strided)
 
     def describe(self) -> str:
         """Type and shape: `f32[3, 4] meta`."""

@@ -7,7 +7,7 @@ torch 2.9 and later pickle tensors of classes of their own (`use_pickle` in a co
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -130,3 +130,15 @@ class OpaquePayload:
             f"{self.where}: expected plain tensor data, got {_WHAT[self.kind]}{reason}; rebuilding it would run code",
             rule="P15",
         )
+
+    def meaning(self) -> View | OpaquePayload:
+        """What it is as data: the tensor, where it is one that holds plain data only, and itself otherwise.
+
+        Whether it is a parameter is what the config says. Cost: reads the record of a pickled tensor.
+        """
+        if self.kind != "pickle":
+            return self
+        try:
+            return replace(self.view(), is_param=self.is_param)
+        except Pt2Error:
+            return self

@@ -101,7 +101,8 @@ def _check_empty_records(views: Mapping[str, TensorView | MetaView | OpaquePaylo
     if empty is not None and full is not None:
         raise PayloadError(
             f"{show_name(empty.record)}: {empty.name!r}: expected {empty.nbytes} bytes, as other weights have theirs "
-            f"({full.name!r}), got an empty record",
+            f"({full.name!r}), got an empty record; a weight without data among others is saved by pt2kit.save, which "
+            "says so, or filled first",
             rule="P9",
         )
 

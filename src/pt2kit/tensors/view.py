@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pt2kit.errors import PayloadError, UnsupportedError
 from pt2kit.schema import Device, Layout, ScalarType, SymInt, TensorMeta
@@ -139,15 +139,7 @@ class TensorView:
 
     def meta(self) -> TensorMeta:
         """The description as the schema writes it, for a payload config."""
-        return TensorMeta(
-            dtype=self.dtype,
-            sizes=[SymInt(as_int=size) for size in self.sizes],
-            requires_grad=self.requires_grad,
-            device=self.device,
-            strides=[SymInt(as_int=stride) for stride in self.strides],
-            storage_offset=SymInt(as_int=self.storage_offset),
-            layout=self.layout,
-        )
+        return strided_meta(self, self.layout)
 
     def dense(self) -> TensorView:
         """This tensor: it is one array of numbers already. Every payload has this method."""
@@ -235,3 +227,33 @@ class TensorView:
         )
         for block in arrays.blocks(array):
             yield arrays.raw_bytes(arrays.values(block, self.dtype, conj=self.conj, neg=self.neg))
+
+
+class _Strided(Protocol):
+    """What has elements in a memory, or would have."""
+
+    @property
+    def dtype(self) -> ScalarType: ...
+    @property
+    def sizes(self) -> tuple[int, ...]: ...
+    @property
+    def strides(self) -> tuple[int, ...]: ...
+    @property
+    def storage_offset(self) -> int: ...
+    @property
+    def requires_grad(self) -> bool: ...
+    @property
+    def device(self) -> Device: ...
+
+
+def strided_meta(view: _Strided, layout: Layout) -> TensorMeta:
+    """The description of a tensor with known numbers for sizes, as the schema writes it."""
+    return TensorMeta(
+        dtype=view.dtype,
+        sizes=[SymInt(as_int=size) for size in view.sizes],
+        requires_grad=view.requires_grad,
+        device=view.device,
+        strides=[SymInt(as_int=stride) for stride in view.strides],
+        storage_offset=SymInt(as_int=view.storage_offset),
+        layout=layout,
+    )

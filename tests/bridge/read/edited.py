@@ -47,18 +47,18 @@ def edited(
         root = source.namelist()[0].partition("/")[0]
         for name in source.namelist():
             relative = name.partition("/")[2]
-            content: bytes | None = source.read(name)
+            content = source.read(name)
             change = changes.get(relative)
             if change is not None:
                 tree = json.loads(content)
                 change(tree)
                 content = json.dumps(tree).encode()
-            content = replaced.pop(relative, content)
-            if content is not None:
-                target.writestr(name, content)
-        for relative, content in replaced.items():
-            if content is not None:
-                target.writestr(f"{root}/{relative}", content)
+            new = replaced.pop(relative, content)
+            if new is not None:
+                target.writestr(name, new)
+        for relative, new in replaced.items():
+            if new is not None:
+                target.writestr(f"{root}/{relative}", new)
     return out.getvalue()
 
 

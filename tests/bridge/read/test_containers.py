@@ -27,11 +27,8 @@ from pt2kit.errors import GraphError, SchemaError, UnsupportedError
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*LeafSpec.*:FutureWarning")  # torch's own unflatten
 
-STORED_IN, STORED_OUT = ("x", "y", "z"), ("a", "b")
-
-
-BeforeIn = collections.namedtuple("BeforeIn", STORED_IN)
-BeforeOut = collections.namedtuple("BeforeOut", STORED_OUT)
+BeforeIn = collections.namedtuple("BeforeIn", ["x", "y", "z"])
+BeforeOut = collections.namedtuple("BeforeOut", ["a", "b"])
 
 
 class Color(enum.Enum):
@@ -86,8 +83,9 @@ def file() -> bytes:
 
 VALUES = {"x": torch.full((2,), 5.0), "y": torch.full((3,), 6.0), "z": torch.full((4,), 8.0)}
 WANT = {"a": torch.full((2,), 11.0), "b": [torch.full((3,), 5.0)], "c": 7, "d": None}
+IN, OUT = make(BeforeIn._fields), make(BeforeOut._fields)
 ADAPTED = {
-    "the same": (make(STORED_IN), make(STORED_OUT)),
+    "the same": (IN, OUT),
     "reordered": (make(("z", "y", "x")), make(("b", "a"))),
     "gained": (make(("n", "x", "y", "w", "z"), defaults=[None]), make(("a", "c", "b", "d"), defaults=[7, None, None])),
     "lost": (make(("y", "x")), make(("b",))),
@@ -116,9 +114,17 @@ def test_changed_fields(file: bytes, now_in: Any, now_out: Any) -> None:
 
 
 REFUSED = {
-    "lost an input": (make(("y", "z")), make(STORED_OUT), "got one without that of the input 'p_x'"),
-    "gained an output": (make(STORED_IN), make(("q", "a", "b")), "got 'q' without one; the file does not have it"),
-    "gained a list": (make(STORED_IN), make(("a", "b", "q"), defaults=[[]]), "default of the field 'q' to be a number"),
+    "lost an input": (make(("y", "z")), OUT, "got one without that of the input 'p_x'"),
+    "gained an output": (
+        IN,
+        make(("q", "a", "b")),
+        "got 'q' without one; the file does not have it",
+    ),
+    "gained a list": (
+        IN,
+        make(("a", "b", "q"), defaults=[[]]),
+        "default of the field 'q' to be a number",
+    ),
 }
 
 
@@ -138,10 +144,10 @@ def test_stand_ins(file: bytes) -> None:
     """Classes that are not registered get stand-ins with the stored fields, that remember their name."""
     program = load(file)
     given = _input_spec(program, 0).context
-    assert given._fields == STORED_IN
+    assert given._fields == BeforeIn._fields
     assert getattr(given, STAND_IN_NAME) == "tuples.P"
     result, _ = program.module()(given(**VALUES), torch.ones(2))
-    assert result._fields == STORED_OUT
+    assert result._fields == BeforeOut._fields
     torch.testing.assert_close(result.a, WANT["a"])
     assert type(program.example_inputs[0][0]) is given
 

@@ -8,6 +8,7 @@ import logging
 import random
 import zipfile
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -78,6 +79,11 @@ def tree_of(name: str) -> Any:
         return json.loads(archive.read(next(n for n in archive.namelist() if n.endswith("models/model.json"))))
 
 
+def _becomes(new: Any, stored: Any) -> None:
+    stored.clear()
+    stored.update(new)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_changed_programs(name: str) -> None:
     """One random change to the program's JSON; what loads also becomes a module."""
@@ -88,7 +94,7 @@ def test_changed_programs(name: str) -> None:
             tree = copy.deepcopy(base)
             mutate(tree, rng)
             try:
-                program = load(edited(sample(name), lambda stored, tree=tree: (stored.clear(), stored.update(tree))))
+                program = load(edited(sample(name), partial(_becomes, tree)))
             except Pt2Error as error:
                 assert str(error), number
                 continue

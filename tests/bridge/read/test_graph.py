@@ -31,8 +31,8 @@ def placed(name: str, **arm: Any) -> Any:
 def call(target: str, inputs: list[Any], output: str | None, **fields: Any) -> Any:
     """A node with one tensor as its result, or none."""
     outputs = [] if output is None else [{"as_tensor": {"name": output}}]
-    row = {"target": target, "inputs": inputs, "outputs": outputs, "metadata": {}, "name": output}
-    return {**row, "is_hop_single_tensor_return": None, **fields}
+    ends = {"target": target, "inputs": inputs, "outputs": outputs}
+    return {**ends, "metadata": {}, "name": output, "is_hop_single_tensor_return": None, **fields}
 
 
 def declare(tree: Any, name: str, sizes: list[int]) -> None:

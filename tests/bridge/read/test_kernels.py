@@ -135,5 +135,5 @@ def test_training(name: str) -> None:
     file = io.BytesIO()
     pt2kit.save(joint, file)
     assert f"aten.{name}" in EVERYDAY
-    targets = [str(node.target) for node in pt2kit.load(file.getvalue()).graph.nodes]  # type: ignore[arg-type]
+    targets = [str(node.target) for node in pt2kit.load(file.getvalue()).graph.nodes]
     assert any(target.startswith(f"aten.{name}.") for target in targets), json.dumps(targets)

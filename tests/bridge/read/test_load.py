@@ -57,7 +57,7 @@ def test_sources(open_it: Any) -> None:
 
 def test_missing_file(tmp_path: Path) -> None:
     """A path that is not there is an OSError, as from open."""
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError, match=r"no\.pt2"):
         load(tmp_path / "no.pt2")
 
 
@@ -258,7 +258,7 @@ def test_threads() -> None:
 
 def test_collector_stays_as_it_was() -> None:
     """The garbage collector is on after a load if it was on before, also after one that fails."""
-    with pytest.raises(ArchiveError):
+    with pytest.raises(ArchiveError, match=r"expected a \.pt2 file, got a text"):
         load(b"no zip")
     assert gc.isenabled()
     gc.disable()

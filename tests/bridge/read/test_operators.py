@@ -12,12 +12,12 @@ from tests.bridge.read import corpus_types as corpus_types
 
 from pt2kit.bridge.extensions import Extension, register_extension, unregister_extension
 from pt2kit.bridge.operators import (
-    FUNCTIONS,
     HIGHER_ORDER,
     SYMBOLIC,
     resolve,
     resolve_all,
 )
+from pt2kit.bridge.torch_names import FUNCTIONS
 from pt2kit.checks.refused import REFUSED_NAMESPACES, REFUSED_OPERATORS
 from pt2kit.errors import OperatorError
 
@@ -108,7 +108,7 @@ def test_schema() -> None:
     assert found.required == {"self", "from", "to"}
     assert found.parameters["from"].reserved
     assert found.parameters["generator"].keyword_only
-    assert found.parameters["generator"].arms == {"as_none"}
+    assert found.parameters["generator"].arms == frozenset({"as_none"})
     assert "as_string" not in (found.parameters["self"].arms or ())
     assert found.returns == ("Tensor",)
 

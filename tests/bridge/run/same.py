@@ -43,8 +43,8 @@ def structure(ours: torch.nn.Module, theirs: torch.nn.Module) -> list[str]:
     for name in ("named_parameters", "named_buffers"):
         got, want = (dict(getattr(module, name)()) for module in (ours, theirs))
         found += [f"{name}: {text}" for text in _trees(got, want)]
-    got, want = list(ours.state_dict()), list(theirs.state_dict())
-    return found + ([] if got == want else [f"state_dict: {got}, not {want}"])
+    keys, wanted = list(ours.state_dict()), list(theirs.state_dict())
+    return found + ([] if keys == wanted else [f"state_dict: {keys}, not {wanted}"])
 
 
 def _shown(outcome: Any) -> str:

@@ -39,7 +39,12 @@ STEPS = Steps(
 def test_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing but values, table entries and punctuation, whatever the constants are; an unused part is not taken."""
     seen: list[str] = []
-    monkeypatch.setattr(source, "compile", lambda text, *rest: seen.append(text) or compile(text, *rest), raising=False)
+
+    def seeing(text: str, *rest: Any) -> Any:
+        seen.append(text)
+        return compile(text, *rest)
+
+    monkeypatch.setattr(source, "compile", seeing, raising=False)
     compiled = compile_steps(STEPS, [1, 0])
     [text] = seen
     words = set(re.findall(r"[A-Za-z_]\w*", text))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+from typing import Any
 
 import pytest
 import torch
@@ -42,7 +43,7 @@ def placeholder(graph, name, value):
 
 
 ENV = ShapeEnv()
-INPUTS = [
+INPUTS: list[tuple[Any, dict[str, Any]]] = [
     (T, {"as_tensor": {"name": "x"}}),
     (ENV.create_unbacked_symint(), {"as_sym_int": {"as_name": "x"}}),
     (ENV.create_unbacked_symfloat(), {"as_sym_float": {"as_name": "x"}}),

@@ -69,7 +69,7 @@ def test_threads():
     assert len(set(results)) == 1
 
 
-@pytest.mark.parametrize("value", [lambda: None, (x for x in ()), threading.Lock()])
+@pytest.mark.parametrize("value", [lambda: None, (x for x in ""), threading.Lock()])
 def test_refused(value):
     """What cannot be pickled is refused."""
     with pytest.raises(UnsupportedError, match="sample inputs: expected values that can be pickled"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import warnings
+from typing import Any
 
 import pytest
 import torch
@@ -52,9 +53,14 @@ def test_fields():
     assert {name: known.field_names for name, known in specs.fields.items()} == {"zoo.Point": ["x", "y"]}
 
 
+def named_tuple(name: str, fields: list[str]) -> Any:
+    """A named tuple class."""
+    return collections.namedtuple(name, fields)
+
+
 def test_fields_that_differ(monkeypatch):
     """Two classes of one registered name with other fields contradict each other."""
-    other = collections.namedtuple("Point", ["x", "z"])
+    other = named_tuple("Point", ["x", "z"])
     entry = pytree.SUPPORTED_SERIALIZED_TYPES[Point]
     monkeypatch.setitem(pytree.SUPPORTED_SERIALIZED_TYPES, other, entry)
     with pytest.raises(
@@ -67,7 +73,7 @@ def test_module_as_input():
     """A module that is an input is written as torch writes it while it has the class registered."""
     from torch._export.non_strict_utils import _enable_graph_inputs_of_type_nn_module
 
-    example = ((Layer(),), {})
+    example: Any = ((Layer(),), {})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         with _enable_graph_inputs_of_type_nn_module(example):
@@ -99,7 +105,7 @@ def test_unregistered_name():
 
 def test_unnamed_tuple():
     """A named tuple without one too."""
-    plain = collections.namedtuple("Plain", ["a"])
+    plain = named_tuple("Plain", ["a"])
     with pytest.raises(UnsupportedError, match=r"expected named tuples that are registered .*, got .*Plain"):
         TreeSpecs().text(pytree.tree_structure(plain(1)))
 
@@ -126,7 +132,7 @@ def test_bad_context():
 
 def test_deep():
     """Containers inside containers, up to the limit of readers."""
-    tree = 1
+    tree: Any = 1
     for _ in range(treespec.MAX_DEPTH):
         tree = [tree]
     text = TreeSpecs().text(pytree.tree_structure(tree))

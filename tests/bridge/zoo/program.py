@@ -94,7 +94,7 @@ class Recipe:
             module,
             self.args(),
             self.kwargs(),
-            dynamic_shapes=self.dynamic_shapes() if isinstance(self.dynamic_shapes, Callable) else self.dynamic_shapes,
+            dynamic_shapes=self.dynamic_shapes() if callable(self.dynamic_shapes) else self.dynamic_shapes,
             strict=kind == "strict",
             preserve_module_call_signature=self.preserve,
         )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from tests.bridge.zoo.program import Program, Recipe
 from torch import nn
@@ -161,7 +164,7 @@ def recipes() -> list[Recipe]:
     row = lambda: (torch.ones(3),)  # noqa: E731
     square = lambda: (torch.randn(4, 3),)  # noqa: E731
     pair = lambda: (torch.randn(2, 3), torch.randn(2, 3))  # noqa: E731
-    other = lambda: [((-torch.ones(3),), {})]  # noqa: E731
+    other: Callable[[], list[Any]] = lambda: [((-torch.ones(3),), {})]  # noqa: E731
     all_ = ("plain", "strict", "decomp")
     return [
         Recipe("cond", Cond, row, more=other, variants=all_),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import warnings
+from typing import Any
 
 import torch
 from tests.bridge.zoo.program import Program
@@ -16,7 +17,7 @@ def _export(case: ExportCase, strict: bool) -> torch.export.ExportedProgram:
     )
 
 
-def _calls(case: ExportCase) -> list:
+def _calls(case: ExportCase) -> list[Any]:
     calls = [(case.example_args, case.example_kwargs)]
     return [*calls, (case.extra_args, {})] if case.extra_args else calls
 

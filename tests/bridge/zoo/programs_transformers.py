@@ -32,7 +32,7 @@ class Outputs(nn.Module):
 class Text(Outputs):
     """The same for token ids and a padding mask."""
 
-    def forward(self, input_ids, attention_mask):
+    def forward(self, input_ids, attention_mask):  # type: ignore[override]  # torch.export wants to see the names
         out = self.model(input_ids=input_ids, attention_mask=attention_mask, **self.fixed)
         return tuple(getattr(out, name) for name in self.names)
 

@@ -245,7 +245,7 @@ TENSOR = {
     "kind": "tensor",
     "attributes": [],
 }
-MARK = {"class": "torch._dynamo.decorators._DimRange", "args": [], "state": None, "built": False}
+MARK: dict[str, Any] = {"class": "torch._dynamo.decorators._DimRange", "args": [], "state": None, "built": False}
 BAD = [
     ({}, "values: expected a list, got a dict"),
     ([1], r"values\[0\]: expected an object with one key, got the integer 1"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from tests.versions.programs import copied, golden, release_version, stored_programs
 
@@ -16,8 +18,13 @@ from pt2kit.versions.rewrite import rewrite
 
 def expressions(tree, version):
     """The texts of all expressions of a program, in order."""
-    found = []
-    rewrite(tree, version, {"SymExpr": lambda value, _: found.append(value["expr_str"]) or value})
+    found: list[str] = []
+
+    def take(value: Any, _: Any) -> Any:
+        found.append(value["expr_str"])
+        return value
+
+    rewrite(tree, version, {"SymExpr": take})
     return found
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from tests.versions.programs import node
 
@@ -147,7 +149,7 @@ def test_other_operators_are_left_alone(function):
 
 SCAN, ASSOCIATIVE = "torch.ops.higher_order.scan", "torch.ops.higher_order.associative_scan"
 LISTED = ("", {"as_tensors": [A]})
-NONE = ("", {"as_tensors": []})
+NONE: tuple[str, dict[str, Any]] = ("", {"as_tensors": []})
 ZERO, FORWARDS = ("", {"as_int": 0}), ("", {"as_bool": False})
 
 

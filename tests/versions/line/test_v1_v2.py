@@ -7,6 +7,7 @@ import base64
 import pytest
 from tests.versions.programs import copied, golden
 
+from pt2kit.pickles.values import PickledTensor
 from pt2kit.versions.check import check_tree
 from pt2kit.versions.conversion_log import ConversionLog, SideInputs
 from pt2kit.versions.line.v1_v2 import downgrade, upgrade
@@ -162,7 +163,7 @@ def test_tensors_are_written_as_torch_save():
 
     tree = golden("2")
     tree["graph_module"]["signature"]["input_specs"] = tree["graph_module"]["signature"]["input_specs"][:4]
-    constants = {"a.cst": tensor(), "obj": b"torchbind"}
+    constants: dict[str, bytes | PickledTensor] = {"a.cst": tensor(), "obj": b"torchbind"}
     new, log = down(tree, ConversionLog("x", side_inputs=SideInputs(constants=constants)))
     assert "a.cst" not in str(blocked(log))
     again, after = up(new)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 from tests import samples
+from tests.narrow import present
 
 import pt2kit
 from pt2kit import schema
@@ -115,7 +116,8 @@ def test_subgraphs_and_several_nodes_for_one() -> None:
         program(outer, mine=1), "x", expected={"mine": 2}, changes=[OperatorChange("mine", "a", 1, 2, split)]
     )
     [node] = found.program.graph_module.graph.nodes
-    graph = node.inputs[0].arg.as_string_to_argument["k"].as_graph.graph
+    inside = present(node.inputs[0].arg.as_string_to_argument)["k"]
+    graph = present(inside.as_graph).graph
     assert [one.target for one in graph.nodes] == ["torch.ops.mine.first", "torch.ops.mine.second"]
     assert set(graph.tensor_values) == {"t"}
     assert inner.nodes[0].target == "torch.ops.mine.a"

@@ -17,7 +17,8 @@ from torch import fx
 from pt2kit.bridge.callables import describe
 from pt2kit.bridge.torch_names import FakeTensorMode, HigherOrderOperator, OpOverload, schema_of
 from pt2kit.checks.kernel_sizes import RULES, Shape
-from pt2kit.checks.provenance import PASSING, name_of
+from pt2kit.checks.passing_on import PASSING
+from pt2kit.checks.provenance import name_of
 from pt2kit.checks.refused import Row, find_everyday
 from pt2kit.errors import OperatorError
 

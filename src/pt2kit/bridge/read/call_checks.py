@@ -19,6 +19,7 @@ from pt2kit.checks.known_targets import HIGHER_ORDER, plain_target
 from pt2kit.checks.provenance import is_concerned, unvouched_calls
 from pt2kit.checks.regions import unbalanced
 from pt2kit.checks.sizes import size_problem
+from pt2kit.checks.stored_numbers import Tables, stored_inputs
 from pt2kit.errors import GraphError, LimitError, OperatorError
 from pt2kit.graph.argument_values import leaves
 from pt2kit.graph.traversal import Scope, node_label
@@ -65,12 +66,20 @@ def check_regions(scope: Scope) -> None:
         raise refused(OperatorError, f"{where}: {message}", "X14")
 
 
-def check_provenance(scopes: Sequence[Scope], operators: Mapping[str, Operator], trust: Set[str]) -> None:
+def check_provenance(
+    module: schema.GraphModule,
+    scopes: Sequence[Scope],
+    operators: Mapping[str, Operator],
+    tables: Tables,
+    trust: Set[str],
+) -> None:
     """Refuse a program with a call that trusts an argument which nobody vouches for.
 
     Args:
+        module: the program.
         scopes: its graphs, the root first.
         operators: target -> operator.
+        tables: gives its payloads, those that are the file's.
         trust: operators ("aten.max_pool2d_with_indices_backward") whose calls are taken as they are, or "X10".
 
     Raises:
@@ -78,7 +87,8 @@ def check_provenance(scopes: Sequence[Scope], operators: Mapping[str, Operator],
     """
     if "X10" in trust or not is_concerned(node for scope in scopes for node in scope.graph.nodes):
         return
-    for found in unvouched_calls(scopes[0], lambda target: signature_of(operators[target])):
+    stored = stored_inputs(module, tables)
+    for found in unvouched_calls(scopes[0], lambda target: signature_of(operators[target]), stored):
         if found.operator not in trust:
             node = found.step.node
             where = f"{found.step.where}: node {node_label(node, found.step.number)} ({node.target})"

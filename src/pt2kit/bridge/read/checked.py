@@ -26,6 +26,7 @@ from pt2kit.bridge.read.uninitialized import check_initialised
 from pt2kit.bridge.scalars import LAYOUTS
 from pt2kit.bridge.torch_names import Verifier, find_verifier
 from pt2kit.checks.memory_findings import Assumed
+from pt2kit.checks.stored_numbers import Tables
 from pt2kit.errors import GraphError, JsonError, SchemaError, UnsupportedError
 from pt2kit.graph.argument_values import leaves
 from pt2kit.graph.traversal import Scope, graphs, node_label
@@ -64,11 +65,12 @@ class Checked:
     metadata: Mapping[str, Any]
 
 
-def check_program(program: schema.ExportedProgram, trust: Set[str] = frozenset()) -> Checked:
+def check_program(program: schema.ExportedProgram, tables: Tables, trust: Set[str] = frozenset()) -> Checked:
     """Refuse what can be refused without building anything.
 
     Args:
         program: of the current schema version.
+        tables: gives its payloads, those that are the file's.
         trust: rules and operators that are not refused, and names of classes that may be imported.
 
     Raises:
@@ -99,7 +101,7 @@ def check_program(program: schema.ExportedProgram, trust: Set[str] = frozenset()
         if "X14" not in trust:
             check_regions(scope)
         check_sizes(scope, unbounded="T9" in trust)
-    check_provenance(scopes, operators, trust)
+    check_provenance(module, scopes, operators, tables, trust)
     return Checked(
         module, signature, adapted.sources, parsed, specs, guards, scopes, operators, assumed,
         [_verifier(name) for name in program.verifiers], _module_metadata(module),

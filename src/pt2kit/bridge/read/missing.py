@@ -53,8 +53,16 @@ def missing_classes(scopes: Iterable[Scope]) -> Iterator[str]:
                 yield custom.class_fqn
 
 
-def _is_container(text: str) -> bool:
-    return text.startswith("the container type ")
+_CONTAINER: Final = "the container type "
+
+
+def _modules(types: list[str]) -> str:
+    """What to do about containers if they are classes of modules, which a file may have among its inputs."""
+    names = [text.removeprefix(_CONTAINER) for text in types if text.startswith(_CONTAINER)]
+    if not names:
+        return ""
+    entries = ", ".join(map(repr, names[:SHOWN]))
+    return f" For classes of modules among the inputs, if you trust the file, pass trust=({entries},)."
 
 
 def _advice(operators: Mapping[str, str], types: list[str], classes: list[str]) -> str:
@@ -62,11 +70,10 @@ def _advice(operators: Mapping[str, str], types: list[str], classes: list[str]) 
     parts = [f"the module that registers {namespace}::…" for namespace in custom]
     parts += ["the modules that define and register the containers"] if types else []
     parts += ["the libraries that register the script classes"] if classes else []
-    modules = " Classes of modules among the inputs go into trust=." if any(map(_is_container, types)) else ""
     own = len(operators) > sum(text.split(".")[2] in custom for text in operators)
     unknown = f" torch {torch.__version__} does not have the others." if own else ""
     return (
-        f"Before loading, import {', '.join(parts)}.{modules}{unknown}"
+        f"Before loading, import {', '.join(parts)}.{unknown}{_modules(types)}"
         if parts
         else f"torch {torch.__version__} has none of that name"
     )

@@ -29,6 +29,7 @@ from pt2kit.bridge.read.shapes import Shapes
 from pt2kit.bridge.read.signature import live_signature
 from pt2kit.bridge.read.values import Values
 from pt2kit.bridge.torch_names import SpecViolationError, set_guards_code
+from pt2kit.checks.stored_numbers import Tables
 from pt2kit.errors import GraphError
 
 WHERE: Final = "$.graph_module"
@@ -40,13 +41,18 @@ OpenPayloads = Callable[[Context], Payloads]
 
 
 def build_program(
-    program: schema.ExportedProgram, devices: Devices, open_payloads: OpenPayloads, trust: Set[str] = frozenset()
+    program: schema.ExportedProgram,
+    devices: Devices,
+    tables: Tables,
+    open_payloads: OpenPayloads,
+    trust: Set[str] = frozenset(),
 ) -> ExportedProgram:
     """Build a live program.
 
     Args:
         program: of the current schema version.
         devices: where its tensors go.
+        tables: gives its payloads as the file has them, those that are the file's.
         open_payloads: called once, after everything that can be checked before it was.
         trust: rules and operators that are not refused, and names of classes that may be imported.
 
@@ -60,7 +66,7 @@ def build_program(
         LimitError: a stated limit was passed.
         Pt2Error: whatever `open_payloads` raises.
     """
-    checked = check_program(program, trust)
+    checked = check_program(program, tables, trust)
     module, signature = checked.module, checked.signature
     calls = live_module_calls(module.module_call_graph, checked.specs, checked.tree_specs)
     shapes = Shapes(program.range_constraints)

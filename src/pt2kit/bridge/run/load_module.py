@@ -35,6 +35,7 @@ from pt2kit.bridge.run.tensors import place_tensors
 from pt2kit.bridge.stored import Chosen, opened_and_mapped, read_payloads, read_texts, stored_program
 from pt2kit.bridge.torch_names import CONDITIONS_READ_METADATA, disable_current_modes
 from pt2kit.checks.refused import find_everyday
+from pt2kit.checks.stored_numbers import Tables, tables_of
 from pt2kit.collector import no_collection
 from pt2kit.signature.specs import InputKind
 from pt2kit.zip.opening import FileLike
@@ -81,7 +82,8 @@ def load_module(
         program, devices = stored_program(opened, model, device)
         if extra_files is not None:
             extra_files.update(read_texts(opened))
-        checked = check_program(program, allowed)
+        tables = tables_of(opened, model, weights is None and include is None)
+        checked = check_program(program, tables, allowed)
         calls = live_module_calls(checked.module.module_call_graph, checked.specs, checked.tree_specs)
         check_described(checked.scopes, program.range_constraints, devices)
         tensors = Tensors(devices, opened.archive, mapping, verify=verify)
@@ -89,9 +91,9 @@ def load_module(
         payloads = read_payloads(opened, model, tensors, context, allowed, Chosen(weights, include))
         tensors.finish()
         if CONDITIONS_READ_METADATA and COND in checked.operators:
-            return _built_whole(program, devices, payloads, allowed).module()
+            return _built_whole(program, devices, tables, payloads, allowed).module()
         if _needs_sizes(checked, allowed):
-            _prove_sizes(program, devices, payloads, allowed)
+            _prove_sizes(program, devices, tables, payloads, allowed)
         return _build(program, checked, calls[0].signature, payloads, devices)
 
 
@@ -128,20 +130,22 @@ def _needs_sizes(checked: Checked, trust: Set[str]) -> bool:
     return "X10" not in trust and any(row is not None and row.sizes for row in rows)
 
 
-def _prove_sizes(program: schema.ExportedProgram, devices: Devices, payloads: Payloads, trust: Set[str]) -> None:
+def _prove_sizes(
+    program: schema.ExportedProgram, devices: Devices, tables: Tables, payloads: Payloads, trust: Set[str]
+) -> None:
     """Have torch compute the sizes of a program's values: on fake tensors, so the whole program is built for it."""
     copied = Payloads(dict(payloads.state_dict), dict(payloads.constants), payloads.example_inputs)
-    _built_whole(program, devices, copied, trust)
+    _built_whole(program, devices, tables, copied, trust)
 
 
 def _built_whole(
-    program: schema.ExportedProgram, devices: Devices, payloads: Payloads, trust: Set[str]
+    program: schema.ExportedProgram, devices: Devices, tables: Tables, payloads: Payloads, trust: Set[str]
 ) -> torch.export.ExportedProgram:
     """The program as `pt2kit.load` gives it."""
     # Not above: it brings sympy and torch's serializer with it, a second that other programs need not wait for.
     from pt2kit.bridge.read.program import build_program
 
-    return build_program(program, devices, lambda _: payloads, trust)
+    return build_program(program, devices, tables, lambda _: payloads, trust)
 
 
 class _Fakes:

@@ -6,8 +6,7 @@ programs of one archive. Names are grouped by storage and dtype: a reader takes 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -19,22 +18,8 @@ from pt2kit.bridge.write.objects import pickle_opaque, pickle_script, pickle_ten
 from pt2kit.bridge.write.values import Values
 from pt2kit.errors import GraphError, PayloadError, UnsupportedError, placed
 from pt2kit.package import record_names as names
+from pt2kit.package.plan import Numbering, PlannedRecord
 from pt2kit.schema import Device, PayloadConfig, PayloadMeta
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """Content of one record.
-
-    Args:
-        name: below the archive's root folder.
-        size: in bytes.
-        chunks: gives the content, in order, each time it is called.
-    """
-
-    name: str
-    size: int
-    chunks: Callable[[], Iterable[Any]]
 
 
 class Payloads:
@@ -45,9 +30,9 @@ class Payloads:
     """
 
     def __init__(self, pickle_protocol: int) -> None:
-        self.records: list[Record] = []
+        self.records: list[PlannedRecord] = []
         self._protocol = pickle_protocol
-        self._counts: dict[str, int] = {}
+        self._numbering = Numbering()
         self._storages: dict[Any, str] = {}
 
     def weights(self, tensors: Mapping[str, Any], values: Values) -> PayloadConfig:
@@ -160,15 +145,13 @@ class Payloads:
         return PayloadMeta(self._bytes(record, data), False, True, None)
 
     def _bytes(self, record: Callable[[int], str], data: bytes) -> str:
-        return self._add(record, len(data), lambda: (data,))
+        return self._add(record, len(data), lambda: data)
 
-    def _add(self, record: Callable[[int], str], size: int, chunks: Callable[[], Iterable[Any]]) -> str:
+    def _add(self, record: Callable[[int], str], size: int, content: Callable[[], Any]) -> str:
         """Add a record under the next free number of its kind; returns the last part of its name."""
-        prefix = record(0)
-        number = self._counts.get(prefix, 0)
-        self._counts[prefix] = number + 1
-        self.records.append(Record(record(number), size, chunks))
-        return record(number).rpartition("/")[2]
+        name = self._numbering.take(record)
+        self.records.append(PlannedRecord(name, size, content))
+        return name.rpartition("/")[2]
 
 
 def _is_plain(tensor: torch.Tensor) -> bool:

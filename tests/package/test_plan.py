@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import io
 
+from pt2kit.package.plan import PlannedPickle, PlannedRecord, of_bytes, write_records
 from pt2kit.pickles.reader import read_payload
 from pt2kit.pickles.values import PickledStorage, PickledTensor
-from pt2kit.release.plan import Held, Saved, held, write_plan
 from pt2kit.zip.reader import open_archive
 from pt2kit.zip.writer import ArchiveWriter
 
@@ -20,16 +20,16 @@ def test_a_plan_is_written_in_order() -> None:
     """Bytes that are there, bytes on demand, and torch.save files; progress grows to the whole."""
     large = 20 << 20
     kept = storage(1000)
-    plan = [
-        held("a", b"bytes"),
-        held("b", b"deflated" * 100, deflate=True),
-        Held("c", large, lambda: memoryview(bytes(large + 3))),
-        Saved("d", {"t": PickledTensor(kept, "uint8", (1000,), (1,), 0)}, (kept,)),
+    plan: list[PlannedRecord | PlannedPickle] = [
+        of_bytes("a", b"bytes"),
+        of_bytes("b", b"deflated" * 100, deflate=True),
+        PlannedRecord("c", large, lambda: memoryview(bytes(large + 3))),
+        PlannedPickle("d", {"t": PickledTensor(kept, "uint8", (1000,), (1,), 0)}, (kept,)),
     ]
     steps: list[tuple[int, int]] = []
     buffer = io.BytesIO()
     with ArchiveWriter(buffer) as writer:
-        write_plan(writer, plan, lambda done, total: steps.append((done, total)))
+        write_records(writer, plan, lambda done, total: steps.append((done, total)))
     buffer.seek(0)
     with open_archive(buffer) as archive:
         assert [name.rpartition("/")[2] for name in archive.records] == ["a", "b", "c", "d"]
@@ -46,6 +46,11 @@ def test_a_plan_is_written_in_order() -> None:
 def test_nothing_is_read_before_it_is_written() -> None:
     """A plan costs nothing."""
     read: list[str] = []
-    Held("a", 3, lambda: read.append("a"))
-    Saved("b", {}, (PickledStorage("s", "uint8", 3, "cpu", lambda: read.append("b") or memoryview(b"")),))
+
+    def reading() -> memoryview:
+        read.append("read")
+        return memoryview(bytes(3))
+
+    PlannedRecord("a", 3, reading)
+    PlannedPickle("b", {}, (PickledStorage("s", "uint8", 3, "cpu", reading),))
     assert not read

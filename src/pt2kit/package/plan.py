@@ -1,0 +1,185 @@
+"""Packing: the records of a new archive, as data -> the archive. Nothing is written while they are planned.
+
+A plan is whole before the target is touched, so that what can be refused has been refused by then. Whoever writes an
+archive of today makes one: `save`, `convert`, `sanitize` and the editor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import IO, Any, Final, TypeAlias, cast
+
+from pt2kit.package import record_names as names
+from pt2kit.package.layout import FORMAT, VERSION
+from pt2kit.package.open import Package
+from pt2kit.pickles import writer as torch_save
+from pt2kit.pickles.values import PickledStorage
+from pt2kit.tensors.storage import Storage
+from pt2kit.zip.writer import ArchiveWriter, as_bytes
+
+Progress = Callable[[int, int], None]
+"""Called with (done, total) bytes."""
+DATA_VERSION: Final = b"6\n"
+"""Of torch's zip conventions; what it writes for every `.pt2`."""
+
+_PIECE: Final = 16 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRecord:
+    """A record whose bytes lie somewhere already.
+
+    Args:
+        name: below the root folder.
+        size: in bytes.
+        read: gives them, in one buffer or as pieces in order; called when the record is written.
+        deflate: whether it is deflated.
+    """
+
+    name: str
+    size: int
+    read: Callable[[], Any]
+    deflate: bool = False
+
+    def write(self, writer: ArchiveWriter, report: Callable[[int], None]) -> None:
+        """Write the record."""
+        content = self.read()
+        data = as_bytes(content)
+        if data is None:
+            writer.write(self.name, _reported(content, report), deflate=self.deflate, size=self.size)
+        elif self.deflate or self.size <= _PIECE:
+            writer.write(self.name, data[: self.size], deflate=self.deflate)
+            report(self.size)
+        else:
+            writer.write(self.name, _reported(_pieces(data[: self.size]), report), size=self.size)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPickle:
+    """A record that is a torch.save file, made while it is written.
+
+    Args:
+        name: below the root folder.
+        value: plain containers with descriptions of tensors in them.
+        storages: those that the tensors lie in.
+    """
+
+    name: str
+    value: Any
+    storages: Sequence[PickledStorage]
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it has."""
+        return sum(storage.nbytes for storage in self.storages)
+
+    def write(self, writer: ArchiveWriter, report: Callable[[int], None]) -> None:
+        """Write the record."""
+        with writer.stream(self.name, size_hint=self.size) as file:
+            torch_save.dump(self.value, cast("IO[bytes]", _Reporting(file, report)), self.name)
+
+
+Planned: TypeAlias = PlannedRecord | PlannedPickle
+
+
+def of_bytes(name: str, data: bytes | memoryview, *, deflate: bool = False) -> PlannedRecord:
+    """A record of bytes that are there."""
+    return PlannedRecord(name, len(data), lambda: data, deflate)
+
+
+def of_storage(name: str, storage: Storage, itemsize: int) -> PlannedRecord:
+    """A record of a tensor's storage: the bytes of it that are whole elements. They are not kept when read."""
+    size = storage.nbytes - storage.nbytes % itemsize
+    return PlannedRecord(name, size, lambda: storage.read(keep=False)[:size])
+
+
+def copied(package: Package, record: str, name: str, *, deflate: bool = False) -> PlannedRecord:
+    """A record that goes over as it is.
+
+    Args:
+        package: where it is from.
+        record: its full name there.
+        name: below the root folder of the new file.
+        deflate: whether it is deflated there.
+    """
+    return PlannedRecord(name, package.records[record].size, lambda: package.archive.read(record), deflate)
+
+
+def header(byteorder: str = "little") -> tuple[PlannedRecord, ...]:
+    """The records by which readers know an archive."""
+    return (
+        of_bytes(names.ARCHIVE_FORMAT, FORMAT),
+        of_bytes(names.ARCHIVE_VERSION, VERSION),
+        of_bytes(names.BYTEORDER, byteorder.encode()),
+        of_bytes(names.DATA_VERSION, DATA_VERSION),
+    )
+
+
+class Numbering:
+    """Gives the payload records of one archive their names, which have numbers.
+
+    Args:
+        start: function of `record_names` that makes a name of a number -> the first free number; 0 if it is not there.
+    """
+
+    def __init__(self, start: Mapping[Callable[[int], str], int] | None = None) -> None:
+        self._next = dict(start or {})
+
+    def take(self, name_of: Callable[[int], str]) -> str:
+        """The next free name of a kind, such as `record_names.weight`."""
+        number = self._next.get(name_of, 0)
+        self._next[name_of] = number + 1
+        return name_of(number)
+
+
+def write_records(writer: ArchiveWriter, plan: Iterable[Planned], progress: Progress | None = None) -> None:
+    """Write the records of a plan, in order.
+
+    Args:
+        writer: of the new archive.
+        plan: its records.
+        progress: told the bytes done and in all.
+    """
+    records = list(plan)
+    total = sum(record.size for record in records)
+    done = 0
+
+    def report(count: int) -> None:
+        nonlocal done
+        done += count
+        if progress is not None:
+            progress(min(done, total), total)
+
+    for record in records:
+        record.write(writer, report)
+
+
+class _Reporting:
+    """A file object that says how much it was given."""
+
+    def __init__(self, file: Any, report: Callable[[int], None]) -> None:
+        self._file = file
+        self._report = report
+
+    def write(self, data: Any) -> int:
+        count = int(self._file.write(data))
+        self._report(count)
+        return count
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+    def seekable(self) -> bool:
+        return False
+
+
+def _pieces(data: memoryview) -> Iterator[memoryview]:
+    for start in range(0, data.nbytes, _PIECE):
+        yield data[start : start + _PIECE]
+
+
+def _reported(pieces: Iterable[Any], report: Callable[[int], None]) -> Iterator[Any]:
+    for piece in pieces:
+        yield piece
+        report(memoryview(piece).nbytes)
