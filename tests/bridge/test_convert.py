@@ -52,31 +52,11 @@ def test_old_files_run_in_the_installed_torch(path: Path) -> None:
     """Converted to the installed torch, a file of 2.1 to 2.8 is loaded by it and gives the outputs of its release."""
     load = loader(converted(path, INSTALLED))
     assert recorded.has_outputs(path)
-    try:
-        found = recorded.difference(load(), path, fresh=load)
-    except Exception:
-        if not runs_its_own(path.stem):
-            pytest.skip(f"torch {torch.__version__} does not run its own file of this model either")
-        raise
+    found = recorded.difference_unless_own(load, path)
     if path.stem == "sym_ops" and path.parent.name < "2.8":
         assert SPECIALISED.split("|")[0] in found or SPECIALISED.split("|")[1] in found
     else:
         assert found == ""
-
-
-def runs_its_own(stem: str) -> bool:
-    """Whether the installed torch runs its own files of a model, as they are and with decompositions."""
-    for path in samples.corpus():
-        release = path.parent.name.rpartition(".")[0]
-        if (path.stem, f"torch=={release}") == (stem, INSTALLED):
-            buffer = io.BytesIO()
-            torch.export.save(torch.export.load(path).run_decompositions(), buffer)
-            try:
-                recorded.difference(loader(path.read_bytes())(), path)
-                recorded.difference(loader(buffer.getvalue())(), path)
-            except Exception:  # noqa: BLE001 - torch has no error family
-                return False
-    return True
 
 
 @pytest.mark.parametrize("target", TARGETS)

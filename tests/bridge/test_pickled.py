@@ -350,7 +350,7 @@ def test_refusals_name_what_they_refuse(name: str) -> None:
 def test_torchscript_is_refused() -> None:
     buffer = io.BytesIO()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of torch.jit, since 2.10
+        warnings.simplefilter("ignore")  # torch.jit is deprecated, in one way or another since 2.10
         torch.jit.save(torch.jit.script(torch.nn.Linear(2, 2)), buffer)
     for use in (read_payload, globals_in):
         with pytest.raises(UnsupportedError, match=r"x\.pt: .*TorchScript"):
