@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import Any, Final, NoReturn
 
-from pt2kit.collector import no_collection
-
 _OPTIONAL: Final = {"torch": "torch", "sympy": "torch"}  # Read only.
 """A package that need not be there -> the extra of pt2kit that brings it."""
 
@@ -46,6 +44,8 @@ def front_door(
         if name not in table:
             raise AttributeError(f"module {room!r} has no attribute {name!r}{_suggestion(name, {*table, *rooms})}")
         module, attribute = table[name]
+        from pt2kit.collector import no_collection  # not by `import pt2kit`, which is to cost nothing
+
         try:
             # What is imported stays: searching it, and all that torch has made before, takes as long as the import.
             with no_collection():

@@ -6,12 +6,16 @@ An entry of the JSON is a tree: {"t": kind, "v": children or value}; a tensor is
 from __future__ import annotations
 
 import collections
+import io
 import json
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
+from tests import samples
 from tests.bridge.read import corpus_types
 
 BITS = {"bfloat16": "int16", "uint16": "uint16", "uint32": "uint32", "uint64": "uint64"}
@@ -36,6 +40,41 @@ def difference(program: Any, path: Path, *, fresh: Any = None) -> str:
         if found := _differs(called.module()(*args, **kwargs), wanted):
             return f"case {number}: {found}"
     return ""
+
+
+def difference_unless_own(load: Callable[[], Any], path: Path) -> str:
+    """The same as `difference`; the test is skipped where the installed torch fails on its own file of the model."""
+    try:
+        return difference(load(), path, fresh=load)
+    except Exception:
+        if not _runs_its_own(path.stem):
+            pytest.skip(f"torch {torch.__version__} does not run its own file of this model either")
+        raise
+
+
+def _runs_its_own(stem: str) -> bool:
+    """Whether the installed torch runs the files that it wrote of a model, as they are and with decompositions."""
+    for path in samples.corpus():
+        if path.stem != stem or _minor(path.parent.name) != _minor(torch.__version__):
+            continue
+        buffer = io.BytesIO()
+        torch.export.save(torch.export.load(path).run_decompositions(), buffer)
+        buffer.seek(0)
+        try:
+            difference(torch.export.load(path), path)
+            difference(torch.export.load(buffer), path)
+        except Exception:  # noqa: BLE001 - torch has no error family
+            return False
+    return True
+
+
+def readable(paths: Iterable[Path]) -> list[Path]:
+    """Those sample files whose release is not newer than the installed torch, which so knows all that they hold."""
+    return [path for path in paths if _minor(path.parent.name) <= _minor(torch.__version__)]
+
+
+def _minor(release: str) -> tuple[int, ...]:
+    return tuple(map(int, release.split(".")[:2]))
 
 
 def has_outputs(path: Path) -> bool:

@@ -43,9 +43,9 @@ _RETURN_TYPES = (
     "_scaled_dot_product_flash_attention", "_scaled_dot_product_flash_attention_for_cpu", "_unpack_dual", "aminmax",
     "cummax", "cummin", "frexp", "geqrf", "histogram", "histogramdd", "kthvalue", "linalg_cholesky_ex", "linalg_eig",
     "linalg_eigh", "linalg_inv_ex", "linalg_ldl_factor", "linalg_ldl_factor_ex", "linalg_lstsq", "linalg_lu",
-    "linalg_lu_factor", "linalg_lu_factor_ex", "linalg_qr", "linalg_slogdet", "linalg_solve_ex", "linalg_svd",
-    "lu_unpack", "max", "median", "min", "mode", "nanmedian", "qr", "slogdet", "sort", "svd", "symeig", "topk",
-    "triangular_solve",
+    "linalg_lu_factor", "linalg_lu_factor_ex", "linalg_polar", "linalg_qr", "linalg_slogdet", "linalg_solve_ex",
+    "linalg_svd", "lu_unpack", "max", "median", "min", "mode", "nanmedian", "qr", "slogdet", "sort", "svd", "symeig",
+    "topk", "triangular_solve",
 )
 # fmt: on
 

@@ -194,7 +194,13 @@ def test_export_again(two: bytes, strict: bool) -> None:
         )
 
     program = exported(pt2kit.load_module(two))
-    assert torch.equal(call(program.module())["sum"], call(pt2kit.load_module(two))["sum"])
+    try:
+        result = call(program.module())
+    except NameError as error:
+        if not strict or "'L' is not defined" not in str(error):
+            raise
+        pytest.skip("torch 2.9 cannot run guards of a strict export that go by *args (docs/load-module.md)")
+    assert torch.equal(result["sum"], call(pt2kit.load_module(two))["sum"])
 
 
 @pytest.mark.parametrize("dynamic", [False, True])

@@ -79,6 +79,12 @@ def compare_with_torch(path: Path, *, few: bool = False) -> Verdict:
     return Verdict("differs" if found else "same", "\n".join(found), 1 + len(others), counts["refused"])
 
 
+def _another(leaf: float | str) -> float | str:
+    """Another value of the same type."""
+    kind: type[int] | type[float] | type[str] = type(leaf)
+    return leaf * 2 if leaf else kind(1)
+
+
 def variants(call: Any) -> list[Any]:
     """The call, and calls with other sizes, missing and further arguments: each refused by both or none."""
     args, kwargs = call
@@ -94,7 +100,7 @@ def variants(call: Any) -> list[Any]:
                     other = [*leaves[:index], changed.detach().clone(), *leaves[index + 1 :]]
                     found.append(pytree.tree_unflatten(other, spec))
         if isinstance(leaf, int | float | str):
-            other = [*leaves[:index], leaf * 2 if leaf else type(leaf)(1), *leaves[index + 1 :]]
+            other = [*leaves[:index], _another(leaf), *leaves[index + 1 :]]
             found.append(pytree.tree_unflatten(other, spec))
     return found
 
