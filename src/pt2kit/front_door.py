@@ -44,8 +44,12 @@ def front_door(
         if name not in table:
             raise AttributeError(f"module {room!r} has no attribute {name!r}{_suggestion(name, {*table, *rooms})}")
         module, attribute = table[name]
+        from pt2kit.collector import no_collection  # not by `import pt2kit`, which is to cost nothing
+
         try:
-            value = getattr(import_module(module), attribute)
+            # What is imported stays: searching it, and all that torch has made before, takes as long as the import.
+            with no_collection():
+                value = getattr(import_module(module), attribute)
         except ModuleNotFoundError as error:
             if error.name not in _OPTIONAL:
                 raise

@@ -18,6 +18,7 @@ Path = tuple[str | int, ...]
 """Keys and indices from the top of a tree to a place in it."""
 
 _OUTSIDE_STRINGS = b"[]{}:"
+_PLAIN_NAME = re.compile(r"[A-Za-z_]\w*")
 _NOT_STRUCTURE = bytes(set(range(256)) - set(_OUTSIDE_STRINGS + b'"'))
 _STEPS = bytes(1 if char in b"[{" else 0xFF if char in b"]}" else 0 for char in range(256))
 """What each character adds to the level of nesting, as a signed byte."""
@@ -77,7 +78,7 @@ def path_text(path: Path) -> str:
     for step in path:
         if isinstance(step, int):
             parts.append(f"[{step}]")
-        elif re.fullmatch(r"[A-Za-z_]\w*", step):
+        elif _PLAIN_NAME.fullmatch(step):
             parts.append(f".{step}")
         else:
             parts.append(f"[{json.dumps(step)}]")

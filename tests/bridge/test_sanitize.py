@@ -262,7 +262,7 @@ def test_an_index_that_lies(caplog: pytest.LogCaptureFixture) -> None:
     """An index that cannot be read costs the sample inputs, not the program."""
     data = sanitized(samples.sample("2.13.0", "mlp"))
     for content in (b"[", b"{}", b'{"format":"pt2kit sample inputs 1","storages":[],"values":[],"leaves":[1,2,3]}'):
-        broken = rewritten(io.BytesIO(data), {"extra/pt2kit/sample_inputs/model.json": content})  # type: ignore[arg-type]
+        broken = rewritten(io.BytesIO(data), {"extra/pt2kit/sample_inputs/model.json": content})
         caplog.clear()
         with caplog.at_level(logging.WARNING):
             assert pt2kit.load(broken).example_inputs is None

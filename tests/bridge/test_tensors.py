@@ -16,7 +16,7 @@ from tests.samples import CURRENT_LAYOUT, corpus, release_id, sample
 from torch._export.serde.serialize import _TORCH_TO_SERIALIZE_DTYPE
 from torch.export.pt2_archive._package import PT2ArchiveReader, _load_constants, _load_state_dict
 
-from pt2kit.bridge.torch_names import GROUPS_WEIGHTS
+from pt2kit.bridge.torch_export_names import GROUPS_WEIGHTS
 from pt2kit.codec import decode
 from pt2kit.package import record_names as names
 from pt2kit.package.layout import verify_header

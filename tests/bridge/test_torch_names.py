@@ -1,4 +1,4 @@
-"""torch's private and moving names: all in one file, each there on the torch that is installed, and what stands in."""
+"""torch's private and moving names: in two files, each there on the torch that is installed, and what stands in."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ import torch
 from tools.names_in_release import is_there
 from torch.utils import _pytree as pytree
 
-from pt2kit.bridge import torch_names
+from pt2kit.bridge import torch_export_names, torch_names
 from pt2kit.bridge.torch_names import NAMES
 
 BRIDGE = Path(torch_names.__file__).parent
-OTHERS = sorted(path for path in BRIDGE.rglob("*.py") if path != Path(torch_names.__file__))
+FILES = (Path(torch_names.__file__), Path(torch_export_names.__file__))
+OTHERS = sorted(path for path in BRIDGE.rglob("*.py") if path not in FILES)
 MOVING = {"torch.fx.experimental", "torch.fx.traceback", "torch.fx.immutable_collections", "torch.export.pt2_archive"}
 # Attributes without an underscore that were renamed or changed; nothing else of these names is in the bridge.
 ATTRIBUTES = {
@@ -59,10 +60,10 @@ def moving_names(source: str) -> list[str]:
 
 
 @pytest.mark.parametrize("path", OTHERS, ids=lambda path: str(path.relative_to(BRIDGE)))
-def test_one_file(path: Path) -> None:
+def test_two_files(path: Path) -> None:
     """No other file of the bridge says such a name."""
     found = moving_names(path.read_text())
-    assert found == [], f"these belong into torch_names.py: {found}"
+    assert found == [], f"these belong into torch_names.py or torch_export_names.py: {found}"
 
 
 @pytest.mark.parametrize(
@@ -93,8 +94,8 @@ def test_names_are_there(name: torch_names.TorchName) -> None:
 
 
 def test_every_name_is_listed() -> None:
-    """What the file imports and says of torch is in its table, and what the table lists is said."""
-    source = Path(torch_names.__file__).read_text()
+    """What the files import and say of torch is in the table, and what the table lists is said."""
+    source = "\n".join(path.read_text() for path in FILES)
     listed = {part for name in NAMES for part in name.path.split(".")}
     said = {text.rpartition(".")[2] for text in moving_names(source)}
     assert said - listed <= ITS_OWN
@@ -111,18 +112,18 @@ ITS_OWN = {"children_specs", "var_to_val", "_TABLE"}
 
 def test_missing_names() -> None:
     """What only some releases have is None where it is not."""
-    assert torch_names._optional("torch._no_such_module", "name") is None
-    assert torch_names._optional("torch", "_no_such_name") is None
-    assert torch_names._optional("torch", "ones") is torch.ones
+    assert torch_names.optional("torch._no_such_module", "name") is None
+    assert torch_names.optional("torch", "_no_such_name") is None
+    assert torch_names.optional("torch", "ones") is torch.ones
 
 
 def test_counters() -> None:
     """New unbacked symbols begin above those of the program, whether the counter is a number or an iterator."""
     for counter in (0, itertools.count()):
-        env = torch_names.ShapeEnv()
+        env = torch_export_names.ShapeEnv()
         env.unbacked_symint_counter = counter
-        torch_names.count_from(env, "symint", 5)
-        torch_names.count_from(env, "symint", 3)
+        torch_export_names.count_from(env, "symint", 5)
+        torch_export_names.count_from(env, "symint", 3)
         made = env.unbacked_symint_counter
         assert (made if isinstance(made, int) else next(made)) == 5
 
@@ -135,9 +136,9 @@ def test_tree_specs() -> None:
 
 def test_hints() -> None:
     """The table of example values is the ShapeEnv's own."""
-    env = torch_names.ShapeEnv()
-    torch_names.hints(env)["a"] = 3
-    assert torch_names.hints(env) == {"a": 3}
+    env = torch_export_names.ShapeEnv()
+    torch_export_names.hints(env)["a"] = 3
+    assert torch_export_names.hints(env) == {"a": 3}
 
 
 def test_storages() -> None:
@@ -146,9 +147,9 @@ def test_storages() -> None:
 
     elem = torch.empty(2, 3, device="meta")
     mode = FakeTensorMode()
-    first = torch_names.make_fake(mode, elem, torch.device("cpu"))
+    first = torch_export_names.make_fake(mode, elem, torch.device("cpu"))
     made = [
-        torch_names.fake_over(
+        torch_export_names.fake_over(
             elem,
             torch.empty(24, dtype=torch.uint8, device="meta"),
             torch.device("cpu"),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.node_metadata.texts import names, texts
 from torch._export.serde.serialize import GraphModuleDeserializer, GraphModuleSerializer
 
-from pt2kit.bridge.torch_names import WRITES_ORIGINS
+from pt2kit.bridge.torch_export_names import WRITES_ORIGINS
 from pt2kit.node_metadata.frames import dump_stack_trace, parse_stack_trace
 from pt2kit.node_metadata.functions import (
     SourceFn,

@@ -349,6 +349,7 @@ def test_a_view_of_another_archive_is_enough() -> None:
     assert bytes(ours.storage.data[:4]) == b"\0\0\0\0"
 
 
+@pytest.mark.bare
 def test_nothing_heavy_is_imported() -> None:
     """Reading needs neither numpy nor torch."""
     code = (

@@ -10,8 +10,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 SRC = ROOT / "src" / "pt2kit"
 FLOORS = [
-    {"errors", "collector", "front_door", "version"},
-    {"rules", "messages", "jsontext"},
+    {"errors", "collector", "version"},
+    {"front_door", "rules", "messages", "jsontext"},
     {"zip", "codec", "schema", "symbols", "treespec", "node_metadata"},
     {"pickles", "idl"},
     {"tensors", "versions"},

@@ -7,7 +7,7 @@ again, and what is given for views of one memory must agree where they overlap.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
@@ -18,7 +18,6 @@ from pt2kit.bridge.read.tensors import Tensors
 from pt2kit.bridge.scalars import DTYPES
 from pt2kit.bridge.torch_names import disable_current_modes
 from pt2kit.collector import no_collection
-from pt2kit.editing.weights import to_view
 from pt2kit.errors import PayloadError, UnsupportedError
 from pt2kit.package.payloads import Payload
 from pt2kit.schema import Device
@@ -38,13 +37,16 @@ _SHOWN: Final = 5
 _CPU: Final = Device("cpu")
 
 
-def given_weights(given: Given, views: Mapping[str, Payload], devices: Devices) -> dict[str, torch.Tensor]:
+def given_weights(
+    given: Given, views: Mapping[str, Payload], devices: Devices, left_out: Collection[str] = ()
+) -> dict[str, torch.Tensor]:
     """Make the state dict of a program out of weights from elsewhere.
 
     Args:
         given: name -> tensor, array or payload, or the path of a file.
         views: the weights that the program's file has; those that are wanted of them.
         devices: where they go.
+        left_out: names that may be given, and are not taken.
 
     Returns:
         name -> tensor for all of `views`: type, shape, strides and ties as in the file. A live tensor is shared where
@@ -66,7 +68,7 @@ def given_weights(given: Given, views: Mapping[str, Payload], devices: Devices) 
     archive = Archive(open_bytes(b""), (), DEFAULT_LIMITS) if isinstance(given, Mapping) else SafetensorsArchive(given)
     held: Mapping[str, Any] = given if isinstance(given, Mapping) else archive.views  # type: ignore[attr-defined]
     groups = _groups(views, where)
-    odd = [name for name in held if name not in views]
+    odd = [name for name in held if name not in views and name not in left_out]
     missing = [name for group in groups for name in _missing(group, held)]
     if odd or missing:
         raise PayloadError(
@@ -142,6 +144,9 @@ class _Maker:
 
     def _live(self, name: str, value: Any, stated: _Stated) -> torch.Tensor:
         """What is given under a name, on its device."""
+        # What editing imports takes as long as a small program to load; given weights are rare.
+        from pt2kit.editing.weights import to_view
+
         where = f"{self._where}: {name!a}"
         live = value if isinstance(value, torch.Tensor) else to_view(name, value, edit=self._where)
         dtype = live.dtype if isinstance(live, torch.Tensor) else DTYPES[live.dtype]

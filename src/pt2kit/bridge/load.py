@@ -2,50 +2,25 @@
 
 from __future__ import annotations
 
-import contextlib
-import logging
-import mmap
 import os
-from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import replace
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-import torch
 from torch.export import ExportedProgram
 
-from pt2kit import schema, treespec
-from pt2kit.bridge.given_weights import Given, given_weights
-from pt2kit.bridge.read.devices import Devices, Moves
-from pt2kit.bridge.read.pickled_values import FAKE_TENSOR, PickledValues
-from pt2kit.bridge.read.program import Context, Payloads, build_program
+from pt2kit.bridge.given_weights import Given
+from pt2kit.bridge.read.devices import Moves
+from pt2kit.bridge.read.opened import Context, Payloads
+from pt2kit.bridge.read.program import build_program
 from pt2kit.bridge.read.refusals import trusted
-from pt2kit.bridge.read.sample_inputs import StoredInputs, read_sample_inputs
 from pt2kit.bridge.read.tensors import Tensors
-from pt2kit.bridge.read.treespecs import registered_namedtuples
-from pt2kit.bridge.read.trusted import globals_of, load_trusted
-from pt2kit.bridge.read.values import Values
 from pt2kit.bridge.save import Artifact
+from pt2kit.bridge.stored import Chosen, opened_and_mapped, read_payloads, read_texts, stored_program
 from pt2kit.bridge.torch_names import disable_current_modes
 from pt2kit.checks.stored_numbers import tables_of
 from pt2kit.collector import no_collection
-from pt2kit.errors import ArchiveError, IntegrityError, PayloadError, Pt2Error
-from pt2kit.messages import listed
-from pt2kit.package import record_names as names
-from pt2kit.package.open import Package, open_package
-from pt2kit.package.parts import sample_inputs_record
-from pt2kit.package.payloads import Payload
-from pt2kit.package.pickle_free_inputs.index import PickleFreeInputs, read_moved_inputs
-from pt2kit.pickles.reader import is_plain, read_payload
-from pt2kit.tensors.compound import MetaView
-from pt2kit.tensors.opaque import OpaquePayload
-from pt2kit.versions.opset.changes import EXPECTED, OperatorChange, convert_opset
+from pt2kit.versions.opset.changes import OperatorChange
 from pt2kit.zip.opening import FileLike
-from pt2kit.zip.source import map_privately
-
-ZIP: Final = b"PK\x03\x04"
-"""How a torch.save file begins."""
-_SHOWN: Final = 20
-_LOG: Final = logging.getLogger(__name__)
 
 
 def load(
@@ -109,7 +84,7 @@ def load(
 
         def open_payloads(context: Context) -> Payloads:
             tensors = Tensors(devices, opened.archive, mapping, verify=verify)
-            found = read_payloads(opened, model, tensors, context, allowed, weights)
+            found = read_payloads(opened, model, tensors, context, allowed, Chosen(weights))
             tensors.finish()
             return found
 
@@ -141,135 +116,3 @@ def deserialize(
     if not isinstance(artifact, bytes):
         raise TypeError(f"artifact: expected what pt2kit.serialize gives, or bytes, got {type(artifact).__name__}")
     return load(artifact, expected_opset_version=expected_opset_version, device=device, trust=trust)
-
-
-@contextlib.contextmanager
-def opened_and_mapped(
-    f: FileLike, weights_root: str | os.PathLike[str] | None = None
-) -> Iterator[tuple[Package, mmap.mmap | None]]:
-    """The package, and its file mapped copy-on-write where there is one; both over one open file.
-
-    A path is opened once: a file that takes its place in between cannot be mixed with it.
-    """
-    opened = open_package(f, namedtuples=registered_namedtuples(), weights_root=weights_root)
-    with opened:
-        yield opened, map_privately(opened.archive.source)
-
-
-def stored_program(
-    opened: Package,
-    model: str,
-    device: Moves = None,
-    expected: Mapping[str, int] | None = None,
-    changes: Sequence[OperatorChange] = (),
-) -> tuple[schema.ExportedProgram, Devices]:
-    """One program of a package, with operators of the expected versions, and where its tensors go.
-
-    Raises:
-        ArchiveError: no such program.
-        Pt2Error: it cannot be read.
-    """
-    devices = Devices(device)
-    if model not in opened.programs:
-        raise ArchiveError(
-            f"{opened.name}: expected a program {model!a}, got {', '.join(map(ascii, opened.programs)) or 'none'}"
-        )
-    stored = opened.stored[model]
-    if device is None and stored.model is not None:
-        devices = Devices(stored.model.devices)
-    return _with_operators(stored.program, model, expected, changes), devices
-
-
-def _with_operators(
-    program: schema.ExportedProgram, model: str, expected: Mapping[str, int] | None, changes: Sequence[OperatorChange]
-) -> schema.ExportedProgram:
-    """The program with operators of the expected versions; what cannot be judged is logged."""
-    found = convert_opset(program, names.model_json(model), expected={**EXPECTED, **(expected or {})}, changes=changes)
-    for problem in found.problems:
-        _LOG.warning("%s", problem)
-    return found.program
-
-
-def read_texts(opened: Package) -> dict[str, Any]:
-    """The user's files, as text where they are UTF-8."""
-    found: dict[str, Any] = {}
-    for name, content in opened.extra_files.items():
-        try:
-            found[name] = str(content, "utf-8")
-        except UnicodeDecodeError:
-            found[name] = bytes(content)
-    return found
-
-
-def read_payloads(
-    opened: Package, model: str, tensors: Tensors, context: Context, trust: Set[str], given: Given | None = None
-) -> Payloads:
-    """The weights, constants and sample inputs of a program, live; with `given`, weights from there."""
-    values = context.values
-    weights, constant_views = opened.weights(model), opened.constants(model)
-    if given is None:
-        state_dict = {name: _payload(view, tensors, values, trust) for name, view in weights.items()}
-    else:
-        state_dict = given_weights(given, weights, tensors.devices)
-    constants = {name: _payload(view, tensors, values, trust) for name, view in constant_views.items()}
-    read = (weights if given is None else {}, constant_views)
-    without = [view.name for views in read for view in views.values() if _is_without_data(view)]
-    if without:
-        shown = listed(without, _SHOWN)
-        _LOG.warning(
-            "%d tensor(s) were saved without data and are on the meta device: %s; fill them with "
-            "load_state_dict(..., assign=True)",
-            len(without),
-            shown,
-        )
-    return Payloads(state_dict, constants, _sample_inputs(opened, model, tensors, context, trust))
-
-
-def _is_without_data(view: Payload) -> bool:
-    """Whether a tensor was saved without its data; one that was on the meta device never had any."""
-    return isinstance(view, MetaView) and view.device.type != "meta"
-
-
-def _payload(view: Payload, tensors: Tensors, values: Values, trust: Set[str]) -> Any:
-    if not isinstance(view, OpaquePayload):
-        return tensors.any(view)
-    if view.kind == "opaque" and bytes(view.buffer()[:4]) == ZIP:
-        # A constant of torch 2.8 or older: one entry of a torch.save file.
-        held = load_trusted(replace(view, kind="pickle"), trust, tensors.devices)
-        if not isinstance(held, dict) or view.name not in held:
-            raise PayloadError(f"{view.where}: expected a dict with that name, got a {type(held).__name__}")
-        return held[view.name]
-    if view.kind != "pickle" or not all(is_plain(name) or name == FAKE_TENSOR for name in globals_of(view)):
-        return load_trusted(view, trust, tensors.devices)
-    described = read_payload(view.buffer(), view.where, trust={FAKE_TENSOR})
-    made = PickledValues(view.where, tensors, values).live(described)
-    if not isinstance(made, torch.Tensor):
-        raise PayloadError(f"{view.where}: expected a tensor, got a {type(made).__name__}")
-    if view.is_param and not isinstance(made, torch.nn.Parameter):
-        return torch.nn.Parameter(made, requires_grad=made.requires_grad)
-    return made
-
-
-def _sample_inputs(
-    opened: Package, model: str, tensors: Tensors, context: Context, trust: Set[str]
-) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
-    record = sample_inputs_record(opened.archive, opened.layout, model)
-    payload = opened.archive.read(record) if record is not None else memoryview(b"")
-    where = record or opened.layout.record(names.sample_inputs(model))
-    moved = None if payload else _moved_inputs(opened, model)
-    module = opened.programs[model].graph_module
-    fields = {name: tuple(given.field_names) for name, given in module.treespec_namedtuple_fields.items()}
-    call = module.module_call_graph[0].signature
-    stored = StoredInputs(payload, where, treespec.parse(call.in_spec), fields, trust, moved)  # type: ignore[union-attr]
-    return read_sample_inputs(stored, context.in_spec, context.sources, PickledValues(where, tensors, context.values))
-
-
-def _moved_inputs(opened: Package, model: str) -> PickleFreeInputs | None:
-    """Sample inputs that are raw records with an index; None where there are none, or none that can be read."""
-    try:
-        return read_moved_inputs(opened.archive, opened.layout, model)
-    except IntegrityError:
-        raise
-    except Pt2Error as error:
-        _LOG.warning("sample inputs are left out: %s", error)
-        return None

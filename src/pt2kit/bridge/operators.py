@@ -21,7 +21,16 @@ import torch
 from pt2kit.bridge.callables import PLAIN_FUNCTIONS
 from pt2kit.bridge.extensions import find_namespace, find_target
 from pt2kit.bridge.read.refusals import operator_entry, refused, trusts_operator
-from pt2kit.bridge.torch_names import FUNCTIONS, NUMBER_FUNCTIONS, OpOverload, find_higher_order, find_schema, schema_of
+from pt2kit.bridge.torch_names import (
+    FUNCTIONS,
+    NUMBER_FUNCTIONS,
+    OpOverload,
+    find_function,
+    find_higher_order,
+    find_schema,
+    register_late,
+    schema_of,
+)
 from pt2kit.checks.known_targets import plain_target
 from pt2kit.checks.parameter_kinds import parameter_arms
 from pt2kit.checks.refused import refusal
@@ -101,6 +110,9 @@ def resolve_all(places: Mapping[str, str], trust: Set[str] = frozenset()) -> tup
     for text, where in places.items():
         operator = resolve(text, where, trust)
         if operator is None:
+            register_late()
+            operator = resolve(text, where, trust)
+        if operator is None:
             missing[text] = where
         else:
             found[text] = operator
@@ -125,7 +137,7 @@ def resolve(text: str, where: str = "", trust: Set[str] = frozenset()) -> Operat
     if text in SYMBOLIC:
         return Operator(text, SYMBOLIC[text], "symbolic", counts=_counts(SYMBOLIC[text]))
     if text in FUNCTIONS:
-        function = FUNCTIONS[text]
+        function = find_function(text)
         return None if function is None else Operator(text, function, "function")
     if text.startswith("#"):
         return _extension(text, place)

@@ -13,7 +13,8 @@ from typing import IO, Any
 from torch.export import ExportedProgram
 
 from pt2kit import codec, schema
-from pt2kit.bridge.torch_names import SCHEMA_VERSION, disable_current_modes
+from pt2kit.bridge.torch_export_names import SCHEMA_VERSION
+from pt2kit.bridge.torch_names import disable_current_modes
 from pt2kit.bridge.write.payloads import Payloads
 from pt2kit.bridge.write.program import write_program
 from pt2kit.bridge.write.sample_inputs import write_sample_inputs

@@ -14,8 +14,8 @@ import sympy
 import torch
 from sympy.functions.elementary.piecewise import ExprCondPair
 
-from pt2kit.bridge.torch_names import int_oo
-from pt2kit.bridge.torch_names import sympy_functions as torch_functions
+from pt2kit.bridge.torch_export_names import int_oo
+from pt2kit.bridge.torch_export_names import sympy_functions as torch_functions
 from pt2kit.errors import ExpressionError, UnsupportedError
 from pt2kit.symbols.expr import Boolean, Call, Expr, Float, Infinity, Integer, Leaf, Rational, Symbol, fold
 from pt2kit.symbols.functions import FUNCTIONS

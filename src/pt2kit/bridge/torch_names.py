@@ -1,48 +1,34 @@
 """torch's private and moving names -> one set of names for the rest of the bridge, whatever release is installed.
 
-The only file that says a name which no release promises to keep: with an underscore anywhere in its path, out of
-`torch.fx.experimental`, or come, gone or changed between releases. What stands in for one is found by looking for the
-name, never by the release's number. `NAMES` has a row for each: what it gives, since which release, what stands in.
+With `torch_export_names.py` the only file that says a name which no release promises to keep: with an underscore
+anywhere in its path, out of `torch.fx.experimental`, or come, gone or changed between releases. What stands in for one
+is found by looking for the name, never by the release's number. `NAMES` has a row for each, of both files: what it
+gives, since which release, what stands in. What is here comes with torch itself and costs no import of its own.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib
-from collections.abc import Callable, Mapping
-from itertools import count
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import torch
 from torch import fx
-from torch._export import non_strict_utils as _non_strict
-from torch._export.serde import serialize as _serde
-from torch._export.serde.schema import SCHEMA_VERSION as _SCHEMA_VERSION
-from torch._export.serde.serialize import _reconstruct_fake_tensor as reconstruct_fake_tensor
 from torch._export.verifier import SpecViolationError, Verifier, _VerifierMeta
-from torch._guards import SLoc
-from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table, triton_kernel_wrapper_functional
 from torch._library.fake_class_registry import FakeScriptObject
 from torch._ops import HigherOrderOperator, OpOverload, _higher_order_ops
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
-from torch.fx.experimental import symbolic_shapes
-from torch.fx.experimental.symbolic_shapes import ShapeEnv, ValueRangesSLoc
 from torch.fx.immutable_collections import immutable_dict
 from torch.fx.traceback import NodeSource
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import _disable_current_modes as disable_current_modes
-from torch.utils._sympy import functions as sympy_functions
-from torch.utils._sympy.numbers import int_oo
-from torch.utils._sympy.value_ranges import ValueRanges
-from torch.utils._traceback import CapturedTraceback
-from torch.utils._triton import has_triton
 
 __all__ = [
-    "CapturedTraceback", "FakeScriptObject", "FakeTensor", "FakeTensorMode", "HigherOrderOperator", "NAMES",
-    "NodeSource", "OpOverload", "SCHEMA_VERSION", "SLoc", "ScriptObject", "ShapeEnv", "SpecViolationError",
-    "ValueRanges", "ValueRangesSLoc", "Verifier", "aoti_call_delegate", "disable_current_modes", "has_triton",
-    "immutable_dict", "int_oo", "kernel_side_table", "pytree", "reconstruct_fake_tensor", "sympy_functions",
-    "triton_kernel_wrapper_functional",
+    "FakeScriptObject", "FakeTensor", "FakeTensorMode", "HigherOrderOperator", "NAMES", "NodeSource", "OpOverload",
+    "ScriptObject", "SpecViolationError", "Verifier", "disable_current_modes", "immutable_dict", "pytree",
 ]  # fmt: skip
 
 
@@ -150,17 +136,13 @@ def _names() -> tuple[TorchName, ...]:
 
 
 NAMES: Final = _names()
-"""Every private or moving name that this file takes from torch."""
+"""Every private or moving name that the bridge takes from torch."""
 
 ScriptObject = torch._C.ScriptObject
-SCHEMA_VERSION: Final[tuple[int, int]] = tuple(_SCHEMA_VERSION)
-"""(major, minor) of the schema that `torch.export.save` writes."""
-WRITES_ORIGINS: Final = hasattr(_serde.GraphModuleSerializer, "_serialize_from_node")
-"""Whether `torch.export.save` writes the entry `from_node` of a node's metadata."""
 MKLDNN = torch._mkldnn
 
 
-def _optional(module: str, name: str) -> Any:
+def optional(module: str, name: str) -> Any:
     """A name that some release lacks, or None."""
     try:
         return getattr(importlib.import_module(module), name, None)
@@ -168,11 +150,8 @@ def _optional(module: str, name: str) -> Any:
         return None
 
 
-GROUPS_WEIGHTS: Final = _optional("torch.export.pt2_archive._package", "_save_pickled_tensors") is not None
-"""Whether `torch.export.save` writes weights storage by storage, pickled ones first; else in their own order."""
-
 CONDITIONS_READ_METADATA: Final = (
-    "GraphModule" in _optional("torch._higher_order_ops.cond", "CondOp").gen_schema.__code__.co_names
+    "GraphModule" in optional("torch._higher_order_ops.cond", "CondOp").gen_schema.__code__.co_names
 )
 """Whether autograd takes the sizes of what `cond` gives from the metadata of its branches (2.9), or runs them."""
 # Operators and what the dispatcher knows
@@ -206,6 +185,12 @@ def renamed_backend() -> str:
     return str(torch._C._get_privateuse1_backend_name())
 
 
+def register_late() -> None:
+    """Have torch register the operators that come with its compiler, not with itself."""
+    importlib.import_module("torch._export.non_strict_utils")
+    importlib.import_module("torch._export.serde.serialize")
+
+
 def schema_of(operator: Any) -> Any:
     """The `torch.FunctionSchema` of an OpOverload."""
     return operator._schema
@@ -223,7 +208,8 @@ def operator_version() -> int:
 
 def extension_registry() -> Mapping[Any, Any]:
     """Type of operator -> handler, as registered with torch's own `register_extension`."""
-    return MappingProxyType(dict(_serde._serialization_registry))
+    serializer = sys.modules.get("torch._export.serde.serialize")  # who registers one has imported it
+    return MappingProxyType({} if serializer is None else dict(serializer._serialization_registry))
 
 
 def find_verifier(dialect: str) -> type[Verifier] | None:
@@ -258,29 +244,33 @@ _PREDISPATCH: Final = (
     "_make_dual _unpack_dual _jvp_increment_nesting _jvp_decrement_nesting _unwrap_for_grad _enter_dual_level "
     "_exit_dual_level"
 )
-_FOUND = {
-    **{f"torch._functorch.predispatch.{name}": _optional("torch._functorch.predispatch", name)
-       for name in sorted(_PREDISPATCH.split())},
-    "torch._C._set_grad_enabled": torch._C._set_grad_enabled,
-    "torch.amp.autocast_mode._enter_autocast": _optional("torch.amp.autocast_mode", "_enter_autocast"),
-    "torch.amp.autocast_mode._exit_autocast": _optional("torch.amp.autocast_mode", "_exit_autocast"),
-    "torch.fx.experimental.symbolic_shapes.cast_symbool_to_symint_guardless":
-        symbolic_shapes.cast_symbool_to_symint_guardless,
-}  # fmt: skip
-FUNCTIONS: Final[Mapping[str, Callable[..., Any] | None]] = MappingProxyType(_FOUND)
-"""Target -> other functions of torch that export puts into graphs it has not finished (vmap, jvp, autocast regions);
-None for one that this release does not have.
+FUNCTIONS: Final = frozenset(
+    (
+        *(f"torch._functorch.predispatch.{name}" for name in _PREDISPATCH.split()),
+        "torch._C._set_grad_enabled",
+        "torch.amp.autocast_mode._enter_autocast",
+        "torch.amp.autocast_mode._exit_autocast",
+        "torch.fx.experimental.symbolic_shapes.cast_symbool_to_symint_guardless",
+    )
+)
+"""Targets of other functions of torch that export puts into graphs it has not finished (vmap, jvp, autocast regions).
 
 Source: `Verifier` in torch/_export/verifier.py, 2.13. The one that applies a custom autograd function is left out: it
 takes the class to apply from its arguments.
 """
 
-aoti_call_delegate: Final = _optional("torch._higher_order_ops", "aoti_call_delegate")
-"""A call of code that AOTInductor compiled; None in releases without it."""
-_is_opaque = _optional("torch._library.opaque_object", "is_custom_class_obj") or _optional(
+
+def find_function(target: str) -> Callable[..., Any] | None:
+    """One of `FUNCTIONS`; None where this release does not have it."""
+    module, _, name = target.rpartition(".")
+    found: Callable[..., Any] | None = optional(module, name) if target in FUNCTIONS else None
+    return found
+
+
+_is_opaque = optional("torch._library.opaque_object", "is_custom_class_obj") or optional(
     "torch._library.opaque_object", "is_opaque_value"
 )
-_opaque_type_name = _optional("torch._library.opaque_object", "get_opaque_type_name")
+_opaque_type_name = optional("torch._library.opaque_object", "get_opaque_type_name")
 
 
 def is_opaque_value(value: Any) -> bool:
@@ -359,98 +349,20 @@ SAME_CONTAINERS: Final[Mapping[Any, Any]] = MappingProxyType({torch.Size: tuple}
 """Types that are taken for another where the structure of inputs is compared, as in `torch.export`."""
 
 
-enter_modules = _non_strict._enter_enable_graph_inputs_of_type_nn_module
-leave_modules = _non_strict._exit_enable_graph_inputs_of_type_nn_module
+@contextlib.contextmanager
+def modules_as_containers(kinds: Collection[type[torch.nn.Module]]) -> Iterator[None]:
+    """A block in which inputs that are modules of these classes are taken for containers of their tensors."""
+    # Not above: it brings torch's compiler with it.
+    from torch._export import non_strict_utils
 
-
-# Symbols and ranges
-
-
-def hints(env: ShapeEnv) -> dict[Any, Any]:
-    """Expression -> the value it had in the example, as a ShapeEnv keeps it; to be added to."""
-    found: dict[Any, Any] = env.backed_var_to_val if hasattr(env, "backed_var_to_val") else env.var_to_val
-    return found
-
-
-def set_range(env: ShapeEnv, symbol: Any, given: ValueRanges, origin: SLoc) -> None:
-    """Tell a ShapeEnv the range of a symbol, and where that is from."""
-    env._update_var_to_range(symbol, given, ValueRangesSLoc(origin, origin))
-
-
-def note_symbol(env: ShapeEnv, symbol: Any) -> None:
-    """Tell a ShapeEnv where a symbol was made: here."""
-    env.var_to_stack[symbol] = CapturedTraceback.extract(skip=1)
-
-
-def count_from(env: ShapeEnv, kind: str, number: int) -> None:
-    """Have the next unbacked symbols of a ShapeEnv begin at least at a number.
-
-    Args:
-        kind: "symint" or "symfloat".
-    """
-    name = f"unbacked_{kind}_counter"
-    counter = getattr(env, name)
-    if isinstance(counter, int):
-        setattr(env, name, max(counter, number))
-    else:  # an iterator, which says its next number by giving it away
-        setattr(env, name, count(max(next(counter), number)))
-
-
-def constrain_for_size(env: ShapeEnv, expr: Any) -> None:
-    """Tell a ShapeEnv that an expression is a size."""
-    env._constrain_range_for_size(expr)
-
-
-def unbacked_bindings(value: Any, env: ShapeEnv, pending: set[Any]) -> Any:
-    """The unbacked symbols that a value brings, with where they are in it; they are taken out of `pending`.
-
-    Storage offsets bring none: torch's reader leaves them out.
-    """
-    found = symbolic_shapes._free_unbacked_symbols_with_path(
-        value, (), shape_env=env, pending=set(pending), simplify=True
-    )
-    found = {
-        symbol: path for symbol, path in found.items() if symbolic_shapes.CallMethodKey("storage_offset") not in path
-    }
-    pending.difference_update(found)
-    return found
+    non_strict_utils._enter_enable_graph_inputs_of_type_nn_module(kinds)
+    try:
+        yield
+    finally:
+        non_strict_utils._exit_enable_graph_inputs_of_type_nn_module(kinds)
 
 
 # Tensors and storages
-
-_RESIZE: Final = torch.ops.inductor.resize_storage_bytes_.default
-
-
-def make_fake(mode: FakeTensorMode, elem: torch.Tensor, device: torch.device) -> FakeTensor:
-    """A fake tensor over a meta tensor."""
-    with torch._C._DisableTorchDispatch():
-        return FakeTensor(mode, elem, device)
-
-
-def fake_over(
-    elem: torch.Tensor, storage: torch.Tensor, device: torch.device, requires_grad: bool, attributes: dict[str, Any]
-) -> torch.Tensor:
-    """A fake tensor of the sizes of a meta tensor, over another storage, without the dispatcher.
-
-    Args:
-        elem: the meta tensor; its storage becomes that of `storage`.
-        storage: a flat meta tensor.
-        device, requires_grad: what the fake tensor says of itself.
-        attributes: its Python attributes.
-    """
-    with torch._C._DisableTorchDispatch():
-        torch._functionalize_unsafe_set(elem, storage)
-        made: torch.Tensor = torch.Tensor._make_subclass(
-            FakeTensor, elem, requires_grad, dispatch_device=True, device_for_backend_keys=device
-        )
-    torch._C._set_throw_on_mutable_data_ptr(made)
-    made.__dict__.update(attributes)
-    return made
-
-
-def resize(flat: torch.Tensor, nbytes: Any) -> None:
-    """Give the storage of a flat meta tensor a size, which may be symbolic."""
-    _RESIZE(flat, nbytes)
 
 
 def wrap(kind: type, sizes: list[Any], strides: list[Any], offset: Any, **options: Any) -> torch.Tensor:

@@ -22,6 +22,7 @@ from msgspec import UNSET
 
 from pt2kit import codec, schema
 from pt2kit.checks import kernel_sizes, stored_numbers
+from pt2kit.checks.called import called_targets
 from pt2kit.checks.known_targets import higher_order_name
 from pt2kit.checks.passing_on import BECOME_PARTS, ITSELF, PARTS, PASSING, RESHAPED, SAME, SPARSE
 from pt2kit.checks.refused import Condition, Origin, find_everyday
@@ -121,7 +122,8 @@ class _Memory:
 
 def is_concerned(nodes: Iterable[schema.Node]) -> bool:
     """Whether some of a program's nodes call anything that is looked at here."""
-    return any(_is_on_meta(node) or any(map(_is_watched, (node.target, *_called_by(node)))) for node in nodes)
+    looked_at = list(nodes)
+    return any(map(_is_watched, called_targets(looked_at))) or any(map(_is_on_meta, looked_at))
 
 
 def _is_watched(target: str) -> bool:

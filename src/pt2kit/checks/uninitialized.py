@@ -10,19 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from msgspec import UNSET
-
-from pt2kit import schema
 from pt2kit.checks import reading_table, schemas
+from pt2kit.checks.called import called_targets
 from pt2kit.checks.following import Find, Follower
 from pt2kit.checks.following_graphs import run_graphs
-from pt2kit.checks.known_targets import higher_order_name
 from pt2kit.checks.memory_findings import Findings
 from pt2kit.checks.plain_calls import names_of
 from pt2kit.checks.program_context import Subject
 from pt2kit.checks.shadows import Memory, Shadow
 from pt2kit.errors import Problem
-from pt2kit.graph.argument_values import leaves
 from pt2kit.graph.traversal import Scope, graphs, root
 from pt2kit.messages import quote
 
@@ -52,7 +48,8 @@ def find_uses(scope: Scope, find: Find) -> Findings:
         LimitError: subgraphs or dicts of arguments nest too deep (G11).
     """
     found = Findings()
-    if not any(_may_bring(node) for inner in graphs(scope.graph, scope.where) for node in inner.graph.nodes):
+    nodes = (node for inner in graphs(scope.graph, scope.where) for node in inner.graph.nodes)
+    if not any(map(reading_table.is_source, called_targets(nodes))):
         return found
     inputs = names_of(scope.graph.inputs)
     follower = Follower(scope, find, found, {name: Shadow(Memory(name), whole=True) for name in inputs}, run_graphs)
@@ -64,12 +61,3 @@ def find_uses(scope: Scope, find: Find) -> Findings:
         follower.let_out(name, 0)
     found.uses = list({(use.step and use.step.where, use.value): use for use in found.uses}.values())
     return found
-
-
-def _may_bring(node: schema.Node) -> bool:
-    """Whether a node may bring memory that nothing was written to."""
-    called = [node.target]
-    if higher_order_name(node.target) is not None:
-        found = [leaf for named in node.inputs for _, leaf in leaves(named.arg)]
-        called += [leaf.as_operator for leaf in found if leaf.as_operator is not UNSET]
-    return any(reading_table.is_source(target) for target in called)

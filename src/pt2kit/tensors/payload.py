@@ -61,7 +61,7 @@ def views_from_config(
         record = folder + meta.path_name
         storage = known.get(record)
         if storage is None:
-            storage = known[record] = _storage(archive, record, meta.path_name, _place(where, name, "path_name"))
+            storage = known[record] = _storage(archive, record, name, meta.path_name, where)
         view = _view(name, meta, storage, where)
         if isinstance(view, TensorView):
             _check_one_type(view, types, where)
@@ -142,18 +142,20 @@ def _place(where: str, name: str, *fields: str | int) -> str:
     return f"{where}: {path_text(('config', name, *fields))}"
 
 
-def _storage(archive: Archive, record: str, path_name: str, place: str) -> Storage:
+def _storage(archive: Archive, record: str, name: str, path_name: str, where: str) -> Storage:
     """The storage of a record, for a `path_name` that is fit to name one."""
     problem = "holds a slash" if "/" in path_name else name_problem(path_name)
     if path_name.endswith(_CONFIG_SUFFIX):
         problem = "is the name of a config"
     if problem:
+        place = _place(where, name, "path_name")
         raise PayloadError(
             f"{place}: expected the name of a payload such as 'weight_0', got {path_name[:200]!r}, which {problem}",
             rule="P1",
         )
     found = archive.records.get(record)
     if found is None:
+        place = _place(where, name, "path_name")
         raise PayloadError(f"{place}: expected a record {show_name(record)}, got none of that name", rule="P2")
     return Storage(record, found.size, partial(archive.read, record), in_place=archive.is_in_place(record))
 

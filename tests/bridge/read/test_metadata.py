@@ -15,7 +15,7 @@ from torch.export.graph_signature import ExportGraphSignature
 from torch.fx.traceback import NodeSource
 
 from pt2kit.bridge.read.metadata import Metadata
-from pt2kit.bridge.torch_names import WRITES_ORIGINS
+from pt2kit.bridge.torch_export_names import WRITES_ORIGINS
 
 ORIGIN = {"name": "add", "target": "add", "graph_id": 7, "pass_name": "first", "action": "create", "from_node": []}
 TEXTS = {

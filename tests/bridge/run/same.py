@@ -16,13 +16,20 @@ from torch.utils import _pytree as pytree
 Make = Callable[[], torch.nn.Module]
 
 
-def differences(ours: Make, theirs: Make, call: Any, *, grad: bool = True) -> list[str]:
-    """What differs when two modules, made anew, are called with copies of the same arguments."""
+def differences(
+    ours: Make, theirs: Make, call: Any, *, grad: bool = True, count: dict[str, int] | None = None
+) -> list[str]:
+    """What differs when two modules, made anew, are called with copies of the same arguments.
+
+    In `count`, calls that both refuse are added to "refused".
+    """
     got, want = (_outcome(make(), call, grad) for make in (ours, theirs))
     if isinstance(want, NameError):  # guards that torch up to 2.9 generates may name what is not there
         return []
     if isinstance(got, Exception) or isinstance(want, Exception):
         same = isinstance(got, Exception) and isinstance(want, Exception)
+        if same and count is not None:
+            count["refused"] += 1
         return [] if same else [f"{_shown(got)}, not {_shown(want)}"]
     found = []
     for part in want:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 import io
-import logging
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +11,10 @@ import torch
 from tests import samples
 from tests.bridge.read import corpus_types as corpus_types
 from tests.bridge.run.same import differences, structure
+from tests.bridge.run.torch_oracle import copied, quiet, variants
 from tests.bridge.test_fixed_point import TRUST, WITHOUT_DATA
 from tests.bridge.zoo import zoo
 from tests.bridge.zoo.program import Program
-from torch.utils import _pytree as pytree
 
 import pt2kit
 from pt2kit.errors import ConversionError
@@ -27,41 +24,8 @@ PROGRAMS = [program for program in zoo.programs() if program.name not in WITHOUT
 
 @pytest.fixture(autouse=True)
 def _quiet() -> Any:
-    """No log, no warnings, one thread: with several, torch adds gradients up in any order, and differs from itself."""
-    logging.disable(logging.CRITICAL)
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with quiet():
         yield
-    torch.set_num_threads(threads)
-    logging.disable(logging.NOTSET)
-
-
-def _another(leaf: float | str) -> float | str:
-    """Another value of the same type."""
-    kind: type[int] | type[float] | type[str] = type(leaf)
-    return leaf * 2 if leaf else kind(1)
-
-
-def variants(call: Any) -> list[Any]:
-    """The call, and calls with other sizes, missing and further arguments: each refused by both or none."""
-    args, kwargs = call
-    found = [call, ((*args, torch.ones(2)), kwargs), (args[:-1], kwargs), (args, {**kwargs, "no_such_name": 1})]
-    leaves, spec = pytree.tree_flatten(call)
-    for index, leaf in enumerate(leaves):
-        if isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided and leaf.dim():
-            for dimension in range(leaf.dim()):
-                for changed in (
-                    leaf.narrow(dimension, 0, leaf.shape[dimension] // 2),
-                    torch.cat([leaf, leaf], dimension),
-                ):
-                    other = [*leaves[:index], changed.detach().clone(), *leaves[index + 1 :]]
-                    found.append(pytree.tree_unflatten(other, spec))
-        if isinstance(leaf, int | float | str):
-            other = [*leaves[:index], _another(leaf), *leaves[index + 1 :]]
-            found.append(pytree.tree_unflatten(other, spec))
-    return found
 
 
 def check(file: Any, calls: list[Any], trust: Any = (), *, few: bool = False) -> None:
@@ -86,14 +50,6 @@ def check(file: Any, calls: list[Any], trust: Any = (), *, few: bool = False) ->
         # A refused call changes nothing, so these share the modules.
         found += differences(lambda: copied(ours), lambda: copied(module), call, grad=False)
     assert not found, "\n".join(found)
-
-
-def copied(module: torch.nn.Module) -> torch.nn.Module:
-    """A copy, or the module where it has tensors that torch cannot copy (compressed sparse ones)."""
-    try:
-        return copy.deepcopy(module)
-    except NotImplementedError:
-        return module
 
 
 @pytest.mark.parametrize("path", samples.corpus(), ids=samples.release_id)

@@ -11,7 +11,7 @@ from tests.narrow import present
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.testing._internal.two_tensor import TwoTensor
 
-from pt2kit.bridge.torch_names import GROUPS_WEIGHTS
+from pt2kit.bridge.torch_export_names import GROUPS_WEIGHTS
 from pt2kit.bridge.write.payloads import Payloads
 from pt2kit.bridge.write.values import Values
 from pt2kit.errors import GraphError, PayloadError, UnsupportedError

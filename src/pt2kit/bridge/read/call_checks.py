@@ -34,9 +34,10 @@ def check_printing(scope: Scope) -> None:
     Raises:
         OperatorError: the first node that does (X12).
     """
-    for number, node in enumerate(scope.graph.nodes):
-        target = plain_target(node.target)
-        if target == _PRINT or target.startswith(HIGHER_ORDER):
+    targets = {node.target for node in scope.graph.nodes}
+    concerned = {target for target in targets if plain_target(target).startswith((_PRINT, HIGHER_ORDER))}
+    for number, node in enumerate(scope.graph.nodes if concerned else ()):
+        if node.target in concerned:
             _check(node, f"{scope.where}.nodes[{number}]: node {node_label(node, number)} ({node.target})")
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 import torch
 from msgspec import UNSET
 
-from pt2kit import schema
+from pt2kit import node_metadata, schema
 from pt2kit import signature as twin
 from pt2kit.bridge.operators import Operator, resolve_all
 from pt2kit.bridge.read.adapt import adapt_named_tuples
@@ -24,9 +24,10 @@ from pt2kit.bridge.read.names import check_path
 from pt2kit.bridge.read.treespecs import TreeSpecs
 from pt2kit.bridge.read.uninitialized import check_initialised
 from pt2kit.bridge.scalars import LAYOUTS
+from pt2kit.bridge.torch_names import Verifier, find_verifier
 from pt2kit.checks.memory_findings import Assumed
 from pt2kit.checks.stored_numbers import Tables
-from pt2kit.errors import GraphError, UnsupportedError
+from pt2kit.errors import GraphError, JsonError, SchemaError, UnsupportedError
 from pt2kit.graph.argument_values import leaves
 from pt2kit.graph.traversal import Scope, graphs, node_label
 
@@ -47,6 +48,8 @@ class Checked:
         scopes: its graphs, the root first.
         operators: target -> operator, for every target in it.
         assumed: id of a graph -> the values whose declared sizes something depends on.
+        verifiers: what checks programs of its dialects.
+        metadata: what `graph_module.meta` holds.
     """
 
     module: schema.GraphModule
@@ -58,6 +61,8 @@ class Checked:
     scopes: Sequence[Scope]
     operators: Mapping[str, Operator]
     assumed: Mapping[int, Assumed]
+    verifiers: Sequence[type[Verifier]]
+    metadata: Mapping[str, Any]
 
 
 def check_program(program: schema.ExportedProgram, tables: Tables, trust: Set[str] = frozenset()) -> Checked:
@@ -97,7 +102,34 @@ def check_program(program: schema.ExportedProgram, tables: Tables, trust: Set[st
             check_regions(scope)
         check_sizes(scope, unbounded="T9" in trust)
     check_provenance(module, scopes, operators, tables, trust)
-    return Checked(module, signature, adapted.sources, parsed, specs, guards, scopes, operators, assumed)
+    return Checked(
+        module, signature, adapted.sources, parsed, specs, guards, scopes, operators, assumed,
+        [_verifier(name) for name in program.verifiers], _module_metadata(module),
+    )  # fmt: skip
+
+
+def _verifier(name: str) -> type[Verifier]:
+    found = find_verifier(name or "ATEN")
+    if found is None:
+        raise SchemaError(f"$.verifiers: expected the dialect of a verifier (ATEN, TRAINING), got {name[:80]!a}")
+    return found
+
+
+def _module_metadata(module: schema.GraphModule) -> Mapping[str, Any]:
+    """What `graph_module.meta` holds.
+
+    Raises:
+        SchemaError: metadata of the user that is no JSON.
+    """
+    found: dict[str, Any] = {}
+    if module.metadata.get("custom"):
+        try:
+            found["custom"] = node_metadata.parse_custom(module.metadata["custom"], f"{WHERE}.metadata.custom")
+        except JsonError as error:
+            raise SchemaError(str(error)) from error
+    fields = module.treespec_namedtuple_fields
+    found["treespec_namedtuple_fields"] = {name: list(given.field_names) for name, given in fields.items()}
+    return found
 
 
 def _targets(scopes: Sequence[Scope]) -> dict[str, str]:
@@ -154,8 +186,10 @@ def check_payloads(
             raise GraphError(
                 f"{where}: expected the buffer {name!a}, which is not persistent, among the constants only"
             )
+    checked = {spec.target for spec in signature.input_specs}
     for name in (*state_dict, *constants):
-        check_path(name, "payload names")
+        if name not in checked:
+            check_path(name, "payload names")
 
 
 def _check_layout(value: Any, meta: schema.TensorMeta | None, where: str) -> None:

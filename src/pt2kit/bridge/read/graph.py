@@ -10,11 +10,11 @@ from torch import fx
 
 from pt2kit import schema
 from pt2kit.bridge.read.arguments import READERS
+from pt2kit.bridge.read.assumed import check_assumed
 from pt2kit.bridge.read.names import argument_target, check_value_names, check_variable
 from pt2kit.bridge.read.nodes import read_node
 from pt2kit.bridge.read.scope import Scope, Shared
-from pt2kit.bridge.read.uninitialized import check_assumed
-from pt2kit.bridge.torch_names import unbacked_bindings
+from pt2kit.bridge.torch_export_names import unbacked_bindings
 from pt2kit.errors import GraphError, LimitError
 from pt2kit.graph.traversal import MAX_SUBGRAPH_DEPTH
 

@@ -17,7 +17,14 @@ import torch
 from pt2kit import node_metadata
 from pt2kit.bridge.operators import SYMBOLIC, resolve
 from pt2kit.bridge.read.names import is_quotable
-from pt2kit.bridge.torch_names import BUILTIN_NAMESPACES, FUNCTIONS, NodeSource, has_packet, node_source
+from pt2kit.bridge.torch_names import (
+    BUILTIN_NAMESPACES,
+    FUNCTIONS,
+    NodeSource,
+    find_function,
+    has_packet,
+    node_source,
+)
 from pt2kit.errors import OperatorError
 from pt2kit.node_metadata.lenience import lenient
 
@@ -93,7 +100,7 @@ class Metadata:
 def _find_function(text: str) -> Any:
     """The function or class of torch that a text names; else the text."""
     if text in SYMBOLIC or text in FUNCTIONS:
-        return SYMBOLIC.get(text) or FUNCTIONS.get(text) or text
+        return SYMBOLIC.get(text) or find_function(text) or text
     if text.startswith("torch.ops."):
         return _find_operator(text)
     namespace, _, name = text.rpartition(".")

@@ -10,11 +10,12 @@ from torch import fx
 
 from pt2kit import schema
 from pt2kit.bridge.operators import Operator
+from pt2kit.bridge.read.append import append_call
 from pt2kit.bridge.read.calls import is_unpacked, read_call
 from pt2kit.bridge.read.outputs import name_outputs
 from pt2kit.bridge.read.results import single_name
-from pt2kit.bridge.read.scope import Scope, append_call
-from pt2kit.bridge.torch_names import constrain_for_size
+from pt2kit.bridge.read.scope import Scope
+from pt2kit.bridge.torch_export_names import constrain_for_size
 
 # Operators whose results torch writes as one value although their schema leaves the kind open.
 _ITEM: Final = "torch.ops.aten.item.default"

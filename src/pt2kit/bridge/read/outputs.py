@@ -15,8 +15,9 @@ from msgspec import UNSET
 from torch import fx
 
 from pt2kit import schema
+from pt2kit.bridge.read.append import append_call
 from pt2kit.bridge.read.results import LISTS, result_entries, single_name, value_name
-from pt2kit.bridge.read.scope import Scope, append_call
+from pt2kit.bridge.read.scope import Scope
 from pt2kit.bridge.serialized_names import StoredName
 from pt2kit.bridge.torch_names import called_name, rename
 from pt2kit.errors import GraphError

@@ -13,8 +13,8 @@ from typing import Any, Final
 import torch
 
 from pt2kit import codec, schema
+from pt2kit.bridge.read.opened import FakeTensors
 from pt2kit.bridge.read.tensors import Tensors
-from pt2kit.bridge.read.values import Values
 from pt2kit.bridge.scalars import DTYPES, LAYOUTS, MEMORY_FORMATS
 from pt2kit.errors import UnsupportedError
 from pt2kit.pickles import values as data
@@ -47,7 +47,7 @@ class PickledValues:
         values: makes fake tensors.
     """
 
-    def __init__(self, where: str, tensors: Tensors, values: Values) -> None:
+    def __init__(self, where: str, tensors: Tensors, values: FakeTensors) -> None:
         self.devices = tensors.devices
         self._where = where
         self._tensors = tensors

@@ -7,14 +7,13 @@ then the payloads are opened, the graph is built over them, and torch checks the
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Set
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Callable, Set
+from typing import Final
 
 import torch
 from torch.export import ExportedProgram
 
-from pt2kit import node_metadata, schema, treespec
+from pt2kit import schema, treespec
 from pt2kit.bridge.read.actual_sizes import check_actual_sizes
 from pt2kit.bridge.read.checked import check_payloads, check_program
 from pt2kit.bridge.read.devices import Devices
@@ -24,46 +23,17 @@ from pt2kit.bridge.read.metadata import Metadata
 from pt2kit.bridge.read.module_calls import live_module_calls
 from pt2kit.bridge.read.module_inputs import lend_modules
 from pt2kit.bridge.read.names import check_apart, check_argument
+from pt2kit.bridge.read.opened import Context, Payloads
 from pt2kit.bridge.read.scope import Shared
 from pt2kit.bridge.read.shapes import Shapes
 from pt2kit.bridge.read.signature import live_signature
 from pt2kit.bridge.read.values import Values
-from pt2kit.bridge.torch_names import SpecViolationError, Verifier, find_verifier, set_guards_code
+from pt2kit.bridge.torch_names import SpecViolationError, set_guards_code
 from pt2kit.checks.stored_numbers import Tables
-from pt2kit.errors import GraphError, JsonError, SchemaError
+from pt2kit.errors import GraphError
 
 WHERE: Final = "$.graph_module"
 _LOG: Final = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Payloads:
-    """What a program holds beside its graph, live.
-
-    Args:
-        state_dict: parameters and persistent buffers.
-        constants: lifted constants, non-persistent buffers and custom objects.
-        example_inputs: arguments and keyword arguments of the export, or None.
-    """
-
-    state_dict: dict[str, Any]
-    constants: dict[str, Any]
-    example_inputs: tuple[tuple[Any, ...], dict[str, Any]] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """What opening the payloads needs to know of the program.
-
-    Args:
-        values: makes fake tensors.
-        in_spec: the live structure of the inputs.
-        sources: where its leaves are in the file's structure; None where the two are the same.
-    """
-
-    values: Values
-    in_spec: Any
-    sources: tuple[int | None, ...] | None
 
 
 OpenPayloads = Callable[[Context], Payloads]
@@ -98,7 +68,6 @@ def build_program(
     """
     checked = check_program(program, tables, trust)
     module, signature = checked.module, checked.signature
-    verifiers = [_verifier(name) for name in program.verifiers]
     calls = live_module_calls(module.module_call_graph, checked.specs, checked.tree_specs)
     shapes = Shapes(program.range_constraints)
     values = Values(shapes, devices)
@@ -129,22 +98,15 @@ def build_program(
             module_call_graph=calls,
             example_inputs=examples,
             constants=payloads.constants,
-            verifiers=verifiers,
+            verifiers=list(checked.verifiers),
         )
     except (SpecViolationError, AssertionError, RuntimeError, ValueError, SyntaxError) as error:
         raise GraphError(f"{WHERE}: expected a program that torch takes, got: {error}") from error
     _check_arguments(module.module_call_graph[0], live.graph_module)
     check_actual_sizes(live.graph_module, trust)
     set_guards_code(live, checked.guards)
-    live.graph_module.meta.update(module_metadata(module))
+    live.graph_module.meta.update(checked.metadata)
     return live
-
-
-def _verifier(name: str) -> type[Verifier]:
-    found = find_verifier(name or "ATEN")
-    if found is None:
-        raise SchemaError(f"$.verifiers: expected the dialect of a verifier (ATEN, TRAINING), got {name[:80]!a}")
-    return found
 
 
 def _check_arguments(entry: schema.ModuleCallEntry, module: torch.fx.GraphModule) -> None:
@@ -156,20 +118,3 @@ def _check_arguments(entry: schema.ModuleCallEntry, module: torch.fx.GraphModule
         check_argument(name, module.code, f"{where}.forward_arg_names")
     for name in treespec.split_call(treespec.parse(entry.signature.in_spec))[1]:
         check_argument(name, module.code, f"{where}.in_spec")
-
-
-def module_metadata(module: schema.GraphModule) -> Mapping[str, Any]:
-    """What `graph_module.meta` holds.
-
-    Raises:
-        SchemaError: metadata of the user that is no JSON.
-    """
-    found: dict[str, Any] = {}
-    if module.metadata.get("custom"):
-        try:
-            found["custom"] = node_metadata.parse_custom(module.metadata["custom"], f"{WHERE}.metadata.custom")
-        except JsonError as error:
-            raise SchemaError(str(error)) from error
-    fields = module.treespec_namedtuple_fields
-    found["treespec_namedtuple_fields"] = {name: list(given.field_names) for name, given in fields.items()}
-    return found

@@ -16,7 +16,6 @@ from pt2kit.bridge.read.metadata import Metadata
 from pt2kit.bridge.read.names import check_variable
 from pt2kit.bridge.read.shapes import Shapes
 from pt2kit.bridge.read.values import Values
-from pt2kit.bridge.torch_names import immutable_dict, name_for, place_last
 from pt2kit.checks.memory_findings import Assumed
 from pt2kit.errors import GraphError, OperatorError
 
@@ -166,18 +165,3 @@ class Scope:
         if custom is not None:
             return torch.export.graph_signature.CustomObjArgument(name=custom.name, class_fqn=custom.class_fqn)
         raise GraphError(f"{self.place}: expected a value that the graph describes, got {name[:80]!a}")
-
-
-def append_call(
-    graph: fx.Graph, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None, name: str | None = None
-) -> fx.Node:
-    """Append a `call_function` node.
-
-    Args:
-        graph: a graph without owner and hooks.
-        target: what is called.
-        args, kwargs: nodes of the same graph, constants, and containers of them.
-        name: a name to begin with; the graph makes it its own and free. By default the target's.
-    """
-    own = name_for(graph, target if name is None else name)
-    return place_last(graph, fx.Node(graph, own, "call_function", target, args, kwargs or immutable_dict()))

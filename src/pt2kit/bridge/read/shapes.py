@@ -19,8 +19,7 @@ from msgspec import UNSET
 
 from pt2kit import schema
 from pt2kit.bridge.symbols import to_sympy
-from pt2kit.bridge.torch_names import (
-    FakeTensorMode,
+from pt2kit.bridge.torch_export_names import (
     ShapeEnv,
     SLoc,
     ValueRanges,
@@ -30,6 +29,7 @@ from pt2kit.bridge.torch_names import (
     note_symbol,
     set_range,
 )
+from pt2kit.bridge.torch_names import FakeTensorMode
 from pt2kit.errors import ExpressionError, GraphError
 from pt2kit.symbols.dialects import parse_number, parse_size, parse_truth
 from pt2kit.symbols.expr import Expr, free_symbols

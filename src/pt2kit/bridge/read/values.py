@@ -16,18 +16,12 @@ from msgspec import UNSET
 
 from pt2kit import schema
 from pt2kit.bridge.read.devices import Devices
+from pt2kit.bridge.read.extents import MAX_NUMBER, check_extent
 from pt2kit.bridge.read.shapes import Shapes
 from pt2kit.bridge.scalars import DTYPES, LAYOUTS
-from pt2kit.bridge.torch_names import fake_over, make_fake, resize, wrap
-from pt2kit.checks.sizes import spanned_bytes
-from pt2kit.errors import GraphError, LimitError, UnsupportedError
-
-MAX_NUMBER: Final = (1 << 63) - 1
-"""The largest size, stride or offset that torch counts."""
-
-MAX_STATIC_BYTES: Final = 1 << 40
-"""What any one value without symbols may need: more than the memory of any one device."""
-
+from pt2kit.bridge.torch_export_names import fake_over, make_fake, resize
+from pt2kit.bridge.torch_names import wrap
+from pt2kit.errors import GraphError, UnsupportedError
 
 _SPARSE: Final = frozenset((schema.Layout.SparseCoo, schema.Layout.SparseCsr, schema.Layout.SparseCsc))
 _META: Final = torch.device("meta")
@@ -189,14 +183,3 @@ class _Bare(torch.Tensor):  # type: ignore[misc]
 def _with_offset(sizes: list[Any], strides: list[Any], offset: Any, dtype: torch.dtype, nbytes: Any) -> torch.Tensor:
     """A meta tensor that begins inside its storage; torch's own operators would add guards for symbolic sizes."""
     return wrap(_Bare, sizes, strides, offset, dtype=dtype, device=_META, storage_size=nbytes)
-
-
-def check_extent(meta: schema.TensorMeta, where: str) -> None:
-    """Refuse a value that no device could hold.
-
-    Raises:
-        LimitError: it has no symbols, and needs more than `MAX_STATIC_BYTES`.
-    """
-    needed = spanned_bytes(meta)
-    if needed > MAX_STATIC_BYTES:
-        raise LimitError(f"{where}: expected at most {MAX_STATIC_BYTES} bytes, got {needed}")

@@ -16,6 +16,7 @@ from pt2kit.bridge.read.calls import is_unpacked, read_call
 from pt2kit.bridge.read.devices import Devices
 from pt2kit.bridge.read.names import check_value_names, check_variable
 from pt2kit.bridge.read.results import LISTS, result_entries, value_name
+from pt2kit.bridge.run.regions import REGIONS
 from pt2kit.bridge.run.steps import Origin, Step, Steps, Value
 from pt2kit.errors import GraphError, LimitError, OperatorError
 from pt2kit.graph.traversal import MAX_SUBGRAPH_DEPTH, node_label
@@ -149,7 +150,7 @@ class _Builder:
         if node.target == _EFFECTS:
             self._call_with_effects(node, args, kwargs)
             return
-        made = self._step(operator.target, args, kwargs)
+        made = self._step(REGIONS.get(operator.target, operator.target), args, kwargs)
         if node.outputs:
             self._name_results(node.outputs, made, is_tuple=is_unpacked(node, operator))
 

@@ -14,7 +14,7 @@ from msgspec import UNSET
 
 from pt2kit import schema
 from pt2kit.bridge.read.devices import Devices
-from pt2kit.bridge.read.values import MAX_NUMBER, check_extent
+from pt2kit.bridge.read.extents import MAX_NUMBER, check_extent
 from pt2kit.bridge.scalars import DTYPES
 from pt2kit.errors import GraphError, UnsupportedError
 from pt2kit.graph.traversal import Scope

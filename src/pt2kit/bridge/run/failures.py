@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from pt2kit.bridge.callables import describe
+from pt2kit.bridge.run.regions import OPERATORS
 from pt2kit.bridge.run.source import Compiled
 from pt2kit.bridge.run.steps import Step, Value
 from pt2kit.errors import Pt2Error
@@ -39,7 +40,8 @@ def _text(step: Step, frame: FrameType) -> str:
     if len(args) > _SHOWN:
         args[_SHOWN:] = [f"and {len(args) - _SHOWN} more"]
     place = _source_line(step.origin.stack_trace)
-    return f"in the node {step.origin.label} ({describe(step.target)}), called with ({', '.join(args)}){place}"
+    operator = describe(OPERATORS.get(step.target, step.target))
+    return f"in the node {step.origin.label} ({operator}), called with ({', '.join(args)}){place}"
 
 
 def _shown(held: Any, values: dict[str, Any]) -> str:

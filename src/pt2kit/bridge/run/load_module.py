@@ -7,37 +7,36 @@ over operators.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence, Set
+import os
+from collections.abc import Callable, Sequence, Set
 from functools import cached_property
 from typing import Any, Final
 
 import torch
 
 from pt2kit import schema
-from pt2kit.bridge.load import opened_and_mapped, read_payloads, read_texts, stored_program
+from pt2kit.bridge.given_weights import Given
 from pt2kit.bridge.read.checked import Checked, check_payloads, check_program
 from pt2kit.bridge.read.devices import Devices, Moves
 from pt2kit.bridge.read.guards import can_be_guarded
 from pt2kit.bridge.read.module_calls import live_module_calls
 from pt2kit.bridge.read.names import check_apart
-from pt2kit.bridge.read.program import Context, Payloads, build_program, module_metadata
+from pt2kit.bridge.read.opened import Context, FakeTensors, Payloads
 from pt2kit.bridge.read.refusals import trusted
-from pt2kit.bridge.read.shapes import Shapes
 from pt2kit.bridge.read.tensors import Tensors
-from pt2kit.bridge.read.values import Values
 from pt2kit.bridge.run.build import Shared, build_steps
 from pt2kit.bridge.run.calling import convention_of
 from pt2kit.bridge.run.described import check_described
-from pt2kit.bridge.run.module import LoadedModule, make_module
+from pt2kit.bridge.run.module import make_module
 from pt2kit.bridge.run.mutations import with_mutations
 from pt2kit.bridge.run.source import compile_steps
 from pt2kit.bridge.run.subgraphs import subgraph_module
 from pt2kit.bridge.run.tensors import place_tensors
-from pt2kit.bridge.torch_names import CONDITIONS_READ_METADATA, disable_current_modes, find_verifier
+from pt2kit.bridge.stored import Chosen, opened_and_mapped, read_payloads, read_texts, stored_program
+from pt2kit.bridge.torch_names import CONDITIONS_READ_METADATA, disable_current_modes
 from pt2kit.checks.refused import find_everyday
 from pt2kit.checks.stored_numbers import Tables, tables_of
 from pt2kit.collector import no_collection
-from pt2kit.errors import SchemaError
 from pt2kit.signature.specs import InputKind
 from pt2kit.zip.opening import FileLike
 
@@ -54,11 +53,17 @@ def load_module(
     trust: Sequence[str] = (),
     verify: bool = False,
     extra_files: dict[str, Any] | None = None,
+    weights: Given | None = None,
+    include: Callable[[str], bool] | None = None,
+    weights_root: str | os.PathLike[str] | None = None,
 ) -> torch.nn.Module:
     """Load a program to run it. Nothing in the file is run before the module is called.
 
     Args:
-        f, device, model, trust, verify, extra_files: as in `pt2kit.load`.
+        f, device, model, trust, verify, extra_files, weights, weights_root: as in `pt2kit.load`.
+        include: which parameters and persistent buffers to load, by a function of their names; with those that share
+            memory with them. The others are on the meta device: only the names that are included are taken from
+            `weights`, and the rest is to be filled by `load_state_dict(..., assign=True)`, or not used.
 
     Returns:
         A module that is called as the program was exported. Weights are mapped copy-on-write from a local file where it
@@ -73,22 +78,20 @@ def load_module(
     Source: `_unlift_exported_program_lifted_states` in torch/export/_unlift.py, 2.13, for what the module does.
     """
     allowed = trusted(trust)
-    with no_collection(), disable_current_modes(), opened_and_mapped(f) as (opened, mapping):
+    with no_collection(), disable_current_modes(), opened_and_mapped(f, weights_root) as (opened, mapping):
         program, devices = stored_program(opened, model, device)
         if extra_files is not None:
             extra_files.update(read_texts(opened))
-        tables = tables_of(opened, model)
+        tables = tables_of(opened, model, weights is None and include is None)
         checked = check_program(program, tables, allowed)
-        _check_verifiers(program)
         calls = live_module_calls(checked.module.module_call_graph, checked.specs, checked.tree_specs)
-        module_metadata(checked.module)
         check_described(checked.scopes, program.range_constraints, devices)
         tensors = Tensors(devices, opened.archive, mapping, verify=verify)
-        context = Context(_Fakes(program, devices), calls[0].signature.in_spec, checked.sources)  # type: ignore[arg-type]
-        payloads = read_payloads(opened, model, tensors, context, allowed)
+        context = Context(_Fakes(program, devices), calls[0].signature.in_spec, checked.sources)
+        payloads = read_payloads(opened, model, tensors, context, allowed, Chosen(weights, include))
         tensors.finish()
         if CONDITIONS_READ_METADATA and COND in checked.operators:
-            return build_program(program, devices, tables, lambda _: payloads, allowed).module()
+            return _built_whole(program, devices, tables, payloads, allowed).module()
         if _needs_sizes(checked, allowed):
             _prove_sizes(program, devices, tables, payloads, allowed)
         return _build(program, checked, calls[0].signature, payloads, devices)
@@ -114,16 +117,9 @@ def _build(
     convention = convention_of(program, checked, call, examples)
     lifted = [index for index, spec in enumerate(signature.input_specs) if spec.target]
     users = [index for index, spec in enumerate(signature.input_specs) if spec.kind is InputKind.USER_INPUT]
-    module = LoadedModule()
+    module = make_module(targets, compile_steps(steps, [*lifted, *users]), convention)
     place_tensors(module, signature, payloads.state_dict, payloads.constants)
-    make_module(module, targets, compile_steps(steps, [*lifted, *users]), convention)
     return module
-
-
-def _check_verifiers(program: schema.ExportedProgram) -> None:
-    for name in program.verifiers:
-        if find_verifier(name or "ATEN") is None:
-            raise SchemaError(f"$.verifiers: expected the dialect of a verifier (ATEN, TRAINING), got {name[:80]!a}")
 
 
 def _needs_sizes(checked: Checked, trust: Set[str]) -> bool:
@@ -139,7 +135,17 @@ def _prove_sizes(
 ) -> None:
     """Have torch compute the sizes of a program's values: on fake tensors, so the whole program is built for it."""
     copied = Payloads(dict(payloads.state_dict), dict(payloads.constants), payloads.example_inputs)
-    build_program(program, devices, tables, lambda context: copied, trust)
+    _built_whole(program, devices, tables, copied, trust)
+
+
+def _built_whole(
+    program: schema.ExportedProgram, devices: Devices, tables: Tables, payloads: Payloads, trust: Set[str]
+) -> torch.export.ExportedProgram:
+    """The program as `pt2kit.load` gives it."""
+    # Not above: it brings sympy and torch's serializer with it, a second that other programs need not wait for.
+    from pt2kit.bridge.read.program import build_program
+
+    return build_program(program, devices, tables, lambda _: payloads, trust)
 
 
 class _Fakes:
@@ -154,5 +160,8 @@ class _Fakes:
         return self._values.tensor(meta, where)
 
     @cached_property
-    def _values(self) -> Values:
+    def _values(self) -> FakeTensors:
+        from pt2kit.bridge.read.shapes import Shapes
+        from pt2kit.bridge.read.values import Values
+
         return Values(Shapes(self._program.range_constraints), self._devices)

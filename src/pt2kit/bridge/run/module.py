@@ -7,7 +7,6 @@ import inspect
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MethodType
 from typing import Any
 
 import torch
@@ -16,7 +15,7 @@ from pt2kit.bridge.run.conditions import Condition, check_conditions
 from pt2kit.bridge.run.failures import explain
 from pt2kit.bridge.run.inputs import InputTree, Unflatten
 from pt2kit.bridge.run.source import Compiled
-from pt2kit.bridge.torch_names import enter_modules, leave_modules
+from pt2kit.bridge.torch_names import modules_as_containers
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,18 +63,20 @@ class Running:
     convention: Convention
 
 
-def make_module(tensors: LoadedModule, paths: Sequence[str], compiled: Compiled, convention: Convention) -> None:
-    """Let a module that holds tensors run a program.
+def make_module(paths: Sequence[str], compiled: Compiled, convention: Convention) -> LoadedModule:
+    """A module that runs a program, and has no tensors yet.
 
     Args:
-        tensors: the module.
         paths: the attributes that the function takes, before the values in the inputs.
         compiled: the function.
         convention: how it is called.
     """
-    tensors.__pt2kit_running__ = Running(_reader(paths), compiled, convention)
-    # Of the module, because each has its own names of arguments; copies bind it to themselves.
-    tensors.forward = MethodType(_forward(convention.tree), tensors)
+    # A class of its own, because each has its own names of arguments; a function of the module's own instead would be
+    # no forward for the strict export of torch 2.9.
+    kind = type("LoadedModule", (LoadedModule,), {"forward": _forward(convention.tree), "__module__": __name__})
+    module: LoadedModule = kind()
+    module.__pt2kit_running__ = Running(_reader(paths), compiled, convention)
+    return module
 
 
 def _reader(paths: Sequence[str]) -> Callable[[Any], Sequence[Any]]:
@@ -109,7 +110,8 @@ def _forward(tree: InputTree) -> Any:
 def _call(module: LoadedModule, running: Running, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     convention, run = running.convention, running.compiled.function
     if convention.modules:
-        leaves = _with_modules(convention.tree, convention.modules, args, kwargs)
+        with modules_as_containers(convention.modules):
+            leaves = convention.tree.leaves(args, kwargs)
     else:
         leaves = convention.tree.leaves(args, kwargs)
     check_conditions(convention.conditions, leaves)
@@ -121,16 +123,6 @@ def _call(module: LoadedModule, running: Running, args: tuple[Any, ...], kwargs:
         explain(error, running.compiled)
         raise
     return convention.unflatten(results)
-
-
-def _with_modules(
-    tree: InputTree, modules: frozenset[type], args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> list[Any]:
-    enter_modules(modules)
-    try:
-        return tree.leaves(args, kwargs)
-    finally:
-        leave_modules(modules)
 
 
 def _signature(tree: InputTree) -> inspect.Signature:

@@ -95,7 +95,7 @@ class _Writer:
             call = f"{parts[0]}[{parts[1]}]"
         else:
             if step.kwargs:
-                varies = any(True for _ in values_in(step.kwargs))
+                varies = bool(values_in(step.kwargs))
                 parts.append(f"**{self._mapping(step.kwargs) if varies else self._entry(step.kwargs)}")
             call = f"{self._entry(step.target)}({', '.join(parts)})"
         unused = result in dead
@@ -113,7 +113,7 @@ class _Writer:
             return f"v{held.number}"
         if type(held) is list:
             return f"[{','.join(map(self._text, held))}]"
-        if type(held) is tuple and any(True for _ in values_in(held)):
+        if type(held) is tuple and values_in(held):
             return f"({''.join(f'{self._text(item)},' for item in held)})"
         if type(held) is dict:
             return self._mapping(held)

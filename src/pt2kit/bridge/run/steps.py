@@ -6,7 +6,7 @@ of torch.fx for subgraphs (`subgraphs.py`). Nothing in it is a name of the file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,13 +66,17 @@ class Steps:
     is_single: bool = False
 
 
-def values_in(held: Any) -> Iterator[Value]:
-    """The values in an argument, whatever containers they are in."""
-    if isinstance(held, Value):
-        yield held
-    elif isinstance(held, (list, tuple)):
-        for item in held:
-            yield from values_in(item)
-    elif isinstance(held, dict):
-        for item in held.values():
-            yield from values_in(item)
+def values_in(held: Any) -> list[Value]:
+    """The values in an argument, whatever containers they are in, each as often as it stands there."""
+    found: list[Value] = []
+    pending = [held]
+    while pending:
+        item = pending.pop()
+        kind = type(item)
+        if kind is Value:
+            found.append(item)
+        elif kind is tuple or kind is list:
+            pending += item
+        elif kind is dict:
+            pending += item.values()
+    return found

@@ -33,11 +33,12 @@ def place_tensors(
     is detached, with a warning.
     """
     detached: dict[int, torch.Tensor] = {}
+    owners = _Owners(root)
     for spec in signature.input_specs:
         name = spec.target
         if name is None:
             continue
-        owner, field = _owner(root, name)
+        owner, field = owners.find(name)
         if spec.kind is InputKind.PARAMETER:
             owner.register_parameter(field, state_dict[name])
         elif spec.kind is InputKind.BUFFER:
@@ -49,20 +50,26 @@ def place_tensors(
     lifted = {spec.target for spec in signature.input_specs}
     for name, value in constants.items():
         if name not in lifted:
-            owner, field = _owner(root, name)
+            owner, field = owners.find(name)
             if not hasattr(owner, field):
                 setattr(owner, field, _constant(name, value, detached))
 
 
-def _owner(root: torch.nn.Module, path: str) -> tuple[torch.nn.Module, str]:
-    """The module that an attribute belongs to, made if need be, and the attribute's own name."""
-    *modules, field = path.split(".")
-    owner = root
-    for name in modules:
-        if not hasattr(owner, name):
-            owner.add_module(name, torch.nn.Module())
-        owner = getattr(owner, name)
-    return owner, field
+class _Owners:
+    """The modules that attributes belong to, made if need be."""
+
+    def __init__(self, root: torch.nn.Module) -> None:
+        self._known = {"": root}
+
+    def find(self, path: str) -> tuple[torch.nn.Module, str]:
+        """The module of an attribute, and the attribute's own name."""
+        parent, _, field = path.rpartition(".")
+        if parent not in self._known:
+            owner, name = self.find(parent)
+            if not hasattr(owner, name):
+                owner.add_module(name, torch.nn.Module())
+            self._known[parent] = getattr(owner, name)
+        return self._known[parent], field
 
 
 def _constant(name: str, value: Any, detached: dict[int, torch.Tensor]) -> Any:

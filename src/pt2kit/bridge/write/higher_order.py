@@ -11,7 +11,7 @@ from torch.fx import Node
 
 from pt2kit.bridge.callables import target_text
 from pt2kit.bridge.serialized_names import stored_name
-from pt2kit.bridge.torch_names import aoti_call_delegate, triton_kernel_wrapper_functional
+from pt2kit.bridge.torch_export_names import aoti_call_delegate, triton_kernel_wrapper_functional
 from pt2kit.bridge.write.arguments import write_argument
 from pt2kit.bridge.write.outputs import define_results, define_untyped
 from pt2kit.bridge.write.scope import Scope

@@ -9,7 +9,8 @@ from typing import Any
 from torch.fx import Node
 
 from pt2kit.bridge.callables import describe
-from pt2kit.bridge.torch_names import WRITES_ORIGINS, NodeSource, action_text
+from pt2kit.bridge.torch_export_names import WRITES_ORIGINS
+from pt2kit.bridge.torch_names import NodeSource, action_text
 from pt2kit.errors import SchemaError
 from pt2kit.node_metadata.functions import SourceFn, dump_source_fn_stack, dump_torch_fn
 from pt2kit.node_metadata.modules import ModuleEntry, dump_module_stack

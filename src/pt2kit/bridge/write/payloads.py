@@ -12,14 +12,8 @@ from typing import Any
 import torch
 from msgspec.structs import replace
 
-from pt2kit.bridge.torch_names import (
-    GROUPS_WEIGHTS,
-    FakeTensor,
-    ScriptObject,
-    disable_current_modes,
-    is_opaque_value,
-    storage_identity,
-)
+from pt2kit.bridge.torch_export_names import GROUPS_WEIGHTS
+from pt2kit.bridge.torch_names import FakeTensor, ScriptObject, disable_current_modes, is_opaque_value, storage_identity
 from pt2kit.bridge.write.objects import pickle_opaque, pickle_script, pickle_tensor
 from pt2kit.bridge.write.values import Values
 from pt2kit.errors import GraphError, PayloadError, UnsupportedError, placed

@@ -10,7 +10,8 @@ from typing import Any
 import sympy
 import torch
 
-from pt2kit.bridge.torch_names import SpecViolationError, guards_code, int_oo, operator_version
+from pt2kit.bridge.torch_export_names import int_oo
+from pt2kit.bridge.torch_names import SpecViolationError, guards_code, operator_version
 from pt2kit.bridge.write.metadata import of_graph_module
 from pt2kit.bridge.write.nodes import write_node
 from pt2kit.bridge.write.scope import Scope, Shared

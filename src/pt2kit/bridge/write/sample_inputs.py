@@ -12,7 +12,8 @@ import torch
 
 from pt2kit import codec
 from pt2kit.bridge.placeholder_types import pickled_name, stand_in_name
-from pt2kit.bridge.torch_names import FakeTensor, child_specs, pytree, reconstruct_fake_tensor
+from pt2kit.bridge.torch_export_names import reconstruct_fake_tensor
+from pt2kit.bridge.torch_names import FakeTensor, child_specs, pytree
 from pt2kit.bridge.write.values import Values
 from pt2kit.errors import Pt2Error, UnsupportedError, at
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from torch.fx import Node
 
-from pt2kit.bridge.torch_names import has_triton, kernel_side_table
+from pt2kit.bridge.torch_export_names import has_triton, kernel_side_table
 from pt2kit.errors import UnsupportedError
 
 _LAUNCH_SETTINGS = ("num_cpu_threads", "num_warps", "num_stages", "num_ctas")

@@ -1,0 +1,45 @@
+"""Guards against the inputs of a program: they name some, and some input passes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.checks import mutations as m
+
+from pt2kit.checks import check
+
+
+def problems(*guards: str) -> list[tuple[str, str]]:
+    """What is wrong with a file that has other guards."""
+
+    def change(tree: Any) -> None:
+        tree["guards_code"] = list(guards)
+
+    found = m.program(m.DYNAMIC, change)
+    return [(problem.rule, problem.loc) for problem in check(found.data) if problem.rule in ("E6", "E7")]
+
+
+def test_sound() -> None:
+    """The guards of a file that torch wrote pass, and so does what says nothing new."""
+    assert problems() == []
+    assert problems("L['x'].size()[0] >= 2", "L['x'].size()[1] == 8", "L['x'].ndim == 2") == []
+
+
+@pytest.mark.parametrize("text", ["L['y'].size()[0] >= 2", "L['x1'].size()[0] == L['x'].size()[0]"])
+def test_names(text: str) -> None:
+    """What no input is called cannot be guarded; the place is that of the guard."""
+    assert problems("L['x'].size()[0] >= 2", text) == [("E6", "models/model.json: $.guards_code[1]")]
+
+
+@pytest.mark.parametrize(
+    "text", ["L['x'].size()[1] == 9", "L['x'].size()[0] < 0", "L['x'].size()[0] != L['x'].size()[0]"]
+)
+def test_never(text: str) -> None:
+    """What no input of the declared sizes meets makes a program that never runs."""
+    assert problems(text) == [("E7", "models/model.json: $.guards_code[0]")]
+
+
+def test_what_is_no_condition() -> None:
+    """It is left to the rule about code (X4)."""
+    assert problems("__import__('os')") == []

@@ -1,0 +1,29 @@
+"""Stored sample inputs against the inputs that a graph declares."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.checks import mutations as m
+
+from pt2kit.checks import check
+
+
+def said(*sizes: Any) -> list[str]:
+    """What K9 says of a file whose input is declared with other sizes; its sample is of 5 and 8."""
+    found = m.program(m.DYNAMIC, lambda tree: m.sizes_of(tree, "x", *sizes))
+    return [problem.message for problem in check(found.data) if problem.rule == "K9"]
+
+
+def test_sound() -> None:
+    """The sample of a file that torch wrote fits; a symbol takes any size."""
+    assert [problem for problem in check(m.DYNAMIC) if problem.rule == "K9"] == []
+
+
+@pytest.mark.parametrize(("sizes", "shown"), [((4, 8), "4, 8"), ((8,), "8"), ((1, 1, 1), "1, 1, 1")])
+def test_other_sizes(sizes: tuple[int, ...], shown: str) -> None:
+    """Another size, and another number of them, is told with both."""
+    (message,) = said(*sizes)
+    assert message.startswith("expected the sizes of the sample input 'x', [")
+    assert message.endswith(f"got [{shown}]")
