@@ -48,6 +48,7 @@ def registered(**classes: Any) -> Iterator[None]:
         yield
     finally:
         for kind in classes.values():
+            pytree.SUPPORTED_NODES.pop(kind, None)  # there since 2.15, which warns where a class comes again
             del pytree.SERIALIZED_TYPE_TO_PYTHON_TYPE[pytree.SUPPORTED_SERIALIZED_TYPES.pop(kind).serialized_type_name]
 
 
