@@ -6,7 +6,7 @@ import io
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from pt2kit.package import record_names as names
 from pt2kit.package.layout import verify_header
@@ -14,11 +14,11 @@ from pt2kit.zip.reader import open_archive
 from pt2kit.zip.writer import ArchiveWriter
 
 
-def rewritten(path: Path, records: Mapping[str, bytes | None]) -> bytes:
+def rewritten(path: Path | bytes | IO[bytes], records: Mapping[str, bytes | None]) -> bytes:
     """A file with other records.
 
     Args:
-        path: the file.
+        path: the file, or its bytes.
         records: name below the root folder -> new content; None leaves the record out, new names are added.
     """
     buffer = io.BytesIO()
@@ -32,7 +32,9 @@ def rewritten(path: Path, records: Mapping[str, bytes | None]) -> bytes:
     return buffer.getvalue()
 
 
-def edited(path: Path, change: Callable[[Any], object], record: str = names.model_json("model")) -> bytes:
+def edited(
+    path: Path | bytes | IO[bytes], change: Callable[[Any], object], record: str = names.model_json("model")
+) -> bytes:
     """A file in which the JSON tree of one record was changed in place."""
     with open_archive(path) as archive:
         tree = json.loads(bytes(archive.read(verify_header(archive).record(record))))

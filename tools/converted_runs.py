@@ -8,11 +8,12 @@ of a model needs no excuse from a conversion. Each `RELEASE=ENVIRONMENT` names a
     --from 2.13.0,2.6.0   convert only files of these releases
     --only cond,mlp       only files whose names contain one of these
     --keep FOLDER         where the converted files are left
-    --docs                write the table into docs/compatibility.md; without it, print it and every failure
+    --docs                put the figures into docs/converted-runs.json, and all that are there into compatibility.md
 
 The columns: files that there are; those that `pt2kit.convert` refuses (each refusal names what stands in the way);
-converted; of these, those that run to equal outputs, or load where outputs are random; those that fail as the release
-fails on its own file of the same model; and those that just fail.
+converted; of these, those that run to equal outputs, or load where outputs are random; those at which the release fails
+as it does, at the same place, on its own file of the model; and those that just fail. A second table says from release
+to release how many of the converted are good, which counts the first two.
 """
 
 from __future__ import annotations
@@ -33,10 +34,17 @@ from pt2kit.errors import Pt2Error
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "compatibility.md"
+FIGURES = ROOT / "docs" / "converted-runs.json"
 MARKS = ("<!-- converted runs -->", "<!-- end of converted runs -->")
 RUNNER = ROOT / "tools" / "run_in_release.py"
 LOSSES = ("persistent", "dialect", "class_fqn", "model_name", "extra_files", "example_inputs", "other_records")
 GOOD = ("equal", "random")
+REFUSED = "refused by pt2kit"
+COLUMNS = ("files", "refused", "good", "own", "bad")
+HEAD = (
+    "| to | files | refused | converted | equal outputs | fails on its own file too | fails | good |",
+    "|---|---|---|---|---|---|---|---|",
+)
 
 
 @dataclass(frozen=True)
@@ -61,7 +69,7 @@ def convert_all(files: Iterable[Path], release: str, folder: Path) -> tuple[list
             pt2kit.convert(path, target, target=f"torch=={release}", allow=LOSSES, namedtuples=names)
         except Pt2Error as error:
             lines = str(error).splitlines()
-            refused[label(path)] = Result("refused by pt2kit", " ".join(lines[1:2] or lines).strip())
+            refused[label(path)] = Result(REFUSED, " ".join(lines[1:2] or lines).strip())
         else:
             pairs.append((str(target), str(path)))
     return pairs, refused
@@ -102,30 +110,81 @@ def judge(release: str, environment: Path, files: list[Path], own: list[Path], k
     folder.mkdir(parents=True, exist_ok=True)
     pairs, results = convert_all(files, release, folder)
     results |= run(environment, pairs, folder)
-    failing = {model(name) for name, result in results.items() if result.outcome not in (*GOOD, "refused by pt2kit")}
-    baseline = run(environment, [(str(path), str(path)) for path in own if model(path.stem) in failing], folder)
-    broken = {model(name): f"{name}: {bad.why}" for name, bad in baseline.items() if bad.outcome not in GOOD}
-    for name, result in results.items():
-        if result.outcome not in (*GOOD, "refused by pt2kit") and model(name) in broken:
-            results[name] = Result("own", f"{result.why} | its own: {broken[model(name)]}")
+    failing = {name: result for name, result in results.items() if result.outcome not in (*GOOD, REFUSED)}
+    models = {model(name) for name in failing}
+    baseline = run(environment, [(str(path), str(path)) for path in own if model(path.stem) in models], folder)
+    for name, result in failing.items():
+        if excuse := _own_failure(name, result, baseline):
+            results[name] = Result("own", f"{result.why} | its own: {excuse}")
     return results
 
 
-def row(release: str, results: dict[str, Result]) -> str:
-    """The line of a release."""
-    counts = Counter(result.outcome for result in results.values())
-    refused, own = counts["refused by pt2kit"], counts["own"]
-    good = counts["equal"] + counts["random"]
-    converted = len(results) - refused
+def _own_failure(name: str, failing: Result, baseline: dict[str, Result]) -> str:
+    """How the release fails in the same way, at the same place, on its own file of the model; "" where it does not."""
+    for own, result in baseline.items():
+        if model(own) == model(name) and result.outcome not in GOOD and _place(result) == _place(failing):
+            return f"{own}: {result.why}"
+    return ""
+
+
+def _place(failing: Result) -> str:
+    """Where a file fails, without the values: "AssertionError at effects.py:79", "case 1: result 0"."""
+    found = re.search(r"\w+ at [\w.]+:\d+|^case \d+: result \d+|^exit -?\d+", failing.why)
+    return found[0] if found else failing.why
+
+
+def counts(results: dict[str, Result]) -> dict[str, dict[str, int]]:
+    """How many files of each release ended how: release -> column -> count."""
+    found: dict[str, Counter[str]] = {}
+    for name, result in results.items():
+        of_release = found.setdefault(name.partition("/")[0], Counter(dict.fromkeys(COLUMNS, 0)))
+        column = {REFUSED: "refused", "own": "own"}.get(result.outcome, "good" if result.outcome in GOOD else "bad")
+        of_release.update(("files", column))
+    return {release: dict(found[release]) for release in sorted(found, key=_numbers)}
+
+
+def _numbers(release: str) -> list[int]:
+    return [int(part) for part in release.split(".")]
+
+
+def row(release: str, figures: dict[str, dict[str, int]]) -> str:
+    """The line of a release, over the files of all others."""
+    files, refused, good, own, bad = (sum(figure[column] for figure in figures.values()) for column in COLUMNS)
+    converted = files - refused
     share = f"{100 * (good + own) / converted:.1f} %" if converted else "-"
-    bad = converted - good - own
-    return f"| {release} | {len(results)} | {refused} | {converted} | {good} | {own} | {bad} | {share} |"
+    return f"| {release} | {files} | {refused} | {converted} | {good} | {own} | {bad} | {share} |"
 
 
-HEAD = (
-    "| to | files | refused | converted | equal outputs | fails on its own file too | fails | good |\n"
-    "|---|---|---|---|---|---|---|---|"
-)
+def matrix(figures: dict[str, dict[str, dict[str, int]]]) -> str:
+    """A table from release to release: how many files are good, of how many that were converted."""
+    sources = sorted({source for of_target in figures.values() for source in of_target}, key=_numbers)
+    lines = [f"| from | {' | '.join(f'to {target}' for target in figures)} |", "|---" * (len(figures) + 1) + "|"]
+    for source in sources:
+        cells = [_cell(of_target[source]) if source in of_target else "-" for of_target in figures.values()]
+        lines.append(f"| {source} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _cell(figure: dict[str, int]) -> str:
+    return f"{figure['good'] + figure['own']} of {figure['files'] - figure['refused']}"
+
+
+def page_with_tables(page: str, figures: dict[str, dict[str, dict[str, int]]]) -> str:
+    """The page with both tables between the marks."""
+    rows = [row(target, of_target) for target, of_target in figures.items()]
+    text = "\n".join([MARKS[0], *HEAD, *rows, "", matrix(figures), MARKS[1]])
+    return re.sub(f"{MARKS[0]}.*?{MARKS[1]}", lambda _: text, page, flags=re.DOTALL)
+
+
+def record(figures: dict[str, dict[str, dict[str, int]]]) -> None:
+    """Put the figures of some releases among those of all, and the tables of all into the page."""
+    known = json.loads(FIGURES.read_text(encoding="utf-8")) if FIGURES.exists() else {}
+    for target, of_target in figures.items():
+        known[target] = {**known.get(target, {}), **of_target}
+        known[target] = {source: known[target][source] for source in sorted(known[target], key=_numbers)}
+    known = {target: known[target] for target in sorted(known, key=_numbers)}
+    FIGURES.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
+    PAGE.write_text(page_with_tables(PAGE.read_text(encoding="utf-8"), known), encoding="utf-8")
 
 
 def main() -> int:
@@ -137,32 +196,30 @@ def main() -> int:
     parser.add_argument("--keep", type=Path)
     parser.add_argument("--docs", action="store_true")
     options = parser.parse_args()
+    if options.docs and options.only:
+        parser.error("--docs: expected whole releases, got --only")
     sources = options.sources.split(",") if options.sources else None
-    parts = options.only.split(",")
     files = [
         path
         for path in sorted(options.corpus.glob("*/*.pt2"))
         if path.with_suffix(".npz").exists()
         and (sources is None or path.parent.name in sources)
-        and any(part in path.stem for part in parts)
+        and any(part in path.stem for part in options.only.split(","))
     ]
-    rows, failures = [], []
+    figures, failures = {}, []
     with tempfile.TemporaryDirectory() as temporary:
         for given in options.environments:
             release, _, environment = given.partition("=")
             own = sorted(options.corpus.glob(f"{release}.*/*.pt2"))
             others = [path for path in files if not path.parent.name.startswith(f"{release}.")]
             results = judge(release, Path(environment), others, own, options.keep or Path(temporary))
-            rows.append(row(release, results))
-            print(rows[-1], flush=True)
+            figures[release] = counts(results)
+            print(row(release, figures[release]), flush=True)
             failures += [f"{release} {name}: {bad.outcome}: {bad.why}" for name, bad in results.items()
                          if bad.outcome not in GOOD]  # fmt: skip
-    table = "\n".join([HEAD, *rows])
     if options.docs:
-        text = PAGE.read_text(encoding="utf-8")
-        inner = re.compile(f"{MARKS[0]}.*?{MARKS[1]}", re.DOTALL)
-        PAGE.write_text(inner.sub(f"{MARKS[0]}\n{table}\n{MARKS[1]}", text), encoding="utf-8")
-    print("\n".join(failures))
+        record(figures)
+    print(matrix(figures), *failures, sep="\n")
     return 0
 
 

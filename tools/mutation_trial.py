@@ -15,9 +15,7 @@ import copy
 import io
 import json
 import logging
-import os
 import random
-import signal
 import sys
 import warnings
 from collections import Counter, defaultdict
@@ -30,6 +28,7 @@ import torch
 from tests import samples
 from tests.bridge.read import corpus_types as corpus_types
 from tests.packages import rewritten
+from tools.children import in_children, in_time
 from tools.mutants import RECORDS, Mutant, kinds_of, mutant
 from torch.utils import _pytree as pytree
 
@@ -42,6 +41,8 @@ MATTERING = ("load", "run", "contradicts", "crash")
 RELEASE = "2.13.0"
 SECONDS = 120
 """How long torch may take for one mutant; what takes longer is not counted."""
+BATCH = 100
+"""Mutants that one child process tries."""
 
 
 class _Declared(torch.fx.Interpreter):
@@ -173,47 +174,25 @@ def draw(files: list[Original], each: int, seed: int, wanted: str) -> Iterator[t
 
 def try_all(mutants: list[tuple[Original, Mutant]]) -> Iterator[dict[str, Any]]:
     """Try mutants, in child processes, as torch may end the process."""
-    done = 0
-    while done < len(mutants):
-        read, write = os.pipe()
-        if (child := os.fork()) == 0:
-            os.close(read)
-            with os.fdopen(write, "w") as out:
-                for of, made in mutants[done : done + 100]:
-                    print(json.dumps(_try(of, made)), file=out, flush=True)
-            os._exit(0)
-        os.close(write)
-        got = 0
-        with os.fdopen(read) as lines:
-            for line in lines:
-                got += 1
-                yield json.loads(line)
-        os.waitpid(child, 0)
-        done += got
-        if got < min(100, len(mutants) - done + got):
-            of, made = mutants[done]
-            data = rewritten(of.path, {made.record: json.dumps(made.tree).encode()})
-            errors, others = caught(data)
-            yield {"kind": made.kind, "file": of.path.stem, "outcome": "crash", "errors": errors, "warnings": others}
-            done += 1
+    return in_children(mutants, _try, _crashed, batch=BATCH, seconds=float("inf"))
 
 
-def _try(of: Original, made: Mutant) -> dict[str, Any]:
+def _try(one: tuple[Original, Mutant]) -> dict[str, Any]:
+    of, made = one
     data = rewritten(of.path, {made.record: json.dumps(made.tree).encode()})
-    signal.signal(signal.SIGALRM, _late)
-    signal.alarm(SECONDS)
-    try:
-        result = outcome(data, of)
-    except TimeoutError:
-        result = "late"
-    finally:
-        signal.alarm(0)
+    return _row(one, data, in_time(lambda: outcome(data, of), SECONDS, "late"))
+
+
+def _crashed(one: tuple[Original, Mutant]) -> dict[str, Any]:
+    of, made = one
+    return _row(one, rewritten(of.path, {made.record: json.dumps(made.tree).encode()}), "crash")
+
+
+def _row(one: tuple[Original, Mutant], data: bytes, result: str) -> dict[str, Any]:
+    of, made = one
     errors, others = caught(data)
-    return {"kind": made.kind, "file": of.path.stem, "outcome": result, "errors": errors, "warnings": others}
-
-
-def _late(*_: object) -> None:
-    raise TimeoutError
+    file = f"{of.path.parent.name}/{of.path.stem}"
+    return {"kind": made.kind, "file": file, "outcome": result, "errors": errors, "warnings": others}
 
 
 def table(rows: list[dict[str, Any]]) -> Iterator[str]:

@@ -1,13 +1,13 @@
 """A release of torch -> everything that it has otherwise than the one before, and what to do about each.
 
     python -m tools.new_release 2.16.0                          installs it in a temporary folder, compares, removes it
-    python -m tools.new_release 2.16.0 --environment FOLDER     in an environment that has it already
+    python -m tools.new_release 2.16.0 --environment FOLDER     in an environment that stays; made if it is not there
     python -m tools.new_release 2.16.0 --zoo                    also the bridge's tests and the zoo (half an hour)
     python -m tools.new_release 2.16.0 --write                  also puts its operators into the table
 
 Compared are the schema (field by field, with the frozen tables), operators and their arguments, the records of a file
-that it saves, the names of torch that the bridge lists, and with --zoo what the bridge does. docs/new-release.md is the
-page for it. Exits with 1 if there is anything to do.
+that it saves, the names of torch that the bridge lists, with --zoo what the bridge does, and the project's own lists of
+releases. docs/new-release.md is the page for it. Exits with 1 if there is anything to do.
 """
 
 from __future__ import annotations
@@ -23,16 +23,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
-from tools import operator_schemas
+from tools import operator_schemas, torches
 
 from pt2kit.schema import LOG, parse_version
 from pt2kit.schema.operator_text import operator_name
 from pt2kit.schema.operators import RELEASES, known_releases
+from pt2kit.versions.opset.changes import EXPECTED
 from pt2kit.zip.reader import open_archive
 
 ROOT = Path(__file__).parents[1]
 HISTORY = ROOT / "src" / "pt2kit" / "schema" / "history"
-NAMES = ROOT / "src" / "pt2kit" / "bridge" / "torch_names.py"
+CI = ROOT / ".ci" / "run"
 CORPUS = ROOT / "tests" / "data" / "corpus"
 SAVE = """
 import sys, torch, torch.export
@@ -47,24 +48,7 @@ class M(torch.nn.Module):
         return self.linear(x) + self.offset * self.constant
 torch.export.save(torch.export.export(M(), (torch.ones(2, 4),)), sys.argv[1], extra_files={"note.txt": "n"})
 print(*schema.SCHEMA_VERSION, sep=".")
-"""
-MISSING = """
-import importlib, json, sys
-def there(path):
-    parts = ["torch", *path.split(".")]
-    for split in range(len(parts), 0, -1):
-        try:
-            held = importlib.import_module(".".join(parts[:split]))
-        except ImportError:
-            continue
-        try:
-            for part in parts[split:]:
-                held = getattr(held, part)
-        except AttributeError:
-            return False
-        return True
-    return False
-print(json.dumps([path for path in json.loads(sys.argv[1]) if not there(path)]))
+print(torch._C._get_max_operator_version())
 """
 
 
@@ -83,12 +67,11 @@ class Finding:
     todo: str
 
 
-def install(release: str, folder: Path) -> Path:
+def install(release: str, folder: Path) -> None:
     """Make an environment with a release (about 5 GB with its libraries, some minutes)."""
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
     pip = (folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-cache-dir")
     subprocess.run([*pip, f"torch=={release}", "numpy"], check=True)
-    return folder
 
 
 def run(environment: Path, *arguments: str) -> str:
@@ -111,6 +94,13 @@ def compare_version(release: str, written: str) -> Finding:
         todo = f"{written} is new: follow docs/changing-the-schema.md from step 1, then log {release!r} under it"
     has = any(version.number == written and release in version.releases for version in LOG)
     return Finding("schema version", () if has else (f"torch {release} writes {written}",), todo)
+
+
+def compare_operator_set(number: str) -> Finding:
+    """The number that the release gives the meaning of aten's operators."""
+    lines = () if int(number) == EXPECTED["aten"] else (f"aten {number}, not {EXPECTED['aten']}",)
+    todo = "add the changes of its operators to versions/opset/aten.py, then the number to EXPECTED (changes.py)"
+    return Finding("operator set", lines, todo)
 
 
 def compare_schema(environment: Path, written: str) -> Finding:
@@ -170,14 +160,18 @@ def _previous(release: str) -> str:
 
 
 def compare_layout(saved: Path, release: str) -> Finding:
-    """The records of a file that it saves, without numbers, against one of the release before."""
-    corpus = sorted((path for path in CORPUS.iterdir() if path.is_dir()), key=_numbers)
-    before = [path for path in corpus if _numbers(path)[:2] < [int(part) for part in release.split(".")[:2]]][-1]
-    old = set().union(*(_records(path) for path in before.glob("*.pt2")))
+    """The records of a file that it saves, without numbers, that sample files of the release before do not have.
+
+    Those of its own sample files are known, too.
+    """
+    releases = [_numbers(path.name) for path in CORPUS.iterdir()]
+    before = max(numbers for numbers in releases if numbers[:2] < _numbers(release)[:2])
+    known = [CORPUS / ".".join(map(str, numbers)) for numbers in releases
+             if numbers == before or numbers[:2] == _numbers(release)[:2]]  # fmt: skip
+    old = set().union(*(_records(path) for folder in known for path in folder.glob("*.pt2")))
     lines = tuple(f"+ {name}" for name in sorted(_records(saved) - old))
-    return Finding(
-        f"records of a file, against {before.name}", lines, "see archive/layout.py and docs/format/archive.md"
-    )
+    what = f"records of a file, against {'.'.join(map(str, before))}"
+    return Finding(what, lines, "see package/layout.py and docs/format/archive.md")
 
 
 def _records(path: Path) -> set[str]:
@@ -186,34 +180,52 @@ def _records(path: Path) -> set[str]:
     return {re.sub(r"extra/.*", "extra/", re.sub(r"\d+", "0", name)) for name in names}
 
 
-def _numbers(path: Path) -> list[int]:
-    return [int(part) for part in path.name.split(".")]
+def _numbers(release: str) -> list[int]:
+    return [int(part) for part in release.split(".")]
 
 
-def compare_names(environment: Path) -> Finding:
-    """The private names of torch that the bridge lists and the release does not have."""
-    if not NAMES.exists():
-        return Finding("names of torch", (), "")
-    table = NAMES.read_text(encoding="utf-8").partition('_TABLE: Final = """')[2].partition('"""')[0]
-    rows = [row.split("|") for row in re.sub(r",\s*\n\s*", ", ", table).splitlines() if row.strip()]
-    always = [name.strip() for row in rows if len(row) < 4 for name in row[0].split(",")]
-    missing = json.loads(run(environment, "-c", MISSING, json.dumps(always)))
-    return Finding("names of torch", tuple(f"- torch.{name}" for name in missing), f"see {NAMES.relative_to(ROOT)}")
+def compare_names(environment: Path, release: str, folder: Path) -> Finding:
+    """The private and moving names of torch that the bridge lists, and the release does not have any more."""
+    from pt2kit.bridge.torch_names import NAMES  # the rest needs no torch here
+
+    listed = folder / "names.json"
+    listed.write_text(json.dumps([name.path for name in NAMES]), encoding="utf-8")
+    missing = json.loads(run(environment, str(ROOT / "tools" / "names_in_release.py"), str(listed)))
+    lines = [f"- torch.{name.path}: {name.gives}; instead: {name.instead or 'NOTHING'}"
+             for name in NAMES if name.path in missing and _numbers(name.since) <= _numbers(release)]  # fmt: skip
+    todo = "find in bridge/torch_names.py what replaces them, or say what stands in"
+    return Finding("names of torch", tuple(lines), todo)
+
+
+def compare_lists(release: str) -> Finding:
+    """The places where the project names the releases that it is tried with."""
+    minor = _numbers(release)[:2]
+    tried = re.findall(r"\b\d+\.\d+\.\d+\b", CI.read_text(encoding="utf-8"))
+    has = {
+        "RELEASES in tools/torches.py": minor in [_numbers(name)[:2] for name in torches.RELEASES],
+        f"its figures in docs/{torches.FIGURES.name}": release in json.loads(torches.FIGURES.read_text()),
+        "the newest release in .ci/run": minor <= max(_numbers(name)[:2] for name in tried),
+        "sample files in tests/data/corpus": minor in [_numbers(path.name)[:2] for path in CORPUS.iterdir()],
+    }
+    todo = "name it there, and as NEWEST in bridge/tested.py; `make test-torch` writes the figures"
+    return Finding("lists of releases", tuple(f"not there: {place}" for place, there in has.items() if not there), todo)
 
 
 def findings(options: argparse.Namespace, environment: Path, folder: Path) -> Iterator[Finding]:
     """Every comparison, in the order in which to act on them."""
     release = ".".join(options.release.split(".")[:2])
     saved = folder / "saved.pt2"
-    written = run(environment, "-c", SAVE, str(saved)).splitlines()[-1]
+    written, operator_set = run(environment, "-c", SAVE, str(saved)).splitlines()[-2:]
     yield compare_version(release, written)
+    yield compare_operator_set(operator_set)
     yield compare_schema(environment, written)
     yield compare_layout(saved, release)
     yield compare_operators(environment, release, folder, write=options.write and release in RELEASES)
-    yield compare_names(environment)
+    yield compare_names(environment, release, folder)
     if options.zoo:
         code = subprocess.run(["make", "test-torch", f"TORCH={options.release}"], cwd=ROOT, check=False).returncode
         yield Finding("the bridge: tests, sample files, zoo", ("it fails",) if code else (), "see what it printed")
+    yield compare_lists(options.release)
 
 
 def main() -> int:
@@ -226,7 +238,9 @@ def main() -> int:
     is_alike = True
     with tempfile.TemporaryDirectory(prefix=f"torch-{options.release}-") as temporary:
         folder = Path(temporary)
-        environment = options.environment or install(options.release, folder / "environment")
+        environment = options.environment or folder / "environment"
+        if not (environment / "bin" / "python").exists():
+            install(options.release, environment)
         for found in findings(options, environment, folder):
             is_alike &= not found.lines
             print(f"{found.what}: {f'{len(found.lines)} differences' if found.lines else 'alike'}", flush=True)

@@ -16,11 +16,8 @@ import argparse
 import io
 import json
 import logging
-import os
 import random
-import signal
 import sys
-import time
 import warnings
 from collections import Counter
 from collections.abc import Iterator
@@ -28,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from tools.children import in_children, in_time
 from tools.database_programs import VARIANTS, Source, exported, module_of, sources
 
 import pt2kit
@@ -72,52 +70,16 @@ def _said(error: Exception) -> str:
     return f"{type(error).__name__}: {error}".split("\n")[0][:300]
 
 
-def try_all(wanted: list[tuple[Source, str]], seed: int, until: float) -> Iterator[dict[str, Any]]:
+def try_all(wanted: list[tuple[Source, str]], seed: int, seconds: float) -> Iterator[dict[str, Any]]:
     """Try programs, in child processes."""
-    done = 0
-    while done < len(wanted) and time.monotonic() < until:
-        batch = wanted[done : done + BATCH]
-        read, write = os.pipe()
-        if (child := os.fork()) == 0:
-            os.close(read)
-            with os.fdopen(write, "w") as out:
-                for source, variant in batch:
-                    print(json.dumps(_in_time(source, variant, seed)), file=out, flush=True)
-            os._exit(0)
-        os.close(write)
-        got = 0
-        with os.fdopen(read) as lines:
-            for line in lines:
-                got += 1
-                yield json.loads(line)
-        os.waitpid(child, 0)
-        if got < len(batch):
-            source, variant = batch[got]
-            yield {
-                "name": source.name,
-                "variant": variant,
-                "seed": seed,
-                "outcome": "ended",
-                "why": "the process ended",
-            }
-            got += 1
-        done += got
 
+    def row(task: tuple[Source, str], outcome: str, why: str) -> dict[str, Any]:
+        return {"name": task[0].name, "variant": task[1], "seed": seed, "outcome": outcome, "why": why}
 
-def _in_time(source: Source, variant: str, seed: int) -> dict[str, Any]:
-    signal.signal(signal.SIGALRM, _late)
-    signal.alarm(SECONDS)
-    try:
-        outcome, why = try_one(source, variant, seed)
-    except TimeoutError:
-        outcome, why = "late", f"more than {SECONDS} s"
-    finally:
-        signal.alarm(0)
-    return {"name": source.name, "variant": variant, "seed": seed, "outcome": outcome, "why": why}
+    def run(task: tuple[Source, str]) -> dict[str, Any]:
+        return row(task, *in_time(lambda: try_one(*task, seed), SECONDS, ("late", f"more than {SECONDS} s")))
 
-
-def _late(*_: object) -> None:
-    raise TimeoutError
+    return in_children(wanted, run, lambda task: row(task, "ended", "the process ended"), batch=BATCH, seconds=seconds)
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
@@ -157,9 +119,8 @@ def main() -> int:
             drawn = random.Random(f"{options.seed} {source.name} {variant}").random() < options.share
             if drawn and options.only in source.name and (source.name, variant, options.seed) not in known:
                 wanted.append((source, variant))
-    until = time.monotonic() + 60 * options.minutes
     with options.file.open("a") as log:
-        for row in try_all(wanted, options.seed, until):
+        for row in try_all(wanted, options.seed, 60 * options.minutes):
             print(json.dumps(row), file=log, flush=True)
     rows = [row for row in read_rows(options.file) if row["seed"] == options.seed and options.only in row["name"]]
     for line in table(rows):

@@ -17,6 +17,7 @@ import importlib
 import json
 import logging
 import os
+import pkgutil
 import sys
 import warnings
 from pathlib import Path
@@ -24,6 +25,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch._higher_order_ops
 import torch.export
 from torch.utils import _pytree as pytree
 
@@ -42,8 +44,9 @@ def register() -> None:
     """Make known what the sample files use: a named tuple, a dataclass, operators; as far as this torch can."""
     sys.modules.setdefault("make", sys.modules[__name__])  # sample inputs name the classes by this module
     importlib.import_module("torch.ao.quantization.fx._decomposed")
-    with contextlib.suppress(ImportError):  # 2.3 and 2.4 find its operators once it is imported
-        importlib.import_module("torch._higher_order_ops.wrap")
+    for module in pkgutil.iter_modules(torch._higher_order_ops.__path__):
+        with contextlib.suppress(Exception):  # up to 2.4, an operator is found once its module was imported
+            importlib.import_module(f"torch._higher_order_ops.{module.name}")
     if hasattr(pytree, "_register_namedtuple"):
         pytree._register_namedtuple(NT, serialized_type_name="corpus.NT")
     _register_dataclass()
@@ -152,10 +155,14 @@ def look_at(file: str, recorded: Path) -> tuple[str, str]:
 
 
 def _callable(program: Any) -> Any:
-    return program.module() if hasattr(program, "module") else program
+    if torch.__version__.startswith(("2.1.", "2.2.")):  # whose module() takes no keywords, nor all changed buffers
+        return program
+    return program.module()
 
 
 def _words(error: BaseException) -> str:
+    while error.__cause__ is not None:
+        error = error.__cause__
     trail = error.__traceback__
     while trail is not None and trail.tb_next is not None:
         trail = trail.tb_next

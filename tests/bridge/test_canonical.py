@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from msgspec import UNSET
 from msgspec.structs import replace
+from tests.bridge import recorded
 from tests.graph.build import programs
 from tests.samples import CURRENT_LAYOUT, corpus, release_id
 from torch._export.serde import schema as torch_schema
@@ -18,7 +19,7 @@ from pt2kit import codec, schema
 from pt2kit.canonical import canonicalize
 from pt2kit.canonical.arguments import usual_graph
 
-FILES = corpus(*CURRENT_LAYOUT)
+FILES = recorded.readable(corpus(*CURRENT_LAYOUT))
 TIES = {
     *("associative_scan_hop", "dtypes", "inf_nan_floats", "inf_nan_floats__decomp", "sdpa__decomp", "sym_ops__decomp"),
     "training_loss_joint",

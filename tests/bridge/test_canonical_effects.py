@@ -19,6 +19,7 @@ HIDDEN = {
     *("aten::__is__", "aten::__isnot__"),  # TorchScript; their names look like those of operators in place.
     "aten::_no_grad_embedding_renorm_",  # It writes into the weight.
     "aten::_native_batch_norm_legit.no_stats",  # A sibling of one that writes.
+    "aten::flatten.named_out_dim",  # The name of a dimension; up to 2.12.
 }
 """Operators that count as writing without a schema that says so."""
 

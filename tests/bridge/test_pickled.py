@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import io
+import warnings
 import zipfile
 from collections.abc import Callable
 from typing import Any, Literal
@@ -242,7 +243,8 @@ def test_buffers_and_attributes() -> None:
     assert ours.attributes["_dynamo_dynamic_indices"] == {0}
     (span,) = ours.attributes["_dynamo_dynamic_range"]
     assert span.cls.path == "torch._dynamo.decorators._DimRange"
-    assert span.state == [0, 2, 8]
+    by_name = isinstance(span.state, dict)  # up to 2.10 or so, a dataclass without slots
+    assert (list(span.state.values()) if by_name else span.state) == [0, 2, 8]
 
 
 def test_named_tuples() -> None:
@@ -347,7 +349,8 @@ def test_refusals_name_what_they_refuse(name: str) -> None:
 
 def test_torchscript_is_refused() -> None:
     buffer = io.BytesIO()
-    with pytest.warns(DeprecationWarning, match=r"torch\.jit"):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of torch.jit, since 2.10
         torch.jit.save(torch.jit.script(torch.nn.Linear(2, 2)), buffer)
     for use in (read_payload, globals_in):
         with pytest.raises(UnsupportedError, match=r"x\.pt: .*TorchScript"):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ast
-import importlib
 import itertools
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from torch import fx
+from tools.names_in_release import is_there
 from torch.utils import _pytree as pytree
 
 from pt2kit.bridge import torch_export_names, torch_names
@@ -87,38 +86,11 @@ def test_what_counts(source: str, found: list[str]) -> None:
     ]
 
 
-class Plain(torch.nn.Module):
-    def forward(self, x):
-        return x + 1
-
-
-INSTANCES = {
-    "torch.fx.Graph": fx.Graph,
-    "torch.fx.experimental.symbolic_shapes.ShapeEnv": torch_export_names.ShapeEnv,
-    "torch.export.ExportedProgram": lambda: torch.export.export(Plain(), (torch.ones(1),)),
-    "torch.UntypedStorage": lambda: torch.UntypedStorage(0),
-    "torch._ops.OpOverload": lambda: torch.ops.aten.add.Tensor,
-}
-
-
-def _find(path: str) -> Any:
-    """What a path leads to; attributes that only instances have are looked for on one."""
-    found: Any = torch
-    done = "torch"
-    for part in path.split("."):
-        owner = INSTANCES[done]() if done in INSTANCES else found
-        done = f"{done}.{part}"
-        found = getattr(owner, part) if hasattr(owner, part) else importlib.import_module(done)
-    return found
-
-
 @pytest.mark.parametrize("name", NAMES, ids=lambda name: name.path)
 def test_names_are_there(name: torch_names.TorchName) -> None:
     """The installed torch has each name, or the table says what stands in for it."""
-    try:
-        _find(name.path)
-    except (ImportError, AttributeError):
-        assert name.instead, f"torch {torch.__version__} lacks torch.{name.path}: {name.gives}"
+    there = is_there(name.path)
+    assert there or name.instead, f"torch {torch.__version__} lacks torch.{name.path}: {name.gives}"
 
 
 def test_every_name_is_listed() -> None:

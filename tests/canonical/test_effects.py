@@ -7,6 +7,9 @@ from tests.graph.build import arg
 
 from pt2kit import schema
 from pt2kit.canonical import writes, writes_inside
+from pt2kit.canonical.effects import KNOWN
+from pt2kit.schema.operator_text import parse_operator
+from pt2kit.schema.operators import known_releases, operators_of
 
 WRITE = [
     *("torch.ops.aten.add_.Tensor", "torch.ops.aten.__iand__.Scalar", "torch.ops.aten.copy_.default"),
@@ -28,6 +31,10 @@ COMPUTE = [
     *("torch.ops.aten._assert_scalar.default", "torch.ops.aten.batch_norm.default", "torch.ops.aten.sort.stable"),
     "torch._higher_order_ops.cond",
 ]
+
+
+NOT_EXPORTED = {"aten.remove.Tensor", "aten.sort.Tensor", "prims.as_strided.default"}
+"""Methods of lists in TorchScript; an operator that gives a view, though its schema says that it writes."""
 
 
 def _node(target: str, **flags: bool) -> schema.Node:
@@ -61,6 +68,20 @@ def test_these_write(target: str) -> None:
 def test_these_compute(target: str) -> None:
     """Functional operators of torch's own."""
     assert not writes(_node(target))
+
+
+def test_operators_of_every_release() -> None:
+    """Every operator of torch 2.1 to 2.15 whose schema says that it writes into a tensor counts as writing."""
+    schemas = {text: name for release in known_releases() for name, text in operators_of(release).items()}
+    writing = [
+        name
+        for text, name in schemas.items()
+        if name.partition(".")[0] in KNOWN and name not in NOT_EXPORTED
+        and any(one.type.base == "Tensor" and one.type.alias.endswith("!")
+                for one in parse_operator(text).parameters.values())
+    ]  # fmt: skip
+    assert len(writing) > 1500
+    assert [name for name in writing if not writes(_node(f"torch.ops.{name}"))] == []
 
 
 def test_normalizations_write_while_training() -> None:

@@ -91,7 +91,7 @@ def entries() -> list[Entry]:
 
 def edited_bytes(data: bytes, record: str, change: Callable[[Any], None]) -> bytes:
     """A file, given as bytes, whose list of payloads was changed."""
-    return edited(data, lambda tree: change(tree["config"]), record)  # type: ignore[arg-type]
+    return edited(data, lambda tree: change(tree["config"]), record)
 
 
 def new_value(tree: Any, name: str, like: str) -> str:

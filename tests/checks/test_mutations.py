@@ -393,7 +393,7 @@ TARGETS: dict[str, Callable[[], Mutation]] = {
 def _path_name(name: str) -> Mutation:
     """A file whose last weight says that it is elsewhere; the record it had is dropped."""
     changed = m.weights(MLP, lambda config: config["2.bias"].__setitem__("path_name", name))
-    return Mutation(MLP, rewritten(changed.data, {names.weight(3): None}))  # type: ignore[arg-type]
+    return Mutation(MLP, rewritten(changed.data, {names.weight(3): None}))
 
 
 def _bias(**changes: Any) -> Mutation:

@@ -6,7 +6,7 @@ import pytest
 
 from pt2kit.checks import schemas, stored_numbers
 from pt2kit.checks.kernel_sizes import RULES
-from pt2kit.checks.refused import EVERYDAY, REFUSED_NAMESPACES, REFUSED_OPERATORS, TABLE, refusal
+from pt2kit.checks.refused import EVERYDAY, REFUSED_NAMESPACES, REFUSED_OPERATORS, TABLE, find_row, refusal
 
 RELEASE = "2.13"
 """The release whose operators the table of kernels was made with."""
@@ -18,6 +18,9 @@ RELEASE = "2.13"
         ("torch.ops.aten.from_file.default", "it reads or writes files"),
         ("torch.ops.c10d.send.default", "it talks to other processes"),
         ("torch.ops.higher_order.aoti_call_delegate", "it runs a compiled library"),
+        ("torch.ops.aten.view_copy.dtype", "it trusts its arguments with memory that they may not have"),
+        ("torch.ops.aten.view_copy.dtype_out", "it trusts its arguments with memory that they may not have"),
+        ("torch.ops.aten.view_copy.out", None),
         ("torch.ops.aten.add.Tensor", None),
         ("torch.ops.mine.from_file.default", None),
         ("torch.ops.aten", None),
@@ -61,6 +64,26 @@ def test_rows_fit_their_operators() -> None:
                 assert not makers or any(len(maker.returns) > origin.result for maker in makers), origin
                 assert all(any(theirs in maker.parameters for maker in makers) for _, theirs in origin.same), origin
                 assert all(any(ours in one.parameters for one in overloads(name)) for ours, _ in origin.same), origin
+
+
+def test_variants() -> None:
+    """What writes its result elsewhere, or into its argument, is looked at as what it is a variant of."""
+    table = schemas.operators(RELEASE).schemas
+    for name, row in TABLE.operators.items():
+        base, _, overload = name.partition(".")[2].partition(".")
+        namespace = name.partition(".")[0]
+        own = {key for key in table if key.startswith(f"{namespace}.{base}.")}
+        out = {key for key in own if "out: " in table[key] or key.endswith(("_out", ".out"))}
+        if overload:
+            out &= {f"{name}_out"}
+        assert all(find_row(f"torch.ops.{key}") is row for key in out), name
+        plain, in_place = f"{namespace}.{base.removesuffix('_')}", f"{namespace}.{base.removesuffix('_')}_"
+        partners = {key.rpartition(".")[0] for key in table} & {plain, in_place}
+        assert row.kept or overload or partners <= set(TABLE.operators) | WITHOUT_DANGER, name
+
+
+WITHOUT_DANGER = {"aten._foreach_copy_"}
+"""Operators that compare what their variants take on trust."""
 
 
 def test_evidence() -> None:

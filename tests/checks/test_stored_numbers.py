@@ -44,7 +44,7 @@ def stored(
 
     config = json.dumps({"config": {"c": m.stored("tensor_0", meta)}}).encode()
     data = struct.pack(f"<{len(numbers)}q", *numbers)
-    return Mutation(None, edited(rewritten(MLP, {m.CONFIG: config, names.CONSTANTS + "tensor_0": data}), program))  # type: ignore[arg-type]
+    return Mutation(None, edited(rewritten(MLP, {m.CONFIG: config, names.CONSTANTS + "tensor_0": data}), program))
 
 
 def bag(offsets: str = "c") -> Call:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -42,6 +43,16 @@ def test_the_hook_names_a_command() -> None:
     assert (hook["id"], hook["entry"], hook["language"]) == ("pt2-check", "pt2 check", "python")
     assert hook["files"] == r"\.pt2$"
     assert not hook["require_serial"]
+
+
+def test_the_hooks_of_the_page() -> None:
+    """The page's own hook calls what the project's hook calls, for the same files; the other one has its name."""
+    page = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
+    local, remote = (yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)[:2])
+    [hook] = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
+    [own] = local["repos"][0]["hooks"]
+    assert {key: own[key] for key in ("id", "entry", "files")} == {key: hook[key] for key in ("id", "entry", "files")}
+    assert remote[0]["hooks"] == [{"id": hook["id"]}]
 
 
 def test_the_action_holds_no_input_in_a_script() -> None:

@@ -42,7 +42,7 @@ def test_changed_records(source: str, draw: st.DataObject, edits: list[tuple[flo
     for place, piece in edits:
         at = int(place * len(content))
         content = content[:at] + piece + content[at + 1 :]
-    data = rewritten(io.BytesIO(SOURCES[source]), {name: content})  # type: ignore[arg-type]
+    data = rewritten(io.BytesIO(SOURCES[source]), {name: content})
     try:
         clean, _ = sanitized(data)
     except Pt2Error as error:

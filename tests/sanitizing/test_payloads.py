@@ -45,7 +45,7 @@ def pickled(value: Any) -> bytes:
         old = package.relative(package.weights()[NAME].record)
     storages = {"0": VIEW.tobytes()}
     content = forge.payload(forge.stream(value), storages)
-    return rewritten(io.BytesIO(data), {names.weight(77): content, old: None})  # type: ignore[arg-type]
+    return rewritten(io.BytesIO(data), {names.weight(77): content, old: None})
 
 
 def tensor(**options: Any) -> Any:

@@ -45,7 +45,7 @@ def read(data: bytes) -> Any:
 
 def rewritten_clean(records: dict[str, bytes | None]) -> bytes:
     """A sanitized file with other records."""
-    return rewritten(io.BytesIO(sanitized(MLP)[0]), records)  # type: ignore[arg-type]
+    return rewritten(io.BytesIO(sanitized(MLP)[0]), records)
 
 
 def test_the_index_is_no_extra_file() -> None:
@@ -112,7 +112,7 @@ def test_objects_of_registered_classes() -> None:
     """An object that stands where the program has a container is moved by its fields; its class is not in the index."""
     item = forge.Build(forge.Call("shop_private.Item", (), opcode=b"\x81"), {"a": forge.tensor(), "b": None})
     payload = forge.payload(forge.stream(((item,), {})))
-    data = rewritten(io.BytesIO(edited(MLP, spec_of(OBJECT))), {RECORD: payload})  # type: ignore[arg-type]
+    data = rewritten(io.BytesIO(edited(MLP, spec_of(OBJECT))), {RECORD: payload})
     clean, done = sanitized(data)
     assert done.moved == ("model",)
     ((found,), _) = read(clean)
@@ -137,7 +137,7 @@ def test_objects_of_registered_classes() -> None:
 def test_objects_that_hold_more(item: Any) -> None:
     """An object whose fields are not those of the program's container is refused: something would be lost."""
     payload = forge.payload(forge.stream(((item,), {})))
-    data = rewritten(io.BytesIO(edited(MLP, spec_of(OBJECT))), {RECORD: payload})  # type: ignore[arg-type]
+    data = rewritten(io.BytesIO(edited(MLP, spec_of(OBJECT))), {RECORD: payload})
     with pytest.raises(UnsupportedError, match="X1"):
         sanitized(data)
 

@@ -20,12 +20,12 @@ KNOWN: Final = frozenset(
 )
 """The namespaces whose operators write only where this file says so."""
 
-IN_PLACE: Final = re.compile(r"__i\w+__|(?!__)\w*[^_]_")
-"""Names of operators that write into their first argument: `add_`, `__iand__`."""
+IN_PLACE: Final = re.compile(r"__i\w+__|(?!__)\w*[^_]_|\w+_inplace")
+"""Names of operators that write into arguments: `add_`, `__iand__`, `_flash_attention_forward_no_dropout_inplace`."""
 
 OUT_OVERLOAD: Final = re.compile(
-    r"(\w+_)?out\d*(_\w*)?|Out\w+|output|L|Q|U|X|dim_max|dim_min|dim_values|eigenvalues|eigvals|grad_input|inverse|result"
-    r"|sign|values|values_stable"
+    r"(\w+_)?out\d*(_\w*)?|Out\w+|output|L|Q|U|X|(names_)?dim_(max|min|values)|eigenvalues|eigvals|grad_input|inverse"
+    r"|result|sign|(dimname_)?values(_stable)?"
 )
 """Overloads of aten that write into arguments made for it: `add.out`, `max.dim_max`."""
 
@@ -38,7 +38,6 @@ WRITING: Final = frozenset(
             "aten._native_batch_norm_legit",
         ),
         *("aten._fused_moving_avg_obs_fq_helper", "aten.fused_moving_avg_obs_fake_quant", "aten.geqrf.a"),
-        "aten._flash_attention_forward_no_dropout_inplace",
         *("aten.record_stream", "aten.retain_grad", "aten.rrelu_with_noise", "aten.set_data", "prims.copy_to"),
         *("prims.resize", "higher_order.invoke_leaf_function", "higher_order.register_hook"),
         *(
@@ -58,7 +57,7 @@ TRAINING: Final = ("training", "train", "use_input_stats")
 def writes(node: schema.Node) -> bool:
     """Whether a node may write, leaving aside what the subgraphs that it carries do.
 
-    Source: the operators' schemas of torch 2.13.
+    Source: the operators' schemas of torch 2.1 to 2.15.
     """
     target = node.target
     if operator_namespace(target) not in KNOWN:

@@ -140,7 +140,12 @@ def find_row(target: str) -> Row | None:
     if not target.startswith(_TARGET):
         return None
     parts = target.removeprefix(_TARGET).split(".")
-    return TABLE.operators.get(".".join(parts[:3])) or TABLE.operators.get(".".join(parts[:2]))
+    # What writes its result to a tensor that it gets is the same kernel: "dtype_out" of "dtype".
+    overload = ".".join(parts[:3])
+    for name in (overload, overload.removesuffix("_out"), ".".join(parts[:2])):
+        if name in TABLE.operators:
+            return TABLE.operators[name]
+    return None
 
 
 def find_everyday(target: str) -> Row | None:

@@ -7,7 +7,7 @@ import json
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from tests import samples
 
@@ -20,7 +20,7 @@ def sample(name: str) -> Path:
 
 
 def edited(
-    path: Path,
+    path: Path | IO[bytes],
     program: Change | None = None,
     *,
     weights: Change | None = None,

@@ -29,6 +29,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*LeafSpec.*:FutureWarning")  # 
 
 BeforeIn = collections.namedtuple("BeforeIn", ["x", "y", "z"])
 BeforeOut = collections.namedtuple("BeforeOut", ["a", "b"])
+STORED_IN, STORED_OUT = BeforeIn._fields, BeforeOut._fields
 
 
 class Color(enum.Enum):
@@ -83,9 +84,8 @@ def file() -> bytes:
 
 VALUES = {"x": torch.full((2,), 5.0), "y": torch.full((3,), 6.0), "z": torch.full((4,), 8.0)}
 WANT = {"a": torch.full((2,), 11.0), "b": [torch.full((3,), 5.0)], "c": 7, "d": None}
-IN, OUT = make(BeforeIn._fields), make(BeforeOut._fields)
 ADAPTED = {
-    "the same": (IN, OUT),
+    "the same": (make(STORED_IN), make(STORED_OUT)),
     "reordered": (make(("z", "y", "x")), make(("b", "a"))),
     "gained": (make(("n", "x", "y", "w", "z"), defaults=[None]), make(("a", "c", "b", "d"), defaults=[7, None, None])),
     "lost": (make(("y", "x")), make(("b",))),
@@ -114,14 +114,14 @@ def test_changed_fields(file: bytes, now_in: Any, now_out: Any) -> None:
 
 
 REFUSED = {
-    "lost an input": (make(("y", "z")), OUT, "got one without that of the input 'p_x'"),
+    "lost an input": (make(("y", "z")), make(STORED_OUT), "got one without that of the input 'p_x'"),
     "gained an output": (
-        IN,
+        make(STORED_IN),
         make(("q", "a", "b")),
         "got 'q' without one; the file does not have it",
     ),
     "gained a list": (
-        IN,
+        make(STORED_IN),
         make(("a", "b", "q"), defaults=[[]]),
         "default of the field 'q' to be a number",
     ),
@@ -144,10 +144,10 @@ def test_stand_ins(file: bytes) -> None:
     """Classes that are not registered get stand-ins with the stored fields, that remember their name."""
     program = load(file)
     given = _input_spec(program, 0).context
-    assert given._fields == BeforeIn._fields
+    assert given._fields == STORED_IN
     assert getattr(given, STAND_IN_NAME) == "tuples.P"
     result, _ = program.module()(given(**VALUES), torch.ones(2))
-    assert result._fields == BeforeOut._fields
+    assert result._fields == STORED_OUT
     torch.testing.assert_close(result.a, WANT["a"])
     assert type(program.example_inputs[0][0]) is given
 

@@ -80,7 +80,7 @@ def half(length: int, declared: int) -> bytes:
         (call,) = (node for node in graph["nodes"] if "_fft_c2r" in node["target"])
         call["inputs"][3]["arg"] = {"as_int": length}
 
-    return edited(file.getvalue(), change)  # type: ignore[arg-type]
+    return edited(file.getvalue(), change)
 
 
 def test_sizes_that_are_declared() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import io
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -86,15 +87,17 @@ CASES: dict[str, tuple[str, Callable[[Any], None]]] = {
 }
 
 
+def _edited(change: Callable[[Any], None]) -> bytes:
+    return edited(io.BytesIO(base()), change)
+
+
 FILES: dict[str, tuple[str, Callable[[], bytes]]] = {
     "too much memory": ("T9", lambda: mutations.program(mutations.MLP, test_mutations.created).data),
     "an object that takes code": ("P15", lambda: test_payloads.with_constant(test_payloads.OPAQUE, "opaque_obj_0")),
     "a module among the inputs": ("", test_module_inputs.file),
     "an everyday operator": ("X10", lambda: chain(POOL, back("p")).data),
     "numbers of the file": ("X10", lambda: stored((0, 9, 4), bag()).data),
-    **{
-        name: (rule, lambda change=change: edited(io.BytesIO(base()), change)) for name, (rule, change) in CASES.items()
-    },
+    **{name: (rule, partial(_edited, change)) for name, (rule, change) in CASES.items()},
 }
 """A file for each row of the table in docs/security.md."""
 

@@ -1,0 +1,159 @@
+"""Python in the documents runs where it can; what needs a network or a bucket at least names what is there.
+
+The tutorial, the recipes, the README, `docs/diff.md` and `docs/extensions.md` have tests of their own, too.
+"""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import importlib
+import importlib.util
+import inspect
+import re
+import shlex
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.samples import sample
+from tests.signing.keys import OPENSSL, openssl
+
+import pt2kit
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+MLP = sample("2.13.0", "mlp")
+
+
+def blocks(page: Path) -> list[str]:
+    """The blocks of Python of a page; what a session shows stands for what was typed."""
+    found = re.findall(r"^( *)```python\n(.*?)^ *```", page.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    texts = [textwrap.dedent(text) for _, text in found]
+    sessions = doctest.DocTestParser()
+    return ["".join(one.source for one in sessions.get_examples(text)) if ">>> " in text else text for text in texts]
+
+
+WITH_PYTHON = [page for page in PAGES if blocks(page)]
+
+
+def block(name: str, word: str) -> str:
+    """The one block of a page that has a word."""
+    [text] = [text for text in blocks(ROOT / "docs" / name) if word in text]
+    return text
+
+
+@pytest.mark.parametrize("page", WITH_PYTHON, ids=lambda page: page.stem)
+def test_names_are_there(page: Path) -> None:
+    """Every block is Python; what it imports of pt2kit, asks of it and passes to it exists."""
+    for text in blocks(page):
+        for node in ast.walk(ast.parse(text)):
+            match node:
+                case ast.ImportFrom(module=str(module), names=names) if _is_ours(module):
+                    for name in names:
+                        assert _offers(module, name.name), f"{page.name}: {module}.{name.name}"
+                case ast.Import(names=names):
+                    for name in filter(lambda one: _is_ours(one.name), names):
+                        importlib.import_module(name.name)
+                case ast.Call(func=function, keywords=keywords) if target := _target(function):
+                    _check_keywords(target, [one.arg for one in keywords if one.arg], page.name)
+
+
+def _is_ours(module: str) -> bool:
+    """Whether a module is one of pt2kit that can be imported here."""
+    return module.partition(".")[0] == "pt2kit" and (
+        importlib.util.find_spec(module) is not None and not module.startswith(("pt2kit.integrations", "pt2kit.bridge"))
+    )
+
+
+def _offers(module: str, name: str) -> bool:
+    """Whether a module has a name, or a module of its own that is called so."""
+    return hasattr(importlib.import_module(module), name) or importlib.util.find_spec(f"{module}.{name}") is not None
+
+
+def _target(function: ast.expr) -> Any:
+    """What `pt2kit.x.y` in a call is; None for any other function."""
+    if not re.fullmatch(r"pt2kit(\.\w+)+", path := ast.unparse(function)):
+        return None
+    found: Any = pt2kit
+    for name in path.split(".")[1:]:
+        found = getattr(found, name)
+    return found
+
+
+def _check_keywords(target: Any, keywords: list[str], page: str) -> None:
+    parameters = inspect.signature(target).parameters
+    if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values()):
+        return
+    assert set(keywords) <= set(parameters), f"{page}: {target.__name__}({', '.join(keywords)})"
+
+
+def test_signing_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """The page's Python signs and verifies; of a file whose weight was changed it prints the weight."""
+    pytest.importorskip("model_signing", reason="model-signing signs: pip install 'pt2kit[sign]'")
+    if OPENSSL is None:
+        pytest.skip("the openssl command makes the keys")
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs" / "signing.md").read_text(encoding="utf-8")
+    for line in re.findall(r"^openssl (.*)$", page, re.MULTILINE):
+        openssl(tmp_path, *shlex.split(line, comments=True))
+    (tmp_path / "model.pt2").write_bytes(MLP.read_bytes())
+    text = block("signing.md", "pt2kit.sign(")
+    exec(compile(text, "signing.md", "exec"), {"pt2kit": pt2kit})  # noqa: S102 - the project's own page
+    assert capsys.readouterr().out == ""
+    sign, verify = text.split("found = ")
+    exec(compile(sign, "signing.md", "exec"), names := {"pt2kit": pt2kit})  # noqa: S102 - as above
+    with pt2kit.edit("model.pt2") as editor:
+        name = next(iter(editor.weights))
+        editor.set_weight(name, pt2kit.open(MLP).weights()[name].numpy() + 1)
+    editor.write("model.pt2")
+    exec(compile(f"found = {verify}", "signing.md", "exec"), names)  # noqa: S102 - as above
+    assert f"weight {name!r}" in capsys.readouterr().out
+
+
+def test_the_test_of_an_export_runs(tmp_path: Path) -> None:
+    """The page's test for pytest passes with the program that was exported, and fails with another."""
+    torch = pytest.importorskip("torch", reason="the page's test exports with torch")
+    example = (torch.ones(2, 3),)
+    names: dict[str, Any] = {"torch": torch, "model": torch.nn.Linear(3, 4), "example": example}
+    text = block("integrations.md", "assert_same_program").replace('"expected.pt2"', "expected")
+    exec(compile(text, "integrations.md", "exec"), names)  # noqa: S102 - the project's own page
+    for model in (names["model"], torch.nn.Linear(3, 4)):
+        names["expected"] = tmp_path / "expected.pt2"
+        torch.export.save(torch.export.export(model, example), names["expected"])
+        if model is names["model"]:
+            names["test_export_is_stable"](tmp_path)
+        else:
+            with pytest.raises(AssertionError, match="weight"):
+                names["test_export_is_stable"](tmp_path)
+
+
+def test_load_module_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page's two lines load a module and call it."""
+    torch = pytest.importorskip("torch", reason="load_module takes torch")
+
+    class Masked(torch.nn.Module):
+        def forward(self, x: Any, mask: Any) -> Any:
+            return x * mask
+
+    monkeypatch.chdir(tmp_path)
+    x, m = torch.rand(3), torch.rand(3)
+    pt2kit.save(torch.export.export(Masked(), (x,), {"mask": m}), "model.pt2")
+    names: dict[str, Any] = {"pt2kit": pt2kit, "x": x, "m": m}
+    text = block("load-module.md", "called as the model was exported")
+    exec(compile(text, "load-module.md", "exec"), names)  # noqa: S102 - the project's own page
+    assert torch.equal(names["result"], x * m)
+
+
+def test_pages_with_python_are_found() -> None:
+    """The pages that have Python in them are among those that are looked at."""
+    names = {page.stem for page in WITH_PYTHON}
+    assert {"README", "signing", "integrations", "load-module", "recipes", "tutorial", "fleet"} <= names
+
+
+def test_the_parser_of_blocks(tmp_path: Path) -> None:
+    """Indented blocks and sessions are Python, too."""
+    page = tmp_path / "page.md"
+    page.write_text("- a\n\n  ```python\n  x = 1\n  ```\n\n```python\n>>> 1 + 1\n2\n\n```\n")
+    assert blocks(page) == ["x = 1\n", "1 + 1\n"]
