@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import Any, Final, NoReturn
 
-from pt2kit.collector import no_collection
-
 _OPTIONAL: Final = {"torch": "torch", "sympy": "torch"}  # Read only.
 """A package that need not be there -> the extra of pt2kit that brings it."""
 
@@ -45,6 +43,9 @@ def front_door(
                 raise AttributeError(instructions(f"{room}.{name}", _OPTIONAL[error.name]), name=name) from error
         if name not in table:
             raise AttributeError(f"module {room!r} has no attribute {name!r}{_suggestion(name, {*table, *rooms})}")
+        # Not above: `import pt2kit` imports nothing else of the house.
+        from pt2kit.collector import no_collection
+
         module, attribute = table[name]
         try:
             # What is imported stays: searching it, and all that torch has made before, takes as long as the import.
