@@ -43,6 +43,9 @@ def front_door(
                 raise AttributeError(instructions(f"{room}.{name}", _OPTIONAL[error.name]), name=name) from error
         if name not in table:
             raise AttributeError(f"module {room!r} has no attribute {name!r}{_suggestion(name, {*table, *rooms})}")
+        # Not above: `import pt2kit` imports nothing else of the house.
+        from pt2kit.collector import no_collection
+
         module, attribute = table[name]
         from pt2kit.collector import no_collection  # not by `import pt2kit`, which is to cost nothing
 

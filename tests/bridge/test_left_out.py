@@ -125,7 +125,7 @@ def test_ties_of_what_is_left_out() -> None:
 
 @pytest.mark.parametrize("path", [MLP, SHARED, sample("2.13.0", "strided_weights")], ids=release_id)
 def test_nothing_is_read_of_what_is_left_out(path: Path) -> None:
-    """Names, order, sizes and strides stay; what stands for a weight has no record to read."""
+    """Names and order stay, and no record of weights is asked for."""
     with pt2kit.open(path) as package:
         views = leave_out(package.weights(), lambda name: False)
         assert list(views) == list(package.weights())
