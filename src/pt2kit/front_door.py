@@ -47,7 +47,6 @@ def front_door(
         from pt2kit.collector import no_collection
 
         module, attribute = table[name]
-        from pt2kit.collector import no_collection  # not by `import pt2kit`, which is to cost nothing
 
         try:
             # What is imported stays: searching it, and all that torch has made before, takes as long as the import.
