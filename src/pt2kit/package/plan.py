@@ -107,12 +107,12 @@ def copied(package: Package, record: str, name: str, *, deflate: bool = False) -
 
 
 def header(byteorder: str = "little") -> tuple[PlannedRecord, ...]:
-    """The records by which readers know an archive."""
+    """The records by which readers know an archive, in torch's order."""
     return (
         of_bytes(names.ARCHIVE_FORMAT, FORMAT),
         of_bytes(names.ARCHIVE_VERSION, VERSION),
-        of_bytes(names.BYTEORDER, byteorder.encode()),
         of_bytes(names.DATA_VERSION, DATA_VERSION),
+        of_bytes(names.BYTEORDER, byteorder.encode()),
     )
 
 
