@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 import operator
 from typing import Any
@@ -9,7 +10,9 @@ from typing import Any
 import pytest
 import torch
 from tests.bridge.read import corpus_types as corpus_types
+from tests.bridge.read.edited import edited, sample
 
+import pt2kit
 from pt2kit.bridge.extensions import Extension, register_extension, unregister_extension
 from pt2kit.bridge.operators import (
     HIGHER_ORDER,
@@ -159,3 +162,18 @@ def test_extension() -> None:
             resolve("#mine:other", "here")
     finally:
         unregister_extension("mine")
+
+
+def test_operators_that_export_does_not_write_load() -> None:
+    """A region that is quantised, made of one without gradients: torch's own module and ours compute the same."""
+
+    def quantised(tree: Any) -> None:
+        node = tree["graph_module"]["graph"]["nodes"][1]
+        node["target"] = "torch.ops.higher_order.invoke_quant_packed"
+        del node["inputs"][0]  # whether gradients are computed
+
+    data = edited(sample("no_grad_region"), quantised)
+    given = torch.ones(2, 4)
+    expected = torch.export.load(io.BytesIO(data)).module()(given)
+    torch.testing.assert_close(pt2kit.load(io.BytesIO(data)).module()(given), expected, rtol=0, atol=0)
+    torch.testing.assert_close(pt2kit.load_module(io.BytesIO(data))(given), expected, rtol=0, atol=0)
