@@ -17,7 +17,7 @@ from torch import nn
 
 import pt2kit
 from pt2kit.bridge.left_out import leave_out
-from pt2kit.errors import PayloadError, UnsupportedError
+from pt2kit.errors import OperatorError, PayloadError, UnsupportedError
 from pt2kit.tensors import MetaView, TensorView
 
 MLP = sample("2.13.0", "mlp")
@@ -173,3 +173,31 @@ def test_what_is_imported(tmp_path: Path) -> None:
         [sys.executable, "-c", script, str(tmp_path / "a.pt2")], capture_output=True, text=True, check=True, timeout=300
     )
     assert done.stdout.strip() == "[]"
+
+
+class Bag(nn.Module):
+    """Sums of pieces of a list that begin at offsets, which a kernel trusts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("offsets", torch.tensor([0, 2, 4]))
+        self.register_buffer("indices", torch.tensor([0, 1, 2, 0]))
+
+    def forward(self, table: torch.Tensor) -> torch.Tensor:
+        return nn.functional.embedding_bag(self.indices, table, self.offsets, mode="sum")
+
+
+def test_numbers_of_the_file_are_looked_at_whatever_is_included() -> None:
+    """Offsets of the file that lead out of memory are refused unless the caller's take their place."""
+    program = torch.export.export(Bag(), (torch.ones(3, 4),))
+    sound = {name: value.clone() for name, value in program.state_dict.items()}
+    program.state_dict["offsets"] = torch.tensor([0, 1 << 40, 4])
+    file = io.BytesIO()
+    torch.export.save(program, file)
+    for options in ({}, {"include": lambda name: True}, {"include": lambda name: False}):
+        file.seek(0)
+        with pytest.raises(OperatorError, match="expected offsets to be an input of the program or stored numbers"):
+            pt2kit.load_module(file, **options)  # type: ignore[arg-type]
+    file.seek(0)
+    module = pt2kit.load_module(file, weights=sound)
+    assert torch.equal(module(torch.ones(3, 4)), Bag()(torch.ones(3, 4)))

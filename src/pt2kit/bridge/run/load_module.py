@@ -82,7 +82,7 @@ def load_module(
         program, devices = stored_program(opened, model, device)
         if extra_files is not None:
             extra_files.update(read_texts(opened))
-        tables = tables_of(opened, model, weights is None and include is None)
+        tables = tables_of(opened, model, weights is None)
         checked = check_program(program, tables, allowed)
         calls = live_module_calls(checked.module.module_call_graph, checked.specs, checked.tree_specs)
         check_described(checked.scopes, program.range_constraints, devices)
