@@ -89,7 +89,7 @@ def test_a_part_of_the_weights() -> None:
         wanted = whole.get_parameter(name)
         assert (value.shape, value.dtype, value.requires_grad) == (wanted.shape, wanted.dtype, wanted.requires_grad)
     x = torch.randn(2, 3)
-    with pytest.raises(RuntimeError, match=r"meta.*\n.*in the node linear_1"):
+    with pytest.raises(RuntimeError, match=r"meta.*\n.*in the node (linear_1|nodes\[2\])"):
         part(x)
     part.load_state_dict({**part.state_dict(), **pt2kit.load_weights(file, ["2.weight", "2.bias"])}, assign=True)
     assert torch.equal(part(x), whole(x))

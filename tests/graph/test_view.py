@@ -7,6 +7,7 @@ from tests.graph.build import arg, node, program
 from tests.samples import sample
 
 from pt2kit import graph
+from pt2kit.schema.operators import known_releases, release_operators
 
 # target: namespace, short name, whether somebody else than torch has to register it
 TARGETS = {
@@ -48,6 +49,13 @@ def test_custom_operators_of_a_real_program() -> None:
     """The custom operators of the sample are the ones that are marked."""
     counts = graph.operator_counts(program(sample("2.13.0", "custom_op")))
     assert {graph.operator_namespace(target) for target in counts if graph.is_custom(target)} == {"corpus"}
+
+
+@pytest.mark.parametrize("release", known_releases())
+def test_namespaces_of_torch_are_not_custom(release: str) -> None:
+    """Every namespace that a release has operators in is a built-in one."""
+    namespaces = {name.partition(".")[0] for name in release_operators(release).schemas}
+    assert namespaces <= graph.BUILTIN_NAMESPACES
 
 
 def test_node_outputs() -> None:

@@ -18,11 +18,11 @@ BUILTIN_NAMESPACES: Final = frozenset(
     | {"inductor", "inductor_prims", "mkldnn", "mkldnn_prepacked", "mkl", "onednn", "prepacked", "xnnpack", "metal"}
     | {"vulkan", "onnx", "symm_mem", "streams", "fsdp", "c10d", "c10d_functional", "_c10d_functional"}
     | {"_c10d_functional_autograd", "_dtensor", "static_runtime", "tensorexpr", "_native", "_test", "_inductor_test"}
-    | {"flex_lib", "onnx_symbolic"}
+    | {"flex_lib", "flex_gemm", "onnx_symbolic", "_native_aot", "coor", "cuda", "mempool"}
 )
 """The namespaces that torch itself registers; an operator of any other one is a custom operator.
 
-Source: the dispatcher of torch 2.13 and `torch.library` definitions in its sources.
+Source: the dispatchers of torch 2.1 to 2.15 and `torch.library` definitions in their sources.
 """
 
 _DISPATCHER = "torch.ops."

@@ -8,8 +8,11 @@ import pytest
 from tests import samples
 from tests.bridge.run.torch_oracle import compare_with_torch, quiet
 
-# What the installed torch cannot run itself, and this can: file -> what torch says.
-ONLY_HERE = {"2.7.1/invoke_subgraph_hop": "invoke_subgraph operands must be a list of tensors"}
+# What the installed torch does not do itself, and this does: file -> what differs then.
+ONLY_HERE = {
+    "2.7.1/invoke_subgraph_hop": "invoke_subgraph operands must be a list of tensors",
+    "2.13.0/strided_weights": "parameters: [2]: requires_grad False, not True",  # torch 2.9 forgets that one is frozen
+}
 
 
 @pytest.mark.parametrize("path", samples.corpus(), ids=samples.release_id)
@@ -21,7 +24,6 @@ def test_corpus(path: Path) -> None:
         pytest.skip(f"torch: {found.word} {found.details}")
     said = ONLY_HERE.get(samples.release_id(path))
     if said is not None and found.word == "differs":
-        assert found.details.startswith("outputs, not ")
         assert said in found.details
         return
     assert found.word == "same", found.details
