@@ -100,3 +100,17 @@ def test_a_file_that_is_not_there(hub: str, tmp_path: Path) -> None:
     assert done.code == 2
     assert done.err.startswith("error: ")
     assert "Traceback" not in done.err
+
+
+def test_files_of_the_hub_go_through_the_fleet(hub: str, tmp_path: Path) -> None:
+    """A pattern over a repository finds its files, and each has its row."""
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pt2kit[fleet] is not installed")
+    pytest.importorskip("distributed", reason="pt2kit[fleet] is not installed")
+    environment = {"HF_ENDPOINT": hub, "HF_HOME": str(tmp_path / "home"), "no_proxy": "*"}
+    out = tmp_path / "out"
+    pattern = f"hf://{REPOSITORY}/*.pt2"
+    done = pt2("fleet", "check", pattern, "--out", out, "--workers", "1", env=environment)
+    assert done.code == 0, done.err
+    (row,) = parquet.read_table(out / "files").to_pylist()
+    assert (row["outcome"], row["size"]) == ("ok", SAMPLE.stat().st_size)
+    assert row["url"].endswith(f"{REPOSITORY}/model.pt2")
