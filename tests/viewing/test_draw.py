@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -91,11 +92,11 @@ def test_modules_are_guessed_where_a_file_names_none(tmp_path: Path) -> None:
 
     from pt2kit import codec
 
-    program = layers(3)
-    for node in program.graph_module.graph.nodes:
-        node.metadata.clear()
+    tree = codec.to_tree(layers(3))
+    for node in tree["graph_module"]["graph"]["nodes"]:
+        node["metadata"].clear()
     path = tmp_path / "bare.json"
-    path.write_bytes(codec.encode(program))
+    path.write_bytes(json.dumps(tree).encode())
     picture = drawn(path).picture
     assert picture.guessed is True
     boxes = named(picture, picture.boxes.path)
