@@ -85,7 +85,7 @@ Planned: TypeAlias = PlannedRecord | PlannedPickle
 
 def of_bytes(name: str, data: bytes | memoryview, *, deflate: bool = False) -> PlannedRecord:
     """A record of bytes that are there."""
-    return PlannedRecord(name, len(data), lambda: data, deflate)
+    return PlannedRecord(name, memoryview(data).nbytes, lambda: data, deflate)
 
 
 def of_storage(name: str, storage: Storage, itemsize: int) -> PlannedRecord:
