@@ -31,9 +31,10 @@ from pt2kit.graph.argument_values import arguments, leaves
 from pt2kit.graph.traversal import Scope, Step, carried, check_depth, walk
 from pt2kit.messages import quote
 from pt2kit.package.payloads import Payload
+from pt2kit.schema.operator_text import Operator
 
 if TYPE_CHECKING:
-    from pt2kit.checks import schemas
+    pass
 
 _OPERATORS: Final = "torch.ops."
 _INPUT: Final = "input"
@@ -41,7 +42,7 @@ _INPUT: Final = "input"
 _FILE: Final = "file"
 """What stands for one where the file has the value."""
 
-Find = Callable[[str], "schemas.Signature | None"]
+Find = Callable[[str], Operator | None]
 """Target of a node -> its signature; None for what is no operator."""
 
 
@@ -270,7 +271,7 @@ class _Walk:
         step: Step,
         name: str,
         short: str,
-        found: schemas.Signature | None,
+        found: Operator | None,
         given: Mapping[str, list[_Value]],
         values: dict[str, _Value],
     ) -> None:
@@ -356,14 +357,12 @@ class _Walk:
         return made
 
 
-def _written_to(found: schemas.Signature | None, short: str, given: Mapping[str, Iterable[_Value]]) -> list[_Value]:
+def _written_to(found: Operator | None, short: str, given: Mapping[str, Iterable[_Value]]) -> list[_Value]:
     """The arguments of a call whose elements it changes."""
     if found is None or short in SAME:
         return []
-    parameters = found.parameters
-    return [
-        value for name, held in given.items() if name in parameters and parameters[name].is_written for value in held
-    ]
+    written = {name for name, parameter in found.parameters.items() if parameter.type.is_written}
+    return [value for name, held in given.items() if name in written for value in held]
 
 
 def _keeps_numbers(node: schema.Node) -> bool:

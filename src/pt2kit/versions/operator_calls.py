@@ -197,7 +197,8 @@ def _renamed(ours: Operator, theirs: Operator) -> dict[str, str]:
         for other, own in pairs
         if other.name not in ours.parameters
         and own.name not in theirs.parameters
-        and (str(other.type), other.is_keyword_only) == (str(own.type), own.is_keyword_only)
+        and (other.type.base, other.type.suffix, other.is_keyword_only)
+        == (own.type.base, own.type.suffix, own.is_keyword_only)
         and len(ours.parameters) == len(theirs.parameters)
     }
 
