@@ -16,7 +16,7 @@ from pt2kit.package import record_names as names
 from pt2kit.package.layout import Layout
 from pt2kit.package.lazy import Named
 from pt2kit.package.parts import parts, program_record
-from pt2kit.package.programs import Reading, StoredProgram
+from pt2kit.package.programs import ReadContext, StoredProgram
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.payload import check_against, views_from_config
 from pt2kit.tensors.view import TensorView
@@ -51,7 +51,7 @@ def read_payloads(
     model: str,
     kind: Kind,
     stored: Callable[[], StoredProgram],
-    reading: Reading | None = None,
+    context: ReadContext | None = None,
 ) -> StoredPayloads:
     """Describe the weights or the constants of one program; no tensor is read.
 
@@ -60,7 +60,7 @@ def read_payloads(
         model: whose they are.
         kind: which of the two.
         stored: gives the program, whose graph states type and sizes of what it takes in.
-        reading: where to look for what is stored beside a file.
+        context: where to look for what is stored beside a file.
 
     Raises:
         ArchiveError: a record is missing or damaged.
@@ -71,7 +71,7 @@ def read_payloads(
         return _read_records(archive, layout, model, kind, lambda: stored().program)
     from pt2kit.package.legacy_payloads import read_older_payloads
 
-    found = read_older_payloads(archive, layout, model, kind, stored(), reading)
+    found = read_older_payloads(archive, layout, model, kind, stored(), context)
     _check_all(found.payloads, stored().program, layout, archive, model)
     return found
 

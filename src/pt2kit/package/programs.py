@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pt2kit.pickles.values import PickledTensor
     from pt2kit.versions.conversion_log import Note
 
-TYPED_SINCE: Final = 14
+DIRECT_SINCE: Final = 14
 """The first minor of the current major whose programs are programs of today but for fields that may be left out."""
 
 
@@ -82,7 +82,7 @@ class StoredProgram:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadContext:
     """What reading programs of older versions may need.
 
     Args:
@@ -94,13 +94,13 @@ class Reading:
     namedtuples: Mapping[str, str] = field(default_factory=_nothing)
 
 
-def read_program(archive: Archive, layout: Layout, model: str, reading: Reading | None = None) -> StoredProgram:
+def read_program(archive: Archive, layout: Layout, model: str, context: ReadContext | None = None) -> StoredProgram:
     """Read one program of an archive.
 
     Args:
         archive, layout: where it is.
         model: its name.
-        reading: what programs of older versions may need.
+        context: what programs of older versions may need.
 
     Raises:
         ArchiveError: the record is missing or damaged.
@@ -112,10 +112,10 @@ def read_program(archive: Archive, layout: Layout, model: str, reading: Reading 
     record = program_record(archive, layout, model)
     where = record.removeprefix(layout.root)
     with archive.reading(record) as data:
-        return _read_text(data, where, layout, model, reading or Reading())
+        return _read_text(data, where, layout, model, context or ReadContext())
 
 
-def _read_text(data: memoryview, where: str, layout: Layout, model: str, reading: Reading) -> StoredProgram:
+def _read_text(data: memoryview, where: str, layout: Layout, model: str, context: ReadContext) -> StoredProgram:
     refusal: SchemaError | JsonError | None = None
     if layout.kind != "plain-zip":
         try:
@@ -123,25 +123,25 @@ def _read_text(data: memoryview, where: str, layout: Layout, model: str, reading
         except (SchemaError, JsonError) as error:
             refusal = error
         else:
-            if is_typed(decoded.value.schema_version):
+            if is_current_shape(decoded.value.schema_version):
                 return typed(decoded, where)
     from pt2kit.package.legacy_programs import read_older
 
     _, method = layout.methods.get(model, (model, None))
     with no_collection():
-        stored = read_older(data, where, reading, method, refusal)
+        stored = read_older(data, where, context, method, refusal)
     check_stated(stored.program, where)
     return stored
 
 
-def is_typed(version: Any) -> bool:
+def is_current_shape(version: Any) -> bool:
     """Whether a `schema_version` is one that the typed pass is for, or that it has to refuse."""
     match version:
         case schema.SchemaVersion(major, minor) | {"major": int(major), "minor": int(minor)}:
             pass
         case _:
             return False
-    return major == schema.CURRENT.pair[0] and not 0 <= minor < TYPED_SINCE
+    return major == schema.CURRENT.pair[0] and not 0 <= minor < DIRECT_SINCE
 
 
 def typed(decoded: codec.Decoded[schema.ExportedProgram], where: str) -> StoredProgram:

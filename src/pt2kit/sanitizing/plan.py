@@ -127,7 +127,7 @@ class _Planner:
         ):
             yield of_bytes(name, codec.encode(config), deflate=True)
         # What is not changed goes over as it is: raised to a newer minor, an older torch might not read it.
-        if program is stored.program and _is_typed(package, stored):
+        if program is stored.program and _is_current_shape(package, stored):
             yield copied(package, place.program, names.model_json(model), deflate=True)
         else:
             yield of_bytes(names.model_json(model), codec.encode(program), deflate=True)
@@ -165,7 +165,7 @@ def _unmoved(model: str, error: Pt2Error) -> Problem:
     return Problem(names.sample_inputs(model), "X1", message, "safety")
 
 
-def _is_typed(package: Package, stored: StoredProgram) -> bool:
+def _is_current_shape(package: Package, stored: StoredProgram) -> bool:
     """Whether a program has a record of its own, in today's shape."""
     return package.layout.kind == "archive" and stored.model is None and not stored.is_raised
 

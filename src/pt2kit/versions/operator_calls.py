@@ -76,7 +76,7 @@ def fit_calls(tree: Tree, version: str, release: str, log: ConversionLog) -> Tre
 
 
 def _fitted(node: dict[str, Any], path: Path, release: str, log: ConversionLog) -> dict[str, Any]:
-    target = targets.from_modules(targets.from_first(node["target"]))
+    target = targets.from_2_4(targets.from_2_1(node["target"]))
     if not target.startswith(_OPERATORS) or target.startswith(targets.PREFIX):
         if (since := _missing(target, release)) is not None:
             log.blocked(f"the operator {target}", (*path, "target"), since)
