@@ -66,6 +66,11 @@ def call_of(step: Step, parts: Sequence[str], signature: Operator) -> Call:
     return Call(step, f"{parts[2]}.{parts[3]}", parts[3], parts[4], signature, plain, values, results)
 
 
+def argument_of(call: Call, name: str) -> schema.Argument | None:
+    """An argument as it stands in the file; None where the call has none of that name."""
+    return next((named.arg for named in call.step.node.inputs if named.name == name), None)
+
+
 def _plain(argument: schema.Argument) -> Any:
     """An argument as a Python value; symbols are their names."""
     value = argument.value

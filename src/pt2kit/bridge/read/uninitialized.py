@@ -7,13 +7,14 @@ ends the load (rule X11). What a program that is sound only with the sizes that 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
 from pt2kit.bridge.operators import Operator
 from pt2kit.bridge.read.refusals import refused
 from pt2kit.checks.memory_findings import Assumed
+from pt2kit.checks.stored_numbers import StoredInputs
 from pt2kit.checks.uninitialized import find_uses
 from pt2kit.errors import OperatorError
 from pt2kit.graph.traversal import Scope, node_label
@@ -22,12 +23,15 @@ from pt2kit.schema import operator_text
 RULE: Final = "X11"
 
 
-def check_initialised(scope: Scope, operators: Mapping[str, Operator]) -> Mapping[int, Assumed]:
+def check_initialised(
+    scope: Scope, operators: Mapping[str, Operator], stored: Callable[[], StoredInputs]
+) -> Mapping[int, Assumed]:
     """Refuse a program that lets memory out that nothing was written to.
 
     Args:
         scope: the root graph.
         operators: target -> operator.
+        stored: gives the inputs that the file fills.
 
     Returns:
         id of a graph -> what that depends on, for `check_assumed`.
@@ -35,7 +39,7 @@ def check_initialised(scope: Scope, operators: Mapping[str, Operator]) -> Mappin
     Raises:
         OperatorError: the first node, or the output, that does (X11).
     """
-    found = find_uses(scope, lambda target: signature_of(operators.get(target)))
+    found = find_uses(scope, lambda target: signature_of(operators.get(target)), stored)
     for use in found.uses:
         said = f"{use.value}, whose memory nothing was written to (it comes from {use.origin})"
         if use.step is None:
