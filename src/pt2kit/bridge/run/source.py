@@ -9,6 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from types import TracebackType
 from typing import Any, Final
 
 from pt2kit.bridge.run.steps import Step, Steps, Value, values_in
@@ -31,9 +32,9 @@ class Compiled:
     function: Callable[..., Any]
     steps: Sequence[Step]
 
-    def step_at(self, line: int) -> Step | None:
-        """The step that a line of the function is."""
-        index = line - _FIRST_LINE
+    def step_of(self, trace: TracebackType) -> Step | None:
+        """The step at which the function stopped."""
+        index = trace.tb_lineno - _FIRST_LINE
         return self.steps[index] if 0 <= index < len(self.steps) else None
 
 
