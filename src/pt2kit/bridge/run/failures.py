@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from types import CodeType, FrameType, TracebackType
+from dataclasses import dataclass
+from types import CodeType, TracebackType
 from typing import Any, Final
 
 import torch
@@ -21,30 +22,42 @@ _LINE = 120
 _OF_TORCH: Final = re.compile(r"[/\\](site|dist)-packages[/\\]torch[/\\]")
 
 
-def explain(error: Exception, code: CodeType, step_of: Callable[[TracebackType], Step | None]) -> None:
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """Where a function that runs a graph stopped.
+
+    Args:
+        step: the step that it was at.
+        read: what a value was then.
+    """
+
+    step: Step
+    read: Callable[[Value], Any]
+
+
+def explain(error: Exception, code: CodeType, stopped: Callable[[TracebackType], Stopped | None]) -> None:
     """Add to an error the node, its operator, what it was called with, and the line of the model's source.
 
     Args:
         error: stays the object that it is, so that who catches one of its type still does; it is left alone where it
             was not raised by a step. Inside a subgraph it gets the node there first, then the node that runs the
             subgraph.
-        code: of the function that runs a graph, whose values are variables `v0`, `v1`, ...
-        step_of: where that function stopped -> the step that it was at.
+        code: of the function that runs a graph.
+        stopped: a place in that function -> the step that it is, and the values there; None where it is none.
     """
     trace = error.__traceback__
     while trace is not None:
         if trace.tb_frame.f_code is code:
-            step = step_of(trace)
-            if step is not None:
-                _add(error, _text(step, trace.tb_frame))
+            place = stopped(trace)
+            if place is not None:
+                _add(error, _text(place.step, place.read))
             return
         trace = trace.tb_next
 
 
-def _text(step: Step, frame: FrameType) -> str:
-    values = frame.f_locals
-    args = [_shown(arg, values) for arg in step.args]
-    args += [f"{name}={_shown(arg, values)}" for name, arg in step.kwargs.items()]
+def _text(step: Step, read: Callable[[Value], Any]) -> str:
+    args = [_shown(arg, read) for arg in step.args]
+    args += [f"{name}={_shown(arg, read)}" for name, arg in step.kwargs.items()]
     if len(args) > _SHOWN:
         args[_SHOWN:] = [f"and {len(args) - _SHOWN} more"]
     place = _source_line(step.origin.stack_trace)
@@ -52,13 +65,13 @@ def _text(step: Step, frame: FrameType) -> str:
     return f"in the node {step.origin.label} ({operator}), called with ({', '.join(args)}){place}"
 
 
-def _shown(held: Any, values: dict[str, Any]) -> str:
+def _shown(held: Any, read: Callable[[Value], Any]) -> str:
     if isinstance(held, Value):
-        return _shown(values.get(f"v{held.number}"), {})
+        return _shown(read(held), read)
     if isinstance(held, torch.Tensor):
         return f"{str(held.dtype).removeprefix('torch.')}{list(held.shape)}"
     if isinstance(held, (list, tuple)):
-        return f"[{', '.join(_shown(item, values) for item in held[:_SHOWN])}]"
+        return f"[{', '.join(_shown(item, read) for item in held[:_SHOWN])}]"
     if held is None or isinstance(held, (bool, int, float, str, torch.dtype, torch.device)):
         return repr(held)[:40]
     if isinstance(held, fx.GraphModule):

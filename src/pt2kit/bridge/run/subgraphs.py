@@ -15,8 +15,8 @@ import torch
 from torch import fx
 
 from pt2kit.bridge.read.append import append_call
-from pt2kit.bridge.run.failures import explain
-from pt2kit.bridge.run.steps import Step, Steps, Value
+from pt2kit.bridge.run.failures import Stopped, explain
+from pt2kit.bridge.run.steps import Steps, Value
 
 _STEPS: Final = "pt2kit.steps"
 """Where a subgraph keeps its steps: in its `meta`, which copies of it share."""
@@ -32,13 +32,15 @@ class Subgraph(fx.GraphModule):  # type: ignore[misc]
         try:
             return super().__call__(*args, **kwargs)
         except Exception as error:
-            explain(error, type(self).forward.__code__, self._step_of)
+            explain(error, type(self).forward.__code__, self._stopped)
             raise
 
-    def _step_of(self, trace: TracebackType) -> Step | None:
+    def _stopped(self, trace: TracebackType) -> Stopped | None:
         """The step at which it stopped: the first that has given nothing yet. A variable that is let go of is None."""
         known = trace.tb_frame.f_locals
-        return next((step for step in self.meta[_STEPS] if f"v{step.result.number}" not in known), None)
+        steps = (step for step in self.meta[_STEPS] if f"v{step.result.number}" not in known)
+        step = next(steps, None)
+        return None if step is None else Stopped(step, lambda value: known.get(f"v{value.number}"))
 
 
 def subgraph_module(steps: Steps, examples: Sequence[Any] = ()) -> Subgraph:
