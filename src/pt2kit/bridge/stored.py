@@ -27,13 +27,14 @@ from pt2kit.messages import listed
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package, open_package
 from pt2kit.package.parts import parts, sample_inputs_record
-from pt2kit.package.payloads import Payload
 from pt2kit.package.pickle_free_inputs.index import PickleFreeInputs, read_pickle_free_inputs
+from pt2kit.package.stored import Payload
 from pt2kit.pickles.reader import is_plain, read_payload
 from pt2kit.tensors.compound import MetaView
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.view import TensorView
-from pt2kit.versions.opset.changes import EXPECTED, OperatorChange, convert_opset
+from pt2kit.versions.opset.changes import EXPECTED, convert_opset
+from pt2kit.versions.opset.operator_change import OperatorChange
 from pt2kit.zip.opening import FileLike
 from pt2kit.zip.source import map_privately
 

@@ -30,7 +30,7 @@ from pt2kit.checks.stored_numbers import StoredInputs
 from pt2kit.graph.argument_values import arguments, leaves
 from pt2kit.graph.traversal import Scope, Step, carried, check_depth, walk
 from pt2kit.messages import quote
-from pt2kit.package.payloads import Payload
+from pt2kit.package.stored import Payload
 from pt2kit.schema.operator_text import Operator
 
 if TYPE_CHECKING:

@@ -18,8 +18,7 @@ from pt2kit.errors import PayloadError, UnsupportedError
 from pt2kit.package.layout import Layout
 from pt2kit.package.lazy import Named
 from pt2kit.package.parts import Parts, parts, program_record
-from pt2kit.package.payloads import Kind, Payload, StoredPayloads
-from pt2kit.package.programs import ReadContext, StoredProgram
+from pt2kit.package.stored import Kind, Payload, ReadContext, StoredPayloads, StoredProgram
 from pt2kit.pickles.reader import globals_in, read_payload
 from pt2kit.pickles.values import PickledStorage, PickledTensor, TensorKind, TensorLike
 from pt2kit.tensors.opaque import OpaquePayload

@@ -12,8 +12,9 @@ import msgspec
 
 from pt2kit import codec, schema
 from pt2kit.errors import JsonError, SchemaError
+from pt2kit.package.current_programs import from_current, is_current_shape, version_trouble
 from pt2kit.package.lazy import Lazy
-from pt2kit.package.programs import ReadContext, StoredModel, StoredProgram, is_current_shape, typed, version_trouble
+from pt2kit.package.stored import ReadContext, StoredModel, StoredProgram
 from pt2kit.versions.containers import METHOD, container_of, read_model
 from pt2kit.versions.identify import TRACES, find_version
 from pt2kit.versions.program import Upgraded, upgrade_program
@@ -118,7 +119,7 @@ def _read_typed(data: memoryview, tree: Any, where: str, refusal: SchemaError | 
     if refusal is not None:
         raise refusal
     try:
-        return typed(codec.decode(data, schema.ExportedProgram, where), where)
+        return from_current(codec.decode(data, schema.ExportedProgram, where), where)
     except SchemaError as error:
         raise version_trouble(tree, where, error) or error from None
 

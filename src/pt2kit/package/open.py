@@ -26,9 +26,10 @@ from pt2kit.package.parts import (
     program_record,
     sample_inputs_record,
 )
-from pt2kit.package.payloads import Payload, StoredPayloads, read_payloads
+from pt2kit.package.payloads import read_payloads
 from pt2kit.package.pickle_free_inputs.names import index_record
-from pt2kit.package.programs import ReadContext, StoredProgram, read_program
+from pt2kit.package.programs import read_program
+from pt2kit.package.stored import Payload, ReadContext, StoredPayloads, StoredProgram
 from pt2kit.zip.beside import beside
 from pt2kit.zip.limits import DEFAULT_LIMITS, Limits
 from pt2kit.zip.opening import FileLike, open_source

@@ -15,9 +15,9 @@ from pt2kit import codec, schema
 from pt2kit.errors import SchemaError, UnsupportedError
 from pt2kit.package import external_list
 from pt2kit.package import record_names as names
+from pt2kit.package.current_programs import DIRECT_SINCE
 from pt2kit.package.open import Package, open_package
 from pt2kit.package.parts import program_record
-from pt2kit.package.programs import DIRECT_SINCE
 from pt2kit.package.write_external import SHARD_BYTES, check_name, plan, raw_weights, write_files
 from pt2kit.zip.opening import FileLike, is_url
 from pt2kit.zip.replacement import replacing

@@ -26,7 +26,7 @@ from pt2kit.release.report import Report, Side
 from pt2kit.versions.conversion_log import HARMLESS as OF_PROGRAMS
 from pt2kit.versions.conversion_log import Note, obstacles
 from pt2kit.versions.identify import DRAFT
-from pt2kit.versions.opset.changes import OperatorChange
+from pt2kit.versions.opset.operator_change import OperatorChange
 from pt2kit.zip.opening import FileLike
 from pt2kit.zip.target import not_while_reading, open_target
 from pt2kit.zip.writer import ArchiveWriter

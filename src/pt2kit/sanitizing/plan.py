@@ -12,7 +12,7 @@ from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
 from pt2kit.package.pickle_free_inputs.names import index_record, is_storage_record, storage_record
 from pt2kit.package.plan import PlannedRecord, copied, header, of_bytes
-from pt2kit.package.programs import StoredProgram
+from pt2kit.package.stored import StoredProgram
 from pt2kit.pickles.values import PickledStorage
 from pt2kit.sanitizing.options import Options
 from pt2kit.sanitizing.payloads import PayloadPlan

@@ -15,7 +15,7 @@ from pt2kit.node_metadata.redaction import hide_paths, strip_metadata
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
 from pt2kit.package.parts import program_record
-from pt2kit.package.programs import StoredProgram
+from pt2kit.package.stored import StoredProgram
 from pt2kit.pickles.builtin_reducers import FACTORIES
 from pt2kit.sanitizing.options import Options
 from pt2kit.schema import CURRENT, ExportedProgram, Graph, SymExpr

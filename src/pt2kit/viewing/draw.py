@@ -21,7 +21,7 @@ from pt2kit.node_metadata.frames import parse_stack_trace
 from pt2kit.node_metadata.lenience import lenient
 from pt2kit.node_metadata.tree import MAX_MODULE_DEPTH
 from pt2kit.package.open import Package
-from pt2kit.package.payloads import Payload
+from pt2kit.package.stored import Payload
 from pt2kit.schema import Argument, ExportedProgram, InputSpec, OutputSpec
 from pt2kit.text.modules import ModuleSummary
 from pt2kit.text.payloads import Entry, entries_of
