@@ -62,7 +62,8 @@ def said(sizes: dict[str, tuple[int, ...]], *calls: Call, returned: str, graphs:
 def declare(tree: Any, name: str, sizes: tuple[int, ...]) -> None:
     """Say that a value is contiguous and has some sizes."""
     sizes_of(tree, name, *sizes)
-    strides, step = [], 1
+    strides: list[dict[str, int]] = []
+    step = 1
     for size in reversed(sizes):
         strides.insert(0, {"as_int": step})
         step *= size
