@@ -15,6 +15,7 @@ from pt2kit.bridge.operators import Operator
 from pt2kit.bridge.read.refusals import refused
 from pt2kit.checks import schemas
 from pt2kit.checks.memory_findings import Assumed
+from pt2kit.checks.reading_table import is_source
 from pt2kit.checks.uninitialized import find_uses
 from pt2kit.errors import OperatorError
 from pt2kit.graph.traversal import Scope, node_label
@@ -35,6 +36,8 @@ def check_initialised(scope: Scope, operators: Mapping[str, Operator]) -> Mappin
     Raises:
         OperatorError: the first node, or the output, that does (X11).
     """
+    if not any(map(is_source, operators)):  # in most programs: they need not be walked for it
+        return MappingProxyType({})
     found = find_uses(scope, lambda target: signature_of(operators.get(target)))
     for use in found.uses:
         said = f"{use.value}, whose memory nothing was written to (it comes from {use.origin})"
