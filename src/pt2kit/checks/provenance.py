@@ -22,7 +22,6 @@ from msgspec import UNSET
 
 from pt2kit import codec, schema
 from pt2kit.checks import kernel_sizes, stored_numbers
-from pt2kit.checks.called import called_targets
 from pt2kit.checks.known_targets import higher_order_name
 from pt2kit.checks.passing_on import BECOME_PARTS, ITSELF, PARTS, PASSING, RESHAPED, SAME, SPARSE
 from pt2kit.checks.refused import Condition, Origin, find_everyday
@@ -121,10 +120,14 @@ class _Memory:
     is_written: bool = False
 
 
-def is_concerned(nodes: Iterable[schema.Node]) -> bool:
-    """Whether some of a program's nodes call anything that is looked at here."""
-    looked_at = list(nodes)
-    return any(map(_is_watched, called_targets(looked_at))) or any(map(_is_on_meta, looked_at))
+def is_concerned(targets: Iterable[str], nodes: Iterable[schema.Node]) -> bool:
+    """Whether a program calls anything that is looked at here.
+
+    Args:
+        targets: what it calls; more may be among them.
+        nodes: all of its nodes.
+    """
+    return any(map(_is_watched, targets)) or any(map(_is_on_meta, nodes))
 
 
 def _is_watched(target: str) -> bool:
@@ -177,7 +180,11 @@ def _without_memory(root: Scope) -> Iterator[Finding]:
 
 
 def _is_on_meta(node: schema.Node) -> bool:
-    return any(named.arg.as_device is not UNSET and named.arg.as_device.type == "meta" for named in node.inputs)
+    for named in node.inputs:
+        device = named.arg.as_device
+        if device is not UNSET and device.type == "meta":
+            return True
+    return False
 
 
 def unvouched_calls(root: Scope, find: Find, stored: StoredInputs) -> Iterator[Finding]:

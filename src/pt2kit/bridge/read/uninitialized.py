@@ -14,6 +14,7 @@ from typing import Final
 from pt2kit.bridge.operators import Operator
 from pt2kit.bridge.read.refusals import refused
 from pt2kit.checks.memory_findings import Assumed
+from pt2kit.checks.reading_table import is_source
 from pt2kit.checks.stored_numbers import StoredInputs
 from pt2kit.checks.uninitialized import find_uses
 from pt2kit.errors import OperatorError
@@ -39,6 +40,8 @@ def check_initialised(
     Raises:
         OperatorError: the first node, or the output, that does (X11).
     """
+    if not any(map(is_source, operators)):  # in most programs: they need not be walked for it
+        return MappingProxyType({})
     found = find_uses(scope, lambda target: signature_of(operators.get(target)), stored)
     for use in found.uses:
         said = f"{use.value}, whose memory nothing was written to (it comes from {use.origin})"
