@@ -307,3 +307,14 @@ def test_names_are_those_that_torch_gives() -> None:
     """A result that would be called like a function of Python gets a number, as `torch.fx` gives it on loading."""
     editor = dynamic()
     assert editor.graph.append("aten.max.dim", editor.value("x"), 0).name == "max_1"
+
+
+@pytest.mark.parametrize("name", ["out.weight", "emb.weight"])
+def test_names_that_are_untied_have_an_input_each(name: str) -> None:
+    """Two inputs took one weight of two names; each takes its own now."""
+    with pt2kit.edit(sample("2.7.1", "shared_weights")) as editor:
+        editor.untie(name)
+    targets = {one.name: one.target for one in editor.inputs}
+    assert targets["p_l__s___emb_weight"] == "emb.weight"
+    assert targets["p_l__s___out_weight"] == "out.weight"
+    assert [problem for problem in pt2kit.check(editor.result) if problem.kind == "error"] == []

@@ -216,9 +216,22 @@ def untie(editor: Editor, name: str) -> None:
     old = table.find(name, edit).payload
     if not isinstance(old, TensorView):
         raise GraphError(f"{edit}: expected a dense tensor, got {old.describe()}")
+    same = [other for other, one in table.items() if isinstance(one, TensorView) and _is_tied(one, old)]
     view = own_copy(old)
     table.entries[name] = Entry(view, None, table.kind)
+    _spread_inputs(editor, same)
     _restate(editor, name, view)
+
+
+def _spread_inputs(editor: Editor, tied: list[str]) -> None:
+    """Let names that were one weight have an input each, where two inputs took it by one of the names."""
+    inputs = [one for one in editor.inputs if one.target in tied]
+    for name in tied:
+        if all(one.target != name for one in inputs):
+            several = [one for one in inputs if sum(other.target == one.target for other in inputs) > 1]
+            fitting = [one for one in several if one.name.endswith(name.replace(".", "_"))]
+            if several:
+                (fitting or several[1:])[0].target = name
 
 
 def own_copy(view: TensorView) -> TensorView:
