@@ -44,7 +44,7 @@ def test_nodes_are_inserted_in_order() -> None:
     found.append("aten.sum", relu.output)
     found.prepend("aten.neg", found.inputs[-1], name="neg")
     names = [node.name for node in found.nodes]
-    assert names == ["neg_1", "linear", "neg", "relu", "relu_1", "linear_1", "sum"]
+    assert names == ["neg_1", "linear", "neg", "relu", "relu_1", "linear_1", "sum_1"]
 
 
 def test_many_insertions_at_one_place_keep_the_order() -> None:

@@ -15,6 +15,7 @@ from pt2kit.checks import schemas
 from pt2kit.checks.known_targets import argument_counts
 from pt2kit.checks.parameter_kinds import parameter_arms
 from pt2kit.editing.arguments import to_slot
+from pt2kit.editing.graphs import check_name
 from pt2kit.editing.metas import entry, kind_of
 from pt2kit.editing.nodes import Node
 from pt2kit.editing.values import Slot
@@ -170,8 +171,8 @@ def build_node(
     results = _results(meta, found, edit)
     wish = name or target.removeprefix(_OPS).split(".")[1] if "." in target else name or target
     is_single = not isinstance(meta, list | tuple) if target.startswith(_HIGHER_ORDER) else None
-    if name is not None and not name.isidentifier():
-        raise GraphError(f"{edit}: expected an identifier as the name, got {quote(name)}", rule="G8")
+    if name is not None:
+        check_name(edit, name)
     node = Node(graph, schema.Node(target, [], [], {}, is_single, None))
     for slot in slots:
         slot.node = node
