@@ -173,8 +173,18 @@ def draw(files: list[Original], each: int, seed: int, wanted: str) -> Iterator[t
 
 
 def try_all(mutants: list[tuple[Original, Mutant]]) -> Iterator[dict[str, Any]]:
-    """Try mutants, in child processes, as torch may end the process."""
-    return in_children(mutants, _try, _crashed, batch=BATCH, seconds=float("inf"))
+    """Try mutants, in child processes, as torch may end the process.
+
+    A mutant may leave something behind that another one fails on in the same process. So what gets through is judged
+    once more, in a process of its own, and that counts; `in_company` says what came of it before.
+    """
+    rows = in_children(mutants, _try, _crashed, batch=BATCH, seconds=float("inf"))
+    for one, row in zip(mutants, rows, strict=True):
+        if row["outcome"] not in MATTERING or row["errors"]:
+            yield row
+            continue
+        (alone,) = in_children([one], _try, _crashed, batch=1, seconds=float("inf"))
+        yield {**alone, "in_company": row["outcome"]}
 
 
 def _try(one: tuple[Original, Mutant]) -> dict[str, Any]:
@@ -206,6 +216,9 @@ def table(rows: list[dict[str, Any]]) -> Iterator[str]:
             missed = [r for r in mattering if r["kind"] == kind and not r["errors"]]
             where = ", ".join(f"{r['file']} {r['outcome']} {' '.join(r['warnings'])}".strip() for r in missed)
             yield f"{kind}: {sum(found)} of {len(found)} caught; not {where}"
+    for row in rows:
+        if row.get("in_company", row["outcome"]) != row["outcome"]:
+            yield f"{row['kind']}: {row['file']}: {row['outcome']}, but {row['in_company']} in a process with others"
     yield f"outcomes {dict(Counter(row['outcome'] for row in rows))}"
     yield f"mutants that matter: {sum(bool(row['errors']) for row in mattering)} of {len(mattering)} caught"
     yield f"kinds that matter: {sum(map(all, kinds.values()))} of {len(kinds)} caught whole"

@@ -97,10 +97,6 @@ class InputError(Pt2Error, ValueError):
     """Inputs that a loaded program does not take."""
 
 
-RUNNING_RULES = frozenset(f"X{number}" for number in range(1, 8))
-"""Safety rules whose breach runs what the file says; that of the others is a warning."""
-
-
 @dataclass(frozen=True, slots=True)
 class Problem:
     """One finding, as data.
@@ -125,10 +121,11 @@ class Problem:
 
     @property
     def severity(self) -> Severity:
-        """How much it weighs: its kind, and for a safety finding "warning" or "error", by its rule."""
+        """How much it weighs: its kind, and for a safety finding what its rule says, "error" or "warning"."""
         if self.kind != "safety":
             return self.kind
-        return "error" if self.rule in RUNNING_RULES else "warning"
+        rule = _rules().get(self.rule)
+        return rule.severity if rule else "error"
 
     @property
     def text(self) -> str:

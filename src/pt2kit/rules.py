@@ -218,7 +218,7 @@ _TEXTS: Final[Mapping[str, str]] = MappingProxyType(
 _WARNINGS: Final = frozenset(
     (
         *("G5", "G14", "K6", "E2", "V2", "V4", "O1", "O2", "P20", "P21"),
-        *("X8", "X9", "X10", "X11", "X12", "X13", "X14"),
+        *("X8", "X9", "X13"),
     )
 )
 _NOTES: Final = frozenset(("K7", "T2", "B7"))

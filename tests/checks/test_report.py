@@ -10,7 +10,7 @@ from pt2kit.errors import Problem
 
 WRONG = Problem("data/weights/w", "P2", "expected 4 bytes, got 3")
 RUNS = Problem("models/model.json: $.graph", "X5", "a call", kind="safety")
-LESS = Problem("models/model.json: $.graph", "X11", "memory", kind="safety")
+LESS = Problem("models/model.json: $.graph", "X9", "a class", kind="safety")
 NOTE = Problem("models/model.json", "K7", "a note", kind="note")
 REPORT = Report([WRONG, RUNS, LESS, NOTE])
 

@@ -86,6 +86,62 @@ def test_any_text(text: str) -> None:
     assert hide_paths(found) == found
 
 
+@pytest.mark.parametrize(
+    ("text", "hidden"),
+    [
+        ('["\\Usr\\a", "\\f:/x/y"]', '[".../a", "\\f:.../y"]'),
+        ('{"\\q\\b": "\\u002fsrv/al/x.py"}', '{".../b": ".../x.py"}'),
+        ('["[\\"\\\\q\\\\b\\"]/srv/x"]', '["[\\".../b\\"].../x"]'),
+    ],
+    ids=["an escape", "a key", "inside"],
+)
+def test_what_becomes_json_by_being_hidden(text: str, hidden: str) -> None:
+    """Where a path was all that kept a text from being JSON, its strings are rewritten too, at once."""
+    assert json.loads(hidden)
+    assert hide_paths(text) == hidden
+    assert hide_paths(hidden) == hidden
+
+
+BROKEN = [
+    "/",
+    "\\",
+    "\\u",
+    "\\u002f",
+    "\\f",
+    "\\/",
+    "C:",
+    ":",
+    '"',
+    '\\"',
+    "[",
+    "]",
+    "{",
+    "}",
+    ",",
+    "a",
+    "b.py",
+    "/home/",
+    "\ufffd",
+]
+
+
+@given(
+    st.recursive(
+        st.lists(st.sampled_from(BROKEN), max_size=12).map("".join),
+        lambda inner: (
+            inner.map(lambda text: json.dumps([text]))
+            | inner.map(lambda text: f'["{text}"]')
+            | st.tuples(inner, inner).map(lambda pair: f'{{"{pair[0]}": {json.dumps(pair[1])}}}')
+        ),
+        max_leaves=4,
+    )
+)
+def test_json_that_is_broken(text: str) -> None:
+    """Whether a text is JSON, or becomes it by being rewritten, doing it twice changes nothing more."""
+    hidden = hide_paths(text)
+    assert hide_paths(hidden) == hidden
+
+
 PIECES = [
     "/",
     "\\",

@@ -24,8 +24,8 @@ how much a breach weighs and what to do about it.
     provenance.py     X10                  where the arguments come from that kernels trust
     kernel_sizes.py   X10                  sizes that kernels trust
     uninitialized.py  X11                  memory that nothing was written to, followed call by call: following.py and
-                                           following_graphs.py with shadows.py, merging.py, known_numbers.py and the
-                                           table of what operators read, reading_table.py
+                                           following_graphs.py with shadows.py, merging.py, indexed_writes.py,
+                                           known_numbers.py and the table of what operators read, reading_table.py
 
 The A, J, G and S rules stand in the rooms that read archives, JSON, graphs and signatures.
 """

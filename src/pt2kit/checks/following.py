@@ -12,16 +12,19 @@ from math import prod
 from typing import Any, Final, NamedTuple
 
 from pt2kit import schema
-from pt2kit.checks import known_numbers, reading_table, schemas, shadows
+from pt2kit.checks import known_numbers, reading_table, shadows
+from pt2kit.checks.indexed_writes import write_region
 from pt2kit.checks.known_targets import higher_order_name
 from pt2kit.checks.memory_findings import Assumed, Findings, Use
 from pt2kit.checks.merging import MERGES
+from pt2kit.checks.passing_on import ITSELF
 from pt2kit.checks.plain_calls import Call, asked_sizes, call_of, declared, permuted_strides
 from pt2kit.checks.shadows import Memory, Shadow, Sizes
 from pt2kit.graph.argument_values import arguments
 from pt2kit.graph.traversal import Scope, Step
+from pt2kit.schema.operator_text import Operator
 
-Find = Callable[[str], "schemas.Signature | None"]
+Find = Callable[[str], Operator | None]
 """Target of a node -> the signature of the operator; None for what is no operator, or not known."""
 
 MAX_CELLS: Final = 1 << 32
@@ -36,14 +39,12 @@ class Known(NamedTuple):
     Args:
         numbers: an array, with one element for a dimension whose size is a symbol: they are all the same there.
         sizes: of the value.
-        memory: where they stand.
-        version: of that memory, when they were put there.
+        memory: where they stand; they are known until it is changed.
     """
 
     numbers: Any
     sizes: Sizes
     memory: Memory
-    version: int
 
 
 def origin(shadow: Shadow) -> str:
@@ -87,8 +88,11 @@ class Follower:
                 self._unknown(step)
             elif parts[2:3] in (["aten"], ["prims"]) and len(parts) == 5:
                 call = call_of(step, parts, signature)
-                self._note_numbers(call)
+                if call.name in reading_table.UNCHANGED:
+                    self._rename(call)
+                    continue
                 self._own(call)
+                self._note_numbers(call)
             else:
                 self._foreign(call_of(step, ["", "", "", "", ""], signature))
 
@@ -100,6 +104,13 @@ class Follower:
         self.found.uses.append(shadow.memory.use or Use(None, position, name, shadow.memory.origin))
 
     # Calls of torch's own operators.
+
+    def _rename(self, call: Call) -> None:
+        """An operator that gives its argument itself, and writes none of its elements."""
+        name = self.first_name(call)
+        self._set(call, [self.shadow(name)] * len(call.results))
+        if name in self.known:
+            self.known |= dict.fromkeys(call.results, self.known[name])
 
     def _own(self, call: Call) -> None:
         """One call of an operator of torch."""
@@ -122,6 +133,7 @@ class Follower:
         elif call.signature.is_view or name in _SHARING:
             first = self.first(call)
             for changed in self._written(call):
+                first.memory.change()
                 self.shadows[changed] = shadows.lost(first)  # `transpose_` and its like: another shape in place
             self._set(call, [shadows.lost(first)] * len(call.results))
         else:
@@ -164,6 +176,7 @@ class Follower:
         results = []
         for name in target or [""]:
             shadow = self.shadow(name) if name else Shadow(Memory(use.origin))
+            shadow.memory.change()
             if not shrinks or shadow.unwritten:
                 shadow.memory.spoil(use)
             results.append(shadows.lost(shadow))
@@ -221,9 +234,8 @@ class Follower:
             result = shadows.copied(shadows.lost(first) if viewed is None else viewed)
         else:
             result = shadows.copied(first)
-        if call.signature.is_view:
-            result.memory.linked.append(first.memory)
-            first.memory.linked.append(result.memory)
+        if call.signature.is_view or call.name in ITSELF:
+            self._link(call, [result])
         self._set(call, [result])
 
     def _merged(self, call: Call) -> Shadow:
@@ -241,16 +253,18 @@ class Follower:
         outs = {
             value
             for parameter in call.signature.parameters.values()
-            if parameter.is_written and (overwrites or parameter.keyword_only)
+            if parameter.type.is_written and (overwrites or parameter.is_keyword_only)
             for value in call.values.get(parameter.name, ())
         }
         for name in self._written(call):
             shadow = self.shadow(name)
-            shadow.memory.version += 1
+            shadow.memory.change()
             if tainted is not None:
                 shadow.memory.spoil(self.use(call.step, tainted))
             elif name in outs and (overwrites or self._fits(call, name)):
                 shadow.write()
+            elif name == self.first_name(call):
+                self._write_region(call, shadow)
         self._write_by_flag(call)
         if self._copies_first(call) and tainted is None:
             results = [self.computed(call.step, [self.first_name(call)])]
@@ -272,6 +286,7 @@ class Follower:
             memory = self.shadow(name).memory
             for result in results:
                 result.memory.linked.append(memory)
+                result.memory.note_alias(memory)
                 memory.linked.append(result.memory)
 
     def _copies_first(self, call: Call) -> bool:
@@ -288,15 +303,19 @@ class Follower:
         found: list[str] = []
         for name, values in call.values.items():
             parameter = call.signature.parameters.get(name)
-            is_tensor = parameter is not None and "Tensor" in parameter.type
+            is_tensor = parameter is not None and "Tensor" in parameter.type.base
             if name == flagged or (is_tensor and name in shape_only):
                 continue
-            if parameter is not None and parameter.is_written and (unread or parameter.keyword_only):
+            if parameter is not None and parameter.type.is_written and (unread or parameter.is_keyword_only):
                 continue
             if name == "self" and self._copies_first(call):
                 continue
             found += values
         return found
+
+    def _write_region(self, call: Call, shadow: Shadow) -> None:
+        if shadow.mask is not None and write_region(self, call, shadow, shadow.mask):
+            shadow.memory.note_dependence()
 
     def _write_by_flag(self, call: Call) -> None:
         argument, flag = reading_table.READ_OR_WRITTEN.get(call.name, ("", ""))
@@ -340,8 +359,13 @@ class Follower:
                 read = [self.known[given[0]].sizes for given in call.values.values() if given[0] in self.known]
                 sizes = shadows.joined(result.shape, read)
         if result is not None and sizes is not None:
-            memory = self.first(call).memory if call.signature.is_view else Memory(names[0])
-            self.known[names[0]] = Known(result, sizes, memory, memory.version)
+            self.know(names[0], result, sizes)
+
+    def know(self, name: str, numbers: Any, sizes: Sizes) -> None:
+        """Note the numbers of a value."""
+        memory = self.shadow(name).memory
+        memory.may_be |= {memory}
+        self.known[name] = Known(numbers, sizes, memory)
 
     def _filled(self, call: Call) -> tuple[Any, Sizes | None]:
         sizes = asked_sizes(call.plain)
@@ -372,7 +396,7 @@ class Follower:
     def numbers(self, names: Sequence[str]) -> Any:
         """The numbers of a value, where the file tells them."""
         known = self.known.get(names[0]) if len(names) == 1 else None
-        return known.numbers if known is not None and known.memory.version == known.version else None
+        return known.numbers if known is not None and not known.memory.changed else None
 
     def shadow(self, name: str) -> Shadow:
         """What is known of a value."""
@@ -395,9 +419,8 @@ class Follower:
 
     def _written(self, call: Call) -> list[str]:
         parameters = call.signature.parameters.values()
-        return [
-            value for parameter in parameters if parameter.is_written for value in call.values.get(parameter.name, ())
-        ]
+        written = [parameter.name for parameter in parameters if parameter.type.is_written]
+        return [value for name in written for value in call.values.get(name, ())]
 
     def computed(self, step: Step, names: Iterable[str]) -> Shadow:
         """A new tensor, computed from others."""

@@ -71,6 +71,9 @@ def _several(follower: Follower, step: Step, scopes: Sequence[Scope], name: str)
             if tainted is None and name in CONVENTIONS and (inputs := _bound(step, scope.graph)) is not None:
                 given = [follower.shadow(value) for value in inputs]  # for what is spoiled in them
         made = _on_copies(follower, scope, given)
+        if any(shadow.memory.changed for shadow in given):
+            for value in operands:
+                follower.shadow(value).memory.change()
         if bound is None and (spoiled := _unwritten(made)) is not None:
             made = _on_copies(follower, scope, [spoiled] * count)  # another turn, with what this one gave
         results.append(made)
@@ -94,6 +97,8 @@ def _on_copies(follower: Follower, scope: Scope, inputs: Sequence[Shadow]) -> li
     copies = [shadows.copied(shadow) for shadow in inputs]
     results = _run(follower, scope, copies)
     for outer, inner in zip(inputs, copies, strict=True):
+        if inner.memory.changed:
+            outer.memory.change()
         if inner.memory.spoiled and not outer.memory.spoiled:
             outer.memory.spoil(inner.memory.use)
     return [shadows.copied(result) for result in results]
@@ -137,9 +142,11 @@ def _without_graphs(follower: Follower, step: Step, name: str) -> None:
     signature = follower.find(called[0]) if called else None
     written: set[str] = set()
     if name in _WRAPPING and signature is not None and not any(_makes_parts(named.name) for named in inputs):
-        written = {parameter.name for parameter in signature.parameters.values() if parameter.is_written}
+        written = {parameter.name for parameter in signature.parameters.values() if parameter.type.is_written}
         written.add("_all_bases")
     read = [value for named in inputs if named.name not in written for value in arguments(named.arg)]
+    for value in read if name not in _WRAPPING else ():
+        follower.shadow(value).memory.change()  # what is called may write to it
     tainted = next((value for value in read if follower.shadow(value).unwritten), None)
     if tainted is not None and (name in _SHOWING or not results):
         follower.found.uses.append(follower.use(step, tainted))

@@ -12,7 +12,9 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from pt2kit.checks.shadows import are_ints
+from pt2kit.errors import Pt2Error
 from pt2kit.schema import ScalarType
+from pt2kit.tensors.view import TensorView
 
 MAX_ELEMENTS: Final = 1 << 16
 """Elements of one array of known numbers."""
@@ -91,6 +93,7 @@ def _functions() -> Mapping[str, Callable[..., Any]]:
         "convert_element_type": _of_one(lambda value: value),
         "_to_copy": _of_one(lambda value: value),
         "clone": _of_one(lambda value: value),
+        "lift_fresh_copy": _of_one(lambda value: value),
     }
 
 
@@ -133,6 +136,18 @@ def _is_exact(result: Any) -> bool:
     if result.dtype == bool:
         return True
     return result.dtype == numpy.int64 and (not result.size or int(numpy.abs(result).max()) <= _LARGEST)
+
+
+def stored(payload: TensorView) -> Any:
+    """The numbers of a tensor of the file, as they are; None where they are not followed."""
+    if payload.dtype not in EXACT or payload.numel > MAX_ELEMENTS:
+        return None
+    try:
+        numbers = payload.numpy()
+    except Pt2Error:
+        return None
+    numbers = numbers if numbers.dtype == bool else numbers.astype("int64")
+    return numbers if _is_exact(numbers) else None
 
 
 def filled(value: Any, sizes: Sequence[int | None] | None) -> Any:

@@ -1,6 +1,6 @@
 """Calls whose result takes each element from one argument or another -> which elements of it were written.
 
-`where` with a known mask, and the functional forms of writing into a part: rows, slices, masked elements.
+`where` with a known mask, and the functional forms of writing into a part: rows, slices, masked and indexed elements.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from pt2kit.checks import shadows
+from pt2kit.checks.indexed_writes import write_region
 from pt2kit.checks.plain_calls import Call, declared
 from pt2kit.checks.shadows import Memory, Shadow
 
@@ -107,6 +108,20 @@ def _masked_fill(follower: Follower, call: Call) -> Shadow | None:
     return merge(follower, call, kept, target) or follower.computed(call.step, [follower.first_name(call)])
 
 
+def _indexed(follower: Follower, call: Call) -> Shadow | None:
+    """The first argument, written where an index says."""
+    target = follower.first(call)
+    others = [name for key, names in call.values.items() if key != "self" for name in names]
+    if any(follower.shadow(name).unwritten for name in others):
+        return None
+    if target.mask is None or target.memory.spoiled:
+        return shadows.copied(target)
+    mask = target.mask.copy()
+    if write_region(follower, call, target, mask):
+        target.memory.note_dependence()
+    return shadows.copied(target, mask, target.sizes)
+
+
 MERGES: Final[Mapping[str, Callable[[Follower, Call], Shadow | None]]] = MappingProxyType(
     {
         "where": _where,
@@ -114,6 +129,7 @@ MERGES: Final[Mapping[str, Callable[[Follower, Call], Shadow | None]]] = Mapping
         "select_scatter": _scatter("aten.select"),
         "slice_scatter": _scatter("aten.slice"),
         "masked_fill": _masked_fill,
+        **dict.fromkeys(("index_put", "_unsafe_index_put", "index_fill", "index_copy"), _indexed),
     }
 )
 """Operators whose result takes each element from one argument or another."""

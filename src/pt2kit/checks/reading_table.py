@@ -39,6 +39,9 @@ OVERWRITING: Final = frozenset(
 )  # fmt: skip
 """Operators that write all of the argument that their schema says is written, and do not read it."""
 
+UNCHANGED: Final = frozenset(("detach_", "requires_grad_"))
+"""Operators whose schema says that they write, and that leave all elements as they are."""
+
 PARTLY: Final = frozenset(
     (
         "index_put_", "_index_put_impl_", "index_copy_", "index_fill_", "scatter_", "masked_fill_", "masked_scatter_",

@@ -154,7 +154,7 @@ def _in_order(
         yield from trouble if subject is not None else _not_repeated(trouble, found)
         seen[model] = subject, stored
         if subject is not None:
-            looks = (program_findings(subject, stored.tables), uninitialised_problems(subject))
+            looks = (program_findings(subject, stored.tables), uninitialised_problems(subject, stored.tables))
             findings = [finding for look in looks for finding in _guarded(look, subject.record)]
             safety += findings
             yield from _without_pasted(_program_problems(package, model, subject, stored), findings)

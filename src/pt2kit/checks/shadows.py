@@ -18,6 +18,7 @@ MAX_ELEMENTS: Final = 1 << 24
 """Elements of one shadow; larger tensors are followed as a whole only."""
 
 _LAST: Final = 1 << 62
+_MOST_ALIASES: Final = 64
 
 Size = int | None
 Sizes = tuple[Size, ...]
@@ -34,7 +35,8 @@ class Memory:
         spoiled: what was computed from unwritten memory was put here.
         use: the place where that was computed; None where the memory itself was never written.
         linked: memories that this one may be the same as.
-        version: counts the writes.
+        changed: something was written here, or may have been.
+        may_be: memories whose numbers the file tells, of which this one may be one; a write here may change them.
         depends: to be called where it matters that the tensor has the sizes that the file declares.
         exact: the cells lie as torch lays out the tensor, so that its strides are those of the mask.
         row: cells for each entry of the first dimension, where that alone is a symbol: the cells stand for all rows.
@@ -45,7 +47,8 @@ class Memory:
     spoiled: bool = False
     use: Any = None
     linked: list[Memory] = field(default_factory=list)
-    version: int = 0
+    changed: bool = False
+    may_be: frozenset[Memory] = frozenset()
     exact: bool = False
     row: int | None = None
     depends: Callable[[], None] | None = None
@@ -55,12 +58,25 @@ class Memory:
         if self.depends is not None:
             self.depends()
 
+    def change(self) -> None:
+        """Note that something may have been written here."""
+        self.changed = True
+        for memory in self.may_be:
+            memory.changed = True
+
+    def note_alias(self, other: Memory) -> None:
+        """Note that this memory may be another one, which was there before."""
+        self.may_be |= other.may_be
+        if len(self.may_be) > _MOST_ALIASES:
+            self.change()
+            self.may_be = frozenset()
+
     def spoil(self, use: Any) -> None:
         """Note that something computed from unwritten memory stands here, and wherever else this memory may be."""
         stack = [self]
         while stack:
             memory = stack.pop()
-            memory.version += 1
+            memory.change()
             if not memory.spoiled:
                 memory.spoiled, memory.use = True, use
                 stack += memory.linked
@@ -93,7 +109,7 @@ class Shadow:
 
     def write(self) -> None:
         """Note that all of it was written."""
-        self.memory.version += 1
+        self.memory.change()
         if not self.whole:
             self.memory.note_dependence()
         if self.mask is not None and self.mask.flags.writeable:

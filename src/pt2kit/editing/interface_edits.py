@@ -165,7 +165,7 @@ def put_number(editor: Editor, value: Value, number: int, edit: str) -> None:
             if value not in slot.values:
                 continue
             plain = _with(to_plain(slot), value, number)
-            new = to_slot(user.graph, plain, "", edit)
+            new = to_slot(user.graph, plain, None, edit)
             new.node, new.name, new.kind = user, slot.name, slot.kind
             slot.detach()
             user.slots[position] = new

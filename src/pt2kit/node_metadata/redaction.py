@@ -84,15 +84,16 @@ _MAX_JSON_IN_JSON = 8
 def _hide(text: str, depth: int) -> str:
     if "/" not in text and "\\" not in text:
         return text
-    if depth < _MAX_JSON_IN_JSON and _is_json(text):
-        return _JSON_STRING.sub(lambda match: _hide_in_string(match.group(), depth), text)
-    text = _FRAME_FILE.sub(lambda match: _hide_in_file(match.group()), text)
-    return _TOKEN.sub(_hide_token, text)
+    if not (is_json := _is_json(text, depth)):
+        text = _FRAME_FILE.sub(lambda match: _hide_in_file(match.group()), text)
+        text = _TOKEN.sub(_hide_token, text)
+        is_json = _is_json(text, depth)  # a path was all that kept it from being JSON, which a second time would find
+    return _JSON_STRING.sub(lambda match: _hide_in_string(match.group(), depth), text) if is_json else text
 
 
-def _is_json(text: str) -> bool:
-    """Whether a text is JSON with strings in it: a list, an object or a string."""
-    if text.lstrip()[:1] not in ("[", "{", '"'):
+def _is_json(text: str, depth: int) -> bool:
+    """Whether a text is read as JSON: a list, an object or a string, inside of at most seven others."""
+    if depth == _MAX_JSON_IN_JSON or text.lstrip()[:1] not in ("[", "{", '"'):
         return False
     try:
         json.loads(text)

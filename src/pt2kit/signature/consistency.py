@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TypeVar
@@ -192,7 +193,7 @@ def _target_problems(inputs: Mapping[int, InputSpec], graph: schema.Graph, place
                 f"got {spec.kind.name}"
             )
             yield Problem(place_of_spec, "S8", message)
-        elif _meta(graph, spec) != _meta(graph, other):
+        elif other is not spec and _meta(graph, spec) != _meta(graph, other):
             message = (
                 f"expected the same tensor or object as input_specs[{other_position}], which has the same target "
                 f"{quote(spec.target)}, got one that differs from it"
@@ -211,7 +212,10 @@ def _is_target(target: str) -> bool:
     """Whether a target can be the path of an attribute: module names may hold blanks and dashes, but nothing that
     would end the quoted text which torch pastes them into.
     """
-    return all(target.split(".")) and not any(char in "\"'\\\x7f" or char < " " for char in target)
+    return all(target.split(".")) and _UNFIT.search(target) is None
+
+
+_UNFIT = re.compile(r"[\"'\\\x00-\x1f\x7f]")
 
 
 def _placeholder_problems(inputs: Mapping[int, InputSpec], place: str) -> Iterator[Problem]:

@@ -316,6 +316,52 @@ def randout(x: Any) -> Any:
     return e
 
 
+@sound
+def wherekept(x: Any) -> Any:
+    n, y, e = torch.arange(4), x.clone(), torch.empty(4)
+    y.mul_(2)
+    e[1:] = x[0, 1:]
+    return torch.where(n == 0, y[0], e)
+
+
+@sound
+def indexfill(x: Any) -> Any:
+    e = x.new_empty(4, 4)
+    e.index_fill_(0, torch.tensor([3, 1, 0, 2]), 1.0)
+    return e
+
+
+@sound
+def indexput(x: Any) -> Any:
+    e = x.new_empty(4, 4)
+    e[torch.tensor([0, 2])] = x[0]
+    e[torch.tensor([-1, 1])] = x[1]
+    return e
+
+
+@sound
+def indexpairs(x: Any) -> Any:
+    e = x.new_empty(2, 2)
+    e[torch.tensor([0, 1]), torch.tensor([1, 0])] = x[0, :2]
+    e[torch.tensor([[0], [1]]), torch.tensor([[0], [1]])] = x[0, 0]
+    return e
+
+
+@sound
+def indexcolumns(x: Any) -> Any:
+    e = x.new_empty(2, 4)
+    e[:, torch.tensor([0, 1])] = x[:2, :2]
+    return e.index_copy(1, torch.arange(2) + 2, x[:2, 2:4])
+
+
+@sound
+def maskput(x: Any) -> Any:
+    e = x.new_empty(4)
+    e[torch.arange(4) < 2] = 0.0
+    e.masked_fill_(torch.arange(4) >= 2, 1.0)
+    return e
+
+
 @leaking
 def leak_plain(x: Any) -> Any:
     return torch.empty(3, 4)
@@ -524,3 +570,52 @@ def leak_dtype(x: Any) -> Any:
 @leaking
 def leak_addinplace(x: Any) -> Any:
     return torch.empty(3, 4).add_(x)
+
+
+@leaking
+def leak_changed_mask(x: Any) -> Any:
+    n, e = torch.arange(4), torch.empty(4)
+    e[1:] = x[0, 1:]
+    n.view(4).add_(1)
+    return torch.where(n == 0, x[0], e)
+
+
+@leaking
+def leak_changed_index(x: Any) -> Any:
+    index, e = torch.tensor([0, 1]), torch.empty(2)
+    index.mul_(0)
+    e[index] = x[0, :2]
+    return e
+
+
+@leaking
+def leak_index_fill(x: Any) -> Any:
+    e = x.new_empty(4, 4)
+    e.index_fill_(0, torch.tensor([3, 1, 0]), 1.0)
+    return e
+
+
+@leaking
+def leak_index_put(x: Any) -> Any:
+    e = x.new_empty(2, 2)
+    e[torch.tensor([0, 1]), torch.tensor([1, 0])] = x[0, :2]
+    return e
+
+
+@leaking
+def leak_index_added(x: Any) -> Any:
+    e = x.new_empty(4)
+    return e.index_put((torch.tensor([0, 1, 2, 3]),), x[0], accumulate=True)
+
+
+@leaking
+def leak_index_of_caller(x: Any) -> Any:
+    e = x.new_empty(4, 4)
+    e[x.abs().sum(1).to(torch.int64) % 4] = x
+    return e
+
+
+@leaking
+def leak_index_value(x: Any) -> Any:
+    e = x.new_empty(4)
+    return e.index_put((torch.tensor([0, 1, 2, 3]),), torch.empty(4))

@@ -48,6 +48,7 @@ def test_sound(name: str) -> None:
     """What is written before it is used loads, exported with and without symbols, as it was written and decomposed."""
     for file in files(SOUND[name]).values():
         assert pt2kit.load(file).graph.nodes
+        assert pt2kit.check(file).ok
 
 
 @pytest.mark.parametrize("name", LEAKING)
@@ -59,7 +60,55 @@ def test_leaking(name: str) -> None:
         ) as caught:
             pt2kit.load(file)
         assert caught.value.rule == "X11"
+        assert {problem.rule for problem in pt2kit.check(file).errors} == {"X11"}
         assert pt2kit.load(file, trust=("X11",)).graph.nodes
+
+
+class Buffers(torch.nn.Module):
+    """Fills two rows where a buffer says, which may be changed afterwards, by itself or through another one."""
+
+    def __init__(self, change: str) -> None:
+        super().__init__()
+        self.change = change
+        self.register_buffer("rows", torch.arange(2))
+        self.register_buffer("same", self.rows.view(2, 1) if change == "same" else torch.zeros(2, 1))
+        self.register_buffer("steps", torch.zeros(()))
+
+    def forward(self, x: Any) -> Any:
+        out = x.new_empty(2, 4)
+        out[self.rows] = x[:2]
+        getattr(self, self.change).mul_(0)
+        return out, self.same + self.steps
+
+
+def buffers(change: str) -> dict[str, bytes]:
+    """The program, as it is and decomposed, which torch does not do to one that writes to a tensor with two names."""
+    program = torch.export.export(Buffers(change), (torch.randn(3, 4),), strict=False)
+    found = {}
+    for form, each in {
+        "": program,
+        **({} if change == "same" else {" decomposed": program.run_decompositions()}),
+    }.items():
+        file = io.BytesIO()
+        torch.export.save(each, file)
+        found[form] = file.getvalue()
+    return found
+
+
+def test_an_index_that_stays() -> None:
+    """What a buffer says counts, if the program does not write to it."""
+    for file in buffers("steps").values():
+        assert pt2kit.load(file).graph.nodes
+        assert pt2kit.check(file).ok
+
+
+@pytest.mark.parametrize("change", ["rows", "same"])
+def test_an_index_that_changes(change: str) -> None:
+    """A program that writes to the buffer, after all, would fill other rows the next time."""
+    for file in buffers(change).values():
+        with pytest.raises(OperatorError, match="whose memory nothing was written to"):
+            pt2kit.load(file)
+        assert {problem.rule for problem in pt2kit.check(file).errors} == {"X11"}
 
 
 def columns(x: Any) -> Any:

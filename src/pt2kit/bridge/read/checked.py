@@ -26,7 +26,7 @@ from pt2kit.bridge.read.uninitialized import check_initialised
 from pt2kit.bridge.scalars import LAYOUTS
 from pt2kit.bridge.torch_names import Verifier, find_verifier
 from pt2kit.checks.memory_findings import Assumed
-from pt2kit.checks.stored_numbers import Tables
+from pt2kit.checks.stored_numbers import Tables, stored_inputs
 from pt2kit.errors import GraphError, JsonError, SchemaError, UnsupportedError
 from pt2kit.graph.argument_values import leaves
 from pt2kit.graph.traversal import Scope, graphs, node_label
@@ -94,7 +94,7 @@ def check_program(program: schema.ExportedProgram, tables: Tables, trust: Set[st
     scopes = list(graphs(program))
     operators, missing = resolve_all(_targets(scopes), trust)
     raise_missing(missing, specs.missing(parsed), missing_classes(scopes))
-    assumed = {} if "X11" in trust else check_initialised(scopes[0], operators)
+    assumed = {} if "X11" in trust else check_initialised(scopes[0], operators, lambda: stored_inputs(module, tables))
     for scope in scopes:
         if "X12" not in trust:
             check_printing(scope)

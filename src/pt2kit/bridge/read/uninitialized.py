@@ -7,27 +7,32 @@ ends the load (rule X11). What a program that is sound only with the sizes that 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
 from pt2kit.bridge.operators import Operator
 from pt2kit.bridge.read.refusals import refused
-from pt2kit.checks import schemas
 from pt2kit.checks.memory_findings import Assumed
+from pt2kit.checks.reading_table import is_source
+from pt2kit.checks.stored_numbers import StoredInputs
 from pt2kit.checks.uninitialized import find_uses
 from pt2kit.errors import OperatorError
 from pt2kit.graph.traversal import Scope, node_label
+from pt2kit.schema import operator_text
 
 RULE: Final = "X11"
 
 
-def check_initialised(scope: Scope, operators: Mapping[str, Operator]) -> Mapping[int, Assumed]:
+def check_initialised(
+    scope: Scope, operators: Mapping[str, Operator], stored: Callable[[], StoredInputs]
+) -> Mapping[int, Assumed]:
     """Refuse a program that lets memory out that nothing was written to.
 
     Args:
         scope: the root graph.
         operators: target -> operator.
+        stored: gives the inputs that the file fills.
 
     Returns:
         id of a graph -> what that depends on, for `check_assumed`.
@@ -35,7 +40,9 @@ def check_initialised(scope: Scope, operators: Mapping[str, Operator]) -> Mappin
     Raises:
         OperatorError: the first node, or the output, that does (X11).
     """
-    found = find_uses(scope, lambda target: signature_of(operators.get(target)))
+    if not any(map(is_source, operators)):  # in most programs: they need not be walked for it
+        return MappingProxyType({})
+    found = find_uses(scope, lambda target: signature_of(operators.get(target)), stored)
     for use in found.uses:
         said = f"{use.value}, whose memory nothing was written to (it comes from {use.origin})"
         if use.step is None:
@@ -47,17 +54,8 @@ def check_initialised(scope: Scope, operators: Mapping[str, Operator]) -> Mappin
     return MappingProxyType(found.assumed)
 
 
-def signature_of(operator: Operator | None) -> schemas.Signature | None:
+def signature_of(operator: Operator | None) -> operator_text.Operator | None:
     """What torch says of an operator, as the table of a release says it; None for those without a schema."""
     if operator is None or operator.kind != "operator":
         return None
-    parameters = {}
-    for name, parameter in operator.parameters.items():
-        alias = operator.schema.arguments[parameter.index].alias_info
-        written = alias is not None and bool(alias.is_write)
-        parameters[name] = schemas.Parameter(
-            name, parameter.type, parameter.keyword_only, name in operator.required, written
-        )
-    aliases = [value.alias_info for value in operator.schema.returns]
-    is_view = any(alias is not None and not alias.is_write for alias in aliases)
-    return schemas.Signature(MappingProxyType(parameters), operator.returns, is_view, is_open=False)
+    return operator_text.parse_operator(str(operator.schema))
