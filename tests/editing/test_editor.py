@@ -328,3 +328,12 @@ def test_a_token_is_no_output() -> None:
     editor.graph.replace_uses(editor.user_outputs[0].name, "token")
     with pytest.raises(GraphError, match=r"output 0: expected a tensor or a number, got the token 'token'.* \[S13\]"):
         editor.finish()
+
+
+@pytest.mark.parametrize("name", ["mod", "floordiv"])
+def test_a_division_by_zero_is_not_inferred(name: str) -> None:
+    """The edit that asks for it is refused, not the program it would be in."""
+    editor = dynamic()
+    size = editor.graph.append("aten.sym_size.int", editor.value("x"), 0).output
+    with pytest.raises(GraphError, match=rf"append\('_operator.{name}'\): expected meta= .* \(a division by 0\)"):
+        editor.graph.append(f"_operator.{name}", size, 0)
