@@ -41,10 +41,14 @@ def main(argv: list[str] | None = None) -> int:
             print(f"{bench.name:24} {bench.bar or '-'!s:16} {bench.subject}")
         return 0
     settings = harness.Settings(quick=options.quick)
-    outcomes = harness.run(benches, settings)
+    outcomes = []
+    for bench in benches:
+        print(f"running {bench.name} …", file=sys.stderr, flush=True)
+        outcomes.append(harness.run(bench, settings))
+        print(f"  {report.line(outcomes[-1])}", file=sys.stderr, flush=True)
+        if options.json:  # each time: a run that is cut off has left what it had
+            options.json.write_text(report.as_json(outcomes, settings), encoding="utf-8")
     report.show(outcomes, sys.stdout)
-    if options.json:
-        options.json.write_text(report.as_json(outcomes, settings), encoding="utf-8")
     failed = any(outcome.error or (options.strict and outcome.reached is False) for outcome in outcomes)
     return int(failed)
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 import importlib
 import math
 import pkgutil
-import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -152,17 +151,8 @@ def select(names: Sequence[str]) -> list[Bench]:
     return list(chosen.values())
 
 
-def run(benches: Iterable[Bench], settings: Settings, *, quiet: bool = False) -> list[Outcome]:
-    """Run the benchmarks one after the other; what one raises becomes its outcome. Says on stderr which one runs."""
-    outcomes = []
-    for bench in benches:
-        if not quiet:
-            print(f"running {bench.name} …", file=sys.stderr, flush=True)
-        outcomes.append(_run_one(bench, settings))
-    return outcomes
-
-
-def _run_one(bench: Bench, settings: Settings) -> Outcome:
+def run(bench: Bench, settings: Settings) -> Outcome:
+    """Run a benchmark; what it raises becomes its outcome."""
     started = time.perf_counter()
     measured, error = None, ""
     try:

@@ -35,6 +35,13 @@ def _ratio(outcome: Outcome) -> str:
     return f"{measured.ours / measured.reference:.3g}x"
 
 
+def line(outcome: Outcome) -> str:
+    """An outcome in one line, as soon as it is there."""
+    name, _, ours, reference, ratio, bar, verdict = row(outcome)
+    more = notes([outcome])
+    return f"{name}: {ours} : {reference}, {ratio} (bar {bar}: {verdict}){f'; {more[0]}' if more else ''}"
+
+
 def notes(outcomes: Sequence[Outcome]) -> list[str]:
     """A line for each outcome that has more to say, or that did not run."""
     lines = []

@@ -41,13 +41,14 @@ MADE_UP = (
 
 def check_verdicts() -> None:
     """Bars decide, a failure costs only its own row, table and JSON say the same."""
-    outcomes = harness.run(MADE_UP, Settings(), quiet=True)
+    outcomes = [harness.run(bench, Settings()) for bench in MADE_UP]
     expect("verdicts", [True, False, True, False, None, None], [outcome.reached for outcome in outcomes])
     out = io.StringIO()
     report.show(outcomes, out)
     table = out.getvalue()
     for text in ("1.5x", "200x better", "70 MB", "seventy", "NO", "did not run", "RuntimeError: made to fail"):
         expect(f"{text!r} in the table", True, text in table)
+    expect("one line", "limit_missed: 70 MB : -, - (bar ≤ 60 MB: NO); limit_missed: seventy", report.line(outcomes[3]))
     entries = json.loads(report.as_json(outcomes, Settings()))["benchmarks"]
     expect("JSON verdicts", [outcome.reached for outcome in outcomes], [entry["reached"] for entry in entries])
     print(table, end="")

@@ -57,7 +57,9 @@ def other_types(version: str) -> dict[str, list[Any]]:
     tops = [name for name in rest if not any(name in _reachable(version, [other]) for other in rest if other != name)]
     maker = Maker(version)
     values = {name: _filled(maker, name) for name in tops}
-    return {name: [encoding.spell(value, version, name, root=name) for value in held] for name, held in values.items()}
+    return {
+        name: [encoding.to_wire(value, version, name, root=name) for value in held] for name, held in values.items()
+    }
 
 
 def records(data: bytes) -> dict[str, str]:

@@ -25,6 +25,7 @@ from pathlib import Path
 import yaml
 from tools import operator_schemas, torches
 
+from pt2kit.bridge.tested import NEWEST
 from pt2kit.schema import LOG, parse_version
 from pt2kit.schema.operator_text import operator_name
 from pt2kit.schema.operators import RELEASES, known_releases
@@ -65,13 +66,6 @@ class Finding:
     what: str
     lines: tuple[str, ...]
     todo: str
-
-
-def install(release: str, folder: Path) -> None:
-    """Make an environment with a release (about 5 GB with its libraries, some minutes)."""
-    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    pip = (folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-cache-dir")
-    subprocess.run([*pip, f"torch=={release}", "numpy"], check=True)
 
 
 def run(environment: Path, *arguments: str) -> str:
@@ -204,10 +198,11 @@ def compare_lists(release: str) -> Finding:
     has = {
         "RELEASES in tools/torches.py": minor in [_numbers(name)[:2] for name in torches.RELEASES],
         f"its figures in docs/{torches.FIGURES.name}": release in json.loads(torches.FIGURES.read_text()),
+        "NEWEST in bridge/tested.py": minor <= list(NEWEST),
         "the newest release in .ci/run": minor <= max(_numbers(name)[:2] for name in tried),
         "sample files in tests/data/corpus": minor in [_numbers(path.name)[:2] for path in CORPUS.iterdir()],
     }
-    todo = "name it there, and as NEWEST in bridge/tested.py; `make test-torch` writes the figures"
+    todo = "name it there; --zoo writes the figures, tools/sample_files.py the sample files"
     return Finding("lists of releases", tuple(f"not there: {place}" for place, there in has.items() if not there), todo)
 
 
@@ -223,7 +218,8 @@ def findings(options: argparse.Namespace, environment: Path, folder: Path) -> It
     yield compare_operators(environment, release, folder, write=options.write and release in RELEASES)
     yield compare_names(environment, release, folder)
     if options.zoo:
-        code = subprocess.run(["make", "test-torch", f"TORCH={options.release}"], cwd=ROOT, check=False).returncode
+        trial = [sys.executable, "tools/torches.py", options.release, "--environment", environment.absolute()]
+        code = subprocess.run(trial, cwd=ROOT, check=False).returncode
         yield Finding("the bridge: tests, sample files, zoo", ("it fails",) if code else (), "see what it printed")
     yield compare_lists(options.release)
 
@@ -239,8 +235,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix=f"torch-{options.release}-") as temporary:
         folder = Path(temporary)
         environment = options.environment or folder / "environment"
-        if not (environment / "bin" / "python").exists():
-            install(options.release, environment)
+        if not (environment / "bin" / "python").exists() and not torches.install(options.release, environment):
+            sys.exit(f"torch {options.release}: expected pip to install it, got what it said; nothing was compared")
         for found in findings(options, environment, folder):
             is_alike &= not found.lines
             print(f"{found.what}: {f'{len(found.lines)} differences' if found.lines else 'alike'}", flush=True)

@@ -1,10 +1,11 @@
 """Releases of torch -> proof that the bridge works with each: an environment, its tests, its figures, and away with it.
 
-    python tools/torches.py [RELEASE ...] [--quick] [--if-possible] [--corpus FOLDER] [--table]
+    python tools/torches.py [RELEASE ...] [--quick] [--if-possible] [--corpus FOLDER] [--environment FOLDER] [--table]
 
 For each release (all that are supported by default) an environment is made in a temporary folder (a wheel with its
-libraries is about 5 GB), the bridge's tests and `tools/release_proof.py` run in it, and it is removed. The figures go
-into `docs/releases.json`, and from there into the table in `docs/compatibility.md`; `--table` writes only the table.
+libraries is about 5 GB), the bridge's tests and `tools/release_proof.py` run in it, and it is removed; one release may
+have an `--environment` that stays, and is made or completed first. The figures go into `docs/releases.json`, and from
+there into the table in `docs/compatibility.md`; `--table` writes only the table.
 `--quick` is what CI runs: it leaves out what takes long and says nothing about the release, and changes no file.
 `--if-possible` says loudly which release could not be installed, and goes on without it.
 
@@ -79,8 +80,9 @@ def page_with_table(page: str, figures: dict[str, Any]) -> str:
 
 
 def install(release: str, folder: Path) -> bool:
-    """Make an environment with a release of torch, the tests' other needs and this checkout; False where pip fails."""
-    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    """Make or complete an environment: torch, the tests' other needs, this checkout; False where pip fails."""
+    if not (folder / "bin" / "python").exists():
+        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
     pip = (folder / "bin" / "python", "-m", "pip", "install")
     quiet = ("--quiet", "--disable-pip-version-check", "--no-cache-dir")
     return subprocess.run([*pip, *quiet, f"torch=={release}", "-e", f"{ROOT}[dev]"]).returncode == 0
@@ -107,12 +109,13 @@ def try_release(release: str, options: argparse.Namespace) -> bool:
     print(f"=== torch {release}", flush=True)
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix=f"torch-{release}-") as folder:
-        if not install(release, Path(folder) / "env"):
+        environment = (options.environment or Path(folder) / "env").absolute()
+        if not install(release, environment):
             line = f"!!! torch {release} could not be installed: NOTHING WAS TRIED WITH IT !!!"
             print("\n".join(("!" * len(line), line, "!" * len(line))), flush=True)
             return bool(options.if_possible)
         result = Path(folder) / "figures.json"
-        fine = prove(Path(folder) / "env" / "bin" / "python", result, options)
+        fine = prove(environment / "bin" / "python", result, options)
         if not options.quick and result.exists():
             record(release, json.loads(result.read_text()))
     print(
@@ -142,8 +145,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--if-possible", action="store_true")
     parser.add_argument("--corpus", type=Path)
+    parser.add_argument("--environment", type=Path)
     parser.add_argument("--table", action="store_true")
     options = parser.parse_args(arguments)
+    if options.environment and len(options.releases) != 1:
+        parser.error(f"--environment: expected one release, got {len(options.releases)}")
     if options.table:
         write_table()
         return 0

@@ -36,12 +36,12 @@ def test_signatures_are_those_of_the_dispatcher() -> None:
         assert list(found.parameters) == list(operator.parameters)
         for name, parameter in found.parameters.items():
             known = operator.parameters[name]
-            assert (parameter.keyword_only, parameter.required) == (known.keyword_only, known.required)
+            assert (parameter.is_keyword_only, parameter.is_required) == (known.keyword_only, known.required)
             if known.arms is not None:  # torch's own spelling leaves the lengths of lists open.
                 arms = parameter_arms(parameter.type)
                 assert arms is not None
                 assert arms <= known.arms
-        assert len(found.returns) == len(operator.returns)
+        assert len(found.results) == len(operator.returns)
     assert compared > 80
 
 

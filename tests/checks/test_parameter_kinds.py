@@ -6,57 +6,111 @@ from typing import Any
 
 import pytest
 
-from pt2kit import codec, schema
+from pt2kit import codec
 from pt2kit.checks.parameter_kinds import misfit, parameter_arms, result_arms, takes_numbers_as_tensors
-
-INT, FLOAT, TENSOR = {"as_int": 1}, {"as_float": 0.5}, {"as_tensor": {"name": "many"}}
-ONE, NONE, INTS = {"as_tensor": {"name": "one"}}, {"as_none": True}, {"as_ints": [1, 2]}
-TAKEN: list[tuple[dict[str, Any], str]] = [
-    (INT, "int"), (INT, "float"), (INT, "Scalar"), (ONE, "int"), (NONE, "int?"), (INTS, "int[]"), (INTS, "float[]"),
-    (INT, "int[2]"), (NONE, "Tensor?"), (TENSOR, "Tensor"), ({"as_strings": []}, "int[]"),
-    (INTS, "Optional[List[int]]"),
-    ({"as_int": (1 << 64) - 1}, "Scalar"), ({"as_optional_tensors": [{"as_tensor": {"name": "one"}}]}, "Tensor[]"),
-    (TENSOR, "Dict(str, Tensor)"),
-]  # fmt: skip
-REFUSED: list[tuple[dict[str, Any], str, str]] = [
-    (FLOAT, "int", "as_float"), (INTS, "int", "as_ints"), (NONE, "Tensor", "as_none"), (TENSOR, "int", "as_tensor"),
-    (TENSOR, "Tensor[]", "as_tensor"), ({"as_strings": ["a"]}, "int[]", "as_strings"), (INT, "SymInt[2]", "as_int"),
-    (INT, "Tensor", "as_int"), ({"as_int": 1 << 63}, "int", "9223372036854775808, which 63 bits cannot hold"),
-    ({"as_ints": [0, -(1 << 70)]}, "int[]", "-1180591620717411303424, which 63 bits cannot hold"),
-    ({"as_optional_tensors": [{"as_none": True}]}, "Tensor[]", "as_optional_tensors"),
-    ({"as_scalar_type": 0}, "ScalarType", "as_scalar_type 0, which is none"),
-]  # fmt: skip
+from pt2kit.schema import Argument
+from pt2kit.schema.operator_text import parse_type
 
 
-def said(argument: dict[str, Any], kind: str, *, numbers_as_tensors: bool = False) -> str | None:
-    """What is wrong with an argument; "one" is a tensor of one element."""
-    read = codec.convert(argument, schema.Argument, "argument").value
-    return misfit(read, kind, lambda name: name == "one", numbers_as_tensors=numbers_as_tensors)
+def argument(**one: Any) -> Argument:
+    """An argument from its JSON."""
+    return codec.decode(codec.encode(one), Argument, "argument").value
 
 
-@pytest.mark.parametrize(("argument", "kind"), TAKEN)
-def test_taken(argument: dict[str, Any], kind: str) -> None:
-    """torch converts numbers, takes single values for lists of a length, and elements for numbers."""
-    assert said(dict(argument), kind) is None
+TENSOR = {"as_tensor": {"name": "x"}}
+FITS: list[tuple[str, dict[str, Any]]] = [
+    ("Tensor", TENSOR),
+    ("Tensor?", {"as_none": True}),
+    ("Tensor[]", {"as_tensors": [{"name": "x"}]}),
+    ("Tensor[]", {"as_ints": []}),
+    ("Tensor?[]", {"as_optional_tensors": [{"as_none": True}]}),
+    ("int", {"as_int": 1}),
+    ("int", {"as_bool": True}),
+    ("int", {"as_scalar_type": 7}),
+    ("SymInt?", {"as_sym_int": {"as_name": "u0"}}),
+    ("int[]", {"as_ints": [1, 2]}),
+    ("SymInt[]", {"as_sym_ints": [{"as_int": 1}, {"as_name": "s"}]}),
+    ("int[2]", {"as_int": 1}),
+    ("int[1]?", {"as_none": True}),
+    ("float", {"as_int": 1 << 70}),
+    ("Scalar", {"as_int": (1 << 64) - 1}),
+    ("bool", {"as_none": True}),
+    ("Device?", {"as_string": "cpu"}),
+    ("ScalarType", {"as_scalar_type": 1}),
+    ("str[]", {"as_strings": ["a"]}),
+    ("Generator?", {"as_none": True}),
+    ("Optional[List[int]]", {"as_int": 1}),
+    ("Optional[List[int]]", {"as_ints": [1, 2]}),
+    ("int[]", {"as_strings": []}),
+    ("float[]", {"as_ints": [1, 2]}),
+    ("Tensor[]", {"as_optional_tensors": [{"as_tensor": {"name": "x"}}]}),
+]
+"""What torch takes when it calls an operator: measured with one whose parameter has the type."""
+
+MISFITS: list[tuple[str, dict[str, Any], str]] = [
+    ("Tensor", {"as_none": True}, "as_none"),
+    ("Tensor", {"as_int": 1}, "as_int"),
+    ("Tensor", {"as_tensors": [{"name": "x"}]}, "as_tensors"),
+    ("Tensor[]", TENSOR, "as_tensor"),
+    ("Tensor[]", {"as_optional_tensors": [{"as_none": True}]}, "as_optional_tensors"),
+    ("Tensor?[]", TENSOR, "as_tensor"),
+    ("int", {"as_ints": [1]}, "as_ints"),
+    ("int", {"as_float": 1.0}, "as_float"),
+    ("int", {"as_none": True}, "as_none"),
+    ("SymInt", {"as_scalar_type": 1}, "as_scalar_type"),
+    ("int[]", {"as_int": 1}, "as_int"),
+    ("int[]", {"as_strings": ["a"]}, "as_strings"),
+    ("int[]", {"as_floats": [1.5]}, "as_floats"),
+    ("SymInt[2]", {"as_int": 1}, "as_int"),
+    ("int", {"as_int": 1 << 63}, "9223372036854775808, which 63 bits cannot hold"),
+    ("int[]", {"as_ints": [1, -(1 << 63) - 1]}, "-9223372036854775809, which 63 bits cannot hold"),
+    ("SymInt", {"as_sym_int": {"as_int": 1 << 63}}, "9223372036854775808, which 63 bits cannot hold"),
+    ("Scalar", {"as_int": 1 << 64}, "18446744073709551616, which 64 bits cannot hold"),
+    ("float", {"as_string": "1"}, "as_string"),
+    ("bool", {"as_bools": [True]}, "as_bools"),
+    ("str", {"as_int": 1}, "as_int"),
+    ("Device", {"as_none": True}, "as_none"),
+    ("ScalarType", {"as_scalar_type": 0}, "as_scalar_type 0, which is none"),
+    ("MemoryFormat?", {"as_memory_format": 0}, "as_memory_format 0, which is none"),
+    ("Generator?", {"as_int": 1}, "as_int"),
+]
 
 
-@pytest.mark.parametrize(("argument", "kind", "got"), REFUSED)
-def test_refused(argument: dict[str, Any], kind: str, got: str) -> None:
-    """Everything else is told as what it is."""
-    assert said(dict(argument), kind) == got
+@pytest.mark.parametrize(("kind", "given"), FITS)
+def test_arguments_that_fit(kind: str, given: dict[str, Any]) -> None:
+    """What torch takes is no problem."""
+    one = argument(**given)
+    assert misfit(one, parse_type(kind), lambda name: False, numbers_as_tensors=False) is None
+    arms = parameter_arms(parse_type(kind))
+    assert arms is not None
+    assert one.type in arms
 
 
-def test_numbers_as_tensors() -> None:
-    """Some operators take a number for a tensor."""
+@pytest.mark.parametrize(("kind", "given", "got"), MISFITS)
+def test_arguments_that_do_not_fit(kind: str, given: dict[str, Any], got: str) -> None:
+    """What torch refuses, or takes for something else, is said."""
+    assert misfit(argument(**given), parse_type(kind), lambda name: False, numbers_as_tensors=False) == got
+
+
+def test_what_torch_makes_of_one_another() -> None:
+    """A tensor of one element is a number, and some operators take a number for a tensor."""
+    one = argument(**TENSOR)
+    for kind in ("int", "SymInt?", "float", "bool"):
+        assert misfit(one, parse_type(kind), lambda name: True, numbers_as_tensors=False) is None
+        assert misfit(one, parse_type(kind), lambda name: False, numbers_as_tensors=False) == "as_tensor"
+    assert misfit(one, parse_type("Scalar"), lambda name: True, numbers_as_tensors=False) == "as_tensor"
+    assert misfit(argument(as_float=1.5), parse_type("Tensor"), lambda name: False, numbers_as_tensors=True) is None
     assert takes_numbers_as_tensors("aten.add.Tensor")
     assert takes_numbers_as_tensors("prims.mul.default")
-    assert not takes_numbers_as_tensors("aten.relu.default")
-    assert said(dict(INT), "Tensor", numbers_as_tensors=True) is None
+    assert not takes_numbers_as_tensors("aten.atan2.default")
 
 
-def test_arms() -> None:
-    """Which arms a type has at all; of classes nothing is known."""
-    assert parameter_arms("str?") == frozenset(("as_string", "as_none"))
-    assert parameter_arms("__torch__.torch.classes.mine.Class") is None
-    assert result_arms("Tensor[]") == frozenset(("as_tensors", "as_optional_tensors", "as_none"))
-    assert result_arms("Scalar") is None
+def test_types_that_say_nothing() -> None:
+    """Classes and dictionaries leave every kind of argument."""
+    for kind in ("Any", "t", "__torch__.torch.classes.quantized.LinearPackedParamsBase", "Dict(str, t)"):
+        assert parameter_arms(parse_type(kind)) is None
+        assert result_arms(parse_type(kind)) is None
+        assert misfit(argument(as_int=1), parse_type(kind), lambda name: False, numbers_as_tensors=False) is None
+    assert result_arms(parse_type("Tensor[]")) == frozenset({"as_tensors", "as_optional_tensors", "as_none"})
+    assert result_arms(parse_type("Scalar")) is None
+    assert parameter_arms(parse_type("str?")) == frozenset(("as_string", "as_none"))

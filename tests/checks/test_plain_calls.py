@@ -62,8 +62,8 @@ def test_arguments_as_they_stand() -> None:
     argument = argument_of(made, "indices")
     assert argument is not None
     assert names_of([argument]) == made.values["indices"] == ["relu"]
-    assert isinstance(argument.value, list)
-    assert len(argument.value) == 2
+    assert isinstance(argument.as_optional_tensors, list)
+    assert len(argument.as_optional_tensors) == 2
     assert argument_of(made, "values") is None
 
 

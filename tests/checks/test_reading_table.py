@@ -7,15 +7,16 @@ from collections.abc import Iterable, Iterator
 import pytest
 
 from pt2kit.checks import reading_table, schemas
+from pt2kit.schema.operator_text import Operator, parse_operator
 from pt2kit.schema.operators import known_releases
 
 
-def overloads(name: str) -> Iterator[schemas.Signature]:
+def overloads(name: str) -> Iterator[Operator]:
     """The signatures that an operator of aten or prims has, in any release."""
     for release in known_releases():
         for full, text in schemas.operators(release).schemas.items():
             if full.split(".")[:2] in (["aten", name], ["prims", name]):
-                yield schemas.parse(text)
+                yield parse_operator(text)
 
 
 def missing(names: Iterable[str]) -> list[str]:
@@ -51,21 +52,21 @@ def test_other_names() -> None:
 def test_what_writes_is_said_to_write_by_its_schema() -> None:
     """Operators that overwrite, or write a part, have an argument that is written."""
     for name in reading_table.OVERWRITING | reading_table.PARTLY:
-        assert any(p.is_written for found in overloads(name) for p in found.parameters.values()), name
+        assert any(p.type.is_written for found in overloads(name) for p in found.parameters.values()), name
 
 
 def test_what_copies_writes_nothing() -> None:
     """Operators whose result is another tensor write into none of their arguments, but for one called out."""
     for name in reading_table.PARTLY_COPIED:
         for found in overloads(name):
-            written = {p.name for p in found.parameters.values() if p.is_written}
+            written = {p.name for p in found.parameters.values() if p.type.is_written}
             assert written <= {"out"}, name
 
 
 def test_shape_only_arguments_are_tensors() -> None:
     """An argument that is looked at for its shape is a tensor, or a list of them, of some overload."""
     for name, arguments in reading_table.SHAPE_ONLY.items():
-        tensors = {p.name for found in overloads(name) for p in found.parameters.values() if "Tensor" in p.type}
+        tensors = {p.name for found in overloads(name) for p in found.parameters.values() if p.type.base == "Tensor"}
         assert tensors & arguments, name
 
 

@@ -7,6 +7,7 @@ import pytest
 from pt2kit.checks import schemas, stored_numbers
 from pt2kit.checks.kernel_sizes import RULES
 from pt2kit.checks.refused import EVERYDAY, REFUSED_NAMESPACES, REFUSED_OPERATORS, TABLE, find_row, refusal
+from pt2kit.schema.operator_text import Operator, parse_operator
 
 RELEASE = "2.13"
 """The release whose operators the table of kernels was made with."""
@@ -42,10 +43,10 @@ def test_names_exist() -> None:
     assert set(REFUSED_NAMESPACES) - {"fsdp", "static_runtime"} <= {name.partition(".")[0] for name in table.schemas}
 
 
-def overloads(name: str) -> list[schemas.Signature]:
+def overloads(name: str) -> list[Operator]:
     """The signatures of an operator, of one overload where the name has it."""
     table = schemas.operators(RELEASE).schemas
-    return [schemas.parse(text) for key, text in table.items() if key == name or key.rpartition(".")[0] == name]
+    return [parse_operator(text) for key, text in table.items() if key == name or key.rpartition(".")[0] == name]
 
 
 def test_rows_fit_their_operators() -> None:
@@ -61,7 +62,7 @@ def test_rows_fit_their_operators() -> None:
                 assert bool(makers) == (origin.operator not in ("input", "file")), origin
                 assert (origin.numbers in stored_numbers.RULES) == (origin.operator == "file"), origin
                 # Overloads that write into `out` give no new value.
-                assert not makers or any(len(maker.returns) > origin.result for maker in makers), origin
+                assert not makers or any(len(maker.results) > origin.result for maker in makers), origin
                 assert all(any(theirs in maker.parameters for maker in makers) for _, theirs in origin.same), origin
                 assert all(any(ours in one.parameters for one in overloads(name)) for ours, _ in origin.same), origin
 

@@ -58,7 +58,7 @@ def test_wrong_usage(args: list[str]) -> None:
 @pytest.mark.parametrize(
     ("file", "text"),
     [
-        ("nope.pt2", "No such file or directory: 'nope.pt2'"),
+        ("nope.pt2", "error: nope.pt2: No such file or directory\n"),
         ("http://127.0.0.1:9/x.pt2", "http://127.0.0.1:9/x.pt2: expected to read it, got"),
         ("nope://host/x.pt2", "nope://host/x.pt2: expected to read it, got"),
         ("a\x1b[31m\udcff.pt2", "a\\x1b[31m\\udcff.pt2"),

@@ -141,3 +141,18 @@ def test_completion(shell: str) -> None:
             [sys.executable, "-c", code], env={**ENVIRONMENT, **env}, capture_output=True, text=True, timeout=60
         )
         assert expected in found.stdout
+
+
+def test_ctrl_c_while_it_starts() -> None:
+    """An interrupt during the first import ends as one does later: a line, and 130."""
+    code = (
+        "import sys\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, *rest):\n"
+        "        if name == 'click': raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Finder())\n"
+        "from pt2kit.__main__ import main\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, env=ENVIRONMENT, timeout=60)
+    assert (done.returncode, done.stderr.decode()) == (130, "error: interrupted\n")

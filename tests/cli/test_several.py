@@ -44,7 +44,7 @@ def test_check(folder: Path) -> None:
     missing = pt2("check", folder / "a.pt2", folder / "none.pt2", folder / "b.pt2")
     assert missing.code == 2
     assert missing.out.endswith("3 files: 1 sound, 1 with errors, 1 not readable\n")
-    assert missing.err == f"error: [Errno 2] No such file or directory: '{folder}/none.pt2'\n"
+    assert missing.err == f"error: {folder}/none.pt2: No such file or directory\n"
 
 
 def test_jobs_change_nothing(folder: Path) -> None:

@@ -14,7 +14,7 @@ from msgspec import UNSET, Struct, UnsetType
 from tests import strategies
 
 from pt2kit import codec, schema
-from pt2kit.codec.interning import Outline, outline
+from pt2kit.codec.interning import Skeleton, skeleton_of
 from pt2kit.errors import JsonError, Pt2Error, SchemaError
 from pt2kit.schema.wire import FrozenList
 
@@ -58,7 +58,7 @@ def values(found: schema.ExportedProgram) -> dict[str, schema.TensorMeta]:
 def all_are_long() -> Iterator[None]:
     """Take the shortest text for a long one."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pt2kit.codec.decoder._LONG", 0)
+        patch.setattr("pt2kit.codec.decoder._INTERN_MIN_BYTES", 0)
         yield
 
 
@@ -191,8 +191,8 @@ def test_nothing_hides_in_an_entry(data):
     assert fast == slow
 
 
-def all_entries(found: Outline | None) -> set[str]:
-    """The fields of an outline, at all its levels, whose entries are read by their text."""
+def all_entries(found: Skeleton | None) -> set[str]:
+    """The fields of an skeleton_of, at all its levels, whose entries are read by their text."""
     if found is None:
         return set()
     return set(found.entries).union(*(all_entries(part) for part in found.inner.values()))
@@ -243,8 +243,8 @@ class Holder(Struct, frozen=True):
 
 def test_only_what_can_be_shared_is_outlined():
     """Entries that would share something that changes are read one by one."""
-    assert all_entries(outline(Holder)) == {"plain", "lists"}
-    assert outline(schema.PayloadConfig) is None, "its entries hold a TensorMeta, which holds lists"
-    assert outline(schema.Argument) is None
-    assert outline(list[schema.Device]) is None
-    assert {"tensor_values", "sym_int_values", "range_constraints"} <= all_entries(outline(schema.ExportedProgram))
+    assert all_entries(skeleton_of(Holder)) == {"plain", "lists"}
+    assert skeleton_of(schema.PayloadConfig) is None, "its entries hold a TensorMeta, which holds lists"
+    assert skeleton_of(schema.Argument) is None
+    assert skeleton_of(list[schema.Device]) is None
+    assert {"tensor_values", "sym_int_values", "range_constraints"} <= all_entries(skeleton_of(schema.ExportedProgram))

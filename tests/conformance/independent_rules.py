@@ -234,6 +234,8 @@ def check_signature(module: Any) -> None:
     }
     for _, held in outputs:
         need(all(held[key] in owners[key] for key in owners if key in held), "S7", f"target {target_of(held)!r}")
+    mutated = [(kind, held["arg"]["name"]) for kind, held in outputs if kind.endswith("_mutation")]
+    need(len(mutated) == len(set(mutated)), "S7", f"two mutations by one value in {mutated}")
     first: dict[str, Any] = {}
     for kind, held in inputs:
         target = target_of(held)

@@ -142,7 +142,35 @@ REFUSED = {
         lambda e: e.rename_input("x", "relu"),
         r"rename\('x', 'relu'\): expected a name that is not taken",
     ),
-    "no identifier": (lambda e: e.rename_input("x", "1x"), r"expected an identifier as a name, got '1x' \[G8\]"),
+    "no identifier": (
+        lambda e: e.rename_input("x", "1x"),
+        r"rename\('x', '1x'\): expected an identifier that is no "
+        r"keyword of Python, nor 'self', got '1x' \[G8\]",
+    ),
+    "a keyword": (
+        lambda e: e.add_input("class", e.value("x")),
+        r"add_input\('class'\): expected an identifier .*'class'",
+    ),
+    "a name of generated source": (
+        lambda e: e.rename_input("x", "torch"),
+        r"a name that torch does not use in .*'torch'",
+    ),
+    "a keyword in a weight's name": (
+        lambda e: e.add_buffer("a.lambda", np.ones(1)),
+        r"none a keyword of Python, got 'a.l",
+    ),
+    "no parameter": (
+        lambda e: e.graph.nodes["relu"].set_argument("", 1),
+        r"set_argument\(node 'relu', ''\): expected an",
+    ),
+    "a larger one into a smaller": (
+        lambda e: e.graph.append("aten.add_.Tensor", e.value("p_a_bias"), e.value("linear")),
+        r"the result would be larger than what it is written to",
+    ),
+    "a condition of floats": (
+        lambda e: e.graph.append("aten.where.self", *[e.value("x")] * 3),
+        r"expected truth values as the condition, got FLOAT",
+    ),
     "an input in use": (lambda e: e.drop_input("x"), r"drop_input\('x'\): expected an input that nothing uses"),
     "another type": (
         lambda e: e.set_weight("a.bias", np.zeros(16, "i8")),
@@ -167,6 +195,22 @@ def test_refused_edits_name_themselves(case: str) -> None:
     with pytest.raises(GraphError, match=text):
         edit(editor)
     assert editor.check() is editor.program
+
+
+@pytest.mark.parametrize(
+    ("operator", "text"),
+    [
+        ("aten.sub.Tensor", r"append\('aten.sub.Tensor'\): expected meta= .* \(self is bools\)"),
+        ("aten.neg", r"append\('aten.neg'\): expected meta= .* \(self is bools\)"),
+        ("aten.add_.Tensor", r"append\('aten.add_.Tensor'\): expected meta= .*what is computed is no BOOL"),
+    ],
+)
+def test_what_torch_refuses_of_bools_is_not_inferred(operator: str, text: str) -> None:
+    """There is no difference and no negative of bools, and floats are not added into them."""
+    editor = dynamic()
+    bools = editor.graph.append("aten.isnan", editor.value("x")).output
+    with pytest.raises(GraphError, match=text):
+        editor.graph.append(operator, bools, *([] if operator == "aten.neg" else [editor.value("x")]))
 
 
 def test_a_truth_value_cannot_go_out() -> None:
@@ -197,3 +241,80 @@ def test_several_programs_need_a_name() -> None:
             editor.add_output(next(iter(editor.graph.nodes)).outputs[0])
         for other in others:
             assert pt2kit.digest(editor.result, other) == pt2kit.digest(package, other)
+
+
+def test_a_weight_of_one_number_gets_room_for_others() -> None:
+    """A weight that repeats one number in memory lies in full when it gets several, and the graph says so."""
+    with pt2kit.edit(sample("2.13.0", "strided_weights")) as editor:
+        assert [stride.as_int for stride in editor.value("b_e").meta.strides] == [0, 1]
+        editor.set_weight("e", np.arange(15, dtype="f4").reshape(3, 5))
+    assert [stride.as_int for stride in editor.value("b_e").meta.strides] == [5, 1]
+    assert [problem for problem in pt2kit.check(editor.result) if problem.kind == "error"] == []
+
+
+def test_a_refused_conversion_has_not_begun() -> None:
+    """A sparse buffer can be no parameter here; the program still takes it as a buffer."""
+    editor = pt2kit.edit(sample("2.8.0", "sparse_buffer"))
+    name = next(name for name, payload in editor.weights.items() if not isinstance(payload, pt2kit.TensorView))
+    with pytest.raises(GraphError, match=r"convert_weight\('.*', 'parameter'\): expected a dense tensor, got"):
+        editor.convert_weight(name, "parameter")
+    assert editor.check() is editor.program
+
+
+def test_a_constant_has_one_input() -> None:
+    """A weight that two inputs take is taken by one as a constant, which torch registers once."""
+    editor = pt2kit.edit(sample("2.7.1", "shared_weights"))
+    both = [one.target for one in editor.inputs if one.target in ("out.weight", "emb.weight")]
+    assert len(both) == 2
+    assert len(set(both)) == 1
+    editor.convert_weight(str(both[0]), "constant")
+    assert [one.kind for one in editor.inputs if one.target == both[0]] == ["tensor_constant"]
+    assert [problem for problem in pt2kit.check(editor.finish()) if problem.kind == "error"] == []
+
+
+def test_a_token_goes_with_the_last_node_that_took_it() -> None:
+    """A program whose effect was erased takes and gives no token."""
+    with pt2kit.edit(sample("2.13.0", "print_effect__decomp")) as editor:
+        node = next(node for node in editor.nodes if "with_effects" in node.target)
+        editor.graph.replace_uses(node.outputs[0], "token")
+        node.erase()
+    signature = editor.result.programs[editor.model].graph_module.signature
+    assert [spec.type for spec in signature.input_specs] == ["user_input"]
+    assert [spec.type for spec in signature.output_specs] == ["user_output"]
+
+
+def test_arguments_without_a_name_go_by_their_place() -> None:
+    """The arguments of a higher-order operator are named by number, and keep being without a name."""
+    editor = pt2kit.edit(sample("2.13.0", "print_effect__decomp"))
+    node = next(node for node in editor.nodes if "with_effects" in node.target)
+    assert node.argument("0") is editor.value("token")
+    node.set_argument("2", "hello")
+    assert node.written().inputs[2].name == ""
+    assert node.written().inputs[2].arg.as_string == "hello"
+
+
+def test_symbols_of_new_inputs_have_ranges() -> None:
+    """A size that came with an input can be narrowed and made a number."""
+    editor = pt2kit.edit(sample("2.13.0", "mlp"))
+    value = editor.add_input("more", tensor_meta("f32", ["s999"]))
+    assert editor.ranges["s999"] == (1, None)
+    editor.specialize("s999", 4)
+    assert value.shape == (4,)
+    assert editor.check().range_constraints == {}
+
+
+def test_names_are_those_that_torch_gives() -> None:
+    """A result that would be called like a function of Python gets a number, as `torch.fx` gives it on loading."""
+    editor = dynamic()
+    assert editor.graph.append("aten.max.dim", editor.value("x"), 0).name == "max_1"
+
+
+@pytest.mark.parametrize("name", ["out.weight", "emb.weight"])
+def test_names_that_are_untied_have_an_input_each(name: str) -> None:
+    """Two inputs took one weight of two names; each takes its own now."""
+    with pt2kit.edit(sample("2.7.1", "shared_weights")) as editor:
+        editor.untie(name)
+    targets = {one.name: one.target for one in editor.inputs}
+    assert targets["p_l__s___emb_weight"] == "emb.weight"
+    assert targets["p_l__s___out_weight"] == "out.weight"
+    assert [problem for problem in pt2kit.check(editor.result) if problem.kind == "error"] == []

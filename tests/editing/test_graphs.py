@@ -44,7 +44,7 @@ def test_nodes_are_inserted_in_order() -> None:
     found.append("aten.sum", relu.output)
     found.prepend("aten.neg", found.inputs[-1], name="neg")
     names = [node.name for node in found.nodes]
-    assert names == ["neg_1", "linear", "neg", "relu", "relu_1", "linear_1", "sum"]
+    assert names == ["neg_1", "linear", "neg", "relu", "relu_1", "linear_1", "sum_1"]
 
 
 def test_many_insertions_at_one_place_keep_the_order() -> None:
@@ -80,6 +80,8 @@ def test_arguments_are_set_by_plain_values() -> None:
     assert cast.argument("self") is found.inputs[-1]
     index = found.append("aten.index.Tensor", found.inputs[-1], [None, found.inputs[0]], meta=found.inputs[0])
     assert index.arguments["indices"].type == "as_optional_tensors"
+    whole = found.append("aten.index.Tensor", found.inputs[-1], [found.inputs[0]], meta=found.inputs[0])
+    assert whole.arguments["indices"].type == "as_optional_tensors"  # as torch writes a list that may hold None
     joined = found.append("aten.cat", [cast.output, cast.output], dim=1)
     assert joined.output.shape == (3, 16)
 
@@ -101,6 +103,10 @@ def _erased(found: pt2kit.editing.Graph) -> pt2kit.editing.Node:
 
 
 REFUSED = {
+    "one meta for a list of results": (
+        lambda g: g.append("aten.split.Tensor", g.inputs[-1], 2, meta=g.inputs[-1]),
+        r"expected a list of metas for Tensor\[\], got one meta",
+    ),
     "unknown operator": (
         lambda g: g.append("aten.rellu", g.outputs[0]),
         r"append\('aten.rellu'\): expected an operator",

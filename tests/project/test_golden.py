@@ -104,14 +104,16 @@ def test_other_types(version: str) -> None:
     stored = json.loads(path.read_text()) if path.exists() else {}
     for name, values in stored.items():
         for raw in values:
-            again = encoding.spell(encoding.read(raw, version, name, root=name), version, name, root=name)
+            again = encoding.to_wire(encoding.from_wire(raw, version, name, root=name), version, name, root=name)
             assert again == raw
 
 
 def _other_types(version: str) -> dict[str, list[Any]]:
     path = FOLDER / version / "types.json"
     stored = json.loads(path.read_text()) if path.exists() else {}
-    return {name: [encoding.read(raw, version, name, root=name) for raw in values] for name, values in stored.items()}
+    return {
+        name: [encoding.from_wire(raw, version, name, root=name) for raw in values] for name, values in stored.items()
+    }
 
 
 def parts(value: Any, version: str, root: str) -> Iterator[str]:

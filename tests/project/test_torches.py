@@ -52,6 +52,6 @@ def test_a_release_that_cannot_be_had(
         return subprocess.CompletedProcess(command, 1 if "pip" in command else 0)
 
     monkeypatch.setattr(subprocess, "run", refuse)
-    assert torches.try_release("2.99.0", argparse.Namespace(if_possible=if_possible)) is if_possible
+    assert torches.try_release("2.99.0", argparse.Namespace(if_possible=if_possible, environment=None)) is if_possible
     assert "!!! torch 2.99.0 could not be installed: NOTHING WAS TRIED WITH IT !!!" in capsys.readouterr().out
     assert not made[-1].parents[1].exists()

@@ -17,7 +17,7 @@ from pt2kit.errors import ConversionError
 from pt2kit.package import record_names as names
 from pt2kit.schema import CURRENT
 from pt2kit.versions.check import check_tree
-from pt2kit.versions.encoding import read
+from pt2kit.versions.encoding import from_wire
 
 SHARED = samples.sample("2.13.0", "shared_weights")
 CONSTANTS = samples.sample("2.13.0", "constants__decomp")
@@ -34,7 +34,7 @@ def test_a_model_of_one_program() -> None:
     """It is called like the program, has the method forward, and names a record per tensor; tied ones share it."""
     data = converted(SHARED, "8.6")
     tree = container(data)
-    check_tree(read(tree, "8.6", "x", root="Model"), "8.6", "x", root="Model")
+    check_tree(from_wire(tree, "8.6", "x", root="Model"), "8.6", "x", root="Model")
     assert (tree["name"], list(tree["program"]["methods"])) == ("model", ["forward"])
     assert tree["tensorPaths"]["emb.weight"] == tree["tensorPaths"]["out.weight"]
     assert tree["tensorPaths"]["base"] != tree["tensorPaths"]["emb.weight"]

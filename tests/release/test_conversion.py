@@ -25,7 +25,7 @@ from pt2kit.pickles.reader import read_payload
 from pt2kit.schema import CURRENT, LOG
 from pt2kit.tensors import OpaquePayload, TensorView
 from pt2kit.versions.check import fits
-from pt2kit.versions.encoding import read
+from pt2kit.versions.encoding import from_wire
 from pt2kit.zip.writer import ArchiveWriter
 
 MLP = samples.sample("2.13.0", "mlp")
@@ -84,7 +84,7 @@ def test_structure(version: str, number: str) -> None:
         assert records(theirs) == records(ours)
         assert theirs.stored_schema_version == ours.stored_schema_version == version
         trees = [codec.parse(text(package), "x", bare_literals=True) for package in (theirs, ours)]
-        assert fits(read(trees[1], version, "x"), version)
+        assert fits(from_wire(trees[1], version, "x"), version)
         assert skeleton(trees[0], 2) == skeleton(trees[1], 2)
         for config in (WEIGHTS, CONSTANTS):
             if config in records(theirs):
@@ -418,7 +418,7 @@ def test_operator_changes_of_the_caller() -> None:
     """They are applied between the numbers of their namespace, up and down, and are missed where they are not known."""
     from msgspec.structs import replace
 
-    from pt2kit.versions.opset.changes import OperatorChange
+    from pt2kit.versions.opset.operator_change import OperatorChange
 
     def renamed(old: str, new: str, first: int, last: int) -> OperatorChange:
         def convert(node: Any, graph: Any, place: str) -> Any:

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from pt2kit.schema.operator_text import Operator, operator_name, parse_operator
+from pt2kit.schema.operator_text import Operator, operator_name, parse_operator, parse_type
 from pt2kit.schema.operators import known_releases, operators_of
 
 
@@ -21,12 +21,29 @@ def test_a_schema_says_all_of_its_parameters():
         for p in found.parameters.values()
     ] == [
         ("self", "Tensor?", 0, None, False, False),
-        ("size", "int[]", 2, "[0, 1]", False, False),
+        ("size", "int[2]", 2, "[0, 1]", False, False),
         ("sep", "str", 0, '", ("', True, False),
         ("out", "Tensor[]", 0, None, True, True),
     ]
     assert [(str(result), result.alias) for result in found.results] == [("Tensor", "a!"), ("Tensor?[]", "")]
     assert not found.is_open
+
+
+@pytest.mark.parametrize(
+    ("printed", "in_schemas"),
+    [
+        ("Optional[List[int]]", "int[1]?"),
+        ("List[Optional[Tensor]]", "Tensor?[1]"),
+        ("List[List[Tensor]]", "Tensor[1][1]"),
+        ("Optional[number]", "Scalar?"),
+        ("Tensor", "Tensor"),
+    ],
+)
+def test_types_as_torch_prints_them_alone(printed: str, in_schemas: str):
+    """A type by itself means what it means in a schema; a list of unknown length has one that is not 0."""
+    alone, written = parse_type(printed), parse_type(in_schemas)
+    assert (alone.base, alone.suffix, alone.is_optional) == (written.base, written.suffix, written.is_optional)
+    assert alone.length == written.length
 
 
 @pytest.mark.parametrize(
@@ -39,7 +56,7 @@ def test_a_schema_says_all_of_its_parameters():
         ("aten::f(Future(t)(a) self) -> t(*)?", ["Future(t)"], ["t?"]),
         ("q::f(__torch__.torch.classes.q.P w, Tensor[][] x) -> Tensor Y", ["__torch__.torch.classes.q.P", "Tensor[][]"],
          ["Tensor"]),
-        ("aten::f(SymInt[1]? dim=None) -> (Tensor out, SymInt n)", ["SymInt[]?"], ["Tensor", "SymInt"]),
+        ("aten::f(SymInt[1]? dim=None) -> (Tensor out, SymInt n)", ["SymInt[1]?"], ["Tensor", "SymInt"]),
     ],
 )  # fmt: skip
 def test_forms_of_types(text: str, parameters: list[str], results: list[str]):

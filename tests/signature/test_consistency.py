@@ -67,6 +67,12 @@ def other_kind(_: Tree, inputs: list[Tree], __: list[Tree]) -> None:
     inputs[4]["tensor_constant"]["tensor_constant_name"] = "w"
 
 
+def mutate_twice(tree: Tree, _: list[Tree], outputs: list[Tree]) -> None:
+    """Write one value to both buffers."""
+    outputs[2] = {"buffer_mutation": {"arg": {"name": "m_1"}, "buffer_name": "t"}}
+    tree["graph"]["outputs"][2] = tree["graph"]["outputs"][1]
+
+
 MISFITS: dict[str, tuple[str, str, str, Edit]] = {
     "inputs short": (
         "S1",
@@ -177,6 +183,12 @@ MISFITS: dict[str, tuple[str, str, str, Edit]] = {
         "output_specs[1]",
         "expected the name of a buffer, got 'nope'; the signature has 2 of them",
         put_output(1, {"buffer_mutation": {"arg": {"name": "m_1"}, "buffer_name": "nope"}}),
+    ),
+    "two mutations by one value": (
+        "S7",
+        "output_specs[2]",
+        "expected a value of its own for 't', got 'm_1', as for 'bn.mean'",
+        mutate_twice,
     ),
     "mutation of a parameter as a buffer": (
         "S7",

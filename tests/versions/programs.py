@@ -36,7 +36,7 @@ def golden_bytes(version: str) -> bytes:
 def golden(version: str) -> dict[str, Any]:
     """The canonical tree of a golden file."""
     raw = codec.parse(golden_bytes(version), version, bare_literals=True)
-    return encoding.read(raw, version, version, root=root_type(version))
+    return encoding.from_wire(raw, version, version, root=root_type(version))
 
 
 def stored_programs(*releases: str) -> Iterator[tuple[Path, str, bytes]]:

@@ -27,7 +27,7 @@ DEVICES = {"cuda:1": "cpu"}
 
 def stored(version="8.6"):
     """A golden program as its version writes it."""
-    return encoding.spell(golden(version), version, "x")
+    return encoding.to_wire(golden(version), version, "x")
 
 
 def model(**more):
@@ -163,6 +163,6 @@ def test_release_files_as_a_model():
     record, data = next((record, data) for path, record, data in stored_programs("2.7.1") if path.stem == "mlp")
     assert release_version("2.7.1") == "8.7"
     tree = upgrade_program(parse(data, record), record).tree
-    lowered = encoding.spell(downgrade_program(tree, "8.6", "x").tree, "8.6", "x")
+    lowered = encoding.to_wire(downgrade_program(tree, "8.6", "x").tree, "8.6", "x")
     again = read_model(model(program={"methods": {"forward": lowered}}), "x")
     assert again.methods["forward"].tree == tree

@@ -27,7 +27,7 @@ def test_everything_in_the_way_is_listed():
     log.lost("guards_code", "ExportedProgram.guards_code", ("guards_code",), "8.14")
     log.lost("node_names", "Node.name", ("n",), "8.17")
     with pytest.raises(ConversionError) as caught:
-        log.settle("8.8", allow={"node_names"})
+        log.raise_if_blocked("8.8", allow={"node_names"})
     assert str(caught.value).splitlines() == [
         "models/m.json: expected a program that schema 8.8 can express, got one with:",
         "  $.a[0]: the arm as_complex of Argument (since 8.14)",
@@ -40,7 +40,7 @@ def test_what_is_allowed_is_no_obstacle():
     """Then there is nothing to raise, and the notes still say it."""
     log = ConversionLog("x")
     log.lost("guards_code", "ExportedProgram.guards_code", ("guards_code",), "8.14")
-    log.settle("8.8", allow=HARMLESS)
+    log.raise_if_blocked("8.8", allow=HARMLESS)
     assert [note.name for note in log.notes] == ["guards_code"]
 
 

@@ -61,7 +61,7 @@ def test_current_programs_have_nothing_to_say():
 
 def test_development_states_are_stamped():
     """A number between two releases is read by the next table, and what it may leave out is filled in."""
-    raw = encoding.spell(golden("8.8"), "8.8", "x")
+    raw = encoding.to_wire(golden("8.8"), "8.8", "x")
     raw["schema_version"] = {"major": 8, "minor": 10}
     raised = upgrade_program(raw, "x")
     assert (raised.found.number, raised.found.table) == ("8.10", "8.14")
@@ -71,7 +71,7 @@ def test_development_states_are_stamped():
 
 def test_newer_minors_keep_their_keys():
     """What this build does not know goes through, for the codec to report."""
-    raw = encoding.spell(golden("8.20"), "8.20", "x")
+    raw = encoding.to_wire(golden("8.20"), "8.20", "x")
     raw["schema_version"] = {"major": 8, "minor": 99}
     raw["colour"] = "red"
     raised = upgrade_program(raw, "x")
@@ -95,7 +95,7 @@ def test_stacks_that_torch_cannot_read_are_mended():
     for version, text in (("8.17", "a_b,a%2Cb,m.A"), ("8.20", "a_b,a,b,m.A")):
         tree = golden(version)
         tree["graph_module"]["graph"]["nodes"][0]["metadata"]["nn_module_stack"] = "a_b,a,b,m.A"
-        raised = upgrade_program(encoding.spell(tree, version, "x"), "x")
+        raised = upgrade_program(encoding.to_wire(tree, version, "x"), "x")
         assert raised.tree["graph_module"]["graph"]["nodes"][0]["metadata"]["nn_module_stack"] == text
 
 
@@ -142,7 +142,7 @@ def tree_of(version):
     graph_["tensor_values"] = {name: meta for name, meta in graph_["tensor_values"].items() if "dtype" not in name}
     module = tree["graph_module"]["signature"]
     module["output_specs"] = [spec for spec in module["output_specs"] if "parameter_mutation" not in spec]
-    return upgrade_program(encoding.spell(tree, version, "x"), "x").tree
+    return upgrade_program(encoding.to_wire(tree, version, "x"), "x").tree
 
 
 def test_bad_targets_and_trees():

@@ -5,7 +5,8 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from tests.versions.programs import VERSIONS, golden
+from tests.versions.programs import VERSIONS as STORED
+from tests.versions.programs import golden
 
 from pt2kit import schema
 from pt2kit.errors import SchemaError, VersionError
@@ -13,13 +14,13 @@ from pt2kit.schema.fieldtable import NAMES, frozen_table
 from pt2kit.schema.fieldtypes import Nullable
 from pt2kit.versions.check import fits
 from pt2kit.versions.conversion_log import ConversionLog
-from pt2kit.versions.steps import LINE, MINORS, STEPS, TRACES, convert, root_type, route
+from pt2kit.versions.steps import MINORS, STEPS, TRACES, VERSIONS, convert, root_type, route
 
 
 def test_the_line_has_every_version_that_has_a_table():
     """The log, the tables and the steps agree."""
-    assert sorted(VERSIONS) == sorted(NAMES)
-    assert [version.number for version in schema.LOG] == [name for name in LINE if name != "draft"]
+    assert sorted(STORED) == sorted(NAMES)
+    assert [version.number for version in schema.LOG] == [name for name in VERSIONS if name != "draft"]
     assert all(step.newer == following.older for step, following in pairwise(STEPS))
 
 
@@ -47,11 +48,11 @@ def test_versions_without_steps_are_refused(source, target):
         route(source, target)
 
 
-@pytest.mark.parametrize("source", VERSIONS)
+@pytest.mark.parametrize("source", STORED)
 def test_every_program_reaches_every_version(source):
     """Up and down: conversion ends with a tree that fits, and with a note for everything that stood in the way."""
     tree = golden(source)
-    for target in VERSIONS:
+    for target in STORED:
         log = ConversionLog("x")
         try:
             new = convert(tree, source, target, log)
@@ -80,7 +81,7 @@ def test_a_step_that_makes_a_misfit_is_caught(monkeypatch):
 def test_roots():
     """The draft is a graph module, everything else a program."""
     assert root_type("draft") == "GraphModule"
-    assert {root_type(name) for name in VERSIONS if name != "draft"} == {"ExportedProgram"}
+    assert {root_type(name) for name in STORED if name != "draft"} == {"ExportedProgram"}
 
 
 @pytest.mark.parametrize("step", [*STEPS[1:], TRACES], ids=lambda step: step.newer)

@@ -19,7 +19,7 @@ from pt2kit.bridge.scalars import DTYPES
 from pt2kit.bridge.torch_names import disable_current_modes
 from pt2kit.collector import no_collection
 from pt2kit.errors import PayloadError, UnsupportedError
-from pt2kit.package.payloads import Payload
+from pt2kit.package.stored import Payload
 from pt2kit.schema import Device
 from pt2kit.tensors.compound import MetaView
 from pt2kit.tensors.dtypes import DTYPES as ROWS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from pt2kit.package.payloads import Payload
+from pt2kit.package.stored import Payload
 from pt2kit.tensors.compound import MetaView
 from pt2kit.tensors.view import TensorView
 

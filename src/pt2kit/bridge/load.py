@@ -19,7 +19,7 @@ from pt2kit.bridge.stored import Chosen, opened_and_mapped, read_payloads, read_
 from pt2kit.bridge.torch_names import disable_current_modes
 from pt2kit.checks.stored_numbers import tables_of
 from pt2kit.collector import no_collection
-from pt2kit.versions.opset.changes import OperatorChange
+from pt2kit.versions.opset.operator_change import OperatorChange
 from pt2kit.zip.opening import FileLike
 
 

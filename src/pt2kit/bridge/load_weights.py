@@ -16,7 +16,7 @@ from pt2kit.collector import no_collection
 from pt2kit.errors import ArchiveError, PayloadError, UnsupportedError
 from pt2kit.messages import quote
 from pt2kit.package.open import Package, open_package
-from pt2kit.package.payloads import Payload
+from pt2kit.package.stored import Payload
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.zip.opening import FileLike
 from pt2kit.zip.source import map_privately

@@ -35,6 +35,7 @@ from pt2kit.checks.known_targets import plain_target
 from pt2kit.checks.parameter_kinds import parameter_arms
 from pt2kit.checks.refused import refusal
 from pt2kit.errors import OperatorError
+from pt2kit.schema.operator_text import ValueType, parse_type
 
 Kind = Literal["operator", "symbolic", "higher_order", "function"]
 
@@ -53,7 +54,7 @@ class Parameter:
         required: it has no default.
         reserved: its name is a Python keyword, so it can only be passed by place.
         arms: the arms of `schema.Argument` that fit it; None where the type says nothing.
-        type: its type as torch prints it, for messages: "List[int]".
+        type: of its value.
     """
 
     name: str
@@ -62,7 +63,7 @@ class Parameter:
     required: bool
     reserved: bool
     arms: frozenset[str] | None
-    type: str = ""
+    type: ValueType
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,14 +229,15 @@ def _extension(text: str, place: str) -> Operator | None:
 def _with_schema(text: str, target: Callable[..., Any], schema: Any) -> Operator:
     parameters = {}
     for index, argument in enumerate(schema.arguments):
+        kind = parse_type(str(argument.real_type))
         parameters[argument.name] = Parameter(
             argument.name,
             index,
             argument.kwarg_only,
             not argument.has_default_value(),
             keyword.iskeyword(argument.name),
-            parameter_arms(str(argument.real_type)),
-            str(argument.real_type),
+            parameter_arms(kind),
+            kind,
         )
     required = frozenset(name for name, parameter in parameters.items() if parameter.required)
     returns = tuple(str(value.real_type) for value in schema.returns)

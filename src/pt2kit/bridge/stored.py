@@ -27,13 +27,14 @@ from pt2kit.messages import listed
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package, open_package
 from pt2kit.package.parts import parts, sample_inputs_record
-from pt2kit.package.payloads import Payload
-from pt2kit.package.pickle_free_inputs.index import PickleFreeInputs, read_moved_inputs
+from pt2kit.package.pickle_free_inputs.index import PickleFreeInputs, read_pickle_free_inputs
+from pt2kit.package.stored import Payload
 from pt2kit.pickles.reader import is_plain, read_payload
 from pt2kit.tensors.compound import MetaView
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.view import TensorView
-from pt2kit.versions.opset.changes import EXPECTED, OperatorChange, convert_opset
+from pt2kit.versions.opset.changes import EXPECTED, convert_opset
+from pt2kit.versions.opset.operator_change import OperatorChange
 from pt2kit.zip.opening import FileLike
 from pt2kit.zip.source import map_privately
 
@@ -188,7 +189,7 @@ def _sample_inputs(
     record = sample_inputs_record(opened.archive, opened.layout, model)
     payload = opened.archive.read(record) if record is not None else memoryview(b"")
     where = record or opened.layout.record(names.sample_inputs(model))
-    moved = None if payload else _moved_inputs(opened, model)
+    moved = None if payload else _pickle_free_inputs(opened, model)
     module = opened.programs[model].graph_module
     fields = {name: tuple(given.field_names) for name, given in module.treespec_namedtuple_fields.items()}
     call = module.module_call_graph[0].signature
@@ -196,10 +197,10 @@ def _sample_inputs(
     return read_sample_inputs(stored, context.in_spec, context.sources, PickledValues(where, tensors, context.values))
 
 
-def _moved_inputs(opened: Package, model: str) -> PickleFreeInputs | None:
+def _pickle_free_inputs(opened: Package, model: str) -> PickleFreeInputs | None:
     """Sample inputs that are raw records with an index; None where there are none, or none that can be read."""
     try:
-        return read_moved_inputs(opened.archive, opened.layout, model)
+        return read_pickle_free_inputs(opened.archive, opened.layout, model)
     except IntegrityError:
         raise
     except Pt2Error as error:

@@ -150,10 +150,10 @@ def optional(module: str, name: str) -> Any:
         return None
 
 
-CONDITIONS_READ_METADATA: Final = (
+SUBGRAPHS_NEED_METADATA: Final = (
     "GraphModule" in optional("torch._higher_order_ops.cond", "CondOp").gen_schema.__code__.co_names
 )
-"""Whether autograd takes the sizes of what `cond` gives from the metadata of its branches (2.9), or runs them."""
+"""Whether autograd asks the inputs of subgraphs for their metadata (2.9), or takes those that it is called with."""
 # Operators and what the dispatcher knows
 
 

@@ -4,10 +4,11 @@ Nodes from which an output can be reached are numbered on a walk from the output
 the node that defines it, unless it has a number, then that node's arguments in order, and so on, depth first. Arguments
 and outputs have an order, so this walk is the same for every way to write the program down: these numbers are exact.
 
-The other nodes (checks, writes in place, what nobody uses) come after them, in the order that `symmetry` finds for
-things whose colour is: the part of the program they stand in, what they are (`content`), and for each slot of their
-arguments the graph input, the numbered node's result, or the place of a result of another such node. Those that can
-be exchanged, so that their order changes nothing but which metadata stands where, come in the order of their metadata.
+The other nodes (checks, writes in place, what nobody uses) come after them, in the order that `canonical_labeling`
+finds for nodes whose colour is: the part of the program they stand in, what they are (`content`), and for each slot of
+their arguments the graph input, the numbered node's result, or the place of a result of another such node. Those that
+can be exchanged, so that their order changes nothing but which metadata stands where, come in the order of their
+metadata.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def labels(
     Returns:
         node -> its number; no two are equal.
 
-    Cost: linear where every node leads to an output; see `symmetry` for others.
+    Cost: linear where every node leads to an output; see `canonical_labeling` for others.
     """
     numbered = _from_outputs(facts)
     numbers = [-1] * len(facts.results)

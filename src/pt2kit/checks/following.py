@@ -12,7 +12,7 @@ from math import prod
 from typing import Any, Final, NamedTuple
 
 from pt2kit import schema
-from pt2kit.checks import known_numbers, reading_table, schemas, shadows
+from pt2kit.checks import known_numbers, reading_table, shadows
 from pt2kit.checks.indexed_writes import write_region
 from pt2kit.checks.known_targets import higher_order_name
 from pt2kit.checks.memory_findings import Assumed, Findings, Use
@@ -22,8 +22,9 @@ from pt2kit.checks.plain_calls import Call, asked_sizes, call_of, declared, perm
 from pt2kit.checks.shadows import Memory, Shadow, Sizes
 from pt2kit.graph.argument_values import arguments
 from pt2kit.graph.traversal import Scope, Step
+from pt2kit.schema.operator_text import Operator
 
-Find = Callable[[str], "schemas.Signature | None"]
+Find = Callable[[str], Operator | None]
 """Target of a node -> the signature of the operator; None for what is no operator, or not known."""
 
 MAX_CELLS: Final = 1 << 32
@@ -252,7 +253,7 @@ class Follower:
         outs = {
             value
             for parameter in call.signature.parameters.values()
-            if parameter.is_written and (overwrites or parameter.keyword_only)
+            if parameter.type.is_written and (overwrites or parameter.is_keyword_only)
             for value in call.values.get(parameter.name, ())
         }
         for name in self._written(call):
@@ -302,10 +303,10 @@ class Follower:
         found: list[str] = []
         for name, values in call.values.items():
             parameter = call.signature.parameters.get(name)
-            is_tensor = parameter is not None and "Tensor" in parameter.type
+            is_tensor = parameter is not None and "Tensor" in parameter.type.base
             if name == flagged or (is_tensor and name in shape_only):
                 continue
-            if parameter is not None and parameter.is_written and (unread or parameter.keyword_only):
+            if parameter is not None and parameter.type.is_written and (unread or parameter.is_keyword_only):
                 continue
             if name == "self" and self._copies_first(call):
                 continue
@@ -418,9 +419,8 @@ class Follower:
 
     def _written(self, call: Call) -> list[str]:
         parameters = call.signature.parameters.values()
-        return [
-            value for parameter in parameters if parameter.is_written for value in call.values.get(parameter.name, ())
-        ]
+        written = [parameter.name for parameter in parameters if parameter.type.is_written]
+        return [value for name in written for value in call.values.get(name, ())]
 
     def computed(self, step: Step, names: Iterable[str]) -> Shadow:
         """A new tensor, computed from others."""

@@ -142,7 +142,7 @@ def _without_graphs(follower: Follower, step: Step, name: str) -> None:
     signature = follower.find(called[0]) if called else None
     written: set[str] = set()
     if name in _WRAPPING and signature is not None and not any(_makes_parts(named.name) for named in inputs):
-        written = {parameter.name for parameter in signature.parameters.values() if parameter.is_written}
+        written = {parameter.name for parameter in signature.parameters.values() if parameter.type.is_written}
         written.add("_all_bases")
     read = [value for named in inputs if named.name not in written for value in arguments(named.arg)]
     for value in read if name not in _WRAPPING else ():

@@ -24,6 +24,7 @@ from pt2kit.graph.traversal import Step
 from pt2kit.graph.view import HIGHER_ORDER, is_custom, operator_namespace
 from pt2kit.messages import quote
 from pt2kit.schema import ArgumentKind
+from pt2kit.schema.operator_text import Operator, Parameter
 
 _OPERATORS: Final = "torch.ops."
 _MAX_LISTED: Final = 12
@@ -163,7 +164,7 @@ def _numbers(step: Step, counts: tuple[int, int]) -> Iterator[Problem]:
         yield Problem(f"{step.where}.outputs", "T6", message)
 
 
-def _arguments(subject: Subject, step: Step, found: schemas.Signature) -> Iterator[Problem]:
+def _arguments(subject: Subject, step: Step, found: Operator) -> Iterator[Problem]:
     node, parameters = step.node, found.parameters
     as_tensors = takes_numbers_as_tensors(_short(node))
     given: set[str] = set()
@@ -183,18 +184,18 @@ def _arguments(subject: Subject, step: Step, found: schemas.Signature) -> Iterat
             message = f"expected {parameter.type} as the argument {name} of {_short(node)}, got {got}"
             yield _problem(subject, f"{place}.arg", "T5", message)
     for parameter in parameters.values():
-        if parameter.required and parameter.name not in given:
+        if parameter.is_required and parameter.name not in given:
             message = f"expected the argument {parameter.name} of {_short(node)}, got none of that name"
             yield _problem(subject, f"{step.where}.inputs", "T4", message)
 
 
-def _binding(subject: Subject, step: Step, found: schemas.Signature) -> Iterator[Problem]:
+def _binding(subject: Subject, step: Step, found: Operator) -> Iterator[Problem]:
     """Arguments that are passed by place but land in another parameter, or in none (T10).
 
     torch passes those without a kind by place if they have no default and may stand by place.
     """
     kinds = {named.name: named.kind for named in step.node.inputs}
-    if any(parameter.required and name not in kinds for name, parameter in found.parameters.items()):
+    if any(parameter.is_required and name not in kinds for name, parameter in found.parameters.items()):
         return  # T4 says so; what follows has other places because of it.
     by_place = [
         parameter
@@ -202,27 +203,27 @@ def _binding(subject: Subject, step: Step, found: schemas.Signature) -> Iterator
         if parameter.name in kinds and _is_by_place(parameter, kinds[parameter.name])
     ]
     for parameter, own in zip(by_place, found.parameters.values(), strict=False):
-        if parameter.keyword_only or parameter.name != own.name:
+        if parameter.is_keyword_only or parameter.name != own.name:
             place = next(n for n, named in enumerate(step.node.inputs) if named.name == parameter.name)
-            taken = "which takes it by name only" if parameter.keyword_only else f"where it would be {own.name}"
+            taken = "which takes it by name only" if parameter.is_keyword_only else f"where it would be {own.name}"
             message = f"expected the argument {parameter.name} of {_short(step.node)} by name, got it by place, {taken}"
             yield _problem(subject, f"{step.where}.inputs[{place}].kind", "T10", message)
             return
 
 
-def _is_by_place(parameter: schemas.Parameter, kind: ArgumentKind | None) -> bool:
+def _is_by_place(parameter: Parameter, kind: ArgumentKind | None) -> bool:
     if kind is ArgumentKind.POSITIONAL:
         return True
     if kind is ArgumentKind.KEYWORD and not keyword.iskeyword(parameter.name):
         return False
-    return (parameter.required and not parameter.keyword_only) or keyword.iskeyword(parameter.name)
+    return (parameter.is_required and not parameter.is_keyword_only) or keyword.iskeyword(parameter.name)
 
 
-def _results(subject: Subject, step: Step, found: schemas.Signature) -> Iterator[Problem]:
+def _results(subject: Subject, step: Step, found: Operator) -> Iterator[Problem]:
     node = step.node
-    returns = found.returns
+    returns = found.results
     if subject.release in _TENSORS_ONLY and len(node.outputs) != len(returns):
-        returns = tuple(kind for kind in returns if kind.startswith("Tensor"))
+        returns = tuple(kind for kind in returns if kind.base == "Tensor")
     if len(node.outputs) != len(returns):
         message = f"expected {len(returns)} outputs, as many as {_short(node)} has, got {len(node.outputs)}"
         yield _problem(subject, f"{step.where}.outputs", "T6", message)
@@ -234,15 +235,16 @@ def _results(subject: Subject, step: Step, found: schemas.Signature) -> Iterator
             yield _problem(subject, f"{step.where}.outputs[{position}]", "T6", message)
 
 
-def _dialect(subject: Subject, step: Step, found: schemas.Signature) -> Iterator[Problem]:
+def _dialect(subject: Subject, step: Step, found: Operator) -> Iterator[Problem]:
     """An operator that writes to its arguments, in a program of a dialect that has none (T14)."""
     dialects = subject.program.verifiers
     if "TRAINING" in dialects or subject.stored_version in WITHOUT_DIALECT or not found.parameters:
         return
-    if any(parameter.is_written for parameter in found.parameters.values()):
+    if any(parameter.type.is_written for parameter in found.parameters.values()):
         said = ", ".join(dialects) or "none"
         message = f"expected the dialect TRAINING where {_short(step.node)} writes to its arguments, got {said}"
-        yield _problem(subject, f"{step.where}.target", "T14", message)
+        # Of no release: no operator ever began or ceased to write to its arguments.
+        yield Problem(f"{step.where}.target", "T14", message)
 
 
 def _ints(step: Step) -> Iterator[Problem]:

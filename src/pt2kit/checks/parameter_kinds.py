@@ -1,23 +1,18 @@
 """The type of an operator's parameter or result -> the arguments that torch takes for it.
 
-A type is written as torch prints a schema ("int[2]?", "Tensor?[]") or as it prints a type ("Optional[List[int]]", which
-does not tell whether a single value may stand for the list).
-
 Source: `toIValue` in torch/csrc/jit/python/pybind_utils.cpp, and `should_allow_numbers_as_tensors`, torch 2.13, both
 measured by calling operators with every kind of value for every kind of parameter.
 """
 
 from __future__ import annotations
 
-import functools
-import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
 from pt2kit import schema
 from pt2kit.messages import quote
+from pt2kit.schema.operator_text import ValueType
 
 IsSingle = Callable[[str], bool]
 """The name of a value -> whether it is a tensor of one element, or a number."""
@@ -93,72 +88,36 @@ NUMBERS_AS_TENSORS: Final = frozenset(
 ) | {"copy", "copy_", "to", "_to_copy", "_conj"}
 """Operators of aten that take a number where their schema says Tensor; all of prims do."""
 
-_WRAPPER: Final = re.compile(r"(Optional|List)\[(.*)\]")
-_SPELLING: Final = re.compile(r"(?P<base>[\w.]+)(?P<suffix>(?:\?|\[\d*\])*)")
 _INT64: Final = range(-(1 << 63), 1 << 63)
 _UINT64: Final = range(-(1 << 63), 1 << 64)
 
 
-@dataclass(frozen=True, slots=True)
-class _Type:
-    """A type, read.
-
-    Args:
-        base: of the single value: "Tensor", "SymInt".
-        listed: with the lists around it: "Tensor?[]"; the base itself where there are none.
-        is_optional: None may stand for the whole.
-        is_sized: a single value may stand for the list.
-    """
-
-    base: str
-    listed: str
-    is_optional: bool
-    is_sized: bool
+def _listed(kind: ValueType) -> str:
+    """A type without what is said of None in its place: "Tensor?[]" for "Tensor?[]?"."""
+    return kind.base + kind.suffix.removesuffix("?")
 
 
-# Types repeat; there are some two hundred.
-@functools.lru_cache(maxsize=512)
-def _read(text: str) -> _Type | None:
-    """Read a type; None for one that has another form, such as a dictionary."""
-    text = _respelled(text)
-    match = _SPELLING.fullmatch(text)
-    if match is None:
+def _is_known(kind: ValueType) -> bool:
+    """Whether the tables above have it; every argument may fit another (classes, dictionaries)."""
+    return kind.base in _ONE and (not kind.is_list or _listed(kind) in _MANY)
+
+
+def _is_sized(kind: ValueType) -> bool:
+    """Whether a single value may stand for the list."""
+    return kind.length > 0 and kind.base in _SIZED
+
+
+def parameter_arms(kind: ValueType) -> frozenset[str] | None:
+    """The arms of `schema.Argument` that some argument of a type has; None where every arm may fit."""
+    if not _is_known(kind):
         return None
-    base, suffix = match["base"], match["suffix"]
-    is_optional = suffix.endswith("?")
-    suffix = suffix.removesuffix("?")
-    length = re.search(r"\[\d+\]", suffix)
-    return _Type(base, base + re.sub(r"\d+", "", suffix), is_optional, length is not None and base in _SIZED)
-
-
-def _respelled(text: str) -> str:
-    """A type in the spelling of schemas: "int[1]?" for "Optional[List[int]]", whose length is not known."""
-    suffix = ""
-    while match := _WRAPPER.fullmatch(text):
-        suffix = ("?" if match[1] == "Optional" else "[1]") + suffix
-        text = match[2]
-    return ("Scalar" if text == "number" else text) + suffix
-
-
-def parameter_arms(type_text: str) -> frozenset[str] | None:
-    """The arms of `schema.Argument` that some argument of a type has.
-
-    Args:
-        type_text: the type: "Tensor", "int[2]?", "Optional[List[int]]".
-
-    Returns:
-        The names of the arms, or None where every arm may fit (classes, dictionaries).
-    """
-    kind = _read(type_text)
-    if kind is None or kind.base not in _ONE or (kind.listed != kind.base and kind.listed not in _MANY):
-        return None
-    if kind.listed == kind.base:
-        found = _ONE[kind.base]
+    if kind.is_list:
+        arms = _MANY[_listed(kind)] | _LISTS | (_ONE[kind.base] if _is_sized(kind) else frozenset())
     else:
-        found = _MANY[kind.listed] | _LISTS | (_ONE[kind.base] if kind.is_sized else frozenset())
-    found |= {"as_none"} if kind.is_optional else frozenset()
-    found |= _NUMBERS | {"as_complex"} if kind.base == "Tensor" else frozenset()
-    return found | ({"as_tensor"} if kind.base in _OF_ONE_ELEMENT else frozenset())
+        arms = _ONE[kind.base]
+    arms |= {"as_none"} if kind.is_optional else frozenset()
+    arms |= _NUMBERS | {"as_complex"} if kind.base == "Tensor" else frozenset()
+    return arms | ({"as_tensor"} if kind.base in _OF_ONE_ELEMENT else frozenset())
 
 
 def takes_numbers_as_tensors(operator: str) -> bool:
@@ -167,28 +126,27 @@ def takes_numbers_as_tensors(operator: str) -> bool:
     return namespace == "prims" or (namespace == "aten" and rest.partition(".")[0] in NUMBERS_AS_TENSORS)
 
 
-def misfit(argument: schema.Argument, type_text: str, is_single: IsSingle, *, numbers_as_tensors: bool) -> str | None:
+def misfit(argument: schema.Argument, kind: ValueType, is_single: IsSingle, *, numbers_as_tensors: bool) -> str | None:
     """Say what is wrong with an argument of a parameter.
 
     Args:
         argument: the argument.
-        type_text: the parameter's type.
+        kind: the type of the parameter.
         is_single: of a value, whether it is one number or one element.
         numbers_as_tensors: whether the operator takes numbers where it says Tensor.
 
     Returns:
         What it is, for a message; None where torch takes it, or nothing can be said.
     """
-    kind = _read(type_text)
-    if kind is None or kind.base not in _ONE or (kind.listed != kind.base and kind.listed not in _MANY):
+    if not _is_known(kind):
         return None
     arm, value = argument.type, argument.value
     if arm == "as_none" and kind.is_optional:
         return None
-    if kind.listed != kind.base and arm in _LISTS:
-        fits = not value or (arm in _MANY[kind.listed] and _entries_fit(arm, value, kind, is_single))
+    if kind.is_list and arm in _LISTS:
+        fits = not value or (arm in _MANY[_listed(kind)] and _entries_fit(arm, value, kind, is_single))
         return (None if fits else arm) or _too_large(arm, value, kind)
-    if kind.listed != kind.base and not kind.is_sized:
+    if kind.is_list and not _is_sized(kind):
         return arm
     if arm not in _ONE[kind.base] and not _converted(argument, kind, is_single, numbers_as_tensors):
         return arm
@@ -197,7 +155,7 @@ def misfit(argument: schema.Argument, type_text: str, is_single: IsSingle, *, nu
     return _too_large(arm, value, kind)
 
 
-def _converted(argument: schema.Argument, kind: _Type, is_single: IsSingle, numbers_as_tensors: bool) -> bool:
+def _converted(argument: schema.Argument, kind: ValueType, is_single: IsSingle, numbers_as_tensors: bool) -> bool:
     """Whether torch makes one of the other: an element of a tensor a number, a number a tensor."""
     if kind.base == "Tensor":
         return numbers_as_tensors and (argument.type in _NUMBERS or argument.type == "as_complex")
@@ -205,14 +163,14 @@ def _converted(argument: schema.Argument, kind: _Type, is_single: IsSingle, numb
     return kind.base in _OF_ONE_ELEMENT and isinstance(tensor, schema.TensorArgument) and is_single(tensor.name)
 
 
-def _entries_fit(arm: str, entries: list[Any], kind: _Type, is_single: IsSingle) -> bool:
-    if arm == "as_optional_tensors" and kind.listed == "Tensor[]":
+def _entries_fit(arm: str, entries: list[Any], kind: ValueType, is_single: IsSingle) -> bool:
+    if arm == "as_optional_tensors" and _listed(kind) == "Tensor[]":
         return all(entry.type == "as_tensor" for entry in entries)
     # torch also writes lists of symbolic numbers as lists of tensors.
     return arm != "as_tensors" or kind.base == "Tensor" or all(is_single(entry.name) for entry in entries)
 
 
-def _too_large(arm: str, value: Any, kind: _Type) -> str | None:
+def _too_large(arm: str, value: Any, kind: ValueType) -> str | None:
     """What is said of a number that has no place in the type that C++ has for it."""
     if kind.base not in ("int", "SymInt", "Scalar"):
         return None
@@ -237,7 +195,6 @@ def _plain(arm: str, value: Any) -> list[int]:
     return []
 
 
-def result_arms(type_text: str) -> frozenset[str] | None:
+def result_arms(kind: ValueType) -> frozenset[str] | None:
     """The arms that fit a result; None where every arm may fit."""
-    kind = _read(type_text)
-    return None if kind is None else _RESULTS.get(kind.listed)
+    return _RESULTS.get(_listed(kind))

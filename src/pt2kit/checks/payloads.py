@@ -21,7 +21,7 @@ from pt2kit.messages import quote
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
 from pt2kit.package.parts import parts
-from pt2kit.package.payloads import Payload
+from pt2kit.package.stored import Payload
 from pt2kit.tensors import arrays
 from pt2kit.tensors.bounds import check_copy
 from pt2kit.tensors.compound import MetaView

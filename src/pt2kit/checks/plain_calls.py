@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 from msgspec import UNSET
 
 from pt2kit import schema
-from pt2kit.checks import schemas
 from pt2kit.checks.shadows import Sizes, are_ints
 from pt2kit.graph.argument_values import arguments
 from pt2kit.graph.traversal import Step
+from pt2kit.schema.operator_text import Operator
 
 
 class Call(NamedTuple):
@@ -35,7 +35,7 @@ class Call(NamedTuple):
     operator: str
     name: str
     overload: str
-    signature: schemas.Signature
+    signature: Operator
     plain: Mapping[str, Any]
     values: Mapping[str, list[str]]
     results: list[str]
@@ -45,11 +45,11 @@ class Call(NamedTuple):
         """The values that go to parameters that are no tensors."""
         for name, values in self.values.items():
             parameter = self.signature.parameters.get(name)
-            if parameter is None or "Tensor" not in parameter.type:
+            if parameter is None or "Tensor" not in parameter.type.base:
                 yield values
 
 
-def call_of(step: Step, parts: Sequence[str], signature: schemas.Signature) -> Call:
+def call_of(step: Step, parts: Sequence[str], signature: Operator) -> Call:
     """A node as a call.
 
     Args:

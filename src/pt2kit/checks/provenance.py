@@ -22,7 +22,6 @@ from msgspec import UNSET
 
 from pt2kit import codec, schema
 from pt2kit.checks import kernel_sizes, stored_numbers
-from pt2kit.checks.called import called_targets
 from pt2kit.checks.known_targets import higher_order_name
 from pt2kit.checks.passing_on import BECOME_PARTS, ITSELF, PARTS, PASSING, RESHAPED, SAME, SPARSE
 from pt2kit.checks.refused import Condition, Origin, find_everyday
@@ -30,10 +29,11 @@ from pt2kit.checks.stored_numbers import StoredInputs
 from pt2kit.graph.argument_values import arguments, leaves
 from pt2kit.graph.traversal import Scope, Step, carried, check_depth, walk
 from pt2kit.messages import quote
-from pt2kit.package.payloads import Payload
+from pt2kit.package.stored import Payload
+from pt2kit.schema.operator_text import Operator
 
 if TYPE_CHECKING:
-    from pt2kit.checks import schemas
+    pass
 
 _OPERATORS: Final = "torch.ops."
 _INPUT: Final = "input"
@@ -41,7 +41,7 @@ _INPUT: Final = "input"
 _FILE: Final = "file"
 """What stands for one where the file has the value."""
 
-Find = Callable[[str], "schemas.Signature | None"]
+Find = Callable[[str], Operator | None]
 """Target of a node -> its signature; None for what is no operator."""
 
 
@@ -120,10 +120,14 @@ class _Memory:
     is_written: bool = False
 
 
-def is_concerned(nodes: Iterable[schema.Node]) -> bool:
-    """Whether some of a program's nodes call anything that is looked at here."""
-    looked_at = list(nodes)
-    return any(map(_is_watched, called_targets(looked_at))) or any(map(_is_on_meta, looked_at))
+def is_concerned(targets: Iterable[str], nodes: Iterable[schema.Node]) -> bool:
+    """Whether a program calls anything that is looked at here.
+
+    Args:
+        targets: what it calls; more may be among them.
+        nodes: all of its nodes.
+    """
+    return any(map(_is_watched, targets)) or any(map(_is_on_meta, nodes))
 
 
 def _is_watched(target: str) -> bool:
@@ -176,7 +180,11 @@ def _without_memory(root: Scope) -> Iterator[Finding]:
 
 
 def _is_on_meta(node: schema.Node) -> bool:
-    return any(named.arg.as_device is not UNSET and named.arg.as_device.type == "meta" for named in node.inputs)
+    for named in node.inputs:
+        device = named.arg.as_device
+        if device is not UNSET and device.type == "meta":
+            return True
+    return False
 
 
 def unvouched_calls(root: Scope, find: Find, stored: StoredInputs) -> Iterator[Finding]:
@@ -270,7 +278,7 @@ class _Walk:
         step: Step,
         name: str,
         short: str,
-        found: schemas.Signature | None,
+        found: Operator | None,
         given: Mapping[str, list[_Value]],
         values: dict[str, _Value],
     ) -> None:
@@ -356,14 +364,12 @@ class _Walk:
         return made
 
 
-def _written_to(found: schemas.Signature | None, short: str, given: Mapping[str, Iterable[_Value]]) -> list[_Value]:
+def _written_to(found: Operator | None, short: str, given: Mapping[str, Iterable[_Value]]) -> list[_Value]:
     """The arguments of a call whose elements it changes."""
     if found is None or short in SAME:
         return []
-    parameters = found.parameters
-    return [
-        value for name, held in given.items() if name in parameters and parameters[name].is_written for value in held
-    ]
+    written = {name for name, parameter in found.parameters.items() if parameter.type.is_written}
+    return [value for name, held in given.items() if name in written for value in held]
 
 
 def _keeps_numbers(node: schema.Node) -> bool:

@@ -29,6 +29,7 @@ _CLOSES: Final[Mapping[str, str]] = MappingProxyType(
 """What closes a region -> what opens it."""
 _OPENS: Final = frozenset(_CLOSES.values())
 _GRADIENTS: Final = "torch._C._set_grad_enabled"
+_WATCHED: Final = _OPENS.union(_CLOSES, (_GRADIENTS,))
 
 
 def region_problems(subject: Subject) -> Iterator[Problem]:
@@ -47,6 +48,8 @@ def unbalanced(scope: Scope) -> Iterator[tuple[Step, str]]:
     opened: list[Step] = []
     gradients: list[Step] = []
     for number, node in enumerate(scope.graph.nodes):
+        if node.target not in _WATCHED:
+            continue
         step = Step(scope, number, node)
         if node.target == _GRADIENTS:
             gradients.append(step)

@@ -16,6 +16,7 @@ from typing import Final
 from msgspec import UNSET
 
 from pt2kit import symbols, treespec
+from pt2kit.checks.called import called_targets
 from pt2kit.checks.expressions import expressions, is_code
 from pt2kit.checks.formats import format_problem, text_problem
 from pt2kit.checks.known_targets import HIGHER_ORDER, is_usual, plain_target
@@ -239,7 +240,8 @@ def _targets(step: Step) -> Iterator[Problem]:
 
 def _trusting(subject: Subject, tables: Tables) -> Iterator[Problem]:
     """Calls of everyday operators that trust an argument with memory, where nobody vouches for it."""
-    if not is_concerned(step.node for step in subject.steps()):
+    nodes = [step.node for step in subject.steps()]
+    if not is_concerned(called_targets(nodes), nodes):
         return
     from pt2kit.checks import schemas  # The table of operators; `pt2 show` does without it for most programs.
 

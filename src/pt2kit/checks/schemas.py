@@ -1,4 +1,4 @@
-"""The operators of the release that a program is of -> their signatures, from the table that ships; no torch.
+"""The operators of the release that a program is of -> their schemas, from the table that ships; no torch.
 
 The table (`schema.operators`) has the releases of torch. A program of another one, newer or unknown, is held against
 the release next to it, and what does not fit weighs less.
@@ -7,12 +7,9 @@ the release next to it, and what does not fit weighs less.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Final
 
-from pt2kit.schema.operator_text import Operator, ValueType, parse_operator
+from pt2kit.schema.operator_text import Operator, parse_operator
 from pt2kit.schema.operators import COMPLETE as COMPLETE
 from pt2kit.schema.operators import ReleaseOperators, known_releases, release_operators
 from pt2kit.versions.line.attention import FLASH_CPU
@@ -21,42 +18,6 @@ _TARGET: Final = "torch.ops."
 
 RAISED: Final = frozenset((FLASH_CPU.removeprefix(_TARGET),))
 """Operators that a program of an older release gets in the place of others when it is raised to the current version."""
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """One parameter of an operator.
-
-    Args:
-        name: as the schema has it.
-        type: as torch prints it: "int[2]?".
-        keyword_only: it stands after the "*".
-        required: it has no default.
-        is_written: the operator writes into the tensor it gets.
-    """
-
-    name: str
-    type: str
-    keyword_only: bool
-    required: bool
-    is_written: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Signature:
-    """What the schema of an operator says.
-
-    Args:
-        parameters: name -> parameter, in order.
-        returns: the type of each result.
-        is_view: some result shares memory with an argument that is not written.
-        is_open: it takes, or gives, any number of values more.
-    """
-
-    parameters: Mapping[str, Parameter]
-    returns: tuple[str, ...]
-    is_view: bool
-    is_open: bool
 
 
 def nearest(release: str) -> str:
@@ -82,8 +43,8 @@ def operators(release: str) -> ReleaseOperators:
     return release_operators(nearest(release))
 
 
-def find(target: str, release: str) -> Signature | None:
-    """The signature of an operator ("torch.ops.aten.add.Tensor"); None where the release has none of that name.
+def find(target: str, release: str) -> Operator | None:
+    """The schema of an operator ("torch.ops.aten.add.Tensor"); None where the release has none of that name.
 
     Args:
         target: what a node calls.
@@ -93,7 +54,7 @@ def find(target: str, release: str) -> Signature | None:
     text = operators(release).schemas.get(name)
     if text is None and name in RAISED:
         text = release_operators(known_releases()[-1]).schemas.get(name)
-    return None if text is None else parse(text)
+    return None if text is None else parse_operator(text)
 
 
 def releases_with(target: str) -> tuple[str, ...]:
@@ -114,33 +75,6 @@ def namespaces() -> frozenset[str]:
     return frozenset(
         name.partition(".")[0] for release in known_releases() for name in release_operators(release).schemas
     )
-
-
-@functools.lru_cache(maxsize=4096)
-def parse(text: str) -> Signature:
-    """Read the text of a schema: "aten::relu(Tensor self) -> Tensor"."""
-    return signature_of(parse_operator(text))
-
-
-def signature_of(operator: Operator) -> Signature:
-    """What calls need to know of a schema."""
-    parameters = {
-        name: Parameter(name, _text(row.type), row.is_keyword_only, row.is_required, row.type.is_written)
-        for name, row in operator.parameters.items()
-    }
-    return Signature(
-        MappingProxyType(parameters),
-        tuple(_text(result) for result in operator.results),
-        any(result.alias and not result.is_written for result in operator.results),
-        operator.is_open,
-    )
-
-
-def _text(kind: ValueType) -> str:
-    """A type with the length of its list."""
-    if not kind.length:
-        return str(kind)
-    return f"{kind.base}{kind.suffix.replace('[]', f'[{kind.length}]', 1)}"
 
 
 def _order(release: str) -> tuple[int, ...]:

@@ -11,6 +11,8 @@ from itertools import zip_longest
 from types import MappingProxyType
 from typing import Final
 
+from msgspec import UNSET
+
 from pt2kit import schema
 from pt2kit.checks.program_context import Subject
 from pt2kit.errors import Problem
@@ -79,10 +81,10 @@ def spanned_bytes(meta: schema.TensorMeta) -> int:
 
 def _sizes(argument: schema.Argument | None, values: Values) -> Sizes | None:
     """The declared sizes of a tensor argument; None for anything else."""
-    held = argument.value if argument is not None else None
-    if not isinstance(held, schema.TensorArgument) or held.name not in values:
+    if argument is None or argument.as_tensor is UNSET:
         return None
-    return tuple(size.as_int if isinstance(size.as_int, int) else None for size in values[held.name].sizes)
+    meta = values.get(argument.as_tensor.name)
+    return None if meta is None else tuple([None if size.as_int is UNSET else size.as_int for size in meta.sizes])
 
 
 def _numbers(argument: schema.Argument | None) -> Sizes | None:
@@ -136,7 +138,7 @@ def _pointwise(call: Call, result: Sizes | None, values: Values) -> str | None:
     a, b = _sizes(call.get("self"), values), _sizes(call.get("other"), values)
     if call.get("other") is not None and call["other"].type in _NUMBERS:
         b = ()
-    if a is None or b is None:
+    if a is None or b is None or (a == result and b in ((), a)):
         return None
     if not all(_meet(x, y) or 1 in (x, y) for x, y in zip(reversed(a), reversed(b), strict=False)):
         return f"expected self and other to broadcast, got {_text(a)} and {_text(b)}"

@@ -14,6 +14,7 @@ from pt2kit.checks import schemas
 from pt2kit.checks.program_context import Subject
 from pt2kit.errors import Problem
 from pt2kit.graph.traversal import Step
+from pt2kit.schema.operator_text import Operator
 
 _DIMENSIONS: Final = frozenset(("dim", "dim0", "dim1", "dims", "start_dim", "end_dim"))
 """Names of parameters that count dimensions of the first tensor."""
@@ -79,7 +80,7 @@ def _type(step: Step, call: _Call, values: _Values, name: str) -> Iterator[Probl
     yield Problem(step.where, "T11", message)
 
 
-def _dimensions(step: Step, call: _Call, values: _Values, found: schemas.Signature, name: str) -> Iterator[Problem]:
+def _dimensions(step: Step, call: _Call, values: _Values, found: Operator, name: str) -> Iterator[Problem]:
     first = next(iter(found.parameters.values()), None)
     meta = _meta(call.get(first.name), values) if first is not None else None
     if meta is None or name.endswith("_backward"):

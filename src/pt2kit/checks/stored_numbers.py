@@ -14,7 +14,7 @@ from typing import Any, Final
 from pt2kit import schema
 from pt2kit.errors import Pt2Error
 from pt2kit.package.open import Package
-from pt2kit.package.payloads import Payload
+from pt2kit.package.stored import Payload
 from pt2kit.tensors.compound import MetaView
 from pt2kit.tensors.dtypes import DTYPES
 from pt2kit.tensors.view import TensorView

@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 import click
 
-from pt2kit.cli.output import NARROWEST, drop_output, print_error
+from pt2kit.cli.output import NARROWEST, drop_output, print_error, said
 from pt2kit.errors import Pt2Error
 
 COMMANDS = MappingProxyType(
@@ -108,7 +108,7 @@ def main() -> None:
     except click.ClickException as error:
         code = _fail(error.format_message())
     except (Pt2Error, OSError) as error:
-        code = _fail(str(error))
+        code = _fail(said(error))
     except MemoryError:
         code = _fail("expected more memory than there is: the file, or what was asked of it, is too large")
     drop_output()

@@ -92,6 +92,14 @@ def print_error(message: str, mark: str = "error:") -> None:
         sys.stderr.flush()
 
 
+def said(error: Exception) -> str:
+    """What an error says: of the operating system's, the file and the reason, without its number."""
+    if not isinstance(error, OSError) or not error.strerror:
+        return str(error)
+    files = [os.fsdecode(name) or "''" for name in (error.filename, error.filename2) if isinstance(name, (str, bytes))]
+    return f"{' -> '.join(files)}: {error.strerror}" if files else error.strerror
+
+
 def drop_output() -> None:
     """Send what is still buffered for standard output nowhere: where it was to go, it cannot."""
     try:

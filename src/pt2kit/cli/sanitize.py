@@ -98,7 +98,7 @@ def command(
 def _sanitize(source: str, target: str, wish: Wish) -> tuple[int, dict[str, Any], list[str]]:
     """The exit code of one file, what became of it as data, and as lines."""
     from pt2kit.sanitizing.plan import make_plan
-    from pt2kit.sanitizing.writing import carry_out
+    from pt2kit.sanitizing.writing import execute
 
     with open_file(source) as whole:
         package = whole
@@ -119,7 +119,7 @@ def _sanitize(source: str, target: str, wish: Wish) -> tuple[int, dict[str, Any]
                 [f"{source}: nothing stands in the way; not written (--dry-run)"],
             )
         with progress(f"sanitizing {package.name}") as report:
-            done = carry_out(package, plan, target, progress=report)
+            done = execute(package, plan, target, progress=report)
     return 0, {"written": target, **done.to_tree(), "problems": []}, list(_lines(target, done))
 
 

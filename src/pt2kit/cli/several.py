@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 import click
 
 from pt2kit.cli.common import FILE, Refusal
-from pt2kit.cli.output import print_error
+from pt2kit.cli.output import print_error, said
 from pt2kit.errors import Pt2Error
 from pt2kit.text.format import count_text
 from pt2kit.zip.listing import is_many, list_files, pair_files
@@ -124,7 +124,7 @@ def _answer(work: Callable[[str], T], file: str) -> Answer[T]:
     try:
         return Answer(file, work(file))
     except (Pt2Error, OSError, Refusal) as error:
-        message = error.message if isinstance(error, Refusal) else str(error)
+        message = error.message if isinstance(error, Refusal) else said(error)
         return Answer(file, None, message)
 
 

@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from pt2kit.codec.encoder import encode_sorted, to_tree
-from pt2kit.codec.interning import LEVELS, finished, outline
+from pt2kit.codec.interning import LEVELS, materialize, skeleton_of
 from pt2kit.codec.roundtrip import gives, separators
 from pt2kit.codec.shape import DictShape, ListShape, StructShape, shape
 from pt2kit.codec.text import check_depth, parse, parse_again, written
@@ -27,7 +27,7 @@ from pt2kit.jsontext import Path, path_text
 
 T = TypeVar("T")
 
-_LONG = 1 << 16
+_INTERN_MIN_BYTES = 1 << 16
 """Bytes of text from which on looking for entries that repeat costs less than it saves."""
 
 
@@ -83,10 +83,10 @@ def _has_other_blanks(data: bytes | memoryview) -> bool:
 
 def _decode_typed(data: bytes | memoryview, cls: Any) -> tuple[Any, bool]:
     """Decode a text; and whether writing the result gives the text it came from, so that nothing of it was lost."""
-    outlined = outline(cls) if len(data) >= _LONG else None
-    value = msgspec.json.decode(data, type=outlined.sketch if outlined else cls)
+    skeleton = skeleton_of(cls) if len(data) >= _INTERN_MIN_BYTES else None
+    value = msgspec.json.decode(data, type=skeleton.raw_view if skeleton else cls)
     whole = [gives(value, data)]
-    if outlined is None:
+    if skeleton is None:
         return value, whole[0]
     comma, _ = separators(data)
 
@@ -96,7 +96,7 @@ def _decode_typed(data: bytes | memoryview, cls: Any) -> tuple[Any, bool]:
         whole.append(all(whole) and gives(values, joined))
         return values
 
-    return finished(value, outlined, decode_list), all(whole)
+    return materialize(value, skeleton, decode_list), all(whole)
 
 
 def convert(tree: Any, cls: type[T], where: str) -> Decoded[T]:

@@ -26,30 +26,30 @@ _SCALARS = (str, int, float, NoneType, UnsetType)
 
 
 @dataclass(frozen=True, slots=True)
-class Outline:
+class Skeleton:
     """A struct of the schema with the entries of its long dicts left as text.
 
     Args:
         cls: the struct.
-        sketch: a struct with the same fields, where those of `inner` and `entries` have other types.
-        inner: fields that hold a struct with an outline.
-        entries: fields that hold a dict of structs; in a sketch, a dict of `Raw`.
+        raw_view: a struct with the same fields, where those of `inner` and `entries` have other types.
+        inner: fields that hold a struct with a skeleton.
+        entries: fields that hold a dict of structs; in the raw view, a dict of `Raw`.
     """
 
     cls: type[Struct]
-    sketch: type[Struct]
-    inner: Mapping[str, Outline]
+    raw_view: type[Struct]
+    inner: Mapping[str, Skeleton]
     entries: Mapping[str, type[Struct]]
 
 
 # A memo of a pure function over classes, which never change.
 @functools.cache
-def outline(cls: Any, levels: int = LEVELS) -> Outline | None:
+def skeleton_of(cls: Any, levels: int = LEVELS) -> Skeleton | None:
     """Find the dicts of a type that can be read by their entries' texts; None where there are none."""
     found = shape(cls)
     if not levels or not isinstance(found, StructShape) or found.is_union or found.cls is not cls:
         return None
-    inner = {name: part for name, kind in found.keys.items() if (part := outline(kind, levels - 1))}
+    inner = {name: part for name, kind in found.keys.items() if (part := skeleton_of(kind, levels - 1))}
     entries = {
         name: kind.inner
         for name, annotation in found.keys.items()
@@ -57,34 +57,33 @@ def outline(cls: Any, levels: int = LEVELS) -> Outline | None:
     }
     if not inner and not entries:
         return None
-    types = {name: inner[name].sketch for name in inner} | dict.fromkeys(entries, dict[str, Raw])
-    sketch = msgspec.defstruct(
+    types = {name: inner[name].raw_view for name in inner} | dict.fromkeys(entries, dict[str, Raw])
+    raw_view = msgspec.defstruct(
         cls.__name__,
         [(info.name, types.get(info.name, found.keys[info.name]), _default(info)) for info in fields(cls)],
         frozen=True,
         gc=False,
     )
-    return Outline(cls, sketch, inner, entries)
+    return Skeleton(cls, raw_view, inner, entries)
 
 
-def finished(sketch: Struct, outlined: Outline, read: Callable[[list[bytes], type[Struct]], list[Any]]) -> Any:
-    """Turn a decoded sketch into the struct it stands for.
+def materialize(raw_view: Struct, skeleton: Skeleton, read: Callable[[list[bytes], type[Struct]], list[Any]]) -> Any:
+    """Turn a decoded raw view into the struct it stands for.
 
     Args:
-        sketch: an object of `outlined.sketch`.
-        outlined: the outline it was made by.
+        raw_view: an object of `skeleton.raw_view`.
+        skeleton: what the raw view was made by.
         read: decodes texts as objects of one type, one each, in their order; what it raises comes through.
 
     Returns:
-        the struct; it shares the sketch's other values. Where most entries of a dict repeat, those of one text are one
-        object.
+        the struct; it shares the other values. Where most entries of a dict repeat, those of one text are one object.
     """
-    values = {name: getattr(sketch, name) for name in sketch.__struct_fields__}
-    for name, part in outlined.inner.items():
-        values[name] = finished(values[name], part, read)
-    for name, kind in outlined.entries.items():
+    values = {name: getattr(raw_view, name) for name in raw_view.__struct_fields__}
+    for name, part in skeleton.inner.items():
+        values[name] = materialize(values[name], part, read)
+    for name, kind in skeleton.entries.items():
         values[name] = _entries(values[name], kind, read)
-    return outlined.cls(**values)
+    return skeleton.cls(**values)
 
 
 def _entries(

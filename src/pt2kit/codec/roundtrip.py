@@ -19,7 +19,7 @@ from pt2kit.codec.encoder import encode_into
 from pt2kit.codec.interning import LEVELS
 from pt2kit.codec.shape import StructShape, shape
 
-_GROUP = 64
+_CHUNK = 64
 """Entries of a long list or dict that are written at a time."""
 
 _Piece = tuple[bytes, int]
@@ -54,7 +54,7 @@ def gives(value: Any, data: bytes | memoryview) -> bool:
     """Whether writing `value` gives the bytes of `data`: compact or with blanks after `,` and `:`, escaped or not.
 
     Args:
-        value: an object of the schema, or a sketch of one: its `Raw` entries are taken for written.
+        value: an object of the schema, or a raw view of one (`interning`): its `Raw` entries are taken for written.
         data: JSON text; not copied as a whole.
     """
     comma, colon = separators(data)
@@ -88,14 +88,14 @@ def _pieces(value: Any, style: Style, levels: int) -> Iterator[_Piece]:
                 yield from _pieces(getattr(value, name), style, levels - 1)
                 opening = style.comma
             yield b"}", 0
-        case list() if len(value) > _GROUP:
-            groups = (value[start : start + _GROUP] for start in range(0, len(value), _GROUP))
+        case list() if len(value) > _CHUNK:
+            groups = (value[start : start + _CHUNK] for start in range(0, len(value), _CHUNK))
             yield from _joined(groups, b"[", b"]", style)
         case dict() if value and isinstance(next(iter(value.values())), Raw):
             yield from _raw_entries(value, style)
-        case dict() if len(value) > _GROUP:
+        case dict() if len(value) > _CHUNK:
             entries = iter(value.items())
-            yield from _joined(iter(lambda: dict(islice(entries, _GROUP)), {}), b"{", b"}", style)
+            yield from _joined(iter(lambda: dict(islice(entries, _CHUNK)), {}), b"{", b"}", style)
         case _:
             yield style.text(value), 0
 
@@ -112,9 +112,9 @@ def _joined(groups: Iterator[Any], opening: bytes, closing: bytes, style: Style)
 def _raw_entries(value: dict[str, Raw], style: Style) -> Iterator[_Piece]:
     """An object of entries that are written already."""
     keys, raws, opening = list(value), list(value.values()), b"{"
-    for start in range(0, len(keys), _GROUP):
-        heads = _heads(keys[start : start + _GROUP], opening, style)
-        yield b"".join(chain.from_iterable(zip(heads, raws[start : start + _GROUP], strict=True))), 0
+    for start in range(0, len(keys), _CHUNK):
+        heads = _heads(keys[start : start + _CHUNK], opening, style)
+        yield b"".join(chain.from_iterable(zip(heads, raws[start : start + _CHUNK], strict=True))), 0
         opening = style.comma
     yield b"}", 0
 

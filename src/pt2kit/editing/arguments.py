@@ -5,7 +5,6 @@ A text is what the parameter's type makes of it: a device, an element type, or a
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -18,11 +17,11 @@ from pt2kit.editing.values import Slot, Value
 from pt2kit.errors import GraphError, Pt2Error
 from pt2kit.messages import quote
 from pt2kit.schema import Argument
+from pt2kit.schema.operator_text import ValueType
 
 if TYPE_CHECKING:
     from pt2kit.editing.graphs import Graph
 
-_WRAPPER: Final = re.compile(r"(Optional|List)\[(.*)\]")
 _SYMBOLIC: Final[Mapping[str, tuple[str, type[Any], str]]] = MappingProxyType(
     {
         "sym_int": ("as_sym_int", schema.SymIntArgument, "as_int"),
@@ -44,14 +43,14 @@ _EMPTY: Final[Mapping[str, str]] = MappingProxyType(
 )
 
 
-def to_slot(graph: Graph, value: Any, type_text: str, edit: str) -> Slot:
+def to_slot(graph: Graph, value: Any, kind: ValueType | None, edit: str) -> Slot:
     """Write a plain value as an argument.
 
     Args:
         graph: whose values it may use.
         value: a `Value`, a node with one result, None, a number, a text, an enum or device of the schema, a list or
             dict of these, a `schema.GraphArgument`, or a `schema.Argument`, whose names are looked up in the graph.
-        type_text: the type of the parameter, as `checks.schemas` has it; "" where it is not known.
+        kind: the type of the parameter; None where it is not known.
         edit: what messages call the edit.
 
     Raises:
@@ -60,7 +59,7 @@ def to_slot(graph: Graph, value: Any, type_text: str, edit: str) -> Slot:
     if isinstance(value, Argument):
         return graph.using(value, edit)
     try:
-        template, values = _write(value, type_text, edit)
+        template, values = _write(value, kind, edit)
     except Pt2Error as error:
         raise error if str(error).startswith(edit) else GraphError(f"{edit}: {error}") from None
     if isinstance(value, schema.GraphArgument):
@@ -75,15 +74,6 @@ def to_plain(slot: Slot) -> Any:
     argument = slot.template
     values = iter(slot.values)
     return _plain(argument, values)
-
-
-def base_type(type_text: str) -> tuple[str, bool]:
-    """The innermost type of a parameter, and whether it takes a list: "Optional[List[int]]" -> ("int", True)."""
-    is_list = False
-    while match := _WRAPPER.fullmatch(type_text):
-        is_list |= match[1] == "List"
-        type_text = match[2]
-    return type_text, is_list
 
 
 def _plain(argument: Argument, values: Any) -> Any:
@@ -109,19 +99,19 @@ def _item(held: Any, values: Any) -> Any:
     return held
 
 
-def _write(value: Any, type_text: str, edit: str) -> tuple[Argument, list[Value]]:
-    base, is_list = base_type(type_text)
+def _write(value: Any, kind: ValueType | None, edit: str) -> tuple[Argument, list[Value]]:
+    base = kind.base if kind is not None else ""
     value = _result(value)
     if isinstance(value, Value):
-        if is_list and value.kind == "tensor" and base == "Tensor":
+        if kind is not None and kind.is_list and value.kind == "tensor" and base == "Tensor":
             raise GraphError(
                 f"{edit}: expected a list of tensors, got the value {quote(value.name)}; write it as a list"
             )
         return _one_value(value), [value]
     if isinstance(value, list | tuple):
-        return _list([_result(item) for item in value], type_text, edit)
+        return _list([_result(item) for item in value], kind, edit)
     if isinstance(value, dict):
-        written = {str(key): _write(item, "", edit) for key, item in value.items()}
+        written = {str(key): _write(item, None, edit) for key, item in value.items()}
         values = [one for _, inner in written.values() for one in inner]
         return Argument(as_string_to_argument={key: inner for key, (inner, _) in written.items()}), values
     return _constant(value, base, edit), []
@@ -183,10 +173,11 @@ def _named(name: str, base: str, edit: str) -> Argument:
     raise GraphError(f"{edit}: expected one of {known}, got {quote(name)}")
 
 
-def _list(items: Sequence[Any], type_text: str, edit: str) -> tuple[Argument, list[Value]]:
-    base, _ = base_type(type_text)
+def _list(items: Sequence[Any], kind: ValueType | None, edit: str) -> tuple[Argument, list[Value]]:
+    base = kind.base if kind is not None else ""
     values = [item for item in items if isinstance(item, Value)]
-    if "Optional[Tensor]" in type_text or (None in [i for i in items if not isinstance(i, Value)]):
+    takes_none = kind is not None and base == "Tensor" and kind.suffix.startswith("?[")
+    if takes_none or None in [item for item in items if not isinstance(item, Value)]:
         return _optional_tensors(items, edit), values
     if not items:
         return Argument.create(**{_EMPTY.get(base, "as_ints"): []}), []

@@ -19,7 +19,7 @@ from pt2kit.package.open import Package
 from pt2kit.package.plan import PlannedPickle, PlannedRecord, header
 from pt2kit.release.destinations import find_destination
 from pt2kit.release.models import convert_model, find_model
-from pt2kit.release.other_records import arrange_rest, free_numbers
+from pt2kit.release.other_records import free_numbers, plan_other_records
 from pt2kit.release.programs import operators
 from pt2kit.versions.conversion_log import HARMLESS, obstacles
 from pt2kit.zip.directory import Record
@@ -214,7 +214,7 @@ def _converted(package: Package) -> Iterable[tuple[str, Part]]:
     models = [find_model(package, name, to) for name in package.layout.models]
     numbering = free_numbers(package, models, to)
     outcomes = [convert_model(model, to, operators(None, ()), numbering) for model in models]
-    rest, left_over = arrange_rest(package, models, to)
+    rest, left_over = plan_other_records(package, models, to)
     notes = [*(note for outcome in outcomes for note in outcome.notes), *left_over]
     if lines := obstacles(notes, {*HARMLESS, "sample_inputs"}):
         listed = "".join(f"\n  {line}" for line in lines)

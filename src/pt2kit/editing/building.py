@@ -15,12 +15,14 @@ from pt2kit.checks import schemas
 from pt2kit.checks.known_targets import argument_counts
 from pt2kit.checks.parameter_kinds import parameter_arms
 from pt2kit.editing.arguments import to_slot
+from pt2kit.editing.graphs import check_name
 from pt2kit.editing.metas import entry, kind_of
 from pt2kit.editing.nodes import Node
 from pt2kit.editing.values import Slot
 from pt2kit.errors import GraphError
 from pt2kit.graph.view import is_custom, operator_namespace
 from pt2kit.messages import quote
+from pt2kit.schema.operator_text import Operator
 
 if TYPE_CHECKING:
     from pt2kit.editing.graphs import Graph
@@ -104,11 +106,11 @@ def check_call(target: str, names: Sequence[str], results: int, edit: str) -> No
             raise GraphError(f"{edit}: expected an argument of {_short(target)} ({_listed(found)}), got {quote(name)}",
                              rule="T3")  # fmt: skip
     for parameter in found.parameters.values():
-        if parameter.required and parameter.name not in names:
+        if parameter.is_required and parameter.name not in names:
             raise GraphError(f"{edit}: expected the argument {parameter.name} of {_short(target)}, got none", rule="T4")
-    if len(found.returns) != results:
+    if len(found.results) != results:
         raise GraphError(f"{edit}: expected an operator with {results} results, got {_short(target)} with "
-                         f"{len(found.returns)}", rule="T6")  # fmt: skip
+                         f"{len(found.results)}", rule="T6")  # fmt: skip
 
 
 def build_slot(graph: Graph, target: str, name: str, value: Any, edit: str) -> Slot:
@@ -122,7 +124,7 @@ def build_slot(graph: Graph, target: str, name: str, value: Any, edit: str) -> S
     if found is not None and parameter is None and not found.is_open:
         raise GraphError(f"{edit}: expected an argument of {_short(target)} ({_listed(found)}), got {quote(name)}",
                          rule="T3")  # fmt: skip
-    slot = to_slot(graph, value, parameter.type if parameter is not None else "", edit)
+    slot = to_slot(graph, value, parameter.type if parameter is not None else None, edit)
     slot.name = name
     slot.kind = schema.ArgumentKind.POSITIONAL
     if parameter is not None:
@@ -130,7 +132,7 @@ def build_slot(graph: Graph, target: str, name: str, value: Any, edit: str) -> S
         if arms is not None and slot.template.type not in arms:
             raise GraphError(f"{edit}: expected {parameter.type} as the argument {name} of {_short(target)}, got "
                              f"{slot.template.type}", rule="T5")  # fmt: skip
-        if parameter.keyword_only:
+        if parameter.is_keyword_only:
             slot.kind = schema.ArgumentKind.KEYWORD
     return slot
 
@@ -161,7 +163,7 @@ def build_node(
         graph.check_defined(edit, slot.values, before)
     found = schemas.find(target, "") if target.startswith(_OPS) else None
     if found is not None:
-        check_call(target, [slot.name for slot in slots], len(found.returns), edit)
+        check_call(target, [slot.name for slot in slots], len(found.results), edit)
     if meta is None:
         from pt2kit.editing.inference import infer_meta
 
@@ -169,8 +171,8 @@ def build_node(
     results = _results(meta, found, edit)
     wish = name or target.removeprefix(_OPS).split(".")[1] if "." in target else name or target
     is_single = not isinstance(meta, list | tuple) if target.startswith(_HIGHER_ORDER) else None
-    if name is not None and not name.isidentifier():
-        raise GraphError(f"{edit}: expected an identifier as the name, got {quote(name)}", rule="G8")
+    if name is not None:
+        check_name(edit, name)
     node = Node(graph, schema.Node(target, [], [], {}, is_single, None))
     for slot in slots:
         slot.node = node
@@ -188,7 +190,7 @@ def _bound(target: str, args: Sequence[Any], kwargs: Mapping[str, Any], edit: st
     if counts is not None:
         names: Sequence[str] = _CHOICE_NAMES if target == "torch.sym_ite" else _PLAIN_NAMES
     elif found is not None:
-        names = [parameter.name for parameter in found.parameters.values() if not parameter.keyword_only]
+        names = [parameter.name for parameter in found.parameters.values() if not parameter.is_keyword_only]
     elif target.startswith(_HIGHER_ORDER):
         names = [str(position) for position in range(len(args))]
     else:
@@ -207,18 +209,18 @@ def _bound(target: str, args: Sequence[Any], kwargs: Mapping[str, Any], edit: st
     return dict(sorted(given.items(), key=lambda row: order.index(row[0]) if row[0] in order else len(order)))
 
 
-def _results(meta: Any, found: schemas.Signature | None, edit: str) -> list[Any]:
+def _results(meta: Any, found: Operator | None, edit: str) -> list[Any]:
     """The metas of the results, one for each, a list for one that is a list."""
     if found is None or found.is_open:
         results = list(meta) if isinstance(meta, tuple) else [meta]
-    elif len(found.returns) == 1:
+    elif len(found.results) == 1:
         results = [meta]
-        if found.returns[0].startswith("List") and not isinstance(meta, list | tuple):
-            raise GraphError(f"{edit}: expected a list of metas for {found.returns[0]}, got one meta")
+        if found.results[0].is_list and not isinstance(meta, list | tuple):
+            raise GraphError(f"{edit}: expected a list of metas for {found.results[0]}, got one meta")
     else:
         results = list(meta) if isinstance(meta, list | tuple) else [meta]
-        if len(results) != len(found.returns):
-            raise GraphError(f"{edit}: expected {len(found.returns)} metas, one for each result, got {len(results)}")
+        if len(results) != len(found.results):
+            raise GraphError(f"{edit}: expected {len(found.results)} metas, one for each result, got {len(results)}")
     return [
         [entry(one, edit) for one in result] if isinstance(result, list | tuple) else entry(result, edit)
         for result in results
@@ -266,7 +268,7 @@ def _instead(there: Sequence[str]) -> str:
     return f"; there is {', '.join(there[:_SHOWN])}" if there else ""
 
 
-def _listed(found: schemas.Signature) -> str:
+def _listed(found: Operator) -> str:
     return ", ".join(list(found.parameters)[:12]) or "none"
 
 

@@ -62,8 +62,11 @@ def compose(
         if prefix:
             _add_prefix(editor, prefix)
     _join_symbols(a, b, pairs)
-    _avoid_clashes(a, b, [target for _, target in pairs])
     shared = _shared_weights(a, b)
+    once = _taken_once(a, b)
+    _avoid_clashes(a, b, [*(target for _, target in pairs), *once])
+    for one in once:
+        b.inputs.remove(one)
     program = _joined(a, b, pairs)
     check_program(a, program)
     if not a.has_weights:
@@ -258,6 +261,18 @@ def _shared_weights(a: Editor, b: Editor) -> set[str]:
     return {str(name) for name in both}
 
 
+def _taken_once(a: Editor, b: Editor) -> list[Input]:
+    """The inputs of the second program that take a weight which the first takes by an input of the same name."""
+    mine = {one.name: one for one in a.inputs if one.target is not None}
+    return [
+        one for one in b.inputs if one.target is not None and one.name in mine and _taken(one) == _taken(mine[one.name])
+    ]
+
+
+def _taken(one: Input) -> tuple[Any, ...]:
+    return one.kind, one.target, one.persistent, None if one.value is None else one.value.meta
+
+
 def _equal(a: Any, b: Any) -> bool:
     if a.describe() != b.describe():
         return False
@@ -283,7 +298,6 @@ def _joined(a: Editor, b: Editor, pairs: list[tuple[Output, Input]]) -> schema.E
     ins = _reordered(ins, in_tree, USER_INPUTS)
     outs = _reordered(outs, out_tree, USER_OUTPUTS)
     graph_a = a.graph.written()
-    held = [{**new, **old} for new, old in zip(tables(graph_b).values(), tables(graph_a).values(), strict=True)]
     held = [{**old, **{k: v for k, v in new.items() if k not in old}} for new, old in zip(
         tables(graph_b).values(), tables(graph_a).values(), strict=True)]  # fmt: skip
     metas = dict(zip(tables(graph_a), held, strict=True))

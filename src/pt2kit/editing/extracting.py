@@ -106,7 +106,8 @@ def _values_cut(editor: Editor, inputs: Sequence[str] | None, outputs: Sequence[
     begin = min((one.producer._order for one in ins if one.producer), default=0) if inputs is not None else 0
     end = max((one.producer._order for one in outs if one.producer), default=0) if outputs is not None else None
     goals += _written(editor, set(ins), users, begin, end)
-    kept = _needed(editor, goals, set(ins))
+    acting = _acting(editor, set(ins), users, begin, end)
+    kept = _needed(editor, goals, set(ins), acting)
     used = {value for node in kept for value in node.inputs} | set(outs)
     made = {value for node in kept for value in node.outputs}
     missing = [value for value in users if value in used and value not in made and value not in ins]
@@ -139,11 +140,23 @@ def _written(editor: Editor, ins: set[Value], users: Iterable[Value], begin: int
     return goals
 
 
-def _needed(editor: Editor, goals: Iterable[Value], stops: set[Value]) -> list[Node]:
+def _acting(editor: Editor, ins: set[Value], users: Iterable[Value], begin: int, end: int | None) -> list[Node]:
+    """Nodes that assert or print and give nothing, of values that are there, where they stand in what is cut out."""
+    outside = set(users) - ins
+    found = []
+    for node in editor.graph.nodes:
+        if not outside.isdisjoint(node.inputs):
+            outside.update(value for value in node.outputs if value not in ins)
+        elif not node.outputs and node._order >= begin and (end is None or node._order <= end):
+            found.append(node)
+    return found
+
+
+def _needed(editor: Editor, goals: Iterable[Value], stops: set[Value], nodes: Iterable[Node] = ()) -> list[Node]:
     """The nodes that some values come from, back to where they are given; with what writes to any of them."""
-    wanted: set[Node] = set()
+    wanted = set(nodes)
     seen: set[Value] = set()
-    stack = list(goals)
+    stack = [*goals, *(value for node in wanted for value in node.inputs)]
     while True:
         while stack:
             value = stack.pop()

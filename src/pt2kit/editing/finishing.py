@@ -48,6 +48,7 @@ def _weights_changed(editor: Editor) -> bool:
 def written(editor: Editor) -> schema.ExportedProgram:
     """The program with all edits; the one that was opened, where nothing changed."""
     old, module = editor.program, editor.program.graph_module
+    _drop_idle_tokens(editor)
     editor.graph.input_slots = [one.slot for one in editor.inputs]
     editor.graph.output_slots = [one.slot for one in editor.outputs]
     graph = editor.graph.written()
@@ -68,6 +69,18 @@ def written(editor: Editor) -> schema.ExportedProgram:
     }
     new: schema.ExportedProgram = _replaced(old, **parts)
     return new
+
+
+def _drop_idle_tokens(editor: Editor) -> None:
+    """Take out tokens that go out as they came in, once the nodes that took them are erased: torch cannot run those."""
+    for one in [output for output in editor.outputs if output.kind == "token"]:
+        taken = next((given for given in editor.inputs if given.kind == "token" and given.value is one.value), None)
+        if taken is None or one.value is None or one.value.users:
+            continue
+        editor.outputs.remove(one)
+        one.slot.detach()
+        editor.inputs.remove(taken)
+        editor.graph.forget(taken.slot)
 
 
 def _same(new: Any, old: Any) -> Any:

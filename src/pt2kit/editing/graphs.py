@@ -7,6 +7,7 @@ error; what it refuses, it has not begun.
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,6 +17,7 @@ from pt2kit.editing.nodes import Node, Nodes, are_entries, are_same
 from pt2kit.editing.values import Slot, Value
 from pt2kit.errors import GraphError
 from pt2kit.graph.argument_values import ValueKind, graph_arguments, references
+from pt2kit.graph.names import GLOBALS, is_variable
 from pt2kit.graph.values import Meta, tables
 from pt2kit.messages import quote
 
@@ -262,9 +264,12 @@ class Graph:
             value.producer.edit = edit
 
     def unique(self, wish: str) -> str:
-        """A name that nothing in the graph has: the wish itself, or with a number behind it. Takes constant time."""
+        """A name that nothing in the graph has: the wish itself, or with a number behind it. Takes constant time.
+
+        Names of Python's own get a number too ("sum_1"), which `torch.fx` would give them on loading.
+        """
         stem = wish if wish.isidentifier() else _identifier(wish)
-        if not self._is_taken(stem):
+        if _is_name(stem) and not hasattr(builtins, stem) and not self._is_taken(stem):
             return stem
         number = self._names.get(stem, 1)
         while self._is_taken(f"{stem}_{number}"):
@@ -440,9 +445,8 @@ class Graph:
                                  f"got {quote(value.name)}", rule="G1")  # fmt: skip
 
     def check_free(self, edit: str, name: str, besides: Node | None = None) -> None:
-        """Refuse a name that is no identifier (G8) or taken (G2, G14)."""
-        if not name.isidentifier():
-            raise GraphError(f"{edit}: expected an identifier as a name, got {quote(name)}", rule="G8")
+        """Refuse a name that cannot be a variable (G8) or is taken (G2, G14)."""
+        check_name(edit, name)
         if name in self._values or name in self._left_over or name in self._externals:
             raise GraphError(f"{edit}: expected a name that is not taken, got {quote(name)}", rule="G2")
         if name in self._node_names and not (besides is not None and besides.name == name):
@@ -456,6 +460,20 @@ class Graph:
 
         near = get_close_matches(name, list(self._values)[:20_000], n=3, cutoff=0.7)
         return f"; there is {', '.join(near)}" if near else ""
+
+
+def _is_name(name: str) -> bool:
+    return is_variable(name) and name not in GLOBALS
+
+
+def check_name(edit: str, name: str) -> None:
+    """Refuse a name that could not be a variable in what torch generates (G8)."""
+    if not is_variable(name):
+        raise GraphError(f"{edit}: expected an identifier that is no keyword of Python, nor 'self', got {quote(name)}",
+                         rule="G8")  # fmt: skip
+    if name in GLOBALS:
+        raise GraphError(f"{edit}: expected a name that torch does not use in generated source, got {quote(name)}",
+                         rule="G8")  # fmt: skip
 
 
 def _identifier(wish: str) -> str:

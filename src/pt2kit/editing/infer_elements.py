@@ -183,16 +183,45 @@ def _to_bool(_: ScalarType) -> ScalarType:
     return ScalarType.BOOL
 
 
-def _in_place(call: Call) -> TensorMeta:
-    return call.tensor("self")
+def _in_place(result: Callable[[ScalarType], ScalarType] = lambda dtype: dtype) -> Rule:
+    """The tensor that is written to, where what is computed fits into it."""
+
+    def rule(call: Call) -> TensorMeta:
+        meta, operand = call.tensor("self"), call.get("other")
+        if rank_of(result(promoted([call.get("self"), operand]))) > rank_of(meta.dtype):
+            raise Unknown(f"what is computed is no {meta.dtype.name}, which it would be written to")
+        return _filled(meta, operand)
+
+    return rule
+
+
+def _copy_into(call: Call) -> TensorMeta:
+    return _filled(call.tensor("self"), call.get("src"))
+
+
+def _filled(meta: TensorMeta, operand: Any) -> TensorMeta:
+    """A tensor, where another operand needs no larger one."""
+    if isinstance(operand, Value) and isinstance(operand.meta, TensorMeta):
+        sizes = broadcast([meta.sizes, operand.meta.sizes])
+        if len(sizes) != len(meta.sizes) or not arithmetic.all_same(sizes, meta.sizes):
+            raise Unknown("the result would be larger than what it is written to")
+    return meta
+
+
+def _check_condition(meta: TensorMeta, *others: ScalarType) -> None:
+    """Refuse a condition that is no truth values."""
+    if meta.dtype not in (ScalarType.BOOL, *others):
+        raise Unknown(f"expected truth values as the condition, got {meta.dtype.name}")
 
 
 def _where(call: Call) -> TensorMeta:
     operands = [call.get("condition"), call.get("self"), call.get("other")]
+    _check_condition(call.tensor("condition"), ScalarType.BYTE)
     return combined(operands, promoted(operands[1:]))
 
 
 def _masked_fill(call: Call) -> TensorMeta:
+    _check_condition(call.tensor("mask"))
     return combined([call.get("self"), call.get("mask")], call.tensor("self").dtype)
 
 
@@ -289,6 +318,21 @@ def _no_bools(rule: Rule) -> Rule:
     return no_bools
 
 
+def _of_numbers(rule: Rule, *names: str) -> Rule:
+    """A rule that holds where no operand is bools, of which torch makes no difference and no negative."""
+
+    def of_numbers(call: Call) -> Any:
+        for name in names:
+            operand = call.get(name)
+            if isinstance(operand, bool) or (
+                isinstance(operand, Value) and getattr(operand.meta, "dtype", None) is ScalarType.BOOL
+            ):
+                raise Unknown(f"{name} is bools")
+        return rule(call)
+
+    return of_numbers
+
+
 def _of_floats(rule: Rule) -> Rule:
     """A rule that holds for floats alone."""
 
@@ -308,9 +352,13 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         "aten.feature_dropout.default": _unary(parameter="input"),
         **{f"aten.{name}.default": _unary(with_floats) for name in _REAL},
         **{f"aten.{name}.default": _unary(_to_bool) for name in _PREDICATES},
-        **{f"aten.{name}.{kind}": _binary() for name in ("add", "sub", "mul") for kind in ("Tensor", "Scalar")},
-        "aten.rsub.Scalar": _binary(),
-        "aten.rsub.Tensor": _binary(),
+        **{f"aten.{name}.{kind}": _binary() for name in ("add", "mul") for kind in ("Tensor", "Scalar")},
+        **{
+            f"aten.{name}.{kind}": _of_numbers(_binary(), "self", "other")
+            for name in ("sub", "rsub")
+            for kind in ("Tensor", "Scalar")
+        },
+        **{f"aten.{name}.default": _of_numbers(_unary(), "self") for name in ("neg", "relu")},
         **{
             f"aten.{name}.{kind}": _binary(with_floats)
             for name in ("div", "true_divide")
@@ -330,8 +378,11 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         **{f"aten.logical_{name}.default": _binary(_to_bool) for name in ("and", "or", "xor")},
         **{f"aten.bitwise_{name}.{kind}": _binary() for name in ("and", "or", "xor") for kind in ("Tensor", "Scalar")},
         **{f"aten.__{name}__.{kind}": _binary() for name in ("and", "or", "xor") for kind in ("Tensor", "Scalar")},
-        **{f"aten.{name}_.{kind}": _in_place for name in ("add", "sub", "mul", "div") for kind in ("Tensor", "Scalar")},
-        **{f"aten.{name}_.default": _in_place for name in ("relu", "copy", "detach", "zero", "silu", "neg", "sigmoid")},
+        **{f"aten.{name}_.{kind}": _in_place() for name in ("add", "sub", "mul") for kind in ("Tensor", "Scalar")},
+        **{f"aten.div_.{kind}": _in_place(with_floats) for kind in ("Tensor", "Scalar")},
+        **{f"aten.{name}_.default": _in_place() for name in ("relu", "detach", "zero", "silu", "neg")},
+        "aten.sigmoid_.default": _in_place(with_floats),
+        "aten.copy_.default": _copy_into,
         "aten.where.self": _where,
         "aten.where.ScalarOther": _where,
         "aten.where.ScalarSelf": _where,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pt2kit import schema, symbols
 from pt2kit.editing import sizes as arithmetic
+from pt2kit.editing import soundness
 from pt2kit.editing.building import result_slot
+from pt2kit.editing.graphs import check_name
 from pt2kit.editing.interface import INPUT_GROUPS, OF_INPUTS, OUTPUT_GROUPS, USER_INPUTS, USER_OUTPUTS, Input, Output
 from pt2kit.editing.metas import entry, kind_of
 from pt2kit.editing.trees import Branch, Tree, leaves_of, parent_of
@@ -18,6 +20,9 @@ from pt2kit.messages import quote
 
 if TYPE_CHECKING:
     from pt2kit.editing.editor import Editor
+
+_EFFECTS: Final = "torch.ops.higher_order.with_effects"
+"""Takes a token and gives one, before its results."""
 
 
 def find_input(editor: Editor, name: str, edit: str) -> Input:
@@ -53,6 +58,8 @@ def add_input(editor: Editor, name: str, meta: Any, keyword: bool, position: int
         editor.calls.arg_names.insert(place, name)
     _insert(editor.inputs, new, INPUT_GROUPS)
     editor.calls.order(editor.inputs, editor.calls.ins, USER_INPUTS)
+    for symbol in soundness.meta_symbols(value.kind, held):
+        editor.ranges.setdefault(symbol, soundness.NEW_SYMBOL)
     return value
 
 
@@ -88,8 +95,8 @@ def rename_input(editor: Editor, old: str, new: str) -> None:
             editor.graph.check_free(edit, new)
             one.rename_constant(new)
         old = old_name
-    elif not new.isidentifier():
-        raise GraphError(f"{edit}: expected an identifier as a name, got {quote(new)}", rule="G8")
+    else:
+        check_name(edit, new)
     if old in names and (one is None or one.kind in USER_INPUTS):
         _rename_argument(editor, names, old, new, edit)
 
@@ -158,7 +165,7 @@ def put_number(editor: Editor, value: Value, number: int, edit: str) -> None:
             if value not in slot.values:
                 continue
             plain = _with(to_plain(slot), value, number)
-            new = to_slot(user.graph, plain, "", edit)
+            new = to_slot(user.graph, plain, None, edit)
             new.node, new.name, new.kind = user, slot.name, slot.kind
             slot.detach()
             user.slots[position] = new
@@ -275,6 +282,8 @@ def add_output(editor: Editor, name: str | Value, key: str | None, position: int
     if value.kind == "sym_bool":
         # Source: `deserialize_argument_spec` in torch/_export/serde/serialize.py, 2.13, which does not know them.
         raise GraphError(f"{edit}: expected a tensor or a number, got a truth value, which torch does not load there")
+    if _is_token(editor, value):
+        raise GraphError(f"{edit}: expected a tensor or a number, got a token, which torch takes out")
     slot = result_slot([value], None, is_list=False)
     new = Output(schema.OutputSpec(user_output=schema.UserOutputSpec(slot.template)), slot, {})
     if not isinstance(outs, Branch):
@@ -288,6 +297,14 @@ def add_output(editor: Editor, name: str | Value, key: str | None, position: int
     _insert(editor.outputs, new, OUTPUT_GROUPS)
     editor.calls.order(editor.outputs, outs, USER_OUTPUTS)
     return new
+
+
+def _is_token(editor: Editor, value: Value) -> bool:
+    """Whether a value only orders effects."""
+    maker = value.producer
+    if maker is None:
+        return any(one.kind == "token" and one.value is value for one in editor.inputs)
+    return maker.target == _EFFECTS and maker.outputs[0] is value
 
 
 def drop_output(editor: Editor, which: int | str) -> None:

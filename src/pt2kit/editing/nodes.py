@@ -105,9 +105,10 @@ class Node:
 
     def argument(self, name: str) -> Any:
         """What it gets for a parameter: a `Value`, or the schema's argument; None where it is left to its default."""
-        slot = next((slot for slot in self.slots if slot.name == name), None)
-        if slot is None:
+        place = self._place(name)
+        if place is None:
             return None
+        slot = self.slots[place]
         argument = slot.written()
         return slot.values[0] if argument.type in ONE_VALUE else argument
 
@@ -123,9 +124,9 @@ class Node:
         self._graph.check_own(edit, self)
         new = build_slot(self._graph, self.target, name, value, edit)
         self._graph.check_defined(edit, new.values, self)
-        place = next((i for i, slot in enumerate(self.slots) if slot.name == name), len(self.slots))
-        if place < len(self.slots):
-            new.kind = self.slots[place].kind
+        place = self._place(name)
+        if place is not None:
+            new.name, new.kind = self.slots[place].name, self.slots[place].kind
             self.slots[place].detach()
             self.slots[place] = new
         else:
@@ -133,6 +134,11 @@ class Node:
         new.node = self
         new.attach()
         self.edit = edit
+
+    def _place(self, name: str) -> int | None:
+        """Where the argument of a name stands; one without a name has its place for one."""
+        names = [slot.name or str(position) for position, slot in enumerate(self.slots)]
+        return names.index(name) if name in names else None
 
     def retarget(self, operator: str) -> None:
         """Call another operator with the same arguments and results.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pt2kit import graph as rules
 from pt2kit import schema, signature
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pt2kit.editing.editor import Editor
 
 _RECORD = "program"
-_NEW_SYMBOL = (1, None)
+NEW_SYMBOL = (1, None)
 _STEP = re.compile(r"\.nodes\[(\d+)\](?:\.inputs\[(\d+)\])?")
 _TABLE = re.compile(r"_values(?:\.(\w+)|\[['\"](.*?)['\"]\])")
 
@@ -58,14 +58,15 @@ def needed_ranges(editor: Editor, graph: schema.Graph) -> dict[str, schema.Range
         new = {name: range_of(limits) for name, limits in editor.ranges.items()}
         return old if new == old else new
     before, after = set(needed_symbols(editor.graph._origin)), dict.fromkeys(needed_symbols(graph))
-    kept = {name: range_of(limits) for name, limits in editor.ranges.items() if name in after or name not in before}
+    unused = old.keys() - before  # which the program stated without having them: it goes on to
+    kept = {name: range_of(limits) for name, limits in editor.ranges.items() if name in after or name in unused}
     came = {name: range_of(None) for name in after if name not in kept and name not in before}
     return {**kept, **came}
 
 
 def range_of(limits: tuple[int | None, int | None] | None) -> schema.RangeConstraint:
     """A range as the schema has it; that of a new symbol where there is none."""
-    return schema.RangeConstraint(*(_NEW_SYMBOL if limits is None else limits))
+    return schema.RangeConstraint(*(NEW_SYMBOL if limits is None else limits))
 
 
 def needed_symbols(graph: schema.Graph) -> Iterator[str]:
@@ -77,11 +78,16 @@ def needed_symbols(graph: schema.Graph) -> Iterator[str]:
                 if id(meta) in seen:
                     continue
                 seen.add(id(meta))
-                if kind == "tensor":
-                    for size in (*meta.sizes, *meta.strides, meta.storage_offset):
-                        yield from symbols_of(size)
-                elif kind in ("sym_int", "sym_float", "sym_bool") and meta.type == "as_expr":
-                    yield from symbols_of(schema.SymInt(as_expr=meta.value))
+                yield from meta_symbols(kind, meta)
+
+
+def meta_symbols(kind: str, meta: Any) -> Iterator[str]:
+    """The symbols in what is known of a value."""
+    if kind == "tensor":
+        for size in (*meta.sizes, *meta.strides, meta.storage_offset):
+            yield from symbols_of(size)
+    elif kind in ("sym_int", "sym_float", "sym_bool") and meta.type == "as_expr":
+        yield from symbols_of(schema.SymInt(as_expr=meta.value))
 
 
 def _errors(program: schema.ExportedProgram) -> Iterator[Problem]:

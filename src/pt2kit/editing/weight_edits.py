@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import os
 from collections.abc import Mapping
 from dataclasses import replace
@@ -103,6 +104,8 @@ def set_numbers(editor: Editor, name: str, numbers: Any) -> None:
             if isinstance(payload, _OF_SHAPE) and (other == name or _is_tied(payload, old)):
                 like = replace(new, requires_grad=payload.requires_grad, is_param=payload.is_param, name=other)
                 weights.entries[other] = Entry(like, None, entry.kind)
+                if like.strides != old.strides:  # of numbers that lay in one place
+                    _restate(editor, other, like)
 
 
 def load(editor: Editor, source: Any, prefix: str, strict: bool) -> list[str]:
@@ -213,9 +216,22 @@ def untie(editor: Editor, name: str) -> None:
     old = table.find(name, edit).payload
     if not isinstance(old, TensorView):
         raise GraphError(f"{edit}: expected a dense tensor, got {old.describe()}")
+    same = [other for other, one in table.items() if isinstance(one, TensorView) and _is_tied(one, old)]
     view = own_copy(old)
     table.entries[name] = Entry(view, None, table.kind)
+    _spread_inputs(editor, same)
     _restate(editor, name, view)
+
+
+def _spread_inputs(editor: Editor, tied: list[str]) -> None:
+    """Let names that were one weight have an input each, where two inputs took it by one of the names."""
+    inputs = [one for one in editor.inputs if one.target in tied]
+    for name in tied:
+        if all(one.target != name for one in inputs):
+            several = [one for one in inputs if sum(other.target == one.target for other in inputs) > 1]
+            fitting = [one for one in several if one.name.endswith(name.replace(".", "_"))]
+            if several:
+                (fitting or several[1:])[0].target = name
 
 
 def own_copy(view: TensorView) -> TensorView:
@@ -240,14 +256,35 @@ def convert(editor: Editor, name: str, kind: str, persistent: bool) -> None:
     for output in editor.outputs:
         if output.target == name and _WRITES.get(output.kind) == inputs[0].kind != kind:
             raise GraphError(f"{edit}: expected a weight that the program does not write, got {quote(name)}", rule="S7")
+    if editor.has_weights and not isinstance(
+        payload := table_of(editor, name, edit).find(name, edit).payload, TensorView
+    ):
+        raise GraphError(f"{edit}: expected a dense tensor, got {payload.describe()}")
     for one in inputs:
         one.kind, one.persistent = kind, persistent
-    if not editor.has_weights:
-        return
-    table = table_of(editor, name, edit)
-    entry = table.find(name, edit)
+    if kind == "tensor_constant":
+        _join(editor, inputs)
+    if editor.has_weights:
+        _convert_payload(editor, name, inputs, kind, persistent)
+
+
+def _join(editor: Editor, inputs: list[Input]) -> None:
+    """Let one input take what several took: torch registers a constant once, and fails at the second time."""
+    first = inputs[0].value
+    for one in inputs[1:]:
+        if first is not None and one.value is not None:
+            editor.graph.replace_uses(one.value, first)
+        editor.inputs.remove(one)
+        editor.graph.forget(one.slot)
+    del inputs[1:]
+
+
+def _convert_payload(editor: Editor, name: str, inputs: list[Input], kind: str, persistent: bool) -> None:
+    """Put the payload of a weight that is of another kind now where it belongs."""
+    table = table_of(editor, name, kind)
+    entry = table.entries[name]
     if not isinstance(entry.payload, TensorView):
-        raise GraphError(f"{edit}: expected a dense tensor, got {entry.payload.describe()}")
+        return
     gradient = entry.payload.requires_grad and kind == "parameter"
     view = replace(entry.payload, is_param=kind == "parameter", requires_grad=gradient)
     where = home(kind, persistent)
@@ -312,8 +349,10 @@ def _restate(editor: Editor, name: str, view: TensorView) -> None:
 
 
 def _check_free(editor: Editor, name: str, edit: str) -> None:
-    if not name or any(not part for part in name.split(".")):
-        raise GraphError(f"{edit}: expected names with dots between them, got {quote(name)}", rule="S10")
+    parts = name.split(".")
+    if not all(parts) or any(map(keyword.iskeyword, parts)):
+        raise GraphError(f"{edit}: expected names with dots between them, none a keyword of Python, got {quote(name)}",
+                         rule="S10")  # fmt: skip
     if name in editor.weights or name in editor.constants or any(one.target == name for one in editor.inputs):
         raise GraphError(f"{edit}: expected a name that is not taken, got {quote(name)}", rule="S8")
 

@@ -15,7 +15,7 @@ from pt2kit.editing.assembly import Part, Parts, folder_of
 from pt2kit.errors import GraphError
 from pt2kit.messages import quote
 from pt2kit.package.open import Package
-from pt2kit.package.payloads import Payload
+from pt2kit.package.stored import Payload
 from pt2kit.tensors import arrays
 from pt2kit.tensors.bounds import contiguous_strides
 from pt2kit.tensors.compound import MetaView

@@ -219,7 +219,7 @@ def _convert(job: Job, item: Item, package: Package, rows: Rows) -> str:
 def _sanitize(job: Job, item: Item, package: Package, rows: Rows) -> str:
     from pt2kit.sanitizing.options import make_options
     from pt2kit.sanitizing.plan import make_plan
-    from pt2kit.sanitizing.writing import carry_out
+    from pt2kit.sanitizing.writing import execute
 
     _add_facts(package, rows)
     options = make_options(job.options["drop"], job.options["strip"], job.options["scrub_paths"])
@@ -229,7 +229,7 @@ def _sanitize(job: Job, item: Item, package: Package, rows: Rows) -> str:
         first = plan.problems[0]
         _refuse(rows, first.rule, first.message, first.loc)
         return "refused"
-    done = _write(job, item, rows, lambda target: carry_out(package, plan, target))
+    done = _write(job, item, rows, lambda target: execute(package, plan, target))
     if len(done.digests) == 1:
         _add_digests(rows, next(iter(done.digests.values())))
     return "ok"

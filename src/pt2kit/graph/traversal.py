@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from msgspec import UNSET
+
 from pt2kit import schema
 from pt2kit.errors import LimitError
 from pt2kit.graph.argument_values import graph_arguments
@@ -155,7 +157,11 @@ def join(path: str, name: str) -> str:
 
 
 def _below(scope: Scope) -> Iterator[Scope]:
-    return (check_depth(inner) for step in _steps(scope) for inner in carried(step))
+    for step in _steps(scope):
+        for named in step.node.inputs:  # most nodes carry none: this is asked fast
+            if named.arg.as_graph is not UNSET or named.arg.as_string_to_argument is not UNSET:
+                yield from map(check_depth, carried(step))
+                break
 
 
 def _steps(scope: Scope) -> Iterator[Step]:

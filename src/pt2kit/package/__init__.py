@@ -5,7 +5,9 @@ The seam of the house: zip -> codec -> version -> objects of the current schema.
     open.py              `open_package` -> `Package`
     layout.py            which of the layouts below an archive has; record_names.py, parts.py: what is where in it
     json_file.py         one program's JSON as an archive of one record
+    stored.py            what reading gives: `StoredProgram`, `StoredPayloads`, and the container they were in
     programs.py          the record of a program -> `StoredProgram`, of the current schema version
+    current_programs.py  a program of today's shape: what is checked before anyone reads it
     payloads.py          the records of weights and constants -> views by name
     legacy_*.py          both for programs up to torch 2.8 and those of no release; imported for those alone
     samples.py           the stored sample inputs -> plain containers with views in them

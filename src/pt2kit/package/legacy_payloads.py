@@ -18,8 +18,7 @@ from pt2kit.errors import PayloadError, UnsupportedError
 from pt2kit.package.layout import Layout
 from pt2kit.package.lazy import Named
 from pt2kit.package.parts import Parts, parts, program_record
-from pt2kit.package.payloads import Kind, Payload, StoredPayloads
-from pt2kit.package.programs import Reading, StoredProgram
+from pt2kit.package.stored import Kind, Payload, ReadContext, StoredPayloads, StoredProgram
 from pt2kit.pickles.reader import globals_in, read_payload
 from pt2kit.pickles.values import PickledStorage, PickledTensor, TensorKind, TensorLike
 from pt2kit.tensors.opaque import OpaquePayload
@@ -32,7 +31,7 @@ from pt2kit.zip.source import open_path
 
 
 def read_older_payloads(
-    archive: Archive, layout: Layout, model: str, kind: Kind, stored: StoredProgram, reading: Reading | None
+    archive: Archive, layout: Layout, model: str, kind: Kind, stored: StoredProgram, context: ReadContext | None
 ) -> StoredPayloads:
     """Describe the weights or the constants of one program; of torch.save files the pickles are read, no tensors.
 
@@ -41,14 +40,14 @@ def read_older_payloads(
         model: whose they are.
         kind: which of the two.
         stored: the program.
-        reading: where to look for what is stored beside a file.
+        context: where to look for what is stored beside a file.
 
     Raises:
         ArchiveError: a record is missing or damaged.
         PayloadError, UnsupportedError, LimitError: payloads that cannot be read.
     """
     if stored.model is not None:
-        found, config = _named(archive, layout, kind, stored, reading), program_record(archive, layout, model)
+        found, config = _named(archive, layout, kind, stored, context), program_record(archive, layout, model)
     else:
         place = parts(archive, layout, model)
         record = place.weights if kind == "weights" else place.constants
@@ -104,14 +103,14 @@ def _of_bytes(where: str, data: bytes | memoryview) -> Storage:
 
 
 def _named(
-    archive: Archive, layout: Layout, kind: Kind, stored: StoredProgram, reading: Reading | None
+    archive: Archive, layout: Layout, kind: Kind, stored: StoredProgram, context: ReadContext | None
 ) -> dict[str, Payload]:
     """The records that a container names, for what the program takes in."""
     container = stored.model
     paths = {} if container is None else container.weight_paths if kind == "weights" else container.constant_paths
     values = stored.program.graph_module.graph.tensor_values
     is_bare = layout.kind == "json"
-    open_record = _opener(archive, layout, reading)
+    open_record = _opener(archive, layout, context)
     data: dict[str, memoryview] = {}
     known: dict[tuple[Any, ...], PickledStorage] = {}
     storages: dict[PickledStorage, Storage] = {}
@@ -150,7 +149,7 @@ def _tied(tensor: PickledTensor, path: str, known: dict[tuple[Any, ...], Pickled
     )
 
 
-def _opener(archive: Archive, layout: Layout, reading: Reading | None) -> Callable[[str, str], memoryview]:
+def _opener(archive: Archive, layout: Layout, context: ReadContext | None) -> Callable[[str, str], memoryview]:
     """(path, name of the tensor) -> the bytes that a container names."""
 
     def from_archive(path: str, name: str) -> memoryview:
@@ -159,13 +158,13 @@ def _opener(archive: Archive, layout: Layout, reading: Reading | None) -> Callab
         return archive.read(layout.record(path))
 
     def from_folder(path: str, name: str) -> memoryview:
-        if reading is None or reading.folder is None:
+        if context is None or context.folder is None:
             raise UnsupportedError(
                 f"{name!a}: expected the folder of the program, which has its bytes in {path[:200]!a}, got none; "
                 "open the program by its path"
             )
         try:
-            source = open_path(path_below(Path(reading.folder), path, repr(name)))
+            source = open_path(path_below(Path(context.folder), path, repr(name)))
         except OSError as error:
             raise PayloadError(f"{name!a}: {path[:200]!a}: expected a readable file, got {error.strerror}") from None
         content = source.read(0, source.size)

@@ -12,8 +12,9 @@ import msgspec
 
 from pt2kit import codec, schema
 from pt2kit.errors import JsonError, SchemaError
+from pt2kit.package.current_programs import from_current, is_current_shape, version_trouble
 from pt2kit.package.lazy import Lazy
-from pt2kit.package.programs import Reading, StoredModel, StoredProgram, is_typed, typed, version_trouble
+from pt2kit.package.stored import ReadContext, StoredModel, StoredProgram
 from pt2kit.versions.containers import METHOD, container_of, read_model
 from pt2kit.versions.identify import TRACES, find_version
 from pt2kit.versions.program import Upgraded, upgrade_program
@@ -23,7 +24,7 @@ from pt2kit.versions.side_files import read_folder
 def read_older(
     data: memoryview,
     where: str,
-    reading: Reading,
+    context: ReadContext,
     method: str | None = None,
     refusal: SchemaError | JsonError | None = None,
 ) -> StoredProgram:
@@ -32,7 +33,7 @@ def read_older(
     Args:
         data: its JSON.
         where: the record's name, for messages.
-        reading: what it may need.
+        context: what it may need.
         method: which program of a container is meant; None for the one there is, or "forward".
         refusal: why it is none of today's shape, where that was tried before.
 
@@ -48,14 +49,14 @@ def read_older(
             raise refusal from None
         raise
     stated = tree.get("schema_version") if isinstance(tree, dict) else None
-    if is_typed(stated):
+    if is_current_shape(stated):
         return _read_typed(data, tree, where, refusal)
     if (kind := container_of(tree)) is not None:
         return _read_method(tree, kind, method, where)
     if refusal is not None and not _says_its_version(tree):
         raise refusal
-    external = None if reading.folder is None else read_folder(reading.folder)
-    raised = upgrade_program(tree, where, namedtuples=reading.namedtuples, read_external=external)
+    external = None if context.folder is None else read_folder(context.folder)
+    raised = upgrade_program(tree, where, namedtuples=context.namedtuples, read_external=external)
     return _stored(raised, where)
 
 
@@ -106,7 +107,7 @@ class _Top(msgspec.Struct):
 def _is_program_of_today(data: memoryview) -> bool:
     """Whether JSON is a program that the typed pass is for, by its top level."""
     try:
-        return is_typed(msgspec.json.decode(data, type=_Top).schema_version)
+        return is_current_shape(msgspec.json.decode(data, type=_Top).schema_version)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return False
 
@@ -118,7 +119,7 @@ def _read_typed(data: memoryview, tree: Any, where: str, refusal: SchemaError | 
     if refusal is not None:
         raise refusal
     try:
-        return typed(codec.decode(data, schema.ExportedProgram, where), where)
+        return from_current(codec.decode(data, schema.ExportedProgram, where), where)
     except SchemaError as error:
         raise version_trouble(tree, where, error) or error from None
 

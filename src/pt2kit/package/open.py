@@ -26,9 +26,10 @@ from pt2kit.package.parts import (
     program_record,
     sample_inputs_record,
 )
-from pt2kit.package.payloads import Payload, StoredPayloads, read_payloads
+from pt2kit.package.payloads import read_payloads
 from pt2kit.package.pickle_free_inputs.names import index_record
-from pt2kit.package.programs import Reading, StoredProgram, read_program
+from pt2kit.package.programs import read_program
+from pt2kit.package.stored import Payload, ReadContext, StoredPayloads, StoredProgram
 from pt2kit.zip.beside import beside
 from pt2kit.zip.limits import DEFAULT_LIMITS, Limits
 from pt2kit.zip.opening import FileLike, open_source
@@ -43,13 +44,13 @@ class Package:
     Args:
         archive: closed with the package.
         layout: how its records are arranged.
-        reading: what programs of older versions may need.
+        context: what programs of older versions may need.
     """
 
-    def __init__(self, archive: Archive, layout: Layout, reading: Reading | None = None) -> None:
+    def __init__(self, archive: Archive, layout: Layout, context: ReadContext | None = None) -> None:
         self.archive = archive
         self.layout = layout
-        self._reading = reading
+        self._context = context
         models = layout.models
         self._stored: Lazy[StoredProgram] = Lazy(models, self._read_program, "program")
         self._programs: Lazy[schema.ExportedProgram] = Lazy(
@@ -228,23 +229,23 @@ class Package:
         return shown
 
     def _read_program(self, model: str) -> StoredProgram:
-        return read_program(self.archive, self.layout, model, self._reading)
+        return read_program(self.archive, self.layout, model, self._context)
 
     def _read_weights(self, model: str) -> StoredPayloads:
-        return read_payloads(self.archive, self.layout, model, "weights", lambda: self.stored[model], self._reading)
+        return read_payloads(self.archive, self.layout, model, "weights", lambda: self.stored[model], self._context)
 
     def _read_constants(self, model: str) -> StoredPayloads:
-        return read_payloads(self.archive, self.layout, model, "constants", lambda: self.stored[model], self._reading)
+        return read_payloads(self.archive, self.layout, model, "constants", lambda: self.stored[model], self._context)
 
     def _read_sample_inputs(self, model: str) -> Any:
-        from pt2kit.package.pickle_free_inputs.index import read_moved_inputs
-        from pt2kit.package.samples import read_sample_inputs, view_moved_inputs
+        from pt2kit.package.pickle_free_inputs.index import read_pickle_free_inputs
+        from pt2kit.package.samples import read_sample_inputs, view_pickle_free_inputs
 
         record = sample_inputs_record(self.archive, self.layout, model)
         if record is not None and (data := self.archive.read(record)):
             return read_sample_inputs(data, self.relative(record), lambda: self.programs[model])
-        moved = read_moved_inputs(self.archive, self.layout, model)
-        return None if moved is None else view_moved_inputs(moved, lambda: self.programs[model])
+        inputs = read_pickle_free_inputs(self.archive, self.layout, model)
+        return None if inputs is None else view_pickle_free_inputs(inputs, lambda: self.programs[model])
 
 
 def open_package(
@@ -287,7 +288,7 @@ def open_package(
             if layout.kind == "archive":
                 archive = with_external(archive, layout.root, beside(file, weights_root, storage_options))
             layout = _with_methods(archive, layout)
-        return Package(archive, layout, Reading(_folder(file), namedtuples or {}))
+        return Package(archive, layout, ReadContext(_folder(file), namedtuples or {}))
     except BaseException:
         source.close()
         raise

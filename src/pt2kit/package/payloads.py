@@ -6,8 +6,7 @@ Reads the config, no tensor bytes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
 from pt2kit import codec, schema
 from pt2kit.errors import UnsupportedError
@@ -16,33 +15,13 @@ from pt2kit.package import record_names as names
 from pt2kit.package.layout import Layout
 from pt2kit.package.lazy import Named
 from pt2kit.package.parts import parts, program_record
-from pt2kit.package.programs import Reading, StoredProgram
-from pt2kit.tensors.opaque import OpaquePayload
+from pt2kit.package.stored import Kind, Payload, ReadContext, StoredPayloads, StoredProgram
 from pt2kit.tensors.payload import check_against, views_from_config
 from pt2kit.tensors.view import TensorView
 from pt2kit.zip.reader import Archive
 
 if TYPE_CHECKING:
-    from pt2kit.tensors.compound import MetaView, NestedView, QuantizedView, SparseView
-
-Payload: TypeAlias = "TensorView | SparseView | QuantizedView | NestedView | MetaView | OpaquePayload"
-"""Whatever a weight or constant may be. Raw records are dense; torch.save files also hold the other kinds."""
-Kind = Literal["weights", "constants"]
-
-
-@dataclass(frozen=True, slots=True)
-class StoredPayloads:
-    """The weights or the constants of one program.
-
-    Args:
-        payloads: name -> view, in the file's order; read-only.
-        config: the record that lists them.
-        unknown: keys of that record that this build's schema does not have.
-    """
-
-    payloads: Mapping[str, Payload]
-    config: str
-    unknown: tuple[codec.Unknown, ...]
+    pass
 
 
 def read_payloads(
@@ -51,7 +30,7 @@ def read_payloads(
     model: str,
     kind: Kind,
     stored: Callable[[], StoredProgram],
-    reading: Reading | None = None,
+    context: ReadContext | None = None,
 ) -> StoredPayloads:
     """Describe the weights or the constants of one program; no tensor is read.
 
@@ -60,7 +39,7 @@ def read_payloads(
         model: whose they are.
         kind: which of the two.
         stored: gives the program, whose graph states type and sizes of what it takes in.
-        reading: where to look for what is stored beside a file.
+        context: where to look for what is stored beside a file.
 
     Raises:
         ArchiveError: a record is missing or damaged.
@@ -71,7 +50,7 @@ def read_payloads(
         return _read_records(archive, layout, model, kind, lambda: stored().program)
     from pt2kit.package.legacy_payloads import read_older_payloads
 
-    found = read_older_payloads(archive, layout, model, kind, stored(), reading)
+    found = read_older_payloads(archive, layout, model, kind, stored(), context)
     _check_all(found.payloads, stored().program, layout, archive, model)
     return found
 

@@ -54,11 +54,11 @@ def read_sample_inputs(data: memoryview, where: str, program: Callable[[], schem
     return _as_call(read_payload(data, where), where, program)
 
 
-def view_moved_inputs(moved: PickleFreeInputs, program: Callable[[], schema.ExportedProgram]) -> Call:
+def view_pickle_free_inputs(moved: PickleFreeInputs, program: Callable[[], schema.ExportedProgram]) -> Call:
     """Give sample inputs that were moved out of their pickle, as `read_sample_inputs` gave them before.
 
     Args:
-        moved: as `moved_samples.read_moved_inputs` gives them.
+        moved: as `read_pickle_free_inputs` gives them.
         program: gives the program they belong to.
 
     Returns:

@@ -15,9 +15,9 @@ from pt2kit import codec, schema
 from pt2kit.errors import SchemaError, UnsupportedError
 from pt2kit.package import external_list
 from pt2kit.package import record_names as names
+from pt2kit.package.current_programs import DIRECT_SINCE
 from pt2kit.package.open import Package, open_package
 from pt2kit.package.parts import program_record
-from pt2kit.package.programs import TYPED_SINCE
 from pt2kit.package.write_external import SHARD_BYTES, check_name, plan, raw_weights, write_files
 from pt2kit.zip.opening import FileLike, is_url
 from pt2kit.zip.replacement import replacing
@@ -139,8 +139,8 @@ def _encode_program(package: Package, model: str, new: schema.ExportedProgram) -
     stored = package.stored[model]
     if stored.is_raised:
         raise UnsupportedError(
-            f"{package.name}: {model}: expected a program of schema {schema.CURRENT.pair[0]}.{TYPED_SINCE} or later to "
-            f"replace, got {stored.version}; convert the file first (pt2kit.convert)"
+            f"{package.name}: {model}: expected a program of schema {schema.CURRENT.pair[0]}.{DIRECT_SINCE} or later "
+            f"to replace, got {stored.version}; convert the file first (pt2kit.convert)"
         )
     if new is stored.program:
         return codec.encode(new, stored.unknown)

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from pt2kit.errors import LimitError
-from pt2kit.pickles.budget import Account, describe
+from pt2kit.pickles.budget import Budget, describe
 from pt2kit.pickles.values import PickledTensor, Size
 
-Handler: TypeAlias = Callable[[Account, str, tuple[Any, ...]], Any]
-"""(account, the global's path, arguments) -> the value that stands for the call."""
+Handler: TypeAlias = Callable[[Budget, str, tuple[Any, ...]], Any]
+"""(budget, the global's path, arguments) -> the value that stands for the call."""
 
 MAX_RANK = 64
 """Dimensions of a tensor or array; numpy's limit, and torch's for every operator that iterates."""
@@ -18,17 +18,17 @@ MAX_RANK = 64
 INT64 = 1 << 63
 
 
-def check_arity(account: Account, path: str, args: tuple[Any, ...], *allowed: int) -> None:
+def check_arity(budget: Budget, path: str, args: tuple[Any, ...], *allowed: int) -> None:
     """Check the number of arguments.
 
     Raises:
         PayloadError: it is none of `allowed`.
     """
     if len(args) not in allowed:
-        raise account.error(path, f"{' or '.join(map(str, allowed))} arguments", str(len(args)))
+        raise budget.error(path, f"{' or '.join(map(str, allowed))} arguments", str(len(args)))
 
 
-def check_dims(account: Account, subject: str, value: Any) -> tuple[int, ...]:
+def check_dims(budget: Budget, subject: str, value: Any) -> tuple[int, ...]:
     """Check that `value` is a tuple (or `Size`) of at most `MAX_RANK` integers from 0 to 2**63 - 1.
 
     Raises:
@@ -37,44 +37,44 @@ def check_dims(account: Account, subject: str, value: Any) -> tuple[int, ...]:
     """
     dims = value.sizes if isinstance(value, Size) else value
     if not isinstance(dims, tuple):
-        raise account.error(subject, "a tuple of integers", describe(value))
+        raise budget.error(subject, "a tuple of integers", describe(value))
     if len(dims) > MAX_RANK:
-        raise LimitError(f"{account.where}: {subject}: expected at most {MAX_RANK} dimensions, got {len(dims)}")
+        raise LimitError(f"{budget.where}: {subject}: expected at most {MAX_RANK} dimensions, got {len(dims)}")
     for dim in dims:
-        check_count(account, subject, dim)
+        check_count(budget, subject, dim)
     return dims
 
 
-def check_count(account: Account, subject: str, value: Any) -> int:
+def check_count(budget: Budget, subject: str, value: Any) -> int:
     """Check that `value` is an integer from 0 to 2**63 - 1.
 
     Raises:
         PayloadError: it is not.
     """
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < INT64:
-        raise account.error(subject, "an integer from 0 to 2**63 - 1", describe(value))
+        raise budget.error(subject, "an integer from 0 to 2**63 - 1", describe(value))
     return value
 
 
-def check_bool(account: Account, subject: str, value: Any) -> bool:
+def check_bool(budget: Budget, subject: str, value: Any) -> bool:
     """Check that `value` is True or False.
 
     Raises:
         PayloadError: it is not.
     """
     if not isinstance(value, bool):
-        raise account.error(subject, "True or False", describe(value))
+        raise budget.error(subject, "True or False", describe(value))
     return value
 
 
-def check_tensor(account: Account, subject: str, value: Any, *dtypes: str) -> PickledTensor:
+def check_tensor(budget: Budget, subject: str, value: Any, *dtypes: str) -> PickledTensor:
     """Check that `value` is a dense tensor, of one of `dtypes` if any are given.
 
     Raises:
         PayloadError: it is not.
     """
     if not isinstance(value, PickledTensor):
-        raise account.error(subject, "a dense tensor", describe(value))
+        raise budget.error(subject, "a dense tensor", describe(value))
     if dtypes and value.dtype_name not in dtypes:
-        raise account.error(subject, f"a tensor of {' or '.join(dtypes)}", f"one of {value.dtype_name}")
+        raise budget.error(subject, f"a tensor of {' or '.join(dtypes)}", f"one of {value.dtype_name}")
     return value

@@ -1,4 +1,4 @@
-"""Limits on pickled payloads, and the account of one reading: what it spent, and how its errors are worded."""
+"""Limits on pickled payloads, and the budget of one reading: what it spent, and how its errors are worded."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def describe(value: Any) -> str:
     return "a dict" if isinstance(value, dict) else kind_of(value)
 
 
-class Account:
+class Budget:
     """What one reading of a payload has spent so far, and the place its errors name.
 
     Args:
@@ -82,7 +82,7 @@ class Account:
         """The error *where: subject: expected X, got Y*."""
         return PayloadError(f"{self.where}: {subject}: expected {expected}, got {got}")
 
-    def charge(self, nbytes: int) -> None:
+    def spend(self, nbytes: int) -> None:
         """Spend `nbytes` of memory on a copy.
 
         Raises:

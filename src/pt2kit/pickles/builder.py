@@ -14,7 +14,7 @@ from pt2kit.pickles import numpy_reducers as pickle_numpy
 from pt2kit.pickles import values as pickle_values
 from pt2kit.pickles.allowed_globals import CALLS, CONSTANTS, INERT, name_global
 from pt2kit.pickles.argument_checks import check_count
-from pt2kit.pickles.budget import Account, describe
+from pt2kit.pickles.budget import Budget, describe
 from pt2kit.pickles.machine import Hooks
 from pt2kit.pickles.opcodes import run
 from pt2kit.pickles.torch_names import ITEM_SIZES, STORAGES
@@ -30,7 +30,7 @@ class StorageRecord(NamedTuple):
 
 def build(
     stream: bytes,
-    account: Account,
+    budget: Budget,
     storage: Callable[[str], StorageRecord],
     named_tuples: Set[str],
     trust: Set[str],
@@ -39,7 +39,7 @@ def build(
 
     Args:
         stream: the pickle, nothing behind it; `pickles.scan` has found nothing to refuse in it.
-        account: the reading.
+        budget: the reading.
         storage: key -> the storage's record; raises for a key without one.
         named_tuples: the classes to describe as `NamedTuple`.
         trust: the classes and functions to describe as `Opaque`.
@@ -49,7 +49,7 @@ def build(
         UnsupportedError: a call that is not understood.
         LimitError: a limit was passed.
     """
-    builder = _Builder(account, storage, named_tuples, trust)
+    builder = _Builder(budget, storage, named_tuples, trust)
     hooks = Hooks(
         find=builder.find,
         call=builder.call,
@@ -60,9 +60,9 @@ def build(
         add=builder.add,
         freeze=builder.freeze,
     )
-    value, end = run(stream, account.where, hooks, account.limits)
+    value, end = run(stream, budget.where, hooks, budget.limits)
     if end != len(stream):
-        raise account.error("pickle", f"nothing after the STOP at byte {end - 1}", f"{len(stream) - end} more bytes")
+        raise budget.error("pickle", f"nothing after the STOP at byte {end - 1}", f"{len(stream) - end} more bytes")
     return value
 
 
@@ -71,12 +71,12 @@ class _Builder:
 
     def __init__(
         self,
-        account: Account,
+        budget: Budget,
         storage: Callable[[str], StorageRecord],
         named_tuples: Set[str],
         trust: Set[str],
     ) -> None:
-        self.account = account
+        self.budget = budget
         self.storage = storage
         self.named_tuples = named_tuples
         self.opaque = trust | INERT
@@ -88,33 +88,33 @@ class _Builder:
 
     def call(self, callee: Any, args: tuple[Any, ...], kwargs: dict[Any, Any], opcode: str) -> Any:
         if not isinstance(callee, Global):
-            raise self.account.error(opcode, "a class or function to call", describe(callee))
+            raise self.budget.error(opcode, "a class or function to call", describe(callee))
         path = callee.path
         if path in CALLS:
             if kwargs:
-                raise self.account.error(path, "no keyword arguments", str(len(kwargs)))
-            return CALLS[path](self.account, path, args)
+                raise self.budget.error(path, "no keyword arguments", str(len(kwargs)))
+            return CALLS[path](self.budget, path, args)
         if path in self.named_tuples and opcode == "NEWOBJ":
             return pickle_values.NamedTuple(path, args)
         if path in self.opaque:
             return Opaque(callee, args, kwargs)
-        raise UnsupportedError(f"{self.account.where}: expected a call that is understood, got {opcode} of {path}")
+        raise UnsupportedError(f"{self.budget.where}: expected a call that is understood, got {opcode} of {path}")
 
     def build(self, target: Any, state: Any) -> None:
         if isinstance(target, NumpyDType):
-            pickle_numpy.build_dtype(self.account, target, state)
+            pickle_numpy.build_dtype(self.budget, target, state)
         elif isinstance(target, NumpyArray):
-            pickle_numpy.build_array(self.account, target, state)
+            pickle_numpy.build_array(self.budget, target, state)
         elif isinstance(target, PickledDict):
             target.attributes = self._attributes(state)
         elif isinstance(target, Opaque):
             if target.built:
-                raise self.account.error(printable(target.cls.path), "one state", "a second one")
+                raise self.budget.error(printable(target.cls.path), "one state", "a second one")
             # The description stays frozen for everybody else: a pickle makes an object first and sets its state next.
             force_setattr(target, "state", state)
             force_setattr(target, "built", True)
         else:
-            raise self.account.error("BUILD", "an object that takes a state", describe(target))
+            raise self.budget.error("BUILD", "an object that takes a state", describe(target))
 
     def _attributes(self, state: Any) -> dict[str, Any]:
         attributes: dict[str, Any] = {}
@@ -122,23 +122,23 @@ class _Builder:
             if part is None:
                 continue
             if not isinstance(part, dict) or not all(isinstance(name, str) for name in part):
-                raise self.account.error("collections.OrderedDict: state", "attributes by name", describe(part))
-            self.account.charge(100 * len(part))
+                raise self.budget.error("collections.OrderedDict: state", "attributes by name", describe(part))
+            self.budget.spend(100 * len(part))
             attributes.update(part)
         return attributes
 
     def persistent(self, persistent_id: Any) -> PickledStorage:
-        where = self.account.where
+        where = self.budget.where
         if not isinstance(persistent_id, tuple) or len(persistent_id) != 5 or persistent_id[0] != "storage":
             raise UnsupportedError(f"{where}: expected a persistent id of a storage, got {describe(persistent_id)}")
         _, cls, key, device, numel = persistent_id
         if not isinstance(cls, Global) or cls.path not in STORAGES:
-            raise self.account.error("storage", "a storage class of torch", describe(cls))
+            raise self.budget.error("storage", "a storage class of torch", describe(cls))
         if not isinstance(key, str) or not isinstance(device, str):
             got = f"{describe(key)} and {describe(device)}"
-            raise self.account.error("storage", "a key and a device as text", got)
+            raise self.budget.error("storage", "a key and a device as text", got)
         dtype_name = STORAGES[cls.path]
-        count = check_count(self.account, f"storage '{printable(key)}': elements", numel)
+        count = check_count(self.budget, f"storage '{printable(key)}': elements", numel)
         return self._storage(key, dtype_name, count, device)
 
     def _storage(self, key: str, dtype_name: str, count: int, device: str) -> PickledStorage:
@@ -151,11 +151,11 @@ class _Builder:
             if known.nbytes or nbytes:
                 was = f"{known.nbytes} bytes of {known.dtype_name} on {printable(known.device, 40)}"
                 now = f"{nbytes} bytes of {dtype_name} on {printable(device, 40)}"
-                raise self.account.error(f"storage '{printable(key)}'", f"{was}, as before", now)
+                raise self.budget.error(f"storage '{printable(key)}'", f"{was}, as before", now)
         record = self.storage(key)
         # A storage of bytes viewed as a wider type may end in bytes too few for one more element.
         if count != record.nbytes // ITEM_SIZES[dtype_name]:
-            raise self.account.error(
+            raise self.budget.error(
                 f"storage '{printable(key)}'", f"{nbytes} bytes ({count} of {dtype_name})", f"{record.nbytes} bytes"
             )
         made = PickledStorage(key, dtype_name, nbytes, device, record.read)
@@ -168,29 +168,29 @@ class _Builder:
         elif isinstance(target, Opaque):
             target.items.extend(values)
         else:
-            raise self.account.error("APPENDS", "a list", describe(target))
+            raise self.budget.error("APPENDS", "a list", describe(target))
 
     def update(self, target: Any, items: list[Any]) -> None:
         if isinstance(target, dict):
             for index in range(0, len(items), 2):
-                self.account.check_key(items[index])
+                self.budget.check_key(items[index])
                 target[items[index]] = items[index + 1]
         elif isinstance(target, Opaque):
             target.pairs.extend(zip(items[::2], items[1::2], strict=True))
         else:
-            raise self.account.error("SETITEMS", "a dict", describe(target))
+            raise self.budget.error("SETITEMS", "a dict", describe(target))
 
     def add(self, target: Any, values: list[Any]) -> None:
         if isinstance(target, set):
             for value in values:
-                self.account.check_key(value)
+                self.budget.check_key(value)
                 target.add(value)
         elif isinstance(target, Opaque):
             target.items.extend(values)
         else:
-            raise self.account.error("ADDITEMS", "a set", describe(target))
+            raise self.budget.error("ADDITEMS", "a set", describe(target))
 
     def freeze(self, values: list[Any]) -> frozenset[Any]:
         for value in values:
-            self.account.check_key(value)
+            self.budget.check_key(value)
         return frozenset(values)

@@ -14,7 +14,7 @@ from typing import Any
 
 from pt2kit.messages import printable
 from pt2kit.pickles.argument_checks import check_arity, check_count
-from pt2kit.pickles.budget import Account, describe
+from pt2kit.pickles.budget import Budget, describe
 from pt2kit.pickles.torch_names import LAYOUTS
 from pt2kit.pickles.values import Device, Global, Layout, NamedTuple, PickledDict, Size
 
@@ -43,170 +43,170 @@ _CONTAINER = 768
 _ITEM = 64
 
 
-def ordered_dict(account: Account, path: str, args: tuple[Any, ...]) -> PickledDict:
+def ordered_dict(budget: Budget, path: str, args: tuple[Any, ...]) -> PickledDict:
     """`OrderedDict()` or, as Python 2 wrote it, `OrderedDict([[key, value], …])`."""
-    check_arity(account, path, args, 0, 1)
+    check_arity(budget, path, args, 0, 1)
     made = PickledDict()
-    pairs = _items(account, path, args)
+    pairs = _items(budget, path, args)
     for pair in pairs:
         if not isinstance(pair, tuple | list) or len(pair) != 2:
-            raise account.error(path, "pairs of key and value", describe(pair))
-        account.check_key(pair[0])
+            raise budget.error(path, "pairs of key and value", describe(pair))
+        budget.check_key(pair[0])
         made[pair[0]] = pair[1]
     return made
 
 
-def counter(account: Account, path: str, args: tuple[Any, ...]) -> Counter[Any]:
+def counter(budget: Budget, path: str, args: tuple[Any, ...]) -> Counter[Any]:
     """`Counter()` or `Counter({value: count, …})`."""
-    check_arity(account, path, args, 0, 1)
+    check_arity(budget, path, args, 0, 1)
     given = args[0] if args else {}
     if not isinstance(given, dict):
-        raise account.error(path, "a dict of counts", describe(given))
-    account.charge(_CONTAINER + _ITEM * len(given))
+        raise budget.error(path, "a dict of counts", describe(given))
+    budget.spend(_CONTAINER + _ITEM * len(given))
     made: Counter[Any] = Counter()
     # dict.update and not Counter's own, which adds counts and so would compute with values of the file.
     dict.update(made, given)
     return made
 
 
-def default_dict(account: Account, path: str, args: tuple[Any, ...]) -> defaultdict[Any, Any]:
+def default_dict(budget: Budget, path: str, args: tuple[Any, ...]) -> defaultdict[Any, Any]:
     """`defaultdict()` or `defaultdict(factory)` with one of `FACTORIES`."""
-    check_arity(account, path, args, 0, 1)
-    account.charge(_CONTAINER)
+    check_arity(budget, path, args, 0, 1)
+    budget.spend(_CONTAINER)
     factory = args[0] if args else None
     if factory is None:
         return defaultdict()
     if not isinstance(factory, Global) or factory.path not in FACTORIES:
-        raise account.error(path, f"a factory of {', '.join(FACTORIES)}", describe(factory))
+        raise budget.error(path, f"a factory of {', '.join(FACTORIES)}", describe(factory))
     return defaultdict(FACTORIES[factory.path])
 
 
-def make_deque(account: Account, path: str, args: tuple[Any, ...]) -> deque[Any]:
+def make_deque(budget: Budget, path: str, args: tuple[Any, ...]) -> deque[Any]:
     """`deque()`, `deque(items)` or `deque(items, maxlen)`."""
-    check_arity(account, path, args, 0, 1, 2)
+    check_arity(budget, path, args, 0, 1, 2)
     maxlen = args[1] if len(args) > 1 else None
     if maxlen is not None:
-        check_count(account, f"{path}: maxlen", maxlen)
-    return deque(_items(account, path, args[:1]), maxlen)
+        check_count(budget, f"{path}: maxlen", maxlen)
+    return deque(_items(budget, path, args[:1]), maxlen)
 
 
-def make_set(account: Account, path: str, args: tuple[Any, ...]) -> set[Any]:
+def make_set(budget: Budget, path: str, args: tuple[Any, ...]) -> set[Any]:
     """`set()` or `set(items)`."""
-    check_arity(account, path, args, 0, 1)
-    items = _items(account, path, args)
+    check_arity(budget, path, args, 0, 1)
+    items = _items(budget, path, args)
     for item in items:
-        account.check_key(item)
+        budget.check_key(item)
     return set(items)
 
 
-def make_frozenset(account: Account, path: str, args: tuple[Any, ...]) -> frozenset[Any]:
+def make_frozenset(budget: Budget, path: str, args: tuple[Any, ...]) -> frozenset[Any]:
     """`frozenset()` or `frozenset(items)`."""
-    return frozenset(make_set(account, path, args))
+    return frozenset(make_set(budget, path, args))
 
 
-def _items(account: Account, path: str, args: tuple[Any, ...]) -> list[Any] | tuple[Any, ...]:
+def _items(budget: Budget, path: str, args: tuple[Any, ...]) -> list[Any] | tuple[Any, ...]:
     items = args[0] if args else ()
     if not isinstance(items, list | tuple):
-        raise account.error(path, "a list or tuple of items", describe(items))
-    account.charge(_CONTAINER + _ITEM * len(items))
+        raise budget.error(path, "a list or tuple of items", describe(items))
+    budget.spend(_CONTAINER + _ITEM * len(items))
     return items
 
 
-def encode(account: Account, path: str, args: tuple[Any, ...]) -> bytes:
+def encode(budget: Budget, path: str, args: tuple[Any, ...]) -> bytes:
     """`_codecs.encode(text, "latin1")`: how protocol 2 spells a byte string."""
-    check_arity(account, path, args, 2)
+    check_arity(budget, path, args, 2)
     text, codec = args
     if not isinstance(text, str) or codec not in _LATIN1:
-        raise account.error(path, "a text and 'latin1'", f"{describe(text)} and {describe(codec)}")
-    account.charge(len(text))
+        raise budget.error(path, "a text and 'latin1'", f"{describe(text)} and {describe(codec)}")
+    budget.spend(len(text))
     try:
         return text.encode("latin-1")
     except UnicodeEncodeError as bad:
-        raise account.error(path, "characters up to U+00FF", f"U+{ord(text[bad.start]):04X}") from None
+        raise budget.error(path, "characters up to U+00FF", f"U+{ord(text[bad.start]):04X}") from None
 
 
-def make_bytes(account: Account, path: str, args: tuple[Any, ...]) -> bytes:
+def make_bytes(budget: Budget, path: str, args: tuple[Any, ...]) -> bytes:
     """`bytes()`: how protocol 2 spells the empty byte string."""
-    check_arity(account, path, args, 0)
+    check_arity(budget, path, args, 0)
     return b""
 
 
-def make_bytearray(account: Account, path: str, args: tuple[Any, ...]) -> bytearray:
+def make_bytearray(budget: Budget, path: str, args: tuple[Any, ...]) -> bytearray:
     """`bytearray()`, `bytearray(bytes)` or `bytearray(text, "latin-1")`."""
-    check_arity(account, path, args, 0, 1, 2)
+    check_arity(budget, path, args, 0, 1, 2)
     if len(args) == 2:
-        return bytearray(encode(account, path, args))
+        return bytearray(encode(budget, path, args))
     given = args[0] if args else b""
     if not isinstance(given, bytes):
-        raise account.error(path, "a byte string", describe(given))
-    account.charge(len(given))
+        raise budget.error(path, "a byte string", describe(given))
+    budget.spend(len(given))
     return bytearray(given)
 
 
-def make_complex(account: Account, path: str, args: tuple[Any, ...]) -> complex:
+def make_complex(budget: Budget, path: str, args: tuple[Any, ...]) -> complex:
     """`complex(real, imag)`."""
-    check_arity(account, path, args, 2)
+    check_arity(budget, path, args, 2)
     for part in args:
         if not isinstance(part, float):
-            raise account.error(path, "two floats", describe(part))
+            raise budget.error(path, "two floats", describe(part))
     return complex(*args)
 
 
-def make_slice(account: Account, path: str, args: tuple[Any, ...]) -> slice:
+def make_slice(budget: Budget, path: str, args: tuple[Any, ...]) -> slice:
     """`slice(start, stop, step)` of integers and None."""
-    check_arity(account, path, args, 3)
+    check_arity(budget, path, args, 3)
     for part in args:
         if part is not None and not isinstance(part, int):
-            raise account.error(path, "integers or None", describe(part))
+            raise budget.error(path, "integers or None", describe(part))
     return slice(*args)
 
 
-def make_range(account: Account, path: str, args: tuple[Any, ...]) -> range:
+def make_range(budget: Budget, path: str, args: tuple[Any, ...]) -> range:
     """`range(start, stop, step)`."""
-    check_arity(account, path, args, 3)
+    check_arity(budget, path, args, 3)
     for part in args:
         if not isinstance(part, int):
-            raise account.error(path, "integers", describe(part))
+            raise budget.error(path, "integers", describe(part))
     if args[2] == 0:
-        raise account.error(path, "a step that is not 0", "0")
+        raise budget.error(path, "a step that is not 0", "0")
     return range(*args)
 
 
-def make_size(account: Account, path: str, args: tuple[Any, ...]) -> Size:
+def make_size(budget: Budget, path: str, args: tuple[Any, ...]) -> Size:
     """`torch.Size((2, 3))`."""
-    check_arity(account, path, args, 1)
+    check_arity(budget, path, args, 1)
     if not isinstance(args[0], tuple | list):
-        raise account.error(path, "a tuple of integers", describe(args[0]))
+        raise budget.error(path, "a tuple of integers", describe(args[0]))
     for size in args[0]:
         if not isinstance(size, int) or isinstance(size, bool):
-            raise account.error(path, "integers", describe(size))
-    account.charge(8 * len(args[0]))
+            raise budget.error(path, "integers", describe(size))
+    budget.spend(8 * len(args[0]))
     return Size(tuple(args[0]))
 
 
-def make_device(account: Account, path: str, args: tuple[Any, ...]) -> Device:
+def make_device(budget: Budget, path: str, args: tuple[Any, ...]) -> Device:
     """`torch.device("cuda", 1)`, or with the index in the text."""
-    check_arity(account, path, args, 1, 2)
+    check_arity(budget, path, args, 1, 2)
     found = _DEVICE.fullmatch(args[0]) if isinstance(args[0], str) else None
     if found is None or (found[2] and len(args) > 1):
-        raise account.error(path, "a device such as 'cpu' or 'cuda:1'", describe(args[0]))
+        raise budget.error(path, "a device such as 'cpu' or 'cuda:1'", describe(args[0]))
     if len(args) > 1:
-        return Device(found[1], check_count(account, f"{path}: index", args[1]))
+        return Device(found[1], check_count(budget, f"{path}: index", args[1]))
     return Device(found[1], int(found[2]) if found[2] else None)
 
 
-def get_layout(account: Account, path: str, args: tuple[Any, ...]) -> Layout:
+def get_layout(budget: Budget, path: str, args: tuple[Any, ...]) -> Layout:
     """`torch.serialization._get_layout("torch.strided")`."""
-    check_arity(account, path, args, 1)
+    check_arity(budget, path, args, 1)
     name = args[0].removeprefix("torch.") if isinstance(args[0], str) else None
     if name not in LAYOUTS:
-        raise account.error(path, "the name of a layout of torch", describe(args[0]))
+        raise budget.error(path, "the name of a layout of torch", describe(args[0]))
     return Layout(name)
 
 
-def return_type(account: Account, path: str, args: tuple[Any, ...]) -> NamedTuple:
+def return_type(budget: Budget, path: str, args: tuple[Any, ...]) -> NamedTuple:
     """`torch.return_types.max((values, indices), {})`: the result tuple of an operator."""
-    check_arity(account, path, args, 1, 2)
+    check_arity(budget, path, args, 1, 2)
     if not isinstance(args[0], tuple) or (len(args) > 1 and args[1] != {}):
-        raise account.error(printable(path), "a tuple of values and no hidden fields", describe(args[-1]))
+        raise budget.error(printable(path), "a tuple of values and no hidden fields", describe(args[-1]))
     return NamedTuple(path, args[0])

@@ -17,7 +17,7 @@ from msgspec.structs import force_setattr
 from pt2kit.errors import UnsupportedError
 from pt2kit.messages import printable
 from pt2kit.pickles.argument_checks import check_arity, check_dims
-from pt2kit.pickles.budget import Account, describe
+from pt2kit.pickles.budget import Budget, describe
 from pt2kit.pickles.values import Global, NumpyArray, NumpyDType, NumpyScalar
 
 _CODE = re.compile(r"(b1|[iu][1248]|f(?:2|4|8|12|16)|c(?:8|16|24|32)|[SUV][0-9]{1,9})")
@@ -31,14 +31,14 @@ def item_size(dtype: str) -> int:
     return count * _BYTES_PER_CHARACTER if dtype[1] == "U" else count
 
 
-def make_dtype(account: Account, path: str, args: tuple[Any, ...]) -> NumpyDType:
+def make_dtype(budget: Budget, path: str, args: tuple[Any, ...]) -> NumpyDType:
     """`numpy.dtype("f4", align, copy)`; little-endian until its state says otherwise."""
-    check_arity(account, path, args, 1, 2, 3)
+    check_arity(budget, path, args, 1, 2, 3)
     if not isinstance(args[0], str):
-        raise account.error(path, "a type code such as 'f4'", describe(args[0]))
+        raise budget.error(path, "a type code such as 'f4'", describe(args[0]))
     if not _CODE.fullmatch(args[0]):
         code = printable(args[0], 40)
-        raise UnsupportedError(f"{account.where}: {path}: expected plain numbers, strings or bytes, got type '{code}'")
+        raise UnsupportedError(f"{budget.where}: {path}: expected plain numbers, strings or bytes, got type '{code}'")
     return NumpyDType(_ordered(args[0], "<"))
 
 
@@ -47,61 +47,61 @@ def _ordered(code: str, order: str) -> str:
     return f"|{code}" if byte_wise else f"{order}{code}"
 
 
-def build_dtype(account: Account, dtype: NumpyDType, state: Any) -> None:
+def build_dtype(budget: Budget, dtype: NumpyDType, state: Any) -> None:
     """Set a dtype's byte order from its pickled state (version, order, subtype, names, fields, size, align, flags)."""
     if not isinstance(state, tuple) or len(state) < 5 or state[1] not in _ORDERS:
-        raise account.error("numpy.dtype: state", "a version, a byte order and no fields", describe(state))
+        raise budget.error("numpy.dtype: state", "a version, a byte order and no fields", describe(state))
     if any(part is not None for part in state[2:5]):
-        raise UnsupportedError(f"{account.where}: numpy.dtype: expected a plain element type, got a structured one")
+        raise UnsupportedError(f"{budget.where}: numpy.dtype: expected a plain element type, got a structured one")
     # The description stays frozen for everybody else: a pickle makes an object first and sets its state next.
     force_setattr(dtype, "name", _ordered(dtype.name[1:], state[1]))
 
 
-def make_scalar(account: Account, path: str, args: tuple[Any, ...]) -> NumpyScalar:
+def make_scalar(budget: Budget, path: str, args: tuple[Any, ...]) -> NumpyScalar:
     """`numpy.core.multiarray.scalar(dtype, bytes)`."""
-    check_arity(account, path, args, 2)
+    check_arity(budget, path, args, 2)
     dtype, data = args
     if not isinstance(dtype, NumpyDType) or not isinstance(data, bytes):
-        raise account.error(path, "a dtype and bytes", f"{describe(dtype)} and {describe(data)}")
+        raise budget.error(path, "a dtype and bytes", f"{describe(dtype)} and {describe(data)}")
     if len(data) != item_size(dtype.name):
-        raise account.error(path, f"{item_size(dtype.name)} bytes of {dtype.name}", f"{len(data)} bytes")
+        raise budget.error(path, f"{item_size(dtype.name)} bytes of {dtype.name}", f"{len(data)} bytes")
     return NumpyScalar(dtype.name, data)
 
 
-def reconstruct(account: Account, path: str, args: tuple[Any, ...]) -> NumpyArray:
+def reconstruct(budget: Budget, path: str, args: tuple[Any, ...]) -> NumpyArray:
     """`numpy.core.multiarray._reconstruct(numpy.ndarray, (0,), b"b")`: empty until its state fills it."""
-    check_arity(account, path, args, 3)
+    check_arity(budget, path, args, 3)
     if not isinstance(args[0], Global) or args[0].path != "numpy.ndarray":
-        raise UnsupportedError(f"{account.where}: {path}: expected numpy.ndarray, got {describe(args[0])}")
+        raise UnsupportedError(f"{budget.where}: {path}: expected numpy.ndarray, got {describe(args[0])}")
     return NumpyArray("|i1", (0,), False, b"")
 
 
-def build_array(account: Account, array: NumpyArray, state: Any) -> None:
+def build_array(budget: Budget, array: NumpyArray, state: Any) -> None:
     """Fill an array from its pickled state (version, shape, dtype, is_fortran, bytes)."""
     if not isinstance(state, tuple) or len(state) != 5:
-        raise account.error("numpy.ndarray: state", "5 parts", describe(state))
-    filled = _array(account, "numpy.ndarray", state[4], state[2], state[1], bool(state[3]))
+        raise budget.error("numpy.ndarray: state", "5 parts", describe(state))
+    filled = _array(budget, "numpy.ndarray", state[4], state[2], state[1], bool(state[3]))
     for name in ("dtype", "shape", "fortran_order", "data"):
         force_setattr(array, name, getattr(filled, name))
 
 
-def from_buffer(account: Account, path: str, args: tuple[Any, ...]) -> NumpyArray:
+def from_buffer(budget: Budget, path: str, args: tuple[Any, ...]) -> NumpyArray:
     """`numpy.core.numeric._frombuffer(buffer, dtype, shape, order)`: how protocol 5 spells an array."""
-    check_arity(account, path, args, 4)
+    check_arity(budget, path, args, 4)
     if args[3] not in ("C", "F"):
-        raise account.error(f"{path}: order", "'C' or 'F'", describe(args[3]))
-    return _array(account, path, args[0], args[1], args[2], args[3] == "F")
+        raise budget.error(f"{path}: order", "'C' or 'F'", describe(args[3]))
+    return _array(budget, path, args[0], args[1], args[2], args[3] == "F")
 
 
-def _array(account: Account, path: str, data: Any, dtype: Any, shape: Any, fortran_order: bool) -> NumpyArray:
+def _array(budget: Budget, path: str, data: Any, dtype: Any, shape: Any, fortran_order: bool) -> NumpyArray:
     if not isinstance(dtype, NumpyDType):
-        raise account.error(path, "a dtype", describe(dtype))
+        raise budget.error(path, "a dtype", describe(dtype))
     if not isinstance(data, bytes | bytearray):
-        raise account.error(path, "the elements as bytes", describe(data))
-    dims = check_dims(account, f"{path}: shape", shape)
+        raise budget.error(path, "the elements as bytes", describe(data))
+    dims = check_dims(budget, f"{path}: shape", shape)
     needed = math.prod(dims) * item_size(dtype.name)
     if len(data) != needed:
-        raise account.error(path, f"{needed} bytes for {list(dims)} of {dtype.name}", f"{len(data)} bytes")
+        raise budget.error(path, f"{needed} bytes for {list(dims)} of {dtype.name}", f"{len(data)} bytes")
     if isinstance(data, bytearray):
-        account.charge(len(data))
+        budget.spend(len(data))
     return NumpyArray(dtype.name, dims, fortran_order, bytes(data))

@@ -22,7 +22,7 @@ from typing import Any
 
 from pt2kit.messages import printable
 from pt2kit.pickles.allowed_globals import is_plain
-from pt2kit.pickles.budget import DEFAULT_PICKLE_LIMITS, Account, PickleLimits
+from pt2kit.pickles.budget import DEFAULT_PICKLE_LIMITS, Budget, PickleLimits
 from pt2kit.pickles.builder import StorageRecord, build
 from pt2kit.pickles.container import (
     check_byteorder,
@@ -77,17 +77,17 @@ def read_payload(
         raise refusal(where, refused)
     if broken is not None:
         raise broken
-    account = Account(where, limits)
+    budget = Budget(where, limits)
 
     def storage(key: str) -> StorageRecord:
         name = f"{root}/data/{key}"
         record = archive.records.get(name)
         if record is None:
-            raise account.error(f"storage '{printable(key)}'", f"a record {printable(name)}", "none")
+            raise budget.error(f"storage '{printable(key)}'", f"a record {printable(name)}", "none")
         return StorageRecord(record.size, lambda: archive.read(name))
 
-    value = build(stream, account, storage, uses.named_tuples(), trust)
-    if stray := check_tree(account, value, lambda path: is_plain(path) or path in trust):
+    value = build(stream, budget, storage, uses.named_tuples(), trust)
+    if stray := check_tree(budget, value, lambda path: is_plain(path) or path in trust):
         raise refusal(where, stray)
     return value
 

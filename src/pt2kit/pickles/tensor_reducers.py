@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from pt2kit.errors import UnsupportedError
 from pt2kit.messages import printable
 from pt2kit.pickles.argument_checks import INT64, Handler, check_arity, check_bool, check_count, check_dims
-from pt2kit.pickles.budget import Account, describe
+from pt2kit.pickles.budget import Budget, describe
 from pt2kit.pickles.torch_names import ELEMENTS_PER_BYTE, ITEM_SIZES, QUANTIZED
 from pt2kit.pickles.values import (
     NO_ATTRIBUTES,
@@ -58,12 +58,12 @@ def needed_bytes(sizes: tuple[int, ...], strides: tuple[int, ...], storage_offse
 
 
 def dense(
-    account: Account, path: str, storage: Any, storage_offset: Any, size: Any, stride: Any, dtype_name: str = ""
+    budget: Budget, path: str, storage: Any, storage_offset: Any, size: Any, stride: Any, dtype_name: str = ""
 ) -> PickledTensor:
     """Describe a dense tensor and check that it lies inside its storage.
 
     Args:
-        account: the reading.
+        budget: the reading.
         path: the rebuild function, for messages.
         storage: a `PickledStorage`; shared, not copied.
         storage_offset, size, stride: in elements.
@@ -73,22 +73,22 @@ def dense(
         PayloadError: metadata of the wrong type, or an extent beyond the storage.
     """
     if not isinstance(storage, PickledStorage):
-        raise account.error(path, "a storage", describe(storage))
+        raise budget.error(path, "a storage", describe(storage))
     subject = f"{path}: storage '{printable(storage.key)}'"
-    sizes = check_dims(account, f"{subject}: sizes", size)
-    strides = check_dims(account, f"{subject}: strides", stride)
-    offset = check_count(account, f"{subject}: storage_offset", storage_offset)
+    sizes = check_dims(budget, f"{subject}: sizes", size)
+    strides = check_dims(budget, f"{subject}: strides", stride)
+    offset = check_count(budget, f"{subject}: storage_offset", storage_offset)
     dtype_name = dtype_name or storage.dtype_name
     if len(sizes) != len(strides):
-        raise account.error(subject, f"{len(sizes)} strides, one per size", str(len(strides)))
+        raise budget.error(subject, f"{len(sizes)} strides, one per size", str(len(strides)))
     if 0 not in sizes and math.prod(sizes) >= INT64:
-        raise account.error(subject, "fewer than 2**63 elements", f"sizes {list(sizes)}")
+        raise budget.error(subject, "fewer than 2**63 elements", f"sizes {list(sizes)}")
     if dtype_name in ELEMENTS_PER_BYTE and (offset or (0 not in sizes and strides != _contiguous(sizes))):
-        raise account.error(subject, f"{dtype_name} contiguous at offset 0", f"strides {list(strides)} offset {offset}")
+        raise budget.error(subject, f"{dtype_name} contiguous at offset 0", f"strides {list(strides)} offset {offset}")
     needed = needed_bytes(sizes, strides, offset, dtype_name)
     if needed > storage.nbytes:
         shape = f"sizes {list(sizes)}, strides {list(strides)}, storage_offset {offset}, {dtype_name}"
-        raise account.error(subject, f"at least {needed} bytes for {shape}", f"{storage.nbytes} bytes")
+        raise budget.error(subject, f"at least {needed} bytes for {shape}", f"{storage.nbytes} bytes")
     return PickledTensor(storage, dtype_name, sizes, strides, offset)
 
 
@@ -100,7 +100,7 @@ def _contiguous(sizes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-def check_no_hooks(account: Account, path: str, hooks: Any) -> None:
+def check_no_hooks(budget: Budget, path: str, hooks: Any) -> None:
     """Check that a tensor brings no backward hooks: they are code.
 
     Raises:
@@ -110,95 +110,95 @@ def check_no_hooks(account: Account, path: str, hooks: Any) -> None:
     if hooks is None:
         return
     if not isinstance(hooks, dict):
-        raise account.error(path, "an empty table of backward hooks", describe(hooks))
+        raise budget.error(path, "an empty table of backward hooks", describe(hooks))
     if hooks:
-        raise UnsupportedError(f"{account.where}: {path}: expected no backward hooks, got {len(hooks)}; they are code")
+        raise UnsupportedError(f"{budget.where}: {path}: expected no backward hooks, got {len(hooks)}; they are code")
 
 
-def plain_values(account: Account, path: str, tensor: PickledTensor) -> PickledTensor:
+def plain_values(budget: Budget, path: str, tensor: PickledTensor) -> PickledTensor:
     """Check that the element type means something on its own.
 
     Raises:
         PayloadError: a quantized type.
     """
     if tensor.dtype_name in QUANTIZED:
-        raise account.error(path, "an element type that needs no scale", tensor.dtype_name)
+        raise budget.error(path, "an element type that needs no scale", tensor.dtype_name)
     return tensor
 
 
-def rebuild_tensor(account: Account, path: str, args: tuple[Any, ...]) -> PickledTensor:
+def rebuild_tensor(budget: Budget, path: str, args: tuple[Any, ...]) -> PickledTensor:
     """`_rebuild_tensor(storage, storage_offset, size, stride)`."""
-    check_arity(account, path, args, 4)
-    return plain_values(account, path, dense(account, path, *args))
+    check_arity(budget, path, args, 4)
+    return plain_values(budget, path, dense(budget, path, *args))
 
 
-def rebuild_tensor_v2(account: Account, path: str, args: tuple[Any, ...]) -> PickledTensor:
+def rebuild_tensor_v2(budget: Budget, path: str, args: tuple[Any, ...]) -> PickledTensor:
     """`_rebuild_tensor_v2(storage, storage_offset, size, stride, requires_grad, backward_hooks, metadata=None)`."""
-    check_arity(account, path, args, 6, 7)
-    tensor = dense(account, path, *args[:4])
-    return _finished(account, path, tensor, args[4], args[5], args[6] if len(args) > 6 else None)
+    check_arity(budget, path, args, 6, 7)
+    tensor = dense(budget, path, *args[:4])
+    return _finished(budget, path, tensor, args[4], args[5], args[6] if len(args) > 6 else None)
 
 
-def rebuild_tensor_v3(account: Account, path: str, args: tuple[Any, ...]) -> PickledTensor:
+def rebuild_tensor_v3(budget: Budget, path: str, args: tuple[Any, ...]) -> PickledTensor:
     """As `_rebuild_tensor_v2`, with `dtype` before `metadata`: for element types without a storage class."""
-    check_arity(account, path, args, 7, 8)
+    check_arity(budget, path, args, 7, 8)
     if not isinstance(args[6], DType):
-        raise account.error(path, "a dtype", describe(args[6]))
-    tensor = dense(account, path, args[0], args[1], args[2], args[3], args[6].name)
-    return _finished(account, path, tensor, args[4], args[5], args[7] if len(args) > 7 else None)
+        raise budget.error(path, "a dtype", describe(args[6]))
+    tensor = dense(budget, path, args[0], args[1], args[2], args[3], args[6].name)
+    return _finished(budget, path, tensor, args[4], args[5], args[7] if len(args) > 7 else None)
 
 
 def _finished(
-    account: Account, path: str, tensor: PickledTensor, requires_grad: Any, hooks: Any, metadata: Any
+    budget: Budget, path: str, tensor: PickledTensor, requires_grad: Any, hooks: Any, metadata: Any
 ) -> PickledTensor:
-    plain_values(account, path, tensor)
-    check_no_hooks(account, path, hooks)
-    needs = check_bool(account, f"{path}: requires_grad", requires_grad)
-    conj, neg = _flags(account, path, metadata)
+    plain_values(budget, path, tensor)
+    check_no_hooks(budget, path, hooks)
+    needs = check_bool(budget, f"{path}: requires_grad", requires_grad)
+    conj, neg = _flags(budget, path, metadata)
     return replace(tensor, requires_grad=needs, conj=conj, neg=neg)
 
 
-def _flags(account: Account, path: str, metadata: Any) -> tuple[bool, bool]:
+def _flags(budget: Budget, path: str, metadata: Any) -> tuple[bool, bool]:
     if metadata is None:
         return False, False
     if not isinstance(metadata, dict):
-        raise account.error(f"{path}: metadata", "a dict", describe(metadata))
+        raise budget.error(f"{path}: metadata", "a dict", describe(metadata))
     for key, value in metadata.items():
         if key not in ("conj", "neg"):
-            raise UnsupportedError(f"{account.where}: {path}: expected the metadata conj and neg, got {describe(key)}")
-        check_bool(account, f"{path}: {key}", value)
+            raise UnsupportedError(f"{budget.where}: {path}: expected the metadata conj and neg, got {describe(key)}")
+        check_bool(budget, f"{path}: {key}", value)
     return metadata.get("conj", False), metadata.get("neg", False)
 
 
-def rebuild_parameter(account: Account, path: str, args: tuple[Any, ...]) -> TensorLike:
+def rebuild_parameter(budget: Budget, path: str, args: tuple[Any, ...]) -> TensorLike:
     """`_rebuild_parameter(data, requires_grad, backward_hooks)`."""
-    check_arity(account, path, args, 3)
-    return _parameter(account, path, *args)
+    check_arity(budget, path, args, 3)
+    return _parameter(budget, path, *args)
 
 
-def rebuild_parameter_with_state(account: Account, path: str, args: tuple[Any, ...]) -> TensorLike:
+def rebuild_parameter_with_state(budget: Budget, path: str, args: tuple[Any, ...]) -> TensorLike:
     """`_rebuild_parameter_with_state(data, requires_grad, backward_hooks, state)`; the state is kept as data."""
-    check_arity(account, path, args, 4)
-    return with_state(account, path, _parameter(account, path, *args[:3]), args[3])
+    check_arity(budget, path, args, 4)
+    return with_state(budget, path, _parameter(budget, path, *args[:3]), args[3])
 
 
-def _parameter(account: Account, path: str, data: Any, requires_grad: Any, hooks: Any) -> TensorLike:
-    check_no_hooks(account, path, hooks)
-    needs = check_bool(account, f"{path}: requires_grad", requires_grad)
-    return replace(_tensor_like(account, path, data), requires_grad=needs, kind="parameter")
+def _parameter(budget: Budget, path: str, data: Any, requires_grad: Any, hooks: Any) -> TensorLike:
+    check_no_hooks(budget, path, hooks)
+    needs = check_bool(budget, f"{path}: requires_grad", requires_grad)
+    return replace(_tensor_like(budget, path, data), requires_grad=needs, kind="parameter")
 
 
-def _tensor_like(account: Account, path: str, value: Any) -> TensorLike:
+def _tensor_like(budget: Budget, path: str, value: Any) -> TensorLike:
     if not isinstance(value, TensorLike):
-        raise account.error(path, "a tensor", describe(value))
+        raise budget.error(path, "a tensor", describe(value))
     return value
 
 
-def with_state(account: Account, path: str, tensor: TensorLike, state: Any) -> TensorLike:
+def with_state(budget: Budget, path: str, tensor: TensorLike, state: Any) -> TensorLike:
     """Add a tensor's Python attributes to its description; `_is_param` and `_is_buffer` among them set its kind.
 
     Args:
-        account: the reading.
+        budget: the reading.
         path: the rebuild function, for messages.
         tensor: the tensor without them; not changed.
         state: None, a dict, or a pair of such for attributes in a dict and in slots.
@@ -212,12 +212,12 @@ def with_state(account: Account, path: str, tensor: TensorLike, state: Any) -> T
         if part is None:
             continue
         if not isinstance(part, dict):
-            raise account.error(f"{path}: state", "a dict of attributes", describe(part))
-        account.charge(100 * len(part))
+            raise budget.error(f"{path}: state", "a dict of attributes", describe(part))
+        budget.spend(100 * len(part))
         attributes.update(part)
     for name in attributes:
         if not isinstance(name, str):
-            raise account.error(f"{path}: state", "attribute names", describe(name))
+            raise budget.error(f"{path}: state", "attribute names", describe(name))
     kind = tensor.kind
     if attributes.get("_is_buffer") is True:
         kind = "buffer"
@@ -233,17 +233,17 @@ def rebuild_from_type(inner: Mapping[str, Handler]) -> Handler:
         inner: the rebuild functions that may be named in `function`.
     """
 
-    def handler(account: Account, path: str, args: tuple[Any, ...]) -> TensorLike:
-        check_arity(account, path, args, 4)
+    def handler(budget: Budget, path: str, args: tuple[Any, ...]) -> TensorLike:
+        check_arity(budget, path, args, 4)
         function, cls, arguments, state = args
         if not isinstance(function, Global) or function.path not in inner:
-            raise account.error(path, "a function of torch that rebuilds a tensor", describe(function))
+            raise budget.error(path, "a function of torch that rebuilds a tensor", describe(function))
         if not isinstance(cls, Global) or cls.path not in _KINDS:
-            raise UnsupportedError(f"{account.where}: {path}: expected a plain tensor class, got {describe(cls)}")
+            raise UnsupportedError(f"{budget.where}: {path}: expected a plain tensor class, got {describe(cls)}")
         if not isinstance(arguments, tuple):
-            raise account.error(path, "a tuple of arguments", describe(arguments))
-        tensor = _tensor_like(account, path, inner[function.path](account, function.path, arguments))
+            raise budget.error(path, "a tuple of arguments", describe(arguments))
+        tensor = _tensor_like(budget, path, inner[function.path](budget, function.path, arguments))
         kind = _KINDS[cls.path]
-        return with_state(account, path, replace(tensor, kind=kind) if kind else tensor, state)
+        return with_state(budget, path, replace(tensor, kind=kind) if kind else tensor, state)
 
     return handler

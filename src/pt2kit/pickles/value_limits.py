@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any
 
 from pt2kit.errors import LimitError
-from pt2kit.pickles.budget import Account
+from pt2kit.pickles.budget import Budget
 from pt2kit.pickles.values import (
     DeviceTensor,
     Global,
@@ -35,17 +35,17 @@ class _Frame:
 
 @dataclass(slots=True)
 class _Walk:
-    account: Account
+    budget: Budget
     stray: set[str] = field(default_factory=set)
     done: dict[int, tuple[int, int]] = field(default_factory=dict)
     open: set[int] = field(default_factory=set)
 
 
-def check_tree(account: Account, value: Any, is_allowed: Callable[[str], bool]) -> list[str]:
+def check_tree(budget: Budget, value: Any, is_allowed: Callable[[str], bool]) -> list[str]:
     """Check that walking `value` as a tree ends, within the limits on depth and size.
 
     Args:
-        account: the reading.
+        budget: the reading.
         value: what the stream was read into.
         is_allowed: says whether a global, by its path, may stand in the value as itself.
 
@@ -56,7 +56,7 @@ def check_tree(account: Account, value: Any, is_allowed: Callable[[str], bool]) 
         PayloadError: a value that contains itself.
         LimitError: deeper or larger than the limits.
     """
-    walk = _Walk(account)
+    walk = _Walk(budget)
     frames = [_Frame(None, iter((value,)), items=0)]
     while frames:
         frame = frames[-1]
@@ -81,7 +81,7 @@ def _next_container(walk: _Walk, frame: _Frame, is_allowed: Callable[[str], bool
             frame.items += 1
             continue
         if id(part) in walk.open:
-            raise walk.account.error("value", "containers that do not contain themselves", f"a {type(part).__name__}")
+            raise walk.budget.error("value", "containers that do not contain themselves", f"a {type(part).__name__}")
         known = walk.done.get(id(part))
         if known is None:
             _check_depth(walk, level)
@@ -95,18 +95,16 @@ def _add(walk: _Walk, frame: _Frame, depth: int, items: int, level: int) -> None
     frame.depth = max(frame.depth, depth)
     frame.items += items
     _check_depth(walk, level - 1 + depth)
-    allowed = walk.account.limits.total_items
+    allowed = walk.budget.limits.total_items
     if frame.items > allowed:
-        where = walk.account.where
+        where = walk.budget.where
         raise LimitError(f"{where}: expected a value of at most {allowed} items, got {frame.items} or more as a tree")
 
 
 def _check_depth(walk: _Walk, depth: int) -> None:
-    allowed = walk.account.limits.depth
+    allowed = walk.budget.limits.depth
     if depth > allowed:
-        raise LimitError(
-            f"{walk.account.where}: expected containers nested at most {allowed} deep, got {depth} or more"
-        )
+        raise LimitError(f"{walk.budget.where}: expected containers nested at most {allowed} deep, got {depth} or more")
 
 
 def _parts(value: Any) -> Iterator[Any] | None:

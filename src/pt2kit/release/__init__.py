@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from pt2kit.release.report import Report as Report
     from pt2kit.release.report import Side as Side
     from pt2kit.versions.conversion_log import Note as Note
-    from pt2kit.versions.opset.changes import OperatorChange as OperatorChange
-    from pt2kit.versions.opset.changes import Replacement as Replacement
+    from pt2kit.versions.opset.operator_change import OperatorChange as OperatorChange
+    from pt2kit.versions.opset.operator_change import Replacement as Replacement
 
 __getattr__, __dir__, __all__ = front_door(
     __name__,

@@ -12,8 +12,8 @@ from typing import Any
 
 from pt2kit import codec
 from pt2kit.package import record_names as names
-from pt2kit.package.payloads import Kind
 from pt2kit.package.plan import Numbering, Planned, PlannedPickle, PlannedRecord, of_bytes, of_storage
+from pt2kit.package.stored import Kind
 from pt2kit.release.descriptions import Descriptions, Plain
 from pt2kit.release.destinations import Destination
 from pt2kit.release.models import Model, Outcome, fitting, metas, sample_inputs

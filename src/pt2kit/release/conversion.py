@@ -20,13 +20,13 @@ from pt2kit.package.plan import Planned, PlannedRecord, Progress, header, of_byt
 from pt2kit.release import containers
 from pt2kit.release.destinations import Destination, find_destination
 from pt2kit.release.models import Model, Outcome, convert_model, find_model
-from pt2kit.release.other_records import arrange_rest, free_numbers
+from pt2kit.release.other_records import free_numbers, plan_other_records
 from pt2kit.release.programs import Operators, operators
 from pt2kit.release.report import Report, Side
 from pt2kit.versions.conversion_log import HARMLESS as OF_PROGRAMS
 from pt2kit.versions.conversion_log import Note, obstacles
 from pt2kit.versions.identify import DRAFT
-from pt2kit.versions.opset.changes import OperatorChange
+from pt2kit.versions.opset.operator_change import OperatorChange
 from pt2kit.zip.opening import FileLike
 from pt2kit.zip.target import not_while_reading, open_target
 from pt2kit.zip.writer import ArchiveWriter
@@ -90,7 +90,7 @@ def convert(
         if _is_program_alone(package, models):
             to = replace(to, kind="json")
         outcomes = _convert_models(models, to, wanted)
-        rest, left_over = arrange_rest(package, models, to)
+        rest, left_over = plan_other_records(package, models, to)
         notes = _joined([*(note for outcome in outcomes for note in outcome.notes), *left_over])
         _settle(package, to, notes, {*HARMLESS, *allow} - {*keep})
         report = _report(package, to, notes, outcomes)

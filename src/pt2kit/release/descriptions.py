@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from pt2kit.errors import UnsupportedError
-from pt2kit.package.payloads import Payload
+from pt2kit.package.stored import Payload
 from pt2kit.pickles.values import PickledStorage, PickledTensor, SparseTensor, TensorKind
 from pt2kit.schema import Device, Layout, ScalarType
 from pt2kit.tensors.compound import SparseView

@@ -10,9 +10,9 @@ from pt2kit.errors import UnsupportedError
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
 from pt2kit.package.parts import Parts, parts, program_record, sample_inputs_record
-from pt2kit.package.payloads import Kind, Payload, stated_metas
+from pt2kit.package.payloads import stated_metas
 from pt2kit.package.plan import Numbering, Planned, PlannedPickle, PlannedRecord, copied, of_bytes
-from pt2kit.package.programs import StoredModel
+from pt2kit.package.stored import Kind, Payload, StoredModel
 from pt2kit.pickles.values import PickledTensor
 from pt2kit.release.descriptions import Descriptions, Plain, plain_tensor
 from pt2kit.release.destinations import Destination

@@ -18,7 +18,7 @@ _SINCE = "8.8"
 """The version whose layout has a place for what has none in a plain zip."""
 
 
-def arrange_rest(package: Package, models: list[Model], to: Destination) -> tuple[list[Planned], list[Note]]:
+def plan_other_records(package: Package, models: list[Model], to: Destination) -> tuple[list[Planned], list[Note]]:
     """Plan the records that belong to no program, and note those that have no place.
 
     Raises:

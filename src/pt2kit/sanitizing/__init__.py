@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pt2kit.sanitizing.plan import Plan as Plan
     from pt2kit.sanitizing.plan import make_plan as make_plan
     from pt2kit.sanitizing.writing import Sanitized as Sanitized
-    from pt2kit.sanitizing.writing import carry_out as carry_out
+    from pt2kit.sanitizing.writing import execute as execute
     from pt2kit.sanitizing.writing import sanitize as sanitize
 
 __getattr__, __dir__, __all__ = front_door(
@@ -35,6 +35,6 @@ __getattr__, __dir__, __all__ = front_door(
     {
         "options": "DROPS Options STRIPS",
         "plan": "Plan make_plan",
-        "writing": "Sanitized carry_out sanitize",
+        "writing": "Sanitized execute sanitize",
     },
 )

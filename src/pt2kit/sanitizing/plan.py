@@ -12,7 +12,7 @@ from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
 from pt2kit.package.pickle_free_inputs.names import index_record, is_storage_record, storage_record
 from pt2kit.package.plan import PlannedRecord, copied, header, of_bytes
-from pt2kit.package.programs import StoredProgram
+from pt2kit.package.stored import StoredProgram
 from pt2kit.pickles.values import PickledStorage
 from pt2kit.sanitizing.options import Options
 from pt2kit.sanitizing.payloads import PayloadPlan
@@ -127,7 +127,7 @@ class _Planner:
         ):
             yield of_bytes(name, codec.encode(config), deflate=True)
         # What is not changed goes over as it is: raised to a newer minor, an older torch might not read it.
-        if program is stored.program and _is_typed(package, stored):
+        if program is stored.program and _is_current_shape(package, stored):
             yield copied(package, place.program, names.model_json(model), deflate=True)
         else:
             yield of_bytes(names.model_json(model), codec.encode(program), deflate=True)
@@ -165,7 +165,7 @@ def _unmoved(model: str, error: Pt2Error) -> Problem:
     return Problem(names.sample_inputs(model), "X1", message, "safety")
 
 
-def _is_typed(package: Package, stored: StoredProgram) -> bool:
+def _is_current_shape(package: Package, stored: StoredProgram) -> bool:
     """Whether a program has a record of its own, in today's shape."""
     return package.layout.kind == "archive" and stored.model is None and not stored.is_raised
 

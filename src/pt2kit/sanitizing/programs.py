@@ -15,7 +15,7 @@ from pt2kit.node_metadata.redaction import hide_paths, strip_metadata
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
 from pt2kit.package.parts import program_record
-from pt2kit.package.programs import StoredProgram
+from pt2kit.package.stored import StoredProgram
 from pt2kit.pickles.builtin_reducers import FACTORIES
 from pt2kit.sanitizing.options import Options
 from pt2kit.schema import CURRENT, ExportedProgram, Graph, SymExpr
@@ -53,24 +53,24 @@ def find_code(package: Package) -> tuple[list[Problem], list[Problem]]:
         if finding.rule not in HANDLED:
             fine = finding.rule in COMPUTED or harmless.get((finding.rule, finding.loc), False)
             (kept if fine else refused).append(finding)
-    odd = [problem for model in package.layout.models for problem in _odd_expressions(package, model)]
+    odd = [problem for model in package.layout.models for problem in _suspicious_expressions(package, model)]
     # The findings are only about expressions that would do something; these are about all that are none.
     return [*(one for one in refused if one.rule != "X5" or not odd), *odd], kept
 
 
-def _odd_expressions(package: Package, model: str) -> Iterator[Problem]:
+def _suspicious_expressions(package: Package, model: str) -> Iterator[Problem]:
     """Texts that are not what stands where they stand: torch would evaluate them all the same."""
     program = package.programs[model]
     record = package.relative(_record(package, model))
     for text in program.range_constraints:
-        if (problem := _odd(text, symbols.parse)) is not None:
+        if (problem := _suspicious(text, symbols.parse)) is not None:
             yield Problem(f"{record}: $.range_constraints", "X5", problem, "safety")
     seen: set[tuple[str, Callable[[str], Any]]] = set()
     for scope in graphs(program):
         for parse, value in _expressions(scope.graph):
             if isinstance(value, SymExpr) and (value.expr_str, parse) not in seen:
                 seen.add((value.expr_str, parse))
-                if (problem := _odd(value.expr_str, parse)) is not None:
+                if (problem := _suspicious(value.expr_str, parse)) is not None:
                     yield Problem(f"{record}: {scope.where}", "X5", problem, "safety")
 
 
@@ -83,7 +83,7 @@ def _expressions(graph: Graph) -> Iterator[tuple[Callable[[str], Any], Any]]:
     yield from ((symbols.parse_truth, value.value) for value in graph.sym_bool_values.values())
 
 
-def _odd(text: str, parse: Callable[[str], Any]) -> str | None:
+def _suspicious(text: str, parse: Callable[[str], Any]) -> str | None:
     try:
         parse(text)
     except Pt2Error as error:

@@ -9,7 +9,7 @@ from typing import Any
 from pt2kit import treespec
 from pt2kit.errors import PayloadError, Pt2Error, UnsupportedError
 from pt2kit.package.open import Package
-from pt2kit.package.pickle_free_inputs.index import PickleFreeInputs, read_moved_inputs, write_index
+from pt2kit.package.pickle_free_inputs.index import PickleFreeInputs, read_pickle_free_inputs, write_index
 from pt2kit.package.pickle_free_inputs.kinds import FAKE_TENSOR, InputValues, encode_values
 from pt2kit.pickles.reader import globals_in, is_plain, read_payload
 from pt2kit.pickles.values import NamedTuple, Opaque, PickledStorage
@@ -55,7 +55,7 @@ def read_samples(package: Package, model: str, record: str | None) -> Samples | 
     """
     data = package.archive.read(record) if record is not None else memoryview(b"")
     if not data:
-        moved = read_moved_inputs(package.archive, package.layout, model)
+        moved = read_pickle_free_inputs(package.archive, package.layout, model)
         return _again(moved, package, model) if moved else None
     where = package.relative(record or "")
     found = globals_in(data, where)

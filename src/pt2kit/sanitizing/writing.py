@@ -98,7 +98,7 @@ def sanitize(
         plan = make_plan(package, options)
         if plan.problems:
             raise refusal(package, plan)
-        return carry_out(package, plan, dst, fsync=fsync, progress=progress)
+        return execute(package, plan, dst, fsync=fsync, progress=progress)
 
 
 def refusal(package: Package, plan: Plan) -> UnsupportedError:
@@ -110,7 +110,7 @@ def refusal(package: Package, plan: Plan) -> UnsupportedError:
     )
 
 
-def carry_out(
+def execute(
     package: Package,
     plan: Plan,
     dst: str | os.PathLike[str] | IO[bytes],

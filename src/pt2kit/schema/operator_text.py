@@ -21,6 +21,7 @@ _ITEM: Final = re.compile(r'(?:"(?:[^"\\]|\\.)*"|\((?:[^()]|\([^()]*\))*\)|\[[^\
 _BASE: Final = re.compile(r"(?:Dict|Future|RRef|Await)\([^()]*\)|\([^()]*\)|[\w.]+")
 _ALIAS: Final = re.compile(r"\(([^()]*)\)")
 _DECLARATION: Final = re.compile(r"(?P<type>.+?) (?P<name>\w+)(?:=(?P<default>.*))?")
+_WRAPPER: Final = re.compile(r"(Optional|List)\[(.*)\]")
 _OPEN: Final = "..."
 
 
@@ -50,8 +51,13 @@ class ValueType:
         """Whether it is a list of anything."""
         return "[]" in self.suffix
 
+    @property
+    def is_optional(self) -> bool:
+        """Whether None may stand for the whole."""
+        return self.suffix.endswith("?")
+
     def __str__(self) -> str:
-        return self.base + self.suffix
+        return self.base + (self.suffix.replace("[]", f"[{self.length}]", 1) if self.length else self.suffix)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +97,11 @@ class Operator:
     parameters: Mapping[str, Parameter]
     results: tuple[ValueType, ...]
     is_open: bool
+
+    @property
+    def is_view(self) -> bool:
+        """Whether some result shares memory with an argument that is not written."""
+        return any(result.alias and not result.is_written for result in self.results)
 
 
 def operator_name(text: str) -> str:
@@ -141,15 +152,25 @@ def _unwrapped(results: str) -> str:
 def _parameter(item: str, is_keyword_only: bool) -> Parameter:
     if not (match := _DECLARATION.fullmatch(item)):
         raise ValueError(f"schema of an operator: expected a type and a name, got {item[:80]!r}")
-    return Parameter(match["name"], _value_type(match["type"]), match["default"], is_keyword_only)
+    return Parameter(match["name"], parse_type(match["type"]), match["default"], is_keyword_only)
 
 
 def _result(item: str) -> ValueType:
     match = _DECLARATION.fullmatch(item)
-    return _value_type(match["type"] if match and not item.endswith(")") else item)
+    return parse_type(match["type"] if match and not item.endswith(")") else item)
 
 
-def _value_type(text: str) -> ValueType:
+# Types repeat; there are some two hundred.
+@functools.lru_cache(maxsize=1024)
+def parse_type(text: str) -> ValueType:
+    """Read a type as a schema has it ("int[2]?"), or as torch prints one by itself ("Optional[List[int]]").
+
+    The second does not tell whether a single value may stand for a list; the length is then 1.
+
+    Raises:
+        ValueError: it is not the text of a type.
+    """
+    text = _as_in_schemas(text)
     if not (match := _BASE.match(text)):
         raise ValueError(f"schema of an operator: expected a type, got {text[:80]!r}")
     behind = text[match.end() :]
@@ -157,3 +178,12 @@ def _value_type(text: str) -> ValueType:
     suffix = _ALIAS.sub("", behind)
     length = re.search(r"\[(\d+)\]", suffix)
     return ValueType(match[0], re.sub(r"\d+", "", suffix), int(length[1]) if length else 0, alias)
+
+
+def _as_in_schemas(text: str) -> str:
+    """The spelling of schemas: "int[1]?" for "Optional[List[int]]"."""
+    suffix = ""
+    while match := _WRAPPER.fullmatch(text):
+        suffix = ("?" if match[1] == "Optional" else "[1]") + suffix
+        text = match[2]
+    return ("Scalar" if text == "number" else text) + suffix

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TypeVar
@@ -133,7 +134,10 @@ _NOUNS: Mapping[type, str] = MappingProxyType(
 def _owner_problems(
     inputs: Mapping[int, InputSpec], outputs: Mapping[int, OutputSpec], place: str
 ) -> Iterator[Problem]:
-    """Mutations and gradients of what is not there (S7)."""
+    """Mutations and gradients of what is not there, and mutations that torch takes for one (S7).
+
+    Source: `_verify_exported_program_signature` in torch/_export/verifier.py, 2.13, counts them by their values.
+    """
     parameters = {spec.target for spec in inputs.values() if spec.kind is InputKind.PARAMETER}
     buffers = {spec.target for spec in inputs.values() if spec.kind is InputKind.BUFFER}
     user_inputs = {
@@ -148,9 +152,18 @@ def _owner_problems(
         OutputKind.USER_INPUT_MUTATION: (user_inputs, "user input that is a tensor"),
         OutputKind.GRADIENT_TO_USER_INPUT: (user_inputs, "user input that is a tensor"),
     }
+    written: dict[tuple[OutputKind, str], str | None] = {}
     for position, spec in outputs.items():
         if spec.kind not in owners:
             continue
+        if spec.kind.name.endswith("_MUTATION"):
+            value = spec.arg.name
+            other = written.setdefault((spec.kind, value), spec.target)
+            if other != spec.target:
+                message = (
+                    f"expected a value of its own for {quote(spec.target)}, got {quote(value)}, as for {quote(other)}"
+                )
+                yield Problem(f"{place}.output_specs[{position}]", "S7", message)
         known, noun = owners[spec.kind]
         if spec.target not in known:
             message = f"expected the name of a {noun}, got {quote(spec.target)}; the signature has {len(known)} of them"
@@ -180,7 +193,7 @@ def _target_problems(inputs: Mapping[int, InputSpec], graph: schema.Graph, place
                 f"got {spec.kind.name}"
             )
             yield Problem(place_of_spec, "S8", message)
-        elif _meta(graph, spec) != _meta(graph, other):
+        elif other is not spec and _meta(graph, spec) != _meta(graph, other):
             message = (
                 f"expected the same tensor or object as input_specs[{other_position}], which has the same target "
                 f"{quote(spec.target)}, got one that differs from it"
@@ -199,7 +212,10 @@ def _is_target(target: str) -> bool:
     """Whether a target can be the path of an attribute: module names may hold blanks and dashes, but nothing that
     would end the quoted text which torch pastes them into.
     """
-    return all(target.split(".")) and not any(char in "\"'\\\x7f" or char < " " for char in target)
+    return all(target.split(".")) and _UNFIT.search(target) is None
+
+
+_UNFIT = re.compile(r"[\"'\\\x00-\x1f\x7f]")
 
 
 def _placeholder_problems(inputs: Mapping[int, InputSpec], place: str) -> Iterator[Problem]:

@@ -10,7 +10,7 @@ from pt2kit.graph.traversal import walk
 from pt2kit.node_metadata.lenience import lenient
 from pt2kit.node_metadata.modules import ModuleEntry, parse_module_stack
 from pt2kit.node_metadata.tree import ModuleNode, module_tree
-from pt2kit.package.payloads import Payload
+from pt2kit.package.stored import Payload
 from pt2kit.schema import ExportedProgram
 from pt2kit.text.tensor_totals import NOTHING, Amount, amount_of, sum_of
 

@@ -14,7 +14,7 @@ from pt2kit.messages import printable
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
 from pt2kit.package.parts import program_record
-from pt2kit.package.payloads import Payload
+from pt2kit.package.stored import Payload
 from pt2kit.sanitizing.options import STRIPS, make_options
 from pt2kit.sanitizing.programs import rewrite_metadata
 from pt2kit.tensors.view import TensorView

@@ -18,7 +18,7 @@ from pt2kit.graph.view import is_custom, operator_namespace
 from pt2kit.messages import printable
 from pt2kit.package.open import Package
 from pt2kit.package.parts import extra_files
-from pt2kit.package.payloads import Payload
+from pt2kit.package.stored import Payload
 from pt2kit.schema import ExportedProgram, InputSpec, OutputSpec
 from pt2kit.tensors.compound import MetaView
 from pt2kit.tensors.opaque import OpaquePayload

@@ -152,7 +152,7 @@ class ConversionLog:
         """A path with its record, for errors: "models/model.json: $.graph_module"."""
         return f"{self.where}: {path_text(path)}"
 
-    def settle(self, target: str, allow: Iterable[str]) -> None:
+    def raise_if_blocked(self, target: str, allow: Iterable[str]) -> None:
         """Raise if anything is blocked, or lost without having been allowed.
 
         Raises:

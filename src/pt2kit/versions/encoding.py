@@ -26,7 +26,7 @@ from pt2kit.versions.check import too_deep
 from pt2kit.versions.conforms import canonical_type
 
 
-def read(raw: Any, version: str, where: str, *, root: str = "ExportedProgram") -> Any:
+def from_wire(raw: Any, version: str, where: str, *, root: str = "ExportedProgram") -> Any:
     """Turn parsed JSON into a canonical tree; a new one, nothing shared with `raw`.
 
     Args:
@@ -45,7 +45,7 @@ def read(raw: Any, version: str, where: str, *, root: str = "ExportedProgram") -
         raise too_deep(where) from None
 
 
-def spell(tree: Any, version: str, where: str, *, root: str = "ExportedProgram") -> Any:
+def to_wire(tree: Any, version: str, where: str, *, root: str = "ExportedProgram") -> Any:
     """Turn a canonical tree into what the release of a version wrote, keys in its order; a new tree.
 
     Infinities and nan of the versions that write them bare come out as Python floats.
@@ -66,7 +66,7 @@ def encode(tree: Any, version: str, where: str, *, root: str = "ExportedProgram"
         JsonError: a number that JSON has no spelling for, where the version writes none bare.
         LimitError: nested too deep for this interpreter.
     """
-    raw = spell(tree, version, where, root=root)
+    raw = to_wire(tree, version, where, root=root)
     try:
         return json.dumps(raw, allow_nan=spelling(version).bare_floats).encode()
     except ValueError as error:

@@ -76,7 +76,7 @@ def fit_calls(tree: Tree, version: str, release: str, log: ConversionLog) -> Tre
 
 
 def _fitted(node: dict[str, Any], path: Path, release: str, log: ConversionLog) -> dict[str, Any]:
-    target = targets.from_modules(targets.from_first(node["target"]))
+    target = targets.from_2_4(targets.from_2_1(node["target"]))
     if not target.startswith(_OPERATORS) or target.startswith(targets.PREFIX):
         if (since := _missing(target, release)) is not None:
             log.blocked(f"the operator {target}", (*path, "target"), since)
@@ -197,7 +197,8 @@ def _renamed(ours: Operator, theirs: Operator) -> dict[str, str]:
         for other, own in pairs
         if other.name not in ours.parameters
         and own.name not in theirs.parameters
-        and (str(other.type), other.is_keyword_only) == (str(own.type), own.is_keyword_only)
+        and (other.type.base, other.type.suffix, other.is_keyword_only)
+        == (own.type.base, own.type.suffix, own.is_keyword_only)
         and len(ours.parameters) == len(theirs.parameters)
     }
 

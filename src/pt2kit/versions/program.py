@@ -20,7 +20,7 @@ from pt2kit.versions.line import metadata
 from pt2kit.versions.operator_calls import fit_calls
 from pt2kit.versions.reader_limits import make_readable
 from pt2kit.versions.rewrite import rewrite
-from pt2kit.versions.steps import LINE, TRACES, apply_step, check_start, convert, root_type, route
+from pt2kit.versions.steps import TRACES, VERSIONS, apply_step, check_start, convert, root_type, route
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def upgrade_program(
     found = find_version(raw, where)
     log = ConversionLog(where, namedtuples=namedtuples, side_inputs=SideInputs(read_external=read_external))
     try:
-        tree = encoding.read(raw, found.table, where, root=root_type(found.table))
+        tree = encoding.from_wire(raw, found.table, where, root=root_type(found.table))
         tree = convert(tree, found.table, CURRENT.number, log)
         if found.table != CURRENT.number:
             tree = rewrite(tree, CURRENT.number, {"Node": _mended})
@@ -122,7 +122,7 @@ def downgrade_program(
     Cost: 0.25 s per 1,000 nodes to the oldest version, 0.1 s to schema 8.2.
     """
     lowered, log = _lower(tree, target, where, side_inputs, release)
-    log.settle(target, allow)
+    log.raise_if_blocked(target, allow)
     return lowered
 
 
@@ -144,7 +144,7 @@ def _lower(
 ) -> tuple[Downgraded, ConversionLog]:
     log = ConversionLog(where, side_inputs=side_inputs)
     try:
-        whole = encoding.read(tree, CURRENT.number, where)  # with every field that may be left out
+        whole = encoding.from_wire(tree, CURRENT.number, where)  # with every field that may be left out
         lowered = convert(whole, CURRENT.number, target, log)
         if target != DRAFT:  # of no release, so that no operator is missing
             lowered = fit_calls(lowered, target, release or release_of(target), log)
@@ -163,7 +163,7 @@ _NO_FIELD_NAMES: Final = frozenset(("5.3-traces", "5.3", "7.3", "8.2"))
 
 def release_of(version: str) -> str:
     """The last release that writes a version; for a development state, the first that came after it."""
-    following = LINE[LINE.index(TRACES.newer if version == TRACES.older else version) :]
+    following = VERSIONS[VERSIONS.index(TRACES.newer if version == TRACES.older else version) :]
     return next(row.releases[-1] for name in following for row in LOG if row.number == name and row.releases)
 
 
@@ -188,7 +188,7 @@ def oldest_version(tree: Tree, where: str, *, allow: Collection[str] = HARMLESS)
     oldest = CURRENT.number
     released = {row.number for row in LOG if row.releases}
     try:
-        checked = check_start(encoding.read(tree, CURRENT.number, where), CURRENT.number, log)
+        checked = check_start(encoding.from_wire(tree, CURRENT.number, where), CURRENT.number, log)
         for step, upwards in route(CURRENT.number, MINIMUM.number):
             checked = apply_step(checked, step, upwards, log)
             fit_calls(checked.tree, step.older, release_of(step.older), log)
@@ -202,5 +202,5 @@ def oldest_version(tree: Tree, where: str, *, allow: Collection[str] = HARMLESS)
 
 
 def _mended(node: Any, _: Any) -> Any:
-    new = metadata.mend(node["metadata"])
+    new = metadata.repair(node["metadata"])
     return node if new is node["metadata"] else {**node, "metadata": new}

@@ -69,7 +69,7 @@ STEPS: Final = (
 TRACES: Final = Step("5.3-traces", "5.3", traces_v5_3.upgrade, traces_v5_3.downgrade)
 """The side branch, which both begins and ends in 5.3."""
 
-LINE: Final = (*(step.older for step in STEPS), STEPS[-1].newer)
+VERSIONS: Final = (*(step.older for step in STEPS), STEPS[-1].newer)
 """The versions of the line, oldest first."""
 
 
@@ -80,8 +80,8 @@ def route(source: str, target: str) -> tuple[tuple[Step, bool], ...]:
         VersionError: one of them has no table.
     """
     for name in (source, target):
-        if name not in LINE and name != TRACES.older:
-            known = ", ".join((*LINE, TRACES.older))
+        if name not in VERSIONS and name != TRACES.older:
+            known = ", ".join((*VERSIONS, TRACES.older))
             raise VersionError(f"schema version: expected one of {known}, got {name!r}", rule="M4")
     if source == target:
         return ()
@@ -89,7 +89,7 @@ def route(source: str, target: str) -> tuple[tuple[Step, bool], ...]:
         return ((TRACES, True), *route(TRACES.newer, target))
     if target == TRACES.older:
         return (*route(source, TRACES.newer), (TRACES, False))
-    first, last = LINE.index(source), LINE.index(target)
+    first, last = VERSIONS.index(source), VERSIONS.index(target)
     if first < last:
         return tuple((step, True) for step in STEPS[first:last])
     return tuple((step, False) for step in reversed(STEPS[last:first]))
@@ -101,8 +101,8 @@ def convert(tree: Tree, source: str, target: str, log: ConversionLog) -> Tree:
     Args:
         tree: fits the table of `source`; not changed.
         source, target: names of tables.
-        log: gets everything there is to say. After a downgrade its caller calls `settle`: only then is the result
-            one, since a blocked place is filled with something that fits, to find all the others.
+        log: gets everything there is to say. After a downgrade its caller calls `raise_if_blocked`: only then is the
+            result one, since a blocked place is filled with something that fits, to find all the others.
 
     Raises:
         SchemaError: a tree that does not fit its table (M1).
@@ -175,4 +175,4 @@ def root_type(version: str) -> str:
 
 def versions() -> tuple[str, ...]:
     """Every version a tree can be taken to, oldest first."""
-    return (*LINE[: LINE.index(TRACES.newer)], TRACES.older, *LINE[LINE.index(TRACES.newer) :])
+    return (*VERSIONS[: VERSIONS.index(TRACES.newer)], TRACES.older, *VERSIONS[VERSIONS.index(TRACES.newer) :])

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from pt2kit.canonical.effects import writes_inside
 from pt2kit.errors import Pt2Error
 from pt2kit.graph.argument_values import arguments
 from pt2kit.graph.traversal import Scope, Step, carried, graphs, join, node_label
@@ -20,7 +21,7 @@ from pt2kit.node_metadata.frames import parse_stack_trace
 from pt2kit.node_metadata.lenience import lenient
 from pt2kit.node_metadata.tree import MAX_MODULE_DEPTH
 from pt2kit.package.open import Package
-from pt2kit.package.payloads import Payload
+from pt2kit.package.stored import Payload
 from pt2kit.schema import Argument, ExportedProgram, InputSpec, OutputSpec
 from pt2kit.text.modules import ModuleSummary
 from pt2kit.text.payloads import Entry, entries_of
@@ -120,11 +121,11 @@ class _Artist:
         guessed = not any(self.stated.values())
         for scope in graphs(self.program):
             self._draw_graph(scope, guessed)
-        group_repeats(self.boxes, self.nodes, self.calls, self.texts)
         picture = Picture(
             self.texts.list, self.boxes, self.nodes, self.values, self.weights,
             self.edges, self.carries, self.chips, guessed and len(self.module_boxes) > 1,
         )  # fmt: skip
+        group_repeats(picture, self.calls, self.texts, self._writes)
         return Drawing(picture, self.program, self.types, self.steps, self.scopes, self.names, self.entries, problem)
 
     def _draw_modules(self, payloads: Mapping[str, Payload]) -> None:
@@ -223,13 +224,15 @@ class _Artist:
             name = self.texts(below.path.rpartition("/")[2])
             home = self.boxes.add(box, name, 0, self.texts(f"{below.path}()"), SUBGRAPH, drawn)
             self.homes[below.path] = home, fqn
-        used = list(dict.fromkeys(name for named in node.inputs for name in arguments(named.arg)))
-        self._use(drawn, used, known, held)
-        results = list(dict.fromkeys(node_outputs(node)))
-        first = len(self.values.node)
-        for result in results:
+        used = [name for named in node.inputs for name in arguments(named.arg)]
+        self._use(drawn, list(dict.fromkeys(used)), known, held)
+        self.calls.add(drawn, node, used, held, inner)
+        for result in dict.fromkeys(node_outputs(node)):
             known[result] = self._value(scope, drawn, result)
-        self.calls.add(drawn, node, [known.get(name, -1) for name in used], self.values.type[first:], inner)
+
+    def _writes(self, drawn: int) -> bool:
+        step = self.steps[drawn]
+        return step is not None and writes_inside(step.node)
 
     def _draw_outputs(self, scope: Scope, home: int, known: Mapping[str, int], held: Mapping[str, int]) -> None:
         specs = self.program.graph_module.signature.output_specs if scope.depth == 0 else ()

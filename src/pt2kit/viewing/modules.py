@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pt2kit.errors import LimitError
 from pt2kit.graph.argument_values import arguments
 from pt2kit.graph.traversal import walk
-from pt2kit.package.payloads import Payload
+from pt2kit.package.stored import Payload
 from pt2kit.schema import ExportedProgram, Graph, Node
 from pt2kit.text.modules import ModuleSummary, summarize_modules
 from pt2kit.text.program import module_of

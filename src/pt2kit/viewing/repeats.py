@@ -1,16 +1,17 @@
 """Boxes of modules -> those in a row that are equal, put into one box that says how many there are.
 
 Two modules are equal where their calls are, one by one, whatever the values and parameters in them are called: the same
-operators, constants, types of results and places in the modules below, connected alike. Programs in which only the
-order of calls differs are told apart by this and equal in normal form (`canonical`); torch writes equal layers in
-one order.
+operators, constants, types of results and of parameters, and places in the modules below, connected alike. The order in
+which calls are stored counts only where one of them writes, as in the normal form of a whole program (`canonical`).
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from pt2kit import codec
@@ -18,7 +19,7 @@ from pt2kit.canonical.form import Keep, normal_form
 from pt2kit.errors import Pt2Error
 from pt2kit.graph.traversal import Scope
 from pt2kit.schema import Node
-from pt2kit.viewing.columns import MODULE, OPERATION, REPEAT, Boxes, Nodes, Texts
+from pt2kit.viewing.columns import MODULE, OPERATION, REPEAT, Pairs, Picture, Texts
 
 MIN_NODES: Final = 3
 """Calls in a module from which on two of them in a row are worth a box of their own; of smaller ones it takes four."""
@@ -34,16 +35,22 @@ class Calls:
 
     def __init__(self) -> None:
         self.shapes: dict[int, int] = {}  # drawn node -> number of what it is
-        self.used: dict[int, list[int]] = {}  # drawn node -> the values it uses, -1 for a tensor of the archive
-        self.results: dict[int, list[int]] = {}  # drawn node -> texts of the types of its results
         self._numbers: dict[Shape, int] = {}
 
-    def add(self, drawn: int, node: Node, used: list[int], results: list[int], inner: Sequence[Scope]) -> None:
-        """Keep one call."""
-        shape = (node.target, *_shapes(node), *(_graph_shape(scope) for scope in inner))
+    def add(self, drawn: int, node: Node, used: Sequence[str], weights: Container[str], inner: Sequence[Scope]) -> None:
+        """Keep one call.
+
+        Args:
+            drawn: its number in the picture.
+            node: the call.
+            used: the values in its arguments, each as often as it is used.
+            weights: the values that are tensors of the archive.
+            inner: the graphs that it carries.
+        """
+        first: dict[str, int] = {}
+        connected = tuple(first.setdefault(name, -len(first) if name in weights else len(first)) for name in used)
+        shape = (node.target, connected, *_shapes(node), *(_graph_shape(scope) for scope in inner))
         self.shapes[drawn] = self._numbers.setdefault(shape, len(self._numbers))
-        self.used[drawn] = used
-        self.results[drawn] = results
 
 
 def _shapes(node: Node) -> Iterator[bytes]:
@@ -70,35 +77,40 @@ def _graph_shape(scope: Scope) -> bytes:
         return scope.where.encode("utf-8", "replace")  # equal to nothing else
 
 
-def group_repeats(boxes: Boxes, nodes: Nodes, calls: Calls, texts: Texts) -> None:
+def group_repeats(picture: Picture, calls: Calls, texts: Texts, writes: Callable[[int], bool]) -> None:
     """Put equal modules that follow one another in their parent into a box of kind `REPEAT`.
 
     Args:
-        boxes: changed in place.
-        nodes: drawn, in the order in which they run.
+        picture: the nodes in the order in which they run; its boxes are changed in place.
         calls: what they are.
         texts: gets the names of the new boxes.
+        writes: drawn node -> whether it may write, or carries a graph that does.
 
     Cost: linear in the nodes times the depth of the tree.
     """
+    boxes = picture.boxes
     count = len(boxes.parent)
-    inside = _nodes_inside(boxes, nodes)
+    inside = _nodes_inside(picture)
     children: dict[int, list[int]] = defaultdict(list)
     for box in range(1, count):
         if boxes.kind[box] == MODULE and inside[box]:
             children[boxes.parent[box]].append(box)
-    direct = Counter(nodes.box)
+    direct = Counter(picture.nodes.box)
     others = Counter(boxes.parent[box] for box in range(1, count))
+    same = _Comparison(picture, calls, inside, writes).same
     for parent, siblings in children.items():
         siblings.sort(key=lambda box: inside[box][0])
-        for run in _runs(siblings, boxes, inside, nodes, calls):
+        for run in _runs(siblings, same):
+            if not _is_worth_it(run, inside):
+                continue
             if len(run) == others[parent] and not direct[parent]:
                 boxes.repeat[parent] = len(run)
             else:
-                _put_together(run, boxes, texts)
+                _put_together(run, picture, texts)
 
 
-def _put_together(run: list[int], boxes: Boxes, texts: Texts) -> None:
+def _put_together(run: list[int], picture: Picture, texts: Texts) -> None:
+    boxes = picture.boxes
     first, last = (texts.list[boxes.name[box]] for box in (run[0], run[-1]))
     path = texts(f"{texts.list[boxes.path[run[0]]]}…{last}")
     group = boxes.add(boxes.parent[run[0]], texts(f"{first} … {last}"), boxes.type[run[0]], path, REPEAT)
@@ -107,8 +119,9 @@ def _put_together(run: list[int], boxes: Boxes, texts: Texts) -> None:
         boxes.parent[box] = group
 
 
-def _nodes_inside(boxes: Boxes, nodes: Nodes) -> list[list[int]]:
+def _nodes_inside(picture: Picture) -> list[list[int]]:
     """For each box the operations inside it, at any depth, in their order."""
+    boxes, nodes = picture.boxes, picture.nodes
     inside: list[list[int]] = [[] for _ in boxes.parent]
     for node, box in enumerate(nodes.box):
         if nodes.kind[node] != OPERATION:
@@ -119,47 +132,117 @@ def _nodes_inside(boxes: Boxes, nodes: Nodes) -> list[list[int]]:
     return inside
 
 
-def _runs(
-    siblings: list[int], boxes: Boxes, inside: list[list[int]], nodes: Nodes, calls: Calls
-) -> Iterator[list[int]]:
-    """Maximal runs of equal neighbours that are long enough."""
-    alike = Counter((boxes.type[box], len(inside[box])) for box in siblings)
+def _runs(siblings: Sequence[int], same: Callable[[int, int], bool]) -> Iterator[list[int]]:
+    """Maximal runs of equal neighbours."""
     run: list[int] = []
-    last: Shape | None = None
     for box in siblings:
-        shape = None
-        if alike[boxes.type[box], len(inside[box])] > 1:
-            shape = _shape(box, boxes, inside[box], nodes, calls)
-        if shape is None or shape != last:
-            if _is_worth_it(run, inside):
-                yield run
+        if run and not same(run[-1], box):
+            yield run
             run = []
         run.append(box)
-        last = shape
-    if _is_worth_it(run, inside):
-        yield run
+    yield run
 
 
 def _is_worth_it(run: list[int], inside: list[list[int]]) -> bool:
     return len(run) >= MIN_SMALL or (len(run) >= 2 and len(inside[run[0]]) >= MIN_NODES)
 
 
-def _shape(box: int, boxes: Boxes, inside: list[int], nodes: Nodes, calls: Calls) -> Shape:
-    """What is inside a box, with values numbered as they come up."""
-    numbers: dict[int, int] = {-1: -1}
-    places: dict[int, tuple[int, ...]] = {box: ()}
-    found: list[Any] = [boxes.type[box]]
-    for node in inside:
-        found.append(calls.shapes[node])
-        found.append(_place(nodes.box[node], boxes, places))
-        found.append(tuple(numbers.setdefault(value, len(numbers)) for value in calls.used[node]))
-        found.append(tuple(calls.results[node]))
-    return tuple(found)
+class _Comparison:
+    """Whether two boxes are equal; what was found out of the last few is kept, as each is asked for twice."""
+
+    def __init__(self, picture: Picture, calls: Calls, inside: list[list[int]], writes: Callable[[int], bool]) -> None:
+        self._picture = picture
+        self._calls = calls
+        self._inside = inside
+        self._writes = writes
+        self._stored_shape = lru_cache(4)(lambda box: self._shape(box, inside[box]))
+        self._normal_shape = lru_cache(4)(lambda box: self._shape(box, self._normal_order(box)))
+
+    def same(self, one: int, other: int) -> bool:
+        """Whether two boxes hold the same; neighbours that torch wrote are equal as they are stored."""
+        types, inside = self._picture.boxes.type, self._inside
+        if types[one] != types[other] or len(inside[one]) != len(inside[other]):
+            return False
+        if self._stored_shape(one) == self._stored_shape(other):
+            return True
+        return self._kinds(one) == self._kinds(other) and self._normal_shape(one) == self._normal_shape(other)
+
+    def _kinds(self, box: int) -> Counter[int]:
+        return Counter(self._calls.shapes[node] for node in self._inside[box])
+
+    def _shape(self, box: int, order: Sequence[int]) -> Shape:
+        """What is inside a box, with values and parameters numbered as they come up."""
+        picture, shapes = self._picture, self._calls.shapes
+        values: dict[int, int] = {}
+        weights: dict[int, int] = {}
+        places: dict[int, tuple[int, ...]] = {box: ()}
+        shape: list[Any] = [picture.boxes.type[box]]
+        for node in order:
+            held = _of(picture.chips, node)
+            shape += (
+                shapes[node],
+                self._place(picture.nodes.box[node], places),
+                *[values.setdefault(value, len(values)) for value in _of(picture.edges, node)],
+                *[(weights.setdefault(weight, len(weights)), picture.weights.type[weight]) for weight in held],
+                *[picture.values.type[value] for value in self._results(node)],
+            )
+            for value in self._results(node):
+                values.setdefault(value, len(values))
+        return tuple(shape)
+
+    def _results(self, node: int) -> range:
+        """The values that a node defines."""
+        definers = self._picture.values.node
+        return range(bisect_left(definers, node), bisect_right(definers, node))
+
+    def _place(self, box: int, known: dict[int, tuple[int, ...]]) -> tuple[int, ...]:
+        """The names of the boxes from the one in question down to another; boxes of operators go by position."""
+        if box not in known:
+            boxes = self._picture.boxes
+            name = boxes.name[box] if boxes.kind[box] == MODULE else -boxes.kind[box]
+            known[box] = (*self._place(boxes.parent[box], known), name)
+        return known[box]
+
+    def _normal_order(self, box: int) -> list[int]:
+        """The calls in a box in an order that is the same however they are stored: each after those it depends on.
+
+        What nothing in the box uses comes by what it is; the rest as a walk from there back through the arguments
+        meets it. No call moves from one side of another that writes to the other.
+        """
+        stored, shapes = self._inside[box], self._calls.shapes
+        definers = self._picture.values.node
+        here = frozenset(stored)
+        needs = {
+            node: [definers[value] for value in _of(self._picture.edges, node) if definers[value] in here]
+            for node in stored
+        }
+        used = {need for needed in needs.values() for need in needed}
+        last = sorted((node for node in stored if node not in used), key=shapes.__getitem__)
+        found: dict[int, int] = {}
+        for node in last:
+            _walk_back(node, needs, found)
+        part, parts = 0, {}
+        for node in stored:
+            writing = self._writes(node)
+            part += writing
+            parts[node] = part
+            part += writing
+        return sorted(stored, key=lambda node: (parts[node], found[node]))
 
 
-def _place(box: int, boxes: Boxes, known: dict[int, tuple[int, ...]]) -> tuple[int, ...]:
-    """The names of the boxes from the one in question down to another; boxes of operators go by position."""
-    if box not in known:
-        name = boxes.name[box] if boxes.kind[box] == MODULE else -boxes.kind[box]
-        known[box] = (*_place(boxes.parent[box], boxes, known), name)
-    return known[box]
+def _walk_back(start: int, needs: Mapping[int, Sequence[int]], found: dict[int, int]) -> None:
+    """Number what a node depends on and then itself, depth first."""
+    stack = [(start, iter(needs[start]))]
+    while stack:
+        node, left = stack[-1]
+        following = next((need for need in left if need not in found), None)
+        if following is None:
+            found.setdefault(node, len(found))
+            stack.pop()
+        else:
+            stack.append((following, iter(needs[following])))
+
+
+def _of(pairs: Pairs, node: int) -> Sequence[int]:
+    """What goes to a node; pairs stand in the order of nodes."""
+    return pairs.source[bisect_left(pairs.target, node) : bisect_right(pairs.target, node)]

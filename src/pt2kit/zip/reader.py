@@ -26,7 +26,7 @@ from pt2kit.zip.source import Source, read_into
 
 _PADDING_GUESS: Final = 128
 """Bytes of extra fields fetched with a remote record's header: torch pads a header by at most 67, and adds up to 28."""
-_BESIDE: Final = 1 << 19
+_PARALLEL_CRC_BYTES: Final = 1 << 19
 """Bytes from which on summing a record in a second thread saves more than starting the thread costs."""
 
 
@@ -114,7 +114,7 @@ class Archive:
             yield content
             return
         sums: list[int] = []
-        done = _beside(lambda: sums.append(zlib.crc32(content))) if content.nbytes >= _BESIDE else None
+        done = _in_thread(lambda: sums.append(zlib.crc32(content))) if content.nbytes >= _PARALLEL_CRC_BYTES else None
         if done is None:
             self._verify(record, zlib.crc32(content))
             yield content
@@ -243,7 +243,7 @@ class Sum:
         self._check(self._sum)
 
 
-def _beside(work: Callable[[], None]) -> _thread.LockType | None:
+def _in_thread(work: Callable[[], None]) -> _thread.LockType | None:
     """Do the work in a second thread; None where there is none to be had: the system's limit, or a platform without.
 
     Returns:

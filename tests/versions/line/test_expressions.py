@@ -40,7 +40,7 @@ def test_texts_of_old_releases_come_back(release):
     """str -> srepr -> str gives the text that the release wrote, and both parse to the same tree."""
     version = release_version(release)
     for path, record, data in stored_programs(release):
-        tree = encoding.read(parse(data, record, bare_literals=True), version, record)
+        tree = encoding.from_wire(parse(data, record, bare_literals=True), version, record)
         new = to_structural(tree, version, ConversionLog(record))
         for old, text in zip(expressions(tree, version), expressions(new, version), strict=True):
             assert symbols.parse_str(old) == symbols.parse_srepr(text), path.stem

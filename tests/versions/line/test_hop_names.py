@@ -26,27 +26,25 @@ MODULES = [
 @pytest.mark.parametrize(("old", "new"), FIRST)
 def test_names_of_2_1(old, new):
     """What 2.1 calls them; only map_impl has to go back to the old name."""
-    assert targets.from_first(old) == new
-    assert targets.to_first(new) == (old if "map_impl" in old else new)
+    assert targets.from_2_1(old) == new
+    assert targets.to_2_1(new) == (old if "map_impl" in old else new)
 
 
 @pytest.mark.parametrize(("old", "new"), MODULES)
 def test_names_of_2_4(old, new):
     """Operators that are classes of their own were called by their module up to 2.4."""
-    assert targets.from_modules(old) == new
-    assert targets.to_modules(new) == old
+    assert targets.from_2_4(old) == new
+    assert targets.to_2_4(new) == old
     assert targets.is_higher_order(old)
     assert targets.is_higher_order(new)
 
 
 def test_other_modules_go_up_only():
     """An operator of another module is recognised, but what has no known old name keeps the new one."""
-    assert (
-        targets.from_modules("torch._higher_order_ops.strict_mode.strict_mode") == "torch.ops.higher_order.strict_mode"
-    )
-    assert targets.to_modules("torch.ops.higher_order.strict_mode") == "torch.ops.higher_order.strict_mode"
-    assert targets.to_modules("torch.ops.higher_order.while_loop") == "torch.ops.higher_order.while_loop"
-    assert targets.to_modules("torch.ops.aten.add.Tensor") == "torch.ops.aten.add.Tensor"
+    assert targets.from_2_4("torch._higher_order_ops.strict_mode.strict_mode") == "torch.ops.higher_order.strict_mode"
+    assert targets.to_2_4("torch.ops.higher_order.strict_mode") == "torch.ops.higher_order.strict_mode"
+    assert targets.to_2_4("torch.ops.higher_order.while_loop") == "torch.ops.higher_order.while_loop"
+    assert targets.to_2_4("torch.ops.aten.add.Tensor") == "torch.ops.aten.add.Tensor"
 
 
 def test_first_versions():

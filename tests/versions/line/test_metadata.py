@@ -22,32 +22,32 @@ FIRST = [
 def test_keys_and_styles_of_2_1(old, new):
     """Both ways, and nothing is lost where there is one function."""
     log = ConversionLog("x")
-    assert metadata.from_first(old) == new
-    assert metadata.to_first(new, (), log) == old
+    assert metadata.from_2_1(old) == new
+    assert metadata.to_2_1(new, (), log) == old
     assert log.notes == ()
 
 
 def test_what_needs_no_change_is_the_same_object():
     """Metadata is shared where it can be."""
     same = {"stack_trace": "x"}
-    assert metadata.from_first(same) is same
-    assert metadata.to_first(same, (), ConversionLog("x")) is same
-    assert metadata.mend(same) is same
+    assert metadata.from_2_1(same) is same
+    assert metadata.to_2_1(same, (), ConversionLog("x")) is same
+    assert metadata.repair(same) is same
 
 
 def test_2_1_keeps_the_innermost_function():
     """It has room for one."""
     log = ConversionLog("x")
-    assert metadata.to_first({"source_fn_stack": "a,A;b,B"}, ("m",), log) == {"source_fn": "b,B"}
+    assert metadata.to_2_1({"source_fn_stack": "a,A;b,B"}, ("m",), log) == {"source_fn": "b,B"}
     assert [(note.kind, note.name) for note in log.notes] == [("lost", "source_fn_stack")]
 
 
 @pytest.mark.parametrize("text", ["a,b", "nonsense", ";;;", "k:(x,y"])
 def test_texts_that_cannot_be_read_stay(text):
     """Metadata never decides whether a program can be read."""
-    for function in (metadata.from_first, metadata.mend):
+    for function in (metadata.from_2_1, metadata.repair):
         assert function({"nn_module_stack": text})["nn_module_stack"] == text
-    assert metadata.to_first({"nn_module_stack": text}, (), ConversionLog("x"))["nn_module_stack"] == text
+    assert metadata.to_2_1({"nn_module_stack": text}, (), ConversionLog("x"))["nn_module_stack"] == text
 
 
 @pytest.mark.parametrize(
@@ -60,4 +60,4 @@ def test_texts_that_cannot_be_read_stay(text):
 )
 def test_stacks_that_torch_cannot_read_are_escaped(text, mended):
     """A name with a comma outside brackets makes torch refuse the whole program."""
-    assert metadata.mend({"nn_module_stack": text}) == {"nn_module_stack": mended}
+    assert metadata.repair({"nn_module_stack": text}) == {"nn_module_stack": mended}

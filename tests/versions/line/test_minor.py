@@ -34,7 +34,7 @@ def test_every_new_field_is_written_out(older, newer):
     from pt2kit.versions import encoding
 
     new = upgrade_minor(older, newer)(golden(older), ConversionLog("x"))
-    assert encoding.read(new, newer, "x") == new
+    assert encoding.from_wire(new, newer, "x") == new
 
 
 @pytest.mark.parametrize(("older", "newer"), STEPS)

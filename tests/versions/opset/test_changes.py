@@ -13,7 +13,8 @@ import pt2kit
 from pt2kit import schema
 from pt2kit.errors import LimitError, OperatorError, VersionError
 from pt2kit.schema import Argument, GraphArgument, NamedArgument, Node, TensorArgument
-from pt2kit.versions.opset.changes import OperatorChange, Replacement, convert_opset
+from pt2kit.versions.opset.changes import convert_opset
+from pt2kit.versions.opset.operator_change import OperatorChange, Replacement
 
 
 def program(*nodes: Node, **opset: int) -> schema.ExportedProgram:
@@ -41,7 +42,7 @@ def rename(old: str, new: str, first: int, last: int) -> OperatorChange:
     return OperatorChange("mine", old, first, last, convert)
 
 
-LINE = (rename("a", "b", 1, 2), rename("b", "c", 2, 3), rename("c", "b", 3, 2), rename("b", "a", 2, 1))
+VERSIONS = (rename("a", "b", 1, 2), rename("b", "c", 2, 3), rename("c", "b", 3, 2), rename("b", "a", 2, 1))
 
 
 def targets(found: Any) -> list[str]:
@@ -56,7 +57,7 @@ def targets(found: Any) -> list[str]:
 def test_changes_are_applied_in_order(number: int, wanted: int, before: str, after: str) -> None:
     """Up in the order of their numbers, down in the other; the program is stamped and the input stays."""
     given = program(call(before), call("other"), mine=number)
-    found = convert_opset(given, "x", expected={"mine": wanted}, changes=LINE)
+    found = convert_opset(given, "x", expected={"mine": wanted}, changes=VERSIONS)
     assert targets(found) == [after, "other"]
     assert found.program.opset_version == {"mine": wanted}
     assert given.opset_version == {"mine": number}
@@ -69,7 +70,7 @@ def test_changes_are_applied_in_order(number: int, wanted: int, before: str, aft
 def test_nothing_to_do() -> None:
     """A program of the expected number is the same object."""
     given = program(call("a"), aten=10, mine=3)
-    found = convert_opset(given, "x", expected={"aten": 10, "mine": 3}, changes=LINE)
+    found = convert_opset(given, "x", expected={"aten": 10, "mine": 3}, changes=VERSIONS)
     assert found.program is given
     assert (found.notes, found.problems) == ((), ())
 
@@ -93,7 +94,7 @@ def test_an_unknown_namespace_is_a_warning() -> None:
 def test_numbers_that_nothing_leads_to(number: int, wanted: int, text: str) -> None:
     """They are refused with both numbers."""
     with pytest.raises(VersionError, match=rf"^x: \$\.opset_version\.mine: {text}.*\[O1\]$"):
-        convert_opset(program(call("a"), mine=number), "x", expected={"mine": wanted}, changes=LINE)
+        convert_opset(program(call("a"), mine=number), "x", expected={"mine": wanted}, changes=VERSIONS)
     with pytest.raises(VersionError, match=r"expected 11, got 10; what changed up to 10 is known here"):
         convert_opset(program(aten=10), "x", expected={"aten": 11})
     with pytest.raises(VersionError, match=r"expected 2, got 1; what changed up to 1 is known here"):
@@ -125,12 +126,12 @@ def test_subgraphs_and_several_nodes_for_one() -> None:
 
 def test_operators_that_cannot_be_brought_there() -> None:
     """A change that begins before the numbers in question, and a changed operator that is an argument."""
-    wide = [OperatorChange("mine", "a", 0, 2, LINE[0].convert)]
+    wide = [OperatorChange("mine", "a", 0, 2, VERSIONS[0].convert)]
     with pytest.raises(OperatorError, match=r"nodes\[0\]: expected torch\.ops\.mine\.a to be known at 1 and 2.*\[O3\]"):
         convert_opset(program(call("a"), mine=1), "x", expected={"mine": 2}, changes=wide)
     argument = call("hop", NamedArgument("", Argument(as_operator="torch.ops.mine.a")))
     with pytest.raises(OperatorError, match=r"as_operator: expected an operator that did not change.*\[O3\]"):
-        convert_opset(program(argument, mine=1), "x", expected={"mine": 2}, changes=LINE)
+        convert_opset(program(argument, mine=1), "x", expected={"mine": 2}, changes=VERSIONS)
 
 
 def test_depth() -> None:
@@ -141,4 +142,4 @@ def test_depth() -> None:
         graph = schema.Graph([], [], [node], {}, {}, {})
     [node] = graph.nodes
     with pytest.raises(LimitError, match="nested at most 32 levels deep"):
-        convert_opset(program(node, mine=1), "x", expected={"mine": 2}, changes=LINE)
+        convert_opset(program(node, mine=1), "x", expected={"mine": 2}, changes=VERSIONS)

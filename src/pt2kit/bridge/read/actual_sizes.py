@@ -11,6 +11,7 @@ import random
 from collections.abc import Sequence, Set
 from typing import Any, Final
 
+import sympy
 import torch
 from torch import fx
 
@@ -151,7 +152,7 @@ class _Runner:
             return value.node.hint
         expression = value.node.expr
         for symbol in expression.free_symbols:
-            self.symbols.setdefault(symbol, random.randint(*_UNBACKED))
+            self.symbols.setdefault(symbol, sympy.Integer(random.randint(*_UNBACKED)))
         found = expression.xreplace(self.symbols)
         return int(found) if isinstance(value, torch.SymInt) and found.is_number else None
 

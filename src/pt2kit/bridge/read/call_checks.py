@@ -85,7 +85,7 @@ def check_provenance(
     Raises:
         OperatorError: the first such call (X10).
     """
-    if "X10" in trust or not is_concerned(node for scope in scopes for node in scope.graph.nodes):
+    if "X10" in trust or not is_concerned(operators, (node for scope in scopes for node in scope.graph.nodes)):
         return
     stored = stored_inputs(module, tables)
     for found in unvouched_calls(scopes[0], lambda target: signature_of(operators[target]), stored):

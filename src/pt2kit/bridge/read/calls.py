@@ -86,12 +86,14 @@ def _in_order(
     given = []
     last = -1
     sort = False
+    missing = len(operator.required)
     for named in inputs:
         parameter = parameters.get(named.name)
         if parameter is None:
             raise OperatorError(
                 f"{scope.place}: argument {named.name[:80]!a}: expected one of {', '.join(parameters) or 'none'}"
             )
+        missing -= parameter.required
         sort |= parameter.index <= last
         last = parameter.index
         given.append((named, parameter))
@@ -100,10 +102,9 @@ def _in_order(
         for (named, parameter), (_, following) in itertools.pairwise(given):
             if parameter is following:
                 raise OperatorError(f"{scope.place}: argument {named.name!r}: expected it once, got it twice")
-    if len(given) < len(operator.required) or not operator.required.issubset(named.name for named in inputs):
-        missing = sorted(operator.required - {named.name for named in inputs})
-        if missing:
-            raise OperatorError(f"{scope.place}: expected the argument(s) {', '.join(missing)}, got none of that name")
+    if missing:
+        names = ", ".join(sorted(operator.required.difference(named.name for named in inputs)))
+        raise OperatorError(f"{scope.place}: expected the argument(s) {names}, got none of that name")
     return given
 
 

@@ -59,7 +59,7 @@ def find_module_class(name: str, trust: Set[str]) -> type[torch.nn.Module] | Non
     return found if isinstance(found, type) and issubclass(found, torch.nn.Module) else None
 
 
-def lend_modules(specs: Iterable[pytree.TreeSpec], example_inputs: Any) -> None:
+def attach_modules(specs: Iterable[pytree.TreeSpec], example_inputs: Any) -> None:
     """Give the prototypes in live specs the modules among the example inputs; the first of each class."""
     found: dict[type, torch.nn.Module] = {}
     for leaf in pytree.tree_leaves(example_inputs):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import keyword
 import re
-import unicodedata
 from collections.abc import Iterable
 from typing import Final
 
@@ -18,9 +17,7 @@ from torch.fx import GraphModule
 
 from pt2kit import schema
 from pt2kit.errors import GraphError, Pt2Error
-
-MAX_NAME: Final = 10_000
-"""Characters of one name; torch makes names from module paths, which stay below a few hundred."""
+from pt2kit.graph.names import GLOBALS, MAX_NAME, is_own_spelling, is_variable
 
 _QUOTED: Final = re.compile(r'[^"\\\x00-\x1f\x7f\x85\u2028\u2029]+')
 _MODULES_OWN: Final = frozenset(dir(torch.nn.Module()))
@@ -33,11 +30,6 @@ _ROOTS_OWN: Final = frozenset(dir(GraphModule(torch.nn.Module(), torch.fx.Graph(
 
 Source: torch/export/_unlift.py, 2.13.
 """
-_GLOBALS: Final = frozenset(("torch", "fx_pytree", "pytree", "device", "inf", "nan", "NoneType"))
-"""Names of generated source that an argument of the same name would hide.
-
-Source: `_custom_builtins` in torch/fx/graph.py, 2.13.
-"""
 _ALWAYS_USED: Final = frozenset(("torch", "fx_pytree", "pytree"))
 
 
@@ -47,9 +39,7 @@ def check_variable(name: str, where: str, error: type[Pt2Error] = GraphError) ->
     Raises:
         GraphError: (or `error`) it is no identifier, a Python keyword, `self`, or another spelling of an identifier.
     """
-    fits = name.isidentifier() and not keyword.iskeyword(name) and name != "self" and len(name) <= MAX_NAME
-    # Python takes identifiers that differ in spelling for one: only the spelling it keeps itself is a name.
-    if not fits or not _is_own_spelling(name):
+    if not is_variable(name):
         raise error(f"{where}: expected an identifier that is no keyword of Python, got {_shown(name)}")
 
 
@@ -88,7 +78,7 @@ def check_path(path: str, where: str) -> None:
             raise GraphError(f"{where}: expected names joined by dots, without quotes, got {_shown(path)}")
         if part.startswith("__") and part.endswith("__"):
             raise GraphError(f"{where}: expected names without leading and trailing '__', got {_shown(path)}")
-        if part.isidentifier() and not _is_own_spelling(part):
+        if part.isidentifier() and not is_own_spelling(part):
             raise GraphError(f"{where}: expected names as Python spells them, got {_shown(path)}")
     if parts[0] in _ROOTS_OWN or not _MODULES_OWN.isdisjoint(parts):
         raise GraphError(f"{where}: expected a name that modules do not have themselves, got {_shown(path)}")
@@ -121,7 +111,7 @@ def check_argument(name: str, source: str, where: str) -> None:
     Raises:
         GraphError: it would.
     """
-    if name in _ALWAYS_USED or (name in _GLOBALS and re.search(rf"(?<![\w.]){name}\b(?!\s*=[^=])", source)):
+    if name in _ALWAYS_USED or (name in GLOBALS and re.search(rf"(?<![\w.]){name}\b(?!\s*=[^=])", source)):
         raise GraphError(
             f"{where}: expected a name that torch's generated source does not use itself, got {_shown(name)}; "
             f"rename the argument of the model"
@@ -130,7 +120,7 @@ def check_argument(name: str, source: str, where: str) -> None:
 
 def argument_target(name: str) -> str:
     """What the function of a graph calls the argument that the value `name` comes from."""
-    return f"{name}_argument" if name in _GLOBALS else name
+    return f"{name}_argument" if name in GLOBALS else name
 
 
 def check_module_name(name: str, where: str) -> None:
@@ -141,11 +131,6 @@ def check_module_name(name: str, where: str) -> None:
     """
     if name and not is_quotable(name):
         raise GraphError(f"{where}: expected a name without quotes, got {_shown(name)}")
-
-
-def _is_own_spelling(name: str) -> bool:
-    """Whether Python keeps an identifier as it is written."""
-    return name.isascii() or unicodedata.normalize("NFKC", name) == name
 
 
 def is_quotable(text: str) -> bool:

@@ -39,7 +39,7 @@ def read_node(node: schema.Node, number: int, scope: Scope) -> None:
     args, kwargs = read_call(node, operator, scope)
     meta = scope.shared.metadata.read(node.metadata)
     if operator.kind == "higher_order":
-        _lend_metadata(args, kwargs, meta)
+        _propagate_metadata(args, kwargs, meta)
     made = append_call(scope.graph, operator.target, args, kwargs, _name(node, operator))
     name_outputs(scope, made, node.outputs, meta, unpack=is_unpacked(node, operator), stored=node.name)
     made.meta.update(meta)
@@ -57,7 +57,7 @@ def _name(node: schema.Node, operator: Operator) -> str | None:
     return single_name(node.outputs)
 
 
-def _lend_metadata(args: Sequence[Any], kwargs: dict[str, Any], meta: dict[str, Any]) -> None:
+def _propagate_metadata(args: Sequence[Any], kwargs: dict[str, Any], meta: dict[str, Any]) -> None:
     """The file has no metadata for the nodes that refer to subgraphs: they get that of the call."""
     for value in (*args, *kwargs.values()):
         if isinstance(value, fx.Node) and value.op == "get_attr":

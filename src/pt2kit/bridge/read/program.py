@@ -21,7 +21,7 @@ from pt2kit.bridge.read.graph import read_graph, read_subgraph
 from pt2kit.bridge.read.guards import can_be_guarded
 from pt2kit.bridge.read.metadata import Metadata
 from pt2kit.bridge.read.module_calls import live_module_calls
-from pt2kit.bridge.read.module_inputs import lend_modules
+from pt2kit.bridge.read.module_inputs import attach_modules
 from pt2kit.bridge.read.names import check_apart, check_argument
 from pt2kit.bridge.read.opened import Context, Payloads
 from pt2kit.bridge.read.scope import Shared
@@ -87,7 +87,7 @@ def build_program(
     for name in shared.inner.difference(spec.target for spec in signature.input_specs if spec.target):
         del payloads.constants[name]  # It stands in the graph, and is no constant of the live program.
     if examples is not None:
-        lend_modules([call.signature.in_spec for call in calls if call.signature], examples)
+        attach_modules([call.signature.in_spec for call in calls if call.signature], examples)
     try:
         live = ExportedProgram(
             root=built.module,

@@ -13,12 +13,13 @@ from typing import Final
 
 from pt2kit.bridge.operators import Operator
 from pt2kit.bridge.read.refusals import refused
-from pt2kit.checks import schemas
 from pt2kit.checks.memory_findings import Assumed
+from pt2kit.checks.reading_table import is_source
 from pt2kit.checks.stored_numbers import StoredInputs
 from pt2kit.checks.uninitialized import find_uses
 from pt2kit.errors import OperatorError
 from pt2kit.graph.traversal import Scope, node_label
+from pt2kit.schema import operator_text
 
 RULE: Final = "X11"
 
@@ -39,6 +40,8 @@ def check_initialised(
     Raises:
         OperatorError: the first node, or the output, that does (X11).
     """
+    if not any(map(is_source, operators)):  # in most programs: they need not be walked for it
+        return MappingProxyType({})
     found = find_uses(scope, lambda target: signature_of(operators.get(target)), stored)
     for use in found.uses:
         said = f"{use.value}, whose memory nothing was written to (it comes from {use.origin})"
@@ -51,17 +54,8 @@ def check_initialised(
     return MappingProxyType(found.assumed)
 
 
-def signature_of(operator: Operator | None) -> schemas.Signature | None:
+def signature_of(operator: Operator | None) -> operator_text.Operator | None:
     """What torch says of an operator, as the table of a release says it; None for those without a schema."""
     if operator is None or operator.kind != "operator":
         return None
-    parameters = {}
-    for name, parameter in operator.parameters.items():
-        alias = operator.schema.arguments[parameter.index].alias_info
-        written = alias is not None and bool(alias.is_write)
-        parameters[name] = schemas.Parameter(
-            name, parameter.type, parameter.keyword_only, name in operator.required, written
-        )
-    aliases = [value.alias_info for value in operator.schema.returns]
-    is_view = any(alias is not None and not alias.is_write for alias in aliases)
-    return schemas.Signature(MappingProxyType(parameters), operator.returns, is_view, is_open=False)
+    return operator_text.parse_operator(str(operator.schema))

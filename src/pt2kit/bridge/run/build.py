@@ -34,14 +34,14 @@ class Shared:
         operators: target -> operator, for every target in the program.
         devices: where its tensors go.
         constants: name -> live object, for custom objects that stand in the graph itself.
-        wrap: makes of a subgraph what operators that take one call.
+        wrap: makes of a subgraph, its steps and its place what operators that take one call.
         inner: names of the constants that were found to stand in the graph itself; grows.
     """
 
     operators: Mapping[str, Operator]
     devices: Devices
     constants: Mapping[str, Any]
-    wrap: Callable[[Steps], Any]
+    wrap: Callable[[schema.Graph, Steps, str], Any]
     inner: set[str] = field(default_factory=set)
 
 
@@ -118,7 +118,8 @@ class _Builder:
         if known is None:
             check_variable(value.name, f"{self.place}: name of a subgraph", OperatorError)
             where = f"{self.place}: subgraph {value.name}"
-            made = self.shared.wrap(build_steps(value.graph, self.shared, where, self.depth + 1))
+            steps = build_steps(value.graph, self.shared, where, self.depth + 1)
+            made = self.shared.wrap(value.graph, steps, where)
             known = self._subgraphs[value.name] = value.graph, made
         elif known[0] is not value.graph and known[0] != value.graph:
             raise GraphError(f"{self.place}: expected one subgraph of the name {value.name}, got two that differ")

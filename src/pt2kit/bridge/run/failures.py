@@ -2,41 +2,62 @@
 
 from __future__ import annotations
 
-from types import FrameType
-from typing import Any
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import CodeType, TracebackType
+from typing import Any, Final
 
 import torch
+from torch import fx
 
 from pt2kit.bridge.callables import describe
 from pt2kit.bridge.run.regions import OPERATORS
-from pt2kit.bridge.run.source import Compiled
 from pt2kit.bridge.run.steps import Step, Value
 from pt2kit.errors import Pt2Error
-from pt2kit.node_metadata.frames import parse_stack_trace
+from pt2kit.node_metadata.frames import Frame, parse_stack_trace
 
 _SHOWN = 12
+_LINE = 120
+_OF_TORCH: Final = re.compile(r"[/\\](site|dist)-packages[/\\]torch[/\\]")
 
 
-def explain(error: Exception, compiled: Compiled) -> None:
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """Where a function that runs a graph stopped.
+
+    Args:
+        step: the step that it was at.
+        read: what a value was then.
+    """
+
+    step: Step
+    read: Callable[[Value], Any]
+
+
+def explain(error: Exception, code: CodeType, stopped: Callable[[TracebackType], Stopped | None]) -> None:
     """Add to an error the node, its operator, what it was called with, and the line of the model's source.
 
-    The error stays the object that it is: who catches one of its type still does. It is left alone where it was not
-    raised by a step.
+    Args:
+        error: stays the object that it is, so that who catches one of its type still does; it is left alone where it
+            was not raised by a step. Inside a subgraph it gets the node there first, then the node that runs the
+            subgraph.
+        code: of the function that runs a graph.
+        stopped: a place in that function -> the step that it is, and the values there; None where it is none.
     """
     trace = error.__traceback__
     while trace is not None:
-        if trace.tb_frame.f_code is compiled.function.__code__:
-            step = compiled.step_at(trace.tb_lineno)
-            if step is not None:
-                _add(error, _text(step, trace.tb_frame))
+        if trace.tb_frame.f_code is code:
+            place = stopped(trace)
+            if place is not None:
+                _add(error, _text(place.step, place.read))
             return
         trace = trace.tb_next
 
 
-def _text(step: Step, frame: FrameType) -> str:
-    values = frame.f_locals
-    args = [_shown(arg, values) for arg in step.args]
-    args += [f"{name}={_shown(arg, values)}" for name, arg in step.kwargs.items()]
+def _text(step: Step, read: Callable[[Value], Any]) -> str:
+    args = [_shown(arg, read) for arg in step.args]
+    args += [f"{name}={_shown(arg, read)}" for name, arg in step.kwargs.items()]
     if len(args) > _SHOWN:
         args[_SHOWN:] = [f"and {len(args) - _SHOWN} more"]
     place = _source_line(step.origin.stack_trace)
@@ -44,15 +65,17 @@ def _text(step: Step, frame: FrameType) -> str:
     return f"in the node {step.origin.label} ({operator}), called with ({', '.join(args)}){place}"
 
 
-def _shown(held: Any, values: dict[str, Any]) -> str:
+def _shown(held: Any, read: Callable[[Value], Any]) -> str:
     if isinstance(held, Value):
-        return _shown(values.get(f"v{held.number}"), {})
+        return _shown(read(held), read)
     if isinstance(held, torch.Tensor):
         return f"{str(held.dtype).removeprefix('torch.')}{list(held.shape)}"
     if isinstance(held, (list, tuple)):
-        return f"[{', '.join(_shown(item, values) for item in held[:_SHOWN])}]"
+        return f"[{', '.join(_shown(item, read) for item in held[:_SHOWN])}]"
     if held is None or isinstance(held, (bool, int, float, str, torch.dtype, torch.device)):
         return repr(held)[:40]
+    if isinstance(held, fx.GraphModule):
+        return "a subgraph"
     return f"a {type(held).__name__}"
 
 
@@ -64,8 +87,15 @@ def _source_line(stack_trace: str) -> str:
         return ""
     if not frames:
         return ""
-    last = frames[-1]
-    return f", from {last.file}:{last.line}, in {last.function}{f': {last.source}' if last.source else ''}"
+    frame = _of_model(frames)
+    return f", from {frame.file}:{frame.line}, in {frame.function}{f': {frame.source[:_LINE]}' if frame.source else ''}"
+
+
+def _of_model(frames: Sequence[Frame]) -> Frame:
+    """The innermost frame of the model itself; of torch or of generated code only where there is no other."""
+    written = [frame for frame in frames if not frame.file.startswith("<")]
+    own = [frame for frame in written if not _OF_TORCH.search(frame.file)]
+    return (own or written or frames)[-1]
 
 
 def _add(error: Exception, text: str) -> None:

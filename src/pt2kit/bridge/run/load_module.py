@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Sequence, Set
-from functools import cached_property
+from functools import partial
 from typing import Any, Final
 
 import torch
@@ -21,19 +21,21 @@ from pt2kit.bridge.read.devices import Devices, Moves
 from pt2kit.bridge.read.guards import can_be_guarded
 from pt2kit.bridge.read.module_calls import live_module_calls
 from pt2kit.bridge.read.names import check_apart
-from pt2kit.bridge.read.opened import Context, FakeTensors, Payloads
+from pt2kit.bridge.read.opened import Context, Payloads
 from pt2kit.bridge.read.refusals import trusted
 from pt2kit.bridge.read.tensors import Tensors
 from pt2kit.bridge.run.build import Shared, build_steps
 from pt2kit.bridge.run.calling import convention_of
 from pt2kit.bridge.run.described import check_described
+from pt2kit.bridge.run.fakes import Fakes
 from pt2kit.bridge.run.module import make_module
 from pt2kit.bridge.run.mutations import with_mutations
 from pt2kit.bridge.run.source import compile_steps
+from pt2kit.bridge.run.steps import Steps
 from pt2kit.bridge.run.subgraphs import subgraph_module
 from pt2kit.bridge.run.tensors import place_tensors
 from pt2kit.bridge.stored import Chosen, opened_and_mapped, read_payloads, read_texts, stored_program
-from pt2kit.bridge.torch_names import CONDITIONS_READ_METADATA, disable_current_modes
+from pt2kit.bridge.torch_names import SUBGRAPHS_NEED_METADATA, disable_current_modes
 from pt2kit.checks.refused import find_everyday
 from pt2kit.checks.stored_numbers import Tables, tables_of
 from pt2kit.collector import no_collection
@@ -41,7 +43,6 @@ from pt2kit.signature.specs import InputKind
 from pt2kit.zip.opening import FileLike
 
 WHERE: Final = "$.graph_module"
-COND: Final = "torch.ops.higher_order.cond"
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -87,25 +88,24 @@ def load_module(
         calls = live_module_calls(checked.module.module_call_graph, checked.specs, checked.tree_specs)
         check_described(checked.scopes, program.range_constraints, devices)
         tensors = Tensors(devices, opened.archive, mapping, verify=verify)
-        context = Context(_Fakes(program, devices), calls[0].signature.in_spec, checked.sources)
+        fakes = Fakes(program.range_constraints, devices)
+        context = Context(fakes, calls[0].signature.in_spec, checked.sources)
         payloads = read_payloads(opened, model, tensors, context, allowed, Chosen(weights, include))
         tensors.finish()
-        if CONDITIONS_READ_METADATA and COND in checked.operators:
-            return _built_whole(program, devices, tables, payloads, allowed).module()
         if _needs_sizes(checked, allowed):
             _prove_sizes(program, devices, tables, payloads, allowed)
-        return _build(program, checked, calls[0].signature, payloads, devices)
+        shared = Shared(checked.operators, devices, payloads.constants, partial(_subgraph, fakes))
+        return _build(program, checked, calls[0].signature, payloads, shared)
 
 
 def _build(
-    program: schema.ExportedProgram, checked: Checked, call: Any, payloads: Payloads, devices: Devices
+    program: schema.ExportedProgram, checked: Checked, call: Any, payloads: Payloads, shared: Shared
 ) -> torch.nn.Module:
     """The module of a program that may be built."""
     signature, graph = checked.signature, checked.module.graph
     check_payloads(signature, payloads.state_dict, payloads.constants, graph)
     targets = [spec.target for spec in signature.input_specs if spec.target]
     check_apart([*targets, *payloads.state_dict, *payloads.constants], (), f"{WHERE}.signature")
-    shared = Shared(checked.operators, devices, payloads.constants, subgraph_module)
     tokens = [index for index, spec in enumerate(signature.input_specs) if spec.kind is InputKind.TOKEN]
     steps = with_mutations(build_steps(graph, shared, f"{WHERE}.graph", tokens=tokens), graph, signature)
     for name in shared.inner.difference(targets):
@@ -120,6 +120,11 @@ def _build(
     module = make_module(targets, compile_steps(steps, [*lifted, *users]), convention)
     place_tensors(module, signature, payloads.state_dict, payloads.constants)
     return module
+
+
+def _subgraph(fakes: Fakes, graph: schema.Graph, steps: Steps, where: str) -> torch.nn.Module:
+    """A subgraph, with what the installed torch asks of its inputs."""
+    return subgraph_module(steps, fakes.inputs(graph, where) if SUBGRAPHS_NEED_METADATA else ())
 
 
 def _needs_sizes(checked: Checked, trust: Set[str]) -> bool:
@@ -146,22 +151,3 @@ def _built_whole(
     from pt2kit.bridge.read.program import build_program
 
     return build_program(program, devices, tables, lambda _: payloads, trust)
-
-
-class _Fakes:
-    """Makes fake tensors, for payloads that hold some: what that takes is made when the first one is."""
-
-    def __init__(self, program: schema.ExportedProgram, devices: Devices) -> None:
-        self._program = program
-        self._devices = devices
-
-    def tensor(self, meta: schema.TensorMeta, where: str) -> torch.Tensor:
-        """A new fake tensor, as `Values` makes it."""
-        return self._values.tensor(meta, where)
-
-    @cached_property
-    def _values(self) -> FakeTensors:
-        from pt2kit.bridge.read.shapes import Shapes
-        from pt2kit.bridge.read.values import Values
-
-        return Values(Shapes(self._program.range_constraints), self._devices)

@@ -120,7 +120,7 @@ def _call(module: LoadedModule, running: Running, args: tuple[Any, ...], kwargs:
     try:
         results = run(*running.read(module), *leaves)
     except Exception as error:
-        explain(error, running.compiled)
+        explain(error, run.__code__, running.compiled.stopped)
         raise
     return convention.unflatten(results)
 

@@ -1,16 +1,19 @@
 """`Steps` -> one Python function that takes the inputs and gives the outputs.
 
-The source holds numbers of ours alone: `v7` is a value, `t3` an entry of the table of operators, constants and keyword
-names. A value is let go of after its last use, so memory is that of the program, not of all its values.
+The source holds numbers of ours alone: `v7` is a variable, `t3` an entry of the table of operators, constants and
+keyword names. A value is let go of after its last use, so memory is that of the program, not of all its values; its
+variable is then another value's.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import TracebackType
 from typing import Any, Final
 
+from pt2kit.bridge.run.failures import Stopped
 from pt2kit.bridge.run.steps import Step, Steps, Value, values_in
 
 FILE: Final = "<program of a .pt2 file>"
@@ -26,15 +29,20 @@ class Compiled:
     Args:
         function: takes the inputs by place, gives a tuple of the outputs, or the one output.
         steps: the step of each line, from `_FIRST_LINE` on.
+        variables: number of a value -> number of its variable.
     """
 
     function: Callable[..., Any]
     steps: Sequence[Step]
+    variables: Mapping[int, int]
 
-    def step_at(self, line: int) -> Step | None:
-        """The step that a line of the function is."""
-        index = line - _FIRST_LINE
-        return self.steps[index] if 0 <= index < len(self.steps) else None
+    def stopped(self, trace: TracebackType) -> Stopped | None:
+        """The step at which the function stopped, and the values there."""
+        index = trace.tb_lineno - _FIRST_LINE
+        if not 0 <= index < len(self.steps):
+            return None
+        known = trace.tb_frame.f_locals
+        return Stopped(self.steps[index], lambda value: known.get(f"v{self.variables[value.number]}"))
 
 
 def compile_steps(steps: Steps, parameters: Sequence[int]) -> Compiled:
@@ -47,14 +55,14 @@ def compile_steps(steps: Steps, parameters: Sequence[int]) -> Compiled:
     Cost: about 30 microseconds per step.
     """
     kept, dying = _lifetimes(steps)
-    writer = _Writer()
+    writer = _Writer(steps.inputs)
     lines = [f"def run({', '.join(f'v{number}' for number in parameters)}):"]
     for step, dead in zip(kept, dying, strict=True):
         lines.append(writer.line(step, dead))
     lines.append(f" return {writer.outputs(steps)}")
     namespace = writer.table
     exec(compile("\n".join(lines), FILE, "exec"), namespace)  # noqa: S102  nothing of the file stands in it
-    return Compiled(namespace.pop("run"), kept)
+    return Compiled(namespace.pop("run"), kept, writer.variables)
 
 
 def _lifetimes(steps: Steps) -> tuple[list[Step], list[list[int]]]:
@@ -83,13 +91,15 @@ def _lifetimes(steps: Steps) -> tuple[list[Step], list[list[int]]]:
 class _Writer:
     """Writes lines, and fills the table that they refer to."""
 
-    def __init__(self) -> None:
+    def __init__(self, inputs: int) -> None:
         self.table: dict[str, Any] = {}
+        self.variables = {number: number for number in range(inputs)}
         self._known: dict[Any, str] = {}
+        self._free: list[int] = []
+        self._count = inputs
 
     def line(self, step: Step, dead: Sequence[int]) -> str:
-        """One step, and the end of the values that die with it."""
-        result = step.result.number
+        """One step, and the end of the values that die with it; its result takes the variable of one of these."""
         parts = [self._text(arg) for arg in step.args]
         if step.target is operator.getitem:
             call = f"{parts[0]}[{parts[1]}]"
@@ -98,10 +108,20 @@ class _Writer:
                 varies = bool(values_in(step.kwargs))
                 parts.append(f"**{self._mapping(step.kwargs) if varies else self._entry(step.kwargs)}")
             call = f"{self._entry(step.target)}({', '.join(parts)})"
-        unused = result in dead
-        text = f" {call}" if unused else f" v{result}={call}"
-        others = [f"v{number}" for number in dead if number != result]
-        return f"{text};del {','.join(others)}" if others else text
+        result = step.result.number
+        freed = [self.variables[number] for number in dead if number != result]
+        if result not in dead:
+            variable = self.variables[result] = freed.pop() if freed else self._unused()
+            call = f"v{variable}={call}"
+        self._free += freed
+        return f" {call};del {','.join(f'v{number}' for number in freed)}" if freed else f" {call}"
+
+    def _unused(self) -> int:
+        """A variable that holds nothing."""
+        if self._free:
+            return self._free.pop()
+        self._count += 1
+        return self._count - 1
 
     def outputs(self, steps: Steps) -> str:
         """What the function gives."""
@@ -109,8 +129,8 @@ class _Writer:
         return parts[0] if steps.is_single else f"({''.join(f'{part},' for part in parts)})"
 
     def _text(self, held: Any) -> str:
-        if isinstance(held, Value):
-            return f"v{held.number}"
+        if type(held) is Value:
+            return f"v{self.variables[held.number]}"
         if type(held) is list:
             return f"[{','.join(map(self._text, held))}]"
         if type(held) is tuple and values_in(held):

@@ -68,7 +68,7 @@ def write_index(moved: InputValues, *, is_flat: bool, first: int) -> bytes:
     return codec.encode({"format": FORMAT, "storages": rows, "values": moved.values, **root})
 
 
-def read_moved_inputs(archive: Archive, layout: Layout, model: str) -> PickleFreeInputs | None:
+def read_pickle_free_inputs(archive: Archive, layout: Layout, model: str) -> PickleFreeInputs | None:
     """Read the sample inputs of a program that has an index of them; None where it has none. Reads no storage.
 
     Raises:

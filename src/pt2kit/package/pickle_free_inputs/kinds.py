@@ -21,7 +21,7 @@ from pt2kit.pickles import builtin_reducers as builtin
 from pt2kit.pickles import values as data
 from pt2kit.pickles.allowed_globals import INERT, name_global
 from pt2kit.pickles.argument_checks import check_bool, check_count
-from pt2kit.pickles.budget import DEFAULT_PICKLE_LIMITS, Account, PickleLimits, describe
+from pt2kit.pickles.budget import DEFAULT_PICKLE_LIMITS, Budget, PickleLimits, describe
 from pt2kit.pickles.torch_names import ITEM_SIZES, MEMORY_FORMATS, QSCHEMES
 from pt2kit.pickles.value_limits import check_tree
 
@@ -91,14 +91,14 @@ def decode_values(
         PayloadError: a table of another form, or values that contradict themselves or their storages.
         UnsupportedError, LimitError: as `read_payload`.
     """
-    reader = Reader(Account(where, limits), storages, KINDS)
+    reader = Reader(Budget(where, limits), storages, KINDS)
     if not isinstance(values, list):
-        raise reader.account.error("values", "a list", describe(values))
+        raise reader.budget.error("values", "a list", describe(values))
     for entry in values:
         reader.entry(entry)
     read = [reader.value(root, f"value {number}") for number, root in enumerate(roots)]
     # All at once, so that what they share is looked at once; the list they are in is one more level.
-    check_tree(Account(where, replace(limits, depth=limits.depth + 1)), read, lambda path: False)
+    check_tree(Budget(where, replace(limits, depth=limits.depth + 1)), read, lambda path: False)
     return read
 
 
@@ -126,7 +126,7 @@ def _keys_and_values(value: Mapping[Any, Any]) -> list[Any]:
 def _set(make: Callable[..., Any]) -> Kind:
     def read(body: Any, at: Place) -> Any:
         items = at.values(body)
-        made = make(at.account, at.path, (items,))
+        made = make(at.budget, at.path, (items,))
         if len(made) != len(items):
             raise at.error("each member once", body)
         return made
@@ -162,14 +162,14 @@ def _write_defaultdict(value: defaultdict[Any, Any], to: Writer) -> Any:
 def _read_defaultdict(body: Any, at: Place) -> Any:
     name = at.field(body, "factory")
     factory = () if name is None else (name_global(*at.text(name).rpartition(".")[::2]),)
-    return at.items(at.field(body, "items"), builtin.default_dict(at.account, at.path, factory))
+    return at.items(at.field(body, "items"), builtin.default_dict(at.budget, at.path, factory))
 
 
 def _read_deque(body: Any, at: Place) -> deque[Any]:
     items, maxlen = at.values(at.field(body, "items")), at.field(body, "maxlen")
-    if maxlen is not None and check_count(at.account, f"{at.path}.maxlen", maxlen) < len(items):
+    if maxlen is not None and check_count(at.budget, f"{at.path}.maxlen", maxlen) < len(items):
         raise at.error(f"at most {maxlen} items", body)
-    return builtin.make_deque(at.account, at.path, (items, maxlen))
+    return builtin.make_deque(at.budget, at.path, (items, maxlen))
 
 
 def _write_mark(value: data.Opaque, to: Writer) -> Any:
@@ -188,7 +188,7 @@ def _read_mark(body: Any, at: Place) -> data.Opaque:
         name_global(*path.rpartition(".")[::2]),
         at.values(at.field(body, "args")),
         state=at.value(at.field(body, "state")),
-        built=check_bool(at.account, at.path, at.field(body, "built")),
+        built=check_bool(at.budget, at.path, at.field(body, "built")),
     )
 
 
@@ -213,11 +213,11 @@ def _read_fake_tensor(body: Any, at: Place) -> data.Opaque:
     from pt2kit import codec, schema
 
     tree = at.field(body, "tensor_meta")
-    where = f"{at.account.where}: {at.path}.tensor_meta"
+    where = f"{at.budget.where}: {at.path}.tensor_meta"
     decoded = codec.decode(codec.encode(tree), schema.TensorMeta, where)
     if decoded.unknown:
         raise at.error("keys of the schema", str(decoded.unknown[0]))
-    is_param = check_bool(at.account, at.path, at.field(body, "is_param"))
+    is_param = check_bool(at.budget, at.path, at.field(body, "is_param"))
     return data.Opaque(name_global(*FAKE_TENSOR.rpartition(".")[::2]), (codec.encode(decoded.value), is_param))
 
 
@@ -253,7 +253,7 @@ def _limits_of(make: Callable[..., Any]) -> Kind:
     """A kind of start, stop and step."""
     return Kind(
         lambda value, to: [value.start, value.stop, value.step],
-        lambda body, at: make(at.account, at.path, tuple(at.list(body))),
+        lambda body, at: make(at.budget, at.path, tuple(at.list(body))),
     )
 
 
@@ -282,7 +282,7 @@ _PLAIN: Final[Mapping[str, tuple[type, Kind]]] = {
         Counter,
         Kind(
             lambda value, to: to.items(value),
-            lambda body, at: builtin.counter(at.account, at.path, (at.items(body, {}),)),
+            lambda body, at: builtin.counter(at.budget, at.path, (at.items(body, {}),)),
             _keys_and_values,
             True,
         ),
@@ -304,7 +304,7 @@ _PLAIN: Final[Mapping[str, tuple[type, Kind]]] = {
         data.Size,
         Kind(
             lambda value, to: list(value.sizes),
-            lambda body, at: builtin.make_size(at.account, at.path, (tuple(at.list(body)),)),
+            lambda body, at: builtin.make_size(at.budget, at.path, (tuple(at.list(body)),)),
         ),
     ),
     "dtype": (data.DType, _named(data.DType, ITEM_SIZES)),
@@ -312,7 +312,7 @@ _PLAIN: Final[Mapping[str, tuple[type, Kind]]] = {
         data.Layout,
         Kind(
             lambda value, to: value.name,
-            lambda body, at: builtin.get_layout(at.account, at.path, (at.text(body),)),
+            lambda body, at: builtin.get_layout(at.budget, at.path, (at.text(body),)),
         ),
     ),
     "memory_format": (data.MemoryFormat, _named(data.MemoryFormat, MEMORY_FORMATS)),
@@ -321,7 +321,7 @@ _PLAIN: Final[Mapping[str, tuple[type, Kind]]] = {
         data.Device,
         Kind(
             lambda value, to: value.type if value.index is None else f"{value.type}:{value.index}",
-            lambda body, at: builtin.make_device(at.account, at.path, (at.text(body),)),
+            lambda body, at: builtin.make_device(at.budget, at.path, (at.text(body),)),
         ),
     ),
     "numpy_dtype": (data.NumpyDType, Kind(lambda value, to: value.name, numpy_dtype)),

@@ -33,7 +33,7 @@ class _Form(NamedTuple):
 
 
 def _storage(body: Any, at: Place, name: str) -> data.PickledStorage:
-    number = check_count(at.account, f"{at.path}.{name}", body)
+    number = check_count(at.budget, f"{at.path}.{name}", body)
     if number >= len(at.reader.storages):
         raise at.at(name).error(f"one of {len(at.reader.storages)} storages", number)
     return at.reader.storages[number]
@@ -57,7 +57,7 @@ def _itself(value: Any, to: Writer) -> Any:
 
 _ANY: Final = _Form(_itself, lambda body, at, name: body)  # whoever makes the description checks it
 _TEXT: Final = _Form(_itself, lambda body, at, name: at.text(body))
-_FLAG: Final = _Form(_itself, lambda body, at, name: check_bool(at.account, f"{at.path}.{name}", body))
+_FLAG: Final = _Form(_itself, lambda body, at, name: check_bool(at.budget, f"{at.path}.{name}", body))
 _DTYPE: Final = _Form(_itself, _element_type, attribute="dtype_name")
 _NUMBERS: Final = _Form(lambda value, to: list(value), lambda body, at, name: tuple(at.list(body)))
 _BYTES: Final = _Form(lambda value, to: value.hex(), lambda body, at, name: at.bytes(body), attribute="data")
@@ -95,7 +95,7 @@ def _tensor(make: Callable[..., Any], /, **forms: _Form) -> Kind:
     def read(body: Any, at: Place) -> Any:
         tensor = make(at, **_read(forms, body, at))
         flags = _read(_FLAGS, body, at)
-        marked = tensor_reducers.with_state(at.account, at.path, tensor, flags["attributes"])
+        marked = tensor_reducers.with_state(at.budget, at.path, tensor, flags["attributes"])
         return structs.replace(marked, kind=flags["kind"], requires_grad=flags["requires_grad"])
 
     order = ("requires_grad", "kind", "attributes")
@@ -103,13 +103,13 @@ def _tensor(make: Callable[..., Any], /, **forms: _Form) -> Kind:
 
 
 def _dense(at: Place, *, storage: Any, dtype: str, storage_offset: Any, sizes: Any, strides: Any, **lazy: bool) -> Any:
-    tensor = tensor_reducers.dense(at.account, at.path, storage, storage_offset, sizes, strides, dtype)
+    tensor = tensor_reducers.dense(at.budget, at.path, storage, storage_offset, sizes, strides, dtype)
     return structs.replace(tensor, **lazy)
 
 
 def _sparse(at: Place, *, layout: str, indices: Any, values: Any, sizes: Any, is_coalesced: Any) -> Any:
     parts = (*indices, values, sizes, *(() if is_coalesced is None else (is_coalesced,)))
-    return tensor_kind_reducers.rebuild_sparse_tensor(at.account, at.path, (data.Layout(layout), parts))
+    return tensor_kind_reducers.rebuild_sparse_tensor(at.budget, at.path, (data.Layout(layout), parts))
 
 
 def _quantized(at: Place, *, values: Any, qscheme: str, scale: Any, zero_point: Any, axis: Any) -> Any:
@@ -118,24 +118,24 @@ def _quantized(at: Place, *, values: Any, qscheme: str, scale: Any, zero_point: 
     numbers = [list(item) if isinstance(item, tuple) else item for item in (scale, zero_point)]
     params = (data.QScheme(qscheme), *numbers, *(() if axis is None else (axis,)))
     args = (values.storage, values.storage_offset, values.sizes, values.strides, params, False, None)
-    made = tensor_kind_reducers.rebuild_qtensor(at.account, at.path, args)
+    made = tensor_kind_reducers.rebuild_qtensor(at.budget, at.path, args)
     if made.values.dtype_name != values.dtype_name:
         raise at.at("values").error(f"a tensor of {made.values.dtype_name}", values.dtype_name)
     return structs.replace(made, values=values)
 
 
 def _nested(at: Place, *, buffer: Any, sizes: Any, strides: Any, storage_offsets: Any) -> Any:
-    return tensor_kind_reducers.rebuild_nested_tensor(at.account, at.path, (buffer, sizes, strides, storage_offsets))
+    return tensor_kind_reducers.rebuild_nested_tensor(at.budget, at.path, (buffer, sizes, strides, storage_offsets))
 
 
 def _meta(at: Place, *, dtype: str, sizes: Any, strides: Any) -> Any:
     args = (data.DType(dtype), sizes, strides, False)
-    return tensor_kind_reducers.rebuild_meta_tensor(at.account, at.path, args)
+    return tensor_kind_reducers.rebuild_meta_tensor(at.budget, at.path, args)
 
 
 def _device_tensor(at: Place, *, dtype: str, device: Any, **held: Any) -> Any:
     args = (held["data"], data.DType(dtype), device, False)
-    return tensor_kind_reducers.rebuild_device_tensor(at.account, at.path, args)
+    return tensor_kind_reducers.rebuild_device_tensor(at.budget, at.path, args)
 
 
 def _named_tuple(at: Place, *, class_name: str, values: Any) -> data.NamedTuple:
@@ -151,7 +151,7 @@ def numpy_dtype(text: Any, at: Place) -> data.NumpyDType:
         PayloadError: none, or one of objects.
     """
     code = at.text(text)
-    made = numpy_reducers.make_dtype(at.account, at.path, (code[1:],))
+    made = numpy_reducers.make_dtype(at.budget, at.path, (code[1:],))
     if code[:1] not in ("|" if made.name[0] == "|" else "<>") or not code:
         raise at.error("a byte order and a type code such as '<f4'", text)
     return data.NumpyDType(code)
@@ -160,11 +160,11 @@ def numpy_dtype(text: Any, at: Place) -> data.NumpyDType:
 def _numpy_array(at: Place, *, dtype: str, shape: Any, fortran_order: bool, **held: Any) -> Any:
     order = "F" if fortran_order else "C"
     args = (held["bytes"], numpy_dtype(dtype, at), shape, order)
-    return numpy_reducers.from_buffer(at.account, at.path, args)
+    return numpy_reducers.from_buffer(at.budget, at.path, args)
 
 
 def _numpy_scalar(at: Place, *, dtype: str, **held: Any) -> Any:
-    return numpy_reducers.make_scalar(at.account, at.path, (numpy_dtype(dtype, at), held["bytes"]))
+    return numpy_reducers.make_scalar(at.budget, at.path, (numpy_dtype(dtype, at), held["bytes"]))
 
 
 STRUCTS: Final[Mapping[str, tuple[type, Kind]]] = {

@@ -18,7 +18,7 @@ from typing import Any
 from pt2kit.errors import PayloadError, UnsupportedError
 from pt2kit.messages import printable
 from pt2kit.pickles.argument_checks import check_count
-from pt2kit.pickles.budget import Account, describe
+from pt2kit.pickles.budget import Budget, describe
 from pt2kit.pickles.values import Global, Opaque, PickledStorage
 
 
@@ -111,13 +111,13 @@ class Reader:
     """The values made of a table so far.
 
     Args:
-        account: what reading may cost, and the record for messages.
+        budget: what reading may cost, and the record for messages.
         storages: what numbers of storages mean.
         kinds: key -> kind.
         made: the values of the entries so far.
     """
 
-    account: Account
+    budget: Budget
     storages: Sequence[PickledStorage]
     kinds: Mapping[str, Kind]
     made: list[Any] = field(default_factory=list)
@@ -135,18 +135,18 @@ class Reader:
 
     def _read(self, written: Any, path: str, expected: str, *, is_entry: bool) -> Any:
         if not isinstance(written, dict) or len(written) != 1:
-            raise self.account.error(path, "an object with one key", describe(written))
+            raise self.budget.error(path, "an object with one key", describe(written))
         [(key, body)] = written.items()
         if key == "ref" and not is_entry:
             return self._referred(body, f"{path}.ref")
         kind = self.kinds.get(key)
         if kind is None or kind.is_entry is not is_entry:
-            raise self.account.error(path, expected, repr(printable(key, 40)))
+            raise self.budget.error(path, expected, repr(printable(key, 40)))
         return kind.read(body, Place(self, f"{path}.{key}"))
 
     def _referred(self, number: Any, path: str) -> Any:
-        if check_count(self.account, path, number) >= len(self.made):
-            raise self.account.error(path, f"an entry before this one, below {len(self.made)}", str(number))
+        if check_count(self.budget, path, number) >= len(self.made):
+            raise self.budget.error(path, f"an entry before this one, below {len(self.made)}", str(number))
         return self.made[number]
 
 
@@ -158,13 +158,13 @@ class Place:
     path: str
 
     @property
-    def account(self) -> Account:
+    def budget(self) -> Budget:
         """What reading may cost."""
-        return self.reader.account
+        return self.reader.budget
 
     def error(self, expected: str, got: Any) -> PayloadError:
         """The error for what stands here."""
-        return self.account.error(self.path, expected, describe(got))
+        return self.budget.error(self.path, expected, describe(got))
 
     def at(self, name: str) -> Place:
         """A place inside this one."""
@@ -191,7 +191,7 @@ class Place:
     def bytes(self, body: Any) -> builtins.bytes:
         """Bytes, of hexadecimal digits."""
         text = self.text(body)
-        self.account.charge(len(text))
+        self.budget.spend(len(text))
         try:
             return builtins.bytes.fromhex(text)
         except ValueError:
@@ -203,7 +203,7 @@ class Place:
 
     def values(self, body: Any) -> tuple[Any, ...]:
         """A list of such values."""
-        self.account.charge(64 * len(self.list(body)))
+        self.budget.spend(64 * len(self.list(body)))
         return tuple(self.value(item) for item in body)
 
     def items(self, body: Any, into: dict[Any, Any]) -> Any:
@@ -212,7 +212,7 @@ class Place:
             if not isinstance(pair, builtins.list) or len(pair) != 2:
                 raise self.error("pairs of key and value", pair)
             key = self.value(pair[0])
-            self.account.check_key(key)
+            self.budget.check_key(key)
             if key in into:
                 raise self.error("each key once", key)
             into[key] = self.value(pair[1])

@@ -40,22 +40,22 @@ def since(target: str) -> str | None:
     return next((version for start, version in FUNCTIONS_SINCE.items() if target.startswith(start)), None)
 
 
-def from_first(target: str) -> str:
+def from_2_1(target: str) -> str:
     """A target of 2.1, as 2.2 calls it."""
     return PREFIX + _FIRST[target] if target in _FIRST else target
 
 
-def to_first(target: str) -> str:
+def to_2_1(target: str) -> str:
     """A target of 2.2, as 2.1 calls it: only `map_impl` had another name in the files it wrote."""
     return "torch.ops.map_impl" if target == f"{PREFIX}map_impl" else target
 
 
-def from_modules(target: str) -> str:
+def from_2_4(target: str) -> str:
     """A target of 2.3 or 2.4, as 2.5 calls it."""
     return PREFIX + target.rpartition(".")[2] if target.startswith(_MODULES) else target
 
 
-def to_modules(target: str) -> str:
+def to_2_4(target: str) -> str:
     """A target of 2.5, as 2.4 calls it."""
     name = target.removeprefix(PREFIX)
     return _MODULES + _IN_MODULES[name] if target.startswith(PREFIX) and name in _IN_MODULES else target

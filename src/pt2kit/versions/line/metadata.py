@@ -18,7 +18,7 @@ from pt2kit.versions.conversion_log import ConversionLog
 Metadata = dict[str, str]
 
 
-def from_first(metadata: Metadata) -> Metadata:
+def from_2_1(metadata: Metadata) -> Metadata:
     """The metadata of a node of 2.1, as 2.2 writes it."""
     found = {"source_fn_stack" if key == "source_fn" else key: text for key, text in metadata.items()}
     if stack := found.get("nn_module_stack", ""):
@@ -26,8 +26,8 @@ def from_first(metadata: Metadata) -> Metadata:
     return found if found != metadata else metadata
 
 
-def to_first(metadata: Metadata, path: Path, log: ConversionLog) -> Metadata:
-    """The opposite of `from_first`: only the innermost function is kept."""
+def to_2_1(metadata: Metadata, path: Path, log: ConversionLog) -> Metadata:
+    """The opposite of `from_2_1`: only the innermost function is kept."""
     found = {"source_fn" if key == "source_fn_stack" else key: text for key, text in metadata.items()}
     if ";" in (functions := found.get("source_fn", "")):
         found["source_fn"] = functions.rpartition(";")[2]
@@ -37,7 +37,7 @@ def to_first(metadata: Metadata, path: Path, log: ConversionLog) -> Metadata:
     return found if found != metadata else metadata
 
 
-def mend(metadata: Metadata) -> Metadata:
+def repair(metadata: Metadata) -> Metadata:
     """Escape separators inside names of a module stack where torch could not read the text back.
 
     Source: `metadata_split` in torch/_export/serde/serialize.py (2.13) wants three parts at commas outside brackets.

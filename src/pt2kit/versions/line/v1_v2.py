@@ -83,8 +83,8 @@ def downgrade(tree: Tree, log: ConversionLog) -> Tree:
     def node(value: Any, path: Path) -> Any:
         return {
             **value,
-            "target": targets.to_first(value["target"]),
-            "metadata": metadata.to_first(value["metadata"], (*path, "metadata"), log),
+            "target": targets.to_2_1(value["target"]),
+            "metadata": metadata.to_2_1(value["metadata"], (*path, "metadata"), log),
         }
 
     def hint(value: Any, path: Path) -> Any:
@@ -136,8 +136,8 @@ def _upgrade_graph(value: Any, _: Path) -> Any:
 def _upgrade_node(value: Any, _: Path) -> Any:
     return {
         **value,
-        "target": targets.from_first(value["target"]),
-        "metadata": metadata.from_first(value["metadata"]),
+        "target": targets.from_2_1(value["target"]),
+        "metadata": metadata.from_2_1(value["metadata"]),
     }
 
 

@@ -29,7 +29,7 @@ _IN_PLACE: Final = re.compile(r"torch\.ops\.(?!higher_order\.)\w+\.\w*[^_]_\.\w+
 
 def upgrade(tree: Tree, log: ConversionLog) -> Tree:
     """A 5.3 program as 7.3."""
-    new = rewrite(tree, "5.3", _renaming(targets.from_modules, log))
+    new = rewrite(tree, "5.3", _renaming(targets.from_2_4, log))
     return {
         **{key: value for key, value in new.items() if key != "dialect"},
         "graph_module": {**new["graph_module"], "metadata": dict(log.graph_metadata)},
@@ -41,7 +41,7 @@ def upgrade(tree: Tree, log: ConversionLog) -> Tree:
 
 def downgrade(tree: Tree, log: ConversionLog) -> Tree:
     """A 7.3 program as 5.3."""
-    new = rewrite(tree, "7.3", _renaming(targets.to_modules, log))
+    new = rewrite(tree, "7.3", _renaming(targets.to_2_4, log))
     if new["torch_version"] != _FIRST_TORCH:
         log.lost("torch_version", f"torch_version {new['torch_version']!r}", ("torch_version",), _SINCE)
     module = new["graph_module"]

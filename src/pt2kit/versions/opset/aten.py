@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from pt2kit import schema
 from pt2kit.errors import ConversionError, OperatorError
 from pt2kit.schema import ArgumentKind, ScalarType
-from pt2kit.versions.opset.changes import OperatorChange
+from pt2kit.versions.opset.operator_change import OperatorChange
 
 _PREFIX: Final = "torch.ops.aten."
 _WHOLE: Final = frozenset(

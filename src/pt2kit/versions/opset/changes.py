@@ -2,7 +2,7 @@
 
 `opset_version` says per namespace which meaning its operators have. A change of an operator's meaning is an
 `OperatorChange` from one number to another; those between the program's number and the expected one are applied in
-order, to every node of every graph. The changes of aten that torch knows are in `opset_aten`; users pass their own for
+order, to every node of every graph. The changes of aten that torch knows are in `aten.py`; users pass their own for
 their namespaces.
 
 Problems and errors carry the rules O1 to O3 of `pt2kit.rules`.
@@ -10,8 +10,8 @@ Problems and errors carry the rules O1 to O3 of `pt2kit.rules`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -21,49 +21,13 @@ from msgspec.structs import replace
 from pt2kit import schema
 from pt2kit.errors import LimitError, OperatorError, Problem, VersionError
 from pt2kit.jsontext import Path, path_text
+from pt2kit.versions.opset.aten import ATEN_CHANGES
+from pt2kit.versions.opset.operator_change import OperatorChange, Replacement
 
 EXPECTED: Final[Mapping[str, int]] = MappingProxyType({"aten": 10})
 """The numbers of torch 2.1 to 2.15."""
 
 _MAX_DEPTH: Final = 32
-
-
-@dataclass(frozen=True, slots=True)
-class Replacement:
-    """What stands for a node after a change: nodes in order, and the metas of the tensors that are new with them.
-
-    The last node must define the values that the old one did.
-    """
-
-    nodes: Sequence[schema.Node]
-    tensor_values: Mapping[str, schema.TensorMeta] = field(default_factory=dict)
-
-
-Convert = Callable[[schema.Node, schema.Graph, str], "schema.Node | Replacement"]
-"""(node, its graph, its place) -> the node with another meaning of its operator; the same object if nothing changes."""
-
-
-@dataclass(frozen=True, slots=True)
-class OperatorChange:
-    """One change of one operator.
-
-    Args:
-        namespace: "aten".
-        operator: name and overload: "div.Tensor".
-        from_version, to_version: numbers of the operator set; the second is the smaller one for a downgrade.
-        convert: turns a call with the first meaning into one with the second.
-    """
-
-    namespace: str
-    operator: str
-    from_version: int
-    to_version: int
-    convert: Convert
-
-    @property
-    def target(self) -> str:
-        """The target of the nodes that it applies to."""
-        return f"torch.ops.{self.namespace}.{self.operator}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +68,6 @@ def convert_opset(
         ConversionError: a call that the older version does not have.
         LimitError: subgraphs nested too deep.
     """
-    from pt2kit.versions.opset.aten import ATEN_CHANGES
-
     known = (*ATEN_CHANGES, *changes)
     numbers = dict(program.opset_version)
     problems: list[Problem] = []
