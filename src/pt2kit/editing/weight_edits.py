@@ -121,7 +121,7 @@ def load(editor: Editor, source: Any, prefix: str, strict: bool) -> list[str]:
         if odd or len(tied) < len(missing):
             missing = [name for name in missing if name not in tied]
             raise GraphError(f"{edit}: expected the names of the program's weights, got {odd[:5]} besides them and "
-                             f"nothing for {missing[:5]}; pass strict=False to take what fits")  # fmt: skip
+                             f"nothing for {missing[:5]}; strict=False, --partial, takes what fits")  # fmt: skip
     names = [name for name in there if name in found]
     for name in names:
         set_numbers(editor, name, found[name])
