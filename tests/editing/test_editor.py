@@ -337,3 +337,13 @@ def test_a_division_by_zero_is_not_inferred(name: str) -> None:
     size = editor.graph.append("aten.sym_size.int", editor.value("x"), 0).output
     with pytest.raises(GraphError, match=rf"append\('_operator.{name}'\): expected meta= .* \(a division by 0\)"):
         editor.graph.append(f"_operator.{name}", size, 0)
+
+
+def test_a_token_is_no_operand() -> None:
+    """The edit that computes with a token is named."""
+    editor = pt2kit.edit(sample("2.13.0", "print_effect__decomp"))
+    editor.graph.append("aten.clone", editor.value("token"))
+    with pytest.raises(
+        GraphError, match=r"append\('aten.clone'\): node 'clone': expected a tensor with numbers, got a t"
+    ):
+        editor.finish()

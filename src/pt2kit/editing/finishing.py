@@ -55,6 +55,7 @@ def written(editor: Editor) -> schema.ExportedProgram:
         if one.value is not None and is_token(editor, one.value):
             raise GraphError(f"output {number}: expected a tensor or a number, got the token {quote(one.name)}, which "
                              "torch takes out", rule="S13")  # fmt: skip
+    _check_tokens(editor)
     editor.graph.input_slots = [one.slot for one in editor.inputs]
     editor.graph.output_slots = [one.slot for one in editor.outputs]
     graph = editor.graph.written()
@@ -75,6 +76,17 @@ def written(editor: Editor) -> schema.ExportedProgram:
     }
     new: schema.ExportedProgram = _replaced(old, **parts)
     return new
+
+
+def _check_tokens(editor: Editor) -> None:
+    """Refuse nodes that edits let compute with a token, which only orders effects."""
+    tokens = [one.value for one in editor.inputs if one.kind == "token"]
+    while tokens:
+        token = tokens.pop()
+        for user in token.users if token is not None else ():
+            if user.edit and user.target.startswith("torch.ops.aten."):
+                raise GraphError(f"{user.edit}: {user.label}: expected a tensor with numbers, got a token", rule="S13")
+            tokens += [value for value in user.outputs if is_token(editor, value)]
 
 
 def _drop_idle_tokens(editor: Editor) -> None:
