@@ -17,7 +17,7 @@ from pt2kit.editing.metas import row_major
 from pt2kit.editing.values import Value
 from pt2kit.editing.weights import Entry, Kind, Weights, laid_out, to_view
 from pt2kit.errors import GraphError
-from pt2kit.messages import quote
+from pt2kit.messages import listed, quote
 from pt2kit.package.open import Package, open_package
 from pt2kit.tensors.bounds import contiguous_strides
 from pt2kit.tensors.compound import MetaView
@@ -121,7 +121,7 @@ def load(editor: Editor, source: Any, prefix: str, strict: bool) -> list[str]:
         if odd or len(tied) < len(missing):
             missing = [name for name in missing if name not in tied]
             raise GraphError(f"{edit}: expected the names of the program's weights, got {odd[:5]} besides them and "
-                             f"nothing for {missing[:5]}; pass strict=False to take what fits")  # fmt: skip
+                             f"nothing for {missing[:5]}; strict=False, --partial, takes what fits")  # fmt: skip
     names = [name for name in there if name in found]
     for name in names:
         set_numbers(editor, name, found[name])
@@ -130,8 +130,10 @@ def load(editor: Editor, source: Any, prefix: str, strict: bool) -> list[str]:
 
 def _numbers_of(source: Any) -> Mapping[str, Any]:
     if isinstance(source, Package):
-        models = source.layout.models
-        model = "model" if "model" in models else models[0]
+        model = source.layout.choose(None)
+        if model is None:
+            known = listed(source.layout.models, 20) or "none"
+            raise GraphError(f"{source.name}: expected one program, or one called model, got {known}")
         return {**source.constants(model), **source.weights(model)}
     if isinstance(source, Mapping):
         return source

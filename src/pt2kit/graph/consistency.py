@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import keyword
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -89,3 +90,6 @@ def _pasted_names(step: Step) -> Iterator[Problem]:
                     f"expected identifiers with dots between them as the name of a subgraph, got {quote(held.name)}"
                 )
                 yield Problem(place, "G15", message, "safety" if held.name else "error")
+            elif not held.name.isidentifier() or keyword.iskeyword(held.name) or held.name == "self":
+                message = f"expected an identifier that is no keyword as the name of a subgraph, got {quote(held.name)}"
+                yield Problem(place, "G15", message)
