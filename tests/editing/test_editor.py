@@ -318,3 +318,22 @@ def test_names_that_are_untied_have_an_input_each(name: str) -> None:
     assert targets["p_l__s___emb_weight"] == "emb.weight"
     assert targets["p_l__s___out_weight"] == "out.weight"
     assert [problem for problem in pt2kit.check(editor.result) if problem.kind == "error"] == []
+
+
+def test_a_token_is_no_output() -> None:
+    """What only orders effects is given to no caller, asked for as an output or put in the place of one."""
+    editor = pt2kit.edit(sample("2.13.0", "print_effect__decomp"))
+    with pytest.raises(GraphError, match=r"add_output\('token'\): expected a tensor or a number, got a token"):
+        editor.add_output("token")
+    editor.graph.replace_uses(editor.user_outputs[0].name, "token")
+    with pytest.raises(GraphError, match=r"output 0: expected a tensor or a number, got the token 'token'.* \[S13\]"):
+        editor.finish()
+
+
+@pytest.mark.parametrize("name", ["mod", "floordiv"])
+def test_a_division_by_zero_is_not_inferred(name: str) -> None:
+    """The edit that asks for it is refused, not the program it would be in."""
+    editor = dynamic()
+    size = editor.graph.append("aten.sym_size.int", editor.value("x"), 0).output
+    with pytest.raises(GraphError, match=rf"append\('_operator.{name}'\): expected meta= .* \(a division by 0\)"):
+        editor.graph.append(f"_operator.{name}", size, 0)

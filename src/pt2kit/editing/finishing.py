@@ -9,8 +9,10 @@ from msgspec.structs import replace
 
 from pt2kit import codec, schema
 from pt2kit.editing import sample_inputs, soundness
+from pt2kit.editing.interface_edits import is_token
 from pt2kit.editing.weights import write_weights
-from pt2kit.errors import SchemaError
+from pt2kit.errors import GraphError, SchemaError
+from pt2kit.messages import quote
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
 
@@ -49,6 +51,10 @@ def written(editor: Editor) -> schema.ExportedProgram:
     """The program with all edits; the one that was opened, where nothing changed."""
     old, module = editor.program, editor.program.graph_module
     _drop_idle_tokens(editor)
+    for number, one in enumerate(editor.user_outputs):
+        if one.value is not None and is_token(editor, one.value):
+            raise GraphError(f"output {number}: expected a tensor or a number, got the token {quote(one.name)}, which "
+                             "torch takes out", rule="S13")  # fmt: skip
     editor.graph.input_slots = [one.slot for one in editor.inputs]
     editor.graph.output_slots = [one.slot for one in editor.outputs]
     graph = editor.graph.written()
@@ -77,6 +83,8 @@ def _drop_idle_tokens(editor: Editor) -> None:
         taken = next((given for given in editor.inputs if given.kind == "token" and given.value is one.value), None)
         if taken is None or one.value is None or one.value.users:
             continue
+        if any(other.value is one.value for other in editor.user_outputs):
+            continue  # which is refused
         editor.outputs.remove(one)
         one.slot.detach()
         editor.inputs.remove(taken)

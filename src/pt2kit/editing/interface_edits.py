@@ -282,7 +282,7 @@ def add_output(editor: Editor, name: str | Value, key: str | None, position: int
     if value.kind == "sym_bool":
         # Source: `deserialize_argument_spec` in torch/_export/serde/serialize.py, 2.13, which does not know them.
         raise GraphError(f"{edit}: expected a tensor or a number, got a truth value, which torch does not load there")
-    if _is_token(editor, value):
+    if is_token(editor, value):
         raise GraphError(f"{edit}: expected a tensor or a number, got a token, which torch takes out")
     slot = result_slot([value], None, is_list=False)
     new = Output(schema.OutputSpec(user_output=schema.UserOutputSpec(slot.template)), slot, {})
@@ -299,7 +299,7 @@ def add_output(editor: Editor, name: str | Value, key: str | None, position: int
     return new
 
 
-def _is_token(editor: Editor, value: Value) -> bool:
+def is_token(editor: Editor, value: Value) -> bool:
     """Whether a value only orders effects."""
     maker = value.producer
     if maker is None:
