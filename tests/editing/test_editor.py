@@ -409,3 +409,19 @@ def test_all_names_of_a_tied_weight_become_of_a_kind() -> None:
     weights = editor.result.weights(editor.model)
     assert [weights[name].is_param for name in ("emb.weight", "out.weight")] == [False, False]
     assert [problem for problem in pt2kit.check(editor.result) if problem.kind == "error"] == []
+
+
+def test_an_operator_that_gives_another_type_is_refused() -> None:
+    """A result that was stated for the old operator is not kept for one that gives something else."""
+    editor = dynamic()
+    made = editor.graph.append("aten.isnan", editor.value("x"))
+    editor.add_output(made.output)
+    made.retarget("aten.gelu")
+    message = (
+        r"retarget\(node 'isnan', 'aten.gelu'\): node 'isnan': expected 'isnan' to be stated as f32, which it is, "
+        r"got b8; set its meta \[T11\]"
+    )
+    with pytest.raises(GraphError, match=message):
+        editor.finish()
+    made.output.meta = editor.value("x").meta
+    assert [problem for problem in pt2kit.check(editor.finish()) if problem.kind == "error"] == []

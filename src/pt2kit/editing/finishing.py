@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from pt2kit import codec, schema
 from pt2kit.editing import sample_inputs, soundness
+from pt2kit.editing.inference import misstated_type
 from pt2kit.editing.interface_edits import is_token, takes_token
 from pt2kit.editing.values import Value
 from pt2kit.editing.weights import write_weights
@@ -52,6 +53,7 @@ def written(editor: Editor) -> schema.ExportedProgram:
     """The program with all edits; the one that was opened, where nothing changed."""
     old, module = editor.program, editor.program.graph_module
     _check_tokens(editor)
+    _check_types(editor)
     idle = _idle_tokens(editor)
     inputs = [one for one in editor.inputs if one.value not in idle]
     outputs = [one for one in editor.outputs if one.value not in idle]
@@ -92,6 +94,14 @@ def _check_tokens(editor: Editor) -> None:
                 raise GraphError(f"{node.edit}: {node.label}: expected a token first, got {got}", rule="S13")
         elif node.target.startswith("torch.ops.aten.") and any(is_token(editor, value) for value in node.inputs):
             raise GraphError(f"{node.edit}: {node.label}: expected a tensor with numbers, got a token", rule="S13")
+
+
+def _check_types(editor: Editor) -> None:
+    """Refuse nodes that edits let give another element type than is stated of what they give."""
+    for graph in editor.graph.walk():
+        for node in graph.nodes:
+            if node.edit and (said := misstated_type(node)) is not None:
+                raise GraphError(f"{node.edit}: {node.label}: {said}; set its meta", rule="T11")
 
 
 def _idle_tokens(editor: Editor) -> set[Value]:
