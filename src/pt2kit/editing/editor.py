@@ -109,6 +109,7 @@ class Editor:
             Output(spec, slot, by_name)
             for spec, slot in zip(module.signature.output_specs, self.graph.output_slots, strict=True)
         ]
+        self.graph.follow(self.inputs, self.outputs)
         self.calls = Calls(module, self.graph, self.inputs, self.outputs)
         self.weights, self.constants = read_weights(package, parts, model)
         self._stored_weights = [dict(table.entries) for table in (self.weights, self.constants)]
