@@ -59,6 +59,22 @@ def first_result(name: str, settings: Settings) -> Measured:
     return Measured(*best, note=f"{programs.facts(name).get('nodes', '?')} nodes")
 
 
+def load_large(settings: Settings) -> Measured:
+    """The time to load a large file to run it, without the call, which reads every weight."""
+    import torch
+
+    import pt2kit
+
+    file = programs.path(large(settings))
+    best = measure.alternate(
+        lambda: pt2kit.load_module(file),
+        lambda: torch.export.load(file).module(),
+        rounds=settings.rounds(8),
+        reference_rounds=1 if settings.quick else 2,
+    )
+    return Measured(*best, note=f"{file.stat().st_size / 1e9:.2f} GB, mapped by ours and read by torch")
+
+
 def further_calls(name: str, settings: Settings) -> Measured:
     """One call of a module that was called before."""
     import torch
@@ -119,6 +135,12 @@ BENCHES = (
         "first result with 2 GB of weights : the same with torch",
         TimesBetter(100),
         lambda settings: first_result(large(settings), settings),
+    ),
+    Bench(
+        "module_large_load",
+        "load_module of 2 GB of weights : torch.export.load and module()",
+        TimesBetter(100),
+        load_large,
     ),
     *(
         Bench(

@@ -104,7 +104,7 @@ _TEXTS: Final[Mapping[str, str]] = MappingProxyType(
         "G12": "a graph that returns a single tensor has one output, and it is a value",
         "G13": "a higher-order node that returns a single tensor has one output, and it is a tensor",
         "G14": "a node has a name of its own, which no other node and no other node's result has",
-        "G15": "names of nodes and arguments are identifiers, those of subgraphs identifiers with dots between them",
+        "G15": "names of nodes, arguments and subgraphs are identifiers, those of subgraphs no keywords",
         "G16": "subgraphs of one name in one graph are equal: the graph has one module of that name",
         "G17": "a tensor has a known element type and layout, numbers and elements below 2**63, at most 64 dimensions; "
         "of integers, it requires no gradient",

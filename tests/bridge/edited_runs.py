@@ -28,15 +28,18 @@ from pt2kit.errors import Pt2Error
 from pt2kit.package.open import Package
 
 FROM_NUMBERS = (
-    *(
-        "not implemented for",
-        "Runtime assertion failed",
-        "inline constraint",
-        "Guard failed",
-        "out of range",
-        "Expected input",
-    ),
-    *("out of bounds", "offsets[0]", "Expected reduction dim", "detach views in-place", "the 'SparseCPU' backend"),
+    "not implemented for",
+    "Runtime assertion failed",
+    "inline constraint",
+    "Invalid value range",
+    "Guard failed",
+    "out of range",
+    "Expected input",
+    "out of bounds",
+    "offsets[0]",
+    "Expected reduction dim",
+    "detach views in-place",
+    "the 'SparseCPU' backend",
 )
 """What kernels and assertions say of numbers, or of types that they have no code for."""
 

@@ -8,7 +8,7 @@ from tests import samples
 from tests.checks.mutations import MLP
 
 import pt2kit
-from pt2kit.checks.program_context import subject_of
+from pt2kit.checks.program_context import context_of
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_release(torch_version: str, stored: str, release: str) -> None:
     """The program says it itself, or the schema version that it was stored in does."""
     with pt2kit.open(MLP) as package:
         program = replace(package.programs["model"], torch_version=torch_version)
-    assert subject_of(program, "r", stored).release == release
+    assert context_of(program, "r", stored).release == release
 
 
 def test_real_files() -> None:
@@ -36,4 +36,4 @@ def test_real_files() -> None:
     for release in samples.RELEASES:
         with pt2kit.open(samples.sample(release, "mlp")) as package:
             stored = package.stored["model"]
-            assert subject_of(stored.program, "r", stored.version).release == release.rpartition(".")[0]
+            assert context_of(stored.program, "r", stored.version).release == release.rpartition(".")[0]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.checks.mutations import MLP, call, graph, new_value, program, sizes_of, tensor
 
-from pt2kit.checks.program_context import Subject, subject_of
+from pt2kit.checks.program_context import ProgramContext, context_of
 from pt2kit.checks.stated import stated_problems
 from pt2kit.package.open import open_package
 
@@ -25,11 +25,11 @@ def some(*numbers: int | str) -> dict[str, Any]:
     return {"as_sym_ints": entries}
 
 
-def subject(change: Any) -> Subject:
+def context(change: Any) -> ProgramContext:
     """A changed program, as rules get it."""
     with open_package(program(MLP, change).data) as package:
         stored = package.stored["model"]
-        return subject_of(stored.program, "models/model.json", stored.version)
+        return context_of(stored.program, "models/model.json", stored.version)
 
 
 def said(target: str, sizes: tuple[int, ...], **arguments: Any) -> list[tuple[str, str]]:
@@ -40,7 +40,7 @@ def said(target: str, sizes: tuple[int, ...], **arguments: Any) -> list[tuple[st
         sizes_of(tree, "extra", *sizes)
         graph(tree)["nodes"].append(call(f"torch.ops.aten.{target}", "extra", **arguments))
 
-    found = list(stated_problems(subject(change)))
+    found = list(stated_problems(context(change)))
     assert all(problem.loc == "models/model.json: $.graph_module.graph.nodes[3]" for problem in found)
     return [(problem.rule, problem.message) for problem in found]
 
@@ -122,4 +122,4 @@ def test_operators_of_others() -> None:
         new_value(tree, "extra", "relu")
         graph(tree)["nodes"].append(call("torch.ops.mine.view.default", "extra", **RELU, size=ints(1), dtype=LONG))
 
-    assert list(stated_problems(subject(change))) == []
+    assert list(stated_problems(context(change))) == []

@@ -14,6 +14,7 @@ from tests import strategies
 from tests.samples import corpus
 
 from pt2kit import codec, schema
+from pt2kit.codec.encoder import encode_sorted
 from pt2kit.errors import JsonError, Pt2Error, SchemaError
 
 EXACT = [cls for cls in schema.TYPES if issubclass(cls, schema.Object | schema.Union)]
@@ -125,9 +126,12 @@ def with_unknown(tree, path=()):
     return copy
 
 
-def test_unknown_keys_survive():
-    """Keys of a newer minor are reported with their path and written back where they were."""
-    data = json.dumps(with_unknown(codec.to_tree(PROGRAM))).encode()
+@pytest.mark.parametrize(
+    "style", [{}, {"sort_keys": True}, {"sort_keys": True, "indent": 1}], ids=["", "sorted", "lines"]
+)
+def test_unknown_keys_survive(style):
+    """Keys of a newer minor are reported with their path and written back where they were, whoever wrote the file."""
+    data = json.dumps(with_unknown(codec.to_tree(PROGRAM)), **style).encode()
     decoded = codec.decode(data, schema.ExportedProgram, "r")
     assert decoded.value == PROGRAM
     assert [str(item) for item in decoded.unknown] == [
@@ -137,6 +141,19 @@ def test_unknown_keys_survive():
         '$.range_constraints.s0["brand new"]',
     ]
     assert json.loads(codec.encode(decoded.value, decoded.unknown)) == json.loads(data)
+
+
+def test_keys_in_order():
+    """A program written with all keys in order is equal text for equal programs alone, and nothing of it is unknown."""
+    written = encode_sorted(PROGRAM)
+    assert json.loads(written) == codec.to_tree(PROGRAM)
+    assert encode_sorted(codec.to_tree(PROGRAM)) == written
+    assert codec.decode(written, schema.ExportedProgram, "r") == codec.decode(
+        codec.encode(PROGRAM), schema.ExportedProgram, "r"
+    )
+    outer = json.dumps({**codec.to_tree(PROGRAM), "a new one": 1}, sort_keys=True).encode()
+    decoded = codec.decode(outer, schema.ExportedProgram, "r")
+    assert (decoded.value, [str(item) for item in decoded.unknown]) == (PROGRAM, ['$["a new one"]'])
 
 
 def test_unknown_keys_need_their_place():

@@ -318,3 +318,110 @@ def test_names_that_are_untied_have_an_input_each(name: str) -> None:
     assert targets["p_l__s___emb_weight"] == "emb.weight"
     assert targets["p_l__s___out_weight"] == "out.weight"
     assert [problem for problem in pt2kit.check(editor.result) if problem.kind == "error"] == []
+
+
+def test_a_token_is_no_output() -> None:
+    """What only orders effects is given to no caller, asked for as an output or put in the place of one."""
+    editor = pt2kit.edit(sample("2.13.0", "print_effect__decomp"))
+    with pytest.raises(GraphError, match=r"add_output\('token'\): expected a tensor or a number, got a token"):
+        editor.add_output("token")
+    editor.graph.replace_uses(editor.user_outputs[0].name, "token")
+    with pytest.raises(GraphError, match=r"output 0: expected a tensor or a number, got the token 'token'.* \[S13\]"):
+        editor.finish()
+
+
+@pytest.mark.parametrize("name", ["mod", "floordiv"])
+def test_a_division_by_zero_is_not_inferred(name: str) -> None:
+    """The edit that asks for it is refused, not the program it would be in."""
+    editor = dynamic()
+    size = editor.graph.append("aten.sym_size.int", editor.value("x"), 0).output
+    with pytest.raises(GraphError, match=rf"append\('_operator.{name}'\): expected meta= .* \(a division by 0\)"):
+        editor.graph.append(f"_operator.{name}", size, 0)
+
+
+def test_a_token_is_no_operand() -> None:
+    """The edit that computes with a token is named."""
+    editor = pt2kit.edit(sample("2.13.0", "print_effect__decomp"))
+    editor.graph.append("aten.clone", editor.value("token"))
+    with pytest.raises(
+        GraphError, match=r"append\('aten.clone'\): node 'clone': expected a tensor with numbers, got a t"
+    ):
+        editor.finish()
+
+
+def test_only_a_token_orders_effects() -> None:
+    """A tensor in the place of a token is refused, where a node takes it and where the program gives it."""
+    editor = pt2kit.edit(sample("2.13.0", "print_effect__decomp"))
+    effect = next(node for node in editor.nodes if "with_effects" in node.target)
+    weight = editor.add_constant("w", np.ones(0, "f4"))
+    editor.graph.replace_uses("token", weight)
+    with pytest.raises(
+        GraphError, match=r"replace_uses\('token', 'c_w'\): node .*: expected a token first, got 'c_w' \[S13\]"
+    ):
+        editor.finish()
+    editor.graph.replace_uses(weight, "token")
+    editor.graph.replace_uses(effect.outputs[0], weight)
+    with pytest.raises(GraphError, match=r"<Output c_w: token>: expected a token, got 'c_w', which is none \[S13\]"):
+        editor.finish()
+
+
+def test_a_check_changes_nothing() -> None:
+    """The program that is checked has no idle token; the editor has it until its node is back, or it is left."""
+    editor = pt2kit.edit(sample("2.13.0", "print_effect__decomp"))
+    node = next(node for node in editor.nodes if "with_effects" in node.target)
+    editor.graph.replace_uses(node.outputs[0], "token")
+    node.erase()
+    before = [*editor.inputs], [*editor.outputs], editor.graph.inputs, editor.graph.outputs, {**editor.graph.values}
+    checked = editor.check()
+    after = [*editor.inputs], [*editor.outputs], editor.graph.inputs, editor.graph.outputs, {**editor.graph.values}
+    assert after == before
+    assert "token" in editor.graph.values
+    assert "token" not in checked.graph_module.graph.tensor_values
+    assert editor.check() == checked == editor.finish().programs[editor.model]
+
+
+def test_the_graph_knows_what_comes_in_and_goes_out_at_once() -> None:
+    """Inputs and outputs of the graph are those of the program after each edit, checked or not."""
+    editor = dynamic()
+    new = editor.add_input("mask", tensor_meta("f32", [2]), position=0)
+    made = editor.graph.append("aten.relu", editor.value("x")).output
+    editor.add_output(made)
+    assert [one.value for one in editor.inputs] == list(editor.graph.inputs)
+    assert new in editor.graph.inputs
+    assert editor.graph.outputs[-1] is made
+    editor.drop_input("mask")
+    assert new not in editor.graph.inputs
+
+
+def test_a_region_that_is_left_open_is_refused() -> None:
+    """The call that closes a region of vmap has no result, so nothing keeps it; without it torch would stay in vmap."""
+    editor = pt2kit.edit(sample("2.13.0", "associative_scan_hop"))
+    next(node for node in editor.nodes if node.target.endswith("_vmap_decrement_nesting")).erase()
+    with pytest.raises(GraphError, match=r"nodes\[\d+\]: expected a call in this graph that closes .* \[X14\]"):
+        editor.finish()
+
+
+def test_all_names_of_a_tied_weight_become_of_a_kind() -> None:
+    """The second name of a parameter, which no input takes, goes with it, so that untying finds two buffers."""
+    with pt2kit.edit(sample("2.9.1", "shared_weights__strict")) as editor:
+        editor.convert_weight("emb.weight", "buffer")
+        editor.untie("emb.weight")
+    weights = editor.result.weights(editor.model)
+    assert [weights[name].is_param for name in ("emb.weight", "out.weight")] == [False, False]
+    assert [problem for problem in pt2kit.check(editor.result) if problem.kind == "error"] == []
+
+
+def test_an_operator_that_gives_another_type_is_refused() -> None:
+    """A result that was stated for the old operator is not kept for one that gives something else."""
+    editor = dynamic()
+    made = editor.graph.append("aten.isnan", editor.value("x"))
+    editor.add_output(made.output)
+    made.retarget("aten.gelu")
+    message = (
+        r"retarget\(node 'isnan', 'aten.gelu'\): node 'isnan': expected 'isnan' to be stated as f32, which it is, "
+        r"got b8; set its meta \[T11\]"
+    )
+    with pytest.raises(GraphError, match=message):
+        editor.finish()
+    made.output.meta = editor.value("x").meta
+    assert [problem for problem in pt2kit.check(editor.finish()) if problem.kind == "error"] == []

@@ -11,7 +11,7 @@ import pt2kit
 from pt2kit.editing import only, with_extra_files
 from pt2kit.errors import ArchiveError, GraphError
 
-PATHS = corpus("2.13.0")
+PATHS = corpus("2.1.2", "2.4.1", "2.7.1", "2.13.0")
 
 
 def errors(package: pt2kit.Package) -> list[str]:

@@ -84,11 +84,20 @@ def test_remarks(kind: str, rule: str, source: schema.Graph, place: str, text: s
     graph.index(source)
 
 
-@pytest.mark.parametrize("name", ["body", "repeated_subgraph0", "sub.0.body"])
+@pytest.mark.parametrize("name", ["body", "repeated_subgraph0", "_x"])
 def test_names_of_subgraphs_that_are_fine(name: str) -> None:
-    """Attribute paths are fine, with numbers where the owner is a list of modules."""
+    """Identifiers are fine."""
     nodes = [FIRST, node([Z], Y, subgraph(chain("x", "y"), name), name="z")]
     assert list(graph.problems(replace(GOOD, nodes=nodes))) == []
+
+
+@pytest.mark.parametrize("name", ["sub.0.body", "true_graph_0.inner", "for", "self", "1"])
+def test_names_of_subgraphs_that_are_none(name: str) -> None:
+    """torch makes a module of each subgraph: a dot or a keyword in its name ends the load."""
+    nodes = [FIRST, node([Z], Y, subgraph(chain("x", "y"), name), name="z")]
+    (problem,) = graph.problems(replace(GOOD, nodes=nodes))
+    assert (problem.severity, problem.rule, problem.loc) == ("error", "G15", "$.nodes[1].inputs[1]")
+    assert problem.message == f"expected an identifier that is no keyword as the name of a subgraph, got {name!r}"
 
 
 def test_names_that_are_keywords_are_fine() -> None:

@@ -10,7 +10,7 @@ from tests import samples
 from tests.zip.zip_forge import Entry, forge
 
 from pt2kit.errors import ArchiveError, Pt2Error, UnsupportedError, VersionError
-from pt2kit.package.layout import detect, payload_layout, verify_header
+from pt2kit.package.layout import Layout, detect, payload_layout, verify_header
 from pt2kit.zip.reader import open_archive
 
 HEADER = {
@@ -209,3 +209,21 @@ def test_payload_twice() -> None:
     """A program with both kinds of records has two meanings."""
     with pytest.raises(UnsupportedError, match=r"got both: .*data/constants/model\.pt \[A25\]$"):
         _payload({**PROGRAM, "data/constants/model.pt": b""})
+
+
+@pytest.mark.parametrize(
+    ("models", "asked", "chosen"),
+    [
+        (("a",), None, "a"),
+        (("a", "model"), None, "model"),
+        (("a", "b"), None, None),
+        (("a", "b"), "b", "b"),
+        (("a", "b"), "c", None),
+        (("a",), "", None),
+        ((), None, None),
+        ((), "model", None),
+    ],
+)
+def test_the_program_that_is_meant(models: tuple[str, ...], asked: str | None, chosen: str | None) -> None:
+    """A name means the program that has it; none means the only one, or "model"."""
+    assert Layout("archive", "", "", models).choose(asked) == chosen

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from pt2kit import schema, treespec
-from pt2kit.checks.program_context import Subject
+from pt2kit.checks.program_context import ProgramContext
 from pt2kit.errors import Problem, Pt2Error
 from pt2kit.graph.argument_values import references
 from pt2kit.graph.values import tables
@@ -21,10 +21,10 @@ _OUTPUTS: Final = ("user_output", "loss_output")
 _Fields = Mapping[str, Sequence[str]]
 
 
-def call_problems(subject: Subject) -> Iterator[Problem]:
+def call_problems(context: ProgramContext) -> Iterator[Problem]:
     """Iterate what is wrong with how the program, and modules whose signature was kept, are called."""
-    module = subject.program.graph_module
-    where = f"{subject.record}: $.graph_module.module_call_graph"
+    module = context.program.graph_module
+    where = f"{context.record}: $.graph_module.module_call_graph"
     entries = module.module_call_graph
     if not entries or entries[0].fqn or entries[0].signature is None:
         got = f"{quote(entries[0].fqn)}{'' if entries[0].signature else ' without one'}" if entries else "nothing"
@@ -32,7 +32,7 @@ def call_problems(subject: Subject) -> Iterator[Problem]:
         yield Problem(f"{where}[0]" if entries else where, "K1", message)
     if module.graph.is_single_tensor_return and len(module.graph.outputs) == 1:  # Else G12 says it.
         message = "expected false, as a program returns a list of outputs, got true"
-        yield Problem(f"{subject.graph_place}.is_single_tensor_return", "K8", message)
+        yield Problem(f"{context.graph_place}.is_single_tensor_return", "K8", message)
     fields = {name: row.field_names for name, row in module.treespec_namedtuple_fields.items()}
     names = {name for table in tables(module.graph).values() for name in table}
     others: dict[str, str] = {}
@@ -43,7 +43,7 @@ def call_problems(subject: Subject) -> Iterator[Problem]:
         counts = _counts(module.signature) if not entry.fqn else _kept_counts(entry.signature)
         yield from _entry(entry.signature, place, counts, fields, others)
         yield from _unknown_values(entry.signature, place, names)
-        if subject.stored_version != "1":  # It left the keyword arguments away where there were none.
+        if context.stored_version != "1":  # It left the keyword arguments away where there were none.
             yield from _call_form(entry.signature.in_spec, f"{place}.in_spec")
     for kind, place in others.items():
         message = f"containers of the type {quote(kind)} are not checked: torch loads them where it is registered"

@@ -8,7 +8,7 @@ from msgspec import UNSET
 
 from pt2kit import schema
 from pt2kit.checks.findings import problem_of
-from pt2kit.checks.program_context import Subject
+from pt2kit.checks.program_context import ProgramContext
 from pt2kit.errors import Problem, Pt2Error
 from pt2kit.graph.traversal import graphs
 from pt2kit.jsontext import path_text
@@ -16,19 +16,19 @@ from pt2kit.messages import cut
 from pt2kit.tensors.bounds import check_device
 
 
-def device_problems(subject: Subject) -> Iterator[Problem]:
+def device_problems(context: ProgramContext) -> Iterator[Problem]:
     """Iterate the devices that torch does not have, each once, at the first place where it is named.
 
     Raises:
         LimitError: subgraphs or dicts of arguments nest too deep (G11).
     """
     known: set[tuple[str, int | None]] = set()
-    for scope in graphs(subject.program, subject.graph_place):
+    for scope in graphs(context.program, context.graph_place):
         for name, meta in scope.graph.tensor_values.items():
             if (meta.device.type, meta.device.index) not in known:
                 place = f"{scope.where}.tensor_values{path_text((cut(name),))[1:]}"
                 yield from _check(meta.device, place, known)
-    for step in subject.steps():
+    for step in context.steps():
         for position, named in enumerate(step.node.inputs):
             if named.arg.as_device is not UNSET:
                 yield from _check(named.arg.as_device, f"{step.where}.inputs[{position}].arg", known)

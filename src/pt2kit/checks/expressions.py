@@ -12,7 +12,7 @@ from msgspec import UNSET
 
 from pt2kit import schema, symbols
 from pt2kit.checks.findings import problem_of
-from pt2kit.checks.program_context import Subject
+from pt2kit.checks.program_context import ProgramContext
 from pt2kit.errors import Problem, Pt2Error
 from pt2kit.graph.traversal import Scope, graphs
 from pt2kit.jsontext import path_text
@@ -36,7 +36,7 @@ class Found(NamedTuple):
     place: str
 
 
-def expression_problems(subject: Subject) -> Iterator[Problem]:
+def expression_problems(context: ProgramContext) -> Iterator[Problem]:
     """Iterate what is wrong with the expressions of a program and the ranges of their symbols.
 
     Each distinct expression is read once and reported at the first place it has. Those that are code are left to X5.
@@ -44,13 +44,13 @@ def expression_problems(subject: Subject) -> Iterator[Problem]:
     Raises:
         LimitError: subgraphs or dicts of arguments nest too deep (G11).
     """
-    ranges = subject.program.range_constraints
-    yield from _range_problems(ranges, subject.record)
+    ranges = context.program.range_constraints
+    yield from _range_problems(ranges, context.record)
     limits = {name: (row.min_val, row.max_val) for name, row in ranges.items()}
     spans: dict[tuple[str, str], tuple[int | float, int | float] | None] = {}
     known: dict[str, symbols.Symbol] = {}
-    needed = _needed(subject)
-    for found in expressions(subject):
+    needed = _needed(context)
+    for found in expressions(context):
         key = (found.kind, found.text)
         if key not in spans:
             spans[key] = None
@@ -66,10 +66,10 @@ def expression_problems(subject: Subject) -> Iterator[Problem]:
         yield from _hint_problems(found, spans[key])
 
 
-def expressions(subject: Subject) -> Iterator[Found]:
+def expressions(context: ProgramContext) -> Iterator[Found]:
     """Iterate the distinct expressions of a program with their hints, each at the first place it has."""
     seen: set[tuple[str, str, Any]] = set()
-    for scope in graphs(subject.program, subject.graph_place):
+    for scope in graphs(context.program, context.graph_place):
         for kind, value, place in _values(scope):
             hint = None if value.hint is None else value.hint.value
             key = (kind, value.expr_str, hint)
@@ -78,10 +78,10 @@ def expressions(subject: Subject) -> Iterator[Found]:
                 yield Found(*key, place())
 
 
-def _needed(subject: Subject) -> frozenset[str]:
+def _needed(context: ProgramContext) -> frozenset[str]:
     """The texts of numbers that are a value by themselves, and the symbols that they are."""
     found: set[str] = set()
-    for scope in graphs(subject.program, subject.graph_place):
+    for scope in graphs(context.program, context.graph_place):
         for kind, value, _ in _values(scope):
             if kind != "size":
                 with contextlib.suppress(Pt2Error):

@@ -11,7 +11,7 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from pt2kit import schema, symbols, treespec
-from pt2kit.checks.program_context import Subject
+from pt2kit.checks.program_context import ProgramContext
 from pt2kit.errors import Problem, Pt2Error
 from pt2kit.messages import quote
 from pt2kit.symbols.expr import Expr
@@ -22,18 +22,18 @@ _Ends = tuple[int | None, int | None]
 _Known = schema.TensorMeta | schema.SymInt | schema.SymFloat | schema.SymBool | int | None
 
 
-def guard_problems(subject: Subject) -> Iterator[Problem]:
+def guard_problems(context: ProgramContext) -> Iterator[Problem]:
     """Iterate guards that name no input of the program, or that no input can pass.
 
     Those that cannot be read are left to X4.
     """
-    guards = subject.program.guards_code
-    tree = _call_tree(subject.program.graph_module) if guards else None
+    guards = context.program.guards_code
+    tree = _call_tree(context.program.graph_module) if guards else None
     if tree is None:
         return
-    limits = {name: (row.min_val, row.max_val) for name, row in subject.program.range_constraints.items()}
+    limits = {name: (row.min_val, row.max_val) for name, row in context.program.range_constraints.items()}
     for number, text in enumerate(guards):
-        place = f"{subject.record}: $.guards_code[{number}]"
+        place = f"{context.record}: $.guards_code[{number}]"
         try:
             guard = symbols.parse_guard(text, where=place)
         except Pt2Error:

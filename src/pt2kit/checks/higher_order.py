@@ -15,7 +15,7 @@ from msgspec import UNSET
 
 from pt2kit import schema
 from pt2kit.checks.known_targets import higher_order_name
-from pt2kit.checks.program_context import Subject
+from pt2kit.checks.program_context import ProgramContext
 from pt2kit.errors import Problem
 from pt2kit.graph.argument_values import arguments
 from pt2kit.graph.traversal import Step
@@ -97,13 +97,13 @@ _SAME_RESULTS: Final = frozenset(
 """Operators whose results are those of their subgraph, as they are."""
 
 
-def higher_order_problems(subject: Subject) -> Iterator[Problem]:
+def higher_order_problems(context: ProgramContext) -> Iterator[Problem]:
     """Iterate calls that pass other numbers of values than their subgraphs take or give.
 
     Raises:
         LimitError: subgraphs or dicts of arguments nest too deep (G11).
     """
-    for step in subject.steps():
+    for step in context.steps():
         name = higher_order_name(step.node.target)
         if name is not None:
             if (convention := CONVENTIONS.get(name)) is not None:

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Final
 
 from pt2kit import node_metadata
-from pt2kit.checks.program_context import Subject
+from pt2kit.checks.program_context import ProgramContext
 from pt2kit.errors import Problem, Pt2Error
 from pt2kit.jsontext import path_text
 from pt2kit.messages import cut, quote
@@ -26,21 +26,21 @@ _READERS: Final[Mapping[str, Callable[[str], object]]] = MappingProxyType(
 """Key of metadata -> what reads its text as torch does."""
 
 
-def metadata_problems(subject: Subject) -> Iterator[Problem]:
+def metadata_problems(context: ProgramContext) -> Iterator[Problem]:
     """Iterate metadata that torch would fail on; a text that several nodes have is reported once.
 
     Raises:
         LimitError: subgraphs or dicts of arguments nest too deep (G11).
     """
     seen: set[tuple[str, str]] = set()
-    for step in subject.steps():
+    for step in context.steps():
         for key, text in step.node.metadata.items():
             if key in _READERS and (key, text) not in seen:
                 seen.add((key, text))
                 yield from _read(key, text, f"{step.where}.metadata{path_text((cut(key),))[1:]}")
-    custom = subject.program.graph_module.metadata.get("custom")
+    custom = context.program.graph_module.metadata.get("custom")
     if custom:
-        yield from _read("custom", custom, f"{subject.record}: $.graph_module.metadata.custom")
+        yield from _read("custom", custom, f"{context.record}: $.graph_module.metadata.custom")
 
 
 def _read(key: str, text: str, place: str) -> Iterator[Problem]:

@@ -17,7 +17,7 @@ from pt2kit import schema
 from pt2kit.checks import schemas
 from pt2kit.checks.known_targets import argument_counts, higher_order_name, is_usual, plain_target
 from pt2kit.checks.parameter_kinds import misfit, result_arms, takes_numbers_as_tensors
-from pt2kit.checks.program_context import Subject
+from pt2kit.checks.program_context import ProgramContext
 from pt2kit.errors import Kind, Problem
 from pt2kit.graph.argument_values import leaves
 from pt2kit.graph.traversal import Step
@@ -61,7 +61,7 @@ Source: torch/_functorch/predispatch.py, 2.13.
 """
 
 
-def operator_problems(subject: Subject) -> Iterator[Problem]:
+def operator_problems(context: ProgramContext) -> Iterator[Problem]:
     """Iterate what is wrong with the calls of a program.
 
     Raises:
@@ -69,10 +69,10 @@ def operator_problems(subject: Subject) -> Iterator[Problem]:
     """
     unchecked: dict[str, list[Step]] = {}
     unknown: dict[str, str] = {}
-    for step in subject.steps():
+    for step in context.steps():
         for target in _named_operators(step):
-            yield from _existence(subject, step, target, unchecked, unknown)
-        yield from _call(subject, step)
+            yield from _existence(context, step, target, unchecked, unknown)
+        yield from _call(context, step)
     for what, steps in unchecked.items():
         calls = f"{len(steps):,} call{'' if len(steps) == 1 else 's'}"
         yield Problem(f"{steps[0].where}.target", "T2", f"{what}: {calls} not checked", "note")
@@ -89,7 +89,7 @@ def _named_operators(step: Step) -> Iterator[str]:
 
 
 def _existence(
-    subject: Subject, step: Step, target: str, unchecked: dict[str, list[Step]], unknown: dict[str, str]
+    context: ProgramContext, step: Step, target: str, unchecked: dict[str, list[Step]], unknown: dict[str, str]
 ) -> Iterator[Problem]:
     """Whether the release has an operator; targets outside the dispatcher are safety findings (X7).
 
@@ -99,7 +99,7 @@ def _existence(
     if not target.startswith(_OPERATORS) or not is_usual(target):
         return
     name, namespace = target.removeprefix(_OPERATORS), operator_namespace(target)
-    known = schemas.operators(subject.release)
+    known = schemas.operators(context.release)
     if (
         name in known.schemas
         or name in schemas.RAISED
@@ -111,32 +111,32 @@ def _existence(
         unchecked.setdefault(f"operators of the namespace {quote(namespace)}, {whose}", []).append(step)
         return
     others = schemas.releases_with(target)
-    if others and (namespace not in schemas.COMPLETE or not schemas.is_known(subject.release)):
-        text = f"{quote(target)[1:-1]}, which torch {schemas.nearest(subject.release)} does not have ({_of(subject)})"
+    if others and (namespace not in schemas.COMPLETE or not schemas.is_known(context.release)):
+        text = f"{quote(target)[1:-1]}, which torch {schemas.nearest(context.release)} does not have ({_of(context)})"
         unchecked.setdefault(text, []).append(step)
     elif namespace in EXTENDED:
         text = f"{quote(target)[1:-1]}, of a namespace that libraries register operators in, too"
         unchecked.setdefault(text, []).append(step)
     else:
         if target not in unknown:
-            unknown[target] = _close(target, subject.release) if len(unknown) < _MAX_LISTED else ""
+            unknown[target] = _close(target, context.release) if len(unknown) < _MAX_LISTED else ""
         whose = (
-            f"torch {schemas.nearest(subject.release)}" if others or not schemas.is_known(subject.release) else "torch"
+            f"torch {schemas.nearest(context.release)}" if others or not schemas.is_known(context.release) else "torch"
         )
         message = f"expected an operator that {whose} has, got {quote(target)}{unknown[target]}"
         yield Problem(f"{step.where}.target", "T1", message)
 
 
-def _call(subject: Subject, step: Step) -> Iterator[Problem]:
+def _call(context: ProgramContext, step: Step) -> Iterator[Problem]:
     node = step.node
     if node.target.startswith(_OPERATORS):
         is_higher_order = higher_order_name(node.target) is not None
-        found = None if is_higher_order else schemas.find(node.target, subject.release)
+        found = None if is_higher_order else schemas.find(node.target, context.release)
         if found is not None and not found.is_open:
-            yield from _arguments(subject, step, found)
-            yield from _binding(subject, step, found)
-            yield from _results(subject, step, found)
-            yield from _dialect(subject, step, found)
+            yield from _arguments(context, step, found)
+            yield from _binding(context, step, found)
+            yield from _results(context, step, found)
+            yield from _dialect(context, step, found)
         elif found is None and not is_higher_order:
             yield from _ints(step)
     elif (counts := argument_counts(node.target)) is not None:
@@ -164,7 +164,7 @@ def _numbers(step: Step, counts: tuple[int, int]) -> Iterator[Problem]:
         yield Problem(f"{step.where}.outputs", "T6", message)
 
 
-def _arguments(subject: Subject, step: Step, found: Operator) -> Iterator[Problem]:
+def _arguments(context: ProgramContext, step: Step, found: Operator) -> Iterator[Problem]:
     node, parameters = step.node, found.parameters
     as_tensors = takes_numbers_as_tensors(_short(node))
     given: set[str] = set()
@@ -174,22 +174,22 @@ def _arguments(subject: Subject, step: Step, found: Operator) -> Iterator[Proble
         if parameter is None:
             known = ", ".join(list(parameters)[:_MAX_LISTED]) or "none"
             message = f"expected an argument of {_short(node)} ({known}), got {quote(name)}"
-            yield _problem(subject, f"{place}.name", "T3", message)
+            yield _problem(context, f"{place}.name", "T3", message)
             continue
         if name in given:
-            yield _problem(subject, f"{place}.name", "T3", f"expected {quote(name)} once, got it twice")
+            yield _problem(context, f"{place}.name", "T3", f"expected {quote(name)} once, got it twice")
         given.add(name)
         got = misfit(named.arg, parameter.type, _singles(step.scope.graph), numbers_as_tensors=as_tensors)
         if got is not None:
             message = f"expected {parameter.type} as the argument {name} of {_short(node)}, got {got}"
-            yield _problem(subject, f"{place}.arg", "T5", message)
+            yield _problem(context, f"{place}.arg", "T5", message)
     for parameter in parameters.values():
         if parameter.is_required and parameter.name not in given:
             message = f"expected the argument {parameter.name} of {_short(node)}, got none of that name"
-            yield _problem(subject, f"{step.where}.inputs", "T4", message)
+            yield _problem(context, f"{step.where}.inputs", "T4", message)
 
 
-def _binding(subject: Subject, step: Step, found: Operator) -> Iterator[Problem]:
+def _binding(context: ProgramContext, step: Step, found: Operator) -> Iterator[Problem]:
     """Arguments that are passed by place but land in another parameter, or in none (T10).
 
     torch passes those without a kind by place if they have no default and may stand by place.
@@ -207,7 +207,7 @@ def _binding(subject: Subject, step: Step, found: Operator) -> Iterator[Problem]
             place = next(n for n, named in enumerate(step.node.inputs) if named.name == parameter.name)
             taken = "which takes it by name only" if parameter.is_keyword_only else f"where it would be {own.name}"
             message = f"expected the argument {parameter.name} of {_short(step.node)} by name, got it by place, {taken}"
-            yield _problem(subject, f"{step.where}.inputs[{place}].kind", "T10", message)
+            yield _problem(context, f"{step.where}.inputs[{place}].kind", "T10", message)
             return
 
 
@@ -219,26 +219,26 @@ def _is_by_place(parameter: Parameter, kind: ArgumentKind | None) -> bool:
     return (parameter.is_required and not parameter.is_keyword_only) or keyword.iskeyword(parameter.name)
 
 
-def _results(subject: Subject, step: Step, found: Operator) -> Iterator[Problem]:
+def _results(context: ProgramContext, step: Step, found: Operator) -> Iterator[Problem]:
     node = step.node
     returns = found.results
-    if subject.release in _TENSORS_ONLY and len(node.outputs) != len(returns):
+    if context.release in _TENSORS_ONLY and len(node.outputs) != len(returns):
         returns = tuple(kind for kind in returns if kind.base == "Tensor")
     if len(node.outputs) != len(returns):
         message = f"expected {len(returns)} outputs, as many as {_short(node)} has, got {len(node.outputs)}"
-        yield _problem(subject, f"{step.where}.outputs", "T6", message)
+        yield _problem(context, f"{step.where}.outputs", "T6", message)
         return
     for position, (output, kind) in enumerate(zip(node.outputs, returns, strict=True)):
         arms = result_arms(kind)
         if arms is not None and (arm := output.type) not in arms:
             message = f"expected {kind} as result {position} of {_short(node)}, got {arm}"
-            yield _problem(subject, f"{step.where}.outputs[{position}]", "T6", message)
+            yield _problem(context, f"{step.where}.outputs[{position}]", "T6", message)
 
 
-def _dialect(subject: Subject, step: Step, found: Operator) -> Iterator[Problem]:
+def _dialect(context: ProgramContext, step: Step, found: Operator) -> Iterator[Problem]:
     """An operator that writes to its arguments, in a program of a dialect that has none (T14)."""
-    dialects = subject.program.verifiers
-    if "TRAINING" in dialects or subject.stored_version in WITHOUT_DIALECT or not found.parameters:
+    dialects = context.program.verifiers
+    if "TRAINING" in dialects or context.stored_version in WITHOUT_DIALECT or not found.parameters:
         return
     if any(parameter.type.is_written for parameter in found.parameters.values()):
         said = ", ".join(dialects) or "none"
@@ -259,16 +259,16 @@ def _ints(step: Step) -> Iterator[Problem]:
             yield Problem(f"{step.where}.inputs[{position}].arg", "T5", message)
 
 
-def _problem(subject: Subject, place: str, rule: str, message: str) -> Problem:
+def _problem(context: ProgramContext, place: str, rule: str, message: str) -> Problem:
     """An error in a program of a release that the table has; a warning that says so in one of another."""
-    if schemas.is_known(subject.release):
+    if schemas.is_known(context.release):
         return Problem(place, rule, message)
     kind: Kind = "warning"
-    return Problem(place, rule, f"{message} (as torch {schemas.nearest(subject.release)} has it; {_of(subject)})", kind)
+    return Problem(place, rule, f"{message} (as torch {schemas.nearest(context.release)} has it; {_of(context)})", kind)
 
 
-def _of(subject: Subject) -> str:
-    return f"the program is of torch {subject.release}" if subject.release else "the program's release is not known"
+def _of(context: ProgramContext) -> str:
+    return f"the program is of torch {context.release}" if context.release else "the program's release is not known"
 
 
 def _short(node: schema.Node) -> str:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from pt2kit import codec, schema
 from pt2kit.checks.findings import problem_of
-from pt2kit.checks.program_context import Subject
+from pt2kit.checks.program_context import ProgramContext
 from pt2kit.errors import Problem, Pt2Error
 from pt2kit.jsontext import path_text
 from pt2kit.messages import quote
@@ -140,12 +140,12 @@ def _entries(
     return found
 
 
-def payload_problems(subject: Subject, stored: Stored) -> Iterator[Problem]:
+def payload_problems(context: ProgramContext, stored: Stored) -> Iterator[Problem]:
     """Iterate what the signature takes from the payloads and is not there (P19) or is something else (P5, P14)."""
-    values = subject.program.graph_module.graph.tensor_values
-    yield from _taken_twice(subject, stored)
-    for number, spec in enumerate(subject.program.graph_module.signature.input_specs):
-        place = f"{subject.record}: $.graph_module.signature.input_specs[{number}]"
+    values = context.program.graph_module.graph.tensor_values
+    yield from _taken_twice(context, stored)
+    for number, spec in enumerate(context.program.graph_module.signature.input_specs):
+        place = f"{context.record}: $.graph_module.signature.input_specs[{number}]"
         match spec.value:
             case schema.InputToParameterSpec(arg, name):
                 payload = _look_up(name, (stored.weights,), stored)
@@ -162,7 +162,7 @@ def payload_problems(subject: Subject, stored: Stored) -> Iterator[Problem]:
         if payload is None:
             yield Problem(place, "P19", f"expected {missing} with the name {quote(name)}, got none of that name")
         elif not isinstance(payload, str):
-            yield from _compared(spec, payload, values.get(arg.name), subject.record, place)
+            yield from _compared(spec, payload, values.get(arg.name), context.record, place)
 
 
 def _look_up(name: str, tables: tuple[Mapping[str, Payload] | None, ...], stored: Stored) -> Payload | str | None:
@@ -229,12 +229,12 @@ def _stride_problems(payload: TensorView | MetaView, meta: schema.TensorMeta, wh
         yield Problem(where, "P14", message)
 
 
-def _taken_twice(subject: Subject, stored: Stored) -> Iterator[Problem]:
+def _taken_twice(context: ProgramContext, stored: Stored) -> Iterator[Problem]:
     """Inputs that take what another one takes, while a tensor like it is left without an input (P23).
 
     Tied weights are taken twice, too; then the tensor under the other name shares its record.
     """
-    module = subject.program.graph_module
+    module = context.program.graph_module
     specs = enumerate(module.signature.input_specs)
     taken = [(number, name) for number, spec in specs if (name := _target(spec.value)) is not None]
     counts = Counter(name for _, name in taken)
@@ -249,7 +249,7 @@ def _taken_twice(subject: Subject, stored: Stored) -> Iterator[Problem]:
         if counts[name] > 1 and view is not None:
             like = next((one for one in left if (one.dtype, one.sizes) == (view.dtype, view.sizes)), None)
             if like is not None:
-                place = f"{subject.record}: $.graph_module.signature.input_specs[{number}]"
+                place = f"{context.record}: $.graph_module.signature.input_specs[{number}]"
                 message = (
                     f"expected one input to take {quote(name)}, got {counts[name]}, while {quote(like.name)} has none"
                 )
@@ -272,7 +272,7 @@ def _argument_name(spec: schema.InputSpec) -> str:
     return name
 
 
-def unused_problems(package: Package, used: Mapping[str, tuple[Subject | None, Stored]]) -> Iterator[Problem]:
+def unused_problems(package: Package, used: Mapping[str, tuple[ProgramContext | None, Stored]]) -> Iterator[Problem]:
     """Iterate payloads that no program uses, and records that no config names (P20).
 
     An entry without a use is a note: export keeps state that it found no use for. A name that shares its record with
@@ -283,11 +283,11 @@ def unused_problems(package: Package, used: Mapping[str, tuple[Subject | None, S
         used: model -> its program, None where it cannot be read, and what is stored of it.
     """
     named: set[str] = set()
-    for subject, stored in used.values():
+    for context, stored in used.values():
         named |= stored.records
-        if subject is not None:
-            yield from _unused_entries(subject, stored)
-    if any(subject is None or None in (stored.weights, stored.constants) for subject, stored in used.values()):
+        if context is not None:
+            yield from _unused_entries(context, stored)
+    if any(context is None or None in (stored.weights, stored.constants) for context, stored in used.values()):
         return
     for record in package.records:
         kind = names.kind(package.relative(record))
@@ -296,8 +296,8 @@ def unused_problems(package: Package, used: Mapping[str, tuple[Subject | None, S
             yield Problem(package.relative(record), "P20", message, "warning")
 
 
-def _unused_entries(subject: Subject, stored: Stored) -> Iterator[Problem]:
-    targets = set(_targets(subject.program.graph_module.signature))
+def _unused_entries(context: ProgramContext, stored: Stored) -> Iterator[Problem]:
+    targets = set(_targets(context.program.graph_module.signature))
     for listing, table in zip(stored.places, (stored.weights, stored.constants), strict=True):
         records = {name: payload.record for name, payload in (table or {}).items() if isinstance(payload, _OF_RECORDS)}
         shared = {record for name, record in records.items() if name in targets}

@@ -13,7 +13,7 @@ _RELEASE: Final = re.compile(r"(\d{1,4})\.(\d{1,4})(?:\.|$|\+|a|rc)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class ProgramContext:
     """A program to be checked.
 
     Args:
@@ -45,7 +45,7 @@ class Subject:
         return self._steps
 
 
-def subject_of(program: schema.ExportedProgram, record: str, stored_version: str) -> Subject:
+def context_of(program: schema.ExportedProgram, record: str, stored_version: str) -> ProgramContext:
     """Describe a program.
 
     Args:
@@ -55,6 +55,6 @@ def subject_of(program: schema.ExportedProgram, record: str, stored_version: str
     """
     match = _RELEASE.match(program.torch_version)
     if match:
-        return Subject(program, record, stored_version, f"{match[1]}.{match[2]}")
+        return ProgramContext(program, record, stored_version, f"{match[1]}.{match[2]}")
     found = next((row.releases for row in schema.LOG if row.number == stored_version), ())
-    return Subject(program, record, stored_version, found[0] if len(found) == 1 else "")
+    return ProgramContext(program, record, stored_version, found[0] if len(found) == 1 else "")

@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import UNSET
 
-from pt2kit.checks.program_context import Subject
+from pt2kit.checks.program_context import ProgramContext
 from pt2kit.errors import Problem
 from pt2kit.graph.traversal import Scope, Step, graphs
 
@@ -32,13 +32,13 @@ _GRADIENTS: Final = "torch._C._set_grad_enabled"
 _WATCHED: Final = _OPENS.union(_CLOSES, (_GRADIENTS,))
 
 
-def region_problems(subject: Subject) -> Iterator[Problem]:
+def region_problems(context: ProgramContext) -> Iterator[Problem]:
     """Iterate regions that a program does not close, or closes without having opened them.
 
     Raises:
         LimitError: subgraphs or dicts of arguments nest too deep (G11).
     """
-    for scope in graphs(subject.program, subject.graph_place):
+    for scope in graphs(context.program, context.graph_place):
         for step, message in unbalanced(scope):
             yield Problem(step.where, RULE, message, "safety")
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from pt2kit import schema
-from pt2kit.checks.program_context import Subject
+from pt2kit.checks.program_context import ProgramContext
 from pt2kit.checks.result_sizes import MADE, TENSORS, Misfit, Sizes, meet, text
 from pt2kit.errors import Problem
 from pt2kit.graph.argument_values import arguments
@@ -58,13 +58,13 @@ _KEEPING: Final = frozenset(
 """Operators whose results are of the type of `self`."""
 
 
-def result_problems(subject: Subject) -> Iterator[Problem]:
+def result_problems(context: ProgramContext) -> Iterator[Problem]:
     """Iterate calls that give something else than the graph declares, or whose arguments do not fit one another.
 
     Raises:
         LimitError: subgraphs or dicts of arguments nest too deep (G11).
     """
-    for step in subject.steps():
+    for step in context.steps():
         if step.node.target.startswith(_ATEN):
             values = step.scope.graph.tensor_values
             names = [name for output in step.node.outputs for name in arguments(output)]

@@ -26,7 +26,7 @@ from pt2kit.checks.higher_order import higher_order_problems
 from pt2kit.checks.node_metadata import metadata_problems
 from pt2kit.checks.operators import operator_problems
 from pt2kit.checks.payloads import Stored, number_problems, payload_problems, read_stored, unused_problems
-from pt2kit.checks.program_context import Subject, subject_of
+from pt2kit.checks.program_context import ProgramContext, context_of
 from pt2kit.checks.report import Report
 from pt2kit.checks.results import result_problems
 from pt2kit.checks.safety import package_findings, program_findings
@@ -43,9 +43,9 @@ from pt2kit.tensors.output import Progress, no_progress
 from pt2kit.zip.limits import DEFAULT_LIMITS, Limits
 from pt2kit.zip.opening import FileLike
 
-RULES_OF_PROGRAMS: Final[tuple[Callable[[Subject], Iterable[Problem]], ...]] = (
-    lambda subject: graph.problems(subject.program, subject.graph_place),
-    lambda subject: signature.problems(subject.program.graph_module, f"{subject.record}: $.graph_module"),
+RULES_OF_PROGRAMS: Final[tuple[Callable[[ProgramContext], Iterable[Problem]], ...]] = (
+    lambda context: graph.problems(context.program, context.graph_place),
+    lambda context: signature.problems(context.program.graph_module, f"{context.record}: $.graph_module"),
     call_problems,
     expression_problems,
     guard_problems,
@@ -145,20 +145,20 @@ def _in_order(
     yield from outside
     if payloads:
         yield from _checksum_problems(package, {problem.rule for problem in outside}, advance)
-    seen: dict[str, tuple[Subject | None, Stored]] = {}
+    seen: dict[str, tuple[ProgramContext | None, Stored]] = {}
     safety: list[Problem] = []
     for model in models:
-        subject, found = _read(package, model)
+        context, found = _read(package, model)
         yield from found
         stored, trouble = read_stored(package, model)
-        yield from trouble if subject is not None else _not_repeated(trouble, found)
-        seen[model] = subject, stored
-        if subject is not None:
-            looks = (program_findings(subject, stored.tables), uninitialised_problems(subject, stored.tables))
-            findings = [finding for look in looks for finding in _guarded(look, subject.record)]
+        yield from trouble if context is not None else _not_repeated(trouble, found)
+        seen[model] = context, stored
+        if context is not None:
+            looks = (program_findings(context, stored.tables), uninitialised_problems(context, stored.tables))
+            findings = [finding for look in looks for finding in _guarded(look, context.record)]
             safety += findings
-            yield from _without_pasted(_program_problems(package, model, subject, stored), findings)
-            yield from sample_problems(package, model, subject)
+            yield from _without_pasted(_program_problems(package, model, context, stored), findings)
+            yield from sample_problems(package, model, context)
         if payloads:
             yield from number_problems(stored, package.name, advance)
     if len(seen) == len(package.layout.models):
@@ -167,18 +167,18 @@ def _in_order(
     yield from package_findings(package, models)
 
 
-def _read(package: Package, model: str) -> tuple[Subject | None, list[Problem]]:
+def _read(package: Package, model: str) -> tuple[ProgramContext | None, list[Problem]]:
     """One program, and what keeps it from being read."""
     record = program_record(package.archive, package.layout, model)
     where = record.removeprefix(package.layout.root)
     try:
         stored = package.stored[model]
-        return subject_of(stored.program, where, stored.version), []
+        return context_of(stored.program, where, stored.version), []
     except Pt2Error as error:
         problem = problem_of(error, where, package.name)
     if problem.rule in _LOOKED_AT and (program := _decoded(package, record, where)) is not None:
         version = program.schema_version
-        return subject_of(program, where, f"{version.major}.{version.minor}"), []
+        return context_of(program, where, f"{version.major}.{version.minor}"), []
     return None, [problem]
 
 
@@ -190,19 +190,19 @@ def _decoded(package: Package, record: str, where: str) -> schema.ExportedProgra
         return None
 
 
-def _program_problems(package: Package, model: str, subject: Subject, stored: Stored) -> Iterator[Problem]:
-    version = subject.stored_version
-    yield from version_problems(subject)
-    keys = _unknown_keys(package, model, subject)
+def _program_problems(package: Package, model: str, context: ProgramContext, stored: Stored) -> Iterator[Problem]:
+    version = context.stored_version
+    yield from version_problems(context)
+    keys = _unknown_keys(package, model, context)
     yield from unknown_key_problems((*keys, *stored.unknown), version)
     for rule in RULES_OF_PROGRAMS:
-        yield from _guarded(rule(subject), subject.record)
-    yield from payload_problems(subject, stored)
+        yield from _guarded(rule(context), context.record)
+    yield from payload_problems(context, stored)
 
 
-def _unknown_keys(package: Package, model: str, subject: Subject) -> tuple[str, ...]:
+def _unknown_keys(package: Package, model: str, context: ProgramContext) -> tuple[str, ...]:
     try:
-        return tuple(f"{subject.record}: {key}" for key in package.stored[model].unknown)
+        return tuple(f"{context.record}: {key}" for key in package.stored[model].unknown)
     except Pt2Error:
         return ()
 

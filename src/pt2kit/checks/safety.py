@@ -20,7 +20,7 @@ from pt2kit.checks.called import called_targets
 from pt2kit.checks.expressions import expressions, is_code
 from pt2kit.checks.formats import format_problem, text_problem
 from pt2kit.checks.known_targets import HIGHER_ORDER, is_usual, plain_target
-from pt2kit.checks.program_context import Subject, subject_of
+from pt2kit.checks.program_context import ProgramContext, context_of
 from pt2kit.checks.provenance import is_concerned, unvouched_calls
 from pt2kit.checks.refused import refusal
 from pt2kit.checks.regions import region_problems
@@ -56,8 +56,8 @@ def safety_findings(package: Package) -> Iterator[Problem]:
     for model in package.layout.models:
         try:
             stored = package.stored[model]
-            subject = subject_of(stored.program, names.model_json(model), stored.version)
-            yield from program_findings(subject, tables_of(package, model))
+            context = context_of(stored.program, names.model_json(model), stored.version)
+            yield from program_findings(context, tables_of(package, model))
         except Pt2Error:
             continue
 
@@ -76,25 +76,25 @@ def package_findings(package: Package, models: Iterable[str] | None = None) -> I
     yield from _compiled_code(package)
 
 
-def program_findings(subject: Subject, tables: Tables) -> Iterator[Problem]:
+def program_findings(context: ProgramContext, tables: Tables) -> Iterator[Problem]:
     """Iterate the findings about what a program says (X4 to X7, X9, X10, X12 to X14).
 
     Args:
-        subject: the program.
+        context: the program.
         tables: gives its payloads; asked where a call takes numbers of the file on trust.
 
     Raises:
         LimitError: subgraphs or dicts of arguments nest too deep (G11).
     """
-    yield from _guards(subject)
-    yield from _expressions(subject)
-    yield from _pasted_names(subject)
-    for step in subject.steps():
+    yield from _guards(context)
+    yield from _expressions(context)
+    yield from _pasted_names(context)
+    for step in context.steps():
         yield from _targets(step)
         yield from _printed(step)
-    yield from _trusting(subject, tables)
-    yield from _tree_specs(subject)
-    yield from region_problems(subject)
+    yield from _trusting(context, tables)
+    yield from _tree_specs(context)
+    yield from region_problems(context)
 
 
 def _sample_inputs(package: Package, record: str | None) -> Iterator[Problem]:
@@ -148,14 +148,14 @@ def _is_pickled(payload: OpaquePayload) -> bool:
         return True
 
 
-def _guards(subject: Subject) -> Iterator[Problem]:
-    guards = subject.program.guards_code
+def _guards(context: ProgramContext) -> Iterator[Problem]:
+    guards = context.program.guards_code
     if not guards:
         return
     odd = [text for text in guards if not _is_condition(text)]
     verdict = f"{len(odd)} of them no plain conditions: {cut(odd[0], _SHOWN)!r}" if odd else "plain conditions"
     message = f"torch compiles {len(guards):,} guard{'' if len(guards) == 1 else 's'}, {verdict}"
-    yield Problem(f"{subject.record}: $.guards_code", "X4", message, "safety" if odd else "note")
+    yield Problem(f"{context.record}: $.guards_code", "X4", message, "safety" if odd else "note")
 
 
 def _is_condition(text: str) -> bool:
@@ -166,10 +166,10 @@ def _is_condition(text: str) -> bool:
     return True
 
 
-def _expressions(subject: Subject) -> Iterator[Problem]:
+def _expressions(context: ProgramContext) -> Iterator[Problem]:
     """Texts that are no expressions but would do something when they are evaluated; other ones are errors (E1)."""
-    texts = dict.fromkeys(subject.program.range_constraints, f"{subject.record}: $.range_constraints")
-    for found in expressions(subject):
+    texts = dict.fromkeys(context.program.range_constraints, f"{context.record}: $.range_constraints")
+    for found in expressions(context):
         texts.setdefault(found.text, found.place)
     for text, place in texts.items():
         try:
@@ -179,37 +179,37 @@ def _expressions(subject: Subject) -> Iterator[Problem]:
                 yield Problem(place, "X5", f"torch evaluates the expression {cut(text, _SHOWN)!r}", "safety")
 
 
-def _pasted_names(subject: Subject) -> Iterator[Problem]:
-    for place, name in _identifiers(subject):
+def _pasted_names(context: ProgramContext) -> Iterator[Problem]:
+    for place, name in _identifiers(context):
         if name and not name.isidentifier():
             yield Problem(place, "X6", f"torch pastes the name {cut(name, _SHOWN)!r} into source", "safety")
-    for place, name in _paths(subject):
+    for place, name in _paths(context):
         if not _PATH.fullmatch(name):
             yield Problem(place, "X6", f"torch pastes the path {cut(name, _SHOWN)!r} into source", "safety")
 
 
-def _identifiers(subject: Subject) -> Iterator[tuple[str, str]]:
+def _identifiers(context: ProgramContext) -> Iterator[tuple[str, str]]:
     """Names of placeholders, of arguments of the call and of keyword arguments of nodes, each with its place."""
-    for scope in graphs(subject.program, subject.graph_place):
+    for scope in graphs(context.program, context.graph_place):
         for number, argument in enumerate(scope.graph.inputs):
             name = getattr(argument.value, "name", None)
             yield from [(f"{scope.where}.inputs[{number}]", name)] if isinstance(name, str) else []
-    for step in subject.steps():
+    for step in context.steps():
         for position, named in enumerate(step.node.inputs):
             yield f"{step.where}.inputs[{position}].name", named.name
-    for number, entry in enumerate(subject.program.graph_module.module_call_graph):
-        place = f"{subject.record}: $.graph_module.module_call_graph[{number}].signature.forward_arg_names"
+    for number, entry in enumerate(context.program.graph_module.module_call_graph):
+        place = f"{context.record}: $.graph_module.module_call_graph[{number}].signature.forward_arg_names"
         for position, name in enumerate((entry.signature.forward_arg_names or ()) if entry.signature else ()):
             yield f"{place}[{position}]", name
 
 
-def _paths(subject: Subject) -> Iterator[tuple[str, str]]:
+def _paths(context: ProgramContext) -> Iterator[tuple[str, str]]:
     """Dotted names of parameters, buffers, constants and subgraphs, each with its place."""
-    signature = subject.program.graph_module.signature
-    place = f"{subject.record}: $.graph_module.signature"
+    signature = context.program.graph_module.signature
+    place = f"{context.record}: $.graph_module.signature"
     yield from _spec_paths(f"{place}.input_specs", signature.input_specs)
     yield from _spec_paths(f"{place}.output_specs", signature.output_specs)
-    for step in subject.steps():
+    for step in context.steps():
         for position, named in enumerate(step.node.inputs):
             if named.arg.as_graph is not UNSET:
                 yield f"{step.where}.inputs[{position}]", named.arg.as_graph.name
@@ -238,16 +238,16 @@ def _targets(step: Step) -> Iterator[Problem]:
             yield Problem(place, "X10", f"torch calls {cut(target, _SHOWN)}: {reason}", "safety")
 
 
-def _trusting(subject: Subject, tables: Tables) -> Iterator[Problem]:
+def _trusting(context: ProgramContext, tables: Tables) -> Iterator[Problem]:
     """Calls of everyday operators that trust an argument with memory, where nobody vouches for it."""
-    nodes = [step.node for step in subject.steps()]
+    nodes = [step.node for step in context.steps()]
     if not is_concerned(called_targets(nodes), nodes):
         return
     from pt2kit.checks import schemas  # The table of operators; `pt2 show` does without it for most programs.
 
-    root = next(graphs(subject.program, subject.graph_place))
-    stored = stored_inputs(subject.program.graph_module, tables)
-    for found in unvouched_calls(root, lambda target: schemas.find(target, subject.release), stored):
+    root = next(graphs(context.program, context.graph_place))
+    stored = stored_inputs(context.program.graph_module, tables)
+    for found in unvouched_calls(root, lambda target: schemas.find(target, context.release), stored):
         yield Problem(found.step.where, "X10", f"torch calls {found.operator}: {found.message}", "safety")
 
 
@@ -265,9 +265,9 @@ def _printed(step: Step) -> Iterator[Problem]:
             yield Problem(step.where, "X12", f"the program prints {cut(text, _SHOWN)!r}", "safety")
 
 
-def _tree_specs(subject: Subject) -> Iterator[Problem]:
-    for number, entry in enumerate(subject.program.graph_module.module_call_graph):
-        place = f"{subject.record}: $.graph_module.module_call_graph[{number}]"
+def _tree_specs(context: ProgramContext) -> Iterator[Problem]:
+    for number, entry in enumerate(context.program.graph_module.module_call_graph):
+        place = f"{context.record}: $.graph_module.module_call_graph[{number}]"
         for text in (entry.signature.in_spec, entry.signature.out_spec) if entry.signature else ():
             try:
                 spec = treespec.parse(text, place)

@@ -8,7 +8,7 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from pt2kit import schema
-from pt2kit.checks.program_context import Subject
+from pt2kit.checks.program_context import ProgramContext
 from pt2kit.errors import Problem, Pt2Error
 from pt2kit.graph.argument_values import arguments
 from pt2kit.messages import quote
@@ -19,7 +19,7 @@ _MOST: Final = 1 << 16
 """Values that are looked at."""
 
 
-def sample_problems(package: Package, model: str, subject: Subject) -> Iterator[Problem]:
+def sample_problems(package: Package, model: str, context: ProgramContext) -> Iterator[Problem]:
     """Iterate sample inputs that the program does not take: another number, element type or size.
 
     What cannot be read as data is not looked at, nor are mappings of several entries: their order is that of the tree
@@ -27,7 +27,7 @@ def sample_problems(package: Package, model: str, subject: Subject) -> Iterator[
     """
     try:
         held = package.sample_inputs(model)
-        signature = subject.program.graph_module.signature
+        signature = context.program.graph_module.signature
     except Pt2Error:
         return
     values = None if held is None else _leaves(held)
@@ -35,7 +35,7 @@ def sample_problems(package: Package, model: str, subject: Subject) -> Iterator[
     inputs = [None if spec.user_input is UNSET else spec.user_input.arg for spec in passed]
     if values is None or len(values) != len(inputs):
         return
-    graph = subject.program.graph_module.graph
+    graph = context.program.graph_module.graph
     for argument, value in zip(inputs, values, strict=True):
         name = next(iter(arguments(argument)), "") if argument is not None else ""
         meta = graph.tensor_values.get(name)
@@ -48,7 +48,7 @@ def sample_problems(package: Package, model: str, subject: Subject) -> Iterator[
         if not fits:
             shown = ", ".join("?" if size is None else str(size)[:24] for size in declared[:12])
             message = f"expected the sizes of the sample input {quote(name)}, {list(value.shape)[:12]}, got [{shown}]"
-            yield Problem(f"{subject.graph_place}.tensor_values", "K9", message)
+            yield Problem(f"{context.graph_place}.tensor_values", "K9", message)
 
 
 def _is_passed(spec: schema.InputSpec) -> bool:

@@ -14,7 +14,7 @@ from typing import Final
 from msgspec import UNSET
 
 from pt2kit import schema
-from pt2kit.checks.program_context import Subject
+from pt2kit.checks.program_context import ProgramContext
 from pt2kit.errors import Problem
 from pt2kit.tensors.dtypes import DTYPES
 
@@ -32,13 +32,13 @@ Rule = Callable[[Call, "Sizes | None", Values], "str | None"]
 """(arguments by name, declared sizes of the result, the value table) -> what is wrong: "expected …, got …"."""
 
 
-def size_problems(subject: Subject) -> Iterator[Problem]:
+def size_problems(context: ProgramContext) -> Iterator[Problem]:
     """Iterate the calls that contradict the declared sizes, or create more than `MAX_CREATED_BYTES` from numbers.
 
     Raises:
         LimitError: subgraphs or dicts of arguments nest too deep (G11).
     """
-    for step in subject.steps():
+    for step in context.steps():
         if (found := size_problem(step.node, step.scope.graph.tensor_values)) is not None:
             yield Problem(step.where, *found)
 

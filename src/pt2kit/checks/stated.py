@@ -11,7 +11,7 @@ from typing import Final
 
 from pt2kit import schema
 from pt2kit.checks import schemas
-from pt2kit.checks.program_context import Subject
+from pt2kit.checks.program_context import ProgramContext
 from pt2kit.errors import Problem
 from pt2kit.graph.traversal import Step
 from pt2kit.schema.operator_text import Operator
@@ -39,17 +39,17 @@ _Call = Mapping[str, schema.Argument]
 _Values = Mapping[str, schema.TensorMeta]
 
 
-def stated_problems(subject: Subject) -> Iterator[Problem]:
+def stated_problems(context: ProgramContext) -> Iterator[Problem]:
     """Iterate calls whose result is declared otherwise than they state it.
 
     Raises:
         LimitError: subgraphs or dicts of arguments nest too deep (G11).
     """
-    for step in subject.steps():
+    for step in context.steps():
         parts = step.node.target.split(".")
         if parts[:2] != ["torch", "ops"] or len(parts) != 5 or parts[2] not in ("aten", "prims"):
             continue
-        found = schemas.find(step.node.target, subject.release)
+        found = schemas.find(step.node.target, context.release)
         if found is None:
             continue
         call = {named.name: named.arg for named in step.node.inputs}

@@ -15,7 +15,7 @@ from typing import Any, Final
 from msgspec import UNSET
 
 from pt2kit import schema, symbols
-from pt2kit.checks.program_context import Subject
+from pt2kit.checks.program_context import ProgramContext
 from pt2kit.errors import Problem, Pt2Error
 from pt2kit.graph.traversal import Step
 
@@ -55,18 +55,18 @@ _SAMPLES: Final = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16, 24, 60, 64, 120, 128, 256
 _LARGEST: Final = 1 << 62
 
 
-def number_problems(subject: Subject) -> Iterator[Problem]:
+def number_problems(context: ProgramContext) -> Iterator[Problem]:
     """Iterate functions over numbers whose result is declared otherwise than they compute it.
 
     Raises:
         LimitError: subgraphs or dicts of arguments nest too deep (G11).
     """
-    steps = [step for step in subject.steps() if step.node.target in _FUNCTIONS and len(step.node.outputs) == 1]
+    steps = [step for step in context.steps() if step.node.target in _FUNCTIONS and len(step.node.outputs) == 1]
     if not steps:
         return
-    example = _example(subject)
+    example = _example(context)
     for step in steps:
-        if (message := _misfit(step, example, subject.program.range_constraints)) is not None:
+        if (message := _misfit(step, example, context.program.range_constraints)) is not None:
             yield Problem(f"{step.where}.outputs[0]", "T13", message)
 
 
@@ -136,10 +136,10 @@ def _parsed(value: Any) -> Any:
         return None
 
 
-def _example(subject: Subject) -> dict[str, Number]:
+def _example(context: ProgramContext) -> dict[str, Number]:
     """What each symbol was in the example, as far as the program tells."""
     found: dict[str, Number] = {}
-    graph = subject.program.graph_module.graph
+    graph = context.program.graph_module.graph
     sizes: list[Any] = [size for meta in graph.tensor_values.values() for size in meta.sizes]
     for value in (*sizes, *graph.sym_int_values.values(), *graph.sym_float_values.values()):
         if value.as_expr is not UNSET and value.as_expr.hint is not None:

@@ -16,7 +16,7 @@ from pt2kit.checks.following import Find, Follower
 from pt2kit.checks.following_graphs import run_graphs
 from pt2kit.checks.memory_findings import Findings
 from pt2kit.checks.plain_calls import names_of
-from pt2kit.checks.program_context import Subject
+from pt2kit.checks.program_context import ProgramContext
 from pt2kit.checks.shadows import Memory, Shadow
 from pt2kit.checks.stored_numbers import StoredInputs, Tables, stored_inputs
 from pt2kit.errors import Problem
@@ -25,21 +25,21 @@ from pt2kit.messages import quote
 from pt2kit.tensors.view import TensorView
 
 
-def uninitialised_problems(subject: Subject, tables: Tables) -> Iterator[Problem]:
+def uninitialised_problems(context: ProgramContext, tables: Tables) -> Iterator[Problem]:
     """Iterate how memory that nothing was written to gets out of a program.
 
     Args:
-        subject: the program.
+        context: the program.
         tables: gives its payloads; asked where it makes such memory.
 
     Raises:
         LimitError: subgraphs or dicts of arguments nest too deep (G11).
     """
-    scope = root(subject.program, subject.graph_place)
+    scope = root(context.program, context.graph_place)
     found = find_uses(
         scope,
-        lambda target: schemas.find(target, subject.release),
-        lambda: stored_inputs(subject.program.graph_module, tables),
+        lambda target: schemas.find(target, context.release),
+        lambda: stored_inputs(context.program.graph_module, tables),
     )
     for use in found.uses:
         place = f"{scope.where}.outputs[{use.position}]" if use.step is None else use.step.where

@@ -11,7 +11,7 @@ from typing import Final
 
 from pt2kit import schema
 from pt2kit.checks.operators import WITHOUT_DIALECT
-from pt2kit.checks.program_context import Subject
+from pt2kit.checks.program_context import ProgramContext
 from pt2kit.errors import Problem
 from pt2kit.jsontext import path_text
 from pt2kit.messages import cut, quote
@@ -24,19 +24,19 @@ _BEFORE_IT_WAS_STORED: Final = "<=2.4"
 _VERSION: Final = re.compile(r"(\d{1,4}\.\d{1,4})\.\d{1,4}(?P<build>[a-z.]+\d*)?(?:\+[\w.]+)?", re.ASCII)
 
 
-def version_problems(subject: Subject) -> Iterator[Problem]:
+def version_problems(context: ProgramContext) -> Iterator[Problem]:
     """Iterate what is odd about a program's versions."""
-    program = subject.program
-    yield from _torch_version(program.torch_version, subject.stored_version, f"{subject.record}: $.torch_version")
+    program = context.program
+    yield from _torch_version(program.torch_version, context.stored_version, f"{context.record}: $.torch_version")
     for number, dialect in enumerate(program.verifiers):
-        if dialect not in DIALECTS or not (dialect or subject.stored_version in WITHOUT_DIALECT):
+        if dialect not in DIALECTS or not (dialect or context.stored_version in WITHOUT_DIALECT):
             message = f"expected a dialect that torch has ({', '.join(sorted(DIALECTS - {''}))}), got {quote(dialect)}"
-            yield Problem(f"{subject.record}: $.verifiers[{number}]", "V3", message)
+            yield Problem(f"{context.record}: $.verifiers[{number}]", "V3", message)
     if "aten" not in program.opset_version:
         message = "expected the number of the operator set aten, got none"
-        yield Problem(f"{subject.record}: $.opset_version", "O2", message)
+        yield Problem(f"{context.record}: $.opset_version", "O2", message)
     for namespace, number in program.opset_version.items():
-        place = f"{subject.record}: {path_text(('opset_version', cut(namespace)))}"
+        place = f"{context.record}: {path_text(('opset_version', cut(namespace)))}"
         if namespace not in EXPECTED:
             message = f"expected an operator set of {', '.join(EXPECTED)}, got one of {quote(namespace)}"
             yield Problem(place, "O2", f"{message}: its operators are taken as they are", "warning")

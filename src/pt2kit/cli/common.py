@@ -94,8 +94,8 @@ def choose_model(package: Package, model: str | None) -> str:
         raise Refusal(package.without_program())
     if model is not None and model not in models and model.startswith("sha256:"):
         return _with_digest(package, model)
-    chosen = model or ("model" if "model" in models else models[0])
-    if chosen not in models or (model is None and len(models) > 1 and "model" not in models):
+    chosen = package.layout.choose(model)
+    if chosen is None:
         given = ", ".join(map(printable, models[:20])) + (", …" if len(models) > 20 else "")
         raise Refusal(
             f"{package.name}: expected --model with one of {given}, got {printable(model or 'none')}"

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from pt2kit.codec.encoder import to_tree
+from pt2kit.codec.encoder import encode_sorted, to_tree
 from pt2kit.codec.interning import LEVELS, materialize, skeleton_of
 from pt2kit.codec.roundtrip import gives, separators
 from pt2kit.codec.shape import DictShape, ListShape, StructShape, shape
@@ -69,7 +69,8 @@ def decode(data: bytes | memoryview, cls: type[T], where: str) -> Decoded[T]:
 def _unknown(tree: Any, value: Any, cls: Any) -> tuple[Unknown, ...]:
     """The keys of a tree that are not in what was made of it; the whole is looked through if some stand far inside."""
     outer = take_out_outer(tree, cls, LEVELS)
-    if outer and gives(value, written(tree)):
+    is_in_order = list(tree) == list(getattr(value, "__struct_fields__", ()))
+    if gives(value, written(tree)) if is_in_order else encode_sorted(value) == encode_sorted(tree):
         return outer
     return tuple(sorted((*outer, *take_out(tree, to_tree(value))), key=lambda item: item.path))
 

@@ -41,6 +41,11 @@ def encode_into(value: Any, buffer: bytearray) -> None:
         raise _lone_surrogate(error) from None
 
 
+def encode_sorted(value: Any) -> bytes:
+    """Write an object of the schema, or a plain tree, with all keys in order: what is equal gives the same bytes."""
+    return _SORTED.encode(value)
+
+
 def encode_indented(value: Any) -> bytes:
     """Write an object of the schema, a dataclass or a tree as JSON for people: two blanks per level."""
     return msgspec.json.format(encode(value), indent=2)
@@ -70,3 +75,4 @@ def _lone_surrogate(error: UnicodeEncodeError) -> SchemaError:
 
 
 _ENCODER = msgspec.json.Encoder(enc_hook=_spell)
+_SORTED = msgspec.json.Encoder(enc_hook=_spell, order="sorted")

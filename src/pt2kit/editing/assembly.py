@@ -39,14 +39,18 @@ class Part:
         size: in bytes.
         read: gives them.
         origin: the archive and the name of the record that it is a copy of, where it is one.
+        raised: the archive of an older release that it was made from, and the name of the record, where it was.
     """
 
     size: int
     read: Callable[[], Any]
     origin: tuple[Archive, str] | None = None
+    raised: tuple[Any, str] | None = None
 
     def is_same(self, other: Part) -> bool:
         """Whether two records are copies of one."""
+        if self.raised is not None and self.raised == other.raised:
+            return True
         return self is other or (self.origin is not None and self.origin == other.origin)
 
 
@@ -223,7 +227,7 @@ def _converted(package: Package) -> Iterable[tuple[str, Part]]:
         if names.kind(record.name) == "header":
             continue
         if isinstance(record, PlannedRecord):
-            yield record.name, Part(record.size, _cut(record))
+            yield record.name, Part(record.size, _cut(record), raised=(package.archive, record.name))
         else:
             data = _saved(record)
             yield record.name, Part(len(data), lambda data=data: data)  # type: ignore[misc]

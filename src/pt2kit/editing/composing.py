@@ -293,6 +293,7 @@ def _joined(a: Editor, b: Editor, pairs: list[tuple[Output, Input]]) -> schema.E
             _take_output(a, output)
     ins = sorted([*a.inputs, *b.inputs], key=lambda one: INPUT_GROUPS.get(one.kind, 1))
     outs = sorted([*a.outputs, *b.outputs], key=lambda one: OUTPUT_GROUPS.get(one.kind, 1))
+    is_named = a.calls.arg_names or b.calls.arg_names  # files up to torch 2.5 do not name them
     in_tree, names_of_arguments = _call(a, b)
     out_tree = _results(a, b)
     ins = _reordered(ins, in_tree, USER_INPUTS)
@@ -306,7 +307,11 @@ def _joined(a: Editor, b: Editor, pairs: list[tuple[Output, Input]]) -> schema.E
         metas["tensor"], metas["sym_int"], metas["sym_bool"], False, metas["custom_obj"], metas["sym_float"],
     )  # fmt: skip
     root = schema.ModuleCallSignature(
-        [], [], treespec.dump(spec_of(in_tree)), treespec.dump(spec_of(out_tree)), names_of_arguments
+        [],
+        [],
+        treespec.dump(spec_of(in_tree)),
+        treespec.dump(spec_of(out_tree)),
+        names_of_arguments if is_named else None,
     )
     module = schema.GraphModule(
         graph,

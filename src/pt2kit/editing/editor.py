@@ -27,7 +27,7 @@ from pt2kit.editing.nodes import Node
 from pt2kit.editing.values import Value
 from pt2kit.editing.weights import read_weights
 from pt2kit.errors import ArchiveError, GraphError
-from pt2kit.messages import quote
+from pt2kit.messages import listed, printable, quote
 from pt2kit.package.open import Package, open_package
 from pt2kit.package.write import write_package
 from pt2kit.zip.opening import FileLike
@@ -60,10 +60,10 @@ def edit(source: Source, model: str | None = None) -> Editor:
     if isinstance(source, schema.ExportedProgram):
         return ProgramEditor(source)
     package = source if isinstance(source, Package) else open_package(source)
-    models = package.layout.models
-    chosen = model or ("model" if "model" in models or not models else models[0])
-    if chosen not in models or (model is None and len(models) > 1 and "model" not in models):
-        raise ArchiveError(f"{package.name}: expected model= to be one of {', '.join(models) or 'none'}, got {model}")
+    chosen = package.layout.choose(model)
+    if chosen is None:
+        known = listed(package.layout.models, 20) or "none"
+        raise ArchiveError(f"{package.name}: expected model= to be one of {known}, got {printable(str(model))}")
     parts = parts_of(package)
     opened = package if is_current(package) else parts.package()
     return PackageEditor(opened.programs[chosen], opened, parts, chosen, package)
@@ -109,6 +109,7 @@ class Editor:
             Output(spec, slot, by_name)
             for spec, slot in zip(module.signature.output_specs, self.graph.output_slots, strict=True)
         ]
+        self.graph.follow(self.inputs, self.outputs)
         self.calls = Calls(module, self.graph, self.inputs, self.outputs)
         self.weights, self.constants = read_weights(package, parts, model)
         self._stored_weights = [dict(table.entries) for table in (self.weights, self.constants)]

@@ -352,7 +352,8 @@ def _entries(editor: Editor, cut: _Cut, alive: set[Value | None], *, is_whole: b
     leaves = tuple(LEAF for _ in cut.call)
     ins = TreeSpec(_TUPLE, _CONTEXT, (TreeSpec(_TUPLE, _CONTEXT, leaves), TreeSpec("builtins.dict", '"[]"')))
     outs = LEAF if len(cut.outs) == 1 else TreeSpec(_TUPLE, _CONTEXT, tuple(LEAF for _ in cut.outs))
-    names_of_arguments = [one.name for one in cut.call]
+    known = editor.calls.arg_names or not editor.user_inputs  # files up to torch 2.5 do not name them
+    names_of_arguments = [one.name for one in cut.call] if known else None
     root = schema.ModuleCallSignature([], [], treespec.dump(ins), treespec.dump(outs), names_of_arguments)
     return [schema.ModuleCallEntry("", root), *rest]
 

@@ -9,8 +9,12 @@ from msgspec.structs import replace
 
 from pt2kit import codec, schema
 from pt2kit.editing import sample_inputs, soundness
+from pt2kit.editing.inference import misstated_type
+from pt2kit.editing.interface_edits import is_token, takes_token
+from pt2kit.editing.values import Value
 from pt2kit.editing.weights import write_weights
-from pt2kit.errors import SchemaError
+from pt2kit.errors import GraphError, SchemaError
+from pt2kit.messages import quote
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
 
@@ -48,13 +52,14 @@ def _weights_changed(editor: Editor) -> bool:
 def written(editor: Editor) -> schema.ExportedProgram:
     """The program with all edits; the one that was opened, where nothing changed."""
     old, module = editor.program, editor.program.graph_module
-    _drop_idle_tokens(editor)
-    editor.graph.input_slots = [one.slot for one in editor.inputs]
-    editor.graph.output_slots = [one.slot for one in editor.outputs]
-    graph = editor.graph.written()
+    _check_tokens(editor)
+    _check_types(editor)
+    idle = _idle_tokens(editor)
+    inputs = [one for one in editor.inputs if one.value not in idle]
+    outputs = [one for one in editor.outputs if one.value not in idle]
+    graph = editor.graph.written(without=idle)
     signature = _same(
-        schema.GraphSignature([one.spec() for one in editor.inputs], [one.spec() for one in editor.outputs]),
-        module.signature,
+        schema.GraphSignature([one.spec() for one in inputs], [one.spec() for one in outputs]), module.signature
     )
     calls = _same(editor.calls.written(), module.module_call_graph)
     ranges = soundness.needed_ranges(editor, graph)
@@ -71,16 +76,39 @@ def written(editor: Editor) -> schema.ExportedProgram:
     return new
 
 
-def _drop_idle_tokens(editor: Editor) -> None:
-    """Take out tokens that go out as they came in, once the nodes that took them are erased: torch cannot run those."""
-    for one in [output for output in editor.outputs if output.kind == "token"]:
-        taken = next((given for given in editor.inputs if given.kind == "token" and given.value is one.value), None)
-        if taken is None or one.value is None or one.value.users:
+def _check_tokens(editor: Editor) -> None:
+    """Refuse tokens in the place of numbers, and the other way round: tokens order effects; torch takes them out."""
+    for number, one in enumerate(editor.user_outputs):
+        if one.value is not None and is_token(editor, one.value):
+            raise GraphError(f"output {number}: expected a tensor or a number, got the token {quote(one.name)}, which "
+                             "torch takes out", rule="S13")  # fmt: skip
+    for one in editor.outputs:
+        if one.kind == "token" and not (one.value is not None and is_token(editor, one.value)):
+            raise GraphError(f"{one!r}: expected a token, got {quote(one.name)}, which is none", rule="S13")
+    for node in editor.graph.nodes:
+        if not node.edit:
             continue
-        editor.outputs.remove(one)
-        one.slot.detach()
-        editor.inputs.remove(taken)
-        editor.graph.forget(taken.slot)
+        if takes_token(node):
+            if not (node.inputs and is_token(editor, node.inputs[0])):
+                got = quote(node.inputs[0].name) if node.inputs else "no value"
+                raise GraphError(f"{node.edit}: {node.label}: expected a token first, got {got}", rule="S13")
+        elif node.target.startswith("torch.ops.aten.") and any(is_token(editor, value) for value in node.inputs):
+            raise GraphError(f"{node.edit}: {node.label}: expected a tensor with numbers, got a token", rule="S13")
+
+
+def _check_types(editor: Editor) -> None:
+    """Refuse nodes that edits let give another element type than is stated of what they give."""
+    for graph in editor.graph.walk():
+        for node in graph.nodes:
+            if node.edit and (said := misstated_type(node)) is not None:
+                raise GraphError(f"{node.edit}: {node.label}: {said}; set its meta", rule="T11")
+
+
+def _idle_tokens(editor: Editor) -> set[Value]:
+    """Tokens that go out as they came in, once the nodes that took them are erased: torch cannot run those."""
+    going = {one.value for one in editor.outputs if one.kind == "token"}
+    coming = {one.value for one in editor.inputs if one.kind == "token"}
+    return {value for value in going & coming if value is not None and not value.users}
 
 
 def _same(new: Any, old: Any) -> Any:

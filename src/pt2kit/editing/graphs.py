@@ -8,7 +8,7 @@ error; what it refuses, it has not begun.
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, Final
 
 from pt2kit import graph as rules
@@ -23,6 +23,7 @@ from pt2kit.messages import quote
 
 if TYPE_CHECKING:
     from pt2kit.editing.building import Infer
+    from pt2kit.editing.interface import Input, Output
 
 _GAP: Final = 1 << 60
 """Between the order numbers of two neighbours at the beginning; halved by each insertion between them."""
@@ -56,12 +57,13 @@ class Graph:
         self._left_over = {
             name: kind for kind, table in tables(graph).items() for name in table if name not in index.definitions
         }
-        self.input_slots = [self._defining(argument, index, None) for argument in graph.inputs]
+        self._input_slots = [self._defining(argument, index, None) for argument in graph.inputs]
         for number, node in enumerate(graph.nodes):
             self._read_node(node, number, index)
-        self.output_slots = [self.using(argument, where) for argument in graph.outputs]
-        for slot in self.output_slots:
+        self._output_slots = [self.using(argument, where) for argument in graph.outputs]
+        for slot in self._output_slots:
             slot.attach()
+        self._interface: tuple[Sequence[Input], Sequence[Output]] | None = None
         self._node_names = {node.name for node in self.nodes if node.name}
 
     @property
@@ -73,6 +75,20 @@ class Graph:
     def values(self) -> Mapping[str, Value]:
         """Name -> value, inputs first at the beginning, new ones last; do not change it."""
         return self._values
+
+    def follow(self, inputs: Sequence[Input], outputs: Sequence[Output]) -> None:
+        """Let two lists, which stay the caller's and may change, say from now on what comes in and what goes out."""
+        self._interface = inputs, outputs
+
+    @property
+    def input_slots(self) -> list[Slot]:
+        """What comes in, constants of the calling convention included."""
+        return self._input_slots if self._interface is None else [one.slot for one in self._interface[0]]
+
+    @property
+    def output_slots(self) -> list[Slot]:
+        """What goes out, constants included."""
+        return self._output_slots if self._interface is None else [one.slot for one in self._interface[1]]
 
     @property
     def inputs(self) -> tuple[Value, ...]:
@@ -277,13 +293,13 @@ class Graph:
         self._names[stem] = number + 1
         return f"{stem}_{number}"
 
-    def written(self) -> schema.Graph:
-        """The graph as the schema has it; the one that was read, where nothing changed."""
+    def written(self, without: Set[Value] = frozenset()) -> schema.Graph:
+        """The graph as the schema has it, without some inputs that nodes do not use; the one read, where it is that."""
         old = self._origin
         nodes = [node.written() for node in self.nodes]
-        inputs = [slot.written() for slot in self.input_slots]
-        outputs = [slot.written() for slot in self.output_slots]
-        metas = self._tables()
+        inputs = [slot.written() for slot in self.input_slots if without.isdisjoint(slot.values)]
+        outputs = [slot.written() for slot in self.output_slots if without.isdisjoint(slot.values)]
+        metas = self._tables(without)
         if are_same(nodes, old.nodes) and are_same(inputs, old.inputs) and are_same(outputs, old.outputs) and all(
             are_entries(metas[kind], table) for kind, table in tables(old).items()
         ) and self._single == old.is_single_tensor_return:  # fmt: skip
@@ -314,7 +330,7 @@ class Graph:
         for value in slot.values:
             del self._values[value.name]
 
-    def _tables(self) -> dict[ValueKind, dict[str, Any]]:
+    def _tables(self, without: Set[Value]) -> dict[ValueKind, dict[str, Any]]:
         """The value tables, in the order in which they were read, new values behind."""
         old = tables(self._origin)
         found: dict[ValueKind, dict[str, Any]] = {kind: {} for kind in old}
@@ -323,10 +339,10 @@ class Graph:
                 value = self._read.get(name)
                 if value is None:
                     found[kind][name] = meta  # of nothing that the graph defines, kept as it was
-                elif self._values.get(value.name) is value:
+                elif self._values.get(value.name) is value and value not in without:
                     found[value.kind][value.name] = value.meta
         for name, value in self._values.items():
-            if value.meta is not None:
+            if value.meta is not None and value not in without:
                 found[value.kind].setdefault(name, value.meta)
         return found
 

@@ -23,6 +23,8 @@ def _function(name: str, plain: Callable[[int, int], int]) -> Callable[[SymInt, 
         x, y = arithmetic.known(a), arithmetic.known(b)
         if x is not None and y is not None:
             return arithmetic.number(plain(x, y))
+        if name == "Mod" and y == 0:
+            raise Unknown("a division by 0")
         m, n = arithmetic.hint(a), arithmetic.hint(b)
         value = None if m is None or n is None or (name == "Mod" and not n) else plain(m, n)
         return arithmetic.computed(name, (a, b), value)

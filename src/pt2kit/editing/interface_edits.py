@@ -20,9 +20,10 @@ from pt2kit.messages import quote
 
 if TYPE_CHECKING:
     from pt2kit.editing.editor import Editor
+    from pt2kit.editing.nodes import Node
 
 _EFFECTS: Final = "torch.ops.higher_order.with_effects"
-"""Takes a token and gives one, before its results."""
+"""Runs an operator that has effects, in the order of the tokens."""
 
 
 def find_input(editor: Editor, name: str, edit: str) -> Input:
@@ -282,7 +283,7 @@ def add_output(editor: Editor, name: str | Value, key: str | None, position: int
     if value.kind == "sym_bool":
         # Source: `deserialize_argument_spec` in torch/_export/serde/serialize.py, 2.13, which does not know them.
         raise GraphError(f"{edit}: expected a tensor or a number, got a truth value, which torch does not load there")
-    if _is_token(editor, value):
+    if is_token(editor, value):
         raise GraphError(f"{edit}: expected a tensor or a number, got a token, which torch takes out")
     slot = result_slot([value], None, is_list=False)
     new = Output(schema.OutputSpec(user_output=schema.UserOutputSpec(slot.template)), slot, {})
@@ -299,12 +300,17 @@ def add_output(editor: Editor, name: str | Value, key: str | None, position: int
     return new
 
 
-def _is_token(editor: Editor, value: Value) -> bool:
+def is_token(editor: Editor, value: Value) -> bool:
     """Whether a value only orders effects."""
     maker = value.producer
     if maker is None:
         return any(one.kind == "token" and one.value is value for one in editor.inputs)
-    return maker.target == _EFFECTS and maker.outputs[0] is value
+    return takes_token(maker) and maker.outputs[0] is value
+
+
+def takes_token(node: Node) -> bool:
+    """Whether a node takes a token, and gives the next one before its results."""
+    return node.target == _EFFECTS
 
 
 def drop_output(editor: Editor, which: int | str) -> None:
@@ -417,7 +423,6 @@ def remove_arguments(editor: Editor, gone: Sequence[Input]) -> None:
             del editor.calls.arg_names[place]
         editor.guards[:] = [guard for guard in editor.guards if not _mentions(guard, argument)]
         editor.inputs.remove(one)
-        editor.graph.input_slots.remove(one.slot)
 
 
 def _place_of(editor: Editor, chosen: Tree, edit: str) -> tuple[int, str, Branch]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pt2kit import schema
-from pt2kit.checks.program_context import subject_of
+from pt2kit.checks.program_context import context_of
 from pt2kit.checks.samples import sample_problems
 from pt2kit.errors import Pt2Error
 from pt2kit.package import record_names as names
@@ -31,8 +31,8 @@ def pack(parts: Parts, model: str, program: schema.ExportedProgram, calls: Calls
     """
     notes = [note] if calls.has_changed and (note := fit(parts, model, calls)) else []
     package = parts.package()
-    subject = subject_of(program, names.model_json(model), schema.CURRENT.number)
-    problem = next(sample_problems(package, model, subject), None)
+    context = context_of(program, names.model_json(model), schema.CURRENT.number)
+    problem = next(sample_problems(package, model, context), None)
     if problem is None:
         return package, notes
     parts.drop_samples(model)

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from pt2kit import graph as rules
 from pt2kit import schema, signature
-from pt2kit.checks.program_context import subject_of
+from pt2kit.checks.program_context import context_of
+from pt2kit.checks.regions import region_problems
 from pt2kit.checks.run import RULES_OF_PROGRAMS
 from pt2kit.editing.sizes import symbols_of
+from pt2kit.editing.vmap_regions import escaped_values
 from pt2kit.errors import GraphError, Problem, Pt2Error
 from pt2kit.graph.values import tables
 
@@ -91,10 +93,10 @@ def meta_symbols(kind: str, meta: Any) -> Iterator[str]:
 
 
 def _errors(program: schema.ExportedProgram) -> Iterator[Problem]:
-    subject = subject_of(program, _RECORD, schema.CURRENT.number)
-    for rule in RULES_OF_PROGRAMS:
+    context = context_of(program, _RECORD, schema.CURRENT.number)
+    for rule in (*RULES_OF_PROGRAMS, region_problems, escaped_values):
         try:
-            yield from (problem for problem in rule(subject) if problem.kind == "error")
+            yield from (problem for problem in rule(context) if problem.kind in ("error", "safety"))
         except Pt2Error as error:
             yield Problem(_RECORD, error.rule, str(error))
 

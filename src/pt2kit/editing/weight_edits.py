@@ -17,7 +17,7 @@ from pt2kit.editing.metas import row_major
 from pt2kit.editing.values import Value
 from pt2kit.editing.weights import Entry, Kind, Weights, laid_out, to_view
 from pt2kit.errors import GraphError
-from pt2kit.messages import quote
+from pt2kit.messages import listed, quote
 from pt2kit.package.open import Package, open_package
 from pt2kit.tensors.bounds import contiguous_strides
 from pt2kit.tensors.compound import MetaView
@@ -121,7 +121,7 @@ def load(editor: Editor, source: Any, prefix: str, strict: bool) -> list[str]:
         if odd or len(tied) < len(missing):
             missing = [name for name in missing if name not in tied]
             raise GraphError(f"{edit}: expected the names of the program's weights, got {odd[:5]} besides them and "
-                             f"nothing for {missing[:5]}; pass strict=False to take what fits")  # fmt: skip
+                             f"nothing for {missing[:5]}; strict=False, --partial, takes what fits")  # fmt: skip
     names = [name for name in there if name in found]
     for name in names:
         set_numbers(editor, name, found[name])
@@ -130,8 +130,10 @@ def load(editor: Editor, source: Any, prefix: str, strict: bool) -> list[str]:
 
 def _numbers_of(source: Any) -> Mapping[str, Any]:
     if isinstance(source, Package):
-        models = source.layout.models
-        model = "model" if "model" in models else models[0]
+        model = source.layout.choose(None)
+        if model is None:
+            known = listed(source.layout.models, 20) or "none"
+            raise GraphError(f"{source.name}: expected one program, or one called model, got {known}")
         return {**source.constants(model), **source.weights(model)}
     if isinstance(source, Mapping):
         return source
@@ -199,10 +201,7 @@ def tie(editor: Editor, name: str, to: str) -> None:
             rule="P14",
         )
     view = replace(theirs.payload, name=name, requires_grad=mine.payload.requires_grad, is_param=mine.payload.is_param)
-    meta = theirs.meta
-    if meta is not None:
-        meta = schema.PayloadMeta(meta.path_name, view.is_param, meta.use_pickle, view.meta())
-    table.entries[name] = Entry(view, meta, theirs.kind)
+    table.entries[name] = Entry(view, _of_record(theirs.meta, view), theirs.kind)
     if theirs.meta is None:
         # Both get their record when the editor finishes, and the same one as they share a storage.
         table.entries[name] = Entry(view, None, table.kind)
@@ -289,11 +288,10 @@ def _convert_payload(editor: Editor, name: str, inputs: list[Input], kind: str, 
     view = replace(entry.payload, is_param=kind == "parameter", requires_grad=gradient)
     where = home(kind, persistent)
     new = editor.weights if where == "weights" else editor.constants
-    meta = entry.meta
-    if meta is not None:
-        meta = schema.PayloadMeta(meta.path_name, view.is_param, meta.use_pickle, view.meta())
+    meta = _of_record(entry.meta, view)
     if new is table:
         table.entries[name] = Entry(view, meta, entry.kind)
+        _convert_other_names(editor, table, view)
     else:
         del table.entries[name]
         new.entries[name] = Entry(view, meta, entry.kind)
@@ -305,6 +303,20 @@ def _convert_payload(editor: Editor, name: str, inputs: list[Input], kind: str, 
                 held.dtype, held.sizes, held.requires_grad and gradient, held.device, held.strides,
                 held.storage_offset, held.layout,
             )  # fmt: skip
+
+
+def _of_record(meta: schema.PayloadMeta | None, view: TensorView) -> schema.PayloadMeta | None:
+    """What the config says of a tensor, whose bytes are in the record where the meta has them; None where none is."""
+    return None if meta is None else schema.PayloadMeta(meta.path_name, view.is_param, meta.use_pickle, view.meta())
+
+
+def _convert_other_names(editor: Editor, table: Weights, view: TensorView) -> None:
+    """Let the other names of a tied weight that no input takes be of its kind: they are that weight."""
+    taken = {one.target for one in editor.inputs}
+    for name, entry in [*table.entries.items()]:
+        if name not in taken and isinstance(entry.payload, TensorView) and _is_tied(entry.payload, view):
+            payload = replace(entry.payload, is_param=view.is_param, requires_grad=view.requires_grad)
+            table.entries[name] = Entry(payload, _of_record(entry.meta, payload), entry.kind)
 
 
 def _drop_other_names(editor: Editor, table: Weights, storage: Storage) -> None:

@@ -250,10 +250,9 @@ def _chosen(package: Package, model: str | None) -> str:
     Raises:
         ArchiveError: there is no such program, or there are several.
     """
-    models = package.layout.models
-    chosen = model or ("model" if "model" in models or not models else models[0])
-    if chosen not in models or (model is None and len(models) > 1 and "model" not in models):
-        there = listed(models, 20) or "no programs"
+    chosen = package.layout.choose(model)
+    if chosen is None:
+        there = listed(package.layout.models, 20) or "no programs"
         raise ArchiveError(f"{package.name}: expected model to be one of {there}, got {model or 'none'}")
     return chosen
 

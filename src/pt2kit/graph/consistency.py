@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import keyword
 from collections.abc import Iterator
 from contextlib import suppress
 
 from pt2kit.errors import LimitError, Problem
 from pt2kit.graph.argument_values import ONE_CONSTANT, ONE_VALUE, graph_arguments
+from pt2kit.graph.module_attributes import MODULE_ATTRIBUTES
 from pt2kit.graph.rules import LIMIT_RULE
 from pt2kit.graph.scan import Scan
 from pt2kit.graph.traversal import MAX_SUBGRAPH_DEPTH, TOO_DEEP, Scope, Source, Step, carried, root
@@ -89,3 +91,9 @@ def _pasted_names(step: Step) -> Iterator[Problem]:
                     f"expected identifiers with dots between them as the name of a subgraph, got {quote(held.name)}"
                 )
                 yield Problem(place, "G15", message, "safety" if held.name else "error")
+            elif not held.name.isidentifier() or keyword.iskeyword(held.name) or held.name == "self":
+                message = f"expected an identifier that is no keyword as the name of a subgraph, got {quote(held.name)}"
+                yield Problem(place, "G15", message)
+            elif held.name in MODULE_ATTRIBUTES:
+                message = f"expected a free name for a subgraph, got {quote(held.name)}, which modules of torch have"
+                yield Problem(place, "G15", message)

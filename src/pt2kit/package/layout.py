@@ -52,6 +52,17 @@ class Layout:
     models: tuple[str, ...]
     methods: Mapping[str, tuple[str, str]] = field(default_factory=lambda: MappingProxyType({}))
 
+    def choose(self, model: str | None) -> str | None:
+        """The program that a caller means: the one of that name, or without a name the only one, or "model".
+
+        Returns:
+            its name; None where there is none of that name, or several and none is called "model".
+        """
+        if model is None and len(self.models) == 1:
+            return self.models[0]
+        wanted = "model" if model is None else model
+        return wanted if wanted in self.models else None
+
     def record(self, relative: str) -> str:
         """The full name of a record given by its name below the root folder."""
         return self.root + relative

@@ -1,0 +1,63 @@
+"""A graph -> the uses of values outside of the region of vmap that gave them a batch dimension.
+
+Between `_vmap_increment_nesting` and `_vmap_decrement_nesting`, `_add_batch_dim` hides a dimension of a tensor, which
+all that is computed from it lacks until `_remove_batch_dim` gives it back. Behind the region torch cannot use it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from pt2kit.checks.program_context import ProgramContext
+from pt2kit.errors import Problem
+from pt2kit.graph.argument_values import arguments
+from pt2kit.graph.traversal import Scope, graphs
+from pt2kit.messages import quote
+
+_PREDISPATCH: Final = "torch._functorch.predispatch."
+_OPENS: Final = f"{_PREDISPATCH}_vmap_increment_nesting"
+_CLOSES: Final = f"{_PREDISPATCH}_vmap_decrement_nesting"
+_HIDES: Final = f"{_PREDISPATCH}_add_batch_dim"
+_SHOWS: Final = f"{_PREDISPATCH}_remove_batch_dim"
+
+
+def escaped_values(context: ProgramContext) -> Iterator[Problem]:
+    """Iterate the first use, in each graph, of a value behind the region of vmap that it belongs to.
+
+    Cost: linear in the nodes.
+    """
+    for scope in graphs(context.program, context.graph_place):
+        if any(node.target == _OPENS for node in scope.graph.nodes):
+            yield from _escaped_from(scope)
+
+
+def _escaped_from(scope: Scope) -> Iterator[Problem]:
+    opened: list[int] = []
+    regions_of: dict[str, set[int]] = {}
+    for number, node in enumerate(scope.graph.nodes):
+        regions: set[int] = set()
+        for named in node.inputs:
+            for name in arguments(named.arg):
+                regions |= regions_of.get(name, set())
+                if not regions <= {*opened}:
+                    yield Problem(f"{scope.where}.nodes[{number}]", "G1", _message(name))
+                    return
+        if node.target == _OPENS:
+            opened.append(number)
+        elif node.target == _CLOSES and opened:
+            opened.pop()
+        elif node.target == _HIDES:
+            regions.update(opened[-1:])
+        elif node.target == _SHOWS:
+            regions.difference_update(opened[-1:])
+        if regions:
+            regions_of.update((name, regions) for output in node.outputs for name in arguments(output))
+    for position, output in enumerate(scope.graph.outputs):
+        for name in arguments(output):
+            if name in regions_of:
+                yield Problem(f"{scope.where}.outputs[{position}]", "G1", _message(name))
+
+
+def _message(name: str) -> str:
+    return f"expected a value that is not of a region of vmap which is closed already, got {quote(name)}"

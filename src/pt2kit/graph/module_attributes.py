@@ -1,0 +1,34 @@
+"""Names that every graph module of torch has as attributes: no subgraph can have them, as it becomes an attribute, too.
+
+Source: `dir(torch.fx.GraphModule(torch.nn.Module(), torch.fx.Graph()))`, torch 2.9 to 2.15.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+_NAMES: Final = """
+T_destination __annotations__ __call__ __class__ __copy__ __deepcopy__ __delattr__ __dict__ __dir__ __doc__ __eq__
+__format__ __ge__ __getattr__ __getattribute__ __getstate__ __gt__ __hash__ __init__ __init_subclass__
+__jit_unused_properties__ __le__ __lt__ __module__ __ne__ __new__ __reduce__ __reduce_ex__ __reduce_package__ __repr__
+__setattr__ __setstate__ __sizeof__ __str__ __subclasshook__ __weakref__ _apply _backward_hooks _backward_pre_hooks
+_boxed_call _buffers _call_impl _code _compiled_call_impl _create_node_hooks _deepcopy_hooks _deepcopy_init
+_erase_node_hooks _forward_hooks _forward_hooks_always_called _forward_hooks_with_kwargs _forward_pre_hooks
+_forward_pre_hooks_with_kwargs _get_backward_hooks _get_backward_pre_hooks _get_name _graph _is_full_backward_hook
+_lineno_map _load_from_state_dict _load_state_dict_post_hooks _load_state_dict_pre_hooks
+_maybe_warn_non_full_backward_hook _modules _named_members _non_persistent_buffers_set _parameters _prologue_start
+_recompile_submodules _register_create_node_hook _register_deepcopy_hook _register_erase_node_hook
+_register_load_state_dict_pre_hook _register_replace_node_hook _register_state_dict_hook _replace_hooks
+_replicate_for_data_parallel _save_to_state_dict _set_replace_hook _slow_forward _state_dict_hooks
+_state_dict_pre_hooks _tracer_cls _tracer_extras _unregister_create_node_hook _unregister_deepcopy_hook
+_unregister_erase_node_hook _unregister_replace_node_hook _version _wrapped_call _wrapped_call_impl add_module
+add_submodule apply bfloat16 buffers call_super_init children code compile cpu cuda delete_all_unused_submodules
+delete_submodule double dump_patches eval extra_repr float forward get_buffer get_extra_state get_parameter
+get_submodule graph half ipu load_state_dict meta modules mtia named_buffers named_children named_modules
+named_parameters parameters print_readable recompile register_backward_hook register_buffer register_forward_hook
+register_forward_pre_hook register_full_backward_hook register_full_backward_pre_hook
+register_load_state_dict_post_hook register_load_state_dict_pre_hook register_module register_parameter
+register_state_dict_post_hook register_state_dict_pre_hook requires_grad_ set_extra_state set_submodule shape_env
+share_memory state_dict to to_empty to_folder train training type xpu zero_grad
+"""
+MODULE_ATTRIBUTES: Final = frozenset(_NAMES.split())

@@ -1,0 +1,47 @@
+"""Uses of values outside of the region of vmap that gave them a batch dimension."""
+
+from __future__ import annotations
+
+import pytest
+from tests.samples import corpus, release_id, sample
+
+import pt2kit
+from pt2kit.checks.program_context import context_of
+from pt2kit.editing.vmap_regions import escaped_values
+from pt2kit.errors import GraphError
+
+VMAPPED = [path for path in corpus("2.13.0") if "scan" in path.stem or "vmap" in path.stem]
+
+
+def test_a_value_of_a_region_is_no_output() -> None:
+    """What lacks its batch dimension cannot be given to the caller."""
+    editor = pt2kit.edit(sample("2.13.0", "associative_scan_hop"))
+    editor.add_output("add_1")
+    message = r"graph\.outputs\[1\]: expected a value that is not of a region of vmap .* got 'add_1' \[G1\]"
+    with pytest.raises(GraphError, match=message):
+        editor.finish()
+
+
+def test_a_value_of_one_region_is_not_used_in_the_next() -> None:
+    """Two regions have batches of their own sizes; the edit that mixes them is named."""
+    editor = pt2kit.edit(sample("2.13.0", "associative_scan_hop"))
+    editor.graph.replace_uses("add_1", "add")
+    message = r"replace_uses\('add_1', 'add'\): .* of a region of vmap which is closed already, got 'add' \[G1\]"
+    with pytest.raises(GraphError, match=message):
+        editor.finish()
+
+
+def test_a_node_inside_a_region_is_made() -> None:
+    """Values of a region are computed with where it is open."""
+    editor = pt2kit.edit(sample("2.13.0", "associative_scan_hop"))
+    made = editor.graph.nodes["add_1"].insert_after("aten.relu", editor.value("add_1"))
+    editor.graph.replace_uses("add_1", made.output, only=lambda user: user is not made)
+    assert [problem for problem in pt2kit.check(editor.finish()) if problem.kind == "error"] == []
+
+
+@pytest.mark.parametrize("path", VMAPPED, ids=release_id)
+def test_programs_that_torch_wrote_have_none(path) -> None:
+    """Regions of real programs hold their values."""
+    with pt2kit.open(path) as package:
+        for model in package.layout.models:
+            assert list(escaped_values(context_of(package.programs[model], model, "8.20"))) == []
