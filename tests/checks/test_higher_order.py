@@ -55,7 +55,18 @@ def _two_more_inputs(position: int) -> Any:
     return change
 
 
+def _number_for_a_tensor(found: list[Any]) -> None:
+    operands = first(found)["inputs"][3]["arg"]
+    operands["as_floats"] = [0.5] * len(operands.pop("as_tensors"))
+
+
+def _format_to_choose_by(found: list[Any]) -> None:
+    first(found)["inputs"][0]["arg"] = {"as_memory_format": 1}
+
+
 CASES = [
+    (COND, _number_for_a_tensor, "expected cond to pass a tensor as value 0, got as_floats"),
+    (COND, _format_to_choose_by, "expected a tensor or a truth value for cond to choose by, got as_memory_format"),
     (COND, _one_branch_gives_more, "expected branches with equally many results, got 1 and 2"),
     (COND, _no_subgraph, "expected a subgraph as argument 1 of cond, got as_int"),
     (COND, _short, "expected at least 4 arguments of cond, got 2"),

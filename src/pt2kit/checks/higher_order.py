@@ -33,30 +33,40 @@ class Convention:
     Args:
         graphs: which positional arguments are subgraphs.
         arguments: how many positional arguments there are at least.
-        takes: the arguments -> how many values each subgraph takes.
+        passed: the arguments -> the kinds of the values that each subgraph gets (`_kinds`).
         gives: index into `graphs` of the subgraph whose results are those of the call; None where they are others.
         singles: indices into `graphs` of the subgraphs that return one value, not a list of them.
     """
 
     graphs: tuple[int, ...]
     arguments: int
-    takes: Callable[[Arguments], int]
+    passed: Callable[[Arguments], list[str]]
     gives: int | None = 0
     singles: tuple[int, ...] = ()
 
 
-def _rest(start: int) -> Callable[[Arguments], int]:
+def _rest(start: int) -> Callable[[Arguments], list[str]]:
     """Each argument is passed on."""
-    return lambda arguments: sum(map(_count, arguments[start:]))
+    return lambda arguments: [kind for argument in arguments[start:] for kind in _kinds(argument)]
 
 
-def _lists(start: int) -> Callable[[Arguments], int]:
+def _lists(start: int) -> Callable[[Arguments], list[str]]:
     """The arguments that are lists are passed on, entry by entry; options stand between them."""
-    return lambda arguments: sum(map(_list_count, arguments[start:]))
+    return lambda arguments: [kind for argument in arguments[start:] for kind in _list_kinds(argument)]
 
 
-def _list_count(argument: schema.Argument) -> int:
-    return _count(argument) if isinstance(argument.value, list) else 0
+def _list_kinds(argument: schema.Argument) -> list[str]:
+    return _kinds(argument) if isinstance(argument.value, list) else []
+
+
+def _kinds(argument: schema.Argument) -> list[str]:
+    """The kind of each value that an argument holds: "as_tensor" for each entry of "as_tensors", else the arm."""
+    held: Any = argument.value
+    if not isinstance(held, list):
+        return [argument.type]
+    if argument.type == "as_optional_tensors":
+        return [entry.type for entry in held]
+    return ["as_tensor" if argument.type == "as_tensors" else argument.type] * len(held)
 
 
 CONVENTIONS: Final[Mapping[str, Convention]] = MappingProxyType(
@@ -67,7 +77,7 @@ CONVENTIONS: Final[Mapping[str, Convention]] = MappingProxyType(
         "map_impl": Convention((0,), 3, _lists(1)),
         # Up to torch 2.6 a dimension and a direction stand between the lists.
         "scan": Convention((0,), 4, _lists(1)),
-        "associative_scan": Convention((0,), 3, lambda found: _list_count(found[1]) + _lists(1)(found)),
+        "associative_scan": Convention((0,), 3, lambda found: _list_kinds(found[1]) + _lists(1)(found)),
         "invoke_subgraph": Convention((0,), 2, _rest(2)),
         "wrap_with_set_grad_enabled": Convention((1,), 2, _rest(2)),
         "wrap_with_autocast": Convention((4,), 5, _rest(5)),
@@ -87,6 +97,8 @@ SINGLE: Final[Mapping[str, bool]] = MappingProxyType(
 )
 """Operators without subgraphs -> whether they return a single tensor, or a list of results."""
 
+
+_PREDICATES: Final = frozenset(("as_tensor", "as_bool", "as_sym_bool"))
 
 _SAME_RESULTS: Final = frozenset(
     (
@@ -136,14 +148,23 @@ def _check(step: Step, convention: Convention) -> Iterator[Problem]:
             yield Problem(f"{step.where}.inputs[{position}]", "T7", message)
             return
         graphs.append(argument.as_graph.graph)
-    passed = convention.takes(given)
+    if _name(node) == "cond" and given[0].type not in _PREDICATES:
+        message = f"expected a tensor or a truth value for cond to choose by, got {given[0].type}"
+        yield Problem(f"{step.where}.inputs[0]", "T7", message)
+    passed = convention.passed(given)
     for position, graph in zip(convention.graphs, graphs, strict=True):
-        if len(graph.inputs) != passed:
+        place = f"{step.where}.inputs[{position}].arg.as_graph.graph.inputs"
+        if len(graph.inputs) != len(passed):
             message = (
-                f"expected a subgraph that takes {passed} values, as {_name(node)} passes, got one that takes "
+                f"expected a subgraph that takes {len(passed)} values, as {_name(node)} passes, got one that takes "
                 f"{len(graph.inputs)}"
             )
-            yield Problem(f"{step.where}.inputs[{position}].arg.as_graph.graph.inputs", "T7", message)
+            yield Problem(place, "T7", message)
+    for number, kind in enumerate(passed):
+        wanted = {graph.inputs[number].type for graph in graphs if len(graph.inputs) == len(passed)}
+        if "as_tensor" in wanted and kind != "as_tensor":
+            message = f"expected {_name(node)} to pass a tensor as value {number}, got {kind}"
+            yield Problem(f"{step.where}.inputs", "T7", message)
     for position, index in ((convention.graphs[index], index) for index in convention.singles):
         if not graphs[index].is_single_tensor_return:
             place = f"{step.where}.inputs[{position}].arg.as_graph.graph.is_single_tensor_return"
