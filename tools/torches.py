@@ -34,6 +34,7 @@ LEFT_OUT = {
     "the proof does the same with the whole zoo": ("write/test_same_tree.py", "read/test_zoo_passes.py"),
     "files of 2.13 are saved again: an older schema has no place for some of what they hold": ("test_fixed_point.py",),
     "expressions of today are compared with sympy functions that torch 2.9 does not have all of": ("test_symbols.py",),
+    "chains for benchmarks, which are grown and measured with the pinned release": ("test_grown.py",),
     "random programs and changes, minutes long: what they find does not depend on the release": (
         "read/test_fuzz.py", "write/test_random_programs.py",
     ),

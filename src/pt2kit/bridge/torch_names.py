@@ -152,8 +152,12 @@ def optional(module: str, name: str) -> Any:
 
 SUBGRAPHS_NEED_METADATA: Final = (
     "GraphModule" in optional("torch._higher_order_ops.cond", "CondOp").gen_schema.__code__.co_names
+    or "check_input_alias_and_mutation_return_outputs"
+    in optional("torch._higher_order_ops.while_loop", "WhileLoopOp").gen_schema.__code__.co_names
 )
-"""Whether autograd asks the inputs of subgraphs for their metadata (2.9), or takes those that it is called with."""
+"""Whether autograd asks subgraphs for the metadata of their inputs (`cond`, 2.9) or outputs (`while_loop`, up to 2.11),
+or takes those that it is called with."""
+
 # Operators and what the dispatcher knows
 
 

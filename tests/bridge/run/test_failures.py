@@ -16,6 +16,7 @@ import pt2kit
 from pt2kit.bridge.run.failures import _source_line
 from pt2kit.bridge.torch_names import find_higher_order
 
+pytestmark = pytest.mark.filterwarnings("ignore:You are calling torch.compile:UserWarning")  # cond, in torch 2.10
 GOOD, BAD = torch.tensor([0, 1]), torch.tensor([0, 9])
 X = torch.ones(3, 4)
 

@@ -37,13 +37,17 @@ class Fakes:
 
     def inputs(self, graph: schema.Graph, where: str) -> list[Any]:
         """What a subgraph says of its inputs: fake tensors and symbolic numbers; None for those that are neither."""
-        return [self._input(argument, graph, f"{where}.inputs[{n}]") for n, argument in enumerate(graph.inputs)]
+        return [self._value(argument, graph, f"{where}.inputs[{n}]") for n, argument in enumerate(graph.inputs)]
 
-    def _input(self, argument: schema.Argument, graph: schema.Graph, where: str) -> Any:
+    def outputs(self, graph: schema.Graph, where: str) -> list[Any]:
+        """The same of its outputs."""
+        return [self._value(argument, graph, f"{where}.outputs[{n}]") for n, argument in enumerate(graph.outputs)]
+
+    def _value(self, argument: schema.Argument, graph: schema.Graph, where: str) -> Any:
         arm = argument.type
         if arm == "as_tensor":
             return self.tensor(graph.tensor_values[argument.as_tensor.name], where)
-        if arm == "as_sym_int":
+        if arm == "as_sym_int" and isinstance(argument.as_sym_int.as_name, str):  # type: ignore[union-attr]
             return self._shapes.integer(graph.sym_int_values[argument.as_sym_int.as_name], where)  # type: ignore
         return None
 

@@ -124,7 +124,9 @@ def _build(
 
 def _subgraph(fakes: Fakes, graph: schema.Graph, steps: Steps, where: str) -> torch.nn.Module:
     """A subgraph, with what the installed torch asks of its inputs."""
-    return subgraph_module(steps, fakes.inputs(graph, where) if SUBGRAPHS_NEED_METADATA else ())
+    if not SUBGRAPHS_NEED_METADATA:
+        return subgraph_module(steps)
+    return subgraph_module(steps, fakes.inputs(graph, where), fakes.outputs(graph, where))
 
 
 def _needs_sizes(checked: Checked, trust: Set[str]) -> bool:

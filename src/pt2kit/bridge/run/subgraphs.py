@@ -43,12 +43,12 @@ class Subgraph(fx.GraphModule):  # type: ignore[misc]
         return None if step is None else Stopped(step, lambda value: known.get(f"v{value.number}"))
 
 
-def subgraph_module(steps: Steps, examples: Sequence[Any] = ()) -> Subgraph:
+def subgraph_module(steps: Steps, inputs: Sequence[Any] = (), outputs: Sequence[Any] = ()) -> Subgraph:
     """Build a subgraph.
 
     Args:
         steps: the graph; subgraphs in it are modules already.
-        examples: fake values of its inputs, where the installed torch asks for them.
+        inputs, outputs: fake values of these, where the installed torch asks for them.
 
     Cost: about 100 microseconds per step.
     """
@@ -72,11 +72,14 @@ def subgraph_module(steps: Steps, examples: Sequence[Any] = ()) -> Subgraph:
 
     for number in range(steps.inputs):
         nodes[number] = graph.placeholder(f"v{number}")
-        if examples:
-            nodes[number].meta["val"] = examples[number]
+        if inputs:
+            nodes[number].meta["val"] = inputs[number]
     for step in steps.steps:
         args, kwargs = live(tuple(step.args)), live(dict(step.kwargs))
         nodes[step.result.number] = append_call(graph, step.target, args, kwargs, f"v{step.result.number}")
+    for value, fake in zip(steps.outputs, outputs, strict=bool(outputs)):
+        if isinstance(value, Value):
+            nodes[value.number].meta.setdefault("val", fake)
     results = live(list(steps.outputs))
     graph.output(results[0] if steps.is_single else tuple(results))
     module = Subgraph(owner, graph)
