@@ -19,7 +19,7 @@ def test_between_values(tmp_path: Path) -> None:
     out = tmp_path / "part.pt2"
     found = pt2("extract", MLP, out, "--output", "relu")
     assert (found.code, found.err) == (0, "")
-    assert found.out == f"{out}: 2 nodes, 2 weights\n"
+    assert found.out == f"{out}: 2 of 3 nodes, 2 of 4 weights; no sample inputs\n"
     with pt2kit.open(out) as package:
         assert list(package.weights()) == ["0.weight", "0.bias"]
         assert pt2kit.check(package).ok

@@ -82,6 +82,21 @@ def test_ctrl_c() -> None:
     assert b"Traceback" not in error
 
 
+@pytest.mark.skipif(os.name != "posix", reason="closed streams are a matter of the shell")
+@pytest.mark.parametrize("command", ["show", "check", "view", "digest"])
+def test_a_standard_input_that_is_closed_is_no_file(command: str) -> None:
+    """Who asks for it is told so in one line."""
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$0" -m pt2kit "$@" - <&-', sys.executable, command],
+        capture_output=True,
+        text=True,
+        env=ENVIRONMENT,
+        timeout=120,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: -: expected a file on standard input, got a closed one\n"
+
+
 @pytest.mark.parametrize("columns", [50, 80, 200])
 @pytest.mark.parametrize(
     "args",
@@ -125,6 +140,7 @@ def test_errors_heed_no_color() -> None:
     """What goes to standard error is coloured under the same conditions."""
     assert "\x1b[" in in_terminal("show", "missing.pt2").out
     assert "\x1b[" not in in_terminal("show", "missing.pt2", env={"NO_COLOR": "1"}).out
+    assert "\x1b[" in pt2("show", "missing.pt2", env={"FORCE_COLOR": "1"}).err
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -109,14 +109,21 @@ class _Terminal(io.StringIO):
 
 @pytest.mark.parametrize(
     ("environment", "wanted"),
-    [({}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True), ({"TERM": "dumb"}, False)],
+    [
+        ({}, True),
+        ({"NO_COLOR": "1"}, False),
+        ({"NO_COLOR": ""}, True),
+        ({"TERM": "dumb"}, False),
+        ({"TERM": "dumb", "FORCE_COLOR": "1"}, True),
+        ({"NO_COLOR": "1", "FORCE_COLOR": "1"}, False),
+    ],
 )
 def test_wants_colour(monkeypatch, environment: dict[str, str], wanted: bool) -> None:
     """Colours are for terminals that have them and users that want them."""
-    for name in ("NO_COLOR", "TERM"):
+    for name in ("NO_COLOR", "FORCE_COLOR", "TERM"):
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert wants_colour(_Terminal()) is wanted
-    assert wants_colour(io.StringIO()) is False
+    assert wants_colour(io.StringIO()) is (wanted and "FORCE_COLOR" in environment)
     assert wants_colour(None) is False

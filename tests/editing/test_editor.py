@@ -10,7 +10,7 @@ from tests.narrow import dense, present
 from tests.samples import corpus, release_id, sample
 
 import pt2kit
-from pt2kit.editing import tensor_meta
+from pt2kit.editing import passes, tensor_meta
 from pt2kit.editing.editor import PackageEditor
 from pt2kit.errors import ArchiveError, GraphError
 
@@ -200,8 +200,8 @@ def test_refused_edits_name_themselves(case: str) -> None:
 @pytest.mark.parametrize(
     ("operator", "text"),
     [
-        ("aten.sub.Tensor", r"append\('aten.sub.Tensor'\): expected meta= .* \(self is bools\)"),
-        ("aten.neg", r"append\('aten.neg'\): expected meta= .* \(self is bools\)"),
+        ("aten.sub.Tensor", r"append\('aten.sub.Tensor'\): expected meta= .* \(expected numbers as self, got bools\)"),
+        ("aten.neg", r"append\('aten.neg'\): expected meta= .* \(expected numbers as self, got bools\)"),
         ("aten.add_.Tensor", r"append\('aten.add_.Tensor'\): expected meta= .*what is computed is no BOOL"),
     ],
 )
@@ -409,6 +409,15 @@ def test_all_names_of_a_tied_weight_become_of_a_kind() -> None:
     weights = editor.result.weights(editor.model)
     assert [weights[name].is_param for name in ("emb.weight", "out.weight")] == [False, False]
     assert [problem for problem in pt2kit.check(editor.result) if problem.kind == "error"] == []
+
+
+def test_an_operator_that_takes_no_bools_is_refused() -> None:
+    """A flag can be added to numbers, and not be subtracted from them."""
+    editor = pt2kit.edit(sample("2.13.0", "item_bool"))
+    passes.rename_operators(editor, {"aten.add.Tensor": "aten.sub.Tensor"})
+    message = r"retarget\(node 'add', 'aten.sub.Tensor'\): node 'add': expected numbers as other, got bools \[T11\]"
+    with pytest.raises(GraphError, match=message):
+        editor.finish()
 
 
 def test_an_operator_that_gives_another_type_is_refused() -> None:

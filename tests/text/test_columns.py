@@ -75,11 +75,15 @@ def test_lines_are_broken_between_words(line: str, width: int) -> None:
     ("line", "parts"),
     [
         ("  a.weight  f32[16, 8]  512 B  parameter", ["  a.weight  f32[16, 8]", "      512 B  parameter"]),
-        ("  where  s0: 1 … 4, s1: 2 … 8, s2: 3 … 9", ["  where  s0: 1 … 4,", "      s1: 2 … 8,", "      s2: 3 … 9"]),
+        (
+            "  where  s0: 1 … 4, s1: 2 … 8, s2: 3 … 9",
+            ["  where  s0: 1 … 4,", "         s1: 2 … 8,", "         s2: 3 … 9"],
+        ),
+        ("  where  s0: 1, abcdefghijklmnopqr", ["  where  s0: 1,", "      abcdefghijklmnopqr"]),
         ("  " + "x" * 40, ["  " + "x" * 40]),
         ("short", ["short"]),
     ],
 )
 def test_better_places_are_taken_first(line: str, parts: list[str]) -> None:
-    """Between columns, then after commas, then at blanks; what follows is indented further."""
+    """Between columns, then after commas, then at blanks; what follows is indented further, or as its column."""
     assert list(fit(line, 24)) == parts

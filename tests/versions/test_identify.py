@@ -127,3 +127,10 @@ def test_unknown_targets(text):
         VersionError, match=rf"draft, 1, 2, .*8\.20, 5\.3-traces.*torch==2\.1 to torch==2\.15, got '{text}'"
     ):
         parse_target(text)
+
+
+@pytest.mark.parametrize("text", ["2.4", "2.13.0"])
+def test_releases_without_torch_in_front(text):
+    """Who names a release alone is told how it is written; a number may be a schema version as well."""
+    with pytest.raises(VersionError, match=rf"got '{text}'; that release is torch=={text} \[M4\]"):
+        parse_target(text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
@@ -10,7 +9,7 @@ from typing import Final
 import click
 
 from pt2kit.cli.colours import colour
-from pt2kit.cli.common import choose_model, json_option, model_option, open_file, progress
+from pt2kit.cli.common import choose_model, json_option, model_option, open_file, progress, standard_input
 from pt2kit.cli.output import print_json, print_lines
 from pt2kit.cli.several import (
     Answer,
@@ -92,7 +91,7 @@ def _check(payloads: bool, model: str | None, file: str) -> list[Problem]:
 
     with progress(f"checking {file}", wanted=payloads) as report:
         if model is None:
-            return check(sys.stdin.buffer if file == "-" else file, payloads=payloads, progress=report)
+            return check(standard_input() if file == "-" else file, payloads=payloads, progress=report)
         with open_file(file) as package:
             return check(package, payloads=payloads, model=choose_model(package, model), progress=report)
 

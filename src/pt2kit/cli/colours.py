@@ -29,10 +29,13 @@ _STYLES: Final[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
 
 
 def wants_colour(stream: TextIO | None) -> bool:
-    """Whether a stream is a terminal that shows colours, and nobody asked for none (https://no-color.org)."""
-    return (
-        stream is not None and stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    )
+    """Whether a stream gets colours: a terminal that shows them, or any by FORCE_COLOR; none by NO_COLOR.
+
+    Source: https://no-color.org and https://force-color.org.
+    """
+    if stream is None or os.environ.get("NO_COLOR"):
+        return False
+    return bool(os.environ.get("FORCE_COLOR")) or (stream.isatty() and os.environ.get("TERM") != "dumb")
 
 
 def colour(line: str) -> str:

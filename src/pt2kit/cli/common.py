@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from time import monotonic
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 import click
 
@@ -42,6 +42,17 @@ class Refusal(click.ClickException):
     """A question that cannot be answered; printed in one line, exit code 2."""
 
 
+def standard_input() -> BinaryIO:
+    """What `-` stands for.
+
+    Raises:
+        Refusal: it is closed.
+    """
+    if sys.stdin is None:
+        raise Refusal("-: expected a file on standard input, got a closed one")
+    return sys.stdin.buffer
+
+
 def open_file(file: str, *, namedtuples: Mapping[str, str] | None = None) -> Package:
     """Open FILE: a path, a URL, or - for standard input.
 
@@ -54,7 +65,7 @@ def open_file(file: str, *, namedtuples: Mapping[str, str] | None = None) -> Pac
     """
     context = click.get_current_context(silent=True)
     root = context.find_root().params.get("weights_root") if context else None
-    return open_package(sys.stdin.buffer if file == "-" else file, namedtuples=namedtuples, weights_root=root)
+    return open_package(standard_input() if file == "-" else file, namedtuples=namedtuples, weights_root=root)
 
 
 def write_result(package: Package, target: str, *, external: str | None = None, skeleton: bool = False) -> None:

@@ -28,7 +28,10 @@ Exit codes: 0 written, 2 it cannot be done (the error says why; nothing was writ
 @click.option("--prefix", metavar="NAME", multiple=True, help="In front of names of FIRST; given again, of SECOND.")
 @click.option("--name", metavar="NAME", default="model", show_default=True, help="Of the new program.")
 def command(first: str, second: str, target: str, connect: tuple[str, ...], prefix: tuple[str, ...], name: str) -> int:
-    """Write one program that runs two: what the first gives, the second takes."""
+    """Write one program that runs two: what the first gives, the second takes.
+
+    Sample inputs of the two are left out.
+    """
     if len(prefix) not in (0, 2):
         raise click.UsageError(f"--prefix: expected none or two, got {len(prefix)}")
     from pt2kit.editing.composing import compose
@@ -39,5 +42,5 @@ def command(first: str, second: str, target: str, connect: tuple[str, ...], pref
         write_result(found, target)
         if target != "-":
             nodes = len(found.programs[name].graph_module.graph.nodes)
-            print_lines([f"{target}: {nodes:,} nodes, {len(found.weights(name)):,} weights"])
+            print_lines([f"{target}: {nodes:,} nodes, {len(found.weights(name)):,} weights; no sample inputs"])
     return 0

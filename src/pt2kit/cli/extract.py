@@ -6,6 +6,7 @@ import click
 
 from pt2kit.cli.common import FILE, choose_model, model_option, open_file, write_result
 from pt2kit.cli.output import print_lines
+from pt2kit.package.open import Package
 
 EPILOG = """\b
 Examples:
@@ -27,7 +28,10 @@ Exit codes: 0 written, 2 it cannot be done (the error says why; nothing was writ
 def command(
     source: str, target: str, module: str | None, inputs: tuple[str, ...], outputs: tuple[str, ...], model: str | None
 ) -> int:
-    """Write a part of a program as a program of its own, with the weights that it uses."""
+    """Write a part of a program as a program of its own, with the weights that it uses.
+
+    What nothing in it needs stays behind, and so do the sample inputs.
+    """
     if module is None and not inputs and not outputs:
         raise click.UsageError("expected --module, or --input and --output")
     if module is not None and (inputs or outputs):
@@ -35,12 +39,18 @@ def command(
     from pt2kit.editing.extracting import extract
 
     with open_file(source) as package:
-        found = extract(
-            package, module, inputs=inputs or None, outputs=outputs or None, model=choose_model(package, model)
-        )
+        chosen = choose_model(package, model)
+        found = extract(package, module, inputs=inputs or None, outputs=outputs or None, model=chosen)
         write_result(found, target)
         if target != "-":
             [name] = found.layout.models
-            nodes = len(found.programs[name].graph_module.graph.nodes)
-            print_lines([f"{target}: {nodes:,} nodes, {len(found.weights(name)):,} weights"])
+            counts = [
+                f"{_count(found, name):,} of {_count(package, chosen):,} nodes",
+                f"{len(found.weights(name)):,} of {len(package.weights(chosen)):,} weights",
+            ]
+            print_lines([f"{target}: {', '.join(counts)}; no sample inputs"])
     return 0
+
+
+def _count(package: Package, model: str) -> int:
+    return len(package.programs[model].graph_module.graph.nodes)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pt2kit.cli.common import FILE
+from pt2kit.cli.common import FILE, standard_input
 from pt2kit.cli.output import print_lines
 from pt2kit.messages import printable
 
@@ -46,7 +46,7 @@ def command(file: str, other: str | None, html: Path | None, tensors: bool, brow
         raise click.UsageError("expected --tensors with --html, got it alone: a served page reads tensors when asked")
     from pt2kit.viewing.answers import Answers
 
-    sources = [sys.stdin.buffer if name == "-" else name for name in (file, other) if name is not None]
+    sources = [standard_input() if name == "-" else name for name in (file, other) if name is not None]
     answers = Answers(sources[-1], sources[0] if other is not None else None, live=html is None)
     try:
         return _serve(answers, browser, port) if html is None else _write(answers, html, tensors)

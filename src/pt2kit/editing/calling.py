@@ -16,6 +16,10 @@ class Unknown(Exception):
     """A rule is not sure of the result; the text says why."""
 
 
+class Refused(Unknown):
+    """Torch takes no such arguments; the text says what it takes, and what it got."""
+
+
 class Call:
     """The arguments of a call by parameter, plain, with `Value`s where values are used."""
 

@@ -36,7 +36,8 @@ def compose(
     """Join two programs: outputs of the first become inputs of the second.
 
     The new program takes what the first takes, then what is left of the second; it gives the outputs of the first that
-    go nowhere else, then those of the second. Names of values that both have get a number, or the prefix.
+    go nowhere else, then those of the second. Names of values that both have get a number, or the prefix. Sample inputs
+    are left out.
 
     Args:
         first, second: as `edit` takes them; both packages, or both programs.

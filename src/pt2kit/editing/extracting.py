@@ -64,7 +64,8 @@ def extract(
 ) -> Any:
     """Cut a part out of a program: a module by its path, or what lies between values.
 
-    Weights keep their names; only those that are used go along. What writes to values that are needed is part of it.
+    Weights keep their names; only those that are used go along. What writes to values that are needed is part of it;
+    nodes whose results nothing needs (dead code, of which a scan that was unrolled has some) and sample inputs are not.
 
     Args:
         source: as `edit` takes it.

@@ -101,7 +101,7 @@ def _check_types(editor: Editor) -> None:
     for graph in editor.graph.walk():
         for node in graph.nodes:
             if node.edit and (said := misstated_type(node)) is not None:
-                raise GraphError(f"{node.edit}: {node.label}: {said}; set its meta", rule="T11")
+                raise GraphError(f"{node.edit}: {node.label}: {said}", rule="T11")
 
 
 def _idle_tokens(editor: Editor) -> set[Value]:

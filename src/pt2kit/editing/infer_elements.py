@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from pt2kit import schema
 from pt2kit.editing import sizes as arithmetic
-from pt2kit.editing.calling import Call, Rule, Unknown, broadcast, is_row_major, like, meta_of, size_like
+from pt2kit.editing.calling import Call, Refused, Rule, Unknown, broadcast, is_row_major, like, meta_of, size_like
 from pt2kit.editing.metas import CPU, row_major
 from pt2kit.editing.values import Value
 from pt2kit.schema import ScalarType, SymInt, TensorMeta
@@ -325,9 +325,9 @@ def _of_numbers(rule: Rule, *names: str) -> Rule:
         for name in names:
             operand = call.get(name)
             if isinstance(operand, bool) or (
-                isinstance(operand, Value) and getattr(operand.meta, "dtype", None) is ScalarType.BOOL
+                isinstance(operand, Value) and (operand.dtype is ScalarType.BOOL or operand.kind == "sym_bool")
             ):
-                raise Unknown(f"{name} is bools")
+                raise Refused(f"expected numbers as {name}, got bools")
         return rule(call)
 
     return of_numbers

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pt2kit.editing import infer_elements, infer_numbers, infer_products, infer_views
 from pt2kit.editing.arguments import to_plain
-from pt2kit.editing.calling import Call, Rule, Unknown
+from pt2kit.editing.calling import Call, Refused, Rule, Unknown
 from pt2kit.editing.values import Slot
 from pt2kit.errors import GraphError, Pt2Error
 from pt2kit.messages import quote
@@ -67,17 +67,19 @@ def infer_meta(target: str, slots: Sequence[Slot], infer: str | None, edit: str)
 
 
 def misstated_type(node: Node) -> str | None:
-    """What is wrong with the element type that is stated of a node's result; None where nothing is known to be."""
+    """What is wrong with the element types of what a node takes or gives; None where nothing is known to be."""
     if len(node.outputs) != 1 or not isinstance(node.output.meta, TensorMeta):
         return None
     try:
         meta = _inferred(node.target.removeprefix("torch.ops."), _call(node.slots))
+    except Refused as error:
+        return str(error)
     except Unknown:
         return None
     if not isinstance(meta, TensorMeta) or meta.dtype is node.output.meta.dtype:
         return None
-    stated = short_name(node.output.meta.dtype)
-    return f"expected {quote(node.output.name)} to be stated as {short_name(meta.dtype)}, which it is, got {stated}"
+    wanted, stated = short_name(meta.dtype), short_name(node.output.meta.dtype)
+    return f"expected {quote(node.output.name)} to be stated as {wanted}, which it is, got {stated}; set its meta"
 
 
 def _call(slots: Sequence[Slot]) -> Call:

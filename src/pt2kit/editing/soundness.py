@@ -14,6 +14,7 @@ from pt2kit import schema, signature
 from pt2kit.checks.program_context import context_of
 from pt2kit.checks.regions import region_problems
 from pt2kit.checks.run import RULES_OF_PROGRAMS
+from pt2kit.editing.input_sizes import early_sizes
 from pt2kit.editing.sizes import symbols_of
 from pt2kit.editing.vmap_regions import escaped_values
 from pt2kit.errors import GraphError, Problem, Pt2Error
@@ -94,7 +95,7 @@ def meta_symbols(kind: str, meta: Any) -> Iterator[str]:
 
 def _errors(program: schema.ExportedProgram) -> Iterator[Problem]:
     context = context_of(program, _RECORD, schema.CURRENT.number)
-    for rule in (*RULES_OF_PROGRAMS, region_problems, escaped_values):
+    for rule in (*RULES_OF_PROGRAMS, region_problems, escaped_values, early_sizes):
         try:
             yield from (problem for problem in rule(context) if problem.kind in ("error", "safety"))
         except Pt2Error as error:

@@ -42,8 +42,9 @@ def wrap(text: str, width: int) -> Iterator[str]:
 def fit(line: str, width: int) -> Iterator[str]:
     """A line as lines of at most some columns, broken between words; what follows is indented further.
 
-    Breaks between columns of a table are taken before those after commas, and these before any blank. A word that is
-    longer than the room for it is left whole.
+    Breaks between columns of a table are taken before those after commas, and these before any blank; what follows a
+    break inside a column of the left half stands below the column. A word that is longer than the room for it is left
+    whole.
     """
     if display_width(line) <= width:
         yield line
@@ -53,12 +54,21 @@ def fit(line: str, width: int) -> Iterator[str]:
     rest, begin = line, margin
     while display_width(rest) > width and (place := _break_place(rest, begin, width)):
         yield rest[:place].rstrip()
+        if rest[place : place + 2] != "  ":
+            indent = _column(rest, begin, place, width) or indent
         rest, begin = " " * indent + rest[place:].lstrip(" "), indent
     yield rest
 
 
 _PLACES = (re.compile(r"  +(?=\S)"), re.compile(r"(?<=[,;]) +(?=\S)|(?<=->) "), re.compile(r" +(?=\S)"))
 """Where a line may be broken: better places first."""
+
+
+def _column(line: str, begin: int, place: int, width: int) -> int:
+    """Where the column of a break begins, if it is in the left half and leaves room for each word; else 0."""
+    room = width - max(map(display_width, line[place:].split()), default=0)
+    columns = (gap.end() for gap in _PLACES[0].finditer(line, begin, place))
+    return max((column for column in columns if column <= min(room, width // 2)), default=0)
 
 
 def _break_place(line: str, begin: int, width: int) -> int:
