@@ -22,7 +22,7 @@ how much a breach weighs and what to do about it.
     safety.py         X1 to X14            what torch would run, or resolve by a name from the file, on loading it
     refused.py        X10                  the table of operators that a file should not call, or not just so
     provenance.py     X10                  where the arguments come from that kernels trust
-    kernel_sizes.py   X10                  sizes that kernels trust
+    kernel_sizes.py   X10                  sizes that kernels trust (recurrent_sizes.py, shapes.py)
     uninitialized.py  X11                  memory that nothing was written to, followed call by call: following.py and
                                            following_graphs.py with shadows.py, merging.py, indexed_writes.py,
                                            known_numbers.py and the table of what operators read, reading_table.py
