@@ -8,6 +8,8 @@ how much a breach weighs and what to do about it.
     versions.py       V2 to V4, O1, O2     where the file says it comes from
     calls.py          K1 to K8             module call graph, tree specs, names of arguments
     expressions.py    E1 to E5, E8, E9     symbolic expressions, ranges, hints
+    input_sizes.py    E8                   sizes of inputs that torch cannot tell to be sizes
+    vmap_regions.py   G18                  values of regions of vmap that are used behind them
     guards.py         E6, E7               guards against the inputs
     node_metadata.py  V5                   metadata that torch cannot read
     operators.py      T1 to T6, T10, T14   calls against the operators of their release (schemas.py, parameter_kinds.py)
