@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -184,9 +184,11 @@ def _owner_problems(
 def _target_problems(inputs: Mapping[int, InputSpec], graph: schema.Graph, place: str) -> Iterator[Problem]:
     """Targets that are no names (S10), and inputs that share a target but not what it is (S8).
 
-    Two inputs for one parameter are legal: torch writes them for tied weights.
+    Two inputs for one parameter are legal: torch writes them for tied weights. A target below another is not, as a
+    tensor holds no others: torch fails where it makes the module.
     """
     first: dict[str, tuple[int, InputSpec]] = {}
+    modules = modules_of(spec.target for spec in inputs.values() if spec.target is not None)
     for position, spec in inputs.items():
         if spec.target is None:
             continue
@@ -196,6 +198,12 @@ def _target_problems(inputs: Mapping[int, InputSpec], graph: schema.Graph, place
                 f"got {quote(spec.target)}"
             )
             yield Problem(f"{place}.input_specs[{position}]", "S10", message)
+        if spec.target in modules:
+            message = (
+                f"expected {quote(spec.target)} to hold no others, as it is a {spec.kind.name}, "
+                f"got {quote(modules[spec.target])} below it"
+            )
+            yield Problem(f"{place}.input_specs[{position}]", "S8", message)
         other_position, other = first.setdefault(spec.target, (position, spec))
         if other.kind is not spec.kind:
             message = (
@@ -209,6 +217,17 @@ def _target_problems(inputs: Mapping[int, InputSpec], graph: schema.Graph, place
                 f"{quote(spec.target)}, got one that differs from it"
             )
             yield Problem(f"{place}.input_specs[{position}]", "S8", message)
+
+
+def modules_of(targets: Iterable[str]) -> dict[str, str]:
+    """The paths of the modules that some targets lie in -> the first target that lies there."""
+    modules: dict[str, str] = {}
+    for target in targets:
+        end = target.rfind(".")
+        while end >= 0 and target[:end] not in modules:
+            modules[target[:end]] = target
+            end = target.rfind(".", 0, end)
+    return modules
 
 
 def _meta(graph: schema.Graph, spec: InputSpec) -> object:
