@@ -68,10 +68,12 @@ def diff(
             if one is None or other is None:
                 changes.append(Change("added" if one is None else "removed", "model", "", one or other or ""))
                 continue
-            found, compared[other] = compare_programs(before.programs[one], after.programs[other], other, look)
+            program_changes, compared[other] = compare_programs(
+                before.programs[one], after.programs[other], other, look
+            )
             if one != other:
                 changes.append(Change("modified", "model", "", other, details=(Detail("name", one, other),)))
-            changes += found
+            changes += program_changes
             changes += _unknown(before, after, one, other)
             changes += _payloads(before, after, one, other, tensors, progress)
         if models is None:
@@ -111,8 +113,8 @@ def _same_meaning(old: Package, before: list[str], new: Package, after: list[str
     def digests(package: Package, models: list[str]) -> Iterator[tuple[tuple[str, ...], str]]:
         for model in models:
             with suppress(Pt2Error):  # what is wrong with it is said where it is compared
-                found = digest_parts(package, parts, model)
-                yield tuple(found[part] for part in parts), model
+                by_part = digest_parts(package, parts, model)
+                yield tuple(by_part[part] for part in parts), model
 
     known: dict[tuple[str, ...], list[str]] = {}
     for digest, model in digests(old, before):
@@ -143,13 +145,13 @@ def _unknown(old: Package, new: Package, before: str, after: str) -> Iterator[Ch
 
 def _unknown_keys(package: Package, model: str) -> dict[str, Any]:
     """Place -> value of the keys that this build does not know, in the program and in the configs of its tensors."""
-    found = {str(key): key.value for key in package.stored[model].unknown}
+    by_place = {str(key): key.value for key in package.stored[model].unknown}
     for kind, config in (("weights", names.weights_config(model)), ("constants", names.constants_config(model))):
         if any(place.startswith(f"{config}: ") for place in package.unknown(model)):
             data = package.archive.read(package.layout.record(config))
             keys = codec.decode(data, schema.PayloadConfig, config).unknown
-            found |= {f"{kind}: {key}": key.value for key in keys}
-    return found
+            by_place |= {f"{kind}: {key}": key.value for key in keys}
+    return by_place
 
 
 def _records(old: Package, new: Package, renamed: Mapping[str, str]) -> Iterator[Change]:
@@ -169,6 +171,6 @@ def _records(old: Package, new: Package, renamed: Mapping[str, str]) -> Iterator
 
 
 def _compared_records(package: Package) -> Mapping[str, Any]:
-    found = {package.relative(name): record for name, record in package.records.items()}
-    kept = {name: record for name, record in found.items() if names.kind(name) in COMPARED_RECORDS}
+    by_name = {package.relative(name): record for name, record in package.records.items()}
+    kept = {name: record for name, record in by_name.items() if names.kind(name) in COMPARED_RECORDS}
     return {names.in_archive(name): record for name, record in kept.items()}

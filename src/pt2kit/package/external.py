@@ -137,16 +137,16 @@ class ExternalArchive(Archive):
     def _file(self, reference: Reference) -> tuple[Source, dict[str, Row]]:
         """An open file and its header."""
         with self._lock:
-            found = self._files.get(reference.url)
-            if found is None:
+            opened = self._files.get(reference.url)
+            if opened is None:
                 source = self._beside.open(reference.url, f"{RECORD}: url")
                 try:
-                    found = source, read_header(source)
+                    opened = source, read_header(source)
                 except BaseException:
                     source.close()
                     raise
-                self._files[reference.url] = found
-        return found
+                self._files[reference.url] = opened
+        return opened
 
     def _described(self, reference: Reference) -> str:
         return f"{show_name(reference.url)}: {show_name(reference.tensor)!r}"

@@ -50,9 +50,9 @@ def read_payloads(
         return _read_records(archive, layout, model, kind, lambda: stored().program)
     from pt2kit.package.legacy_payloads import read_older_payloads
 
-    found = read_older_payloads(archive, layout, model, kind, stored(), context)
-    _check_all(found.payloads, stored().program, layout, archive, model)
-    return found
+    older_payloads = read_older_payloads(archive, layout, model, kind, stored(), context)
+    _check_all(older_payloads.payloads, stored().program, layout, archive, model)
+    return older_payloads
 
 
 def _read_records(
@@ -63,9 +63,9 @@ def _read_records(
     config = names.weights_config(model) if weights else names.constants_config(model)
     folder = names.WEIGHTS if weights else names.CONSTANTS
     decoded = codec.decode(archive.read(layout.record(config)), schema.PayloadConfig, config)
-    found = views_from_config(decoded.value, archive, folder=layout.record(folder), where=config)
-    _check_all(found, program(), layout, archive, model)
-    return StoredPayloads(Named(found, "tensor"), config, decoded.unknown)
+    views = views_from_config(decoded.value, archive, folder=layout.record(folder), where=config)
+    _check_all(views, program(), layout, archive, model)
+    return StoredPayloads(Named(views, "tensor"), config, decoded.unknown)
 
 
 def _check_all(
