@@ -116,7 +116,7 @@ _TEXTS: Final[Mapping[str, str]] = MappingProxyType(
         "S5": "inputs are tokens, then parameters, buffers, constants and custom objects, then user inputs",
         "S6": "outputs are tokens, then mutations, then user outputs and the loss, then gradients",
         "S7": "what is mutated or has a gradient is an input of that kind; no two mutations of one kind have one value",
-        "S8": "inputs with one target are of one kind, and the graph says the same of each",
+        "S8": "inputs with one target are of one kind, and the graph says the same of each; no target is below another",
         "S9": "there is at most one loss",
         "S10": "a target is names with dots between them, without quotes, backslashes and control characters",
         "S11": "a spec has the kind of argument and the target that its kind needs, a buffer its persistent flag",

@@ -237,10 +237,12 @@ def check_signature(module: Any) -> None:
     mutated = [(kind, held["arg"]["name"]) for kind, held in outputs if kind.endswith("_mutation")]
     need(len(mutated) == len(set(mutated)), "S7", f"two mutations by one value in {mutated}")
     first: dict[str, Any] = {}
+    targets = [target for _, held in inputs if (target := target_of(held)) is not None]
     for kind, held in inputs:
         target = target_of(held)
         if target is None:
             continue
+        need(not any(other.startswith(f"{target}.") for other in targets), "S8", f"targets below {target!r}")
         plain = all(target.split(".")) and not re.search(r"[\"'\\\x00-\x1f\x7f]", target)
         need(plain, "S10", f"target {target!r}")
         what = (kind, held["arg"].get("class_fqn"), graph["tensor_values"].get(held["arg"]["name"]))

@@ -125,6 +125,23 @@ def test_weights_are_tied_untied_renamed_and_converted() -> None:
     assert errors(again.result) == []
 
 
+def test_no_weight_is_below_another() -> None:
+    """A name is a tensor's or a module's: the edit that would need both is refused, with the other's name."""
+    with pt2kit.edit(sample("2.13.0", "mlp")) as editor:
+        for edit in (lambda: editor.add_buffer("2", np.ones(3)), lambda: editor.rename_weight("0.bias", "2")):
+            with pytest.raises(GraphError, match=r"expected a name that is not below .*, got '2' besides '2\."):
+                edit()
+        with pytest.raises(GraphError, match=r"got '2\.bias\.x\.y' besides '2\.bias' \[S8\]"):
+            editor.rename_weight("0.bias", "2.bias.x.y")
+        editor.rename_weight("2.bias", "2.bias.x")
+        editor.rename_weight("2.bias.x", "2.bias")
+    assert errors(editor.result) == []
+    with pt2kit.edit(sample("2.13.0", "mlp")) as frozen:
+        frozen.rename_weight("2.bias", "input.bias")
+        frozen.freeze_input("input", np.ones((3, 8), "f4"))
+    assert "input_1" in frozen.result.constants()
+
+
 def test_weights_come_from_safetensors(tmp_path: Path) -> None:
     """What `pt2kit` writes as safetensors is read back without the library, bfloat16 among it."""
     from pt2kit.tensors.safetensors_file import to_safetensors

@@ -82,6 +82,40 @@ def test_names_that_both_have_get_a_prefix() -> None:
     assert errors(both) == []
 
 
+def renamed(name: str, new: str) -> pt2kit.Package:
+    """A program whose first weight has another name."""
+    with pt2kit.edit(sample("2.13.0", name)) as editor:
+        editor.rename_weight(next(iter(editor.weights)), new)
+    return editor.result
+
+
+def test_prefixes_make_room_for_names_that_have_them_already() -> None:
+    """A weight `enc.2.bias` beside `2.bias` becomes `enc.enc.2.bias`, whatever the order; so does one called `enc`."""
+    for name, wanted in (("enc.2.bias", "enc.enc.2.bias"), ("enc", "enc.enc"), ("enc.2.bias.x", "enc.enc.2.bias.x")):
+        both = pt2kit.compose(
+            renamed("mlp", name), pt2kit.extract(sample("2.13.0", "mlp"), inputs=["relu"]), {}, prefixes=("enc", "dec")
+        )
+        assert list(both.weights()) == [
+            wanted,
+            "enc.0.bias",
+            "enc.2.weight",
+            "enc.2.bias",
+            "dec.2.weight",
+            "dec.2.bias",
+        ]
+        assert errors(both) == []
+
+
+def test_a_weight_and_a_module_of_one_name_are_refused() -> None:
+    """What is a tensor in one program cannot hold the tensors of the other: prefixes keep them apart."""
+    part = pt2kit.extract(sample("2.13.0", "mlp"), inputs=["relu"])
+    with pytest.raises(GraphError, match=r"of other names than modules, got '2' in one program and '2\.weight' in the"):
+        pt2kit.compose(renamed("no_inputs", "2"), part, {})
+    with pytest.raises(GraphError, match=r"of other names than modules, got '2' in one program and '2\.weight' in the"):
+        pt2kit.compose(part, renamed("no_inputs", "2"), {})
+    assert errors(pt2kit.compose(part, renamed("no_inputs", "2"), {}, prefixes=("", "b"))) == []
+
+
 @pytest.mark.parametrize(
     ("connect", "text"),
     [

@@ -232,6 +232,12 @@ MISFITS: dict[str, tuple[str, str, str, Edit]] = {
         "expected 'w' to be a PARAMETER, as input_specs[1] says, got CONSTANT_TENSOR",
         other_kind,
     ),
+    "a target below another": (
+        "S8",
+        "input_specs[1]",
+        "expected 'bn' to hold no others, as it is a PARAMETER, got 'bn.mean' below it",
+        retarget("bn"),
+    ),
     "two losses": (
         "S9",
         "output_specs[8]",

@@ -29,6 +29,11 @@ model_option = click.option(
     metavar="NAME",
     help="Which program, by its name or digest (sha256:…); by default all, where that can be.",
 )
+one_model_option = click.option(
+    "--model",
+    metavar="NAME",
+    help="Which program, by its name or digest (sha256:…); by default the only one, or `model`.",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
 
 

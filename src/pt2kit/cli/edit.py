@@ -12,7 +12,7 @@ from pt2kit.cli.common import (
     choose_model,
     external_option,
     json_option,
-    model_option,
+    one_model_option,
     open_file,
     pairs,
     skeleton_option,
@@ -32,8 +32,7 @@ Examples:
   pt2 edit model.pt2 new.pt2 --operator aten::relu=aten::gelu
   pt2 edit model.pt2 new.pt2 --program model.txt    the program as `pt2 show --text` wrote it
 
-\b
-Edits are made in the order of the list of options below; of one option in the order given.
+Edits are made in the order of the list of options above; of one option in the order given.
 
 \b
 Exit codes: 0 written, 2 an edit cannot be made (the error names it; nothing was written).
@@ -57,10 +56,17 @@ Exit codes: 0 written, 2 an edit cannot be made (the error names it; nothing was
 @click.option("--pass", "passes", metavar="NAME", multiple=True, help="Run a pass; `--list-passes` names them.")
 @click.option("--drop-input", metavar="INPUT", multiple=True, help="Leave out an input that nothing uses.")
 @click.option("--drop-weight", metavar="WEIGHT", multiple=True, help="Leave out a weight that nothing uses.")
-@click.option("--list-passes", is_flag=True, is_eager=True, expose_value=False, callback=lambda *a: _list_passes(*a))
+@click.option(
+    "--list-passes",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=lambda *a: _list_passes(*a),
+    help="Name the passes, and do nothing else.",
+)
 @external_option
 @skeleton_option
-@model_option
+@one_model_option
 @json_option
 def command(
     source: str,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from pt2kit.cli.common import FILE, choose_model, model_option, open_file, write_result
+from pt2kit.cli.common import FILE, choose_model, one_model_option, open_file, write_result
 from pt2kit.cli.output import print_lines
 from pt2kit.package.open import Package
 
@@ -24,7 +24,7 @@ Exit codes: 0 written, 2 it cannot be done (the error says why; nothing was writ
 @click.option("--module", metavar="PATH", help="The path of a module.")
 @click.option("--input", "inputs", metavar="VALUE", multiple=True, help="A value that the caller is to pass.")
 @click.option("--output", "outputs", metavar="VALUE", multiple=True, help="A value that the caller is to get.")
-@model_option
+@one_model_option
 def command(
     source: str, target: str, module: str | None, inputs: tuple[str, ...], outputs: tuple[str, ...], model: str | None
 ) -> int:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-EPILOG = r"""\b
+EPILOG = """\b
 Examples:
   pt2 fleet check 'models/**/*.pt2' --out checked        all cores of this machine
   pt2 fleet show s3://bucket/models/ --out s3://bucket/shown --scheduler tcp://10.0.0.1:8786
@@ -27,16 +27,23 @@ Examples:
   pt2 fleet check 'models/**/*.pt2' --out checked --resume
   pt2 fleet report checked --html report.html
 
-\b
 TARGETS are patterns of any file system that fsspec knows, folders (their .pt2 files), files, files that list
 these, one per line, and - for a list on standard input. Put patterns in quotes.
 
-\b
 Exit codes: 0 done, all fine; 1 done, and some files have problems or were not read; 2 could not run; 130 interrupted.
 """
 
 
-@click.group("fleet", epilog=EPILOG, short_help="Thousands of files at once.")
+class Works(click.Group):
+    """Lists each work with all that its first line says."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the works; click would cut the lines."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, (work.help or "").partition("\n")[0]) for name, work in self.commands.items()])
+
+
+@click.group("fleet", cls=Works, epilog=EPILOG, short_help="Thousands of files at once.")
 def command() -> None:
     """Do a work on many files, on this machine or a Dask cluster, and write what is found as a dataset (Parquet)."""
 

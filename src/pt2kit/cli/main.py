@@ -73,7 +73,8 @@ class Commands(click.Group):
         command = importlib.import_module(f"pt2kit.cli.{cmd_name}").command
         if not isinstance(command, click.Command):
             return None
-        command.context_class = HelpContext
+        for one in (command, *(command.commands.values() if isinstance(command, click.Group) else ())):
+            one.context_class = HelpContext
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

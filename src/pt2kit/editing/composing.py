@@ -22,6 +22,7 @@ from pt2kit.graph.values import tables
 from pt2kit.messages import quote
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
+from pt2kit.signature.consistency import modules_of
 
 
 def compose(
@@ -107,9 +108,15 @@ def _add_prefix(editor: Editor, prefix: str) -> None:
     arguments = editor.calls.arg_names
     keep = len(arguments) - _keyword_count(editor)
     arguments[:keep] = [names_before[old].name if old in names_before else f"{stem}_{old}" for old in arguments[:keep]]
-    for target in dict.fromkeys(one.target for one in editor.inputs if one.target):
+    # Names that have the prefix already make room for the others.
+    targets = sorted({one.target for one in editor.inputs if one.target}, key=lambda one: _other_parts(one, stem))
+    for target in targets:
         editor.rename_weight(target, f"{stem}.{target}")
     editor.calls.prefix = stem
+
+
+def _other_parts(target: str, stem: str) -> list[bool]:
+    return [part != stem for part in target.split(".")]
 
 
 def _keyword_count(editor: Editor) -> int:
@@ -248,8 +255,16 @@ def _shared_weights(a: Editor, b: Editor) -> set[str]:
     """The names of weights that both programs have; their numbers must be the same.
 
     Raises:
-        GraphError: they are not.
+        GraphError: they are not, or a weight of one lies below a weight of the other.
     """
+    for above, below in ((a, b), (b, a)):
+        modules = modules_of(one.target for one in below.inputs if one.target)
+        for one in above.inputs:
+            if one.target in modules:
+                raise GraphError(
+                    f"compose: expected weights of other names than modules, got {quote(one.target)} in one program "
+                    f"and {quote(modules[one.target])} in the other; pass prefixes="
+                )
     both = {one.target for one in a.inputs if one.target} & {one.target for one in b.inputs if one.target}
     for name in both:
         mine = a.weights.get(name) or a.constants.get(name)

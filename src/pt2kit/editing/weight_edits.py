@@ -19,6 +19,7 @@ from pt2kit.editing.weights import Entry, Kind, Weights, laid_out, to_view
 from pt2kit.errors import GraphError
 from pt2kit.messages import listed, quote
 from pt2kit.package.open import Package, open_package
+from pt2kit.signature.consistency import modules_of
 from pt2kit.tensors.bounds import contiguous_strides
 from pt2kit.tensors.compound import MetaView
 from pt2kit.tensors.dtypes import DTYPES
@@ -150,7 +151,7 @@ def rename(editor: Editor, old: str, new: str) -> None:
     inputs = [one for one in editor.inputs if one.target == old]
     if not inputs and not editor.has_weights:
         find_input(editor, old, edit)
-    _check_free(editor, new, edit)
+    _check_free(editor, new, edit, old)
     if editor.has_weights:
         table = table_of(editor, old, edit)
         entries = {new if name == old else name: entry for name, entry in table.entries.items()}
@@ -333,8 +334,9 @@ def home(kind: str, persistent: bool) -> Kind:
 
 
 def free_name(editor: Editor, wish: str) -> str:
-    """A name that no weight, constant or target has."""
-    taken = {one.target for one in editor.inputs} | set(editor.weights) | set(editor.constants)
+    """A name that no weight, constant, target or module that these lie in has."""
+    taken = taken_names(editor)
+    taken |= modules_of(taken).keys()
     name, number = wish, 1
     while name in taken:
         name, number = f"{wish}_{number}", number + 1
@@ -360,13 +362,25 @@ def _restate(editor: Editor, name: str, view: TensorView) -> None:
             )
 
 
-def _check_free(editor: Editor, name: str, edit: str) -> None:
+def taken_names(editor: Editor) -> set[str]:
+    """The names of all weights, constants and targets."""
+    return {one.target for one in editor.inputs if one.target is not None} | {*editor.weights, *editor.constants}
+
+
+def _check_free(editor: Editor, name: str, edit: str, old: str | None = None) -> None:
+    """Refuse a name that no weight can have besides the others; `old` is about to be left."""
     parts = name.split(".")
     if not all(parts) or any(map(keyword.iskeyword, parts)):
         raise GraphError(f"{edit}: expected names with dots between them, none a keyword of Python, got {quote(name)}",
                          rule="S10")  # fmt: skip
-    if name in editor.weights or name in editor.constants or any(one.target == name for one in editor.inputs):
+    taken = taken_names(editor)
+    if name in taken:
         raise GraphError(f"{edit}: expected a name that is not taken, got {quote(name)}", rule="S8")
+    others = taken - {old}
+    around = next((module for module in modules_of([name]) if module in others), modules_of(others).get(name))
+    if around is not None:
+        raise GraphError(f"{edit}: expected a name that is not below another's, nor above, as tensors hold no others, "
+                         f"got {quote(name)} besides {quote(around)}", rule="S8")  # fmt: skip
 
 
 def _is_tied(a: TensorView | MetaView, b: TensorView | MetaView) -> bool:

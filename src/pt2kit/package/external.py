@@ -7,8 +7,7 @@ other. A file is opened when the first of its records is read.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from threading import RLock
 from types import MappingProxyType
 from typing import Final
@@ -88,15 +87,6 @@ class ExternalArchive(Archive):
             return 0
 
         return Sum(add, lambda _: self._compare(name, reference, total.hexdigest()))
-
-    @contextmanager
-    def reading(self, name: str) -> Iterator[memoryview]:
-        """As `Archive.reading`."""
-        if name in self.references:
-            yield self.read(name)
-            return
-        with self._inner.reading(name) as content:
-            yield content
 
     def data_offset(self, name: str) -> int:
         """Give the offset of a record's data in the file that it lies in."""

@@ -73,10 +73,11 @@ def _check_all(
 ) -> None:
     """Compare dense tensors with what the graph says of them; others are compared where their kind can be."""
     record = program_record(archive, layout, model).removeprefix(layout.root)
-    for name, meta, place in stated_metas(program):
+    table = f"{record}: $.graph_module.graph.tensor_values"
+    for name, meta, value in stated_metas(program):
         view = found.get(name)
         if isinstance(view, TensorView):
-            _check_stated(view, meta, f"{record}: {place}")
+            _check_stated(view, meta, f"{table}{path_text((value,))[1:]}")
 
 
 def _check_stated(view: TensorView, meta: schema.TensorMeta, where: str) -> None:
@@ -89,7 +90,9 @@ def _check_stated(view: TensorView, meta: schema.TensorMeta, where: str) -> None
 
 
 def stated_metas(program: schema.ExportedProgram) -> Iterator[tuple[str, schema.TensorMeta, str]]:
-    """For each input that is taken from the payloads: its name there, what the graph says of the tensor, and where."""
+    """For each input that is taken from the payloads: its name there, what the graph says of the tensor, and its name
+    in the graph.
+    """
     values = program.graph_module.graph.tensor_values
     for spec in program.graph_module.signature.input_specs:
         match spec.value:
@@ -98,5 +101,4 @@ def stated_metas(program: schema.ExportedProgram) -> Iterator[tuple[str, schema.
                 | schema.InputToBufferSpec(arg, target)
                 | schema.InputToTensorConstantSpec(arg, target)
             ) if arg.name in values:
-                place = path_text(("graph_module", "graph", "tensor_values", arg.name))
-                yield target, values[arg.name], place
+                yield target, values[arg.name], arg.name

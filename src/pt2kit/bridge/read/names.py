@@ -18,6 +18,7 @@ from torch.fx import GraphModule
 from pt2kit import schema
 from pt2kit.errors import GraphError, Pt2Error
 from pt2kit.graph.names import GLOBALS, MAX_NAME, is_own_spelling, is_variable
+from pt2kit.signature.consistency import modules_of
 
 _QUOTED: Final = re.compile(r'[^"\\\x00-\x1f\x7f\x85\u2028\u2029]+')
 _MODULES_OWN: Final = frozenset(dir(torch.nn.Module()))
@@ -78,7 +79,7 @@ def check_path(path: str, where: str) -> None:
             raise GraphError(f"{where}: expected names joined by dots, without quotes, got {_shown(path)}")
         if part.startswith("__") and part.endswith("__"):
             raise GraphError(f"{where}: expected names without leading and trailing '__', got {_shown(path)}")
-        if part.isidentifier() and not is_own_spelling(part):
+        if not part.isascii() and part.isidentifier() and not is_own_spelling(part):
             raise GraphError(f"{where}: expected names as Python spells them, got {_shown(path)}")
     if parts[0] in _ROOTS_OWN or not _MODULES_OWN.isdisjoint(parts):
         raise GraphError(f"{where}: expected a name that modules do not have themselves, got {_shown(path)}")
@@ -91,8 +92,8 @@ def check_apart(paths: Iterable[str], subgraphs: Iterable[str], where: str) -> N
         GraphError: the first such name.
     """
     known = set(paths)
-    modules = {".".join(parts[:end]) for path in known for parts in [path.split(".")] for end in range(1, len(parts))}
-    taken = known | modules
+    modules = modules_of(known)
+    taken = known | modules.keys()
     wrong = next((name for name in known if name in modules), None) or next(
         (name for name in subgraphs if name in taken or name in _ROOTS_OWN), None
     )
