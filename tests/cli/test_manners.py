@@ -111,6 +111,7 @@ def test_a_standard_input_that_is_closed_is_no_file(command: str) -> None:
         ["schema"],
         ["convert", "--help"],
         ["check", "missing.pt2"],
+        ["edit", MLP, "unwritten.pt2", "--pass", "nothing"],
     ],
     ids=lambda args: " ".join(str(arg) for arg in args if not isinstance(arg, Path)),
 )

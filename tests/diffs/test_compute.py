@@ -65,6 +65,18 @@ def test_renamed_parameters_are_compared() -> None:
     }
 
 
+def test_an_edited_package_differs_by_its_edits_alone(tmp_path: Path) -> None:
+    """Records that an editor hands on are as they were in the file, before it is written and afterwards."""
+    path = sample(LATEST, "extra_files")
+    with pt2kit.open(path) as package:
+        with pt2kit.edit(package) as editor:
+            editor.set_weight("weight", editor.weights["weight"].numpy() + 1)
+        pt2kit.write(editor.result, tmp_path / "edited.pt2")
+        for edited in (editor.result, tmp_path / "edited.pt2"):
+            assert [(change.area, change.name) for change in diff(package, edited).changes] == [("weight", "weight")]
+        assert not diff(editor.result, tmp_path / "edited.pt2").changes
+
+
 def test_records_beside_the_programs_are_compared() -> None:
     """Extra files and sample inputs, by their bytes; headers are not."""
     found = records(sample(LATEST, "extra_files"))

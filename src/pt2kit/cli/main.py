@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 import click
 
-from pt2kit.cli.output import NARROWEST, drop_output, print_error, said
+from pt2kit.cli.output import NARROWEST, drop_output, folded, print_error, said
 from pt2kit.errors import Pt2Error
 
 COMMANDS = MappingProxyType(
@@ -86,7 +86,9 @@ class Commands(click.Group):
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="pt2kit", prog_name="pt2")
 @click.option(
-    "--weights-root", metavar="FOLDER", help="Where files of weights that a FILE names may lie, if not beside it."
+    "--weights-root",
+    metavar="FOLDER",
+    help="Let the names of weights in a FILE lead anywhere below this folder, not only below the FILE's own.",
 )
 def cli(weights_root: str | None) -> None:
     """Look into PyTorch .pt2 files, without PyTorch. FILE is a path, a URL, or - for standard input."""
@@ -104,7 +106,9 @@ def main() -> None:
         code = _fail("interrupted", INTERRUPTED)
     except click.UsageError as error:
         if sys.stderr is not None:
-            error.show()
+            shown = io.StringIO()
+            error.show(shown)
+            click.echo("\n".join(map(folded, shown.getvalue().splitlines())), err=True)
         code = 2
     except click.ClickException as error:
         code = _fail(error.format_message())

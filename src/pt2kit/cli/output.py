@@ -73,7 +73,6 @@ def print_bytes(data: bytes | memoryview) -> None:
 def print_error(message: str, mark: str = "error:") -> None:
     """Print one line on standard error, in colour where that is a terminal that wants colours."""
     from pt2kit.messages import printable
-    from pt2kit.text.columns import fit
 
     if sys.stderr is None:
         return
@@ -81,15 +80,22 @@ def print_error(message: str, mark: str = "error:") -> None:
         if sys.stdout is not None:
             sys.stdout.flush()
     with contextlib.suppress(OSError, ValueError):
-        text = f"{mark} {printable(message, MAX_MESSAGE)}"
-        if sys.stderr.isatty():
-            text = "\n".join(fit(text, max(NARROWEST, shutil.get_terminal_size().columns)))
+        text = folded(f"{mark} {printable(message, MAX_MESSAGE)}")
         if wants_colour(sys.stderr):
             shown = click.style(mark, fg="red" if mark == "error:" else "cyan", bold=True)
             text = text.replace(mark, shown, 1)
         encoding = sys.stderr.encoding or "utf-8"
         sys.stderr.write(f"{text}\n".encode(encoding, "backslashreplace").decode(encoding))
         sys.stderr.flush()
+
+
+def folded(text: str) -> str:
+    """An error that is one line, as several that fit standard error where that is a terminal."""
+    from pt2kit.text.columns import fit
+
+    if sys.stderr is None or not sys.stderr.isatty():
+        return text
+    return "\n".join(fit(text, max(NARROWEST, shutil.get_terminal_size().columns)))
 
 
 def said(error: Exception) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, suppress
 from typing import Any, Final
@@ -157,20 +158,23 @@ def _unknown_keys(package: Package, model: str) -> dict[str, Any]:
 def _records(old: Package, new: Package, renamed: Mapping[str, str]) -> Iterator[Change]:
     """The records beside the programs that were added, removed or changed; those of a program go by its new name."""
     moved = {names.sample_inputs(one): names.sample_inputs(other) for one, other in renamed.items()}
-    before = {moved.get(name, name): record for name, record in _compared_records(old).items()}
+    before = {moved.get(name, name): row for name, row in _compared_records(old).items()}
     after = _compared_records(new)
     yield from (Change("removed", "record", "", name) for name in before if name not in after)
-    for name, record in after.items():
+    for name, row in after.items():
         if name not in before:
             yield Change("added", "record", "", name)
-        elif (before[name].size, before[name].crc32) != (record.size, record.crc32):
-            sizes = Detail("bytes", before[name].size, record.size)
-            crcs = Detail("crc32", f"{before[name].crc32:08x}", f"{record.crc32:08x}")
+        elif before[name] != row:
+            sizes, crcs = (Detail(what, a, b) for what, a, b in zip(("bytes", "crc32"), before[name], row, strict=True))
             details = tuple(detail for detail in (sizes, crcs) if detail.old != detail.new)
             yield Change("modified", "record", "", name, details=details)
 
 
-def _compared_records(package: Package) -> Mapping[str, Any]:
+def _compared_records(package: Package) -> dict[str, tuple[int, str]]:
+    """Name of a record that is compared -> its bytes, and their CRC-32, which an edited package does not state."""
     by_name = {package.relative(name): record for name, record in package.records.items()}
     kept = {name: record for name, record in by_name.items() if names.kind(name) in COMPARED_RECORDS}
-    return {names.in_archive(name): record for name, record in kept.items()}
+    return {
+        names.in_archive(name): (record.size, f"{record.crc32 or zlib.crc32(package.archive.read(record.name)):08x}")
+        for name, record in kept.items()
+    }
