@@ -19,7 +19,7 @@ HOMES = {
     "A": ("zip", "package"),
     "J": ("codec",),
     "V": ("checks", "treespec", "package", "versions"),
-    "G": ("graph",),
+    "G": ("graph", "checks"),
     "S": ("signature",),
     "K": ("checks",),
     "E": ("checks",),

@@ -69,6 +69,7 @@ BASES = {
     "old": "2.7.1/namedtuple_io",
     "cond": "2.13.0/cond",
     "symbols": "2.13.0/sym_ops",
+    "none": "2.13.0/none_input",
     "buffers": "2.13.0/buffer_mutation__decomp",
     "loss": "2.13.0/training_loss_joint",
     "tokens": "2.13.0/print_effect__decomp",

@@ -108,6 +108,7 @@ _TEXTS: Final[Mapping[str, str]] = MappingProxyType(
         "G16": "subgraphs of one name in one graph are equal: the graph has one module of that name",
         "G17": "a tensor has a known element type and layout, numbers and elements below 2**63, at most 64 dimensions; "
         "of integers, it requires no gradient",
+        "G18": "a value of a region of vmap is used in that region alone",
         "S1": "there are as many input_specs as graph inputs",
         "S2": "there are as many output_specs as graph outputs",
         "S3": "an input spec says of the graph input at its position what the graph says: name or constant, and kind",
@@ -138,7 +139,8 @@ _TEXTS: Final[Mapping[str, str]] = MappingProxyType(
         "E5": "a symbol has the same assumptions wherever it is used",
         "E6": "a guard names inputs of the program, and dimensions that they have",
         "E7": "a guard is true for some inputs of the declared sizes, and for those of the example",
-        "E8": "a size, stride or offset can be from 0 to 2**63 - 1, and any other int can fit 64 bits",
+        "E8": "a size, stride or offset can be from 0 to 2**63 - 1, and any other int can fit 64 bits; "
+        "sizes of inputs are 0 or more by what earlier inputs and the ranges say",
         "E9": "the value that an expression had in the example is of the expression's kind",
         "T1": "an operator of torch is one that torch registers",
         "T2": "operators are ones whose signature ships with this build (others are not checked)",

@@ -45,9 +45,11 @@ def assert_same_program(
         new, old = (
             one if isinstance(one, Package) else stack.enter_context(_opened(one)) for one in (actual, expected)
         )
-        found = diff(old, new, tensors=tensors, metadata=metadata, names=names, order=order)
+        difference = diff(old, new, tensors=tensors, metadata=metadata, names=names, order=order)
         left_out = {area for area, wanted in (("record", records), ("metadata", metadata)) if not wanted}
-        shown = replace(found, changes=tuple(change for change in found.changes if change.area not in left_out))
+        shown = replace(
+            difference, changes=tuple(change for change in difference.changes if change.area not in left_out)
+        )
         if shown.changes:
             raise AssertionError("expected the same program\n" + "\n".join(diff_lines(shown)))
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from pt2kit.checks.kernel_sizes import MAX_REPEATED, RULES, Call, Shape
+from pt2kit.checks.kernel_sizes import MAX_REPEATED, RULES
+from pt2kit.checks.shapes import Call, Shape
 
 
 def dense(*sizes: int | None) -> Shape:
@@ -24,6 +25,19 @@ POOLED: dict[str, Any] = {"self": dense(1, 4, 8, 8), "grad_output": dense(1, 4, 
 LAYER: dict[str, Any] = {"input": dense(5, 2, 7), "hidden_size": 3, "weight0": dense(12, 7), "weight1": dense(12, 3)}
 PAIR = [dense(3, 4), dense(5)]
 STEPS = [dense(), dense()]
+STATES: dict[str, Any] = {
+    "hx": [dense(4, 2, 3), dense(4, 2, 5)], "num_layers": 2, "bidirectional": True, "has_biases": True,
+    "params": [
+        dense(20, inner) if place == 0 else one
+        for inner in (7, 7, 6, 6)
+        for place, one in enumerate([dense(), dense(20, 3), dense(20), dense(20), dense(3, 5)])
+    ],
+}  # fmt: skip
+LSTM: dict[str, Any] = {"input": dense(9, 2, 7), "batch_first": False, **STATES}
+PACKED: dict[str, Any] = {"data": dense(14, 7), "batch_sizes": dense(9), **STATES}
+FOUR_BITS: dict[str, Any] = {
+    "self": dense(2, 64), "mat2": dense(16, 32), "qGroupSize": 32, "qScaleAndZeros": dense(2, 16, 2)
+}  # fmt: skip
 SOUND: list[tuple[str, Call]] = [
     ("attention", {"query": HEADS, "key": dense(2, 3, 5, 8), "value": dense(2, 3, 5, 8), "attn_mask": dense(4, 5)}),
     ("attention", {"query": dense(None, 3, 4, 8), "key": HEADS, "value": HEADS}),
@@ -48,8 +62,38 @@ SOUND: list[tuple[str, Call]] = [
     ("recurrent", {**LAYER, "hx_": dense(1, 2, 3)}),
     ("scaled", {"self": dense(1, 2, 4, 4), "output_size": [8, 8], "scales_h": 2.0, "scales_w": None}),
     ("weight norm", {"v": dense(4, 3), "g": dense(4, 1), "dim": 0}),
+    ("lstm", LSTM),
+    ("lstm", {**LSTM, "input": dense(2, 9, 7), "batch_first": True}),
+    ("lstm", {**LSTM, "input": dense(None, None, 7), "hx": [dense(4, None, 3), dense(4, None, 5)]}),
+    ("lstm", {**LSTM, "hx": [None, None]}),
+    ("packed", PACKED),
+    ("packed lstm", PACKED),
+    ("four bits", FOUR_BITS),
+    ("four bits", {**FOUR_BITS, "self": dense(None, None), "qGroupSize": None}),
+    ("diagonals", {"shape": [3, 0, None]}),
 ]
 ODD: list[tuple[str, Call, str]] = [
+    ("lstm", {**LSTM, "input": dense(9, 3, 7)}, "states in hx with elements, for each layer"),
+    ("lstm", {**LSTM, "batch_first": True}, "each sequence of the batch"),
+    ("lstm", {**LSTM, "input": dense(1, 9, 2, 7)}, "input of 3 dimensions"),
+    ("lstm", {**LSTM, "hx": [dense(4, 2, 3), dense(3, 2, 5)]}, "for each layer and direction"),
+    ("lstm", {**LSTM, "hx": [dense(4, 2, 3)]}, "hx with two states"),
+    ("lstm", {**LSTM, "params": [dense(0), *STATES["params"][1:]]}, "params[0] that fits"),
+    (
+        "lstm",
+        {**LSTM, "params": [*STATES["params"][:10], dense(20, 7), *STATES["params"][11:]]},
+        "params[10] that fits",
+    ),
+    ("lstm", {**LSTM, "params": STATES["params"][:-1]}, "params with 20 tensors, 5 for each layer"),
+    ("packed", {"batch_sizes": dense(0)}, "batch_sizes of 1 dimension, with elements"),
+    ("packed lstm", {**PACKED, "batch_sizes": dense(0)}, "batch_sizes of 1 dimension, with elements"),
+    ("packed lstm", {**PACKED, "data": dense(14, 1, 7)}, "data of 2 dimensions"),
+    ("packed lstm", {**PACKED, "hx": [dense(5, 2, 3), dense(4, 2, 5)]}, "for each layer and direction"),
+    ("packed lstm", {**PACKED, "hx": [dense(4, 1, 3), dense(4, 2, 5)]}, "states in hx for the same batch"),
+    ("four bits", {**FOUR_BITS, "qScaleAndZeros": dense(1, 16, 2)}, "two numbers for each group"),
+    ("four bits", {**FOUR_BITS, "qScaleAndZeros": dense(0, 16, 2), "self": None}, "two numbers for each group"),
+    ("four bits", {**FOUR_BITS, "qScaleAndZeros": Shape((2, 16, 2), (0, 0, 0))}, "whose elements lie in order"),
+    ("diagonals", {"shape": [3, -1]}, "sizes that are not negative"),
     ("attention", {"query": HEADS, "key": dense(2, 3, 5, 8), "value": dense(2, 3, 4, 8)}, "key and value in one shape"),
     ("attention", {"query": HEADS, "key": dense(4, 8), "value": HEADS}, "of 4 dimensions"),
     ("attention", {"query": HEADS, "key": HEADS, "value": HEADS, "attn_mask": dense(9, 9)}, "attn_mask that fits"),

@@ -196,6 +196,7 @@ GRAPH: dict[str, Callable[[], Mutation]] = {
     "G14": lambda: m.nodes(MLP, lambda found: found[2].__setitem__("name", "relu")),
     "G16": lambda: m.nodes(COND, _one_name),
     "G17": lambda: m.program(MLP, lambda tree: graph(tree)["tensor_values"]["relu"].__setitem__("dtype", 0)),
+    "G18": lambda: m.nodes(m.SCAN, _argument(25, 0, tensor("add_1"))),
     "G15": lambda: m.nodes(MLP, lambda found: found[1].__setitem__("name", "re-lu")),
 }
 

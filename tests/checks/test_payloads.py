@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
 import struct
 from typing import Any
 
@@ -28,6 +29,7 @@ from tests.packages import edited, rewritten
 from pt2kit.checks import check
 from pt2kit.errors import Problem
 from pt2kit.package import record_names as names
+from pt2kit.package.open import open_package
 
 FLOAT8 = samples.sample("2.13.0", "float8")
 
@@ -166,3 +168,26 @@ def test_older_layouts() -> None:
     ]
     for release in ("2.1.2", "2.3.1", "2.8.0"):
         assert said(samples.sample(release, "mlp"), payloads=True) == []
+
+
+@pytest.mark.parametrize(
+    ("data", "is_said"),
+    [
+        (pickle.dumps([1, 2], 2), True),
+        (pickle.dumps({"a": 1}, 4), True),
+        (pickle.dumps(0x1950A86A20F9469CFC6C, 2), False),
+        (pickle.dumps(0x1950A86A20F9469CFC6C, 4), False),
+        (b"PK\x03\x04", False),
+    ],
+    ids=["a list", "a dict", "the form before 1.6", "of a newer protocol", "a zip archive"],
+)
+def test_a_tensor_in_a_bare_pickle(data: bytes, is_said: bool) -> None:
+    """torch.load refuses a pickle that does not begin as torch.save begins it, after it has unpickled it."""
+    with open_package(MLP) as package:
+        root = package.layout.root
+        config = json.loads(bytes(package.archive.read(root + WEIGHTS)))
+    config["config"]["2.bias"]["use_pickle"] = True
+    record = names.WEIGHTS + config["config"]["2.bias"]["path_name"]
+    found = check(records(MLP, {WEIGHTS: json.dumps(config).encode(), record: data}).data)
+    assert [problem.loc for problem in found if problem.rule == "P22"] == [record] * is_said
+    assert [problem.loc for problem in found if problem.rule == "X2"] == [record]

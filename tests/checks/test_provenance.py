@@ -69,6 +69,16 @@ def said(mutation: Mutation) -> list[str]:
 LONG = {"as_scalar_type": 5}
 CHAR = {"as_scalar_type": 2}
 SHAPE = {"as_ints": [1]}
+SIZES = {"as_ints": [1, 2, 4, 4]}
+HUGE = {"as_int": 2**62}
+FULL: Call = ("aten.full.default n", {"size": SIZES, "fill_value": {"as_int": 3}})
+
+
+def repeated(by: str) -> Call:
+    """An operator that adds up how often it repeats."""
+    return "aten.repeat_interleave.Tensor b", {"repeats": tensor(by)}
+
+
 SOUND = {
     "as it was made": [POOL, back()],
     "a copy": [POOL, one("clone.default", "j", "i"), back("j")],
@@ -85,6 +95,17 @@ SOUND = {
     "something else was written to": [POOL, one("clone.default", "j", "i"), one("zero_.default", "z", "j"), back()],
     "a sparse tensor": [COUNT, COO, one("_indices.default", "t", "s"), one("clone.default", "u", "t"),
                         one("zero_.default", "z", "u"), one("to_dense.default", "d", "s")],
+    "repeats that are computed": [one("round.default", "n", "x"), repeated("n")],
+    "repeats that the caller gives": [repeated("x")],
+    "repeats of a small number": [FULL, one("clone.default", "m", "n"), repeated("m")],
+    "as many repeats as the caller says": [
+        one("sum.default", "s", "x"),
+        ("aten.full.default n", {"size": SIZES, "fill_value": tensor("s")}),
+        repeated("n"),
+    ],
+    "repeats that the caller's numbers are written to": [
+        FULL, one("add_.Tensor", "m", "n", other=tensor("x")), repeated("m"),
+    ],
     "written before": [COUNT, one("zero_.default", "z", "n"), COO],
 }  # fmt: skip
 EXPECTED = "result 1 of aten.max_pool2d_with_indices for the same self, unchanged, got"
@@ -112,6 +133,16 @@ HOSTILE = {
     "of another pooling": (
         [("aten.adaptive_max_pool2d.default p i", {"self": R, "output_size": {"as_ints": [1]}}), back()],
         f"{EXPECTED} 'i'",
+    ),
+    "repeats of a large number": (
+        [("aten.full.default n", {"size": SIZES, "fill_value": HUGE}), repeated("n")],
+        "expected repeats to be an input of the program or computed from one or stored numbers that are repeats",
+    ),
+    "repeats in the shape of what the caller gives": (
+        [one("full_like.default", "n", "x", fill_value=HUGE), repeated("n")], "expected repeats to be an input",
+    ),
+    "repeats that a file's number is multiplied to": (
+        [FULL, one("mul.Tensor", "m", "n", other=HUGE), repeated("m")], "unchanged, got 'm'",
     ),
     "an unsafe flag": (
         [("aten.segment_reduce.default b", {"data": R, "reduce": {"as_string": "sum"}, "unsafe": {"as_bool": True}})],

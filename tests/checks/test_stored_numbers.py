@@ -64,6 +64,11 @@ def pad(sizes: str = "c") -> Call:
     return "aten._pad_packed_sequence.default b l", {"data": tensor("relu"), "batch_sizes": tensor(sizes)}
 
 
+def repeat(by: str = "c") -> Call:
+    """Numbers of elements, each as often as it says."""
+    return "aten.repeat_interleave.Tensor b", {"repeats": tensor(by)}
+
+
 CTC: Call = ("aten._ctc_loss.Tensor b l", {"log_probs": tensor("relu"), "targets": tensor("c")})
 
 SOUND = {
@@ -75,11 +80,17 @@ SOUND = {
     "rows": stored((1, 3, 3), solve()),
     "rows in pairs": stored((1, -3, -3, 4), solve()),
     "batch sizes": stored((3, 3, 1), pad()),
+    "repeats": stored((3, 0, 2**39), repeat()),
+    "no repeats": stored((), repeat()),
+    "repeats that are computed from the caller's": stored(
+        (2**62,), one("mul.Tensor", "d", "c", other=tensor("relu")), repeat("d"),
+    ),
     "a copy is written to": stored((0, 2), one("clone.default", "d", "c"), one("zero_.default", "z", "d"), bag()),
 }  # fmt: skip
 OFFSETS = "expected offsets to be an input of the program or stored numbers that are offsets, unchanged"
 PIVOTS = "stored numbers that are pivots, unchanged, got 'c'"
 SIZES = "stored numbers that are batch sizes, unchanged, got 'c'"
+REPEATS = "stored numbers that are repeats, unchanged or"
 WRITTEN = "expected offsets to stay as it is, got 'c', which is written to"
 
 
@@ -115,6 +126,12 @@ HOSTILE = {
     "half a pair of rows": (stored((1, 2, -3), solve()), PIVOTS),
     "half a pair of rows before another": (stored((-1, 2, 3), solve()), PIVOTS),
     "a pair of rows beyond the matrix": (stored((1, -3, -4), solve()), PIVOTS),
+    "repeats whose sum is no number of 64 bits": (stored((2**62,) * 4, repeat()), REPEATS),
+    "repeats of one tensor in another shape": (
+        stored((2**39,), one("expand.default", "d", "c", size={"as_ints": [2**30]}), repeat("d")), REPEATS,
+    ),
+    "a number of repeats below zero": (stored((3, -1), repeat()), REPEATS),
+    "repeats that are computed": (stored((3, 1), one("mul.Tensor", "d", "c", other=tensor("c")), repeat("d")), REPEATS),
     "a size below zero": (stored((3, 2, -1), pad()), SIZES),
     "sizes that rise": (stored((1, 3, 2), pad()), SIZES),
     "classes": (stored((1, 2), CTC), "expected targets to be an input of the program, got 'c'"),

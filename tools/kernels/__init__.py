@@ -4,6 +4,7 @@
     python -m tools.kernels --out evidence.jsonl --table           put what was found into the table of the checks
 
     samples.py    valid calls: what torch's own test databases call, forward and backward, and calls made from schemas
+    by_hand.py    valid calls of what neither reaches
     hostile.py    a valid call -> calls with one argument that lies
     runner.py     calls in forked processes, one process after the other, whose deaths are evidence
     guard.c       memory of tensors between pages that may not be touched; compiled and preloaded when the tool starts

@@ -26,7 +26,7 @@ from typing import Any, Final, NoReturn, TextIO
 
 import torch
 from tools.kernels.hostile import Case, cases
-from tools.kernels.samples import Call, Calls, by_hand, copy, made, relatives
+from tools.kernels.samples import Call, Calls, copy, find, made, relatives
 from torch.utils import _pytree as pytree
 
 CALL_SECONDS: Final = 0.4
@@ -227,7 +227,7 @@ def _cases(
     """The cases of an operator; the same ones, with the same numbers, each time."""
     target = find(name)
     schema = target._schema
-    bases = [*calls.get(name, ()), *by_hand(f"{schema.name}.{schema.overload_name}".rstrip("."))]
+    bases = [*calls.get(name, ())]
     state.base = "recorded" if bases else "none"
     for source, found in (("relative", relatives(name, schema, calls)), ("made", made(schema, name))):
         if bases:
@@ -247,12 +247,6 @@ def _cases(
     for base in bases:
         yield Case("", "valid", "", partial(copy, base))
         yield from cases(schema, base, name)
-
-
-def find(name: str) -> Any:
-    """The operator of a name."""
-    namespace, base, overload = name.split(".", 2)
-    return getattr(getattr(getattr(torch.ops, namespace), base), overload)
 
 
 def _succeeds(target: Any, call: Call) -> bool:

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, Final
 
 import torch
+from tools.kernels import by_hand
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -87,7 +88,7 @@ def _shape_of(call: Call) -> Any:
 
 
 def record() -> Calls:
-    """Run the samples of torch's databases and keep what they call. Takes about two minutes."""
+    """Run the samples of torch's databases, keep what they call, and add calls by hand. Takes about two minutes."""
     calls: Calls = {}
     recorder = Recorder(calls)
     warnings.simplefilter("ignore")
@@ -95,6 +96,8 @@ def record() -> Calls:
         torch.manual_seed(0)
         with contextlib.suppress(Exception), recorder:
             _backward(run())
+    for name, call in by_hand.calls():
+        calls.setdefault(name, []).append(call)
     return calls
 
 
@@ -207,21 +210,34 @@ def relatives(name: str, schema: Any, calls: Calls) -> Iterator[Call]:
                 given = {argument.name: value for argument, value in zip(found.arguments, call[0], strict=False)}
                 given |= call[1]
                 kept = {key: value for key, value in given.items() if key in names}
-                for argument in schema.arguments:
-                    if argument.is_out:
-                        kept.setdefault(argument.name, _out(argument))
+                missing = [argument for argument in schema.arguments if argument.is_out and argument.name not in kept]
+                kept |= _outs(missing, other, call) if missing else {}
                 if all(key in kept or a.has_default_value() for key, a in zip(names, schema.arguments, strict=True)):
                     yield (), kept
 
 
-def _out(argument: Any) -> Any:
-    return [torch.empty(0)] if "List" in str(argument.type) else torch.empty(0)
+def _outs(missing: list[Any], other: str, call: Call) -> dict[str, Any]:
+    """Tensors to write results to, as an operator of the same family gives them."""
+    results: Any = ()
+    with contextlib.suppress(Exception):
+        args, kwargs = copy(call)
+        results = find(other)(*args, **kwargs)
+        results = results if isinstance(results, tuple) else (results,)
+        results = pytree.tree_map_only(torch.Tensor, lambda result: result.new_empty(0), results)
+    if len(results) != len(missing):
+        results = [[torch.empty(0)] if "List" in str(argument.type) else torch.empty(0) for argument in missing]
+    return {argument.name: value for argument, value in zip(missing, results, strict=True)}
+
+
+def find(name: str) -> Any:
+    """The operator of a name."""
+    namespace, base, overload = name.split(".", 2)
+    return getattr(getattr(getattr(torch.ops, namespace), base), overload)
 
 
 def _schema(name: str) -> Any:
-    namespace, base, overload = name.split(".", 2)
     try:
-        return getattr(getattr(getattr(torch.ops, namespace), base), overload)._schema
+        return find(name)._schema
     except (AttributeError, RuntimeError):
         return None
 
@@ -243,73 +259,6 @@ def made(schema: Any, namespace: str) -> Iterator[Call]:
         dtypes = (None, *dtypes)
     for dtype, has_vectors, shape, number in itertools.product(dtypes, (True, False), SHAPES, NUMBERS):
         yield (), {argument.name: _value(argument, dtype, shape, number, has_vectors) for argument in required}
-
-
-def by_hand(name: str) -> Iterator[Call]:
-    """Calls of operators that neither a database reaches nor chance meets."""
-    make = BY_HAND.get(name)
-    if make is not None:
-        yield (), make()
-
-
-BY_HAND: Final[dict[str, Callable[[], dict[str, Any]]]] = {
-    "aten::_ctc_loss_backward": lambda: _ctc_gradient([5, 5], [3, 2]),
-    "aten::_ctc_loss_backward.Tensor": lambda: _ctc_gradient(torch.tensor([5, 5]), torch.tensor([3, 2])),
-    "aten::segment_reduce": lambda: {
-        "data": torch.ones(6, 2), "reduce": "sum", "lengths": torch.tensor([2, 4]), "axis": 0, "unsafe": True,
-    },
-    "aten::_sparse_coo_tensor_unsafe": lambda: {
-        "indices": torch.zeros(2, 3, dtype=torch.int64), "values": torch.ones(3), "size": [2, 2],
-    },
-    "aten::lstm.data": lambda: _packed(2, 20),
-    "aten::gru.data": lambda: _packed(1, 15),
-    "aten::rnn_tanh.data": lambda: _packed(1, 5),
-    "aten::rnn_relu.data": lambda: _packed(1, 5),
-    "aten::_pack_padded_sequence": lambda: {
-        "input": torch.ones(3, 2, 4), "lengths": torch.tensor([3, 2]), "batch_first": False,
-    },
-    "aten::_pack_padded_sequence_backward": lambda: {
-        "grad": torch.ones(5, 4), "input_size": [3, 2, 4], "batch_sizes": torch.tensor([2, 2, 1]), "batch_first": False,
-    },
-    "aten::_jagged_to_padded_dense_forward": lambda: {
-        "values": torch.ones(5, 4), "offsets": [torch.tensor([0, 2, 5])], "max_lengths": [3],
-    },
-    "aten::_padded_dense_to_jagged_forward": lambda: {
-        "dense": torch.ones(2, 3, 4), "offsets": [torch.tensor([0, 2, 5])], "total_L": 5,
-    },
-    "aten::_validate_compressed_sparse_indices": lambda: {
-        "is_crow": True, "compressed_idx": torch.tensor([0, 1, 2]), "plain_idx": torch.tensor([0, 1]),
-        "cdim": 2, "dim": 2, "nnz": 2,
-    },
-    "aten::_slow_conv2d_forward": lambda: _convolution(),
-    "aten::_slow_conv2d_backward.output_mask": lambda: {
-        **{key: value for key, value in _convolution().items() if key != "bias"},
-        "grad_output": torch.ones(1, 4, 3, 3), "output_mask": [True, True, True],
-    },
-}  # fmt: skip
-"""Schema -> a valid call."""
-
-
-def _ctc_gradient(inputs: Any, targets: Any) -> dict[str, Any]:
-    scores = torch.randn(5, 2, 7).log_softmax(-1)
-    labels = torch.ones(2, 3, dtype=torch.int64)
-    given = {"log_probs": scores, "targets": labels, "input_lengths": inputs, "target_lengths": targets, "blank": 0}
-    loss, alpha = torch.ops.aten._ctc_loss(scores, labels, inputs, targets, 0, False)
-    return {**given, "grad": torch.ones_like(loss), "neg_log_likelihood": loss, "log_alpha": alpha}
-
-
-def _packed(states: int, rows: int) -> dict[str, Any]:
-    weights = [torch.ones(rows, 4), torch.ones(rows, 5), torch.ones(rows), torch.ones(rows)]
-    state = [torch.zeros(1, 2, 5)] * states
-    return {
-        "data": torch.ones(5, 4), "batch_sizes": torch.tensor([2, 2, 1]), "hx": state if states > 1 else state[0],
-        "params": weights, "has_biases": True, "num_layers": 1, "dropout": 0.0, "train": False, "bidirectional": False,
-    }  # fmt: skip
-
-
-def _convolution() -> dict[str, Any]:
-    numbers = {"kernel_size": [3, 3], "stride": [1, 1], "padding": [0, 0]}
-    return {"self": torch.ones(1, 2, 5, 5), "weight": torch.ones(4, 2, 3, 3), "bias": torch.ones(4), **numbers}
 
 
 def _value(argument: Any, dtype: torch.dtype | None, shape: Iterable[int], number: int, has_vectors: bool) -> Any:

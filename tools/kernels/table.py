@@ -48,10 +48,10 @@ def merged(table: Mapping[str, Any], found: Mapping[str, Evidence], release: str
 def _row_name(name: str, rows: Mapping[str, Any], found: Mapping[str, Evidence]) -> str:
     """One row for all overloads; one of its own for an overload where the others were called and lived."""
     base, _, _ = name.rpartition(".")
-    if name in rows:
-        return name
-    if base in rows:
-        return base
+    # What writes its result to a tensor that it gets is the same kernel: "dtype_out" of "dtype".
+    for row in (name, name.removesuffix("_out"), base):
+        if row in rows:
+            return row
     others = [item for other, item in found.items() if other.rpartition(".")[0] == base and other != name]
     return name if any(item.succeeded and not item.deaths for item in others) else base
 

@@ -6,6 +6,7 @@ know creates nothing. Functions and higher-order operators come from closed tabl
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 import keyword
@@ -190,7 +191,13 @@ def _dispatched(text: str, match: re.Match[str], place: str, trust: Set[str]) ->
     found = getattr(getattr(getattr(torch.ops, namespace), name), overload)
     if not isinstance(found, OpOverload):
         raise OperatorError(f"{place}: expected {text} to be an operator, got {type(found).__name__}")
-    return _with_schema(text, found, schema_of(found))
+    return _overload(text, found)
+
+
+# A memo of a pure function over overloads: an operator that is registered anew is another object.
+@functools.lru_cache(maxsize=4096)
+def _overload(text: str, target: OpOverload) -> Operator:
+    return _with_schema(text, target, schema_of(target))
 
 
 def _higher_order(text: str, name: str, place: str, trust: Set[str]) -> Operator | None:

@@ -98,8 +98,6 @@ aoti_call_delegate: Final = optional("torch._higher_order_ops", "aoti_call_deleg
 
 # Fake tensors
 
-_RESIZE: Final = torch.ops.inductor.resize_storage_bytes_.default
-
 
 def make_fake(mode: FakeTensorMode, elem: torch.Tensor, device: torch.device) -> FakeTensor:
     """A fake tensor over a meta tensor."""
@@ -126,8 +124,3 @@ def fake_over(
     torch._C._set_throw_on_mutable_data_ptr(made)
     made.__dict__.update(attributes)
     return made
-
-
-def resize(flat: torch.Tensor, nbytes: Any) -> None:
-    """Give the storage of a flat meta tensor a size, which may be symbolic."""
-    _RESIZE(flat, nbytes)

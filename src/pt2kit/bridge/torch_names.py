@@ -110,7 +110,6 @@ _TABLE: Final = """
     fx.immutable_collections.immutable_dict | 2.6 | the keyword arguments of a node
     fx.traceback.NodeSource, fx.traceback.NodeSource._get_action_string | 2.7 | where a node is from
     fx.traceback.NodeSource._from_dict | 2.9 | the same from a dict
-    ops.inductor.resize_storage_bytes_ | 2.6 | gives a storage a symbolic size
     utils._pytree, utils._pytree.LeafSpec | 2.6 | containers of inputs and outputs
     utils._pytree.TreeSpec.children | 2.10 | the specs of children | `children_specs`
     utils._pytree.treespec_leaf | 2.10 | the spec of a leaf | `LeafSpec()`

@@ -120,7 +120,7 @@ class _Solver:
         orders = [
             self.solve(_apart(cells, target, member), [target, target + 1], depth + 1) for member in chosen.values()
         ]
-        return min(orders, key=lambda found: self._code(found, cell_of))
+        return min(orders, key=lambda order: self._code(order, cell_of))
 
     def _greedy(self, cells: Cells, target: int, cell_of: dict[int, int]) -> tuple[Code, list[int]]:
         """The code of the order that comes of taking the first member wherever there is a choice."""
@@ -152,7 +152,7 @@ class _Solver:
     def _components(self, cells: Cells) -> list[list[int]]:
         """The components of the members of some cells."""
         left = {thing for cell in cells for thing in cell}
-        found = []
+        components = []
         while left:
             component = [left.pop()]
             for thing in component:
@@ -160,8 +160,8 @@ class _Solver:
                     if other in left:
                         left.remove(other)
                         component.append(other)
-            found.append(component)
-        return found
+            components.append(component)
+        return components
 
     def _refine(self, cells: Cells, queue: list[int]) -> Cells:
         partition = _Partition(cells, queue)

@@ -81,8 +81,8 @@ def writes_inside(node: schema.Node) -> bool:
     return writes(node) or any(
         writes(step.node)
         for named in node.inputs
-        for _, held in graph_arguments(named.arg)
-        for step in walk(held.graph)
+        for _, subgraph in graph_arguments(named.arg)
+        for step in walk(subgraph.graph)
     )
 
 

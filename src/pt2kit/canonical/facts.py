@@ -79,12 +79,12 @@ def _check_subgraphs(graph: schema.Graph, where: str) -> None:
     known: dict[str, schema.Graph] = {}
     for n, node in enumerate(graph.nodes):
         for position, named in enumerate(node.inputs):
-            for _, held in graph_arguments(named.arg):
-                first = known.setdefault(held.name, held.graph)
-                if first is not held.graph and first != held.graph:
+            for _, subgraph in graph_arguments(named.arg):
+                first = known.setdefault(subgraph.name, subgraph.graph)
+                if first is not subgraph.graph and first != subgraph.graph:
                     raise GraphError(
                         f"{place(where, 'inputs', n, position)}: expected a name of its own for a subgraph, got "
-                        f"{quote(held.name)}, which another one has",
+                        f"{quote(subgraph.name)}, which another one has",
                         rule="G16",
                     )
 
@@ -121,19 +121,19 @@ class _Collector:
         return Facts(self.graph, self.where, self.names, self.kinds, self.definers, used, results, returned, externals)
 
     def _define(self, argument: schema.Argument, node: int | None, position: int) -> list[int]:
-        found = []
+        numbers = []
         refuse_subgraph(argument, place(self.where, "outputs" if node is not None else "inputs", node, position))
         for name, kind, _ in references(argument):
             if name in self.numbers:
                 self._refuse("G2", f"expected a name that is not taken, got {quote(name)} again", node, position)
             if name not in self.tables[kind]:
                 self._refuse("G3", f"expected an entry for {quote(name)} in {kind}_values, got none", node, position)
-            found.append(len(self.names))
+            numbers.append(len(self.names))
             self.numbers[name] = len(self.names)
             self.names.append(name)
             self.kinds.append(kind)
             self.definers.append(NO_NODE if node is None else node)
-        return found
+        return numbers
 
     def _use(self, argument: schema.Argument, node: int | None, position: int) -> Slots:
         numbers = self.numbers

@@ -101,8 +101,8 @@ def normal_form(
     numbers = iter(range(len(inner) + sum(map(len, inner))))
     nodes = []
     for n in order:
-        held = iter([GraphArgument(f"_g{next(numbers)}", form.graph) for form in inner[n]])
-        nodes.append(_node(graph.nodes[n], names, held, keep_metadata=keep.metadata))
+        subgraphs = iter([GraphArgument(f"_g{next(numbers)}", form.graph) for form in inner[n]])
+        nodes.append(_node(graph.nodes[n], names, subgraphs, keep_metadata=keep.metadata))
     form = Graph(
         inputs=[rename(argument, names, iter(())) for argument in inputs],
         outputs=[rename(argument, names, iter(())) for argument in outputs],
@@ -135,15 +135,17 @@ def check_free(found: frozenset[str], names: Names, what: str) -> None:
 
 def _subgraphs(node: Node, where: str, keep: Keep, depth: int) -> list[Form]:
     """The normal forms of the subgraphs that a node carries, in the order in which `rename` meets them."""
-    found = []
+    forms = []
     for position, named in enumerate(node.inputs):
-        for _, held in sorted(graph_arguments(named.arg), key=lambda entry: entry[0]):
+        for _, subgraph in sorted(graph_arguments(named.arg), key=lambda entry: entry[0]):
             place = f"{where}.inputs[{position}].arg.as_graph.graph"
             if depth == MAX_SUBGRAPH_DEPTH:
                 message = f"expected subgraphs nested at most {MAX_SUBGRAPH_DEPTH} levels deep, got more"
                 raise LimitError(f"{place}: {message}", rule=LIMIT_RULE)
-            found.append(normal_form(held.graph, held.graph.inputs, held.graph.outputs, place, keep, depth + 1))
-    return found
+            forms.append(
+                normal_form(subgraph.graph, subgraph.graph.inputs, subgraph.graph.outputs, place, keep, depth + 1)
+            )
+    return forms
 
 
 def _parts(writing: list[bool]) -> list[int]:
@@ -163,8 +165,8 @@ def _contents(facts: Facts, inner: list[list[Form]]) -> Callable[[int], bytes]:
     metas = tables(facts.graph)
 
     def content(n: int) -> bytes:
-        held = iter([GraphArgument("", form.graph) for form in inner[n]])
-        node = _node(facts.graph.nodes[n], nameless, held, keep_metadata=False)
+        subgraphs = iter([GraphArgument("", form.graph) for form in inner[n]])
+        node = _node(facts.graph.nodes[n], nameless, subgraphs, keep_metadata=False)
         results = [metas[facts.kinds[value]][facts.names[value]] for value in facts.results[n]]
         return encode_graph_value([node, [_without_name(meta, nameless) for meta in results]], memo)
 
@@ -204,7 +206,7 @@ def subgraph_digest(graph: Graph, where: str) -> bytes:
 
 _REPLACE: Final[Mapping[type, Callable[[Any], Any]]] = MappingProxyType(
     {
-        GraphArgument: lambda held: {"graph": graph_digest(held.graph), "name": held.name},
+        GraphArgument: lambda subgraph: {"graph": graph_digest(subgraph.graph), "name": subgraph.name},
         Node: lambda node: msgspec.structs.replace(node, metadata={}) if node.metadata else node,
     }
 )

@@ -49,15 +49,15 @@ def labels(
 
 def _from_outputs(facts: Facts) -> list[int]:
     """The nodes that lead to an output, in the order of the walk."""
-    found: dict[int, None] = {}
+    nodes: dict[int, None] = {}
     stack = list(reversed(facts.outputs))
     while stack:
         value = stack.pop()
         node = NO_NODE if value == NO_VALUE else facts.definers[value]
-        if node != NO_NODE and node not in found:
-            found[node] = None
+        if node != NO_NODE and node not in nodes:
+            nodes[node] = None
             stack += [used for _, slots in reversed(facts.inputs[node]) for used in reversed(slots)]
-    return list(found)
+    return list(nodes)
 
 
 def _others(

@@ -185,25 +185,29 @@ def _sort_outputs(module: GraphModule, input_order: Sequence[int], where: str) -
 
 def _spec(spec: Spec, form: Form, where: str) -> Spec:
     """A spec under the new names."""
-    held: Any = spec.value
+    value: Any = spec.value
     changes: dict[str, Any] = {}
-    argument = getattr(held, "arg", None)
+    argument = getattr(value, "arg", None)
     if isinstance(argument, Argument):
         changes["arg"] = _renamed(argument, form.names, f"{where}: {spec.type}")
     elif argument is not None:
         changes["arg"] = replace(argument, name=form.names.get(argument.name, argument.name))
-    if hasattr(held, "user_input_name"):
-        changes["user_input_name"] = form.names.get(held.user_input_name, held.user_input_name)
+    if hasattr(value, "user_input_name"):
+        changes["user_input_name"] = form.names.get(value.user_input_name, value.user_input_name)
     _check_names(spec, form.names, where)
-    return spec.__class__(**{spec.type: replace(held, **changes)})
+    return spec.__class__(**{spec.type: replace(value, **changes)})
 
 
 def _check_names(spec: InputSpec | OutputSpec, names: Names, where: str) -> None:
     """Check that a name which stays does not come to mean a value."""
-    held: Any = spec.value
-    argument = getattr(held, "arg", None)
-    found = slots(argument) if isinstance(argument, Argument) else (getattr(argument, "name", None),)
-    kept = {name for name in (*found, getattr(held, "user_input_name", None)) if name is not None and name not in names}
+    value: Any = spec.value
+    argument = getattr(value, "arg", None)
+    argument_names = slots(argument) if isinstance(argument, Argument) else (getattr(argument, "name", None),)
+    kept = {
+        name
+        for name in (*argument_names, getattr(value, "user_input_name", None))
+        if name is not None and name not in names
+    }
     check_free(frozenset(kept), names, f"{where}: {spec.type}")
 
 

@@ -43,13 +43,13 @@ def input_symbols(described: Iterable[Meta]) -> dict[str, str]:
     trees = [tree for text in texts if (tree := _parsed(text)) is not None]
     alone = [tree.name for tree in trees if isinstance(tree, Symbol)]
     others = [symbol.name for tree in trees for symbol in free_symbols(tree)]
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     counts: Counter[str] = Counter()
     for name in dict.fromkeys((*alone, *others)):
         letters = _LETTERS.match(name.lstrip("_"))[0]  # type: ignore[index]  # It matches everything.
-        found[name] = f"_{letters}{counts[letters]}"
+        names[name] = f"_{letters}{counts[letters]}"
         counts[letters] += 1
-    return found
+    return names
 
 
 def _parsed(text: str) -> Expr | None:
@@ -127,4 +127,4 @@ def renamed_expression(text: str, names: Mapping[str, str]) -> str:
 
 def renamed_words(text: str, names: Mapping[str, str]) -> str:
     """A guard, or any other text, under other names; what stands in quotes stays."""
-    return _WORD.sub(lambda found: names.get(found[0], found[0]), text)
+    return _WORD.sub(lambda match: names.get(match[0], match[0]), text)

@@ -51,8 +51,8 @@ def _optional_slots(values: list[OptionalTensorArgument]) -> Slots:
 
 
 def _entry_slots(entries: dict[str, Argument]) -> Slots:
-    found = leaves(Argument(as_string_to_argument=entries))
-    inner = [(keys, [reference.name for reference in references(leaf)]) for keys, leaf in found]
+    keyed_leaves = leaves(Argument(as_string_to_argument=entries))
+    inner = [(keys, [reference.name for reference in references(leaf)]) for keys, leaf in keyed_leaves]
     return tuple(name for _, names in sorted(inner) for name in names) or NOTHING
 
 

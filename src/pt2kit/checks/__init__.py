@@ -8,6 +8,8 @@ how much a breach weighs and what to do about it.
     versions.py       V2 to V4, O1, O2     where the file says it comes from
     calls.py          K1 to K8             module call graph, tree specs, names of arguments
     expressions.py    E1 to E5, E8, E9     symbolic expressions, ranges, hints
+    input_sizes.py    E8                   sizes of inputs that torch cannot tell to be sizes
+    vmap_regions.py   G18                  values of regions of vmap that are used behind them
     guards.py         E6, E7               guards against the inputs
     node_metadata.py  V5                   metadata that torch cannot read
     operators.py      T1 to T6, T10, T14   calls against the operators of their release (schemas.py, parameter_kinds.py)
@@ -22,7 +24,7 @@ how much a breach weighs and what to do about it.
     safety.py         X1 to X14            what torch would run, or resolve by a name from the file, on loading it
     refused.py        X10                  the table of operators that a file should not call, or not just so
     provenance.py     X10                  where the arguments come from that kernels trust
-    kernel_sizes.py   X10                  sizes that kernels trust
+    kernel_sizes.py   X10                  sizes that kernels trust (recurrent_sizes.py, shapes.py)
     uninitialized.py  X11                  memory that nothing was written to, followed call by call: following.py and
                                            following_graphs.py with shadows.py, merging.py, indexed_writes.py,
                                            known_numbers.py and the table of what operators read, reading_table.py

@@ -7,37 +7,15 @@ known is None, and fits. Where what a kernel trusts comes from another call, tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
 from msgspec import UNSET
 
 from pt2kit import schema
-
-
-class Shape(tuple[int | None, ...]):
-    """The sizes of a tensor, and its strides, as far as they are known.
-
-    Args:
-        sizes: in elements.
-        strides: in elements.
-    """
-
-    strides: tuple[int | None, ...]
-
-    def __new__(cls, sizes: Iterable[int | None], strides: Iterable[int | None]) -> Shape:
-        """The sizes, which are the tuple, and the strides beside them."""
-        made = super().__new__(cls, sizes)
-        made.strides = tuple(strides)
-        return made
-
-
-Sizes = Shape | None
-Call = Mapping[str, Any]
-Rule = Callable[[Call], Iterator[str]]
-"""A call -> what should hold of it and does not: "running_mean of 4 elements, as many as input has channels"."""
-
+from pt2kit.checks.recurrent_sizes import RECURRENT
+from pt2kit.checks.shapes import Call, Rule, Shape, Sizes, fit, meet
 
 MAX_REPEATED: Final = 1 << 36
 """Elements of one tensor, counted as often as it repeats them."""
@@ -45,23 +23,12 @@ MAX_PADDING: Final = 1 << 40
 """Elements that are put before or behind a dimension."""
 
 
-def _meet(a: Any, b: Any) -> bool:
-    return a is None or b is None or a == b
-
-
-def _fit(a: Any, b: Any) -> bool:
-    """Whether two shapes may be the same."""
-    if a is None or b is None:
-        return True
-    return len(a) == len(b) and all(map(_meet, a, b))
-
-
 def _alike(first: str, *others: str) -> Rule:
     """Tensors of one shape."""
 
     def rule(call: Call) -> Iterator[str]:
         for other in others:
-            if not _fit(call.get(first), call.get(other)):
+            if not fit(call.get(first), call.get(other)):
                 yield f"{other} in the shape of {first}"
 
     return rule
@@ -115,7 +82,7 @@ def _padded(count: int) -> Rule:
             for axis in range(count):
                 size, before, after = sizes[-1 - axis], padding[2 * axis], padding[2 * axis + 1]
                 made[-1 - axis] = None if None in (size, before, after) else size + before + after
-            if not _fit(grad, made):
+            if not fit(grad, made):
                 yield "grad_output of the padded sizes"
 
     return rule
@@ -132,7 +99,7 @@ def _per_channel(data: str, *names: str) -> Rule:
             yield f"{data} of 2 dimensions or more"
             return
         for name in names:
-            if not _fit(call.get(name), (sizes[1],)):
+            if not fit(call.get(name), (sizes[1],)):
                 yield f"{name} of one element for each channel of {data}"
 
     return rule
@@ -169,20 +136,20 @@ def _attention(call: Call) -> Iterator[str]:
     if not len(query) == len(key) == len(value) == 4:
         yield "query, key and value of 4 dimensions"
         return
-    if not (_fit(key, value) and _fit((*query[:2], query[3]), (*key[:2], key[3]))):
+    if not (fit(key, value) and fit((*query[:2], query[3]), (*key[:2], key[3]))):
         yield "key and value in one shape, with the batches, heads and features of query"
     mask = call.get("attn_mask")
     if mask is not None:
         expected = (query[0], query[1], query[2], key[2])
         padded = (1,) * (4 - len(mask)) + tuple(mask)
-        if len(padded) != 4 or not all(_meet(a, b) or a == 1 for a, b in zip(padded, expected, strict=True)):
+        if len(padded) != 4 or not all(meet(a, b) or a == 1 for a, b in zip(padded, expected, strict=True)):
             yield "attn_mask that fits query and key"
 
 
 def _sums(call: Call) -> Iterator[str]:
     """One sum for each query, at least: torch's own decompositions pass all that was summed up."""
     query, sums = call.get("query"), call.get("logsumexp")
-    if query is not None and sums is not None and not _fit(tuple(sums[:3]), tuple(query[:3])):
+    if query is not None and sums is not None and not fit(tuple(sums[:3]), tuple(query[:3])):
         yield "logsumexp that begins with the batches, heads and lengths of query"
 
 
@@ -195,7 +162,7 @@ def _pool_gradient(count: int) -> Rule:
             return
         if len(sizes) != len(grad) or len(sizes) not in (count + 1, count + 2) or 0 in sizes or 0 in grad:
             yield f"self and grad_output of {count + 1} or {count + 2} dimensions, none of them 0"
-        elif not _fit(sizes[:-count], grad[:-count]):
+        elif not fit(sizes[:-count], grad[:-count]):
             yield "grad_output with the batches and channels of self"
 
     return rule
@@ -210,7 +177,7 @@ def _grid(count: int) -> Rule:
             return
         if not len(sizes) == len(grid) == len(grad) == count + 2 or 0 in sizes:
             yield f"input, grid and grad_output of {count + 2} dimensions, with elements"
-        elif not _fit(grad, (*sizes[:2], *grid[1:-1])) or not _fit((sizes[0], count), (grid[0], grid[-1])):
+        elif not fit(grad, (*sizes[:2], *grid[1:-1])) or not fit((sizes[0], count), (grid[0], grid[-1])):
             yield "grad_output with the batches and channels of input and the points of grid"
 
     return rule
@@ -223,7 +190,7 @@ def _layer_norm(call: Call) -> Iterator[str]:
         return
     rest = (*sizes[: len(sizes) - len(shape)], *(1 for _ in shape))
     for name, expected in (("grad_out", sizes), ("mean", rest), ("rstd", rest), ("weight", tuple(shape))):
-        if not _fit(call.get(name), expected):
+        if not fit(call.get(name), expected):
             yield f"{name} that fits input"
 
 
@@ -232,7 +199,7 @@ def _pivots(call: Call) -> Iterator[str]:
     data, pivots = call.get("LU_data"), call.get("LU_pivots")
     if data is None or pivots is None or len(data) < 2 or None in data[-2:]:
         return
-    if not _fit(pivots, (*data[:-2], min(data[-2:]))):
+    if not fit(pivots, (*data[:-2], min(data[-2:]))):
         yield "a pivot for each row or column of LU_data, whichever are fewer"
 
 
@@ -243,30 +210,27 @@ def _weight_norm(call: Call) -> Iterator[str]:
         return
     dim = (dim or 0) % max(len(direction), 1)
     expected = tuple(size if axis == dim else 1 for axis, size in enumerate(direction))
-    if 0 in direction or not direction or not _fit(length, expected):
+    if 0 in direction or not direction or not fit(length, expected):
         yield "g with an element for each entry of one dimension of v, which has elements"
 
 
-def _recurrent(call: Call) -> Iterator[str]:
-    """A layer of a recurrent network: weights, states and inputs agree on their features."""
-    data, hidden = call.get("input"), call.get("hidden_size")
-    if data is None or hidden is None:
+def _four_bits(call: Call) -> Iterator[str]:
+    """Products with weights of four bits: a scale and a zero for each group of each row, in order."""
+    data, weight, group, scales = (call.get(name) for name in ("self", "mat2", "qGroupSize", "qScaleAndZeros"))
+    if scales is None:
         return
-    if len(data) != 3 or 0 in data:
-        yield "input of 3 dimensions, with elements"
-        return
-    batch = data[0] if call.get("batch_first") else data[1]
-    gates = 4 * hidden
-    expected: dict[str, tuple[int | None, ...]] = {"weight0": (gates, data[2]), "weight1": (gates, hidden)}
-    if call.get("has_biases"):
-        expected |= {"weight2": (gates,), "weight3": (gates,)}
-    for name, sizes in expected.items():
-        if not _fit(call.get(name), sizes):
-            yield f"{name} that fits hidden_size and input"
-    for name in ("hx_", "cx_"):
-        state = call.get(name)
-        if state is not None and not _fit(tuple(state[-2:]), (batch, hidden)):
-            yield f"{name} that fits hidden_size and input"
+    rows = weight[0] if weight else None
+    groups = data[-1] // group if data and data[-1] is not None and group else None
+    if not fit(scales, (groups, rows, 2)) or 0 in scales:
+        yield "qScaleAndZeros with two numbers for each group of each row of mat2"
+    elif rows is not None and not fit(scales.strides, (rows * 2, 2, 1)):
+        yield "qScaleAndZeros whose elements lie in order"
+
+
+def _diagonals(call: Call) -> Iterator[str]:
+    """Matrices by their diagonals."""
+    if any(size is not None and size < 0 for size in call.get("shape") or ()):
+        yield "sizes that are not negative"
 
 
 def _distances(call: Call) -> Iterator[str]:
@@ -274,12 +238,12 @@ def _distances(call: Call) -> Iterator[str]:
     first, second = call.get("x1"), call.get("x2")
     if first is None or second is None:
         return
-    if len(first) < 2 or len(second) < 2 or not _meet(first[-1], second[-1]):
+    if len(first) < 2 or len(second) < 2 or not meet(first[-1], second[-1]):
         yield "x1 and x2 of 2 dimensions or more, with the same features"
         return
     for name in ("grad", "cdist"):
         shape = call.get(name)
-        if shape is not None and not _fit(tuple(shape[-2:]), (first[-2], second[-2])):
+        if shape is not None and not fit(tuple(shape[-2:]), (first[-2], second[-2])):
             yield f"{name} with an element for each pair of rows"
 
 
@@ -316,7 +280,7 @@ def _lists(first: str, *others: str) -> Rule:
             yield f"{first} with tensors"
         for other in others:
             against = call.get(other)
-            if against is not None and (len(against) != len(held) or not all(map(_fit, held, against))):
+            if against is not None and (len(against) != len(held) or not all(map(fit, held, against))):
                 yield f"{other} as many as {first}, and of the same shapes"
 
     return rule
@@ -344,7 +308,7 @@ def _fused(call: Call) -> Iterator[str]:
 
 def _lie_alike(one: Sizes, other: Sizes) -> bool:
     """Whether two tensors may have the same sizes and strides."""
-    return _fit(one, other) and (one is None or other is None or all(map(_meet, one.strides, other.strides)))
+    return fit(one, other) and (one is None or other is None or all(map(meet, one.strides, other.strides)))
 
 
 def _is_dense(shape: Sizes) -> bool:
@@ -362,16 +326,17 @@ def _is_dense(shape: Sizes) -> bool:
 def _bags(call: Call) -> Iterator[str]:
     """Derivatives of bags: one row of gradients for each bag, one row of weights for each that was there."""
     grad, bags, weight = call.get("grad"), call.get("bag_size"), call.get("made.weight")
-    if grad is not None and (len(grad) != 2 or (bags and not _meet(grad[0], bags[0]))):
+    if grad is not None and (len(grad) != 2 or (bags and not meet(grad[0], bags[0]))):
         yield "grad with a row for each bag"
-    if weight is not None and not _meet(call.get("num_weights"), weight[0]):
+    if weight is not None and not meet(call.get("num_weights"), weight[0]):
         yield "num_weights as many as weight had"
-    if grad is not None and len(grad) == 2 and weight is not None and not _meet(grad[1], weight[1]):
+    if grad is not None and len(grad) == 2 and weight is not None and not meet(grad[1], weight[1]):
         yield "grad with the features of weight"
 
 
 RULES: Final[Mapping[str, Rule]] = MappingProxyType(
     {
+        **RECURRENT,
         "attention": _all_of(_attention, _filled("query", "key", "value")),
         "attention gradient": _all_of(
             _attention, _filled("query", "key", "value"), _alike("query", "out", "grad_out"), _sums
@@ -396,7 +361,8 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         "like self": _alike("self", "target"),
         "grad like self": _alike("self", "target", "grad_output"),
         "pivots": _pivots,
-        "recurrent": _recurrent,
+        "four bits": _four_bits,
+        "diagonals": _diagonals,
         "weight norm": _weight_norm,
         "weight norm gradient": _alike("saved_v", "grad_w"),
         "group norm": _dense("weight", "bias"),

@@ -22,6 +22,12 @@ RESHAPED: Final = frozenset(
     )
 )  # fmt: skip
 """Operators, without overload, that give the elements of their first argument in another shape."""
+FILLED: Final = frozenset(
+    (
+        "full", "full_like", "new_full", "ones", "ones_like", "new_ones", "zeros", "zeros_like", "new_zeros",
+    )
+)  # fmt: skip
+"""Operators, without overload, that fill a tensor with one number, `fill_value` where they are told which."""
 PARTS: Final = frozenset(
     (
         "_indices", "_values", "ccol_indices", "col_indices", "crow_indices", "indices", "row_indices", "values",

@@ -190,7 +190,7 @@ def _compare(
         yield Problem(place, "P19", f"expected {quote(payload.name)} to be stored as a parameter, got one that is not")
     if spec.type != "custom_obj" and isinstance(payload, OpaquePayload) and payload.kind != "pickle":
         yield Problem(place, "P19", f"expected {quote(payload.name)} to be a tensor, got a {payload.kind} object")
-    if isinstance(payload, OpaquePayload) and not payload.is_pickled:
+    if isinstance(payload, OpaquePayload) and not payload.is_as_written:
         message = f"expected what torch.save or pickle writes as {quote(payload.name)}, got other bytes"
         yield Problem(payload.record, "P22", message)
     if isinstance(payload, MetaView):

@@ -23,7 +23,7 @@ from msgspec import UNSET
 from pt2kit import codec, schema
 from pt2kit.checks import kernel_sizes, stored_numbers
 from pt2kit.checks.known_targets import higher_order_name
-from pt2kit.checks.passing_on import BECOME_PARTS, ITSELF, PARTS, PASSING, RESHAPED, SAME, SPARSE
+from pt2kit.checks.passing_on import BECOME_PARTS, FILLED, ITSELF, PARTS, PASSING, RESHAPED, SAME, SPARSE
 from pt2kit.checks.refused import Condition, Origin, find_everyday
 from pt2kit.checks.stored_numbers import StoredInputs
 from pt2kit.graph.argument_values import arguments, leaves
@@ -40,6 +40,8 @@ _INPUT: Final = "input"
 """What stands for an operator where the caller of the program gave the value."""
 _FILE: Final = "file"
 """What stands for one where the file has the value."""
+_COMPUTED: Final = "computed"
+"""What stands for any where the value was made of something that the caller gave."""
 
 Find = Callable[[str], Operator | None]
 """Target of a node -> its signature; None for what is no operator."""
@@ -97,12 +99,14 @@ class _Value:
         key: the same for values that are the same tensor, or copies of it.
         maker: the call whose elements it has; None where that is not known any more.
         shaped: it has the shape that the call gave it.
+        is_callers: its elements are made of what the caller of the program gave.
     """
 
     memory: _Memory
     key: Hashable
     maker: _Maker | None = None
     shaped: bool = True
+    is_callers: bool = False
 
 
 @dataclass(eq=False, slots=True)
@@ -217,7 +221,7 @@ class _Walk:
         made = {}
         for name in names:
             if name not in stored.payloads:
-                made[name] = self.fresh(_Maker(_INPUT, 0, {}))
+                made[name] = self.fresh(_Maker(_INPUT, 0, {}), is_callers=True)
             else:
                 payload = stored.payloads[name]
                 made[name] = value = self.fresh(_Maker(_FILE, 0, {}, None, payload))
@@ -226,9 +230,9 @@ class _Walk:
             made[name].memory.is_written |= name in stored.written
         return made
 
-    def fresh(self, maker: _Maker | None = None) -> _Value:
+    def fresh(self, maker: _Maker | None = None, is_callers: bool = False) -> _Value:
         """A value in memory of its own."""
-        value = _Value(_Memory(), next(self.keys), maker)
+        value = _Value(_Memory(), next(self.keys), maker, is_callers=is_callers)
         value.memory.values.append(value)
         return value
 
@@ -253,11 +257,12 @@ class _Walk:
                 yield Sized(step, name, row.sizes, _made(step, row.conditions, values))
         found = self.find(node.target)
         given = {named.name: [values[n] for n in arguments(named.arg) if n in values] for named in node.inputs}
+        is_callers = _is_callers(short, given)
         for value in _written_to(found, short, given):
             if value.memory.part:
                 message = f"writes to a part of a sparse tensor ({value.memory.part}), which kernels trust"
                 yield Finding(step, name, message)
-            self._written(value)
+            self._written(value, is_callers)
         if short in SPARSE:
             for parameter in BECOME_PARTS:
                 for value in given.get(parameter, ()):
@@ -284,6 +289,7 @@ class _Walk:
     ) -> None:
         node = step.node
         written = _written_to(found, short, given)
+        is_callers = _is_callers(short, given)
         first = next(iter(given.values()), [])
         key = self._key(node, values)
         maker = _Maker(name, 0, {named.name: _argument_key(named.arg, values) for named in node.inputs}, step)
@@ -291,7 +297,7 @@ class _Walk:
         keeps = first[0] if first and short in SAME | RESHAPED and not written and _keeps_numbers(node) else None
         for position, output in enumerate(node.outputs):
             for place, result in enumerate(arguments(output)):
-                made = _Value(_Memory(), (key, position, place), maker._replace(result=position))
+                made = _Value(_Memory(), (key, position, place), maker._replace(result=position), True, is_callers)
                 if short in PARTS:
                     made.memory = _Memory(part=name)
                     made.key, made.maker = next(self.keys), None
@@ -313,12 +319,13 @@ class _Walk:
             return next(self.keys)
         return node.target, tuple((named.name, _argument_key(named.arg, values)) for named in node.inputs)
 
-    def _written(self, value: _Value) -> None:
+    def _written(self, value: _Value, is_callers: bool) -> None:
         """Nobody vouches for memory that was written to, under any name; its shape may have changed, too."""
         key = next(self.keys)
         for other in value.memory.values:
             other.memory.is_written = True
             other.maker = None
+            other.is_callers |= is_callers
             other.key = (key, other.key)
 
     def _higher_order(self, step: Step, values: dict[str, _Value]) -> Iterator[Finding | Sized]:
@@ -344,7 +351,7 @@ class _Walk:
                 if is_passing and len(results) == 1 and len(results[0]) == len(named_results)
                 else None
             )
-            values[name] = known or self.fresh()
+            values[name] = known or self.fresh(is_callers=any(value.is_callers for value in passed))
 
     def _inputs(self, scope: Scope, passed: list[_Value], is_passing: bool) -> dict[str, _Value]:
         """The inputs of a subgraph: what is passed to it; or values that may share memory with all of that."""
@@ -360,8 +367,14 @@ class _Walk:
             joint.values += value.memory.values
         made = {}
         for name in named:
-            made[name] = _Value(joint, next(self.keys))
+            made[name] = _Value(joint, next(self.keys), is_callers=any(value.is_callers for value in passed))
         return made
+
+
+def _is_callers(short: str, given: Mapping[str, Iterable[_Value]]) -> bool:
+    """Whether the elements that a call gives are made of what the caller of the program gave."""
+    read = [held for name, held in given.items() if short not in FILLED or name == "fill_value"]
+    return any(value.is_callers for held in read for value in held)
 
 
 def _written_to(found: Operator | None, short: str, given: Mapping[str, Iterable[_Value]]) -> list[_Value]:
@@ -431,6 +444,8 @@ def _is_vouched(
     value: _Value, condition: Condition, call: Mapping[str, schema.Argument], values: Mapping[str, _Value]
 ) -> bool:
     maker = value.maker
+    if value.is_callers and any(origin.operator == _COMPUTED for origin in condition.origins):
+        return True
     return maker is not None and any(
         origin.operator == maker.operator
         and (_is_given(maker) or origin.result == maker.result)
@@ -446,16 +461,19 @@ def _agree(origin: Origin, maker: _Maker, call: Mapping[str, schema.Argument], v
     return all(
         maker.arguments.get(theirs) == (_argument_key(call[ours], values) if ours in call else None)
         for ours, theirs in origin.same
-    ) and all(_least(maker.step, name) >= least for name, least in origin.least)
+    ) and (
+        all(_number(maker.step, name, float("inf")) >= least for name, least in origin.least)
+        and all(_number(maker.step, name, float("-inf")) <= most for name, most in origin.most)
+    )
 
 
-def _least(step: Step | None, name: str) -> float:
-    """The number that an argument is; nothing less than any other where it is left out, or a value."""
+def _number(step: Step | None, name: str, left_out: float) -> float:
+    """The number that an argument is; NaN where it is a value, which is neither less nor more than any."""
     for named in step.node.inputs if step is not None else ():
         if named.name == name:
             number = named.arg.as_int
-            return number if isinstance(number, int) else float("-inf")
-    return float("inf")
+            return number if isinstance(number, int) else float("nan")
+    return left_out
 
 
 def _said(argument: schema.Argument) -> str:

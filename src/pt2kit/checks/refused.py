@@ -23,11 +23,12 @@ class Origin(msgspec.Struct, frozen=True, omit_defaults=True):
     """Where an argument may come from.
 
     Args:
-        operator: the operator that makes it, without overload; "input" for the caller of the program, "file" for what
-            the file stores.
+        operator: the operator that makes it, without overload; "input" for the caller of the program, "computed" for
+            whatever calls make of what the caller gave, "file" for what the file stores.
         result: which of its results it is.
         same: pairs of arguments that have to be the same: of the operator that trusts, of the one that made it.
         least: numbers among the arguments of the latter, and the least that each may be.
+        most: numbers among them, and the most that each may be.
         numbers: the rule of `stored_numbers.py` that numbers of the file have to keep.
     """
 
@@ -35,6 +36,7 @@ class Origin(msgspec.Struct, frozen=True, omit_defaults=True):
     result: int = 0
     same: tuple[tuple[str, str], ...] = ()
     least: tuple[tuple[str, int], ...] = ()
+    most: tuple[tuple[str, int], ...] = ()
     numbers: str = ""
 
 
@@ -103,6 +105,8 @@ def _load() -> Table:
 def _origin_text(origin: Origin) -> str:
     if origin.operator == "input":
         return "an input of the program"
+    if origin.operator == "computed":
+        return "computed from one"
     if origin.operator == "file":
         return f"stored numbers that are {origin.numbers}, unchanged"
     same = f" for the same {' and '.join(ours for ours, _ in origin.same)}" if origin.same else ""

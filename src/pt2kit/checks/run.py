@@ -23,6 +23,7 @@ from pt2kit.checks.external import external_problems
 from pt2kit.checks.findings import distinct, problem_of
 from pt2kit.checks.guards import guard_problems
 from pt2kit.checks.higher_order import higher_order_problems
+from pt2kit.checks.input_sizes import input_size_problems
 from pt2kit.checks.node_metadata import metadata_problems
 from pt2kit.checks.operators import operator_problems
 from pt2kit.checks.payloads import Stored, number_problems, payload_problems, read_stored, unused_problems
@@ -36,6 +37,7 @@ from pt2kit.checks.stated import stated_problems
 from pt2kit.checks.symbolic_numbers import number_problems as symbolic_number_problems
 from pt2kit.checks.uninitialized import uninitialised_problems
 from pt2kit.checks.versions import unknown_key_problems, version_problems
+from pt2kit.checks.vmap_regions import escape_problems
 from pt2kit.errors import Problem, Pt2Error
 from pt2kit.package.open import Package, open_package
 from pt2kit.package.parts import program_record
@@ -47,7 +49,9 @@ RULES_OF_PROGRAMS: Final[tuple[Callable[[ProgramContext], Iterable[Problem]], ..
     lambda context: graph.problems(context.program, context.graph_place),
     lambda context: signature.problems(context.program.graph_module, f"{context.record}: $.graph_module"),
     call_problems,
+    escape_problems,
     expression_problems,
+    input_size_problems,
     guard_problems,
     operator_problems,
     higher_order_problems,

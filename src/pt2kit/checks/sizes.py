@@ -60,9 +60,9 @@ def size_problem(node: schema.Node, values: Values) -> tuple[str, str] | None:
     result = _sizes(node.outputs[0], values) if node.outputs else None
     if (wrong := rule(call, result, values)) is not None:
         return "T8", f"{wrong} ({node.target.removeprefix('torch.ops.')})"
-    argument = node.outputs[0].value if node.outputs else None
-    meta = values.get(argument.name) if isinstance(argument, schema.TensorArgument) else None
-    if meta is not None and rule in (_created, _repeated) and (needed := spanned_bytes(meta)) > MAX_CREATED_BYTES:
+    if rule not in (_created, _repeated) or result is None:
+        return None
+    if (needed := spanned_bytes(values[node.outputs[0].as_tensor.name])) > MAX_CREATED_BYTES:
         return "T9", f"expected at most {MAX_CREATED_BYTES:,} bytes from one call, got {needed:,}"
     return None
 

@@ -24,6 +24,8 @@ Tables = Callable[[], tuple[Mapping[str, Payload] | None, Mapping[str, Payload] 
 
 MAX_ELEMENTS: Final = 1 << 24
 """Elements of one tensor whose numbers are looked at."""
+MAX_REPEATS: Final = 1 << 40
+"""Repeats of all elements together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +149,13 @@ def _pivots(numbers: Any) -> Any:
     return bool(count)
 
 
+def _repeats(numbers: Any) -> Any:
+    """How often each element is repeated: the kernel adds them up, as numbers of 64 bits."""
+    return numbers.min() >= 0 and numbers.astype("float64").sum() <= MAX_REPEATS
+
+
 _RULES: Final[Mapping[str, Callable[[Any], Any]]] = MappingProxyType(
-    {"offsets": _offsets, "batch sizes": _batch_sizes, "pivots": _pivots}
+    {"offsets": _offsets, "batch sizes": _batch_sizes, "pivots": _pivots, "repeats": _repeats}
 )
 RULES: Final = frozenset(_RULES)
 """Names of rules."""

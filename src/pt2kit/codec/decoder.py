@@ -131,8 +131,8 @@ def _explain(error: msgspec.ValidationError, tree: Any, cls: Any) -> tuple[str, 
         path.append(step)
         tree, cls = _descend(tree, cls, step)
     unknown = re.fullmatch(r"Object contains unknown field `(.*)`", message, re.DOTALL)
-    if unknown and isinstance(found := shape(cls), StructShape):
-        return f"expected exactly one key of {', '.join(found.keys)}, got {unknown[1]!r}", tuple(path)
+    if unknown and isinstance(struct := shape(cls), StructShape):
+        return f"expected exactly one key of {', '.join(struct.keys)}, got {unknown[1]!r}", tuple(path)
     message = re.sub(r"^Invalid enum value (.*)$", r"expected a number of the enum, got \1", message)
     message = re.sub(r"^Object missing required field `(.*)`$", r"expected the key \1, got none", message)
     return message[:1].lower() + message[1:].replace("`", ""), tuple(path)
@@ -149,10 +149,10 @@ def _descend(tree: Any, cls: Any, step: str | int) -> tuple[Any, Any]:
 
 def _failing_key(tree: dict[str, Any], cls: Any) -> str:
     """The first key of a free-keyed object whose value does not convert."""
-    found = shape(cls)
+    kind = shape(cls)
     for key, child in tree.items():
         try:
-            msgspec.convert(child, found.inner if isinstance(found, DictShape) else Any)
+            msgspec.convert(child, kind.inner if isinstance(kind, DictShape) else Any)
         except msgspec.ValidationError:
             return key
     return "..."

@@ -46,13 +46,13 @@ class Skeleton:
 @functools.cache
 def skeleton_of(cls: Any, levels: int = LEVELS) -> Skeleton | None:
     """Find the dicts of a type that can be read by their entries' texts; None where there are none."""
-    found = shape(cls)
-    if not levels or not isinstance(found, StructShape) or found.is_union or found.cls is not cls:
+    struct = shape(cls)
+    if not levels or not isinstance(struct, StructShape) or struct.is_union or struct.cls is not cls:
         return None
-    inner = {name: part for name, kind in found.keys.items() if (part := skeleton_of(kind, levels - 1))}
+    inner = {name: part for name, kind in struct.keys.items() if (part := skeleton_of(kind, levels - 1))}
     entries = {
         name: kind.inner
-        for name, annotation in found.keys.items()
+        for name, annotation in struct.keys.items()
         if isinstance(kind := shape(annotation), DictShape) and _can_be_shared(kind.inner)
     }
     if not inner and not entries:
@@ -60,7 +60,7 @@ def skeleton_of(cls: Any, levels: int = LEVELS) -> Skeleton | None:
     types = {name: inner[name].raw_view for name in inner} | dict.fromkeys(entries, dict[str, Raw])
     raw_view = msgspec.defstruct(
         cls.__name__,
-        [(info.name, types.get(info.name, found.keys[info.name]), _default(info)) for info in fields(cls)],
+        [(info.name, types.get(info.name, struct.keys[info.name]), _default(info)) for info in fields(cls)],
         frozen=True,
         gc=False,
     )
@@ -106,10 +106,10 @@ def _default(info: Any) -> Any:
 
 def _can_be_shared(kind: Any) -> bool:
     """Whether a type is a struct that holds nothing deeper than lists of its own, which it freezes."""
-    found = shape(kind)
-    if not isinstance(found, StructShape) or found.cls is not kind:
+    struct = shape(kind)
+    if not isinstance(struct, StructShape) or struct.cls is not kind:
         return False
-    return all(_never_changes(_entry(annotation), ()) for annotation in found.keys.values())
+    return all(_never_changes(_entry(annotation), ()) for annotation in struct.keys.values())
 
 
 def _entry(annotation: Any) -> Any:

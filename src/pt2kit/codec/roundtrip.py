@@ -81,7 +81,7 @@ def _matches(value: Any, data: bytes | memoryview, style: Style) -> bool:
 
 def _pieces(value: Any, style: Style, levels: int) -> Iterator[_Piece]:
     match value:
-        case Struct() if levels and isinstance(found := shape(type(value)), StructShape) and not found.is_union:
+        case Struct() if levels and isinstance(struct := shape(type(value)), StructShape) and not struct.is_union:
             opening = b"{"
             for name in value.__struct_fields__:
                 yield opening + b'"' + name.encode() + b'"' + style.colon, 0

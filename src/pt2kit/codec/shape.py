@@ -43,7 +43,7 @@ def shape(annotation: Any) -> StructShape | ListShape | DictShape | None:
         return ListShape(args[0])
     if origin is dict:
         return DictShape(args[1])
-    nested = [found for arg in args if (found := shape(arg)) is not None]
+    nested = [inner for arg in args if (inner := shape(arg)) is not None]
     return nested[0] if nested else None
 
 

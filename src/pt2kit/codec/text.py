@@ -142,8 +142,8 @@ def _refuse_duplicates(text: str, where: str) -> None:
 
 def _long_integer(text: str) -> str:
     """What to say of an integer with more digits than the interpreter converts; "" where there is none."""
-    found = re.search(rf"\d{{{MAX_DIGITS + 1},}}", text)
-    return f"expected an integer of at most {MAX_DIGITS} digits, got one of {len(found[0])}" if found else ""
+    match = re.search(rf"\d{{{MAX_DIGITS + 1},}}", text)
+    return f"expected an integer of at most {MAX_DIGITS} digits, got one of {len(match[0])}" if match else ""
 
 
 def _refuse_literal(text: str) -> NoReturn:

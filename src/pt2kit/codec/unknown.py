@@ -32,11 +32,11 @@ def take_out_outer(tree: Any, cls: Any, levels: int, path: Path = ()) -> tuple[U
         levels: of objects below one another, the first of which is the tree.
         path: where it stands.
     """
-    found = shape(cls)
-    if not levels or not isinstance(tree, dict) or not isinstance(found, StructShape) or found.is_union:
+    struct = shape(cls)
+    if not levels or not isinstance(tree, dict) or not isinstance(struct, StructShape) or struct.is_union:
         return ()
-    own = [Unknown((*path, key), tree.pop(key)) for key in list(tree) if key not in found.keys]
-    below = (take_out_outer(tree[key], found.keys[key], levels - 1, (*path, key)) for key in list(tree))
+    own = [Unknown((*path, key), tree.pop(key)) for key in list(tree) if key not in struct.keys]
+    below = (take_out_outer(tree[key], struct.keys[key], levels - 1, (*path, key)) for key in list(tree))
     return tuple(sorted((*own, *chain.from_iterable(below)), key=lambda item: item.path))
 
 
@@ -49,19 +49,19 @@ def take_out(tree: Any, known: Any) -> tuple[Unknown, ...]:
 
     Cost: a comparison in C for each level, and Python only for what differs.
     """
-    found: list[Unknown] = []
+    removed: list[Unknown] = []
     stack: list[tuple[Any, Any, Path]] = [(tree, known, ())]
     while stack:
         node, kept, path = stack.pop()
         pairs: Any = ()
         if isinstance(node, dict):
             if node.keys() != kept.keys():
-                found += [Unknown((*path, key), node.pop(key)) for key in list(node) if key not in kept]
+                removed += [Unknown((*path, key), node.pop(key)) for key in list(node) if key not in kept]
             pairs = ((key, child, kept[key]) for key, child in node.items())
         elif isinstance(node, list):
             pairs = zip(range(len(node)), node, kept, strict=True)
         stack += [(child, other, (*path, step)) for step, child, other in pairs if child != other]
-    return tuple(sorted(found, key=lambda item: item.path))
+    return tuple(sorted(removed, key=lambda item: item.path))
 
 
 def put_back(tree: Any, unknown: Iterable[Unknown]) -> None:

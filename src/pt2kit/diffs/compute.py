@@ -69,10 +69,12 @@ def diff(
             if one is None or other is None:
                 changes.append(Change("added" if one is None else "removed", "model", "", one or other or ""))
                 continue
-            found, compared[other] = compare_programs(before.programs[one], after.programs[other], other, look)
+            program_changes, compared[other] = compare_programs(
+                before.programs[one], after.programs[other], other, look
+            )
             if one != other:
                 changes.append(Change("modified", "model", "", other, details=(Detail("name", one, other),)))
-            changes += found
+            changes += program_changes
             changes += _unknown(before, after, one, other)
             changes += _payloads(before, after, one, other, tensors, progress)
         if models is None:
@@ -112,8 +114,8 @@ def _same_meaning(old: Package, before: list[str], new: Package, after: list[str
     def digests(package: Package, models: list[str]) -> Iterator[tuple[tuple[str, ...], str]]:
         for model in models:
             with suppress(Pt2Error):  # what is wrong with it is said where it is compared
-                found = digest_parts(package, parts, model)
-                yield tuple(found[part] for part in parts), model
+                by_part = digest_parts(package, parts, model)
+                yield tuple(by_part[part] for part in parts), model
 
     known: dict[tuple[str, ...], list[str]] = {}
     for digest, model in digests(old, before):
@@ -144,13 +146,13 @@ def _unknown(old: Package, new: Package, before: str, after: str) -> Iterator[Ch
 
 def _unknown_keys(package: Package, model: str) -> dict[str, Any]:
     """Place -> value of the keys that this build does not know, in the program and in the configs of its tensors."""
-    found = {str(key): key.value for key in package.stored[model].unknown}
+    by_place = {str(key): key.value for key in package.stored[model].unknown}
     for kind, config in (("weights", names.weights_config(model)), ("constants", names.constants_config(model))):
         if any(place.startswith(f"{config}: ") for place in package.unknown(model)):
             data = package.archive.read(package.layout.record(config))
             keys = codec.decode(data, schema.PayloadConfig, config).unknown
-            found |= {f"{kind}: {key}": key.value for key in keys}
-    return found
+            by_place |= {f"{kind}: {key}": key.value for key in keys}
+    return by_place
 
 
 def _records(old: Package, new: Package, renamed: Mapping[str, str]) -> Iterator[Change]:
@@ -170,8 +172,8 @@ def _records(old: Package, new: Package, renamed: Mapping[str, str]) -> Iterator
 
 def _compared_records(package: Package) -> dict[str, tuple[int, str]]:
     """Name of a record that is compared -> its bytes, and their CRC-32, which an edited package does not state."""
-    found = {package.relative(name): record for name, record in package.records.items()}
-    kept = {name: record for name, record in found.items() if names.kind(name) in COMPARED_RECORDS}
+    by_name = {package.relative(name): record for name, record in package.records.items()}
+    kept = {name: record for name, record in by_name.items() if names.kind(name) in COMPARED_RECORDS}
     return {
         names.in_archive(name): (record.size, f"{record.crc32 or zlib.crc32(package.archive.read(record.name)):08x}")
         for name, record in kept.items()

@@ -47,12 +47,12 @@ def correspond(old: Side, new: Side, inputs: Mapping[int, int], edges: tuple[Pai
     Cost: that of `match`, and where that leaves something open among nodes that do the same, that of two normal forms.
     """
     if _is_after(old, new):  # Where steps have a choice, they go from the smaller graph to the larger one.
-        found = match(new, old, {other: one for one, other in inputs.items()}).mirrored(inputs)
+        matching = match(new, old, {other: one for one, other in inputs.items()}).mirrored(inputs)
     elif all(one == other for pairs in (inputs.items(), *edges) for one, other in pairs) and _is_equal(old, new):
         return _identity(old, new, inputs)
     else:
-        found = match(old, new, inputs)
-    return found if found.is_exact() else exact(old, new, inputs, edges) or found
+        matching = match(old, new, inputs)
+    return matching if matching.is_exact() else exact(old, new, inputs, edges) or matching
 
 
 def _is_after(old: Side, new: Side) -> bool:
@@ -70,10 +70,10 @@ def _text(side: Side) -> bytes:
 
 
 def _identity(old: Side, new: Side, inputs: Mapping[int, int]) -> Matching:
-    found = Matching(old, new, inputs)
+    matching = Matching(old, new, inputs)
     for node in range(len(old.keys)):
-        found.match(node, node)
-    return found
+        matching.match(node, node)
+    return matching
 
 
 def exact(old: Side, new: Side, inputs: Mapping[int, int], edges: tuple[Pairs, Pairs]) -> Matching | None:
@@ -92,19 +92,21 @@ def exact(old: Side, new: Side, inputs: Mapping[int, int], edges: tuple[Pairs, P
     forms = []
     for side, which in ((old, 0), (new, 1)):
         graph = side.facts.graph
-        if any(len(pairs) != len(held) for pairs, held in zip(edges, (graph.inputs, graph.outputs), strict=True)):
+        if any(
+            len(pairs) != len(arguments) for pairs, arguments in zip(edges, (graph.inputs, graph.outputs), strict=True)
+        ):
             return None
         taken, returned = (
-            [held[pair[which]] for pair in pairs]
-            for pairs, held in zip(edges, (graph.inputs, graph.outputs), strict=True)
+            [arguments[pair[which]] for pair in pairs]
+            for pairs, arguments in zip(edges, (graph.inputs, graph.outputs), strict=True)
         )
         forms.append(normal_form(graph, taken, returned, side.facts.where, Keep()))
     if len({encode_graph_value(form.graph.nodes) for form in forms}) > 1:
         return None
-    found = Matching(old, new, inputs)
+    matching = Matching(old, new, inputs)
     for one, other in zip(forms[0].order, forms[1].order, strict=True):
-        found.match(one, other)
-    return found
+        matching.match(one, other)
+    return matching
 
 
 def match(old: Side, new: Side, inputs: Mapping[int, int]) -> Matching:
@@ -116,22 +118,22 @@ def match(old: Side, new: Side, inputs: Mapping[int, int]) -> Matching:
 
     Cost: linear.
     """
-    found = Matching(old, new, inputs)
-    _unique(found, old.up, new.up)
-    _unique(found, old.down, new.down)
-    neighbours(found, same)
-    _unique(found, *([*zip(side.keys, side.modules, strict=True)] for side in (old, new)))
+    matching = Matching(old, new, inputs)
+    _unique(matching, old.up, new.up)
+    _unique(matching, old.down, new.down)
+    neighbours(matching, same)
+    _unique(matching, *([*zip(side.keys, side.modules, strict=True)] for side in (old, new)))
     for alike in (same, same_operator_and_module):
-        neighbours(found, alike)
-    _several(found, lambda side, node: (side.up[node], side.down[node]))
-    _several(found, lambda side, node: (True, side.up[node]))
-    _by_arguments(found)
-    _several(found, lambda side, node: (False, side.down[node]))
-    neighbours(found, same_operator_and_module)
-    by_module(found)
-    neighbours(found, same_operator)
-    replaced(found)
-    return found
+        neighbours(matching, alike)
+    _several(matching, lambda side, node: (side.up[node], side.down[node]))
+    _several(matching, lambda side, node: (True, side.up[node]))
+    _by_arguments(matching)
+    _several(matching, lambda side, node: (False, side.down[node]))
+    neighbours(matching, same_operator_and_module)
+    by_module(matching)
+    neighbours(matching, same_operator)
+    replaced(matching)
+    return matching
 
 
 def _unique(found: Matching, old: Sequence[Hashable], new: Sequence[Hashable]) -> None:

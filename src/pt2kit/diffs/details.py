@@ -37,9 +37,9 @@ class Names:
     def same_argument(self, old: schema.Argument, new: schema.Argument) -> bool:
         """Whether two arguments are the same, values by what they correspond to and subgraphs left aside."""
         blank = schema.GraphArgument("", schema.Graph([], [], [], {}, {}, {}))
-        held = iter([blank] * len(graph_arguments(old)))
+        blanks = iter([blank] * len(graph_arguments(old)))
         other = iter([blank] * len(graph_arguments(new)))
-        return codec.encode(rename(old, self.values, held)) == codec.encode(rename(new, {}, other))
+        return codec.encode(rename(old, self.values, blanks)) == codec.encode(rename(new, {}, other))
 
 
 def known_pairs(matching: Matching) -> Iterator[tuple[Any, Any]]:
@@ -94,10 +94,10 @@ def _same_values(matching: Matching, old: int, new: int) -> bool:
 
 def argument_labels(inputs: list[schema.NamedArgument]) -> dict[str, schema.NamedArgument]:
     """Arguments by what they are called: their name, or their position where they have none or share it."""
-    found: dict[str, schema.NamedArgument] = {}
+    by_label: dict[str, schema.NamedArgument] = {}
     for position, named in enumerate(inputs):
-        found[named.name if named.name and named.name not in found else str(position)] = named
-    return found
+        by_label[named.name if named.name and named.name not in by_label else str(position)] = named
+    return by_label
 
 
 def _results(matching: Matching, old: int, new: int, names: Names) -> Iterator[Detail]:
@@ -131,19 +131,21 @@ def meta_details(label: str, old: Any, new: Any, names: Names) -> Iterator[Detai
     """
     if old == new and not names.symbols.renamed:
         return
-    found: list[Detail] = []
+    details: list[Detail] = []
     if isinstance(old, schema.TensorMeta) and isinstance(new, schema.TensorMeta):
         fields = zip(asdict(old).items(), asdict(new).values(), strict=True)
-        found = [Detail(f"{label} {field}", one, other) for (field, one), other in fields if _differ(one, other, names)]
+        details = [
+            Detail(f"{label} {field}", one, other) for (field, one), other in fields if _differ(one, other, names)
+        ]
     elif isinstance(old, schema.CustomObjArgument) and isinstance(new, schema.CustomObjArgument):
         if old.class_fqn != new.class_fqn:
-            found = [Detail(f"{label} class", old.class_fqn, new.class_fqn)]
+            details = [Detail(f"{label} class", old.class_fqn, new.class_fqn)]
     elif _differ(old, new, names):
-        found = [Detail(label, old, new)]
+        details = [Detail(label, old, new)]
     is_object = isinstance(old, schema.CustomObjArgument)
-    if not found and not is_object and _differ(old, new, names, hints=True):
-        found = [Detail(f"{label} hints", old, new)]
-    yield from found
+    if not details and not is_object and _differ(old, new, names, hints=True):
+        details = [Detail(f"{label} hints", old, new)]
+    yield from details
 
 
 def _differ(old: Any, new: Any, names: Names, *, hints: bool = False) -> bool:

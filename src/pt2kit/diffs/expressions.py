@@ -65,8 +65,8 @@ class Symbols:
         text = expression.expr_str
         name = self._lone.get(text)
         if name is None:
-            found = _LONE.fullmatch(text)
-            name = self._lone[text] = (found[1] or found[2]) if found else ""
+            match = _LONE.fullmatch(text)
+            name = self._lone[text] = (match[1] or match[2]) if match else ""
         return name
 
     def new_name(self, symbol: str) -> str:
@@ -102,12 +102,12 @@ class Symbols:
         try:
             return fold(parse(text), leaf, call)
         except Pt2Error:  # No expression: a text like any other.
-            return _WORD.sub(lambda found: names.get(found[0], found[0]), text)
+            return _WORD.sub(lambda match: names.get(match[0], match[0]), text)
 
     def guard(self, text: str) -> str:
         """An old guard under the new names; what stands in quotes names inputs."""
         renamed = self.renamed
-        return _WORD.sub(lambda found: renamed.get(found[0], found[0]), text) if renamed else text
+        return _WORD.sub(lambda match: renamed.get(match[0], match[0]), text) if renamed else text
 
 
 def is_of_another_kind(old: str, new: str) -> bool:

@@ -75,7 +75,9 @@ class Side:
     def input_values(self) -> dict[int, int]:
         """Position of a graph input -> its value; constant inputs are left out."""
         values = iter(range(len(self.facts.names)))
-        return {position: next(values) for position, held in enumerate(self.facts.graph.inputs) if _is_value(held)}
+        return {
+            position: next(values) for position, argument in enumerate(self.facts.graph.inputs) if _is_value(argument)
+        }
 
 
 def make_side(
@@ -106,7 +108,7 @@ def make_side(
     keys = [intern(_key(node, f"{where}.nodes[{n}]")) for n, node in enumerate(graph.nodes)]
     roles = {
         value: intern(("input", inputs[position]))
-        for value, position in enumerate(n for n, held in enumerate(graph.inputs) if _is_value(held))
+        for value, position in enumerate(n for n, argument in enumerate(graph.inputs) if _is_value(argument))
     }
     up = _up(facts, keys, roles, intern)
     users = _users(facts)
@@ -130,10 +132,10 @@ class ModuleNames:
         self._stacks: dict[str, str] = {"": ""}
         self._owners: dict[str, str] = {}
         for spec in program.graph_module.signature.input_specs:
-            held: Any = spec.value
+            value: Any = spec.value
             for field in ("parameter_name", "buffer_name", "tensor_constant_name"):
-                if target := getattr(held, field, ""):
-                    self._owners[held.arg.name] = target.rpartition(".")[0]
+                if target := getattr(value, field, ""):
+                    self._owners[value.arg.name] = target.rpartition(".")[0]
 
     def of(self, nodes: Sequence[schema.Node], inputs: Sequence[Sequence[str]]) -> list[str]:
         """The dotted names of the modules of a graph's nodes, "" for the root or where nothing says so.
@@ -143,21 +145,21 @@ class ModuleNames:
             inputs: for each node the names of the graph inputs that it uses.
         """
         stated = [self._stated(node) for node in nodes]
-        found = [name or self._owner(used) for name, used in zip(stated, inputs, strict=True)]
+        modules = [name or self._owner(used) for name, used in zip(stated, inputs, strict=True)]
         if not any(node.metadata.get("nn_module_stack") for node in nodes):
             # Without traces: what follows the use of a parameter belongs to its module, more or less.
             last = ""
-            for number, name in enumerate(found):
-                last = found[number] = name or last
-        return found
+            for number, name in enumerate(modules):
+                last = modules[number] = name or last
+        return modules
 
     def _stated(self, node: schema.Node) -> str:
         text = node.metadata.get("nn_module_stack", "")
-        found = self._stacks.get(text)
-        if found is None:
+        fqn = self._stacks.get(text)
+        if fqn is None:
             entries = [entry for entry in lenient(parse_module_stack, text) or () if entry.path != _NO_MODULE]
-            found = self._stacks[text] = module_fqn(entries[-1].path) if entries else ""
-        return found
+            fqn = self._stacks[text] = module_fqn(entries[-1].path) if entries else ""
+        return fqn
 
     def _owner(self, inputs: Sequence[str]) -> str:
         return next((self._owners[name] for name in inputs if name in self._owners), "")
@@ -186,7 +188,7 @@ def _argument_key(argument: schema.Argument, where: str) -> Hashable:
     if arm in _CONSTANT:
         return codec.encode(argument)
     carried = graph_arguments(argument)
-    digests = tuple((keys, subgraph_digest(held.graph, where)) for keys, held in carried)
+    digests = tuple((keys, subgraph_digest(subgraph.graph, where)) for keys, subgraph in carried)
     blank = iter([schema.GraphArgument("", schema.Graph([], [], [], {}, {}, {}))] * len(carried))
     return codec.encode(rename(argument, _Blank(), blank)), digests
 
@@ -209,31 +211,31 @@ def _up(facts: Facts, keys: list[int], roles: Mapping[int, int], intern: Interne
     values = [NO_VALUE] * len(facts.names)
     for value, role in roles.items():
         values[value] = role
-    found = []
+    numbers = []
     for node, inputs in enumerate(facts.inputs):
         arguments = tuple(tuple([-1 if value == NO_VALUE else values[value] for value in used]) for _, used in inputs)
-        found.append(intern(("up", keys[node], arguments)))
+        numbers.append(intern(("up", keys[node], arguments)))
         for place, value in enumerate(facts.results[node]):
-            values[value] = intern(("result", found[-1], place))
-    return found
+            values[value] = intern(("result", numbers[-1], place))
+    return numbers
 
 
 def _users(facts: Facts) -> list[list[tuple[int, int, int]]]:
-    found: list[list[tuple[int, int, int]]] = [[] for _ in facts.names]
+    users: list[list[tuple[int, int, int]]] = [[] for _ in facts.names]
     for node, inputs in enumerate(facts.inputs):
         for position, (_, used) in enumerate(inputs):
             for slot, value in enumerate(used):
                 if value != NO_VALUE:
-                    found[value].append((node, position, slot))
-    return found
+                    users[value].append((node, position, slot))
+    return users
 
 
 def _returned(facts: Facts, outputs: Sequence[Hashable]) -> dict[int, list[Hashable]]:
     """Value -> the roles of the graph outputs that it is."""
-    found: dict[int, list[Hashable]] = {}
+    by_value: dict[int, list[Hashable]] = {}
     for value, role in zip(facts.outputs, outputs, strict=True):
-        found.setdefault(value, []).append(role)
-    return found
+        by_value.setdefault(value, []).append(role)
+    return by_value
 
 
 def _down(
@@ -245,15 +247,15 @@ def _down(
     intern: Interner,
 ) -> list[int]:
     """Node -> the number of what it does, with which graph inputs, and of all that it leads to."""
-    found = [0] * len(keys)
+    numbers = [0] * len(keys)
     for node in range(len(keys) - 1, -1, -1):
         direct = tuple(tuple([roles.get(value, -1) for value in used]) for _, used in facts.inputs[node])
         uses = tuple(
             (
-                tuple(sorted((found[user], position, slot) for user, position, slot in users[value])),
+                tuple(sorted((numbers[user], position, slot) for user, position, slot in users[value])),
                 tuple(returned.get(value, ())),
             )
             for value in facts.results[node]
         )
-        found[node] = intern(("down", keys[node], direct, uses))
-    return found
+        numbers[node] = intern(("down", keys[node], direct, uses))
+    return numbers

@@ -137,16 +137,16 @@ class GraphDiff:
 
     def _labels(self, matching: Matching, old: int, new: int, moved: bool) -> list[Detail]:
         """What differs in the name and the place of a node, as far as that is looked at."""
-        found = []
+        details = []
         if self.look.names:
             before, after = (
                 (node.name, *node_outputs(node)) for node in (matching.old.nodes[old], matching.new.nodes[new])
             )
             if before != after:
-                found.append(Detail("name", list(before), list(after)))
+                details.append(Detail("name", list(before), list(after)))
         if moved:
-            found.append(Detail("place", old, new))
-        return found
+            details.append(Detail("place", old, new))
+        return details
 
     def _one(
         self,
@@ -171,18 +171,18 @@ class GraphDiff:
     def _subgraphs(self, old: schema.Node, new: schema.Node, path: str, depth: int) -> None:
         """Compare the subgraphs that stand at the same places of two nodes."""
         before = {
-            (label, keys): held
+            (label, keys): subgraph
             for label, named in argument_labels(old.inputs).items()
-            for keys, held in graph_arguments(named.arg)
+            for keys, subgraph in graph_arguments(named.arg)
         }
         for label, named in argument_labels(new.inputs).items():
-            for keys, held in graph_arguments(named.arg):
+            for keys, subgraph in graph_arguments(named.arg):
                 other = before.get((label, keys))
                 if other is not None:
-                    one, two = other.graph, held.graph
+                    one, two = other.graph, subgraph.graph
                     inputs = [(place, place) for place in range(min(len(one.inputs), len(two.inputs)))]
                     outputs = [(place, place) for place in range(min(len(one.outputs), len(two.outputs)))]
-                    inner = join(path, held.name)
+                    inner = join(path, subgraph.name)
                     matching = self.compare(one, two, inputs, outputs, inner, depth + 1)
                     self._edges(matching, one, two, (inputs, outputs), inner)
 
@@ -199,10 +199,10 @@ class GraphDiff:
             if len(before) != len(after):
                 self._edge(area, path, Detail(f"{area}s", len(before), len(after)))
             for one, other in places:
-                found = list(value_details(old, new, before[one], after[other], names))
+                details = list(value_details(old, new, before[one], after[other], names))
                 if area == "output":  # What is known of its value, its node has said.
-                    found = [detail for detail in found if detail.what == "argument"]
-                self._edge(area, join(path, str(other)), *found, old=one, new=other)
+                    details = [detail for detail in details if detail.what == "argument"]
+                self._edge(area, join(path, str(other)), *details, old=one, new=other)
         if old.is_single_tensor_return != new.is_single_tensor_return:
             flags = old.is_single_tensor_return, new.is_single_tensor_return
             self._edge("output", path, Detail("single tensor return", *flags))

@@ -55,12 +55,12 @@ def renamed_payloads(old: schema.GraphModule, new: schema.GraphModule) -> dict[s
     Args:
         old, new: graph modules with as many input specs as graph inputs.
     """
-    found = {}
+    new_to_old = {}
     for one, other in match_inputs(old, new):
         (before, old_name), (after, new_name) = input_role(old, one), input_role(new, other)
         if before in INPUT_NAMES and after in INPUT_NAMES and old_name != new_name:
-            found[new_name] = old_name
-    return found
+            new_to_old[new_name] = old_name
+    return new_to_old
 
 
 def match_outputs(old: schema.GraphModule, new: schema.GraphModule, pairs: Pairs) -> Pairs:
@@ -104,8 +104,8 @@ def _output_roles(module: schema.GraphModule, rename: Callable[[str], str]) -> l
 
 
 def _name(argument: schema.Argument) -> str:
-    held: Any = argument.value
-    return str(getattr(held, "name", "") or getattr(held, "as_name", "") or "")
+    value: Any = argument.value
+    return str(getattr(value, "name", "") or getattr(value, "as_name", "") or "")
 
 
 def _by_role(before: Sequence[Hashable], after: Sequence[Hashable]) -> Pairs:
@@ -124,15 +124,15 @@ def _left_over(
     pairs: Pairs,
 ) -> Pairs:
     taken_old, taken_new = {one for one, _ in pairs}, {other for _, other in pairs}
-    found: Pairs = []
+    left_over: Pairs = []
     for kind in dict.fromkeys(kind for kind, _ in before):
         left = [position for position, role in enumerate(before) if role[0] == kind and position not in taken_old]
         right = [position for position, role in enumerate(after) if role[0] == kind and position not in taken_new]
         known_old = [_known(old.graph, position) for position in left]
         known_new = [_known(new.graph, position) for position in right]
         if len(left) == len(right) and (kind == "user_input" or known_old == known_new):
-            found += zip(left, right, strict=True)
-    return found
+            left_over += zip(left, right, strict=True)
+    return left_over
 
 
 def _known(graph: schema.Graph, position: int) -> bytes:

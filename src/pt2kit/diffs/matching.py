@@ -50,11 +50,11 @@ class Matching:
 
     def mirrored(self, inputs: Mapping[int, int]) -> Matching:
         """The same, with the new graph as the old one; `inputs` are those of that direction."""
-        found = Matching(self.new, self.old, inputs)
-        found.is_mirrored = True
+        matching = Matching(self.new, self.old, inputs)
+        matching.is_mirrored = True
         for old, new in self.pairs():
-            found.match(new, old)
-        return found
+            matching.match(new, old)
+        return matching
 
     def unmatched(self) -> tuple[list[int], list[int]]:
         """The old and the new nodes that correspond to none."""

@@ -51,12 +51,12 @@ def compare_programs(
 
 
 def _check_counts(module: schema.GraphModule, which: str) -> None:
-    for specs, held, what, rule in (
+    for specs, edges, what, rule in (
         (module.signature.input_specs, module.graph.inputs, "input", "S1"),
         (module.signature.output_specs, module.graph.outputs, "output", "S2"),
     ):
-        if len(specs) != len(held):
-            expected = f"expected as many {what}_specs as graph {what}s, {len(held)}"
+        if len(specs) != len(edges):
+            expected = f"expected as many {what}_specs as graph {what}s, {len(edges)}"
             raise GraphError(f"{which} $.graph_module.signature: {expected}, got {len(specs)}", rule=rule)
 
 
@@ -108,9 +108,9 @@ def _input_details(
     for field in ("persistent", "value"):
         if codec.to_tree(getattr(held_old, field, None)) != codec.to_tree(getattr(held_new, field, None)):
             yield Detail(field, getattr(held_old, field, None), getattr(held_new, field, None))
-    found = list(value_details(old.graph, new.graph, old.graph.inputs[one], new.graph.inputs[other], names))
-    yield from found
-    if not any(detail.what == "argument" for detail in found):
+    details = list(value_details(old.graph, new.graph, old.graph.inputs[one], new.graph.inputs[other], names))
+    yield from details
+    if not any(detail.what == "argument" for detail in details):
         yield from _spec_details(before, after, names)
 
 
@@ -124,8 +124,8 @@ def _spec_details(
 
 
 def _spec_values(spec: schema.InputSpec | schema.OutputSpec) -> list[str]:
-    held: Any = spec.value
-    argument = getattr(held, "arg", None)
+    value: Any = spec.value
+    argument = getattr(value, "arg", None)
     if isinstance(argument, schema.Argument):
         return list(arguments(argument))
     return [argument.name] if argument is not None else []

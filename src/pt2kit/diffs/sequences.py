@@ -33,12 +33,12 @@ def common(old: Sequence[Hashable], new: Sequence[Hashable]) -> Pairs:
     others = [place for place, item in enumerate(new) if item in shared]
     numbers = {item: number for number, item in enumerate(shared)}
     one, other = [numbers[old[place]] for place in places], [numbers[new[place]] for place in others]
-    found: Pairs = []
+    pairs: Pairs = []
     x = y = 0
     while x < len(one) and y < len(other):
         part, x, y = _window(one, other, x, y)
-        found += part
-    return [(places[x], others[y]) for x, y in found]
+        pairs += part
+    return [(places[x], others[y]) for x, y in pairs]
 
 
 def _window(old: list[int], new: list[int], x: int, y: int) -> tuple[Pairs, int, int]:
@@ -66,14 +66,14 @@ def _window(old: list[int], new: list[int], x: int, y: int) -> tuple[Pairs, int,
 
 def _pairs(trail: list[dict[int, int]], k: int, at: int, x: int, y: int) -> Pairs:
     """The pairs on the way to (at, at - k), read backwards."""
-    found: Pairs = []
+    pairs: Pairs = []
     for edits in range(len(trail) - 1, -1, -1):
         before = trail[edits]
         down = k == -edits or (k != edits and before.get(k - 1, -1) < before.get(k + 1, -1))
         start = before.get(k + 1, 0) if down else before.get(k - 1, 0) + 1
         if edits == 0:
             start = 0
-        found += [(x + one, y + one - k) for one in range(at - 1, start - 1, -1)]
+        pairs += [(x + one, y + one - k) for one in range(at - 1, start - 1, -1)]
         k = k + 1 if down else k - 1
         at = start if down else start - 1
-    return found[::-1]
+    return pairs[::-1]

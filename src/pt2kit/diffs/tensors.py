@@ -145,7 +145,7 @@ def _shared(payloads: Mapping[str, AnyView]) -> dict[str, dict[str, int]]:
         if isinstance(payload, TensorView) and payload.numel:
             start = payload.storage_offset * payload.itemsize
             by_storage[payload.storage].append((start, start + _span_length(payload), name))
-    found: dict[str, dict[str, int]] = {}
+    overlaps: dict[str, dict[str, int]] = {}
     for spans in by_storage.values():
         groups: list[dict[str, int]] = []
         reached = 0
@@ -156,8 +156,8 @@ def _shared(payloads: Mapping[str, AnyView]) -> dict[str, dict[str, int]]:
             reached = max(reached, end)
         for group in groups:
             for name in group if len(group) > 1 else ():
-                found[name] = {other: group[other] - group[name] for other in sorted(group) if other != name}
-    return found
+                overlaps[name] = {other: group[other] - group[name] for other in sorted(group) if other != name}
+    return overlaps
 
 
 def _span_length(view: TensorView) -> int:
@@ -173,8 +173,8 @@ def _values(old: AnyView, new: AnyView) -> Iterator[Detail]:
             yield Detail("bytes", old.nbytes, new.nbytes)
         return
     for one, other in zip(_parts(old), _parts(new), strict=False):
-        if one.sizes == other.sizes and (found := compare_values(one, other)) is not None:
-            yield Detail("values" if one.name == old.name else f"values of {one.name}", None, found)
+        if one.sizes == other.sizes and (difference := compare_values(one, other)) is not None:
+            yield Detail("values" if one.name == old.name else f"values of {one.name}", None, difference)
 
 
 def _parts(payload: AnyView) -> list[TensorView]:
@@ -184,11 +184,11 @@ def _parts(payload: AnyView) -> list[TensorView]:
         case SparseView():
             return [payload.values, *payload.indices]
         case QuantizedView():
-            found = (payload.values, payload.scale, payload.zero_point)
-            return [part for part in found if isinstance(part, TensorView)]
+            quantized_parts = (payload.values, payload.scale, payload.zero_point)
+            return [part for part in quantized_parts if isinstance(part, TensorView)]
         case NestedView():
-            held = (payload.buffer, payload.sizes, payload.strides, payload.storage_offsets)
-            return [part for part in held if isinstance(part, TensorView)]
+            nested_parts = (payload.buffer, payload.sizes, payload.strides, payload.storage_offsets)
+            return [part for part in nested_parts if isinstance(part, TensorView)]
     return []
 
 
@@ -256,8 +256,8 @@ def _bytes_differ(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> np.
     import numpy as np
 
     rows = [np.ascontiguousarray(array).reshape(-1).view(np.uint8).reshape(array.size, -1) for array in (one, other)]
-    found: np.ndarray[Any, Any] = (rows[0] != rows[1]).any(axis=1).reshape(one.shape)
-    return found
+    mask: np.ndarray[Any, Any] = (rows[0] != rows[1]).any(axis=1).reshape(one.shape)
+    return mask
 
 
 def _wide(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

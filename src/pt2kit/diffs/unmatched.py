@@ -79,7 +79,7 @@ def _calculation(side: Side, node: int, value: Callable[[int], int | None]) -> H
 def _returned(side: Side) -> Mapping[int, tuple[int, ...]]:
     """Value -> the positions of the graph outputs that it is."""
     positions = grouped(range(len(side.facts.outputs)), side.facts.outputs.__getitem__)
-    return {value: tuple(found) for value, found in positions.items() if isinstance(value, int)}
+    return {value: tuple(outputs) for value, outputs in positions.items() if isinstance(value, int)}
 
 
 def _place(

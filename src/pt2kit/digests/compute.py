@@ -93,10 +93,10 @@ def verify(
     asked |= {table: tree[table] for part, table in TABLE_OF.items() if part in wanted and table in tree}
     with nullcontext(package) if isinstance(package, Package) else open_package(package) as opened:
         got = digest_parts(opened, wanted, model, progress=progress) if wanted else {}
-        found = compare(asked, got)
+        mismatches = compare(asked, got)
         if tensors is not None:
-            found += _verify_tensors(opened, model, tree, list(tensors), progress)
-    return found
+            mismatches += _verify_tensors(opened, model, tree, list(tensors), progress)
+    return mismatches
 
 
 def digest_parts(
@@ -118,7 +118,7 @@ def digest_parts(
         Pt2Error: as `digest`.
     """
     wanted = frozenset(wanted)
-    found: dict[str, Any] = {}
+    tables: dict[str, Any] = {}
     raw: dict[str, bytes] = {}
     everything = "program" in wanted
     if everything or wanted & set(PROGRAM_PARTS):
@@ -128,48 +128,48 @@ def digest_parts(
     kinds = [kind for kind in TABLE_OF if everything or kind in wanted]
     for kind, payloads in _payloads(package, model, kinds, progress).items():
         raw[kind] = payloads.digest
-        found[TABLE_OF[kind]] = {name: text(one) for name, one in payloads.by_name.items()}
+        tables[TABLE_OF[kind]] = {name: text(one) for name, one in payloads.by_name.items()}
     if everything:
         raw["program"] = hash_value(
             "program", {part: raw[part] for part in PARTS if part not in ("program", "metadata")}
         )
-    return found | {part: text(one) for part, one in raw.items()}
+    return tables | {part: text(one) for part, one in raw.items()}
 
 
 def _payloads(package: Package, model: str, kinds: list[str], progress: Progress) -> dict[str, Payloads]:
-    held = {kind: payloads_of(package, model, kind) for kind in kinds}
-    hasher = Hasher([payload for payloads in held.values() for payload in payloads.values()], progress)
+    by_kind = {kind: payloads_of(package, model, kind) for kind in kinds}
+    hasher = Hasher([payload for payloads in by_kind.values() for payload in payloads.values()], progress)
     unknown = _unknown(package, model) if kinds else {}
-    return {kind: digest_payloads(payloads, hasher, unknown.get(kind)) for kind, payloads in held.items()}
+    return {kind: digest_payloads(payloads, hasher, unknown.get(kind)) for kind, payloads in by_kind.items()}
 
 
 def payloads_of(package: Package, model: str, kind: str) -> Mapping[str, AnyView]:
     """The weights or the constants of a model by what they mean: pickled tensors of plain data as those tensors."""
-    held = package.weights(model) if kind == "weights" else package.constants(model)
-    return {name: one.meaning() if isinstance(one, OpaquePayload) else one for name, one in held.items()}
+    payloads = package.weights(model) if kind == "weights" else package.constants(model)
+    return {name: one.meaning() if isinstance(one, OpaquePayload) else one for name, one in payloads.items()}
 
 
 def _unknown(package: Package, model: str) -> dict[str, dict[str, Any]]:
     """Kind of payload -> the keys of its config that this build does not know; kinds without any are left out."""
-    found = {}
+    by_kind = {}
     for kind, config in (("weights", names.weights_config(model)), ("constants", names.constants_config(model))):
         if any(place.startswith(f"{config}: ") for place in package.unknown(model)):
             data = package.archive.read(package.layout.record(config))
             keys = codec.decode(data, schema.PayloadConfig, config).unknown
-            found[kind] = {str(key): key.value for key in keys}
-    return found
+            by_kind[kind] = {str(key): key.value for key in keys}
+    return by_kind
 
 
 def _verify_tensors(
     package: Package, model: str, tree: Mapping[str, Any], wanted: list[str], progress: Progress
 ) -> list[Mismatch]:
     """Compare single tensors, reading no others."""
-    held = {TABLE_OF[kind]: payloads_of(package, model, kind) for kind in TABLE_OF}
+    by_table = {TABLE_OF[kind]: payloads_of(package, model, kind) for kind in TABLE_OF}
     if missing := [name for name in wanted if not any(name in tree.get(table, ()) for table in TABLES)]:
         raise UnsupportedError(f"expected digests: expected one of a tensor {missing[0][:80]!r}, got none of that name")
     chosen = [(table, name) for table in TABLES for name in wanted if name in tree.get(table, ())]
-    hasher = Hasher([held[table][name] for table, name in chosen if name in held[table]], progress)
-    got = {(table, name): text(hasher.leaf(held[table][name])) for table, name in chosen if name in held[table]}
+    hasher = Hasher([by_table[table][name] for table, name in chosen if name in by_table[table]], progress)
+    got = {(table, name): text(hasher.leaf(by_table[table][name])) for table, name in chosen if name in by_table[table]}
     return [
         Mismatch(f"{table}[{name!r}]", tree[table][name], got.get((table, name)))
         for table, name in chosen

@@ -30,10 +30,10 @@ def hash_value(kind: str, value: Any) -> bytes:
 
 def hash_bytes(pieces: Iterable[bytes | memoryview]) -> bytes:
     """The digest of bytes that come in pieces, 32 bytes."""
-    found = hashlib.sha256(_tag("bytes"))
+    hasher = hashlib.sha256(_tag("bytes"))
     for piece in pieces:
-        found.update(piece)
-    return found.digest()
+        hasher.update(piece)
+    return hasher.digest()
 
 
 def text(digest: bytes) -> str:

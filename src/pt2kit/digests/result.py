@@ -89,18 +89,18 @@ def read_expected(tree: Any, where: str) -> dict[str, Any]:
     """
     if not isinstance(tree, Mapping):
         raise UnsupportedError(f"{where}: expected an object of digests, got {type(tree).__name__}")
-    found: dict[str, Any] = {}
+    digests: dict[str, Any] = {}
     for key, value in tree.items():
         if key == "format":
             if value != FORMAT:
                 raise UnsupportedError(f"{where}: format: expected {FORMAT!r}, got {str(value)[:60]!r}")
         elif key in TABLES and isinstance(value, Mapping):
-            found[key] = {name: check_digest(one, f"{where}: {key}[{name!r}]") for name, one in value.items()}
+            digests[key] = {name: check_digest(one, f"{where}: {key}[{name!r}]") for name, one in value.items()}
         elif key in PARTS:
-            found[key] = check_digest(value, f"{where}: {key}")
+            digests[key] = check_digest(value, f"{where}: {key}")
         else:
             raise UnsupportedError(f"{where}: expected {', '.join((*PARTS, *TABLES))}, got {str(key)[:60]!r}")
-    return found
+    return digests
 
 
 def read_programs(tree: Any, where: str) -> dict[str, Any] | None:
@@ -136,15 +136,15 @@ def compare(expected: Mapping[str, Any], got: Mapping[str, Any]) -> list[Mismatc
         expected: parts and tables, as `read_expected` gives them.
         got: parts and tables; it has all parts and tables that `expected` has.
     """
-    found = []
+    mismatches = []
     for key, value in expected.items():
         if key in PARTS:
             if value != got[key]:
-                found.append(Mismatch(key, value, got[key]))
+                mismatches.append(Mismatch(key, value, got[key]))
         else:
-            found += [
+            mismatches += [
                 Mismatch(f"{key}[{name!r}]", value.get(name), got[key].get(name))
                 for name in sorted(value.keys() | got[key].keys())
                 if value.get(name) != got[key].get(name)
             ]
-    return found
+    return mismatches

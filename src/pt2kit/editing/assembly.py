@@ -5,8 +5,7 @@ What an editor makes is a package like any other: it can be checked, digested, c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
@@ -166,11 +165,6 @@ class PlannedArchive(Archive):
         """Whether reading a record copies nothing."""
         origin = self._parts[name].origin
         return origin is None or origin[0].is_in_place(origin[1])
-
-    @contextmanager
-    def reading(self, name: str) -> Iterator[memoryview]:
-        """Give the content of a record; as `read`."""
-        yield self.read(name)
 
 
 def parts_of(package: Package) -> Parts:

@@ -14,9 +14,7 @@ from pt2kit import schema, signature
 from pt2kit.checks.program_context import context_of
 from pt2kit.checks.regions import region_problems
 from pt2kit.checks.run import RULES_OF_PROGRAMS
-from pt2kit.editing.input_sizes import early_sizes
 from pt2kit.editing.sizes import symbols_of
-from pt2kit.editing.vmap_regions import escaped_values
 from pt2kit.errors import GraphError, Problem, Pt2Error
 from pt2kit.graph.values import tables
 
@@ -25,6 +23,9 @@ if TYPE_CHECKING:
 
 _RECORD = "program"
 NEW_SYMBOL = (1, None)
+_REFUSED = ("error", "safety")
+_UNSURE = ("E8",)
+"""Rules whose warnings say that torch may not load the program."""
 _STEP = re.compile(r"\.nodes\[(\d+)\](?:\.inputs\[(\d+)\])?")
 _TABLE = re.compile(r"_values(?:\.(\w+)|\[['\"](.*?)['\"]\])")
 
@@ -95,9 +96,9 @@ def meta_symbols(kind: str, meta: Any) -> Iterator[str]:
 
 def _errors(program: schema.ExportedProgram) -> Iterator[Problem]:
     context = context_of(program, _RECORD, schema.CURRENT.number)
-    for rule in (*RULES_OF_PROGRAMS, region_problems, escaped_values, early_sizes):
+    for rule in (*RULES_OF_PROGRAMS, region_problems):
         try:
-            yield from (problem for problem in rule(context) if problem.kind in ("error", "safety"))
+            yield from (problem for problem in rule(context) if problem.kind in _REFUSED or problem.rule in _UNSURE)
         except Pt2Error as error:
             yield Problem(_RECORD, error.rule, str(error))
 

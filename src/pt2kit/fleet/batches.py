@@ -90,13 +90,13 @@ def read_batch(plugin: str, items: Sequence[Item]) -> Done:
     processes: Processes = get_worker().plugins[plugin].processes
     gathered = _Gathered()
     for item in items:
-        found = processes.read(item)
-        if found.files is None:
+        file_rows = processes.read(item)
+        if file_rows.files is None:
             gathered.skipped += 1
             continue
-        gathered.rows["files"].append(found.files)
-        gathered.rows["problems"] += found.problems
-        gathered.rows["operators"] += found.operators
+        gathered.rows["files"].append(file_rows.files)
+        gathered.rows["problems"] += file_rows.problems
+        gathered.rows["operators"] += file_rows.operators
     files = gathered.rows["files"]
     return Done(
         {table: to_stream(make_table(table, rows)) for table, rows in gathered.rows.items()},

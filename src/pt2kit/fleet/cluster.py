@@ -138,8 +138,8 @@ def check_workers(client: Any) -> None:
     Raises:
         UnsupportedError: a worker without pt2kit, or with another release of it.
     """
-    for worker, found in client.run(installed, on_error="return").items():
-        if found != installed():
+    for worker, release in client.run(installed, on_error="return").items():
+        if release != installed():
             raise UnsupportedError(
-                f"worker {worker}: expected pt2kit {installed()}, got {found}; install the same on all workers"
+                f"worker {worker}: expected pt2kit {installed()}, got {release}; install the same on all workers"
             )

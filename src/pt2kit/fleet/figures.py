@@ -189,12 +189,12 @@ class _Groups:
         self._rows.execute("INSERT INTO file VALUES (?, ?, ?)", (digest, size, url))
 
     def largest(self) -> tuple[Group, ...]:
-        found = self._rows.execute(
+        rows = self._rows.execute(
             "SELECT digest, COUNT(*), SUM(size) FROM file GROUP BY digest HAVING COUNT(*) > 1 "
             "ORDER BY COUNT(*) DESC, digest LIMIT ?",
             (SHOWN_GROUPS,),
         ).fetchall()
-        return tuple(Group(digest, files, size, self._examples(digest)) for digest, files, size in found)
+        return tuple(Group(digest, files, size, self._examples(digest)) for digest, files, size in rows)
 
     def files(self) -> int:
         """The files in groups of two and more."""
@@ -203,8 +203,8 @@ class _Groups:
         return int(count)
 
     def _examples(self, digest: str) -> tuple[str, ...]:
-        found = self._rows.execute("SELECT url FROM file WHERE digest = ? ORDER BY url LIMIT ?", (digest, _EXAMPLES))
-        return tuple(url for (url,) in found)
+        rows = self._rows.execute("SELECT url FROM file WHERE digest = ? ORDER BY url LIMIT ?", (digest, _EXAMPLES))
+        return tuple(url for (url,) in rows)
 
     def close(self) -> None:
         self._rows.close()

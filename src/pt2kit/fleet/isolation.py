@@ -119,9 +119,9 @@ class Process:
             if self._memory is None:
                 self._memory = psutil.Process(self._popen.pid)
             used = self._memory.memory_info()
-            held = used.rss - getattr(used, "shared", 0)
-            if held > limits.bytes:
-                raise Ended("memory", f"expected at most {limits.bytes:,} bytes of memory, got {held:,}")
+            unshared = used.rss - getattr(used, "shared", 0)
+            if unshared > limits.bytes:
+                raise Ended("memory", f"expected at most {limits.bytes:,} bytes of memory, got {unshared:,}")
 
     def _last_words(self) -> str:
         with suppress(subprocess.TimeoutExpired):

@@ -59,8 +59,8 @@ def _list_local(folder: str, below: str, pattern: Pattern, states: States) -> It
             if entry.is_dir(follow_symlinks=not pattern.is_any_depth(after)):
                 if pattern.goes_on(after):
                     yield from _below(entry.path, relative, pattern, after)
-            elif pattern.is_match(after) and (found := _local_file(entry, relative)):
-                yield found
+            elif pattern.is_match(after) and (file := _local_file(entry, relative)):
+                yield file
 
 
 def _below(folder: str, relative: str, pattern: Pattern, states: States) -> Iterator[Found]:

@@ -303,11 +303,11 @@ def _add_facts(package: Package, rows: Rows) -> None:
     with suppress(Pt2Error):  # Null where the weights contradict themselves, which is a problem of the file's own.
         weights = {(model, name): one for model in models for name, one in package.weights(model).items()}
         constants = {(model, name): one for model in models for name, one in package.constants(model).items()}
-        held = group_of({str(key): one for key, one in enumerate([*weights.values(), *constants.values()])})
+        group = group_of({str(key): one for key, one in enumerate([*weights.values(), *constants.values()])})
         row["parameters"] = group_of({str(key): one for key, one in weights.items() if one.is_param}).total.elements
         row["bytes_by_dtype"] = [
             {"dtype": plain(dtype), "tensors": one.tensors, "elements": one.elements, "bytes": one.bytes}
-            for dtype, one in held.dtypes.items()
+            for dtype, one in group.dtypes.items()
         ]
 
 
@@ -330,10 +330,10 @@ def _add_error(rows: Rows, error: Exception, file: str) -> None:
         row: dict[str, Any] = rows.files or {}
         row["error"] = plain(f"{type(error).__name__}: {getattr(error, 'strerror', None) or error}")
         return
-    found = problem_of(error, "", file)
-    _refuse(rows, found.rule, found.message, found.loc)
-    if not any((one["rule"], one["place"]) == (found.rule, plain(found.loc)) for one in rows.problems):
-        _add_problems(rows, [found])
+    problem = problem_of(error, "", file)
+    _refuse(rows, problem.rule, problem.message, problem.loc)
+    if not any((one["rule"], one["place"]) == (problem.rule, plain(problem.loc)) for one in rows.problems):
+        _add_problems(rows, [problem])
 
 
 def _add_problem(rows: Rows, problem: Problem) -> None:

@@ -135,15 +135,15 @@ def run(
             state.skipped = batches.skipped
             return state
         job = Job(chosen.name, dict(chosen.options), folder.place, dict(places.storage_options or {}))
-        with nullcontext(client) if client is not None else connect(scheduler, workers) as found:
-            check_workers(found)
+        with nullcontext(client) if client is not None else connect(scheduler, workers) as dask_client:
+            check_workers(dask_client)
             is_local = client is None and scheduler is None
-            state.dashboard = str(getattr(found, "dashboard_link", "") or "")
+            state.dashboard = str(getattr(dask_client, "dashboard_link", "") or "")
             if progress is not None and places.can_repeat:
                 state.total_files = 0
                 threading.Thread(target=_count, args=(places, state), daemon=True).start()
-            with found.as_current():  # Dask's `wait` asks for it.
-                _Run(found, job, Limits(seconds, memory), batches, folder, state, progress, is_local).go()
+            with dask_client.as_current():  # Dask's `wait` asks for it.
+                _Run(dask_client, job, Limits(seconds, memory), batches, folder, state, progress, is_local).go()
     return state
 
 
@@ -180,9 +180,9 @@ def _texts(targets: Any) -> Any:
 def _count(targets: Targets, state: Progress) -> None:
     """Count the targets beside the run, for the time that is left."""
     with suppress(OSError, Pt2Error):
-        for found in targets.files():
+        for file in targets.files():
             state.total_files = (state.total_files or 0) + 1
-            state.total_bytes += found.size or 0
+            state.total_bytes += file.size or 0
         state.counted = True
 
 
@@ -326,8 +326,8 @@ class _Run:
         if not self.waiting and (self.parts or dataset.part_names(self.folder)):
             return
         joined = {
-            table: pa.concat_tables([tables.make_table(table, ()), *found]).combine_chunks()
-            for table, found in self.rows.items()
+            table: pa.concat_tables([tables.make_table(table, ()), *pieces]).combine_chunks()
+            for table, pieces in self.rows.items()
         }
         dataset.write_part(self.folder, f"{self.part}-{self.parts:06}", joined)
         self.parts += 1

@@ -26,8 +26,8 @@ class Seen:
 
     def add(self, name: str, state: bytes) -> bool:
         """Keep a pair; whether it is new. O(log n)."""
-        found = self._pairs.execute("INSERT OR IGNORE INTO seen VALUES (?, ?)", (_key(name), state))
-        return found.rowcount > 0
+        cursor = self._pairs.execute("INSERT OR IGNORE INTO seen VALUES (?, ?)", (_key(name), state))
+        return cursor.rowcount > 0
 
     def states(self, name: str) -> tuple[bytes, ...]:
         """The states that a name was kept with."""

@@ -161,8 +161,8 @@ def _matching(root: str, pattern: str, alone: bool, storage_options: Mapping[str
         files = list_local(_local(root), compiled)
     else:
         files = list_remote(root, compiled, storage_options)
-    for found in files:
-        yield found if alone else found._replace(relative=_whole(found.url))
+    for file in files:
+        yield file if alone else file._replace(relative=_whole(file.url))
 
 
 def _file(target: str, alone: bool) -> Found:

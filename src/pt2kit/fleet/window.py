@@ -47,9 +47,9 @@ class Batches:
         """Take note of what a batch took."""
         if not files:
             return
-        found = seconds / files
+        seconds_per_file = seconds / files
         before = self._seconds_per_file
-        self._seconds_per_file = found if before is None else before + _WEIGHT * (found - before)
+        self._seconds_per_file = seconds_per_file if before is None else before + _WEIGHT * (seconds_per_file - before)
         wanted = int(BATCH_SECONDS / max(self._seconds_per_file, 1e-6))
         self._count = max(1, min(wanted, MAX_BATCH, self._count * _GROWTH))
 
@@ -83,15 +83,15 @@ class Batches:
 
     def _new(self) -> Item | None:
         """The next file that was not seen."""
-        for found in self._files:
-            name = shown_name(found.url)
-            is_known = bool(found.state or found.error)
-            key = state_key(found.size, found.state) if is_known else _UNKNOWN
+        for file in self._files:
+            name = shown_name(file.url)
+            is_known = bool(file.state or file.error)
+            key = state_key(file.size, file.state) if is_known else _UNKNOWN
             known = () if is_known else self._seen.states(name)
             # A row without a state is of a file that could not be opened, or ended what opened it.
             if _STATELESS in known or not self._seen.add(name, key):
                 self.skipped += 1
                 continue
-            output = output_name(found.relative) if self._writes else ""
-            return Item(os.fsencode(found.url), output, found.size, found.state, found.error, known)
+            output = output_name(file.relative) if self._writes else ""
+            return Item(os.fsencode(file.url), output, file.size, file.state, file.error, known)
         return None

@@ -6,7 +6,7 @@
 - `references`, `arguments`, `defined`: the values that one argument names.
 - `node_outputs`, `input_by_name`, `operator_namespace`, `operator_counts`, …: short answers for printers.
 
-Problems and errors carry the rules G1 to G17 of `pt2kit.rules`.
+Problems and errors carry the rules G1 to G17 of `pt2kit.rules` (G18 stands in `checks`).
 
 `index` raises the errors among them. Warnings and safety findings are for `problems` alone: they do not keep a program
 from being read.

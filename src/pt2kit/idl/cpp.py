@@ -234,7 +234,7 @@ def _enum_functions(definition: Definition) -> list[str]:
         for each in definition.members.values()
     ]
     if any(isinstance(each.value, str) for each in definition.members.values()):
-        reads = [f"  if (json == {held}) {{ out = {value}; return; }}" for value, _, held in cases]
+        reads = [f"  if (json == {literal}) {{ out = {value}; return; }}" for value, _, literal in cases]
     else:
         reads = ["  Int number;", "  read(json, number, place);"]
         reads += ["  if (number.digits.empty()) switch (number.value) {"]
@@ -246,7 +246,7 @@ def _enum_functions(definition: Definition) -> list[str]:
         "}",
         f"inline void write({name} in, Json& json) {{",
         "  switch (in) {",
-        *(f"    case {value}: json = {held}; return;" for value, _, held in cases),
+        *(f"    case {value}: json = {literal}; return;" for value, _, literal in cases),
         "  }",
         f'  throw Error("expected {expected}, got " + std::to_string(static_cast<std::int64_t>(in)));',
         "}",

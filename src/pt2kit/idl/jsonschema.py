@@ -60,12 +60,12 @@ def _definition(definition: Definition, table: Table) -> dict[str, Any]:
 
 
 def _property(field: Field) -> dict[str, Any]:
-    found = _schema(field.type)
+    schema = _schema(field.type)
     # Draft 7 ignores what stands beside a $ref.
     notes: dict[str, Any] = {"$comment": note} if (note := since_note(field.since)) else {}
     if field.default is not None:
         notes["default"] = default_value(field)
-    return {"allOf": [found], **notes} if notes and "$ref" in found else {**found, **notes}
+    return {"allOf": [schema], **notes} if notes and "$ref" in schema else {**schema, **notes}
 
 
 def _union(fields: Collection[Field]) -> dict[str, Any]:

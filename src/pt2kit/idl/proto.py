@@ -118,19 +118,19 @@ def single(kind: Type) -> str:
 
 def _helpers(table: Table) -> dict[str, list[str]]:
     """The messages for what proto3 cannot spell in place: name -> lines."""
-    found: dict[str, list[str]] = {}
+    messages: dict[str, list[str]] = {}
     for kind in all_types(table):
         if isinstance(kind, DictOf):
             rows = ["  string key = 1;", *_with_digits("", kind.value, "value", 2)]
-            found.setdefault(entry_name(kind.value), rows)
+            messages.setdefault(entry_name(kind.value), rows)
     for kind in _held_whole(table):
-        found.setdefault(wrapper_name(kind), _wrapper_rows(kind))
-    return found
+        messages.setdefault(wrapper_name(kind), _wrapper_rows(kind))
+    return messages
 
 
 def _held_whole(table: Table) -> list[Type]:
     """The lists, dicts, tuples and alternatives that need a message: all but a struct's repeated fields."""
-    found: list[Type] = []
+    kinds: list[Type] = []
     for definition in table.definitions.values():
         for field in definition.fields.values():
             repeated = definition.kind == "struct" and isinstance(field.type, ListOf | DictOf)
@@ -138,8 +138,8 @@ def _held_whole(table: Table) -> list[Type]:
             while stack:
                 kind = stack.pop()
                 stack += inner_types(kind)
-                found += [kind] if isinstance(kind, ListOf | DictOf | TupleOf | AnyOf) else []
-    return found
+                kinds += [kind] if isinstance(kind, ListOf | DictOf | TupleOf | AnyOf) else []
+    return kinds
 
 
 def _wrapper_rows(kind: Type) -> list[str]:

@@ -92,13 +92,13 @@ def _put_field(types: Types, message: Any, field: Field, value: Any, place: Plac
 def _fill_union(types: Types, message: Any, definition: Definition, value: Any, place: Place) -> None:
     if not isinstance(value, dict):
         place.refuse(f"an object with one key ({definition.name})", value)
-    arms = {key: held for key, held in value.items() if held is not None} if types.null_unions else value
+    arms = {key: content for key, content in value.items() if content is not None} if types.null_unions else value
     if len(arms) != 1:
         place.refuse("exactly one key", f"{len(arms)} ({', '.join(map(str, arms))})")
-    ((name, held),) = arms.items()
+    ((name, content),) = arms.items()
     for field in definition.fields.values():
         if field.name == name:
-            _put(types, message, name, field.type, held, place.at(name))
+            _put(types, message, name, field.type, content, place.at(name))
             return
     place.refuse(f"a key of {definition.name}", name)
 
@@ -111,10 +111,10 @@ def _put(types: Types, message: Any, name: str, kind: Type, value: Any, place: P
     elif is_plain(types, kind):
         setattr(message, name, _checked(types, kind, value, place))
     else:
-        held = getattr(message, name)
+        submessage = getattr(message, name)
         # A message without fields of its own counts as absent until it is said to be there.
-        held.SetInParent()
-        _fill(types, held, kind, value, place)
+        submessage.SetInParent()
+        _fill(types, submessage, kind, value, place)
 
 
 def _put_items(types: Types, message: Any, name: str, item: Type, value: Any, place: Place) -> None:
@@ -136,10 +136,10 @@ def _put_entries(types: Types, message: Any, name: str, inner: Type, value: Any,
     if not isinstance(value, dict):
         place.refuse("an object", value)
     entries, place = getattr(message, name), place.deeper()
-    for key, held in value.items():
+    for key, content in value.items():
         entry = entries.add()
         entry.key = _checked(types, Scalar("str"), key, place)
-        _put(types, entry, "value", inner, held, place.at(key))
+        _put(types, entry, "value", inner, content, place.at(key))
 
 
 def _fits(value: int) -> bool:

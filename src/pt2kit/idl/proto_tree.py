@@ -77,10 +77,10 @@ def _is_set(message: Any, name: str, kind: Type) -> bool:
 def _read_union(types: Types, message: Any, definition: Definition, place: Place) -> dict[str, Any]:
     name = _arm(message, place)
     field = next(field for field in definition.fields.values() if field.name == name)
-    held = _get(types, message, name, field.type, place.at(name))
+    content = _get(types, message, name, field.type, place.at(name))
     if not types.null_unions:
-        return {name: held}
-    return {field.name: held if field.name == name else None for field in definition.fields.values()}
+        return {name: content}
+    return {field.name: content if field.name == name else None for field in definition.fields.values()}
 
 
 def _arm(message: Any, place: Place) -> str:
@@ -110,13 +110,13 @@ def _read_items(types: Types, message: Any, name: str, item: Type, place: Place)
 
 
 def _read_entries(types: Types, message: Any, name: str, inner: Type, place: Place) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    by_key: dict[str, Any] = {}
     place = place.deeper()
     for entry in getattr(message, name):
-        if entry.key in found:
+        if entry.key in by_key:
             place.refuse("each key once", f"{entry.key} twice")
-        found[entry.key] = _get(types, entry, "value", inner, place.at(entry.key))
-    return found
+        by_key[entry.key] = _get(types, entry, "value", inner, place.at(entry.key))
+    return by_key
 
 
 def _plain(types: Types, kind: Type, value: Any, place: Place) -> Any:
@@ -126,9 +126,9 @@ def _plain(types: Types, kind: Type, value: Any, place: Place) -> Any:
         case Scalar("bytes"):
             return base64.b64encode(value).decode()
         case Ref(name):
-            for held, number in types.enums[name].items():
+            for member, number in types.enums[name].items():
                 if number == value:
-                    return held
+                    return member
             place.refuse(f"a number of {name}", str(value))
     return value
 

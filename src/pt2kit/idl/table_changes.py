@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import astuple, dataclass
 from enum import IntEnum
 from types import MappingProxyType
+from typing import Any
 
 from pt2kit.schema.fieldtable import Definition, Field, Table
 from pt2kit.schema.fieldtypes import AnyOf, DictOf, ListOf, Nullable, Ref, Scalar, Type, type_text
@@ -36,13 +38,13 @@ RULES: Mapping[str, tuple[Level, str]] = MappingProxyType(
         "C11": (Level.MAJOR, "an enum value changes its number"),
         "C12": (Level.MAJOR, "a field or an arm changes its type"),
         "C13": (Level.MAJOR, "a field or an arm changes its wire id"),
-        "C14": (Level.MAJOR, "a new field or arm takes a wire id that another had"),
+        "C14": (Level.MAJOR, "a field or an arm takes a wire id that another has or had"),
         "C15": (Level.MAJOR, "a field loses its default, so becomes required"),
         "C16": (Level.MINOR, "a required field gets a default; writers go on writing it"),
         "C17": (Level.MAJOR, "a default changes: the same file means something else"),
         "C18": (Level.MAJOR, "the JSON of unions changes"),
         "C19": (Level.NONE, "a field or an arm gets its first wire id"),
-        "C20": (Level.MAJOR, "an enum number gets a second name: readers cannot tell the two"),
+        "C20": (Level.MAJOR, "an enum number has a second name: readers cannot tell the two"),
         "C21": (Level.MAJOR, "a field or an arm is added, or kept, without a wire id where others have theirs"),
         "C22": (Level.MAJOR, "a default is no value of its field's type: an absent key would mean nothing"),
     }
@@ -110,15 +112,30 @@ def _numbered(table: Table) -> bool:
 
 
 def _own_faults(definition: Definition, old: Definition | None, table: Table, numbered: bool) -> Iterator[Change]:
-    """What is wrong with fields that are new or have changed, whatever they were."""
+    """What is wrong with fields and enum values that are new or have changed, whatever they were."""
     before = old.fields if old is not None else {}
+    yield from _second_names(definition, old)
+    owners = {field.id: field.name for field in before.values()}
     for field in definition.fields.values():
         known, where = before.get(field.name), f"{definition.name}.{field.name}"
         if numbered and field.id is None and (known is None or known.id is not None):
             yield Change("C21", where, f"no wire id{f', before {known.id}' if known else ''}")
+        owner = owners.setdefault(field.id, field.name)
+        if field.id is not None and owner != field.name and (known is None or known.id != field.id):
+            yield Change("C14", where, f"the wire id {field.id} is or was that of {owner}")
         changed = known is None or (known.default, known.type) != (field.default, field.type)
         if changed and field.default is not None and not _fits(field.default, field.type, table):
             yield Change("C22", where, f"the default {field.default} is no {type_text(field.type)}")
+
+
+def _second_names(definition: Definition, old: Definition | None) -> Iterator[Change]:
+    """The names that an enum gives to numbers which have one already."""
+    before = {value.name: value.value for value in old.members.values()} if old is not None else {}
+    first: dict[Any, str] = {}
+    for value in definition.members.values():
+        owner = first.setdefault(value.value, value.name)
+        if owner != value.name and before.get(value.name) != value.value:
+            yield Change("C20", f"{definition.name}.{value.name}", f"the value {value.value} is that of {owner}")
 
 
 def _fits(default: str, kind: Type, table: Table) -> bool:
@@ -133,7 +150,8 @@ def _fits(default: str, kind: Type, table: Table) -> bool:
         case DictOf():
             return default == "{}"
         case Scalar(name):
-            return re.fullmatch(_LITERALS[name], default) is not None
+            fits = re.fullmatch(_LITERALS[name], default, re.ASCII) is not None
+            return fits and (name != "float" or default in _WORDS or math.isfinite(float(default)))
         case Ref(name):
             members = table.definitions[name].members.values()
             return default in {str(text) for member in members for text in astuple(member)[:2]}
@@ -150,6 +168,7 @@ _LITERALS: Mapping[str, str] = MappingProxyType(
     }
 )
 """Scalar type -> what the text of one of its values looks like."""
+_WORDS = ("Infinity", "-Infinity", "NaN")
 
 
 def _enum_changes(old: Definition, new: Definition) -> Iterator[Change]:
@@ -164,9 +183,6 @@ def _enum_changes(old: Definition, new: Definition) -> Iterator[Change]:
     for name, value in after.items():
         if name not in before:
             yield Change("C9", f"{old.name}.{name}", f"the value {value} is added")
-        first = next(other for other in after if after[other] == value)
-        if first != name and before.get(name) != value:
-            yield Change("C20", f"{old.name}.{name}", f"the value {value} is that of {first}")
 
 
 def _field_changes(old: Definition, new: Definition) -> Iterator[Change]:
@@ -178,14 +194,9 @@ def _field_changes(old: Definition, new: Definition) -> Iterator[Change]:
             yield Change(removed, where, f"the {word} is removed")
         else:
             yield from _kept_field(where, field, after[name])
-    owners = {field.id: field.name for field in old.fields.values() if field.id is not None}
     for name, field in after.items():
-        if name in before:
-            continue
-        where = f"{old.name}.{name}"
-        yield _added_field(where, field, old.kind == "union")
-        if field.id is not None and field.id in owners:
-            yield Change("C14", where, f"the wire id {field.id} was that of {owners[field.id]}")
+        if name not in before:
+            yield _added_field(f"{old.name}.{name}", field, old.kind == "union")
 
 
 def _added_field(where: str, field: Field, in_union: bool) -> Change:

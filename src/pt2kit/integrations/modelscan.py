@@ -44,13 +44,13 @@ class Pt2Scan(ScanBase):  # type: ignore[misc]
         if source.suffix not in settings.get("supported_extensions", EXTENSIONS) or not source.is_file():
             return None
         try:
-            found = list(check(model.get_stream()))
+            problems = list(check(model.get_stream()))
         except (Pt2Error, OSError) as error:
             return ScanResults([], [ModelScanScannerError(self.full_name(), printable(str(error)), model)], [])
-        issues = [self._issue(problem, source) for problem in found if problem.kind == "safety"]
+        issues = [self._issue(problem, source) for problem in problems if problem.kind == "safety"]
         errors = [
             ModelScanScannerError(self.full_name(), printable(str(problem), MAX_DESCRIPTION), model)
-            for problem in found
+            for problem in problems
             if problem.kind == "error"
         ]
         return self.label_results(ScanResults(issues, [] if issues else errors, []))

@@ -7,8 +7,7 @@ other. A file is opened when the first of its records is read.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from threading import RLock
 from types import MappingProxyType
 from typing import Final
@@ -89,15 +88,6 @@ class ExternalArchive(Archive):
 
         return Sum(add, lambda _: self._compare(name, reference, total.hexdigest()))
 
-    @contextmanager
-    def reading(self, name: str) -> Iterator[memoryview]:
-        """As `Archive.reading`."""
-        if name in self.references:
-            yield self.read(name)
-            return
-        with self._inner.reading(name) as content:
-            yield content
-
     def data_offset(self, name: str) -> int:
         """Give the offset of a record's data in the file that it lies in."""
         return self.place_of(name)[1] if name in self.references else self._inner.data_offset(name)
@@ -147,16 +137,16 @@ class ExternalArchive(Archive):
     def _file(self, reference: Reference) -> tuple[Source, dict[str, Row]]:
         """An open file and its header."""
         with self._lock:
-            found = self._files.get(reference.url)
-            if found is None:
+            opened = self._files.get(reference.url)
+            if opened is None:
                 source = self._beside.open(reference.url, f"{RECORD}: url")
                 try:
-                    found = source, read_header(source)
+                    opened = source, read_header(source)
                 except BaseException:
                     source.close()
                     raise
-                self._files[reference.url] = found
-        return found
+                self._files[reference.url] = opened
+        return opened
 
     def _described(self, reference: Reference) -> str:
         return f"{show_name(reference.url)}: {show_name(reference.tensor)!r}"

@@ -44,8 +44,8 @@ class JsonFileArchive(Archive):
                 rule="A18",
             )
         self._content = source.read(0, size)
-        found = _LAST.search(source.name)
-        name = found[0] if found and found[0].endswith(".json") else DEFAULT_NAME
+        match = _LAST.search(source.name)
+        name = match[0] if match and match[0].endswith(".json") else DEFAULT_NAME
         record = Record(name, size, size, h.STORED, zlib.crc32(self._content), 0, 0, size)
         self._records = MappingProxyType({name: record})
         self._data_offsets = {name: 0}

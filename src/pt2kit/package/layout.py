@@ -79,11 +79,11 @@ def detect(records: Iterable[str], where: str = "archive") -> Layout:
         ArchiveError: no known layout (A19), two at once (A26), records missing that name it (A20, A21), or something
             that is not a program where programs are (A24).
     """
-    found = tuple(records)
+    full_names = tuple(records)
     try:
-        return _detect(found, where)
+        return _detect(full_names, where)
     except ArchiveError as error:
-        if what := identify_archive(found):
+        if what := identify_archive(full_names):
             raise ArchiveError(f"{where}: expected a .pt2 file, got {what}", rule=error.rule) from error
         raise
 
@@ -249,8 +249,8 @@ def _check_plain_version(where: str, content: bytes) -> None:
 
 
 def _check_data_version(where: str, name: str, content: bytes) -> None:
-    found = _DATA_VERSION.fullmatch(content)
-    if not found or int(found[1]) not in DATA_VERSIONS:
+    match = _DATA_VERSION.fullmatch(content)
+    if not match or int(match[1]) not in DATA_VERSIONS:
         raise VersionError(
             f"{where}: {name}: expected a number from {DATA_VERSIONS[0]} to {DATA_VERSIONS[-1]}, got {content!r}",
             rule="A22",

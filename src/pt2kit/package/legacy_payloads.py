@@ -47,13 +47,13 @@ def read_older_payloads(
         PayloadError, UnsupportedError, LimitError: payloads that cannot be read.
     """
     if stored.model is not None:
-        found, config = _named(archive, layout, kind, stored, context), program_record(archive, layout, model)
+        payloads, config = _named(archive, layout, kind, stored, context), program_record(archive, layout, model)
     else:
         place = parts(archive, layout, model)
         record = place.weights if kind == "weights" else place.constants
         config = record if record is not None else place.program
-        found = _saved(archive, record, kind) | _inside(place, kind, stored)
-    return StoredPayloads(Named(found, "tensor"), config.removeprefix(layout.root), ())
+        payloads = _saved(archive, record, kind) | _inside(place, kind, stored)
+    return StoredPayloads(Named(payloads, "tensor"), config.removeprefix(layout.root), ())
 
 
 def _saved(archive: Archive, record: str | None, kind: Kind) -> dict[str, Payload]:
@@ -70,32 +70,32 @@ def _saved(archive: Archive, record: str | None, kind: Kind) -> dict[str, Payloa
         raise PayloadError(f"{record}: expected a dict from names to tensors, got {_describe(value)}")
     whole = Storage(record, data.nbytes, lambda: data, in_place=archive.source.is_local)
     storages: dict[PickledStorage, Storage] = {}
-    found: dict[str, Payload] = {}
-    for name, held in value.items():
-        if isinstance(held, TensorLike) or kind == "weights":
-            found[name] = from_pickled(held, name=name, where=record, storages=storages)
+    payloads: dict[str, Payload] = {}
+    for name, entry in value.items():
+        if isinstance(entry, TensorLike) or kind == "weights":
+            payloads[name] = from_pickled(entry, name=name, where=record, storages=storages)
         else:
-            found[name] = OpaquePayload(name, whole, "opaque")
-    return found
+            payloads[name] = OpaquePayload(name, whole, "opaque")
+    return payloads
 
 
 def _inside(place: Parts, kind: Kind, stored: StoredProgram) -> dict[str, Payload]:
     """What lies in the program itself."""
-    held: Mapping[str, Any] = stored.weights if kind == "weights" else stored.constants
+    entries: Mapping[str, Any] = stored.weights if kind == "weights" else stored.constants
     specs = stored.program.graph_module.signature.input_specs
     objects = {spec.value.custom_obj_name for spec in specs if isinstance(spec.value, schema.InputToCustomObjSpec)}
     storages: dict[PickledStorage, Storage] = {}
-    found: dict[str, Payload] = {}
-    for name, value in held.items():
+    payloads: dict[str, Payload] = {}
+    for name, value in entries.items():
         where = f"{place.program}: constant {name!a}"
         if isinstance(value, bytes) and name in objects:
-            found[name] = OpaquePayload(name, _of_bytes(where, value), "torchbind")
+            payloads[name] = OpaquePayload(name, _of_bytes(where, value), "torchbind")
             continue
         tensor = read_payload(value, where) if isinstance(value, bytes) else value
         if isinstance(value, PickledTensor):  # its storage is named after its place in the program already
             _know(value.storage, value.storage.key, storages)
-        found[name] = from_pickled(tensor, name=name, where=place.program, storages=storages)
-    return found
+        payloads[name] = from_pickled(tensor, name=name, where=place.program, storages=storages)
+    return payloads
 
 
 def _of_bytes(where: str, data: bytes | memoryview) -> Storage:
@@ -114,7 +114,7 @@ def _named(
     data: dict[str, memoryview] = {}
     known: dict[tuple[Any, ...], PickledStorage] = {}
     storages: dict[PickledStorage, Storage] = {}
-    found: dict[str, Payload] = {}
+    payloads: dict[str, Payload] = {}
     for target, name, tensor_kind in _inputs(stored.program):
         path = paths.get(target)
         if path is None:
@@ -123,14 +123,14 @@ def _named(
             data[path] = open_record(path, target)
         meta = values.get(name)
         if tensor_kind is None or meta is None:
-            found[target] = OpaquePayload(target, _of_bytes(path, data[path]), "torchbind")
+            payloads[target] = OpaquePayload(target, _of_bytes(path, data[path]), "torchbind")
             continue
         read = read_model_payload(data[path], codec.to_tree(meta), target, path, kind=tensor_kind)
         tensor = _tied(read, path, known)
         if tensor.storage.key == path:  # raw bytes: the whole record
             _know(tensor.storage, path if is_bare else layout.record(path), storages, in_place=archive.source.is_local)
-        found[target] = from_pickled(tensor, name=target, where=path, storages=storages)
-    return found
+        payloads[target] = from_pickled(tensor, name=target, where=path, storages=storages)
+    return payloads
 
 
 def _know(
@@ -176,18 +176,18 @@ def _opener(archive: Archive, layout: Layout, context: ReadContext | None) -> Ca
 
 def _inputs(program: schema.ExportedProgram) -> list[tuple[str, str, TensorKind | None]]:
     """For each input that is taken from the payloads: its name there, its name in the graph, and what it is."""
-    found: list[tuple[str, str, TensorKind | None]] = []
+    inputs: list[tuple[str, str, TensorKind | None]] = []
     for spec in program.graph_module.signature.input_specs:
         match spec.value:
             case schema.InputToParameterSpec(arg, target):
-                found.append((target, arg.name, "parameter"))
+                inputs.append((target, arg.name, "parameter"))
             case schema.InputToBufferSpec(arg, target):
-                found.append((target, arg.name, "buffer"))
+                inputs.append((target, arg.name, "buffer"))
             case schema.InputToTensorConstantSpec(arg, target):
-                found.append((target, arg.name, "tensor"))
+                inputs.append((target, arg.name, "tensor"))
             case schema.InputToCustomObjSpec(arg, target):
-                found.append((target, arg.name, None))
-    return found
+                inputs.append((target, arg.name, None))
+    return inputs
 
 
 def _describe(value: Any) -> str:

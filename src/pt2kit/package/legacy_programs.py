@@ -83,13 +83,13 @@ def list_programs(data: memoryview, where: str, model: str) -> Mapping[str, str 
     tree = codec.parse(data, where, bare_literals=True)
     match container_of(tree):
         case "Model":
-            held = tree["program"]
+            program_tree = tree["program"]
         case "Program":
-            held = tree
+            program_tree = tree
         case _:
             find_version(tree, where)
             return {model: None}
-    methods = held.get("methods") if isinstance(held, dict) else None
+    methods = program_tree.get("methods") if isinstance(program_tree, dict) else None
     if not isinstance(methods, dict) or not methods:
         return {model: None}  # reading it says what is wrong
     if len(methods) == 1:
@@ -149,19 +149,19 @@ def _read_method(
     tree: dict[str, Any], kind: Literal["Model", "Program"], method: str | None, where: str
 ) -> StoredProgram:
     """One method of a container; the others are not raised, and delegates when they are asked for."""
-    held = tree["program"] if kind == "Model" else tree
-    methods = held.get("methods") if isinstance(held, dict) else None
+    program_tree = tree["program"] if kind == "Model" else tree
+    methods = program_tree.get("methods") if isinstance(program_tree, dict) else None
     if isinstance(methods, dict):
-        held = {**held, "methods": {(name := _chosen(methods, method, where)): methods[name]}}
-    model = read_model({**tree, "program": held, "delegates": {}} if kind == "Model" else held, where)
+        program_tree = {**program_tree, "methods": {(name := _chosen(methods, method, where)): methods[name]}}
+    model = read_model({**tree, "program": program_tree, "delegates": {}} if kind == "Model" else program_tree, where)
     delegates = tree.get("delegates", {})
     if not isinstance(delegates, dict):
         raise SchemaError(f"{where}: $.delegates: expected an object, got {type(delegates).__name__}", rule="M1")
 
     def read_delegate(name: str) -> Mapping[str, schema.ExportedProgram]:
         place = f"{where}: delegate {name!a}"
-        found = read_model(delegates[name], place).methods
-        return {key: _stored(raised, place).program for key, raised in found.items()}
+        delegate_methods = read_model(delegates[name], place).methods
+        return {key: _stored(raised, place).program for key, raised in delegate_methods.items()}
 
     [(name, raised)] = model.methods.items()
     lazy: Lazy[Mapping[str, schema.ExportedProgram]] = Lazy(tuple(delegates), read_delegate)

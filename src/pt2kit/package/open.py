@@ -146,8 +146,8 @@ class Package:
             UnsupportedError: they hold more than data; the message names what.
             Pt2Error: the record cannot be read.
         """
-        found: tuple[tuple[Any, ...], dict[str, Any]] | None = self._sample_inputs[model]
-        return found
+        inputs: tuple[tuple[Any, ...], dict[str, Any]] | None = self._sample_inputs[model]
+        return inputs
 
     @property
     def extra_files(self) -> Mapping[str, memoryview]:
@@ -164,8 +164,8 @@ class Package:
     @cached_property
     def _extra_files(self) -> Lazy[memoryview]:
         indexes = {self.layout.record(index_record(model)) for model in self.layout.models}
-        found = extra_files(self.archive, self.layout)
-        extra = {name: record for name, record in found.items() if record not in indexes}
+        by_name = extra_files(self.archive, self.layout)
+        extra = {name: record for name, record in by_name.items() if record not in indexes}
         return Lazy(tuple(extra), lambda name: self.archive.read(extra[name]), "extra file")
 
     def unknown(self, model: str = "model") -> tuple[str, ...]:
@@ -178,18 +178,20 @@ class Package:
             Pt2Error: one of the records cannot be read.
         """
         weights, constants = self._weights[model], self._constants[model]
-        found: list[tuple[str, tuple[codec.Unknown, ...]]] = [
+        by_record: list[tuple[str, tuple[codec.Unknown, ...]]] = [
             (self.relative(program_record(self.archive, self.layout, model)), self._stored[model].unknown),
             (weights.config, weights.unknown),
             (constants.config, constants.unknown),
         ]
-        return tuple(f"{record}: {key}" for record, keys in found for key in keys)
+        return tuple(f"{record}: {key}" for record, keys in by_record for key in keys)
 
     @property
     def compiled(self) -> tuple[str, ...]:
         """Names of the compiled models in the archive, beside its programs or alone; never looked into."""
-        found = {name for record in self.records if (name := record_names.aotinductor_model(self.relative(record)))}
-        return tuple(sorted(found))
+        model_names = {
+            name for record in self.records if (name := record_names.aotinductor_model(self.relative(record)))
+        }
+        return tuple(sorted(model_names))
 
     def without_program(self, purpose: str = "") -> str:
         """The message where a program is wanted and none is there.
@@ -299,9 +301,9 @@ def _bare_layout(archive: Archive) -> Layout:
     from pt2kit.package.legacy_programs import list_programs
 
     [record] = archive.records
-    found = list_programs(archive.read(record), record, PLAIN_MODEL)
-    methods = {name: (PLAIN_MODEL, method) for name, method in found.items() if method is not None}
-    return Layout("json", "a JSON file without an archive", "", tuple(found), methods)
+    method_by_program = list_programs(archive.read(record), record, PLAIN_MODEL)
+    methods = {name: (PLAIN_MODEL, method) for name, method in method_by_program.items() if method is not None}
+    return Layout("json", "a JSON file without an archive", "", tuple(method_by_program), methods)
 
 
 def _with_methods(archive: Archive, layout: Layout) -> Layout:
@@ -315,12 +317,12 @@ def _with_methods(archive: Archive, layout: Layout) -> Layout:
     methods: dict[str, tuple[str, str]] = {}
     for model in layout.models:
         record = program_record(archive, layout, model)
-        found: Mapping[str, str | None] = {model: None}
+        method_by_program: Mapping[str, str | None] = {model: None}
         if model in homes:
             with suppress(Pt2Error):  # reading the program says what is wrong with it
-                found = list_programs(archive.read(record), record, model)
-        programs += found
-        methods |= {name: (model, method) for name, method in found.items() if method is not None}
+                method_by_program = list_programs(archive.read(record), record, model)
+        programs += method_by_program
+        methods |= {name: (model, method) for name, method in method_by_program.items() if method is not None}
     if len(set(programs)) != len(programs):
         raise ArchiveError(f"{archive.source.name}: expected programs of different names, got {programs}", rule="A24")
     releases = _CONTAINERS if len(methods) == len(programs) and methods else layout.releases

@@ -50,9 +50,9 @@ def read_payloads(
         return _read_records(archive, layout, model, kind, lambda: stored().program)
     from pt2kit.package.legacy_payloads import read_older_payloads
 
-    found = read_older_payloads(archive, layout, model, kind, stored(), context)
-    _check_all(found.payloads, stored().program, layout, archive, model)
-    return found
+    older_payloads = read_older_payloads(archive, layout, model, kind, stored(), context)
+    _check_all(older_payloads.payloads, stored().program, layout, archive, model)
+    return older_payloads
 
 
 def _read_records(
@@ -63,9 +63,9 @@ def _read_records(
     config = names.weights_config(model) if weights else names.constants_config(model)
     folder = names.WEIGHTS if weights else names.CONSTANTS
     decoded = codec.decode(archive.read(layout.record(config)), schema.PayloadConfig, config)
-    found = views_from_config(decoded.value, archive, folder=layout.record(folder), where=config)
-    _check_all(found, program(), layout, archive, model)
-    return StoredPayloads(Named(found, "tensor"), config, decoded.unknown)
+    views = views_from_config(decoded.value, archive, folder=layout.record(folder), where=config)
+    _check_all(views, program(), layout, archive, model)
+    return StoredPayloads(Named(views, "tensor"), config, decoded.unknown)
 
 
 def _check_all(
@@ -73,10 +73,11 @@ def _check_all(
 ) -> None:
     """Compare dense tensors with what the graph says of them; others are compared where their kind can be."""
     record = program_record(archive, layout, model).removeprefix(layout.root)
-    for name, meta, place in stated_metas(program):
+    table = f"{record}: $.graph_module.graph.tensor_values"
+    for name, meta, value in stated_metas(program):
         view = found.get(name)
         if isinstance(view, TensorView):
-            _check_stated(view, meta, f"{record}: {place}")
+            _check_stated(view, meta, f"{table}{path_text((value,))[1:]}")
 
 
 def _check_stated(view: TensorView, meta: schema.TensorMeta, where: str) -> None:
@@ -89,7 +90,9 @@ def _check_stated(view: TensorView, meta: schema.TensorMeta, where: str) -> None
 
 
 def stated_metas(program: schema.ExportedProgram) -> Iterator[tuple[str, schema.TensorMeta, str]]:
-    """For each input that is taken from the payloads: its name there, what the graph says of the tensor, and where."""
+    """For each input that is taken from the payloads: its name there, what the graph says of the tensor, and its name
+    in the graph.
+    """
     values = program.graph_module.graph.tensor_values
     for spec in program.graph_module.signature.input_specs:
         match spec.value:
@@ -98,5 +101,4 @@ def stated_metas(program: schema.ExportedProgram) -> Iterator[tuple[str, schema.
                 | schema.InputToBufferSpec(arg, target)
                 | schema.InputToTensorConstantSpec(arg, target)
             ) if arg.name in values:
-                place = path_text(("graph_module", "graph", "tensor_values", arg.name))
-                yield target, values[arg.name], place
+                yield target, values[arg.name], arg.name

@@ -34,8 +34,7 @@ def read_program(archive: Archive, layout: Layout, model: str, context: ReadCont
     """
     record = program_record(archive, layout, model)
     where = record.removeprefix(layout.root)
-    with archive.reading(record) as data:
-        return _read_text(data, where, layout, model, context or ReadContext())
+    return _read_text(archive.read(record), where, layout, model, context or ReadContext())
 
 
 def _read_text(data: memoryview, where: str, layout: Layout, model: str, context: ReadContext) -> StoredProgram:

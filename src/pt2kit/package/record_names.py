@@ -127,8 +127,8 @@ def weight(index: int) -> str:
 
 def weight_index(record: str) -> int | None:
     """The number of a weight storage's record."""
-    found = _WEIGHT.fullmatch(record)
-    return int(found[1]) if found else None
+    match = _WEIGHT.fullmatch(record)
+    return int(match[1]) if match else None
 
 
 def tensor_constant(index: int) -> str:
@@ -148,8 +148,8 @@ def opaque_object(index: int) -> str:
 
 def constant_index(record: str) -> tuple[Kind, int] | None:
     """What kind of constant a record holds, and its number."""
-    found = _CONSTANT.fullmatch(record)
-    return (_CONSTANT_KINDS[found[1]], int(found[2])) if found else None
+    match = _CONSTANT.fullmatch(record)
+    return (_CONSTANT_KINDS[match[1]], int(match[2])) if match else None
 
 
 def weights_payload(model: str) -> str:
@@ -258,9 +258,9 @@ def _weight_kind(record: str) -> Kind:
 def _constant_kind(record: str) -> Kind:
     if constants_config_model(record):
         return "constants config"
-    found = constant_index(record)
-    if found:
-        return found[0]
+    constant = constant_index(record)
+    if constant:
+        return constant[0]
     return "constants payload" if constants_payload_model(record) else "other"
 
 

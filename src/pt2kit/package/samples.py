@@ -86,8 +86,8 @@ def _as_call(value: Any, where: str, program: Callable[[], schema.ExportedProgra
     """The description of a call with views in it."""
     _check_call(value, where)
     convert = _Converter(where)
-    if _holds(value, NamedTuple) and (found := _by_tree_spec(value, where, program(), convert)) is not None:
-        return found
+    if _holds(value, NamedTuple) and (call := _by_tree_spec(value, where, program(), convert)) is not None:
+        return call
     args, kwargs = convert(value)
     return args, kwargs
 

@@ -82,12 +82,12 @@ def raw_weights(package: Package) -> dict[str, list[tuple[str, TensorView]]]:
             f"{package.name}: expected weights as records of their own, got the layout of {package.layout.releases}; "
             "convert the file first (pt2kit.convert)"
         )
-    found: dict[str, list[tuple[str, TensorView]]] = {}
+    views_by_record: dict[str, list[tuple[str, TensorView]]] = {}
     for model in package.layout.models:
         for view in package.weights(model).values():
             if isinstance(view, TensorView) and names.weight_index(package.relative(view.record)) is not None:
-                found.setdefault(view.record, []).append((model, view))
-    return {record: views for record, views in found.items() if package.records[record].size}
+                views_by_record.setdefault(view.record, []).append((model, view))
+    return {record: views for record, views in views_by_record.items() if package.records[record].size}
 
 
 def plan(package: Package) -> list[Outside]:
@@ -96,7 +96,7 @@ def plan(package: Package) -> list[Outside]:
     Raises: as `raw_weights`.
     """
     taken: set[str] = set()
-    found = []
+    pieces = []
     for record, views in raw_weights(package).items():
         model, whole = next(((model, view) for model, view in views if _fills(view)), views[0])
         dtype = code_of(whole.dtype)
@@ -107,8 +107,8 @@ def plan(package: Package) -> list[Outside]:
         wishes = [name, f"{model}.{name}", *(f"{model}.{name}.{number}" for number in range(2, len(taken) + 3))]
         tensor = next(wish for wish in wishes if wish not in taken and wish != "__metadata__")
         taken.add(tensor)
-        found.append(Outside(record, tensor, dtype, shape, whole.storage.nbytes))
-    return found
+        pieces.append(Outside(record, tensor, dtype, shape, whole.storage.nbytes))
+    return pieces
 
 
 def _fills(view: TensorView) -> bool:
@@ -137,20 +137,20 @@ def write_files(
     """
     shards = list(_shards(pieces, shard_bytes))
     stem, count = external.removesuffix(SUFFIX), len(shards)
-    found: dict[str, Reference] = {}
+    references: dict[str, Reference] = {}
     placed: dict[str, str] = {}
     for number, shard in enumerate(shards, 1):
         path = external if count == 1 else f"{stem}-{number:05d}-of-{count:05d}{SUFFIX}"
         sums = _write_shard(package, shard, create(path))
         for piece in shard:
             row = Reference(url_of(path), piece.tensor, piece.dtype, piece.shape, sums[piece.tensor])
-            found[package.relative(piece.record)] = row
+            references[package.relative(piece.record)] = row
             placed[piece.tensor] = path.rpartition("/")[2]
     if count > 1:
         total = sum(piece.nbytes for piece in pieces)
         index = {"metadata": {"total_size": total}, "weight_map": dict(sorted(placed.items()))}
         create(f"{external}.index.json").write(codec.encode(index))
-    return found
+    return references
 
 
 def _shards(pieces: Iterable[Outside], shard_bytes: int) -> Iterator[list[Outside]]:

@@ -83,8 +83,8 @@ class _Builder:
         self.storages: dict[str, PickledStorage] = {}
 
     def find(self, module: str, name: str) -> Any:
-        found = name_global(module, name)
-        return CONSTANTS.get(found.path, found)
+        reference = name_global(module, name)
+        return CONSTANTS.get(reference.path, reference)
 
     def call(self, callee: Any, args: tuple[Any, ...], kwargs: dict[Any, Any], opcode: str) -> Any:
         if not isinstance(callee, Global):

@@ -59,13 +59,13 @@ def ordered_dict(budget: Budget, path: str, args: tuple[Any, ...]) -> PickledDic
 def counter(budget: Budget, path: str, args: tuple[Any, ...]) -> Counter[Any]:
     """`Counter()` or `Counter({value: count, …})`."""
     check_arity(budget, path, args, 0, 1)
-    given = args[0] if args else {}
-    if not isinstance(given, dict):
-        raise budget.error(path, "a dict of counts", describe(given))
-    budget.spend(_CONTAINER + _ITEM * len(given))
+    counts = args[0] if args else {}
+    if not isinstance(counts, dict):
+        raise budget.error(path, "a dict of counts", describe(counts))
+    budget.spend(_CONTAINER + _ITEM * len(counts))
     made: Counter[Any] = Counter()
     # dict.update and not Counter's own, which adds counts and so would compute with values of the file.
-    dict.update(made, given)
+    dict.update(made, counts)
     return made
 
 
@@ -136,11 +136,11 @@ def make_bytearray(budget: Budget, path: str, args: tuple[Any, ...]) -> bytearra
     check_arity(budget, path, args, 0, 1, 2)
     if len(args) == 2:
         return bytearray(encode(budget, path, args))
-    given = args[0] if args else b""
-    if not isinstance(given, bytes):
-        raise budget.error(path, "a byte string", describe(given))
-    budget.spend(len(given))
-    return bytearray(given)
+    data = args[0] if args else b""
+    if not isinstance(data, bytes):
+        raise budget.error(path, "a byte string", describe(data))
+    budget.spend(len(data))
+    return bytearray(data)
 
 
 def make_complex(budget: Budget, path: str, args: tuple[Any, ...]) -> complex:
@@ -187,12 +187,12 @@ def make_size(budget: Budget, path: str, args: tuple[Any, ...]) -> Size:
 def make_device(budget: Budget, path: str, args: tuple[Any, ...]) -> Device:
     """`torch.device("cuda", 1)`, or with the index in the text."""
     check_arity(budget, path, args, 1, 2)
-    found = _DEVICE.fullmatch(args[0]) if isinstance(args[0], str) else None
-    if found is None or (found[2] and len(args) > 1):
+    match = _DEVICE.fullmatch(args[0]) if isinstance(args[0], str) else None
+    if match is None or (match[2] and len(args) > 1):
         raise budget.error(path, "a device such as 'cpu' or 'cuda:1'", describe(args[0]))
     if len(args) > 1:
-        return Device(found[1], check_count(budget, f"{path}: index", args[1]))
-    return Device(found[1], int(found[2]) if found[2] else None)
+        return Device(match[1], check_count(budget, f"{path}: index", args[1]))
+    return Device(match[1], int(match[2]) if match[2] else None)
 
 
 def get_layout(budget: Budget, path: str, args: tuple[Any, ...]) -> Layout:

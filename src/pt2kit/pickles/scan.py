@@ -72,9 +72,9 @@ def scan(stream: bytes, where: str, limits: PickleLimits, start: int, uses: Uses
     """
 
     def find(module: str, name: str) -> Global:
-        found = name_global(module, name)
-        uses.seen.add(found.path)
-        return found
+        reference = name_global(module, name)
+        uses.seen.add(reference.path)
+        return reference
 
     def call(callee: Any, args: tuple[Any, ...], kwargs: dict[Any, Any], opcode: str) -> _Made:
         if not isinstance(callee, Global):

@@ -147,14 +147,14 @@ def _number(budget: Budget, subject: str, value: Any) -> float:
 def _per_channel(budget: Budget, subject: str, value: Any, channels: int) -> PickledTensor | tuple[float, ...]:
     if isinstance(value, list):
         budget.spend(8 * len(value))
-        given: PickledTensor | tuple[float, ...] = tuple(_number(budget, subject, item) for item in value)
+        numbers: PickledTensor | tuple[float, ...] = tuple(_number(budget, subject, item) for item in value)
         sizes: tuple[int, ...] = (len(value),)
     else:
-        given = check_tensor(budget, subject, value)
-        sizes = given.sizes
+        numbers = check_tensor(budget, subject, value)
+        sizes = numbers.sizes
     if sizes != (channels,):
         raise budget.error(subject, f"sizes [{channels}]", f"sizes {list(sizes)}")
-    return given
+    return numbers
 
 
 def rebuild_nested_tensor(budget: Budget, path: str, args: tuple[Any, ...]) -> NestedTensor:
@@ -168,8 +168,8 @@ def rebuild_nested_tensor(budget: Budget, path: str, args: tuple[Any, ...]) -> N
     offsets = args[3]
     if isinstance(offsets, tuple | list):
         budget.spend(8 * len(offsets))
-        given = tuple(check_count(budget, f"{path}: storage_offsets", offset) for offset in offsets)
-        return NestedTensor(buffer, sizes, strides, given)
+        storage_offsets = tuple(check_count(budget, f"{path}: storage_offsets", offset) for offset in offsets)
+        return NestedTensor(buffer, sizes, strides, storage_offsets)
     return NestedTensor(buffer, sizes, strides, check_tensor(budget, f"{path}: storage_offsets", offsets, "int64"))
 
 

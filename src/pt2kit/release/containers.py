@@ -55,7 +55,7 @@ def convert_models(models: list[Model], to: Destination, wanted: Operators, numb
     """
     outcomes = []
     for group in _grouped(models):
-        paths, methods, found = Paths(), {}, []
+        paths, methods, group_outcomes = Paths(), {}, []
         for model in group:
             converted = convert_program(
                 model.package, model.name, model.record, to.version, SideInputs(), wanted, in_container=True
@@ -64,9 +64,9 @@ def convert_models(models: list[Model], to: Destination, wanted: Operators, numb
             methods[_method(model)] = converted.tree
             _place(model, paths, numbering, outcome)
             sample_inputs(model, to, outcome)
-            found.append(outcome)
-        found[0].records += [*paths.records, _container(group[0], methods, paths, found[0])]
-        outcomes += found
+            group_outcomes.append(outcome)
+        group_outcomes[0].records += [*paths.records, _container(group[0], methods, paths, group_outcomes[0])]
+        outcomes += group_outcomes
     return outcomes
 
 

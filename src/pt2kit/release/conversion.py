@@ -157,18 +157,18 @@ def _report(package: Package, to: Destination, notes: tuple[Note, ...], outcomes
 
 def _joined(notes: Iterable[Note]) -> tuple[Note, ...]:
     """Notes that say the same of several places as one."""
-    found: dict[tuple[str, str, str, str], Note] = {}
+    by_key: dict[tuple[str, str, str, str], Note] = {}
     for note in notes:
         key = (note.kind, note.name, note.message, note.since)
-        before = found.get(key)
+        before = by_key.get(key)
         if before is None:
-            found[key] = note
+            by_key[key] = note
         else:
             new = [place for place in note.places if place not in before.places]
             places = (*before.places, *new)[: max(10, len(before.places))]
             count = before.count + note.count - (len(note.places) - len(new))
-            found[key] = replace(before, places=places, count=count)
-    return tuple(found.values())
+            by_key[key] = replace(before, places=places, count=count)
+    return tuple(by_key.values())
 
 
 def _write(

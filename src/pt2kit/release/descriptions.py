@@ -70,18 +70,18 @@ class Descriptions:
         )
 
     def _storage(self, view: TensorView) -> PickledStorage:
-        held = view.storage
-        known = self._known.get((held, view.dtype))
+        storage = view.storage
+        known = self._known.get((storage, view.dtype))
         if known is None:
-            whole = held.nbytes - held.nbytes % view.itemsize
+            whole = storage.nbytes - storage.nbytes % view.itemsize
             known = PickledStorage(
-                held.record,
+                storage.record,
                 DTYPES[view.dtype].name,
                 whole,
                 device_text(view.device),
-                lambda: held.read(keep=False),
+                lambda: storage.read(keep=False),
             )
-            self._known[held, view.dtype] = known
+            self._known[storage, view.dtype] = known
         return known
 
 

@@ -73,8 +73,8 @@ def find_destination(target: str) -> Destination:
     Raises:
         VersionError: neither; the ones there are, are listed (M4).
     """
-    found = parse_target(target)
-    version, release, operators = found.version, found.release, found.operators
+    parsed = parse_target(target)
+    version, release, operators = parsed.version, parsed.release, parsed.operators
     if version == DRAFT:
         return Destination(version, release, operators, "json")
     if version == CONTAINER:

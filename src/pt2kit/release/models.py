@@ -122,21 +122,21 @@ def convert_model(model: Model, to: Destination, wanted: Operators, numbering: N
     converted = convert_program(
         model.package, model.name, model.record, to.version, side_inputs, wanted, release=to.operators
     )
-    found = Outcome(converted, [], [*notes, *converted.notes])
+    outcome = Outcome(converted, [], [*notes, *converted.notes])
     name = names.PLAIN_PROGRAM if to.kind == "plain-zip" else names.model_json(model.name)
     text = of_bytes(name, converted.data, deflate=True)
     if to.kind == "archive":
-        _as_records(model, numbering, found)
-        found.records.append(text)
+        _as_records(model, numbering, outcome)
+        outcome.records.append(text)
     elif to.kind == "json":
-        found.records.append(text)
+        outcome.records.append(text)
     else:
-        found.records.append(text)
+        outcome.records.append(text)
         in_archive = to.kind == "archive-2.8"
-        _as_saved(model, "weights", names.weights_payload(model.name) if in_archive else to.state_dict, found)
-        _as_saved(model, "constants", names.constants_payload(model.name) if in_archive else to.constants, found)
-    sample_inputs(model, to, found)
-    return found
+        _as_saved(model, "weights", names.weights_payload(model.name) if in_archive else to.state_dict, outcome)
+        _as_saved(model, "constants", names.constants_payload(model.name) if in_archive else to.constants, outcome)
+    sample_inputs(model, to, outcome)
+    return outcome
 
 
 def _buffers_beside(program: schema.ExportedProgram) -> list[str]:

@@ -54,7 +54,7 @@ def free_numbers(package: Package, models: list[Model], to: Destination) -> Numb
     }
     kept = [package.relative(record) for record in package.records if record not in gone]
     weights = [index for record in kept if (index := names.weight_index(record)) is not None]
-    constants = [found[1] for record in kept if (found := names.constant_index(record))]
+    constants = [constant[1] for record in kept if (constant := names.constant_index(record))]
     return Numbering(
         {names.weight: max(weights, default=-1) + 1, names.tensor_constant: max(constants, default=-1) + 1}
     )

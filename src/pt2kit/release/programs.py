@@ -87,19 +87,19 @@ def convert_program(
     """
     stored = package.stored[model]
     where = package.relative(record)
-    found = convert_opset(stored.program, where, expected=wanted.expected, changes=wanted.changes)
-    notes = [Note("changed", "", text, "", (where,), 1) for text in found.notes]
-    is_same = found.program is stored.program and stored.version == version
+    converted = convert_opset(stored.program, where, expected=wanted.expected, changes=wanted.changes)
+    notes = [Note("changed", "", text, "", (where,), 1) for text in converted.notes]
+    is_same = converted.program is stored.program and stored.version == version
     if is_same and not in_container and stored.model is None and _suits(stored, release, where):
-        return Converted({}, package.archive.read(record), tuple(notes), found.problems)
-    tree, dropped = _tree(stored, found.program, version)
+        return Converted({}, package.archive.read(record), tuple(notes), converted.problems)
+    tree, dropped = _tree(stored, converted.program, version)
     if stored.model is not None and not in_container:
         tree, left = _taken_out(tree, stored.model, where)
         notes += left
     lowered, said = lower_tree(tree, version, where, side_inputs, release)
     notes += [*(_placed(note, where) for note in (*stored.notes, *dropped)), *said]
     blocked = in_container or any(note.kind == "blocked" for note in notes)
-    return Converted(lowered.tree, b"" if blocked else lowered.encode(where), tuple(notes), found.problems)
+    return Converted(lowered.tree, b"" if blocked else lowered.encode(where), tuple(notes), converted.problems)
 
 
 def _suits(stored: StoredProgram, release: str, where: str) -> bool:

@@ -45,7 +45,7 @@ class Options:
     def stripped_keys(self) -> frozenset[str] | None:
         """The keys of node metadata that go; None for all."""
         keys = [STRIPS[name] for name in self.strip]
-        return None if None in keys else frozenset().union(*(found for found in keys if found is not None))
+        return None if None in keys else frozenset().union(*(group for group in keys if group is not None))
 
     def drops_extra(self, record: str) -> bool:
         """Whether an extra file goes, by its record's name below the root folder."""

@@ -57,10 +57,10 @@ class PayloadPlan:
             Pt2Error: they cannot be listed.
         """
         configs, views = self.configs.setdefault(model, {}), self.views.setdefault(model, {})
-        for kind, found in (("weights", package.weights(model)), ("constants", package.constants(model))):
+        for kind, payloads in (("weights", package.weights(model)), ("constants", package.constants(model))):
             rows: dict[str, PayloadMeta] = {}
             views[kind] = {}
-            for name, payload in found.items():
+            for name, payload in payloads.items():
                 self.used |= _records(payload)
                 view = self._dense(payload, f"{model}: {_WHAT[kind]} {name[:200]!r}", package)
                 views[kind][name] = view if view is not None else payload
@@ -83,10 +83,10 @@ class PayloadPlan:
     def _dense(self, payload: AnyView, what: str, package: Package) -> TensorView | MetaView | None:
         """The dense tensor of a payload, or one without data; None, and a problem, where there is none."""
         if isinstance(payload, OpaquePayload):
-            found = self._unpickled(payload, what, package)
-            if found is None:
+            tensor = self._unpickled(payload, what, package)
+            if tensor is None:
                 return None
-            payload = found
+            payload = tensor
             self.unpickled.append(what)
         if isinstance(payload, MetaView):
             return payload

@@ -139,10 +139,10 @@ def find_unknown(package: Package, model: str) -> Iterator[Problem]:
     Raises:
         Pt2Error: a record cannot be read.
     """
-    found = package.unknown(model)
-    if found:
-        shown = ", ".join(found[:_SHOWN_KEYS]) + (", …" if len(found) > _SHOWN_KEYS else "")
-        message = f"expected keys that this build knows, got {len(found):,} others ({shown[:500]}); upgrade pt2kit"
+    keys = package.unknown(model)
+    if keys:
+        shown = ", ".join(keys[:_SHOWN_KEYS]) + (", …" if len(keys) > _SHOWN_KEYS else "")
+        message = f"expected keys that this build knows, got {len(keys):,} others ({shown[:500]}); upgrade pt2kit"
         yield Problem(package.relative(_record(package, model)), "Z3", message, "safety")
 
 
@@ -150,9 +150,9 @@ def find_container(stored: StoredProgram, model: str) -> Iterator[Problem]:
     """What a program's container has that a program alone cannot have: it would be lost."""
     if stored.model is None:
         return
-    for what, found in (("delegates", stored.model.delegates), ("a map of devices", stored.model.devices)):
-        if found:
-            shown = ", ".join(map(show_name, list(found)[:_SHOWN_KEYS]))
+    for what, entries in (("delegates", stored.model.delegates), ("a map of devices", stored.model.devices)):
+        if entries:
+            shown = ", ".join(map(show_name, list(entries)[:_SHOWN_KEYS]))
             message = f"expected a program that stands alone, got a method of a model with {what} ({shown})"
             yield Problem(model, "Z6", message, "safety")
 

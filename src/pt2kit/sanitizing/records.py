@@ -65,14 +65,14 @@ def sort_records(package: Package, used: Iterable[str], options: Options) -> Oth
     kept = {name: record for name, record in kept.items() if name not in dropped_extra}
     dropped = [names.extra(name) for name in dropped_extra]
     problems = list(_texts(package, kept))
-    for group, found, rule, message in (
+    for group, records, rule, message in (
         ("compiled", compiled, "X8", "torch loads compiled code into the process"),
         ("unused", unused, "Z1", "expected a record that something refers to, got one that nothing does"),
     ):
         if group in options.drop:
-            dropped += found
+            dropped += records
         else:
-            problems += _refuse(found, rule, f"{message}; drop {group!r} to leave it out")
+            problems += _refuse(records, rule, f"{message}; drop {group!r} to leave it out")
     return Others(MappingProxyType(kept), tuple(dropped), tuple(problems))
 
 

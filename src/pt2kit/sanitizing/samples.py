@@ -58,14 +58,14 @@ def read_samples(package: Package, model: str, record: str | None) -> Samples | 
         moved = read_pickle_free_inputs(package.archive, package.layout, model)
         return _again(moved, package, model) if moved else None
     where = package.relative(record or "")
-    found = globals_in(data, where)
-    if all(path == FAKE_TENSOR or is_plain(path) for path in found):
+    global_paths = globals_in(data, where)
+    if all(path == FAKE_TENSOR or is_plain(path) for path in global_paths):
         value = read_payload(data, where, trust=frozenset((FAKE_TENSOR,)))
         return Samples(encode_values([_check_call(value, where)], where), False)
     try:
         return Samples(encode_values([_check_call(read_payload(data, where), where)], where), False)
     except UnsupportedError as error:
-        leaves = _leaves(data, where, package.programs[model], frozenset(found))
+        leaves = _leaves(data, where, package.programs[model], frozenset(global_paths))
         if leaves is None:
             raise error from None
         return Samples(encode_values(leaves, where), True)

@@ -43,15 +43,15 @@ def digests_of(
         Pt2Error: as `digests.digest`.
     """
     if not unpickled:
-        found = digest_parts(package, PARTS, model, progress=progress)
-        return {part: found[part] for part in PARTS}
-    found = digest_parts(package, ("graph", "signature", "constraints", "metadata"), model)
+        digests = digest_parts(package, PARTS, model, progress=progress)
+        return {part: digests[part] for part in PARTS}
+    digests = digest_parts(package, ("graph", "signature", "constraints", "metadata"), model)
     hasher = Hasher([view for payloads in views.values() for view in payloads.values()], progress)
     for kind, payloads in views.items():
-        found[kind] = text(digest_payloads(payloads, hasher).digest)
-    raw = {part: bytes.fromhex(found[part].removeprefix(PREFIX)) for part in MEANING if part != "program"}
-    found["program"] = text(hash_value("program", raw))
-    return {part: found[part] for part in PARTS}
+        digests[kind] = text(digest_payloads(payloads, hasher).digest)
+    raw = {part: bytes.fromhex(digests[part].removeprefix(PREFIX)) for part in MEANING if part != "program"}
+    digests["program"] = text(hash_value("program", raw))
+    return {part: digests[part] for part in PARTS}
 
 
 def prove(

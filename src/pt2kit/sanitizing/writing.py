@@ -50,8 +50,8 @@ class Sanitized:
         """The same as JSON has it."""
         return {
             "models": {
-                model: {"digests": dict(found), "metadata_before": self.metadata_before[model]}
-                for model, found in self.digests.items()
+                model: {"digests": dict(digests), "metadata_before": self.metadata_before[model]}
+                for model, digests in self.digests.items()
             },
             "moved": list(self.moved),
             "unpickled": list(self.unpickled),
@@ -138,7 +138,7 @@ def execute(
             dst.truncate()
     return Sanitized(
         digests=after,
-        metadata_before={model: found["metadata"] for model, found in before.items()},
+        metadata_before={model: digests["metadata"] for model, digests in before.items()},
         moved=tuple(plan.samples),
         unpickled=plan.unpickled,
         dropped=plan.dropped,

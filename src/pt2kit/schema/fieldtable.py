@@ -164,6 +164,8 @@ def make_table(
                 members[key] = EnumValue(key, _enum_value(value, f"{place}.{key}"), first)
             else:
                 fields[key] = _field(key, value, f"{place}.{key}", first)
+        if len({type(value.value) for value in members.values()}) > 1:
+            raise SchemaError(f"{place}: expected numbers for all values of the enum, or names for all, got both")
         definitions[name] = Definition(
             name, kind, MappingProxyType(fields), MappingProxyType(members), docs.get(name, "")
         )

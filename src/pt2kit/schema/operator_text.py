@@ -174,7 +174,7 @@ def parse_type(text: str) -> ValueType:
     if not (match := _BASE.match(text)):
         raise ValueError(f"schema of an operator: expected a type, got {text[:80]!r}")
     behind = text[match.end() :]
-    alias = found[1] if (found := _ALIAS.search(behind)) else ""
+    alias = alias_match[1] if (alias_match := _ALIAS.search(behind)) else ""
     suffix = _ALIAS.sub("", behind)
     length = re.search(r"\[(\d+)\]", suffix)
     return ValueType(match[0], re.sub(r"\d+", "", suffix), int(length[1]) if length else 0, alias)

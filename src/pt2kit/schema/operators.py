@@ -117,8 +117,8 @@ def _table() -> _Table:
 
 def _releases_in(spans: str, releases: tuple[str, ...]) -> frozenset[str]:
     """The releases that a line "@ 2.1-2.4 2.6" names, from what stands behind the "@"."""
-    found: set[str] = set()
+    named: set[str] = set()
     for span in spans.split():
         first, _, last = span.partition("-")
-        found.update(releases[releases.index(first) : releases.index(last or first) + 1])
-    return frozenset(found)
+        named.update(releases[releases.index(first) : releases.index(last or first) + 1])
+    return frozenset(named)

@@ -136,8 +136,8 @@ class Union(Struct, frozen=True, forbid_unknown_fields=True, gc=False, kw_only=T
 
     def _refuse(self) -> NoReturn:
         names = [name for name in self.__struct_fields__ if getattr(self, name) is not UNSET]
-        found = f"{len(names)} ({', '.join(names)})" if names else "none"
-        raise ValueError(f"expected exactly one key, got {found}")
+        shown = f"{len(names)} ({', '.join(names)})" if names else "none"
+        raise ValueError(f"expected exactly one key, got {shown}")
 
     def __repr__(self) -> str:
         return f"{self.__class__.__name__}({self.type}={self.value!r})"

@@ -42,21 +42,20 @@ def problems(graph_module: schema.GraphModule, where: str = DEFAULT_WHERE) -> It
 
     Cost: linear in the specs.
     """
+    return read_specs(graph_module, where, {}, {})
+
+
+def read_specs(
+    graph_module: schema.GraphModule, where: str, inputs: dict[int, InputSpec], outputs: dict[int, OutputSpec]
+) -> Iterator[Problem]:
+    """Iterate the same, and fill dicts with the specs by their positions, those that can be read."""
     graph, signature = graph_module.graph, graph_module.signature
     place = f"{where}.signature"
     yield from _count_problems(graph, signature, place)
-    inputs: dict[int, InputSpec] = {}
-    outputs: dict[int, OutputSpec] = {}
     yield from _read(signature.input_specs, input_spec, f"{place}.input_specs", inputs)
     yield from _read(signature.output_specs, output_spec, f"{place}.output_specs", outputs)
-    for position, spec in inputs.items():
-        if position < len(graph.inputs):
-            place_of_spec = f"{place}.input_specs[{position}]"
-            yield from _compare(spec.arg, graph.inputs[position], place_of_spec, "S3")
-    for position, output in outputs.items():
-        if position < len(graph.outputs):
-            place_of_spec = f"{place}.output_specs[{position}]"
-            yield from _compare(output.arg, graph.outputs[position], place_of_spec, "S4")
+    yield from _compare(inputs, graph.inputs, f"{place}.input_specs", "S3")
+    yield from _compare(outputs, graph.outputs, f"{place}.output_specs", "S4")
     yield from order_problems(inputs, outputs, place)
     yield from _owner_problems(inputs, outputs, place)
     yield from _target_problems(inputs, graph, place)
@@ -93,15 +92,27 @@ def _bare(error: GraphError) -> str:
     return str(error).removesuffix(f" [{error.rule}]")
 
 
-def _compare(spec: ArgumentSpec, argument: schema.Argument, place: str, rule: str) -> Iterator[Problem]:
-    """Hold a spec against the input or output of the graph at its position."""
-    try:
-        found = argument_spec(argument)
-    except GraphError:
-        yield Problem(place, rule, f"expected what the graph has there, {argument.type}, got {_describe(spec)}")
-        return
-    if not _same(spec, found):
-        yield Problem(place, rule, f"expected what the graph has there, {_describe(found)}, got {_describe(spec)}")
+def _compare(
+    specs: Mapping[int, InputSpec] | Mapping[int, OutputSpec],
+    arguments: Sequence[schema.Argument],
+    place: str,
+    rule: str,
+) -> Iterator[Problem]:
+    """Hold specs against the inputs or outputs of the graph at their positions."""
+    for position, spec in specs.items():
+        if position >= len(arguments):
+            continue
+        argument = arguments[position]
+        try:
+            stated = argument_spec(argument)
+        except GraphError:
+            expected = argument.type
+        else:
+            if _same(spec.arg, stated):
+                continue
+            expected = _describe(stated)
+        message = f"expected what the graph has there, {expected}, got {_describe(spec.arg)}"
+        yield Problem(f"{place}[{position}]", rule, message)
 
 
 def _same(spec: ArgumentSpec, found: ArgumentSpec) -> bool:
@@ -181,32 +192,31 @@ def _target_problems(inputs: Mapping[int, InputSpec], graph: schema.Graph, place
     for position, spec in inputs.items():
         if spec.target is None:
             continue
-        place_of_spec = f"{place}.input_specs[{position}]"
         if not _is_target(spec.target):
             message = (
                 "expected names with dots between them, without quotes, backslashes and control characters, "
                 f"got {quote(spec.target)}"
             )
-            yield Problem(place_of_spec, "S10", message)
+            yield Problem(f"{place}.input_specs[{position}]", "S10", message)
         if spec.target in modules:
             message = (
                 f"expected {quote(spec.target)} to hold no others, as it is a {spec.kind.name}, "
                 f"got {quote(modules[spec.target])} below it"
             )
-            yield Problem(place_of_spec, "S8", message)
+            yield Problem(f"{place}.input_specs[{position}]", "S8", message)
         other_position, other = first.setdefault(spec.target, (position, spec))
         if other.kind is not spec.kind:
             message = (
                 f"expected {quote(spec.target)} to be a {other.kind.name}, as input_specs[{other_position}] says, "
                 f"got {spec.kind.name}"
             )
-            yield Problem(place_of_spec, "S8", message)
+            yield Problem(f"{place}.input_specs[{position}]", "S8", message)
         elif other is not spec and _meta(graph, spec) != _meta(graph, other):
             message = (
                 f"expected the same tensor or object as input_specs[{other_position}], which has the same target "
                 f"{quote(spec.target)}, got one that differs from it"
             )
-            yield Problem(place_of_spec, "S8", message)
+            yield Problem(f"{place}.input_specs[{position}]", "S8", message)
 
 
 def modules_of(targets: Iterable[str]) -> dict[str, str]:

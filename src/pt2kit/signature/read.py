@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pt2kit import schema
 from pt2kit.errors import GraphError
-from pt2kit.signature.consistency import DEFAULT_WHERE, problems
-from pt2kit.signature.convert import input_spec, output_spec, schema_input_spec, schema_output_spec
+from pt2kit.signature.consistency import DEFAULT_WHERE, read_specs
+from pt2kit.signature.convert import schema_input_spec, schema_output_spec
 from pt2kit.signature.export_signature import ExportGraphSignature
+from pt2kit.signature.specs import InputSpec, OutputSpec
 
 
 def from_schema(graph_module: schema.GraphModule, where: str = DEFAULT_WHERE) -> ExportGraphSignature:
@@ -24,14 +25,12 @@ def from_schema(graph_module: schema.GraphModule, where: str = DEFAULT_WHERE) ->
     Raises:
         GraphError: the first contradiction, with its place.
     """
-    for problem in problems(graph_module, where):
+    inputs: dict[int, InputSpec] = {}
+    outputs: dict[int, OutputSpec] = {}
+    for problem in read_specs(graph_module, where, inputs, outputs):
         if problem.kind == "error":
             raise GraphError(f"{problem.loc}: {problem.message}", rule=problem.rule)
-    signature = graph_module.signature
-    return ExportGraphSignature(
-        [input_spec(spec) for spec in signature.input_specs],
-        [output_spec(spec) for spec in signature.output_specs],
-    )
+    return ExportGraphSignature(list(inputs.values()), list(outputs.values()))
 
 
 def to_schema(signature: ExportGraphSignature) -> schema.GraphSignature:

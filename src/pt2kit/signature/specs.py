@@ -221,13 +221,16 @@ _OUTPUTS: Final[Mapping[OutputKind, _Fit]] = MappingProxyType(
 
 
 def _check_fit(kind: InputKind | OutputKind, fit: _Fit, arg: ArgumentSpec, target: str | None) -> None:
-    owner = f"{'InputSpec' if isinstance(kind, InputKind) else 'OutputSpec'} of kind {kind.name}"
     if not isinstance(arg, fit.arguments):
         expected = " or ".join(cls.__name__ for cls in fit.arguments)
-        raise GraphError(f"{owner}: expected an arg of {expected}, got {type(arg).__name__}", rule="S11")
-    if isinstance(target, str) is not fit.target or not isinstance(target, str | None):
+        raise GraphError(f"{_owner(kind)}: expected an arg of {expected}, got {type(arg).__name__}", rule="S11")
+    if isinstance(target, str) is not fit.target or not (target is None or isinstance(target, str)):
         expected = "a name" if fit.target else "None"
-        raise GraphError(f"{owner}: expected {expected} as target, got {target!r}", rule="S11")
+        raise GraphError(f"{_owner(kind)}: expected {expected} as target, got {target!r}", rule="S11")
+
+
+def _owner(kind: InputKind | OutputKind) -> str:
+    return f"{'InputSpec' if isinstance(kind, InputKind) else 'OutputSpec'} of kind {kind.name}"
 
 
 def _line(kind: InputKind | OutputKind, arg: ArgumentSpec, target: str | None) -> str:

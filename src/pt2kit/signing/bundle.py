@@ -156,8 +156,8 @@ def file_digests(file: Path, hashing: str, where: str) -> dict[str, str]:
     """
     library = _library()
     with _as_errors_of_ours(where):
-        found = library.hashing.Config().use_file_serialization(hashing_algorithm=hashing).hash(file)
-        return {row.identifier: row.digest.digest_hex for row in found.resource_descriptors()}
+        file_manifest = library.hashing.Config().use_file_serialization(hashing_algorithm=hashing).hash(file)
+        return {row.identifier: row.digest.digest_hex for row in file_manifest.resource_descriptors()}
 
 
 def _stating(library: SimpleNamespace, stated: Mapping[str, str], name: str) -> Any:

@@ -123,15 +123,15 @@ def verify(
         raise SignatureError(f"{place}: expected a signature over the bytes of the file, got one over what it means")
     bundle.authenticate(claimed, signed, str(place), trusted)
     if claimed.hashing != HASHING:
-        found = bundle.file_digests(source, claimed.hashing, str(place))
+        digests = bundle.file_digests(source, claimed.hashing, str(place))
         changed = Difference(
-            "the bytes of the file", *(next(iter(one.values()), None) for one in (claimed.digests, found))
+            "the bytes of the file", *(next(iter(one.values()), None) for one in (claimed.digests, digests))
         )
-        return Verified("bytes", () if found == claimed.digests else (changed,))
+        return Verified("bytes", () if digests == claimed.digests else (changed,))
     with open_package(source) as package:
-        found = statement(package, progress=progress)
-        differing = tuple(differences(claimed.digests, found))
-        return Verified("meaning", differing, left_out(claimed.digests, found), not_covered(package))
+        digests = statement(package, progress=progress)
+        differing = tuple(differences(claimed.digests, digests))
+        return Verified("meaning", differing, left_out(claimed.digests, digests), not_covered(package))
 
 
 def _path(given: PathLike | None) -> Path | None:

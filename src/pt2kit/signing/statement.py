@@ -74,10 +74,10 @@ def statement(package: Package, *, progress: Progress = no_progress) -> dict[str
         )
     stated: dict[str, str] = {}
     for model in package.layout.models:
-        found = digest(package, model, progress=progress)
-        stated |= {resource("models", model, part): getattr(found, part) for part in PARTS}
+        digests = digest(package, model, progress=progress)
+        stated |= {resource("models", model, part): getattr(digests, part) for part in PARTS}
         for kind, table in TABLES:
-            stated |= {resource("models", model, kind, name): one for name, one in getattr(found, table).items()}
+            stated |= {resource("models", model, kind, name): one for name, one in getattr(digests, table).items()}
     stated = {name: one.removeprefix(PREFIX) for name, one in stated.items()}
     return stated | {resource("records", name): one for name, one in _beside(package)}
 

@@ -343,12 +343,12 @@ class NestedView:
         return [tuple(map(int, row)) for row in part.numpy()]
 
     def _offsets(self) -> tuple[int, ...]:
-        given = self.storage_offsets
-        if isinstance(given, tuple):
-            return given
-        if not self._fits(given, 1):
-            raise PayloadError(f"{given.where}: expected i64[tensors], got {given.describe()}", rule="P17")
-        return tuple(map(int, given.numpy()))
+        offsets = self.storage_offsets
+        if isinstance(offsets, tuple):
+            return offsets
+        if not self._fits(offsets, 1):
+            raise PayloadError(f"{offsets.where}: expected i64[tensors], got {offsets.describe()}", rule="P17")
+        return tuple(map(int, offsets.numpy()))
 
     def _fits(self, part: TensorView, ndim: int) -> bool:
         """Whether a view of integers has `ndim` dimensions, and few enough numbers to be read one by one."""

@@ -105,13 +105,13 @@ def dtype_of(scalar_type: ScalarType, where: str) -> DType:
     Raises:
         SchemaError: UNKNOWN, or no element type at all (P4).
     """
-    found = DTYPES.get(scalar_type)
-    if found is None:
+    dtype = DTYPES.get(scalar_type)
+    if dtype is None:
         raise SchemaError(
             f"{where}: dtype: expected one of the {len(DTYPES)} element types, got {int(scalar_type)}",
             rule="P4",
         )
-    return found
+    return dtype
 
 
 def scalar_type_named(name: str, where: str) -> ScalarType:
@@ -120,19 +120,19 @@ def scalar_type_named(name: str, where: str) -> ScalarType:
     Raises:
         UnsupportedError: a type that torch may know but the schema doesn't (P4).
     """
-    found = _BY_NAME.get(name)
-    if found is None:
+    scalar_type = _BY_NAME.get(name)
+    if scalar_type is None:
         raise UnsupportedError(
             f"{where}: dtype: expected an element type of the schema ({', '.join(sorted(_BY_NAME))}), got {name!r}",
             rule="P4",
         )
-    return found
+    return scalar_type
 
 
 def short_name(scalar_type: ScalarType) -> str:
     """The short name of any element type: "f32"; "?" for UNKNOWN."""
-    found = DTYPES.get(scalar_type)
-    return found.short if found else "?"
+    dtype = DTYPES.get(scalar_type)
+    return dtype.short if dtype else "?"
 
 
 def numpy_dtype(scalar_type: ScalarType, where: str = "numpy_dtype") -> np.dtype[Any]:

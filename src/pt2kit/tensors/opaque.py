@@ -28,6 +28,10 @@ _WHAT: Final[Mapping[OpaqueKind, str]] = MappingProxyType(
     {"pickle": "a pickled tensor", "torchbind": "a script object", "opaque": "a Python object"}
 )
 _SHOWN: Final = 20
+_ZIP: Final = b"PK\x03\x04"
+_MAGIC: Final = b"\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."
+"""The number that torch.save wrote first before 1.6, as a pickle has it, and its end."""
+_BEGIN: Final = 32
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -51,8 +55,17 @@ class OpaquePayload:
 
     @property
     def is_pickled(self) -> bool:
-        """Whether the record begins as what torch.save or pickle writes: a zip archive or a pickle. Reads it."""
-        return bytes(self.storage.read(keep=False)[:4]).startswith((b"PK\x03\x04", b"\x80"))
+        """Whether the record begins as a zip archive or a pickle, so that torch unpickles it. Reads it."""
+        return self._begin.startswith((_ZIP, b"\x80"))
+
+    @property
+    def is_as_written(self) -> bool:
+        """Whether the record begins as its writer writes it: torch.save's pickles begin with a number. Reads it."""
+        return self.is_pickled and (self.kind != "pickle" or self._begin.startswith(_ZIP) or _MAGIC in self._begin)
+
+    @property
+    def _begin(self) -> bytes:
+        return bytes(self.storage.read(keep=False)[:_BEGIN])
 
     @property
     def record(self) -> str:

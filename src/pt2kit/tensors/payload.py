@@ -82,7 +82,7 @@ def _tied(
     empty = {name: view for name, view in views.items() if not isinstance(view, TensorView | OpaquePayload)}
     for view in empty.values():
         records.setdefault(view.dtype, set()).add(view.record)
-    if all(len(found) == 1 for found in records.values()):
+    if all(len(names) == 1 for names in records.values()):
         return views
     return views | {name: replace(view, tie=f"{view.record}: {int(view.dtype)}") for name, view in empty.items()}
 
@@ -153,11 +153,11 @@ def _storage(archive: Archive, record: str, name: str, path_name: str, where: st
             f"{place}: expected the name of a payload such as 'weight_0', got {path_name[:200]!r}, which {problem}",
             rule="P1",
         )
-    found = archive.records.get(record)
-    if found is None:
+    entry = archive.records.get(record)
+    if entry is None:
         place = _place(where, name, "path_name")
         raise PayloadError(f"{place}: expected a record {show_name(record)}, got none of that name", rule="P2")
-    return Storage(record, found.size, partial(archive.read, record), in_place=archive.is_in_place(record))
+    return Storage(record, entry.size, partial(archive.read, record), in_place=archive.is_in_place(record))
 
 
 def _view(name: str, meta: PayloadMeta, storage: Storage, where: str) -> TensorView | MetaView | OpaquePayload:

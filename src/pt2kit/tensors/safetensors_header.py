@@ -95,7 +95,7 @@ def _row(name: str, row: Any, begin: int, where: str) -> Row:
         case {"dtype": str(dtype), "shape": [*shape], "data_offsets": [int(start), int(end)]} if all(
             type(number) is int and 0 <= number <= INT64_MAX for number in (*shape, start, end)
         ):
-            found = Row(dtype, tuple(shape), begin + start, begin + end)
+            entry = Row(dtype, tuple(shape), begin + start, begin + end)
         case _:
             raise PayloadError(
                 f"{where}: {show_name(name)}: expected dtype, shape and data_offsets, got {quote(str(row))}",
@@ -106,7 +106,7 @@ def _row(name: str, row: Any, begin: int, where: str) -> Row:
         raise PayloadError(
             f"{where}: {show_name(name)}: expected the bytes of {dtype} {shape}, got {end - start} of them", rule="B4"
         )
-    return found
+    return entry
 
 
 def _check_data(rows: Mapping[str, Row], begin: int, source: Source) -> None:

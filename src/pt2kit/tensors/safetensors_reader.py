@@ -102,13 +102,13 @@ def _rows(path: str | os.PathLike[str]) -> dict[str, tuple[Row, Source]]:
 
 def _placed(index: Any, where: str) -> dict[str, str]:
     """Name -> file, as an index says."""
-    found = index.get("weight_map") if isinstance(index, dict) else None
-    if not isinstance(found, dict) or not found:
+    weight_map = index.get("weight_map") if isinstance(index, dict) else None
+    if not isinstance(weight_map, dict) or not weight_map:
         raise PayloadError(f"{where}: expected an index with a weight_map, got {quote(str(index))}", rule="B4")
-    for name, file in found.items():
+    for name, file in weight_map.items():
         if not isinstance(file, str) or file != os.path.basename(file) or file in ("", ".", ".."):
             raise PayloadError(
                 f"{where}: {show_name(name)}: expected the name of a file beside the index, got {quote(str(file))}",
                 rule="B2",
             )
-    return found
+    return weight_map

@@ -49,7 +49,7 @@ def summarize_call(program: ExportedProgram, texts: ValueTexts) -> CallSummary:
         raise GraphError("$.graph_module.module_call_graph: expected a signature of the root module, got none")
     inputs = [_leaf(spec, program, texts) for spec in module.signature.input_specs]
     outputs = [_result(spec, program, texts) for spec in module.signature.output_specs]
-    found = treespec.call_signature(
+    signature = treespec.call_signature(
         treespec.parse(root.in_spec, "in_spec"),
         treespec.parse(root.out_spec, "out_spec"),
         [text for text in inputs if text is not None],
@@ -58,8 +58,8 @@ def summarize_call(program: ExportedProgram, texts: ValueTexts) -> CallSummary:
         where="call",
         fields={key: row.field_names for key, row in module.treespec_namedtuple_fields.items()},
     )
-    parameters = tuple(CallParameter(row.name, row.kind, row.annotation) for row in found.parameters)
-    return CallSummary(treespec.render(found, width=WIDTH), parameters, found.returns)
+    parameters = tuple(CallParameter(row.name, row.kind, row.annotation) for row in signature.parameters)
+    return CallSummary(treespec.render(signature, width=WIDTH), parameters, signature.returns)
 
 
 def _leaf(spec: InputSpec, program: ExportedProgram, texts: ValueTexts) -> str | None:

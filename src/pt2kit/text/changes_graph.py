@@ -60,7 +60,7 @@ def graph_lines(graph: GraphPair, changes: list[Change], texts: Texts, full: boo
 def _chosen(graph: GraphPair, changes: list[Change], texts: Texts, full: bool) -> dict[Row, Change]:
     """The changes that are shown: all, or some of each kind and of each run."""
     seen: Counter[object] = Counter()
-    found: dict[Row, Change] = {}
+    chosen: dict[Row, Change] = {}
     run = 0
     last: Row = (None, None)
     for change in changes:
@@ -69,9 +69,9 @@ def _chosen(graph: GraphPair, changes: list[Change], texts: Texts, full: bool) -
         last = row
         kind = _kind(graph, change, texts)
         seen[kind] += 1
-        if full or (seen[kind] <= ALIKE and run < RUN and len(found) < SHOWN):
-            found[row] = change
-    return found
+        if full or (seen[kind] <= ALIKE and run < RUN and len(chosen) < SHOWN):
+            chosen[row] = change
+    return chosen
 
 
 def _follows(row: Row, last: Row) -> bool:
@@ -137,14 +137,14 @@ def _rows(graph: GraphPair) -> list[Row]:
 
 def _hunks(places: list[int], length: int) -> list[tuple[int, int]]:
     """The stretches of rows to show: those around the places, joined where they meet."""
-    found: list[tuple[int, int]] = []
+    hunks: list[tuple[int, int]] = []
     for place in places:
         first, end = max(0, place - CONTEXT), min(length, place + CONTEXT + 1)
-        if found and first <= found[-1][1]:
-            found[-1] = found[-1][0], end
+        if hunks and first <= hunks[-1][1]:
+            hunks[-1] = hunks[-1][0], end
         else:
-            found.append((first, end))
-    return found
+            hunks.append((first, end))
+    return hunks
 
 
 def _hunk_title(graph: GraphPair, rows: list[Row], chosen: dict[Row, Change]) -> str:
@@ -152,9 +152,9 @@ def _hunk_title(graph: GraphPair, rows: list[Row], chosen: dict[Row, Change]) ->
     named = [dotted(module) for module in modules if module]
     where = ", ".join(named[:NAMED]) + f" and {len(named) - NAMED:,} more modules" * (len(named) > NAMED)
     numbers = [
-        f"{name} {min(found):,} to {max(found):,} of {len(held.nodes):,}"
-        for name, held, place in (("old", graph.old, 0), ("new", graph.new, 1))
-        if (found := [number for row in rows if (number := row[place]) is not None])
+        f"{name} {min(positions):,} to {max(positions):,} of {len(side.nodes):,}"
+        for name, side, place in (("old", graph.old, 0), ("new", graph.new, 1))
+        if (positions := [number for row in rows if (number := row[place]) is not None])
     ]
     return f"{where or '(no module)'}: {', '.join(numbers)}"
 

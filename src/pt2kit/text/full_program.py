@@ -35,13 +35,13 @@ def whole_lines(package: Package) -> Iterator[str]:
         yield from (f"  {line}" for line in _header_lines(program))
         yield from (f"  {line}" for line in program_lines(program))
         yield from (f"  {line}" for line in _call_lines(program))
-        found = digest_parts(package, ("weights", "constants"), model)
+        digests = digest_parts(package, ("weights", "constants"), model)
         for kind, table in (("weights", "tensors"), ("constants", "constant_tensors")):
             payloads = payloads_of(package, model, kind)
             if payloads:
                 yield f"  {kind}"
             for name in sorted(payloads):
-                yield f"    {dotted(name)}: {payloads[name].describe()} {found[table][name]}"
+                yield f"    {dotted(name)}: {payloads[name].describe()} {digests[table][name]}"
     yield from _records(package)
 
 

@@ -55,12 +55,12 @@ def entries(source: Source) -> Iterator[Found]:
 
 def find(program: ExportedProgram, name: str) -> list[Found]:
     """Find what a name stands for: what has it as its path, or else every node and input that has it in its graph."""
-    found = [
+    matches = [
         entry
         for entry in entries(program)
         if name in entry.values or name in (entry.path, entry.path.rpartition("/")[2])
     ]
-    return [entry for entry in found if entry.path == name] or found
+    return [entry for entry in matches if entry.path == name] or matches
 
 
 def found_lines(found: Found, texts: ValueTexts) -> Iterator[str]:

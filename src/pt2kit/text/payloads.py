@@ -44,13 +44,13 @@ def entries_of(package: Package, model: str, *, constants: bool) -> list[Entry]:
         Pt2Error: the records that describe them cannot be read.
     """
     weights = package.weights(model)
-    found = [Entry(name, _kind(payload, "buffer"), payload) for name, payload in weights.items()]
+    entries = [Entry(name, _kind(payload, "buffer"), payload) for name, payload in weights.items()]
     if constants:
         specs = package.programs[model].graph_module.signature.input_specs
         buffers = {spec.value.buffer_name for spec in specs if spec.type == "buffer"}
         for name, payload in package.constants(model).items():
-            found.append(Entry(name, _kind(payload, "buffer" if name in buffers else "constant"), payload))
-    return found
+            entries.append(Entry(name, _kind(payload, "buffer" if name in buffers else "constant"), payload))
+    return entries
 
 
 def _kind(payload: AnyView, otherwise: str) -> str:

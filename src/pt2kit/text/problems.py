@@ -37,11 +37,11 @@ def problem_lines(file: str, problems: Sequence[Problem], *, full: bool = False,
     """
     yield f"{printable(file)}: {verdict(problems)}"
     for kind, heading in GROUPS.items():
-        found = [problem for problem in problems if _group(problem) == kind]
-        if found and (notes or kind != "note"):
+        group = [problem for problem in problems if _group(problem) == kind]
+        if group and (notes or kind != "note"):
             yield ""
             yield heading
-            yield from _by_rule(found, None if full else MAX_LISTED)
+            yield from _by_rule(group, None if full else MAX_LISTED)
 
 
 def verdict(problems: Iterable[Problem]) -> str:
@@ -91,11 +91,11 @@ def _by_rule(problems: Sequence[Problem], limit: int | None) -> Iterator[str]:
     for problem in problems:
         groups.setdefault(problem.rule, []).append(problem)
     for rule in sorted(groups, key=rule_order):
-        found, known = groups[rule], RULES.get(rule)
+        group, known = groups[rule], RULES.get(rule)
         yield f"  {rule:<4}{known.text if known else ''}".rstrip()
-        for problem in found[:limit]:
+        for problem in group[:limit]:
             yield f"      {printable(problem.loc, MAX_CHARACTERS)}: {printable(problem.message, MAX_CHARACTERS)}"
-        if limit is not None and len(found) > limit:
-            yield f"      … {len(found) - limit:,} more: pt2 check --full"
-        if known and any(problem.kind != "note" for problem in found):
+        if limit is not None and len(group) > limit:
+            yield f"      … {len(group) - limit:,} more: pt2 check --full"
+        if known and any(problem.kind != "note" for problem in group):
             yield f"      -> {known.hint}"

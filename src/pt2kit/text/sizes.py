@@ -193,14 +193,14 @@ def _stored(payload: Payload) -> int:
 
 def _modules(weights: Sequence[tuple[str, int]], top: int) -> tuple[Share, ...]:
     """Weights by module, as deep as their number allows; deeper than the depth of the names nothing changes."""
-    depth, found = 1, _at_depth(weights, 1)
+    depth, shares = 1, _at_depth(weights, 1)
     while len(deeper := _at_depth(weights, depth + 1)) <= top and depth < 64:
-        depth, found = depth + 1, deeper
-    if len(found) <= top:
-        return found
-    rest = found[top:]
+        depth, shares = depth + 1, deeper
+    if len(shares) <= top:
+        return shares
+    rest = shares[top:]
     return (
-        *found[:top],
+        *shares[:top],
         Share(
             f"… {len(rest):,} more", *(sum(getattr(one, key) for one in rest) for key in ("count", "bytes", "stored"))
         ),

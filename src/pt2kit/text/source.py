@@ -70,14 +70,14 @@ class _Printer:
         yield "}"
 
     def _module(self, entry: schema.ModuleCallEntry) -> str:
-        held = entry.signature
-        if held is None:
+        signature = entry.signature
+        if signature is None:
             return f"module {_text(entry.fqn)}"
-        ins, outs = (", ".join(map(self._argument, side)) for side in (held.inputs, held.outputs))
-        names = "" if held.forward_arg_names is None else f" names {_texts(held.forward_arg_names)}"
+        ins, outs = (", ".join(map(self._argument, side)) for side in (signature.inputs, signature.outputs))
+        names = "" if signature.forward_arg_names is None else f" names {_texts(signature.forward_arg_names)}"
         return (
-            f"module {_text(entry.fqn)} takes ({ins}) gives ({outs}) in_spec {_text(held.in_spec)} "
-            f"out_spec {_text(held.out_spec)}{names}"
+            f"module {_text(entry.fqn)} takes ({ins}) gives ({outs}) in_spec {_text(signature.in_spec)} "
+            f"out_spec {_text(signature.out_spec)}{names}"
         )
 
     def _graph(self, graph: schema.Graph, depth: int, signature: schema.GraphSignature | None = None) -> Iterator[str]:
@@ -112,7 +112,7 @@ class _Printer:
     def _node(self, graph: schema.Graph, kinds: Mapping[str, str], node: schema.Node, depth: int) -> str:
         results = ", ".join(map(self._argument, node.outputs))
         target = node.target if PLAIN_TARGET.fullmatch(node.target) else _text(node.target)
-        given = ", ".join(self._named(named, depth) for named in node.inputs)
+        inputs = ", ".join(self._named(named, depth) for named in node.inputs)
         types = self._typed(graph, kinds, node.outputs)
         own = node.outputs[0].value.name if len(node.outputs) == 1 and node.outputs[0].type == "as_tensor" else None
         name = "" if node.name == own and own is not None else " unnamed" if node.name is None else (
@@ -121,7 +121,7 @@ class _Printer:
         single = {None: "", True: " single true", False: " single false"}[node.is_hop_single_tensor_return]
         metadata = f" {json.dumps(node.metadata, ensure_ascii=False)}" if node.metadata else ""
         head = f"{results} = " if results else ""
-        return f"{head}{target}({given}){types}{name}{single}{metadata}"
+        return f"{head}{target}({inputs}){types}{name}{single}{metadata}"
 
     def _named(self, named: schema.NamedArgument, depth: int) -> str:
         mark = KIND_MARKS[named.kind]
@@ -133,8 +133,10 @@ class _Printer:
         names = [name for argument in defining for name in arguments(argument)]
         if not names:
             return ""
-        held: Mapping[Any, Mapping[str, Any]] = tables(graph)
-        return " : " + ", ".join("?" if name not in kinds else self._type(held[kinds[name]][name]) for name in names)
+        value_tables: Mapping[Any, Mapping[str, Any]] = tables(graph)
+        return " : " + ", ".join(
+            "?" if name not in kinds else self._type(value_tables[kinds[name]][name]) for name in names
+        )
 
     def _type(self, meta: Any) -> str:
         """What is known of a value; what is shared is written once."""
@@ -171,14 +173,14 @@ class _Printer:
         return f"{text} grad[true]" if meta.requires_grad else text
 
     def _symbolic(self, value: Any) -> str:
-        held = value.value
-        if not isinstance(held, schema.SymExpr):
-            return _constant(held)
-        hint = "" if held.hint is None else f" hint {_constant(held.hint.value)}"
-        key = (held.expr_str, hint)
+        content = value.value
+        if not isinstance(content, schema.SymExpr):
+            return _constant(content)
+        hint = "" if content.hint is None else f" hint {_constant(content.hint.value)}"
+        key = (content.expr_str, hint)
         if key not in self._expressions:
             self._expressions[key] = name = f"#{len(self._expressions)}"
-            self._declared.append(f"expr {name} {_text(held.expr_str)}{hint}")
+            self._declared.append(f"expr {name} {_text(content.expr_str)}{hint}")
         return self._expressions[key]
 
     def _argument(self, argument: schema.Argument, depth: int = 0) -> str:

@@ -21,9 +21,9 @@ SHORT: Final = {row.short: number for number, row in DTYPES.items()}
 def _in_brackets(read: Callable[[Reader], Argument]) -> Callable[[Reader], Argument]:
     def parse_word(reader: Reader) -> Argument:
         reader.sign("(")
-        found = read(reader)
+        argument = read(reader)
         reader.sign(")")
-        return found
+        return argument
 
     return parse_word
 
@@ -48,10 +48,10 @@ def _single(arm: str, one: Callable[[Reader], Any]) -> Callable[[Reader], Argume
 def _member(cls: Any, names: Mapping[str, Any] | None = None) -> Callable[[Reader], Any]:
     def read(reader: Reader) -> Any:
         word = reader.next("word")
-        found = (names or {}).get(word, cls.__members__.get(word))
-        if found is None:
+        member = (names or {}).get(word, cls.__members__.get(word))
+        if member is None:
             reader.fail(f"one of {', '.join([*(names or {}), *cls.__members__])}", back=1)
-        return found
+        return member
 
     return read
 
@@ -93,9 +93,9 @@ def _dict(reader: Reader) -> Argument:
     reader.depth += 1
     if reader.depth > MAX_SUBGRAPH_DEPTH:
         reader.fail("dicts nested less deeply")
-    found = dict(reader.listed("(", ")", one))
+    entries = dict(reader.listed("(", ")", one))
     reader.depth -= 1
-    return Argument(as_string_to_argument=found)
+    return Argument(as_string_to_argument=entries)
 
 
 def _row(one: Callable[[Reader], Any]) -> Callable[[Reader], list[Any]]:

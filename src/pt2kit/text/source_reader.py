@@ -66,7 +66,7 @@ class Reader(Tokens):
         if self.integer() != VERSION:
             self.fail(f"the version {VERSION} of the text form", back=1)
         version = schema.SchemaVersion(*schema.CURRENT.pair)
-        held: dict[str, Any] = {
+        header: dict[str, Any] = {
             "torch": "", "opset": {}, "verifier": [], "range": {}, "guard": [], "metadata": {}, "namedtuple": {},
             "module": [],
         }  # fmt: skip
@@ -75,24 +75,24 @@ class Reader(Tokens):
             if word == "schema":
                 version = self._version()
             elif word == "torch":
-                held["torch"] = self.string()
+                header["torch"] = self.string()
             elif word in ("verifier", "guard"):
-                held[word].append(self.string())
+                header[word].append(self.string())
             elif word == "module":
-                held["module"].append(self._module())
+                header["module"].append(self._module())
             elif word == "expr":
                 self._expression()
             elif word in _HEADERS:
                 name = self.string()
-                held[word][name] = _HEADERS[word](self)
+                header[word][name] = _HEADERS[word](self)
             else:
                 self.fail("a word of the head (schema, torch, opset, range, …) or graph", back=1)
         self.at += 1
         graph, signature = self.block(is_root=True)
         self.next("end")
-        module = schema.GraphModule(graph, signature, held["module"], held["metadata"], held["namedtuple"])
+        module = schema.GraphModule(graph, signature, header["module"], header["metadata"], header["namedtuple"])
         return schema.ExportedProgram(
-            module, held["opset"], held["range"], version, held["verifier"], held["torch"], held["guard"]
+            module, header["opset"], header["range"], version, header["verifier"], header["torch"], header["guard"]
         )
 
     def _version(self) -> schema.SchemaVersion:
@@ -139,7 +139,7 @@ class Reader(Tokens):
         if self.depth > MAX_SUBGRAPH_DEPTH + 1:
             self.fail(f"subgraphs nested at most {MAX_SUBGRAPH_DEPTH} levels deep")
         self.sign("{")
-        held: dict[str, dict[str, Any]] = {kind: {} for kind in _TABLES}
+        tables: dict[str, dict[str, Any]] = {kind: {} for kind in _TABLES}
         ins: list[Argument] = []
         outs: list[Argument] = []
         nodes: list[schema.Node] = []
@@ -152,7 +152,7 @@ class Reader(Tokens):
             if word == "input":
                 self.at += 1
                 ins.append(self.argument())
-                self._defined(ins[-1:], held)
+                self._defined(ins[-1:], tables)
                 specs += [self._role(ins[-1], _INPUTS, input_spec)] if is_root and self.take("=") else []
             elif word == "output":
                 self.at += 1
@@ -167,18 +167,18 @@ class Reader(Tokens):
                 signature = self._signature()
             elif word == "entry":
                 self.at += 1
-                table, name = self._table(held), self.string()
+                table, name = self._table(tables), self.string()
                 table[name] = self._type()[1]
             elif word == "order":
                 self.at += 1
-                self._order(held)
+                self._order(tables)
             else:
-                nodes.append(self._node(held))
+                nodes.append(self._node(tables))
         self.at += 1
         self.depth -= 1
         graph = schema.Graph(
-            ins, outs, nodes, held["tensor"], held["sym_int"], held["sym_bool"], single, held["custom_obj"],
-            held["sym_float"],
+            ins, outs, nodes, tables["tensor"], tables["sym_int"], tables["sym_bool"], single, tables["custom_obj"],
+            tables["sym_float"],
         )  # fmt: skip
         return graph, signature or schema.GraphSignature(specs, results)
 
@@ -199,12 +199,12 @@ class Reader(Tokens):
 
     def _signature(self) -> schema.GraphSignature:
         try:
-            found: schema.GraphSignature = codec.decode(
+            signature: schema.GraphSignature = codec.decode(
                 memoryview(self.string().encode()), schema.GraphSignature, self._where
             ).value
         except Pt2Error as error:
             self.fail(f"a signature as JSON ({error})", back=1)
-        return found
+        return signature
 
     def _role(self, argument: Argument, words: Mapping[str, str], make: Callable[..., Any]) -> Any:
         word = self.next("word")
@@ -277,10 +277,10 @@ class Reader(Tokens):
         kind, token = self.kinds[self.at], self.tokens[self.at]
         self.at += 1
         if kind == "type":
-            found = self._types.get(token)
-            if found is None:
-                found = self._types[token] = self._tensor(token)
-            return "tensor", found
+            meta = self._types.get(token)
+            if meta is None:
+                meta = self._types[token] = self._tensor(token)
+            return "tensor", meta
         if token == "?":
             return "tensor", _UNKNOWN
         if token in ("int", "float", "bool"):
@@ -290,9 +290,9 @@ class Reader(Tokens):
             self.sign("(")
             name = self.name()
             self.sign(",")
-            held = schema.CustomObjArgument(name, self.string())
+            custom_obj = schema.CustomObjArgument(name, self.string())
             self.sign(")")
-            return "custom_obj", held
+            return "custom_obj", custom_obj
         return self.fail('a type such as f32[2, 3], int 4 or object(%x, "class")', back=1)
 
     def _symbolic(self, cls: type[Any], arm: str) -> Any:
@@ -301,10 +301,10 @@ class Reader(Tokens):
         return cls(**{arm: self.constant()})
 
     def _known(self, name: str) -> schema.SymExpr:
-        found = self._expressions.get(name)
-        if found is None:
+        expression = self._expressions.get(name)
+        if expression is None:
             self.fail(f"an expression that is declared above, got {name},", back=1)
-        return found
+        return expression
 
     def _tensor(self, text: str) -> schema.TensorMeta:
         """The type of a tensor, from the text of its token."""
@@ -333,16 +333,16 @@ class Reader(Tokens):
         )
 
     def _sizes(self, text: str) -> list[schema.SymInt]:
-        found = []
+        sizes = []
         for part in text.split(",") if text.strip() else ():
             word = part.strip()
             if word.startswith("#"):
-                found.append(schema.SymInt(as_expr=self._known(word)))
+                sizes.append(schema.SymInt(as_expr=self._known(word)))
             elif word.removeprefix("-").isdecimal():
-                found.append(schema.SymInt(as_int=int(word)))
+                sizes.append(schema.SymInt(as_int=int(word)))
             else:
                 self.fail(f"a size, got {word[:40]!r},", back=1)
-        return found
+        return sizes
 
     def _device_of(self, text: str) -> schema.Device:
         kind, _, index = text.rpartition(",") if '"' not in text.rpartition(",")[2] else (text, "", "")
@@ -369,10 +369,10 @@ class Reader(Tokens):
         kind, token = self.kinds[self.at], self.tokens[self.at]
         if kind == "value":
             self.at += 1
-            found = self._tensors.get(token)
-            if found is None:
-                found = self._tensors[token] = Argument(as_tensor=TensorArgument(self.unquoted(token[1:])))
-            return found
+            tensor = self._tensors.get(token)
+            if tensor is None:
+                tensor = self._tensors[token] = Argument(as_tensor=TensorArgument(self.unquoted(token[1:])))
+            return tensor
         if kind == "word" and token in WORDS and self.tokens[self.at + 1] == "(":
             self.at += 1
             return WORDS[token](self)

@@ -49,16 +49,16 @@ class Tokens:
         position, text, match = 0, self._text, _TOKENS.match
         tokens, kinds = self.tokens, self.kinds
         while True:
-            found = match(text, position)
-            if found is None:
+            token_match = match(text, position)
+            if token_match is None:
                 line = text.count("\n", 0, position) + 1
                 raise SchemaError(
                     f"{self._where}: line {line}: expected a token, got {text[position : position + 40]!r}"
                 )
-            kind = found.lastgroup or "end"
+            kind = token_match.lastgroup or "end"
             kinds.append(kind)
-            tokens.append(found[kind])
-            position = found.end()
+            tokens.append(token_match[kind])
+            position = token_match.end()
             if kind == "end":
                 tokens.append("")  # whoever looks one token ahead sees the end twice
                 kinds.append("end")
@@ -67,14 +67,14 @@ class Tokens:
     def listed(self, first: str, last: str, one: Callable[[], Any]) -> list[Any]:
         """What stands between two brackets, with commas between."""
         self.sign(first)
-        found: list[Any] = []
+        items: list[Any] = []
         tokens = self.tokens
         while tokens[self.at] != last or self.kinds[self.at] != "sign":
-            if found:
+            if items:
                 self.sign(",")
-            found.append(one())
+            items.append(one())
         self.at += 1
-        return found
+        return items
 
     def constant(self) -> Any:
         """A number, a text, true, false or none."""
@@ -107,13 +107,13 @@ class Tokens:
         """What a token in quotes says; a token without is taken as it is."""
         if token[0] != '"':
             return token
-        found = self._strings.get(token)
-        if found is None:
+        text = self._strings.get(token)
+        if text is None:
             try:
-                found = self._strings[token] = json.loads(token)
+                text = self._strings[token] = json.loads(token)
             except ValueError:
                 self.fail("a text as JSON writes it", back=1)
-        return found
+        return text
 
     def is_at(self, token: str) -> bool:
         """Whether the token at hand is a certain word or sign."""
@@ -145,8 +145,8 @@ class Tokens:
         number = max(self.at - back, 0)
         position = 0
         for _ in range(number + 1):
-            found = _TOKENS.match(self._text, position)
-            start, position = (found.start(found.lastgroup or 0), found.end()) if found else (position, position)
+            match = _TOKENS.match(self._text, position)
+            start, position = (match.start(match.lastgroup or 0), match.end()) if match else (position, position)
         line = self._text.count("\n", 0, start) + 1
         got = self.tokens[number][:60] or "the end"
         raise SchemaError(f"{self._where}: line {line}: expected {expected}, got {got!r}")

@@ -62,8 +62,8 @@ def input_spec(kind: str, argument: schema.Argument, rest: Sequence[Any]) -> sch
             name, value = rest
             return schema.InputSpec(constant_input=schema.InputToConstantInputSpec(name, constant_value(value)))
         case "token":
-            held = argument.value
-            return schema.InputSpec(token=schema.InputTokenSpec(schema.TokenArgument(getattr(held, "name", ""))))
+            content = argument.value
+            return schema.InputSpec(token=schema.InputTokenSpec(schema.TokenArgument(getattr(content, "name", ""))))
     makers: Mapping[str, Any] = {
         "parameter": schema.InputToParameterSpec,
         "buffer": schema.InputToBufferSpec,

@@ -177,7 +177,7 @@ def summarize_model(package: Package, model: str, *, oldest: bool = False) -> Mo
     program, texts, problems = stored.program, ValueTexts(stored.program), list[str]()
     operators = _operators(program)
     tensors = _Tensors(package, model, program, problems)
-    held = stored.model
+    container = stored.model
     return ModelSummary(
         name=model,
         schema_version=stored.version,
@@ -190,9 +190,9 @@ def summarize_model(package: Package, model: str, *, oldest: bool = False) -> Mo
             for name, limits in program.range_constraints.items()
         ),
         guards=len(program.guards_code),
-        nodes=sum(count for found in operators.values() for count in found.values()),
+        nodes=sum(count for counts in operators.values() for count in counts.values()),
         operators=operators,
-        custom_namespaces=tuple(name for name, found in operators.items() if is_custom(next(iter(found)))),
+        custom_namespaces=tuple(name for name, counts in operators.items() if is_custom(next(iter(counts)))),
         in_place=_in_place(operators),
         parameters=group_of(tensors.parameters),
         buffers=group_of(tensors.buffers),
@@ -203,8 +203,8 @@ def summarize_model(package: Package, model: str, *, oldest: bool = False) -> Mo
         gradients=tuple(_targets(program, _GRADIENTS)),
         lifted=tuple(_lifted(program, texts, tensors.constants)),
         modules=summarize_modules(program, {**tensors.parameters, **tensors.buffers}),
-        delegates={name: tuple(methods) for name, methods in held.delegates.items()} if held else {},
-        devices=dict(held.devices) if held else {},
+        delegates={name: tuple(methods) for name, methods in container.delegates.items()} if container else {},
+        devices=dict(container.devices) if container else {},
         oldest_version=_oldest(program, model) if oldest else "",
         unknown=tensors.unknown,
         problems=tuple(problems),
@@ -257,21 +257,21 @@ def _call(program: ExportedProgram, texts: ValueTexts, problems: list[str]) -> C
 
 def _operators(program: ExportedProgram) -> dict[str, dict[str, int]]:
     counts = Counter(step.node.target for step in walk(program))
-    found: dict[str, dict[str, int]] = {}
+    by_namespace: dict[str, dict[str, int]] = {}
     for target, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
-        found.setdefault(operator_namespace(target), {})[target] = count
-    return dict(sorted(found.items(), key=lambda item: -sum(item[1].values())))
+        by_namespace.setdefault(operator_namespace(target), {})[target] = count
+    return dict(sorted(by_namespace.items(), key=lambda item: -sum(item[1].values())))
 
 
 def _in_place(operators: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
     """The calls whose operator's name ends with an underscore, which by torch's custom says that it works in place."""
-    found = {}
+    in_place = {}
     for counts in operators.values():
         for target, count in counts.items():
             name = target.removeprefix("torch.ops.").split(".")[1:2]
             if name and name[0].endswith("_") and not name[0].endswith("__") and name[0] not in _NO_CHANGE:
-                found[target] = count
-    return found
+                in_place[target] = count
+    return in_place
 
 
 def _targets(program: ExportedProgram, kinds: Mapping[str, str]) -> Iterator[str]:

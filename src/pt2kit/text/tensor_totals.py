@@ -94,9 +94,9 @@ def sum_of(amounts: Iterable[Amount]) -> Amount:
 
 def stored_bytes(payloads: Iterable[AnyView]) -> int:
     """Bytes of the records that hold some payloads; a record that several share counts once."""
-    found: dict[str, int] = {}
+    bytes_by_record: dict[str, int] = {}
     for number, payload in enumerate(payloads):
         storage = getattr(payload, "storage", None)
-        held = 0 if isinstance(payload, MetaView) else payload.nbytes
-        found[getattr(payload, "record", str(number))] = storage.nbytes if storage is not None else held
-    return sum(found.values())
+        nbytes = 0 if isinstance(payload, MetaView) else payload.nbytes
+        bytes_by_record[getattr(payload, "record", str(number))] = storage.nbytes if storage is not None else nbytes
+    return sum(bytes_by_record.values())

@@ -76,8 +76,10 @@ class ValueTexts:
 
     def ranges(self) -> tuple[tuple[str, str], ...]:
         """(symbol, range) for each dynamic symbol, in the file's order: ("s77", "2 … 1,024")."""
-        found = self.program.range_constraints
-        return tuple((self.expression(name), bounds_text(row.min_val, row.max_val)) for name, row in found.items())
+        constraints = self.program.range_constraints
+        return tuple(
+            (self.expression(name), bounds_text(row.min_val, row.max_val)) for name, row in constraints.items()
+        )
 
 
 def dtype_text(dtype: ScalarType) -> str:

@@ -30,15 +30,15 @@ def block_misfits(tree: Tree, older: str, newer: str, log: ConversionLog) -> Tre
     """
     if fits(tree, older):
         return tree
-    found = [misfit for misfit in misfits(tree, older) if misfit.cause in ("unknown key", "arm", "member")]
-    for misfit in found:
+    obstacles = [misfit for misfit in misfits(tree, older) if misfit.cause in ("unknown key", "arm", "member")]
+    for misfit in obstacles:
         if misfit.cause == "unknown key" and misfit.key not in _known_keys(misfit.type, newer):
             log.lost("unknown_keys", f"{misfit.type}.{misfit.key}, which no schema here knows", misfit.path, "")
         else:
             log.blocked(_message(misfit), misfit.path, newer)
     new = dict(tree)
     copied: set[Path] = {()}
-    for misfit in found:
+    for misfit in obstacles:
         _replace(new, misfit, older, copied)
     return new
 

@@ -76,7 +76,7 @@ def check_tree(tree: Any, version: str, where: str, *, root: str = "ExportedProg
     try:
         if predicates(version, exact=False)[root](tree):
             return
-        first = next((found for found in misfits(tree, version, root=root) if found.cause != "unknown key"), None)
+        first = next((misfit for misfit in misfits(tree, version, root=root) if misfit.cause != "unknown key"), None)
     except RecursionError:
         raise too_deep(where) from None
     if first is not None:

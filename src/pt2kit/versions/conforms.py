@@ -37,10 +37,10 @@ def predicates(version: str, *, exact: bool = True) -> Mapping[str, Predicate]:
         version: the name of the table.
         exact: refuse the keys of structs that the table does not know.
     """
-    found: dict[str, Predicate] = {}
+    by_name: dict[str, Predicate] = {}
     for name, definition in frozen_table(version).definitions.items():
-        found[name] = _type_predicate(definition, version, found, exact)
-    return MappingProxyType(found)
+        by_name[name] = _type_predicate(definition, version, by_name, exact)
+    return MappingProxyType(by_name)
 
 
 def predicate(kind: Type, version: str, *, exact: bool = True) -> Predicate:
@@ -142,11 +142,11 @@ def _union(fields: Mapping[str, Predicate], kinds: Mapping[str, type]) -> Predic
     def union(value: Any) -> bool:
         if type(value) is not dict or len(value) != 1:
             return False
-        [(arm, held)] = value.items()
-        if type(held) is kinds.get(arm):
+        [(arm, content)] = value.items()
+        if type(content) is kinds.get(arm):
             return True
         fits = fields.get(arm)
-        return fits is not None and fits(held)
+        return fits is not None and fits(content)
 
     return union
 

@@ -112,7 +112,9 @@ def read_model(raw: Any, where: str) -> Model:
     return Model(
         raw["name"],
         _methods(raw["program"], ("program",), where),
-        MappingProxyType({name: _methods(held, ("delegates", name), where) for name, held in delegates.items()}),
+        MappingProxyType(
+            {name: _methods(delegate, ("delegates", name), where) for name, delegate in delegates.items()}
+        ),
         tables["tensorPaths"],
         tables["constantPaths"],
         tables["deviceAllocationMap"],
@@ -169,12 +171,12 @@ def map_devices(tree: Tree, devices: Mapping[str, str], where: str) -> Tree:
     Raises:
         SchemaError: a device that is not type or type:index.
     """
-    found = {key: _device(key, where) for key in (*devices, *devices.values())}
+    parsed = {key: _device(key, where) for key in (*devices, *devices.values())}
 
     def device(value: Any, _: Path) -> Any:
         for source, target in devices.items():
-            if found[source] == {"type": value["type"], "index": value["index"]}:
-                return {**value, **found[target]}
+            if parsed[source] == {"type": value["type"], "index": value["index"]}:
+                return {**value, **parsed[target]}
         return value
 
     result: Tree = rewrite(tree, CURRENT.number, {"Device": device})
@@ -188,7 +190,7 @@ def _methods(raw: Any, path: Path, where: str) -> Mapping[str, Upgraded]:
         case _:
             raise SchemaError(f"{where}: {path_text(path)}: expected an object with methods, got none", rule="M1")
     places = {name: f"{where}: {path_text((*path, 'methods', name))}" for name in methods}
-    return MappingProxyType({name: upgrade_program(held, places[name]) for name, held in methods.items()})
+    return MappingProxyType({name: upgrade_program(program, places[name]) for name, program in methods.items()})
 
 
 def _texts(raw: Any, key: str, where: str) -> Mapping[str, str]:

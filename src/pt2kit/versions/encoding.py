@@ -100,14 +100,14 @@ def _reader(fields: Mapping[str, Turn | None], defaults: Mapping[str, Any]) -> T
     def read(value: Any) -> Any:
         if type(value) is not dict:
             return copy.deepcopy(value)
-        found = {}
+        struct = {}
         for key, default in defaults.items():
             if key not in value:
-                found[key] = copy.deepcopy(default)
-        for key, held in value.items():
+                struct[key] = copy.deepcopy(default)
+        for key, child in value.items():
             turn = fields.get(key, copy.deepcopy)
-            found[key] = held if turn is None else turn(held)
-        return found
+            struct[key] = child if turn is None else turn(child)
+        return struct
 
     return read
 
@@ -117,12 +117,12 @@ def _union_reader(fields: Mapping[str, Turn | None], *, padded: bool) -> Turn:
         if type(value) is not dict:
             return copy.deepcopy(value)
         only = len(value) == 1 or not padded
-        found = {}
-        for arm, held in value.items():
-            if only or held is not None or arm not in fields:
+        union = {}
+        for arm, child in value.items():
+            if only or child is not None or arm not in fields:
                 turn = fields.get(arm, copy.deepcopy)
-                found[arm] = held if turn is None else turn(held)
-        return found
+                union[arm] = child if turn is None else turn(child)
+        return union
 
     return read
 
@@ -154,13 +154,13 @@ def _speller(fields: Mapping[str, Turn | None], left_out: frozenset[str]) -> Tur
     def spell_object(value: Any) -> Any:
         if type(value) is not dict:
             return copy.deepcopy(value)
-        found = {}
+        struct = {}
         for key, turn in fields.items():
             if key in value:
-                held = value[key]
-                if held is not None or key not in left_out:
-                    found[key] = held if turn is None else turn(held)
-        return _with_unknown(found, value, fields)
+                child = value[key]
+                if child is not None or key not in left_out:
+                    struct[key] = child if turn is None else turn(child)
+        return _with_unknown(struct, value, fields)
 
     return spell_object
 
@@ -171,12 +171,12 @@ def _union_speller(fields: Mapping[str, Turn | None], *, padded: bool) -> Turn:
     def spell_union(value: Any) -> Any:
         if type(value) is not dict:
             return copy.deepcopy(value)
-        found = dict(empty)
-        for arm, held in value.items():
+        union = dict(empty)
+        for arm, child in value.items():
             if arm in fields:
                 turn = fields[arm]
-                found[arm] = held if turn is None else turn(held)
-        return _with_unknown(found, value, fields)
+                union[arm] = child if turn is None else turn(child)
+        return _with_unknown(union, value, fields)
 
     return spell_union
 
@@ -184,7 +184,7 @@ def _union_speller(fields: Mapping[str, Turn | None], *, padded: bool) -> Turn:
 def _with_unknown(found: dict[str, Any], value: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
     if value.keys() <= fields.keys():
         return found
-    return found | {key: copy.deepcopy(held) for key, held in value.items() if key not in fields}
+    return found | {key: copy.deepcopy(child) for key, child in value.items() if key not in fields}
 
 
 def _before(turn: Turn, change: Change, spelled: Spelling) -> Turn:
@@ -218,14 +218,14 @@ def _turn(kind: Type, known: Mapping[str, Turn], floats: Turn | None) -> Turn | 
 def _list_turn(entry: Turn | None) -> Turn:
     if entry is None:
         return lambda value: value.copy() if type(value) is list else copy.deepcopy(value)
-    return lambda value: [entry(held) for held in value] if type(value) is list else copy.deepcopy(value)
+    return lambda value: [entry(child) for child in value] if type(value) is list else copy.deepcopy(value)
 
 
 def _dict_turn(entry: Turn | None) -> Turn:
     if entry is None:
         return lambda value: value.copy() if type(value) is dict else copy.deepcopy(value)
     return lambda value: (
-        {key: entry(held) for key, held in value.items()} if type(value) is dict else copy.deepcopy(value)
+        {key: entry(child) for key, child in value.items()} if type(value) is dict else copy.deepcopy(value)
     )
 
 
@@ -243,7 +243,8 @@ def _read_range(value: dict[str, Any], spelled: Spelling) -> dict[str, Any]:
     """Open ends as None; numbers of the versions that write them stay what they are elsewhere."""
     ends = {"min_val": spelled.lowest, "max_val": spelled.highest}
     return {
-        key: None if _is_infinite(held) or (key in ends and held == ends[key]) else held for key, held in value.items()
+        key: None if _is_infinite(bound) or (key in ends and bound == ends[key]) else bound
+        for key, bound in value.items()
     }
 
 
@@ -253,7 +254,7 @@ def _is_infinite(value: Any) -> bool:
 
 def _spell_range(value: dict[str, Any], spelled: Spelling) -> dict[str, Any]:
     ends = {"min_val": spelled.lowest, "max_val": spelled.highest}
-    return {key: ends[key] if held is None and key in ends else held for key, held in value.items()}
+    return {key: ends[key] if bound is None and key in ends else bound for key, bound in value.items()}
 
 
 def _read_constant(value: dict[str, Any], spelled: Spelling) -> dict[str, Any]:
@@ -269,7 +270,9 @@ def _read_loss(value: dict[str, Any], spelled: Spelling) -> dict[str, Any]:
     del spelled  # the misspelling is nobody's field, so it can be read wherever it occurs
     if "loss_outout" not in value or value.get("loss_output") is not None:
         return value
-    return {"loss_output" if key == "loss_outout" else key: held for key, held in value.items() if key != "loss_output"}
+    return {
+        "loss_output" if key == "loss_outout" else key: child for key, child in value.items() if key != "loss_output"
+    }
 
 
 _READERS: Final[Mapping[str, Change]] = {

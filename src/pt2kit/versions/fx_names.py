@@ -56,7 +56,7 @@ def name_as_fx(tree: Tree, log: ConversionLog, *, keeps_inputs: bool) -> Tree:
         }
         for node in graph["nodes"]
     ]
-    tables = {key: {names.get(name, name): held for name, held in graph[key].items()} for key in _TABLES}
+    tables = {key: {names.get(name, name): meta for name, meta in graph[key].items()} for key in _TABLES}
     ends = {key: _renamed(graph[key], names) for key in ("inputs", "outputs")}
     specs = {
         key: [_renamed_spec(spec, names) for spec in module["signature"][key]]
@@ -164,18 +164,18 @@ def _renamed(value: Any, names: Mapping[str, str]) -> Any:
     if not isinstance(value, dict):
         return value
     return {
-        key: names.get(held, held)
-        if key in ("name", "as_name") and isinstance(held, str)
-        else held
+        key: names.get(item, item)
+        if key in ("name", "as_name") and isinstance(item, str)
+        else item
         if key == "as_graph"
-        else _renamed(held, names)
-        for key, held in value.items()
+        else _renamed(item, names)
+        for key, item in value.items()
     }
 
 
 def _renamed_spec(spec: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    ((kind, held),) = spec.items()
-    new = {**held, "arg": _renamed(held["arg"], names)} if "arg" in held else held
+    ((kind, content),) = spec.items()
+    new = {**content, "arg": _renamed(content["arg"], names)} if "arg" in content else content
     if "user_input_name" in new:
         new = {**new, "user_input_name": names.get(new["user_input_name"], new["user_input_name"])}
     return {kind: new}

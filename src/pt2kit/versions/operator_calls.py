@@ -172,8 +172,8 @@ def _nearest(name: str, node: dict[str, Any], release: str) -> str | None:
     releases = known_releases()
     at = releases.index(release)
     for other in sorted(releases, key=lambda other: (abs(releases.index(other) - at), -releases.index(other))):
-        found = find_operator(name, other)
-        if found is not None and _takes(found, node):
+        operator = find_operator(name, other)
+        if operator is not None and _takes(operator, node):
             return other
     return None
 

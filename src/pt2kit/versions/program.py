@@ -79,18 +79,18 @@ def upgrade_program(
 
     Cost: 0.2 s per 1,000 nodes from the oldest version, 0.08 s from schema 8.2.
     """
-    found = find_version(raw, where)
+    stored_version = find_version(raw, where)
     log = ConversionLog(where, namedtuples=namedtuples, side_inputs=SideInputs(read_external=read_external))
     try:
-        tree = encoding.from_wire(raw, found.table, where, root=root_type(found.table))
-        tree = convert(tree, found.table, CURRENT.number, log)
-        if found.table != CURRENT.number:
+        tree = encoding.from_wire(raw, stored_version.table, where, root=root_type(stored_version.table))
+        tree = convert(tree, stored_version.table, CURRENT.number, log)
+        if stored_version.table != CURRENT.number:
             tree = rewrite(tree, CURRENT.number, {"Node": _mended})
     except RecursionError:
         raise too_deep(where) from None
     major, minor = CURRENT.pair
     tree = {**tree, "schema_version": {"major": major, "minor": minor}}
-    return Upgraded(tree, found, log.notes, log.constants, log.weights)
+    return Upgraded(tree, stored_version, log.notes, log.constants, log.weights)
 
 
 def downgrade_program(

@@ -119,10 +119,10 @@ def narrow_ranges(tree: Tree, log: ConversionLog, since: str) -> Tree:
 
     rewrite(tree, "5.3", {"TensorMeta": meta})
     ranges = dict(tree["range_constraints"])
-    for name, held in ranges.items():
-        least = -math.inf if held["min_val"] is None else held["min_val"]
-        most = math.inf if held["max_val"] is None else held["max_val"]
+    for name, limits in ranges.items():
+        least = -math.inf if limits["min_val"] is None else limits["min_val"]
+        most = math.inf if limits["max_val"] is None else limits["max_val"]
         if name in sizes and least < _SMALLEST <= most:
             log.lost("small_sizes", f"that {name} may be less than 2", ("range_constraints", name), since)
-            ranges[name] = {**held, "min_val": _SMALLEST}
+            ranges[name] = {**limits, "min_val": _SMALLEST}
     return tree if ranges == tree["range_constraints"] else {**tree, "range_constraints": ranges}

@@ -82,15 +82,15 @@ _LEFT: Final = _Walk(lambda value, _: value)
 
 def _walks(plan: Plan, visitors: Mapping[str, Visitor], version: str) -> Mapping[str, _Walk]:
     """Type -> how its values are walked; types that hold nothing visited are left out."""
-    found: dict[str, _Walk] = {name: _Walk(visitor) for name, visitor in visitors.items()}
+    walks: dict[str, _Walk] = {name: _Walk(visitor) for name, visitor in visitors.items()}
     inner: dict[str, dict[str, Visitor]] = {name: {} for name, fields in plan.items() if fields}
     for name, fields in inner.items():
         inside = _inside(fields, len(plan[name]))
         visitor = visitors.get(name)
-        found[name] = _both(inside, visitor) if visitor else _entered(name, inside, plan, visitors, version)
+        walks[name] = _both(inside, visitor) if visitor else _entered(name, inside, plan, visitors, version)
     for name, fields in inner.items():
-        fields |= {key: _walk(kind, found).visit for key, kind in plan[name].items()}
-    return found
+        fields |= {key: _walk(kind, walks).visit for key, kind in plan[name].items()}
+    return walks
 
 
 def _entered(name: str, inside: Visitor, plan: Plan, visitors: Mapping[str, Visitor], version: str) -> _Walk:
@@ -115,10 +115,10 @@ def _inside(fields: Mapping[str, Visitor], count: int) -> Visitor:
         for key in value:
             if key not in fields:
                 continue
-            held = fields[key](value[key], (*path, key))
-            if held is not value[key]:
+            now = fields[key](value[key], (*path, key))
+            if now is not value[key]:
                 new = dict(value) if new is value else new
-                new[key] = held
+                new[key] = now
             left -= 1
             if not left:
                 break
@@ -153,8 +153,8 @@ def _list(entry: _Walk) -> Visitor:
         if not isinstance(value, list) or (arms is not None and _is_dull(value, arms, key)):
             return value
         new = value
-        for index, held in enumerate(value):
-            if (now := visit(held, (*path, index))) is not held:
+        for index, item in enumerate(value):
+            if (now := visit(item, (*path, index))) is not item:
                 new = value.copy() if new is value else new
                 new[index] = now
         return new
@@ -169,8 +169,8 @@ def _dict(entry: _Walk) -> Visitor:
         if not isinstance(value, dict) or (arms is not None and _is_dull(value.values(), arms, key)):
             return value
         new = value
-        for name, held in value.items():
-            if (now := visit(held, (*path, name))) is not held:
+        for name, item in value.items():
+            if (now := visit(item, (*path, name))) is not item:
                 new = value.copy() if new is value else new
                 new[name] = now
         return new

@@ -92,7 +92,7 @@ def _detail(drawing: Drawing, number: int) -> NodeDetail:
     if step is None:
         return NodeDetail((), tuple(_values(scope.graph, drawing.names[number], texts)), (), (), ())
     node = step.node
-    found = tuple(
+    argument_details = tuple(
         ArgumentDetail(
             printable(named.name, MAX_TEXT),
             printable(argument_text(named.arg), MAX_ARGUMENT),
@@ -103,7 +103,7 @@ def _detail(drawing: Drawing, number: int) -> NodeDetail:
     results = [value for output in node.outputs[:MAX_ITEMS] for value in _argument_values(scope.graph, output, texts)]
     metadata = node.metadata
     return NodeDetail(
-        found,
+        argument_details,
         tuple(results),
         tuple(_frames(metadata.get("stack_trace", ""))),
         tuple(_modules(metadata.get("nn_module_stack", ""))),

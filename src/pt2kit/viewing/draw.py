@@ -165,13 +165,13 @@ class _Artist:
         home, around = self.homes.get(scope.path, (0, ""))
         places = _Places(self, home, around, guessed)
         known: dict[str, int] = {}
-        held = self._draw_inputs(scope, home, known)
-        modules = guessed_modules(scope.graph, self._owners(held)) if guessed and scope.depth == 0 else None
+        weight_by_value = self._draw_inputs(scope, home, known)
+        modules = guessed_modules(scope.graph, self._owners(weight_by_value)) if guessed and scope.depth == 0 else None
         for number, node in enumerate(scope.graph.nodes):
             step = Step(scope, number, node)
             fqn = modules[number] if modules else self.stated[node.metadata.get("nn_module_stack", "")]
-            self._draw_step(step, places, fqn or around, known, held)
-        self._draw_outputs(scope, home, known, held)
+            self._draw_step(step, places, fqn or around, known, weight_by_value)
+        self._draw_outputs(scope, home, known, weight_by_value)
 
     def _owners(self, held: Mapping[str, int]) -> dict[str, str]:
         names = [self.texts.list[number] for number in self.weights.name]
@@ -181,7 +181,7 @@ class _Artist:
         """Draw the inputs of a graph; returns those that are tensors of the archive, by value."""
         specs = self.program.graph_module.signature.input_specs if scope.depth == 0 else ()
         numbers = {entry.name: number for number, entry in enumerate(self.entries)}
-        held: dict[str, int] = {}
+        weight_by_value: dict[str, int] = {}
         for position, argument in enumerate(scope.graph.inputs):
             spec = specs[position] if position < len(specs) else None
             names = list(dict.fromkeys(arguments(argument)))
@@ -189,13 +189,13 @@ class _Artist:
                 name = getattr(spec.value, HELD[spec.type])
                 if name not in numbers:
                     numbers[name] = self._missing(name, spec.type, names, scope)
-                held |= dict.fromkeys(names, numbers[name])
+                weight_by_value |= dict.fromkeys(names, numbers[name])
                 continue
             node = self._add(INPUT, scope, names[0] if names else f"input {position}", _role(spec), home, None)
             self.names[node] = names
             for name in names:
                 known[name] = self._value(scope, node, name)
-        return held
+        return weight_by_value
 
     def _missing(self, name: str, kind: str, values: list[str], scope: Scope) -> int:
         """A tensor that the archive should hold and does not: known from the graph alone."""
@@ -288,7 +288,7 @@ class _Places:
         outside = self._around and not fqn.startswith(f"{self._around}.")
         # In the root graph what the file states is there already; what is guessed is not.
         if outside or not fqn or fqn.count(".") >= MAX_MODULE_DEPTH or (self._home == 0 and not self._guessed):
-            found = self._home
+            module_box = self._home
         else:
             parent, _, name = fqn.rpartition(".")
             artist = self._artist
@@ -297,9 +297,9 @@ class _Places:
             kind = artist.boxes.type[known] if known is not None else 0
             above_path = artist.texts.list[artist.boxes.path[self._home]]
             path = text(f"{above_path}.{fqn}" if above_path else fqn)
-            found = artist.boxes.add(above, text(name), kind, path)
-        self._known[fqn] = found
-        return found
+            module_box = artist.boxes.add(above, text(name), kind, path)
+        self._known[fqn] = module_box
+        return module_box
 
 
 def _role(spec: InputSpec | OutputSpec | None) -> str:

@@ -100,19 +100,19 @@ def _limited(rows: list[Row]) -> list[Row]:
 
 def _input(spec: InputSpec | OutputSpec, program: ExportedProgram, texts: ValueTexts) -> Row:
     """One row of the signature."""
-    held: Any = spec.value
-    argument = getattr(held, "arg", None)
+    content: Any = spec.value
+    argument = getattr(content, "arg", None)
     name = getattr(argument, "name", None)
     inner = getattr(argument, "value", None)
     if name is None:
         name = getattr(inner, "name", None) or getattr(inner, "as_name", None)
-    stands_for = next((getattr(held, key) for key in _NAMES if hasattr(held, key)), "")
+    stands_for = next((getattr(content, key) for key in _NAMES if hasattr(content, key)), "")
     if isinstance(name, str):
         kind = texts.named(program.graph_module.graph, name)
     else:
-        constant = argument if argument is not None else held.value
+        constant = argument if argument is not None else content.value
         kind = argument_text(constant)
-    note = " (not persistent)" if getattr(held, "persistent", True) is False else ""
+    note = " (not persistent)" if getattr(content, "persistent", True) is False else ""
     shown = printable(name, MAX_TEXT) if isinstance(name, str) else ""
     return spec.type, shown, printable(f"{stands_for}{note}", MAX_TEXT), printable(kind, MAX_TEXT)
 

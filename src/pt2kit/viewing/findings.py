@@ -75,11 +75,11 @@ def _places(drawing: Drawing) -> dict[str, int]:
 def _values(drawing: Drawing) -> dict[str, int]:
     """Name of a value of the root graph -> the node that defines it."""
     values, texts = drawing.picture.values, drawing.picture.texts
-    found: dict[str, int] = {}
+    node_by_name: dict[str, int] = {}
     for node, name in zip(values.node, values.name, strict=True):
         if drawing.scopes[node].depth == 0:
-            found.setdefault(texts[name], node)
-    return found
+            node_by_name.setdefault(texts[name], node)
+    return node_by_name
 
 
 def _node(loc: str, places: dict[str, int], values: dict[str, int]) -> int:

@@ -22,12 +22,12 @@ def stated_modules(program: ExportedProgram) -> dict[str, str]:
     Raises:
         LimitError: subgraphs nest too deep.
     """
-    found: dict[str, str] = {}
+    module_by_stack: dict[str, str] = {}
     for step in walk(program):
         text = step.node.metadata.get("nn_module_stack", "")
-        if text not in found:
-            found[text] = module_of(step.node)
-    return found
+        if text not in module_by_stack:
+            module_by_stack[text] = module_of(step.node)
+    return module_by_stack
 
 
 def module_summary(program: ExportedProgram, tensors: Mapping[str, Payload]) -> ModuleSummary | None:
@@ -51,14 +51,14 @@ def guessed_modules(graph: Graph, owners: Mapping[str, str]) -> list[str]:
     for number in reversed(range(len(anchors))):
         following[number] = later
         later = anchors[number] if anchors[number] is not None else later
-    found, before = list[str](), None
+    modules, before = list[str](), None
     for anchor, after in zip(anchors, following, strict=True):
         if anchor is not None:
             before = anchor
-            found.append(anchor)
+            modules.append(anchor)
         else:
-            found.append(common(before, after) if before is not None and after is not None else "")
-    return found
+            modules.append(common(before, after) if before is not None and after is not None else "")
+    return modules
 
 
 def _anchor(node: Node, owners: Mapping[str, str]) -> str | None:

@@ -34,7 +34,7 @@ def policy(page: str, *, connect: str) -> str:
         page: the built page.
         connect: where it may ask for answers: "'self'" or "'none'".
     """
-    scripts, styles = (" ".join(map(_hash, found.findall(page))) for found in (_SCRIPT, _STYLE))
+    scripts, styles = (" ".join(map(_hash, pattern.findall(page))) for pattern in (_SCRIPT, _STYLE))
     return (
         f"default-src 'none'; script-src {scripts}; style-src {styles}; worker-src blob:; img-src data: blob:; "
         f"connect-src {connect}; base-uri 'none'; form-action 'none'"

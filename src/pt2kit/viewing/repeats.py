@@ -178,12 +178,12 @@ class _Comparison:
         places: dict[int, tuple[int, ...]] = {box: ()}
         shape: list[Any] = [picture.boxes.type[box]]
         for node in order:
-            held = _of(picture.chips, node)
+            used_weights = _of(picture.chips, node)
             shape += (
                 shapes[node],
                 self._place(picture.nodes.box[node], places),
                 *[values.setdefault(value, len(values)) for value in _of(picture.edges, node)],
-                *[(weights.setdefault(weight, len(weights)), picture.weights.type[weight]) for weight in held],
+                *[(weights.setdefault(weight, len(weights)), picture.weights.type[weight]) for weight in used_weights],
                 *[picture.values.type[value] for value in self._results(node)],
             )
             for value in self._results(node):
@@ -218,16 +218,16 @@ class _Comparison:
         }
         used = {need for needed in needs.values() for need in needed}
         last = sorted((node for node in stored if node not in used), key=shapes.__getitem__)
-        found: dict[int, int] = {}
+        positions: dict[int, int] = {}
         for node in last:
-            _walk_back(node, needs, found)
+            _walk_back(node, needs, positions)
         part, parts = 0, {}
         for node in stored:
             writing = self._writes(node)
             part += writing
             parts[node] = part
             part += writing
-        return sorted(stored, key=lambda node: (parts[node], found[node]))
+        return sorted(stored, key=lambda node: (parts[node], positions[node]))
 
 
 def _walk_back(start: int, needs: Mapping[int, Sequence[int]], found: dict[int, int]) -> None:

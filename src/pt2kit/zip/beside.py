@@ -84,29 +84,29 @@ class Beside:
 
     def _open_local(self, folder: str, path: str, where: str) -> Source:
         root = os.path.realpath(self.root if self.root is not None else folder)
-        found = os.path.realpath(os.path.join(folder, path))
-        if found != root and os.path.commonpath((root, found)) != root:
+        full_path = os.path.realpath(os.path.join(folder, path))
+        if full_path != root and os.path.commonpath((root, full_path)) != root:
             what = "a link or path to" if self.root is None else "a path to"
             raise UnsupportedError(
                 f"{where}: expected a file in the folder {root}, got {quote(path)}, {what} one outside it; {_ASK}",
                 rule="B2",
             )
-        if not stat.S_ISREG(os.stat(found).st_mode):  # Opening a pipe would wait for its writer.
+        if not stat.S_ISREG(os.stat(full_path).st_mode):  # Opening a pipe would wait for its writer.
             raise ArchiveError(f"{where}: expected a file, got {quote(path)}, which is none", rule="B3")
-        return open_path(found, name=path)
+        return open_path(full_path, name=path)
 
     def _open_remote(self, base: str, url: str, path: str, where: str) -> Source:
         from pt2kit.zip.remote import open_beside, open_url
 
         if self.root is None:
             return open_beside(base, path, storage_options=self.storage_options)
-        found = url if is_url(url) else _joined(base, url)
+        full_url = url if is_url(url) else _joined(base, url)
         root = self.root.rstrip("/") + "/"
-        if not found.startswith(root) or ".." in unquote(found).split("/"):
+        if not full_url.startswith(root) or ".." in unquote(full_url).split("/"):
             raise UnsupportedError(
                 f"{where}: expected a file below {root}, got {quote(url)}, which is none; {_ASK}", rule="B2"
             )
-        return open_url(found, storage_options=self.storage_options)
+        return open_url(full_url, storage_options=self.storage_options)
 
 
 def beside(file: Any, root: str | os.PathLike[str] | None, storage_options: Mapping[str, Any] | None) -> Beside:

@@ -69,8 +69,8 @@ def _find_end(source: Source) -> int:
         if last[:4] == h.END_SIGNATURE and last[-2:] == b"\0\0":
             return plain
     tail = bytes(source.read(max(0, source.size - _TAIL), min(source.size, _TAIL)))
-    found = tail.rfind(h.END_SIGNATURE)
-    if found < 0:
+    in_tail = tail.rfind(h.END_SIGNATURE)
+    if in_tail < 0:
         start = bytes(source.read(0, min(4, source.size)))
         if start != h.LOCAL_SIGNATURE and (what := identify(source)):
             raise ArchiveError(f"{source.name}: expected a .pt2 file, got {what}", rule="A2")
@@ -80,14 +80,14 @@ def _find_end(source: Source) -> int:
             f"the file {kind}",
             rule="A2",
         )
-    pos = source.size - len(tail) + found
-    if len(tail) - found < h.END.size:
+    pos = source.size - len(tail) + in_tail
+    if len(tail) - in_tail < h.END.size:
         raise ArchiveError(
-            f"{source.name}: expected an end record of {h.END.size} bytes at {pos}, got {len(tail) - found} bytes: "
+            f"{source.name}: expected an end record of {h.END.size} bytes at {pos}, got {len(tail) - in_tail} bytes: "
             "the file is cut off",
             rule="A2",
         )
-    end = pos + h.END.size + h.END.unpack_from(tail, found)[7]
+    end = pos + h.END.size + h.END.unpack_from(tail, in_tail)[7]
     if end != source.size:
         what = "is cut off" if end > source.size else "is cut off, or other data follows the archive"
         raise ArchiveError(

@@ -82,11 +82,11 @@ def split_extra(extra: bytes) -> list[tuple[int, bytes]] | None:
 
 def zip64_values(parts: list[tuple[int, bytes]]) -> tuple[int, ...] | None:
     """The 64-bit values of the ZIP64 part (a 4-byte rest, the disk number, last); () without one; None if malformed."""
-    found = [data for tag, data in parts if tag == EXTRA_ZIP64]
-    if not found:
+    zip64_parts = [data for tag, data in parts if tag == EXTRA_ZIP64]
+    if not zip64_parts:
         return ()
-    data = found[0]
-    if len(found) > 1 or len(data) % 8 not in (0, 4):
+    data = zip64_parts[0]
+    if len(zip64_parts) > 1 or len(data) % 8 not in (0, 4):
         return None
     values = struct.unpack(f"<{len(data) // 8}Q", data[: len(data) // 8 * 8])
     return (*values, *struct.unpack("<I", data[-4:])) if len(data) % 8 else values

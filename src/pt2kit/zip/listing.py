@@ -42,17 +42,17 @@ def _files(target: str, suffix: str) -> list[str]:
     if not is_many(target):
         return [target]
     if is_url(target):
-        found = list(_remote(target, suffix))
+        files = list(_remote(target, suffix))
     elif os.path.isdir(target):
-        found = list(_below(target, suffix))
+        files = list(_below(target, suffix))
     else:
-        found = list(_matches(target, suffix))
-    if not found:
+        files = list(_matches(target, suffix))
+    if not files:
         what = (
             "a folder with files" if os.path.isdir(target) or target.endswith("/") else "a pattern that matches files"
         )
         raise ArchiveError(f"{target}: expected {what} named *{suffix}, got none", rule="A1")
-    return found
+    return files
 
 
 def _is_pattern(path: str) -> bool:

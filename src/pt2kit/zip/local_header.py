@@ -67,11 +67,11 @@ def _usual_offsets(records: Iterable[Record], peek: Callable[[int, int], bytes])
             return None
         named = name + h.EXTRA_HEADER.pack(h.EXTRA_PADDING, extra - 4) if extra else name
         fixed = len(before)
-        found = peek(start - fixed, fixed + _LOCAL_SIZE + len(named))
+        between = peek(start - fixed, fixed + _LOCAL_SIZE + len(named))
         parts = (h.LOCAL_SIGNATURE, flags, method, stated, len(name), extra)
-        if not found.startswith(before) or not found.endswith(named):
+        if not between.startswith(before) or not between.endswith(named):
             return None
-        if h.LOCAL_PARTS.unpack_from(found, fixed) != parts:
+        if h.LOCAL_PARTS.unpack_from(between, fixed) != parts:
             return None
         position = end
     return offsets if peek(position - len(descriptor), len(descriptor)) == descriptor else None

@@ -7,10 +7,8 @@ first time, and copied only where it must be inflated or fetched.
 
 from __future__ import annotations
 
-import _thread
 import zlib
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from types import MappingProxyType, TracebackType
 from typing import Any, Final
 
@@ -26,8 +24,6 @@ from pt2kit.zip.source import Source, read_into
 
 _PADDING_GUESS: Final = 128
 """Bytes of extra fields fetched with a remote record's header: torch pads a header by at most 67, and adds up to 28."""
-_PARALLEL_CRC_BYTES: Final = 1 << 19
-"""Bytes from which on summing a record in a second thread saves more than starting the thread costs."""
 
 
 class Archive:
@@ -93,37 +89,6 @@ class Archive:
         if verify and name not in self._verified:
             self._verify(record, zlib.crc32(content))
         return content
-
-    @contextmanager
-    def reading(self, name: str) -> Iterator[memoryview]:
-        """Give the content of a record before its CRC-32 is known; it is summed in a second thread meanwhile.
-
-        Nothing that was made of the content may leave the `with` block before the block ends: only then is it known
-        to be what the file's writer wrote.
-
-        Args:
-            name: full name of the record.
-
-        Raises:
-            Pt2Error: as `read`. At the end of the block `IntegrityError` takes the place of whatever the block raised:
-                a damaged record explains every other trouble with it.
-        """
-        record = self._record(name)
-        content = self.read(name, verify=False)
-        if name in self._verified:
-            yield content
-            return
-        sums: list[int] = []
-        done = _in_thread(lambda: sums.append(zlib.crc32(content))) if content.nbytes >= _PARALLEL_CRC_BYTES else None
-        if done is None:
-            self._verify(record, zlib.crc32(content))
-            yield content
-            return
-        try:
-            yield content
-        finally:
-            done.acquire()
-            self._verify(record, sums[0])
 
     def data_offset(self, name: str) -> int:
         """Give the offset in the file, in bytes, of a record's stored or deflated data.
@@ -241,28 +206,6 @@ class Sum:
             IntegrityError: they are not those that were written.
         """
         self._check(self._sum)
-
-
-def _in_thread(work: Callable[[], None]) -> _thread.LockType | None:
-    """Do the work in a second thread; None where there is none to be had: the system's limit, or a platform without.
-
-    Returns:
-        a lock that can be had once the work is done. A `threading.Thread` would have this thread wait for its start.
-    """
-    working = _thread.allocate_lock()
-    working.acquire()
-
-    def run() -> None:
-        try:
-            work()
-        finally:
-            working.release()
-
-    try:
-        _thread.start_new_thread(run, ())
-    except RuntimeError:
-        return None
-    return working
 
 
 def open_archive(

@@ -176,8 +176,8 @@ def list_urls(url: str, suffix: str) -> list[str]:
     """
     shown = public_url(url)
     fs, path = guarded(shown, lambda: file_system(url, None))
-    found = guarded(shown, lambda: fs.find(path) if url.endswith("/") else fs.glob(path))
-    return [fs.unstrip_protocol(one) for one in sorted(found) if one.endswith(suffix)]
+    paths = guarded(shown, lambda: fs.find(path) if url.endswith("/") else fs.glob(path))
+    return [fs.unstrip_protocol(one) for one in sorted(paths) if one.endswith(suffix)]
 
 
 def public_url(url: str) -> str:

@@ -99,14 +99,14 @@ class MemorySource:
         if self._fd is None or self._data is None or not hasattr(os, "pread"):
             return bytes(self.read(offset, length))
         check_range(self, offset, length)
-        found = os.pread(self._fd, length, offset)
-        if len(found) != length:  # Looking into the mapping there would end the process.
+        data = os.pread(self._fd, length, offset)
+        if len(data) != length:  # Looking into the mapping there would end the process.
             raise ArchiveError(
-                f"{self.name}: expected {length} bytes at offset {offset}, got {len(found)}: the file was cut short "
+                f"{self.name}: expected {length} bytes at offset {offset}, got {len(data)}: the file was cut short "
                 "while it was open",
                 rule="A1",
             )
-        return found
+        return data
 
     def close(self) -> None:
         """Drop the mapping; the views that are out keep it alive until they are gone."""

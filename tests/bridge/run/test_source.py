@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import operator
 import re
+import weakref
 from typing import Any
 
 import pytest
@@ -48,7 +49,7 @@ def test_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = compile_steps(STEPS, [1, 0])
     [text] = seen
     words = set(re.findall(r"[A-Za-z_]\w*", text))
-    assert {word for word in words if not re.fullmatch(r"[vt]\d+", word)} == {"def", "run", "return", "del"}
+    assert {word for word in words if not re.fullmatch(r"[vt]\d+", word)} == {"def", "run", "return"}
     assert not set(text) & set("\"'\\")
     assert set(re.findall(r"v\d+", text)) == {"v0", "v1"}  # a value that dies leaves its variable to the next
     x, y = torch.ones(4, 2), torch.zeros(1, 2)
@@ -56,6 +57,32 @@ def test_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
     assert torch.equal(results[0], torch.cat([x[:2], y]))
     assert results[1:] == ('x"); import os', None)
     assert list(inspect.signature(compiled.function).parameters) == ["v1", "v0"]
+
+
+def test_lets_go() -> None:
+    """A value is let go of after its last use, also where no other takes its variable."""
+    made: list[weakref.ref[torch.Tensor]] = []
+
+    def make(x: torch.Tensor) -> torch.Tensor:
+        made.append(weakref.ref(new := x + 1))
+        return new
+
+    def count(x: torch.Tensor) -> tuple[int, torch.Tensor]:
+        return sum(ref() is not None for ref in made), x
+
+    steps = [
+        step(make, 1, Value(0)),
+        step(make, 2, Value(0)),
+        step(make, 3, Value(0)),
+        step(count, 4, Value(1)),
+        step(torch.ops.aten.add.Tensor, 5, Value(2), Value(3)),
+        step(count, 6, Value(5)),
+    ]
+    function = compile_steps(Steps(1, steps, [Value(4), Value(6)]), [0]).function
+    (before, _), (after, result) = function(torch.ones(2))
+    assert before == 3
+    assert after == 1  # what the first count gave back
+    assert torch.equal(result, torch.full((2,), 4.0))
 
 
 def test_lines() -> None:

@@ -17,10 +17,11 @@ from torch import fx
 
 from pt2kit.bridge.callables import describe
 from pt2kit.bridge.torch_names import FakeTensorMode, HigherOrderOperator, OpOverload, schema_of
-from pt2kit.checks.kernel_sizes import RULES, Shape
+from pt2kit.checks.kernel_sizes import RULES
 from pt2kit.checks.passing_on import PASSING
 from pt2kit.checks.provenance import name_of
 from pt2kit.checks.refused import Row, find_everyday
+from pt2kit.checks.shapes import Shape
 from pt2kit.errors import OperatorError
 
 _RUN: Final = ("aten", "prims")

@@ -79,7 +79,7 @@ def check_path(path: str, where: str) -> None:
             raise GraphError(f"{where}: expected names joined by dots, without quotes, got {_shown(path)}")
         if part.startswith("__") and part.endswith("__"):
             raise GraphError(f"{where}: expected names without leading and trailing '__', got {_shown(path)}")
-        if part.isidentifier() and not is_own_spelling(part):
+        if not part.isascii() and part.isidentifier() and not is_own_spelling(part):
             raise GraphError(f"{where}: expected names as Python spells them, got {_shown(path)}")
     if parts[0] in _ROOTS_OWN or not _MODULES_OWN.isdisjoint(parts):
         raise GraphError(f"{where}: expected a name that modules do not have themselves, got {_shown(path)}")

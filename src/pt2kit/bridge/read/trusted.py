@@ -71,6 +71,8 @@ def load_trusted_inputs(payload: memoryview, where: str, trust: Set[str], device
         PayloadError: it cannot be rebuilt.
         Pt2Error: it cannot be looked through.
     """
+    if not trust:
+        return None
     foreign = {name for name in globals_in(payload, where) if not is_plain(name)}
     if not foreign or not (foreign <= trust or RULE in trust):
         return None

@@ -19,7 +19,7 @@ from pt2kit.bridge.read.devices import Devices
 from pt2kit.bridge.read.extents import MAX_NUMBER, check_extent
 from pt2kit.bridge.read.shapes import Shapes
 from pt2kit.bridge.scalars import DTYPES, LAYOUTS
-from pt2kit.bridge.torch_export_names import fake_over, make_fake, resize
+from pt2kit.bridge.torch_export_names import fake_over, make_fake
 from pt2kit.bridge.torch_names import wrap
 from pt2kit.errors import GraphError, UnsupportedError
 
@@ -36,16 +36,14 @@ class _Template:
         device: where they say they are.
         requires_grad: whether autograd follows them.
         attributes: the Python attributes of a fake tensor that its own constructor made.
-        nbytes: the size of their storage where it is symbolic, else None.
-        static_nbytes: the size of their storage otherwise.
+        nbytes: the size of their storage.
     """
 
     elem: torch.Tensor
     device: torch.device
     requires_grad: bool
     attributes: dict[str, Any]
-    nbytes: torch.SymInt | None
-    static_nbytes: int
+    nbytes: int | torch.SymInt
 
 
 class Values:
@@ -118,10 +116,7 @@ class Values:
             made = make_fake(self._shapes.mode, elem, device)
         except (RuntimeError, AssertionError, OverflowError) as error:
             raise GraphError(f"{where}: expected a tensor that torch can describe, got: {error}") from error
-        static = type(nbytes) is int
-        return _Template(
-            elem, device, meta.requires_grad, dict(made.__dict__), None if static else nbytes, nbytes if static else 0
-        )
+        return _Template(elem, device, meta.requires_grad, dict(made.__dict__), nbytes)
 
     def _sparse(self, meta: schema.TensorMeta, where: str) -> torch.Tensor:
         """A fake sparse tensor without elements: the file does not say how many it has."""
@@ -166,14 +161,15 @@ def _from_template(template: _Template) -> torch.Tensor:
     The template's meta tensor gets a new storage of the same size, which the subclass that is made over it shares. Its
     Python attributes are those that the constructor of FakeTensor gave the first of its kind.
     """
-    fresh = torch.empty(template.static_nbytes, dtype=torch.uint8, device=_META)
-    if template.nbytes is not None:
-        resize(fresh, template.nbytes)
+    if type(template.nbytes) is int:
+        fresh = torch.empty(template.nbytes, dtype=torch.uint8, device=_META)
+    else:
+        fresh = wrap(_Bare, [0], [1], 0, dtype=torch.uint8, device=_META, storage_size=template.nbytes)
     return fake_over(template.elem, fresh, template.device, template.requires_grad, template.attributes)
 
 
 class _Bare(torch.Tensor):  # type: ignore[misc]
-    """A tensor whose storage size is given and not computed; it exists only under a template."""
+    """A tensor whose storage size is given and not computed; it exists only under a template, or for its storage."""
 
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -2,7 +2,7 @@
 
 The source holds numbers of ours alone: `v7` is a variable, `t3` an entry of the table of operators, constants and
 keyword names. A value is let go of after its last use, so memory is that of the program, not of all its values; its
-variable is then another value's.
+variable is then another value's. Inputs are the caller's, who holds them until the call ends.
 """
 
 from __future__ import annotations
@@ -94,6 +94,7 @@ class _Writer:
     def __init__(self, inputs: int) -> None:
         self.table: dict[str, Any] = {}
         self.variables = {number: number for number in range(inputs)}
+        self._inputs = inputs
         self._known: dict[Any, str] = {}
         self._free: list[int] = []
         self._count = inputs
@@ -109,15 +110,16 @@ class _Writer:
                 parts.append(f"**{self._mapping(step.kwargs) if varies else self._entry(step.kwargs)}")
             call = f"{self._entry(step.target)}({', '.join(parts)})"
         result = step.result.number
-        freed = [self.variables[number] for number in dead if number != result]
+        freed = sorted(number for number in dead if number != result)
         if result not in dead:
-            variable = self.variables[result] = freed.pop() if freed else self._unused()
+            variable = self.variables[result] = self.variables[freed.pop()] if freed else self._unused()
             call = f"v{variable}={call}"
-        self._free += freed
-        return f" {call};del {','.join(f'v{number}' for number in freed)}" if freed else f" {call}"
+        self._free += [self.variables[number] for number in freed]
+        ended = [f"v{self.variables[number]}" for number in freed if number >= self._inputs]
+        return f" {call};del {','.join(ended)}" if ended else f" {call}"
 
     def _unused(self) -> int:
-        """A variable that holds nothing."""
+        """A variable that holds nothing that is used any more."""
         if self._free:
             return self._free.pop()
         self._count += 1

@@ -64,12 +64,12 @@ class _Owners:
     def find(self, path: str) -> tuple[torch.nn.Module, str]:
         """The module of an attribute, and the attribute's own name."""
         parent, _, field = path.rpartition(".")
-        if parent not in self._known:
+        module = self._known.get(parent)
+        if module is None:
             owner, name = self.find(parent)
-            if not hasattr(owner, name):
-                owner.add_module(name, torch.nn.Module())
-            self._known[parent] = getattr(owner, name)
-        return self._known[parent], field
+            module = self._known[parent] = torch.nn.Module()
+            owner.add_module(name, module)
+        return module, field
 
 
 def _constant(name: str, value: Any, detached: dict[int, torch.Tensor]) -> Any:

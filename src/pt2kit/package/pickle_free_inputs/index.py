@@ -91,9 +91,9 @@ def read_pickle_free_inputs(archive: Archive, layout: Layout, model: str) -> Pic
             f"{', '.join(sorted(map(ascii, tree)))[:200]}"
         )
     rows, roots = tree["storages"], tree["leaves"] if is_flat else [tree["value"]]
-    for name, found in (("storages", rows), ("leaves", roots)):
-        if not isinstance(found, list):
-            raise PayloadError(f"{where}: {name}: expected a list, got {describe(found)}")
+    for name, entries in (("storages", rows), ("leaves", roots)):
+        if not isinstance(entries, list):
+            raise PayloadError(f"{where}: {name}: expected a list, got {describe(entries)}")
     storages = [_storage(row, archive, layout, f"{where}: storages[{number}]") for number, row in enumerate(rows)]
     records = dict.fromkeys((where, *(names.SAMPLE_INPUTS + storage.key for storage in storages)))
     return PickleFreeInputs(
@@ -112,8 +112,8 @@ def _storage(row: Any, archive: Archive, layout: Layout, where: str) -> PickledS
     if not is_path_name(path_name):
         raise PayloadError(f"{where}: path_name: expected a name such as 'tensor_0', got {path_name[:80]!a}")
     record = layout.record(names.SAMPLE_INPUTS + path_name)
-    found = archive.records.get(record)
-    if found is None or found.size != nbytes:
-        got = "none of that name" if found is None else f"{found.size} bytes"
+    entry = archive.records.get(record)
+    if entry is None or entry.size != nbytes:
+        got = "none of that name" if entry is None else f"{entry.size} bytes"
         raise PayloadError(f"{where}: expected a record {record} of {nbytes} bytes, got {got}")
     return PickledStorage(path_name, dtype, nbytes, device, partial(archive.read, record))

@@ -18,8 +18,8 @@ def index_record(model: str) -> str:
 
 def index_model(record: str) -> str | None:
     """The program's name, if `record` is such an index."""
-    found = record.removeprefix(_FOLDER).removesuffix(".json")
-    return found if found and index_record(found) == record else None
+    model = record.removeprefix(_FOLDER).removesuffix(".json")
+    return model if model and index_record(model) == record else None
 
 
 def storage_record(number: int) -> str:

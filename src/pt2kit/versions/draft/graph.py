@@ -172,8 +172,8 @@ class Upgrader:
         target = node["target"]
         if target.count(".") == 2 and not target.startswith(("torch.", "_operator.", "math.")):
             target = f"torch.ops.{target}"
-        given = self._positional_names(target, len(node["args"]), path)
-        pairs = [*zip(given, node["args"], strict=True), *node["kwargs"].items()]
+        positional = self._positional_names(target, len(node["args"]), path)
+        pairs = [*zip(positional, node["args"], strict=True), *node["kwargs"].items()]
         inputs = [
             {"name": name, "arg": self._argument(value, (*path, "args", index), names, constants)}
             for index, (name, value) in enumerate(pairs)
@@ -205,31 +205,31 @@ class Upgrader:
     def _argument(
         self, value: Argument, path: Path, names: Mapping[str, str], constants: Mapping[str, int]
     ) -> Argument:
-        ((arm, held),) = value.items()
+        ((arm, content),) = value.items()
         match arm:
             case "as_none":
                 return {"as_none": []}
             case "as_tensor":
-                return {"as_tensor": _renamed(held, names)}
+                return {"as_tensor": _renamed(content, names)}
             case "as_tensors":
-                return {"as_tensors": [_renamed(tensor, names) for tensor in held]}
+                return {"as_tensors": [_renamed(tensor, names) for tensor in content]}
             case "as_symint":
-                name = held["name"]
+                name = content["name"]
                 return {"as_int": constants[name]} if name in constants else {"as_sym_int": {"as_name": name}}
             case "as_symints":
-                entries = [entry["name"] for entry in held]
+                entries = [entry["name"] for entry in content]
                 return {
                     "as_sym_ints": [
                         {"as_int": constants[name]} if name in constants else {"as_name": name} for name in entries
                     ]
                 }
             case "as_str":
-                return {"as_string": held}
+                return {"as_string": content}
             case "as_gm":
-                return {"as_graph": {"name": held["name"], "graph": self.branch(held, (*path, "as_gm"))}}
+                return {"as_graph": {"name": content["name"], "graph": self.branch(content, (*path, "as_gm"))}}
             case "as_device":
-                return {"as_device": upgrade_device(held)}
-        return {arm: _ENUMS[arm][held]} if arm in _ENUMS else {arm: held}
+                return {"as_device": upgrade_device(content)}
+        return {arm: _ENUMS[arm][content]} if arm in _ENUMS else {arm: content}
 
 
 @dataclass(slots=True)
@@ -270,13 +270,13 @@ class Downgrader:
         }
 
     def _tensors(self, arguments: list[Argument], path: Path, names: Mapping[str, str]) -> list[dict[str, Any]]:
-        found = []
+        tensors = []
         for index, argument in enumerate(arguments):
             if "as_tensor" in argument:
-                found.append(_renamed(argument["as_tensor"], names))
+                tensors.append(_renamed(argument["as_tensor"], names))
             else:
                 self.log.blocked(f"a value of a graph that is {next(iter(argument))}", (*path, index), SINCE)
-        return found
+        return tensors
 
     def _node(self, node: dict[str, Any], path: Path, names: Mapping[str, str], taken: set[str]) -> dict[str, Any]:
         args: list[Argument] = []
@@ -310,43 +310,47 @@ class Downgrader:
             case [{"as_tensors": tensors}]:
                 implied = is_higher_order(node["target"]) or returns_list(node["target"])
                 return [{"as_tensor": _renamed(t, names)} for t in tensors], "" if implied else "as_tensors"
-        found: list[Argument] = []
+        outputs: list[Argument] = []
         for index, output in enumerate(node["outputs"]):
             match output:
                 case {"as_tensor": tensor}:
-                    found.append({"as_tensor": _renamed(tensor, names)})
+                    outputs.append({"as_tensor": _renamed(tensor, names)})
                 case {"as_sym_int": {"as_name": name}}:
-                    found.append({"as_symint": {"name": name}})
+                    outputs.append({"as_symint": {"name": name}})
                 case _:
                     self.log.blocked(f"a result that is {next(iter(output))}", (*path, index), SINCE)
         ambiguous = is_higher_order(node["target"]) or returns_list(node["target"])
-        return found, "as_tensor" if ambiguous else ""
+        return outputs, "as_tensor" if ambiguous else ""
 
     def _argument(self, value: Argument, path: Path, names: Mapping[str, str], taken: set[str]) -> Argument:
-        ((arm, held),) = value.items()
+        ((arm, content),) = value.items()
         match arm:
             case "as_none":
                 return {"as_none": True}
             case "as_tensor":
-                return {"as_tensor": _renamed(held, names)}
+                return {"as_tensor": _renamed(content, names)}
             case "as_tensors":
-                return {"as_tensors": [_renamed(tensor, names) for tensor in held]}
+                return {"as_tensors": [_renamed(tensor, names) for tensor in content]}
             case "as_sym_int":
-                return {"as_int": held["as_int"]} if "as_int" in held else {"as_symint": {"name": held["as_name"]}}
+                return (
+                    {"as_int": content["as_int"]}
+                    if "as_int" in content
+                    else {"as_symint": {"name": content["as_name"]}}
+                )
             case "as_sym_ints":
-                return {"as_symints": [{"name": self._symint(entry, taken)} for entry in held]}
+                return {"as_symints": [{"name": self._symint(entry, taken)} for entry in content]}
             case "as_string":
-                return {"as_str": held}
+                return {"as_str": content}
             case "as_graph":
-                return {"as_gm": self.branch(held["name"], held["graph"], (*path, "as_graph", "graph"))}
+                return {"as_gm": self.branch(content["name"], content["graph"], (*path, "as_graph", "graph"))}
             case "as_device":
-                return {"as_device": downgrade_device(held)}
+                return {"as_device": downgrade_device(content)}
             case "as_scalar_type" | "as_layout" | "as_memory_format":
-                return {arm: member(_ENUMS[arm], held, arm, path, self.log)}
+                return {arm: member(_ENUMS[arm], content, arm, path, self.log)}
         if arm not in _SAME:
             self.log.blocked(f"the arm {arm} of Argument", path, SINCE)
             return {"as_none": True}
-        return {arm: held}
+        return {arm: content}
 
     def _symint(self, entry: Mapping[str, Any], taken: set[str]) -> str:
         """The name of a symbolic int; a number gets an entry of its own in the table of values."""

@@ -35,8 +35,8 @@ def returns_list(target: str) -> bool:
 @functools.cache
 def _table() -> Mapping[str, tuple[str, ...]]:
     text = (files("pt2kit.versions") / "operator_arguments.txt").read_text(encoding="utf-8")
-    found: dict[str, tuple[str, ...]] = {}
+    names_by_operator: dict[str, tuple[str, ...]] = {}
     for line in text.splitlines():
         names, _, operators = line.partition("\t")
-        found |= dict.fromkeys(operators.split(), tuple(names.split()))
-    return MappingProxyType(found)
+        names_by_operator |= dict.fromkeys(operators.split(), tuple(names.split()))
+    return MappingProxyType(names_by_operator)

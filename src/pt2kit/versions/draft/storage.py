@@ -72,9 +72,9 @@ def decode_tensor(
     _check_extent(numbers["sizes"], numbers["strides"], offset, nbytes // itemsize, place)
     device = meta["device"]
     name = device["type"] if device["type"] == "cpu" or device["index"] < 0 else f"{device['type']}:{device['index']}"
-    held = PickledStorage(place, dtype, nbytes, name, lambda: memoryview(swap_bytes(read(), dtype)))
+    pickled_storage = PickledStorage(place, dtype, nbytes, name, lambda: memoryview(swap_bytes(read(), dtype)))
     return PickledTensor(
-        held,
+        pickled_storage,
         dtype,
         tuple(numbers["sizes"]),
         tuple(numbers["strides"]),
@@ -171,9 +171,9 @@ def _verified(found: bytes, length: int, checksum: str | None, place: str) -> by
 def _checksum(text: str, place: str) -> str | None:
     if not text:
         return None
-    if not (found := _CHECKSUM.fullmatch(text)):
+    if not (match := _CHECKSUM.fullmatch(text)):
         raise PayloadError(f"{place}: checksum: expected sha256: and 64 hexadecimal digits, got {text[:80]!r}")
-    return found[1]
+    return match[1]
 
 
 def _decimal(text: str, key: str, place: str) -> int:

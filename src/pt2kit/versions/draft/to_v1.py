@@ -106,14 +106,14 @@ def downgrade(tree: Tree, log: ConversionLog) -> Tree:
     inner = Downgrader(log, lambda name, branch, path: _downgrade_branch(name, branch, path, log))
     users = [a for a in graph["inputs"] if a.get("as_tensor", {}).get("name") not in names]
     path: Path = ("graph_module", "graph")
-    held = {kind: _tensors(signature[table], graph, log) for kind, table, _ in _KINDS}
-    held["buffers"] |= _constants(graph, path, log)
+    tensors_by_kind = {kind: _tensors(signature[table], graph, log) for kind, table, _ in _KINDS}
+    tensors_by_kind["buffers"] |= _constants(graph, path, log)
     metadata = {key: text for key, text in log.graph_metadata.items() if key != NAME}
     draft = {
         "name": log.graph_metadata.get(NAME, ""),
         "graph": inner.graph({**graph, "inputs": users}, path, names),
         "metadata": metadata,
-        **held,
+        **tensors_by_kind,
     }
     said = _beyond_graph(tree, draft, names)
     return {**draft, "metadata": {**metadata, PROGRAM: json.dumps(said)} if said else metadata}
@@ -151,26 +151,26 @@ def _said(metadata: Mapping[str, str], log: ConversionLog) -> dict[str, Any]:
         raise SchemaError(f"{place}: expected objects and lists as pt2kit writes them, got others")
     if not all(isinstance(name, str) for name in said.get("names", {}).values()):
         raise SchemaError(f"{place}: names: expected texts, got others")
-    found: dict[str, Any] = said
-    return found
+    checked: dict[str, Any] = said
+    return checked
 
 
 def _value_names(tree: Tree, chosen: Mapping[str, str]) -> dict[str, str]:
     """Draft name -> name in the program, for values whose name is no identifier or was chosen before."""
     used = [*tree["parameters"], *tree["buffers"], *(value["name"] for value in tree["graph"]["tensor_values"])]
     taken = {name for name in used if name.isidentifier() and name not in chosen} | set(chosen.values())
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for name in dict.fromkeys(used):
         if name in chosen:
-            found[name] = chosen[name]
+            names[name] = chosen[name]
         elif not name.isidentifier():
             plain = "".join(c if c.isalnum() and c.isascii() else "_" for c in name)
             plain = plain if plain.isidentifier() else f"v_{plain}"
             while plain in taken:
                 plain += "_"
             taken.add(plain)
-            found[name] = plain
-    return found
+            names[name] = plain
+    return names
 
 
 def _lift(
@@ -198,7 +198,7 @@ def _lift(
 
 def _upgrade_branch(module: Tree, path: Path, log: ConversionLog) -> Tree:
     """A branch as a graph; its tensors are constants inside."""
-    inner = Upgrader(log, lambda held, place: _upgrade_branch(held, place, log))
+    inner = Upgrader(log, lambda branch, place: _upgrade_branch(branch, place, log))
     said = _said(module["metadata"], log)
     names = _value_names(module, said.get("names", {}))
     graph = inner.graph(module["graph"], (*path, "graph"), names)
@@ -212,7 +212,7 @@ def _upgrade_branch(module: Tree, path: Path, log: ConversionLog) -> Tree:
 
 
 def _downgrade_branch(name: str, graph: Tree, path: Path, log: ConversionLog) -> Tree:
-    inner = Downgrader(log, lambda held, branch, place: _downgrade_branch(held, branch, place, log))
+    inner = Downgrader(log, lambda inner_name, branch, place: _downgrade_branch(inner_name, branch, place, log))
     said = {"is_single_tensor_return": graph["is_single_tensor_return"]}
     return {
         "name": name,
@@ -225,7 +225,7 @@ def _downgrade_branch(name: str, graph: Tree, path: Path, log: ConversionLog) ->
 
 def _tensors(table: Mapping[str, str], graph: Tree, log: ConversionLog) -> dict[str, Any]:
     """The draft's tensors for the inputs of one kind."""
-    found: dict[str, Any] = {}
+    tensors: dict[str, Any] = {}
     for name, target in table.items():
         path = ("graph_module", "graph", "tensor_values", name)
         value = log.weights.get(target)
@@ -242,13 +242,13 @@ def _tensors(table: Mapping[str, str], graph: Tree, log: ConversionLog) -> dict[
             log.lost("tied", f"that {target!r} shares the storage of another tensor", path, SINCE)
         log.written.add(value.storage)
         meta = downgrade_meta(graph["tensor_values"][name]["meta"], path, log)
-        found[target] = encode_tensor(value, meta, log.place(path))
-    return found
+        tensors[target] = encode_tensor(value, meta, log.place(path))
+    return tensors
 
 
 def _constants(graph: Tree, path: Path, log: ConversionLog) -> dict[str, Any]:
     """The constants inside a graph as buffers of its module."""
-    found: dict[str, Any] = {}
+    buffers: dict[str, Any] = {}
     for name, text in graph["constants"].items():
         if not text:
             continue  # its bytes were not given, which the step to schema 1 noted
@@ -258,8 +258,8 @@ def _constants(graph: Tree, path: Path, log: ConversionLog) -> dict[str, Any]:
             log.blocked("a constant that is no dense tensor of the draft", (*path, "constants", name), SINCE)
             continue
         meta = {"device": {"type": "cpu", "index": 0}, "layout": "strided"}
-        found[name] = encode_tensor(value, meta, place)
-    return found
+        buffers[name] = encode_tensor(value, meta, place)
+    return buffers
 
 
 def _call_spec(inputs: int, outputs: int) -> dict[str, str]:
@@ -271,15 +271,15 @@ def _call_spec(inputs: int, outputs: int) -> dict[str, str]:
 
 def _hints(tree: Tree) -> dict[str, int]:
     """Expression -> hint, for those that have one."""
-    found: dict[str, int] = {}
+    hints: dict[str, int] = {}
 
     def expression(value: Any, _: Path) -> Any:
         if value["hint"] is not None:
-            found[value["expr_str"]] = value["hint"]
+            hints[value["expr_str"]] = value["hint"]
         return value
 
     rewrite(tree, "1", {"SymExpr": expression})
-    return found
+    return hints
 
 
 def _with_hints(tree: Tree, hints: Mapping[str, Any]) -> Tree:

@@ -77,8 +77,8 @@ def from_cpu_operator(graph: Graph, path: Path, log: ConversionLog) -> Graph:
 def _other_names(node: dict[str, Any], values: dict[str, Any]) -> list[str]:
     """What torch calls results that nothing uses, after the node; that of logsumexp says how it is called."""
     known = [output["as_tensor"]["name"] for output in node["outputs"] if "as_tensor" in output]
-    found = re.fullmatch(r"(.+)_unused_1", known[1]) if len(known) > 1 else None
-    base = found[1].replace("_for_cpu", "") if found else f"{known[0] if known else 'flash'}_flash"
+    match = re.fullmatch(r"(.+)_unused_1", known[1]) if len(known) > 1 else None
+    base = match[1].replace("_for_cpu", "") if match else f"{known[0] if known else 'flash'}_flash"
     while any(f"{base}_unused_{place}" in values for place, _ in _OTHERS):
         base += "_"
     return [f"{base}_unused_{place}" for place, _ in _OTHERS]
@@ -95,12 +95,12 @@ def _with_others(values: dict[str, Any], node: dict[str, Any], names: list[str])
         name: {**scalar, "dtype": first["dtype"] if dtype is None else int(dtype)}
         for name, (_, dtype) in zip(names, _OTHERS, strict=True)
     }
-    found: dict[str, Any] = {}
+    table: dict[str, Any] = {}
     for name, meta in values.items():
-        found[name] = meta
+        table[name] = meta
         if name == known[-1]:
-            found |= metas
-    return found
+            table |= metas
+    return table
 
 
 def _device(node: dict[str, Any], graph: Graph) -> str:
@@ -115,14 +115,14 @@ def _device(node: dict[str, Any], graph: Graph) -> str:
 def _used_names(graph: Graph) -> set[str]:
     """The names of all tensors that a node or the graph's outputs use."""
     arguments = [named["arg"] for node in graph["nodes"] for named in node["inputs"]]
-    found: set[str] = set()
+    names: set[str] = set()
     for argument in [*arguments, *graph["outputs"]]:
         match argument:
             case {"as_tensor": {"name": name}}:
-                found.add(name)
+                names.add(name)
             case {"as_tensors": tensors}:
-                found |= {tensor["name"] for tensor in tensors}
+                names |= {tensor["name"] for tensor in tensors}
             case {"as_optional_tensors": tensors}:
-                held = [tensor["as_tensor"] for tensor in tensors if "as_tensor" in tensor]
-                found |= {tensor["name"] if isinstance(tensor, dict) else tensor for tensor in held}
-    return found
+                present = [tensor["as_tensor"] for tensor in tensors if "as_tensor" in tensor]
+                names |= {tensor["name"] if isinstance(tensor, dict) else tensor for tensor in present}
+    return names

@@ -33,7 +33,7 @@ def upgrade(tree: Tree, log: ConversionLog) -> Tree:
         texts = expand_all(_traces(value), value[_KEY], where)
         if value[_KEY]:
             log.changed("stack traces were expanded", (*path, _KEY))
-        return {key: held for key, held in _with_traces(value, texts).items() if key != _KEY}
+        return {key: field for key, field in _with_traces(value, texts).items() if key != _KEY}
 
     return name_constants(rewrite(tree, "5.3-traces", {"Graph": graph}), log)
 

@@ -132,8 +132,8 @@ def _lift_node(
     inputs = list(node["inputs"])
     for index, graph, _ in bodies:
         argument = inputs[index]["arg"]["as_graph"]
-        held = {**argument, "graph": _with_inputs(graph, lifted)}
-        inputs[index] = {**inputs[index], "arg": {"as_graph": held}}
+        new_argument = {**argument, "graph": _with_inputs(graph, lifted)}
+        inputs[index] = {**inputs[index], "arg": {"as_graph": new_argument}}
     return {**node, "inputs": _with_operands(node["target"], inputs, list(lifted), path, log)}, lifted
 
 
@@ -169,7 +169,10 @@ def _renamed(argument: dict[str, Any], rename: Mapping[str, str]) -> dict[str, A
         case {"as_optional_tensors": tensors}:
             return {
                 "as_optional_tensors": [
-                    {arm: rename.get(held, held) if arm == "as_tensor" else held for arm, held in tensor.items()}
+                    {
+                        arm: rename.get(content, content) if arm == "as_tensor" else content
+                        for arm, content in tensor.items()
+                    }
                     for tensor in tensors
                 ]
             }

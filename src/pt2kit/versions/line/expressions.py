@@ -47,7 +47,7 @@ def rename_symbols(
             known[text] = pattern.sub(rf"{new}\1", text)
         return value if known[text] == text else {**value, "expr_str": known[text]}
 
-    ranges = {pattern.sub(rf"{new}\1", name): held for name, held in tree["range_constraints"].items()}
+    ranges = {pattern.sub(rf"{new}\1", name): limits for name, limits in tree["range_constraints"].items()}
     if len(ranges) != len(tree["range_constraints"]):
         # Both names are taken, so one of them is no symbol of the prefix.
         same: Tree = rewrite(tree, version, visitors)

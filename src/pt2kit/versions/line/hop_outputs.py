@@ -181,7 +181,7 @@ def _as_list(
 
 def _entries(argument: dict[str, Any]) -> list[dict[str, Any]] | None:
     """A list argument as one named argument per entry; None for any other argument."""
-    ((arm, held),) = argument["arg"].items()
+    ((arm, content),) = argument["arg"].items()
     if arm in _ENTRIES:
-        return [{**argument, "arg": {_ENTRIES[arm]: entry}} for entry in held]
-    return [] if held == [] else None
+        return [{**argument, "arg": {_ENTRIES[arm]: entry}} for entry in content]
+    return [] if content == [] else None

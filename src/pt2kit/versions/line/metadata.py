@@ -20,21 +20,21 @@ Metadata = dict[str, str]
 
 def from_2_1(metadata: Metadata) -> Metadata:
     """The metadata of a node of 2.1, as 2.2 writes it."""
-    found = {"source_fn_stack" if key == "source_fn" else key: text for key, text in metadata.items()}
-    if stack := found.get("nn_module_stack", ""):
-        found["nn_module_stack"] = _from_paren(stack)
-    return found if found != metadata else metadata
+    converted = {"source_fn_stack" if key == "source_fn" else key: text for key, text in metadata.items()}
+    if stack := converted.get("nn_module_stack", ""):
+        converted["nn_module_stack"] = _from_paren(stack)
+    return converted if converted != metadata else metadata
 
 
 def to_2_1(metadata: Metadata, path: Path, log: ConversionLog) -> Metadata:
     """The opposite of `from_2_1`: only the innermost function is kept."""
-    found = {"source_fn" if key == "source_fn_stack" else key: text for key, text in metadata.items()}
-    if ";" in (functions := found.get("source_fn", "")):
-        found["source_fn"] = functions.rpartition(";")[2]
+    converted = {"source_fn" if key == "source_fn_stack" else key: text for key, text in metadata.items()}
+    if ";" in (functions := converted.get("source_fn", "")):
+        converted["source_fn"] = functions.rpartition(";")[2]
         log.lost("source_fn_stack", "all but the innermost function", (*path, "source_fn_stack"), "2")
-    if stack := found.get("nn_module_stack", ""):
-        found["nn_module_stack"] = _to_paren(stack)
-    return found if found != metadata else metadata
+    if stack := converted.get("nn_module_stack", ""):
+        converted["nn_module_stack"] = _to_paren(stack)
+    return converted if converted != metadata else metadata
 
 
 def repair(metadata: Metadata) -> Metadata:

@@ -69,13 +69,13 @@ def downgrade_minor(newer: str, older: str) -> Step:
 def _new_fields(older: str, newer: str) -> Mapping[str, Mapping[str, Any]]:
     """Struct -> the fields that the newer table adds, with their defaults."""
     before, after = frozen_table(older).definitions, frozen_table(newer).definitions
-    found: dict[str, dict[str, Any]] = {}
+    by_struct: dict[str, dict[str, Any]] = {}
     for name, definition in after.items():
         if definition.kind == "struct" and name in before:
             added = [field for key, field in definition.fields.items() if key not in before[name].fields]
             new = {field.name: default_value(field) for field in added}
-            found |= {name: new} if new else {}
-    return found
+            by_struct |= {name: new} if new else {}
+    return by_struct
 
 
 def _adding(fields: Mapping[str, Any]) -> Visitor:
@@ -88,8 +88,10 @@ def _removing(name: str, fields: Mapping[str, Any], since: str, log: ConversionL
     def visit(value: Any, path: Path) -> Any:
         kept = dict(value)
         for key, default in fields.items():
-            held = kept.get(key, default)
-            says_nothing = held == default or ((name, key) == ("Node", "name") and held == own_name(value))
+            field_value = kept.get(key, default)
+            says_nothing = field_value == default or (
+                (name, key) == ("Node", "name") and field_value == own_name(value)
+            )
             if says_nothing or (name, key) in LOSSES:
                 kept.pop(key, None)
             if not says_nothing and (name, key) in LOSSES:

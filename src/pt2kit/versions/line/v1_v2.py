@@ -130,7 +130,7 @@ _GONE: Final = frozenset({"graph_module", "equality_constraints", "example_input
 
 def _upgrade_graph(value: Any, _: Path) -> Any:
     values = {name: entry["meta"] for name, entry in value["tensor_values"].items()}
-    return {**{key: held for key, held in value.items() if key != "constants"}, "tensor_values": values}
+    return {**{key: field for key, field in value.items() if key != "constants"}, "tensor_values": values}
 
 
 def _upgrade_node(value: Any, _: Path) -> Any:
@@ -261,7 +261,7 @@ def _root_call(entries: list[Tree], log: ConversionLog) -> tuple[Tree, list[Tree
 
 def _tables(signature: Tree, log: ConversionLog) -> Tree:
     """The flat tables of schema 1."""
-    found: Tree = {
+    tables: Tree = {
         "inputs_to_parameters": {},
         "inputs_to_buffers": {},
         "user_inputs": [],
@@ -272,28 +272,28 @@ def _tables(signature: Tree, log: ConversionLog) -> Tree:
     for index, spec in enumerate(signature["input_specs"]):
         match spec:
             case {"parameter": {"arg": {"name": name}, "parameter_name": target}}:
-                found["inputs_to_parameters"][name] = target
+                tables["inputs_to_parameters"][name] = target
             case {"buffer": {"arg": {"name": name}, "buffer_name": target}}:
-                found["inputs_to_buffers"][name] = target
+                tables["inputs_to_buffers"][name] = target
             case {"user_input": {"arg": argument}}:
-                found["user_inputs"] += _value_name(argument, "input", (*_SIGNATURE, "input_specs", index), log)
+                tables["user_inputs"] += _value_name(argument, "input", (*_SIGNATURE, "input_specs", index), log)
     gradients: dict[str, dict[str, str]] = {"gradients_to_parameters": {}, "gradients_to_user_inputs": {}}
     loss = ""
     for index, spec in enumerate(signature["output_specs"]):
         match spec:
             case {"buffer_mutation": {"arg": {"name": name}, "buffer_name": target}}:
-                found["buffers_to_mutate"][name] = target
+                tables["buffers_to_mutate"][name] = target
             case {"gradient_to_parameter": {"arg": {"name": name}, "parameter_name": target}}:
                 gradients["gradients_to_parameters"][name] = target
             case {"gradient_to_user_input": {"arg": {"name": name}, "user_input_name": target}}:
                 gradients["gradients_to_user_inputs"][name] = target
             case {"loss_output": {"arg": {"name": loss}}}:
-                found["user_outputs"].append(loss)
+                tables["user_outputs"].append(loss)
             case {"user_output": {"arg": argument}}:
-                found["user_outputs"] += _value_name(argument, "output", (*_SIGNATURE, "output_specs", index), log)
+                tables["user_outputs"] += _value_name(argument, "output", (*_SIGNATURE, "output_specs", index), log)
     if loss or any(gradients.values()):
-        found["backward_signature"] = {**gradients, "loss_output": loss}
-    return found
+        tables["backward_signature"] = {**gradients, "loss_output": loss}
+    return tables
 
 
 def _value_name(argument: dict[str, Any], what: str, path: Path, log: ConversionLog) -> list[str]:
@@ -306,12 +306,12 @@ def _value_name(argument: dict[str, Any], what: str, path: Path, log: Conversion
 
 def _dimensions(graph: Tree, names: list[str]) -> dict[str, list[list[Any]]]:
     """Symbol -> the [input, dimension] pairs of that size, in order."""
-    found: dict[str, list[list[Any]]] = {}
+    by_symbol: dict[str, list[list[Any]]] = {}
     for name in names:
         for dimension, size in enumerate(graph["tensor_values"].get(name, {}).get("sizes", ())):
             if "as_expr" in size:
-                found.setdefault(size["as_expr"]["expr_str"], []).append([name, dimension])
-    return found
+                by_symbol.setdefault(size["as_expr"]["expr_str"], []).append([name, dimension])
+    return by_symbol
 
 
 def _equalities(tree: Tree) -> list[list[list[Any]]]:

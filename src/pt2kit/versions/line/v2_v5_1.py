@@ -71,15 +71,15 @@ def downgrade(tree: Tree, log: ConversionLog) -> Tree:
         if not value["persistent"]:
             message = f"that the buffer {value['buffer_name']!r} is not persistent"
             log.lost("persistent", message, (*path, "persistent"), _SINCE)
-        return {key: held for key, held in value.items() if key != "persistent"}
+        return {key: field for key, field in value.items() if key != "persistent"}
 
     def custom_object(value: Any, path: Path) -> Any:
         if value["class_fqn"]:
             log.lost("class_fqn", "the class name of a custom object", (*path, "class_fqn"), _SINCE)
-        return {key: held for key, held in value.items() if key != "class_fqn"}
+        return {key: field for key, field in value.items() if key != "class_fqn"}
 
     def graph(value: Any, path: Path) -> Any:
-        kept = {key: held for key, held in value.items() if key != "custom_obj_values"}
+        kept = {key: field for key, field in value.items() if key != "custom_obj_values"}
         return from_cpu_operator(kept, path, log)
 
     visitors = {

@@ -97,11 +97,11 @@ def unname_constants(tree: Tree, log: ConversionLog) -> Tree:
     new = []
     for index, spec in enumerate(specs):
         if "constant_input" in spec:
-            held = spec["constant_input"]
-            if held["name"] != names[index]:
+            constant = spec["constant_input"]
+            if constant["name"] != names[index]:
                 path = ("graph_module", "signature", "input_specs", index, "constant_input", "name")
-                log.lost("input_names", f"the name {held['name']!r} of a constant input", path, _SINCE)
-            spec = {"user_input": {"arg": held["value"]}}
+                log.lost("input_names", f"the name {constant['name']!r} of a constant input", path, _SINCE)
+            spec = {"user_input": {"arg": constant["value"]}}
         new.append(spec)
     return _with_specs(tree, new)
 

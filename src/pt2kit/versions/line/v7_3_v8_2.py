@@ -50,13 +50,13 @@ def downgrade(tree: Tree, log: ConversionLog) -> Tree:
     def graph(value: Any, path: Path) -> Any:
         for name in value["sym_float_values"]:
             log.blocked(f"the symbolic float {name!r}", (*path, "sym_float_values", name), _SINCE)
-        return {key: held for key, held in value.items() if key != "sym_float_values"}
+        return {key: field for key, field in value.items() if key != "sym_float_values"}
 
     def signature(value: Any, path: Path) -> Any:
         if value["forward_arg_names"]:
             message = f"the argument names {', '.join(value['forward_arg_names'])}"
             log.lost("forward_arg_names", message, (*path, "forward_arg_names"), _SINCE)
-        return {key: held for key, held in value.items() if key != "forward_arg_names"}
+        return {key: field for key, field in value.items() if key != "forward_arg_names"}
 
     visitors = {
         **dict.fromkeys(_WITH_NONE, _downgrade_none),

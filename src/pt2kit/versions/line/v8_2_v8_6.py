@@ -59,7 +59,7 @@ def downgrade(tree: Tree, log: ConversionLog) -> Tree:
             if schemaless and named["kind"] == POSITIONAL and named["name"]:
                 message = f"the positional argument {named['name']!r} of an operator without a schema"
                 log.blocked(message, (*path, "inputs", index), _SINCE)
-            inputs.append({key: held for key, held in named.items() if key != "kind"})
+            inputs.append({key: field for key, field in named.items() if key != "kind"})
         return wrap_outputs({**value, "inputs": inputs}, path, log, _SINCE)
 
     new = rewrite(tree, "8.6", {"Node": node})

@@ -178,9 +178,13 @@ class _Walker:
 
     def _argument(self, argument: schema.Argument, path: Path, depth: int) -> schema.Argument:
         if argument.as_graph is not UNSET:
-            held = argument.as_graph
-            graph = self.graph(held.graph, (*path, "as_graph", "graph"), depth + 1)
-            return argument if graph is held.graph else schema.Argument(as_graph=replace(held, graph=graph))
+            graph_argument = argument.as_graph
+            graph = self.graph(graph_argument.graph, (*path, "as_graph", "graph"), depth + 1)
+            return (
+                argument
+                if graph is graph_argument.graph
+                else schema.Argument(as_graph=replace(graph_argument, graph=graph))
+            )
         if argument.as_operator is not UNSET and argument.as_operator == self.change.target:
             raise OperatorError(
                 f"{self.where}: {path_text((*path, 'as_operator'))}: expected an operator that did not change between "

@@ -1,7 +1,8 @@
-"""A graph -> the uses of values outside of the region of vmap that gave them a batch dimension.
+"""A graph -> the uses of values outside of the region of vmap that gave them a batch dimension (rule G18).
 
 Between `_vmap_increment_nesting` and `_vmap_decrement_nesting`, `_add_batch_dim` hides a dimension of a tensor, which
-all that is computed from it lacks until `_remove_batch_dim` gives it back. Behind the region torch cannot use it.
+all that is computed from it lacks until `_remove_batch_dim` gives it back. Behind the region torch fails on it, or
+takes it for a batch of a later region.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pt2kit.graph.argument_values import arguments
 from pt2kit.graph.traversal import Scope, graphs
 from pt2kit.messages import quote
 
+RULE: Final = "G18"
 _PREDISPATCH: Final = "torch._functorch.predispatch."
 _OPENS: Final = f"{_PREDISPATCH}_vmap_increment_nesting"
 _CLOSES: Final = f"{_PREDISPATCH}_vmap_decrement_nesting"
@@ -22,8 +24,11 @@ _HIDES: Final = f"{_PREDISPATCH}_add_batch_dim"
 _SHOWS: Final = f"{_PREDISPATCH}_remove_batch_dim"
 
 
-def escaped_values(context: ProgramContext) -> Iterator[Problem]:
+def escape_problems(context: ProgramContext) -> Iterator[Problem]:
     """Iterate the first use, in each graph, of a value behind the region of vmap that it belongs to.
+
+    Raises:
+        LimitError: subgraphs or dicts of arguments nest too deep (G11).
 
     Cost: linear in the nodes.
     """
@@ -41,7 +46,7 @@ def _escaped_from(scope: Scope) -> Iterator[Problem]:
             for name in arguments(named.arg):
                 regions |= regions_of.get(name, set())
                 if not regions <= {*opened}:
-                    yield Problem(f"{scope.where}.nodes[{number}]", "G1", _message(name))
+                    yield Problem(f"{scope.where}.nodes[{number}]", RULE, _message(name))
                     return
         if node.target == _OPENS:
             opened.append(number)
@@ -56,7 +61,7 @@ def _escaped_from(scope: Scope) -> Iterator[Problem]:
     for position, output in enumerate(scope.graph.outputs):
         for name in arguments(output):
             if name in regions_of:
-                yield Problem(f"{scope.where}.outputs[{position}]", "G1", _message(name))
+                yield Problem(f"{scope.where}.outputs[{position}]", RULE, _message(name))
 
 
 def _message(name: str) -> str:
