@@ -69,7 +69,7 @@ BENCHES = (
     Bench(
         "load",
         "load of a 2,700-node dynamic transformer : torch.export.load",
-        TimesBetter(15),
+        TimesBetter(40),
         lambda settings: load_program(TRANSFORMER, settings),
     ),
     Bench(
@@ -87,8 +87,14 @@ BENCHES = (
     Bench(
         "load_bert",
         "load of BERT with 12 layers : torch.export.load",
-        TimesBetter(10),
+        TimesBetter(20),
         lambda settings: load_program("bert_12", settings),
+    ),
+    Bench(
+        "load_vit",
+        "load of a vision transformer with 12 layers : torch.export.load",
+        TimesBetter(20),
+        lambda settings: load_program("vit_12", settings),
     ),
     Bench(
         "load_large",

@@ -117,7 +117,7 @@ BENCHES = (
         TimesBetter(8),
         lambda settings: save_program("bert_12", settings),
     ),
-    Bench("save_large", "save of 2 GB of weights : copying the file", AtMost(1.5), save_large),
+    Bench("save_large", "save of 2 GB of weights : copying the file", AtMost(1.2), save_large),
     Bench("save_large_memory", "save of 2 GB of weights: memory above the weights", Limit(300e6, "B"), save_memory),
     Bench("save_record", "bytes of the graph's record : torch's", TimesBetter(20), record_size),
     *(

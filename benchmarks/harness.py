@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import math
+import os
 import pkgutil
 import time
 import traceback
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import benchmarks
+from benchmarks import measure
 
 Unit = Literal["s", "B", "%"]
 
@@ -111,12 +113,16 @@ class Bench:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a bench: `measured`, or else the `error` that kept it from running."""
+    """What became of a bench: `measured`, or else the `error` that kept it from running.
+
+    `others` is the share of all processors that other work took meanwhile; None where the system does not say.
+    """
 
     bench: Bench
     measured: Measured | None
     error: str
     took_s: float
+    others: float | None = None
 
     @property
     def reached(self) -> bool | None:
@@ -153,13 +159,17 @@ def select(names: Sequence[str]) -> list[Bench]:
 
 def run(bench: Bench, settings: Settings) -> Outcome:
     """Run a benchmark; what it raises becomes its outcome."""
-    started = time.perf_counter()
+    others, started = measure.others_s(), time.perf_counter()
     measured, error = None, ""
     try:
         measured = bench.run(settings)
     except Exception as exc:  # noqa: BLE001 - one benchmark that fails must not cost the others their row
         error = traceback.format_exception_only(exc)[-1].strip()
-    return Outcome(bench, measured, error, time.perf_counter() - started)
+    took_s = time.perf_counter() - started
+    after = measure.others_s()
+    if others is None or after is None:
+        return Outcome(bench, measured, error, took_s)
+    return Outcome(bench, measured, error, took_s, max(0.0, after - others) / (took_s * (os.cpu_count() or 1)))
 
 
 def quantity(value: float, unit: Unit) -> str:

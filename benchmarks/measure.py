@@ -86,6 +86,22 @@ def command(argv: Sequence[str], *, rounds: int = 1) -> Spent:
     return Spent(min(run.cpu_s for run in runs), max(run.peak_bytes for run in runs), runs[-1].stdout)
 
 
+def others_s() -> float | None:
+    """Processor seconds that everything else on the machine has taken since it started, the kernel's own work and other
+    machines on the same processors among it; None where the system does not say.
+
+    Only differences mean something: of processes that this one started, those that have ended count as its own.
+    """
+    try:
+        fields = Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0].split()
+    except OSError:
+        return None
+    user, nice, system, _, _, interrupts, soft_interrupts, stolen = map(int, fields[1:9])
+    busy = (user + nice + system + interrupts + soft_interrupts + stolen) / os.sysconf("SC_CLK_TCK")
+    own = os.times()
+    return busy - own.user - own.system - own.children_user - own.children_system
+
+
 def _spawn(argv: Sequence[str]) -> Spent:
     launched = [sys.executable, "-I", "-S", str(LAUNCHER), *argv]
     # An installed package has its bytecode; a source tree must be allowed to write it.

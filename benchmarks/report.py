@@ -12,6 +12,8 @@ from benchmarks.harness import Outcome, Settings, TimesBetter, quantity
 
 HEADERS = ("name", "what is compared", "ours", "reference", "ratio", "bar", "reached")
 WIDEST = 44  # of "what is compared" in a pipe
+DISTURBED = 0.05
+"""The share of all processors that other work may take without being mentioned."""
 
 
 def row(outcome: Outcome) -> tuple[str, ...]:
@@ -39,17 +41,21 @@ def line(outcome: Outcome) -> str:
     """An outcome in one line, as soon as it is there."""
     name, _, ours, reference, ratio, bar, verdict = row(outcome)
     more = notes([outcome])
-    return f"{name}: {ours} : {reference}, {ratio} (bar {bar}: {verdict}){f'; {more[0]}' if more else ''}"
+    return f"{name}: {ours} : {reference}, {ratio} (bar {bar}: {verdict}){''.join(f'; {note}' for note in more)}"
 
 
 def notes(outcomes: Sequence[Outcome]) -> list[str]:
-    """A line for each outcome that has more to say, or that did not run."""
+    """A line for each outcome that has more to say, that did not run, or that other work disturbed."""
     lines = []
     for outcome in outcomes:
         if outcome.error:
             lines.append(f"{outcome.bench.name}: did not run: {outcome.error}")
         elif outcome.measured and outcome.measured.note:
             lines.append(f"{outcome.bench.name}: {outcome.measured.note}")
+        if outcome.others is not None and outcome.others > DISTURBED:
+            lines.append(
+                f"{outcome.bench.name}: disturbed: other work took {outcome.others:.0%} of the processors meanwhile"
+            )
     return lines
 
 
@@ -115,4 +121,5 @@ def _entry(outcome: Outcome) -> dict[str, Any]:
         "note": measured.note if measured else "",
         "error": outcome.error,
         "took_s": round(outcome.took_s, 3),
+        "others": None if outcome.others is None else round(outcome.others, 3),
     }

@@ -123,7 +123,7 @@ _TEXTS: Final[Mapping[str, str]] = MappingProxyType(
         "S12": "an input or output of the user is one value or one constant",
         "S13": "there are as many output tokens as input tokens",
         "S14": "the placeholder of a constant input has an identifier as its name, and one of its own",
-        "K1": "the module call graph begins with the root, which has a signature",
+        "K1": "the module call graph begins with the root, which has a signature; other entries have names",
         "K2": "a tree spec is JSON of the form [1, node], nested no deeper than the limit",
         "K3": "a container in a tree spec has the children and the context that its type asks for",
         "K4": "a tree spec has as many leaves as there are inputs or outputs",

@@ -111,3 +111,15 @@ def test_named_tuples() -> None:
             row["field_names"].append("more")
 
     assert {problem.rule for problem in said(program(path, change))} == {"K3"}
+
+
+@pytest.mark.parametrize("fqn", ["a..b", ".", "a."])
+def test_a_module_without_a_name(fqn: str) -> None:
+    """torch makes modules of the entries when it unflattens a program, and none has an empty name."""
+
+    def change(tree: Any) -> None:
+        tree["graph_module"]["module_call_graph"].append({"fqn": fqn, "signature": None})
+
+    (found,) = [problem for problem in check(program(MLP, change).data) if problem.rule == "K1"]
+    assert found.message == f"expected names with dots between them, got {fqn!r}, of which torch makes no module"
+    assert found.loc.endswith("].fqn")

@@ -61,3 +61,34 @@ def test_closed(calls: list[tuple[str, bool | None]]) -> None:
 def test_left_open(calls: list[tuple[str, bool | None]], expected: str) -> None:
     """What stays open, or is closed out of order, is a finding."""
     assert expected in said(*calls)[0]
+
+
+DUAL, PLAIN = "torch._functorch.predispatch._enter_dual_level", "torch._functorch.predispatch._exit_dual_level"
+
+
+def levels(*calls: tuple[str, list[Any]]) -> list[str]:
+    """What is said of regions in a file with these calls, each with its arguments."""
+
+    def change(tree: Any) -> None:
+        for target, inputs in calls:
+            outputs = [{"as_none": True}]
+            graph(tree)["nodes"].append({"target": target, "inputs": inputs, "outputs": outputs, "metadata": {}})
+
+    return [problem.message for problem in check(program(MLP, change).data) if problem.rule == "X14"]
+
+
+def level(number: int, name: str = "level") -> list[Any]:
+    """The argument that says which level is meant."""
+    return [{"name": name, "arg": {"as_int": number}, "kind": 2 if name else 1}]
+
+
+def test_levels_of_dual_numbers() -> None:
+    """One is open at a time, and closed as torch writes it: what fails in between leaves the level open."""
+    assert levels((DUAL, []), (PLAIN, level(0)), (DUAL, []), (PLAIN, [])) == []
+    (found,) = levels((DUAL, []), (DUAL, []), (PLAIN, level(0)), (PLAIN, level(0)))
+    assert found == "expected one level of dual numbers at a time, got a second one, where torch fails"
+    for odd in (level(5), level(0, "")):
+        (found,) = levels((DUAL, []), (PLAIN, odd))
+        assert found == "expected no argument but level=0, got others, where torch fails and closes nothing"
+    (found,) = levels((OPEN, []), (CLOSE, level(1, "")))
+    assert found.startswith("expected no argument but level=0")

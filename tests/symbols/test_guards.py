@@ -170,3 +170,11 @@ def test_values_are_those_of_python(left, right, n):
         return
     values = {source.text: value_of(source, args) for source in guard.sources}
     assert evaluate(guard.expr, values) is python
+
+
+def test_brackets_nest_as_deep_as_python_compiles() -> None:
+    """torch compiles what is read here, so what Python cannot compile is no condition."""
+    assert parse_guard("(" * 150 + "True" + ")" * 150).expr
+    message = r"^g: expected brackets nested at most 150 levels deep, got 151: torch"
+    with pytest.raises(errors.LimitError, match=message):
+        parse_guard("(" * 151 + "True" + ")" * 151, where="g")

@@ -139,7 +139,15 @@ NAMES = [
     (["\x1b"], call([LEAF], {}), ['expected an identifier that is no keyword, got "\\x1b"']),
     (["self"], call([LEAF], {}), ["expected a name other than self"]),
     (["x", "x"], call([LEAF, LEAF], {}), ["forward_arg_names[1]: expected distinct names, got x also at [0]"]),
-    (["ﬁ", "fi"], call([LEAF, LEAF], {}), ["expected distinct names, got fi also at [0]"]),
+    (
+        ["ﬁ", "fi"],
+        call([LEAF, LEAF], {}),
+        [
+            "forward_arg_names[0]: expected a name that a variable of Python can have",
+            "expected distinct names, got fi also at [0]",
+        ],
+    ),
+    (["__debug__"], call([LEAF], {}), ["forward_arg_names[0]: expected a name that a variable of Python can have"]),
     (
         ["x", "y=[open('m','w'),None][1]"],
         call([LEAF], {}),

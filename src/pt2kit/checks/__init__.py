@@ -9,6 +9,7 @@ how much a breach weighs and what to do about it.
     calls.py          K1 to K8             module call graph, tree specs, names of arguments
     expressions.py    E1 to E5, E8, E9     symbolic expressions, ranges, hints
     input_sizes.py    E8                   sizes of inputs that torch cannot tell to be sizes
+    value_names.py    G8                   names of values that no variable can have
     vmap_regions.py   G18                  values of regions of vmap that are used behind them
     guards.py         E6, E7               guards against the inputs
     node_metadata.py  V5                   metadata that torch cannot read

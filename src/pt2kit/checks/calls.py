@@ -30,6 +30,10 @@ def call_problems(context: ProgramContext) -> Iterator[Problem]:
         got = f"{quote(entries[0].fqn)}{'' if entries[0].signature else ' without one'}" if entries else "nothing"
         message = f"expected the root (fqn '') with its signature as the first entry, got {got}"
         yield Problem(f"{where}[0]" if entries else where, "K1", message)
+    for number, entry in enumerate(entries):
+        if entry.fqn and "" in entry.fqn.split("."):
+            message = f"expected names with dots between them, got {quote(entry.fqn)}, of which torch makes no module"
+            yield Problem(f"{where}[{number}].fqn", "K1", message)
     if module.graph.is_single_tensor_return and len(module.graph.outputs) == 1:  # Else G12 says it.
         message = "expected false, as a program returns a list of outputs, got true"
         yield Problem(f"{context.graph_place}.is_single_tensor_return", "K8", message)

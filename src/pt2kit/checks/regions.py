@@ -12,6 +12,7 @@ from typing import Final
 
 from msgspec import UNSET
 
+from pt2kit import schema
 from pt2kit.checks.program_context import ProgramContext
 from pt2kit.errors import Problem
 from pt2kit.graph.traversal import Scope, Step, graphs
@@ -28,6 +29,9 @@ _CLOSES: Final[Mapping[str, str]] = MappingProxyType(
 )
 """What closes a region -> what opens it."""
 _OPENS: Final = frozenset(_CLOSES.values())
+_DUAL: Final = f"{_PREDISPATCH}_enter_dual_level"
+_LEVELS: Final = frozenset(target for target in _CLOSES if target.startswith(_PREDISPATCH))
+"""What closes a level: called with other arguments than torch writes it fails, and the level stays open."""
 _GRADIENTS: Final = "torch._C._set_grad_enabled"
 _WATCHED: Final = _OPENS.union(_CLOSES, (_GRADIENTS,))
 
@@ -54,6 +58,8 @@ def unbalanced(scope: Scope) -> Iterator[tuple[Step, str]]:
         if node.target == _GRADIENTS:
             gradients.append(step)
         elif node.target in _OPENS:
+            if node.target == _DUAL and any(other.node.target == _DUAL for other in opened):
+                yield step, "expected one level of dual numbers at a time, got a second one, where torch fails"
             opened.append(step)
         elif node.target in _CLOSES:
             if not opened or opened[-1].node.target != _CLOSES[node.target]:
@@ -61,12 +67,18 @@ def unbalanced(scope: Scope) -> Iterator[tuple[Step, str]]:
                 yield step, f"expected to close the region that was opened last, got {node.target} after {last}"
             else:
                 opened.pop()
+                if node.target in _LEVELS and not all(map(_is_first_level, node.inputs)):
+                    yield step, "expected no argument but level=0, got others, where torch fails and closes nothing"
     for step in opened:
         yield step, f"expected a call in this graph that closes what {step.node.target} opens, got none"
     if gradients and (len(gradients) % 2 or not _turns_on(gradients[-1])):
         count = len(gradients)
         got = f"{count} call{'' if count == 1 else 's'}, the last of which turns them {_state(gradients[-1])}"
         yield gradients[-1], f"expected gradients to be turned off and on again in pairs, got {got}"
+
+
+def _is_first_level(named: schema.NamedArgument) -> bool:
+    return named.name == "level" and named.arg.as_int == 0
 
 
 def _turns_on(step: Step) -> bool:

@@ -36,6 +36,7 @@ from pt2kit.checks.sizes import size_problems
 from pt2kit.checks.stated import stated_problems
 from pt2kit.checks.symbolic_numbers import number_problems as symbolic_number_problems
 from pt2kit.checks.uninitialized import uninitialised_problems
+from pt2kit.checks.value_names import value_name_problems
 from pt2kit.checks.versions import unknown_key_problems, version_problems
 from pt2kit.checks.vmap_regions import escape_problems
 from pt2kit.errors import Problem, Pt2Error
@@ -49,6 +50,7 @@ RULES_OF_PROGRAMS: Final[tuple[Callable[[ProgramContext], Iterable[Problem]], ..
     lambda context: graph.problems(context.program, context.graph_place),
     lambda context: signature.problems(context.program.graph_module, f"{context.record}: $.graph_module"),
     call_problems,
+    value_name_problems,
     escape_problems,
     expression_problems,
     input_size_problems,

@@ -17,11 +17,11 @@ Source: `_custom_builtins` in torch/fx/graph.py, 2.13.
 
 
 def is_variable(name: str) -> bool:
-    """Whether a value or argument can have a name: an identifier as Python spells it, no keyword, and not `self`."""
+    """Whether a value or argument can have a name: an identifier as Python spells it, no keyword, not `self`."""
     return (
         name.isidentifier()
         and not keyword.iskeyword(name)
-        and name != "self"  # the parameter of the generated function
+        and name not in ("self", "__debug__")  # the parameter of the generated function; what nothing is assigned to
         and len(name) <= MAX_NAME
         and is_own_spelling(name)
     )

@@ -16,8 +16,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal
+from typing import Final, Literal
 
+from pt2kit.errors import LimitError
 from pt2kit.symbols.algebra import Operand, minus, multiply
 from pt2kit.symbols.evaluation import check_constants
 from pt2kit.symbols.expr import (
@@ -89,6 +90,10 @@ _TOKEN = rf"{NUMBER}|(?P<op>{_OPERATOR})|(?P<source>{_SOURCE})|(?P<name>{_NAME})
 _STEP = rf"({_KEY})|({_FIELD})|\.(\w+)\(\)(?:\[(\d+)\])?"
 
 
+MAX_NESTING: Final = 150
+"""Brackets inside brackets. Python compiles 200, some of which torch needs for itself."""
+
+
 def parse_guard(text: str, *, where: str = "", limits: Limits = DEFAULT_LIMITS) -> Guard:
     """Reads one entry of `guards_code`.
 
@@ -108,11 +113,23 @@ def parse_guard(text: str, *, where: str = "", limits: Limits = DEFAULT_LIMITS) 
     """
     if not text or text.isspace():
         fail(where, "expected a condition, got an empty text")
+    if (depth := _nesting(text)) > MAX_NESTING:
+        message = f"expected brackets nested at most {MAX_NESTING} levels deep, got {depth}"
+        raise LimitError(f"{where}: {message}: torch compiles guards, and Python takes 200".removeprefix(": "))
     expr = parse_infix(text, _GRAMMAR, where, limits)
     if kind(expr, where=where) not in ("bool", "any"):
         fail(where, f"expected a condition, got a number in {quote(text)}")
     check_constants(expr, where=where)
     return Guard(text, expr, tuple(_source(symbol.name, where, limits) for symbol in free_symbols(expr)))
+
+
+def _nesting(text: str) -> int:
+    """How deep brackets stand in each other; those in quoted keys count too, which errs on the safe side."""
+    depth = deepest = 0
+    for character in text:
+        depth += (character in "([{") - (character in ")]}")
+        deepest = max(deepest, depth)
+    return deepest
 
 
 def _source(text: str, where: str, limits: Limits) -> Source:

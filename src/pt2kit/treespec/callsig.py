@@ -189,6 +189,8 @@ def find_name_problems(names: Sequence[str], in_spec: TreeSpec, where: str = "fo
         plain = unicodedata.normalize("NFKC", name)  # Python's parser compares identifiers in this form
         if not name.isidentifier() or keyword.iskeyword(plain):
             yield Problem(place, "", f"expected an identifier that is no keyword, got {_quoted(name)}")
+        elif plain != name or name == "__debug__":
+            yield Problem(place, "", f"expected a name that a variable of Python can have, got {_quoted(name)}")
         elif plain == "self":
             yield Problem(place, "", "expected a name other than self, which the module itself has, got self")
         elif plain in seen:

@@ -15,12 +15,10 @@ from pt2kit import signature as twin
 from pt2kit.bridge.read.names import is_pasted_safely
 from pt2kit.bridge.read.refusals import refused
 from pt2kit.bridge.torch_names import pytree
-from pt2kit.errors import LimitError, Pt2Error
+from pt2kit.errors import Pt2Error
 from pt2kit.symbols.guards import parse_guard
 
 RULE: Final = "X4"
-MAX_NESTING: Final = 150
-"""Brackets inside brackets. Python compiles 200, some of which torch needs for itself."""
 
 
 def check_guards(guards: Sequence[str], where: str = "$.guards_code") -> list[str]:
@@ -35,20 +33,8 @@ def check_guards(guards: Sequence[str], where: str = "$.guards_code") -> list[st
             parse_guard(text, where=f"{where}[{index}]")
         except Pt2Error as error:
             message = str(error).removesuffix(f" [{error.rule}]")
-            raise refused(type(error), message, error.rule, [RULE]) from error
-        if (depth := _nesting(text)) > MAX_NESTING:
-            message = f"{where}[{index}]: expected brackets nested at most {MAX_NESTING} levels deep, got {depth}"
-            raise refused(LimitError, f"{message}: torch compiles guards, and Python takes 200", RULE)
+            raise refused(type(error), message, RULE) from error
     return list(guards)
-
-
-def _nesting(text: str) -> int:
-    """How deep brackets stand in each other; those in quoted keys count too, which errs on the safe side."""
-    depth = deepest = 0
-    for character in text:
-        depth += (character in "([{") - (character in ")]}")
-        deepest = max(deepest, depth)
-    return deepest
 
 
 def can_be_guarded(example_inputs: Any, inputs: Iterable[twin.InputSpec]) -> bool:

@@ -1,0 +1,35 @@
+"""Names of values -> those that no variable of Python can have (rule G8).
+
+Reading takes any identifier for a name. torch writes names into the source of a function: keywords, `self` and other
+spellings of an identifier end there as a syntax error, or as another value's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pt2kit.checks.program_context import ProgramContext
+from pt2kit.errors import Problem
+from pt2kit.graph.argument_values import arguments
+from pt2kit.graph.names import is_variable
+from pt2kit.graph.traversal import graphs
+from pt2kit.messages import quote
+
+
+def value_name_problems(context: ProgramContext) -> Iterator[Problem]:
+    """Iterate the values with a name that is an identifier, and none that a variable can have.
+
+    What is no identifier at all is found with the graph.
+
+    Raises:
+        LimitError: subgraphs or dicts of arguments nest too deep (G11).
+    """
+    for scope in graphs(context.program, context.graph_place):
+        places = [(f"{scope.where}.inputs[{place}]", argument) for place, argument in enumerate(scope.graph.inputs)]
+        for number, node in enumerate(scope.graph.nodes):
+            places += [(f"{scope.where}.nodes[{number}].outputs[{at}]", out) for at, out in enumerate(node.outputs)]
+        for where, argument in places:
+            for name in arguments(argument):
+                if name.isidentifier() and not is_variable(name):
+                    message = f"expected a name that a variable of Python can have, got {quote(name)}"
+                    yield Problem(where, "G8", message)
