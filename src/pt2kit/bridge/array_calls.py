@@ -19,5 +19,5 @@ def call_with_arrays(module: torch.nn.Module, arrays: Iterable[Any]) -> Any:
         an array where the module gives one tensor, else what it gives.
     """
     with torch.no_grad():
-        found = module(*(torch.as_tensor(one, dtype=torch.float32) for one in arrays))
-    return found.numpy() if isinstance(found, torch.Tensor) else found
+        output = module(*(torch.as_tensor(one, dtype=torch.float32) for one in arrays))
+    return output.numpy() if isinstance(output, torch.Tensor) else output

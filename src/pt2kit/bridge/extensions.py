@@ -91,9 +91,9 @@ def find_type(kind: type) -> Extension | None:
 
 def find_namespace(namespace: str) -> Extension | None:
     """The extension that names in a file with this namespace belong to."""
-    found = _extensions.get(namespace)
-    if found is not None:
-        return found
+    extension = _extensions.get(namespace)
+    if extension is not None:
+        return extension
     for kind, handler in extension_registry().items():
         if handler.namespace() == namespace:
             return _from_torch(kind, handler)

@@ -66,10 +66,10 @@ def given_weights(
         )
     # What lies in memory is no record of any archive.
     archive = Archive(open_bytes(b""), (), DEFAULT_LIMITS) if isinstance(given, Mapping) else SafetensorsArchive(given)
-    held: Mapping[str, Any] = given if isinstance(given, Mapping) else archive.views  # type: ignore[attr-defined]
+    weights: Mapping[str, Any] = given if isinstance(given, Mapping) else archive.views  # type: ignore[attr-defined]
     groups = _groups(views, where)
-    odd = [name for name in held if name not in views and name not in left_out]
-    missing = [name for group in groups for name in _missing(group, held)]
+    odd = [name for name in weights if name not in views and name not in left_out]
+    missing = [name for group in groups for name in _missing(group, weights)]
     if odd or missing:
         raise PayloadError(
             f"{where}: expected the names of the program's weights, got {odd[:_SHOWN]} besides them and nothing for "
@@ -78,13 +78,13 @@ def given_weights(
         )
     with no_collection(), disable_current_modes():
         maker = _Maker(devices, Tensors(devices, archive), where)
-        made = {name: tensor for group in groups for name, tensor in maker.group(group, held).items()}
+        made = {name: tensor for group in groups for name, tensor in maker.group(group, weights).items()}
     return {name: _as_stated(made[name], view) for name, view in views.items()}
 
 
 def _groups(views: Mapping[str, Payload], where: str) -> list[dict[str, _Stated]]:
     """The weights by the memory that they share."""
-    found: dict[Any, dict[str, _Stated]] = {}
+    groups: dict[Any, dict[str, _Stated]] = {}
     for name, view in views.items():
         if not isinstance(view, TensorView | MetaView):
             raise UnsupportedError(
@@ -92,8 +92,8 @@ def _groups(views: Mapping[str, Payload], where: str) -> list[dict[str, _Stated]
                 "own file can give"
             )
         shared = view.storage if isinstance(view, TensorView) and view.storage.nbytes else getattr(view, "tie", "")
-        found.setdefault((shared or name, view.dtype), {})[name] = view
-    return list(found.values())
+        groups.setdefault((shared or name, view.dtype), {})[name] = view
+    return list(groups.values())
 
 
 def _missing(group: Mapping[str, _Stated], held: Mapping[str, Any]) -> list[str]:

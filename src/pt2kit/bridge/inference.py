@@ -54,7 +54,7 @@ def infer_with_torch(target: str, arguments: Mapping[str, Any], edit: str) -> An
         convert = _CONSTANTS.get(type(held))
         return held if convert is None else convert(held)
 
-    plain = {name: live(held) for name, held in arguments.items()}
+    plain = {name: live(argument) for name, argument in arguments.items()}
     try:
         with shapes.mode:
             result = operator.target(**plain) if operator.parameters else operator.target(*plain.values())

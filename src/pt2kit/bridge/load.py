@@ -84,9 +84,9 @@ def load(
 
         def open_payloads(context: Context) -> Payloads:
             tensors = Tensors(devices, opened.archive, mapping, verify=verify)
-            found = read_payloads(opened, model, tensors, context, allowed, Chosen(weights))
+            payloads = read_payloads(opened, model, tensors, context, allowed, Chosen(weights))
             tensors.finish()
-            return found
+            return payloads
 
         return build_program(program, devices, tables_of(opened, model, weights is None), open_payloads, allowed)
 

@@ -73,9 +73,9 @@ def load_weights(
             devices = Devices(container.devices)
         chosen = _chosen(package, model, names)
         tensors = Tensors(devices, package.archive, map_privately(package.archive.source), verify=verify)
-        found = {name: _tensor(view, tensors) for name, view in chosen.items()}
+        weights = {name: _tensor(view, tensors) for name, view in chosen.items()}
         tensors.finish()
-        return found
+        return weights
 
 
 def _chosen(package: Package, model: str, names: Wanted) -> dict[str, Payload]:

@@ -107,7 +107,7 @@ def resolve_all(places: Mapping[str, str], trust: Set[str] = frozenset()) -> tup
     Raises:
         OperatorError: one is refused, or is no name of an operator.
     """
-    found: dict[str, Operator] = {}
+    operators: dict[str, Operator] = {}
     missing: dict[str, str] = {}
     for text, where in places.items():
         operator = resolve(text, where, trust)
@@ -117,8 +117,8 @@ def resolve_all(places: Mapping[str, str], trust: Set[str] = frozenset()) -> tup
         if operator is None:
             missing[text] = where
         else:
-            found[text] = operator
-    return found, missing
+            operators[text] = operator
+    return operators, missing
 
 
 def resolve(text: str, where: str = "", trust: Set[str] = frozenset()) -> Operator | None:
@@ -164,14 +164,14 @@ def _named(text: str, place: str) -> Operator | None:
     """A function that the caller trusts by its name: imported like a class of `trust=`."""
     module, _, name = text.rpartition(".")
     try:
-        found = getattr(sys.modules.get(module) or importlib.import_module(module), name, None)
+        target = getattr(sys.modules.get(module) or importlib.import_module(module), name, None)
     except (ImportError, ValueError):
         return None
-    if found is None:
+    if target is None:
         return None
-    if not callable(found):
-        raise OperatorError(f"{place}: expected {text[:80]!r} to be a function, got a {type(found).__name__}")
-    return Operator(text, found, "function")
+    if not callable(target):
+        raise OperatorError(f"{place}: expected {text[:80]!r} to be a function, got a {type(target).__name__}")
+    return Operator(text, target, "function")
 
 
 def _counts(function: Callable[..., Any]) -> tuple[int, int]:
@@ -188,10 +188,10 @@ def _dispatched(text: str, match: re.Match[str], place: str, trust: Set[str]) ->
         raise refused(OperatorError, f"{place}: {text} is refused: {reason}", "X10", [operator_entry(text)])
     if not find_schema(qualified, "" if overload == "default" else overload):
         return None
-    found = getattr(getattr(getattr(torch.ops, namespace), name), overload)
-    if not isinstance(found, OpOverload):
-        raise OperatorError(f"{place}: expected {text} to be an operator, got {type(found).__name__}")
-    return _overload(text, found)
+    target = getattr(getattr(getattr(torch.ops, namespace), name), overload)
+    if not isinstance(target, OpOverload):
+        raise OperatorError(f"{place}: expected {text} to be an operator, got {type(target).__name__}")
+    return _overload(text, target)
 
 
 # A memo of a pure function over overloads: an operator that is registered anew is another object.
@@ -206,8 +206,8 @@ def _higher_order(text: str, name: str, place: str, trust: Set[str]) -> Operator
         reason = known or "it is not one of the higher-order operators that a file may call"
         message = f"{place}: {text[:80]} is refused: {reason}"
         raise refused(OperatorError, message, "X10", [f"higher_order.{name[:80]}"])
-    found = find_higher_order(name)
-    return None if found is None else Operator(text, found, "higher_order")
+    target = find_higher_order(name)
+    return None if target is None else Operator(text, target, "higher_order")
 
 
 def _extension(text: str, place: str) -> Operator | None:
@@ -219,18 +219,18 @@ def _extension(text: str, place: str) -> Operator | None:
             "call pt2kit.register_extension first"
         )
     try:
-        found = find_target(text)
+        target = find_target(text)
     except Exception as error:  # The caller's code, which gets a name from the file.
         raise OperatorError(
             f"{place}: expected {text[:80]!r} to name an operator of the extension, "
             f"got: {error or type(error).__name__}"
         ) from error
-    if not issubclass(type(found), extension.type):
+    if not issubclass(type(target), extension.type):
         raise OperatorError(
             f"{place}: expected {text[:80]!r} to name an operator of the type {extension.type.__name__}, "
-            f"got a {type(found).__name__}"
+            f"got a {type(target).__name__}"
         )
-    return _with_schema(text, found, extension.schema(found))
+    return _with_schema(text, target, extension.schema(target))
 
 
 def _with_schema(text: str, target: Callable[..., Any], schema: Any) -> Operator:

@@ -16,8 +16,8 @@ PICKLED_NAME: Final = "__pt2kit_pickled_name__"
 
 def stand_in_name(kind: Any) -> str | None:
     """The type name that a class stands in for; None for any other class."""
-    found = vars(kind).get(STAND_IN_NAME) if isinstance(kind, type) else None
-    return found if isinstance(found, str) else None
+    name = vars(kind).get(STAND_IN_NAME) if isinstance(kind, type) else None
+    return name if isinstance(name, str) else None
 
 
 def pickled_name(kind: Any) -> str | None:
@@ -25,5 +25,5 @@ def pickled_name(kind: Any) -> str | None:
     name = stand_in_name(kind)
     if name is None:
         return None
-    found = vars(kind).get(PICKLED_NAME)
-    return found if isinstance(found, str) else name
+    path = vars(kind).get(PICKLED_NAME)
+    return path if isinstance(path, str) else name

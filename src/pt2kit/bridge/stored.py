@@ -102,21 +102,23 @@ def _with_operators(
     program: schema.ExportedProgram, model: str, expected: Mapping[str, int] | None, changes: Sequence[OperatorChange]
 ) -> schema.ExportedProgram:
     """The program with operators of the expected versions; what cannot be judged is logged."""
-    found = convert_opset(program, names.model_json(model), expected={**EXPECTED, **(expected or {})}, changes=changes)
-    for problem in found.problems:
+    converted = convert_opset(
+        program, names.model_json(model), expected={**EXPECTED, **(expected or {})}, changes=changes
+    )
+    for problem in converted.problems:
         _LOG.warning("%s", problem)
-    return found.program
+    return converted.program
 
 
 def read_texts(opened: Package) -> dict[str, Any]:
     """The user's files, as text where they are UTF-8."""
-    found: dict[str, Any] = {}
+    texts: dict[str, Any] = {}
     for name, content in opened.extra_files.items():
         try:
-            found[name] = str(content, "utf-8")
+            texts[name] = str(content, "utf-8")
         except UnicodeDecodeError:
-            found[name] = bytes(content)
-    return found
+            texts[name] = bytes(content)
+    return texts
 
 
 def read_payloads(
@@ -150,11 +152,11 @@ def read_payloads(
 
 def _as_objects(state_dict: dict[str, Any], views: Mapping[str, Payload]) -> dict[str, Any]:
     """The same, with one object for each that a torch.save file holds: tied weights are one parameter there."""
-    found: dict[Any, Any] = {}
+    object_by_view: dict[Any, Any] = {}
     for name, view in views.items():
         if isinstance(view, TensorView):
             key = replace(view, name="")
-            state_dict[name] = found.setdefault(key, state_dict[name])
+            state_dict[name] = object_by_view.setdefault(key, state_dict[name])
     return state_dict
 
 
@@ -168,10 +170,10 @@ def _payload(view: Payload, tensors: Tensors, values: FakeTensors, trust: Set[st
         return tensors.any(view)
     if view.kind == "opaque" and bytes(view.buffer()[:4]) == ZIP:
         # A constant of torch 2.8 or older: one entry of a torch.save file.
-        held = load_trusted(replace(view, kind="pickle"), trust, tensors.devices)
-        if not isinstance(held, dict) or view.name not in held:
-            raise PayloadError(f"{view.where}: expected a dict with that name, got a {type(held).__name__}")
-        return held[view.name]
+        entries = load_trusted(replace(view, kind="pickle"), trust, tensors.devices)
+        if not isinstance(entries, dict) or view.name not in entries:
+            raise PayloadError(f"{view.where}: expected a dict with that name, got a {type(entries).__name__}")
+        return entries[view.name]
     if view.kind != "pickle" or not all(is_plain(name) or name == FAKE_TENSOR for name in globals_of(view)):
         return load_trusted(view, trust, tensors.devices)
     described = read_payload(view.buffer(), view.where, trust={FAKE_TENSOR})
@@ -191,7 +193,7 @@ def _sample_inputs(
     where = record or opened.layout.record(names.sample_inputs(model))
     moved = None if payload else _pickle_free_inputs(opened, model)
     module = opened.programs[model].graph_module
-    fields = {name: tuple(given.field_names) for name, given in module.treespec_namedtuple_fields.items()}
+    fields = {name: tuple(definition.field_names) for name, definition in module.treespec_namedtuple_fields.items()}
     call = module.module_call_graph[0].signature
     stored = StoredInputs(payload, where, treespec.parse(call.in_spec), fields, trust, moved)  # type: ignore[union-attr]
     return read_sample_inputs(stored, context.in_spec, context.sources, PickledValues(where, tensors, context.values))

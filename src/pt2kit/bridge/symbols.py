@@ -36,13 +36,13 @@ _TROUBLE: Final = (
 
 
 def _classes() -> dict[str, Callable[..., Any]]:
-    found: dict[str, Callable[..., Any]] = {"ExprCondPair": ExprCondPair}
-    for name in FUNCTIONS.keys() - found.keys():
+    classes: dict[str, Callable[..., Any]] = {"ExprCondPair": ExprCondPair}
+    for name in FUNCTIONS.keys() - classes.keys():
         of_torch = vars(torch_functions).get(_RENAMED.get(name, name))
         made = vars(sympy).get(name) if of_torch is None or name in _OF_SYMPY else of_torch
         if made is not None:
-            found[name] = made
-    return found
+            classes[name] = made
+    return classes
 
 
 CLASSES: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(_classes())

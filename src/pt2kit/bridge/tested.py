@@ -19,8 +19,8 @@ def warn_if_untested(version: str) -> None:
     Args:
         version: `torch.__version__`: "2.16.0a0+git1234"; one that is no number says nothing.
     """
-    found = re.match(r"(\d+)\.(\d+)", version)
-    if found is None or OLDEST <= (int(found[1]), int(found[2])) <= NEWEST:
+    match = re.match(r"(\d+)\.(\d+)", version)
+    if match is None or OLDEST <= (int(match[1]), int(match[2])) <= NEWEST:
         return
     tested = " to ".join(".".join(map(str, pair)) for pair in (OLDEST, NEWEST))
     warnings.warn(

@@ -45,8 +45,8 @@ GROUPS_WEIGHTS: Final = optional("torch.export.pt2_archive._package", "_save_pic
 
 def hints(env: ShapeEnv) -> dict[Any, Any]:
     """Expression -> the value it had in the example, as a ShapeEnv keeps it; to be added to."""
-    found: dict[Any, Any] = env.backed_var_to_val if hasattr(env, "backed_var_to_val") else env.var_to_val
-    return found
+    value_by_expression: dict[Any, Any] = env.backed_var_to_val if hasattr(env, "backed_var_to_val") else env.var_to_val
+    return value_by_expression
 
 
 def set_range(env: ShapeEnv, symbol: Any, given: ValueRanges, origin: SLoc) -> None:
@@ -83,14 +83,14 @@ def unbacked_bindings(value: Any, env: ShapeEnv, pending: set[Any]) -> Any:
 
     Storage offsets bring none: torch's reader leaves them out.
     """
-    found = symbolic_shapes._free_unbacked_symbols_with_path(
+    bindings = symbolic_shapes._free_unbacked_symbols_with_path(
         value, (), shape_env=env, pending=set(pending), simplify=True
     )
-    found = {
-        symbol: path for symbol, path in found.items() if symbolic_shapes.CallMethodKey("storage_offset") not in path
+    bindings = {
+        symbol: path for symbol, path in bindings.items() if symbolic_shapes.CallMethodKey("storage_offset") not in path
     }
-    pending.difference_update(found)
-    return found
+    pending.difference_update(bindings)
+    return bindings
 
 
 aoti_call_delegate: Final = optional("torch._higher_order_ops", "aoti_call_delegate")

@@ -123,15 +123,15 @@ _TABLE: Final = """
 
 
 def _names() -> tuple[TorchName, ...]:
-    found: list[TorchName] = []
+    names: list[TorchName] = []
     waiting: list[str] = []
     for line in _TABLE.split("\n"):
         paths, *rest = (part.strip() for part in line.split("|"))
         waiting += [path.strip() for path in paths.split(",") if path.strip()]
         if rest:
-            found += [TorchName(path, *rest) for path in waiting]
+            names += [TorchName(path, *rest) for path in waiting]
             waiting = []
-    return tuple(found)
+    return tuple(names)
 
 
 NAMES: Final = _names()
@@ -217,8 +217,8 @@ def extension_registry() -> Mapping[Any, Any]:
 
 def find_verifier(dialect: str) -> type[Verifier] | None:
     """The verifier class of a dialect, or None."""
-    found: type[Verifier] | None = _VerifierMeta._registry.get(dialect)
-    return found
+    verifier: type[Verifier] | None = _VerifierMeta._registry.get(dialect)
+    return verifier
 
 
 # What stands in a graph beside operators
@@ -266,8 +266,8 @@ takes the class to apply from its arguments.
 def find_function(target: str) -> Callable[..., Any] | None:
     """One of `FUNCTIONS`; None where this release does not have it."""
     module, _, name = target.rpartition(".")
-    found: Callable[..., Any] | None = optional(module, name) if target in FUNCTIONS else None
-    return found
+    function: Callable[..., Any] | None = optional(module, name) if target in FUNCTIONS else None
+    return function
 
 
 _is_opaque = optional("torch._library.opaque_object", "is_custom_class_obj") or optional(

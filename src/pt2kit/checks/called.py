@@ -25,6 +25,6 @@ def called_targets(nodes: Iterable[schema.Node]) -> set[str]:
             if higher_order_name(node.target) is not None:
                 higher.add(node.target)
         if node.target in higher:
-            found = [leaf.as_operator for named in node.inputs for _, leaf in leaves(named.arg)]
-            targets.update(target for target in found if target is not UNSET)
+            operators = [leaf.as_operator for named in node.inputs for _, leaf in leaves(named.arg)]
+            targets.update(target for target in operators if target is not UNSET)
     return targets

@@ -126,13 +126,13 @@ def _argument_names(signature: schema.ModuleCallSignature, spec: treespec.TreeSp
 
 def _unknown_values(signature: schema.ModuleCallSignature, place: str, names: set[str]) -> Iterator[Problem]:
     """Values of a kept signature that the graph does not have (K6)."""
-    for side, given in (("inputs", signature.inputs), ("outputs", signature.outputs)):
-        for position, argument in enumerate(given):
+    for side, arguments in (("inputs", signature.inputs), ("outputs", signature.outputs)):
+        for position, argument in enumerate(arguments):
             try:
-                found = [reference.name for reference in references(argument)]
+                value_names = [reference.name for reference in references(argument)]
             except Pt2Error:
                 continue
-            for name in found:
+            for name in value_names:
                 if name not in names:
                     message = f"expected the name of a value of the graph, got {quote(name)}"
                     yield Problem(f"{place}.{side}[{position}]", "K6", message, "warning")

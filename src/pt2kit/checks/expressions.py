@@ -50,20 +50,20 @@ def expression_problems(context: ProgramContext) -> Iterator[Problem]:
     spans: dict[tuple[str, str], tuple[int | float, int | float] | None] = {}
     known: dict[str, symbols.Symbol] = {}
     needed = _needed(context)
-    for found in expressions(context):
-        key = (found.kind, found.text)
+    for expression in expressions(context):
+        key = (expression.kind, expression.text)
         if key not in spans:
             spans[key] = None
             try:
-                tree = _parse(found)
+                tree = _parse(expression)
             except Pt2Error as error:
-                if not _is_evaluated(found.text):
-                    yield replace(problem_of(error, found.place), rule="E1")
+                if not _is_evaluated(expression.text):
+                    yield replace(problem_of(error, expression.place), rule="E1")
                 continue
-            yield from _symbol_problems(tree, found.place, ranges, known, needed)
-            spans[key] = _span(tree, limits) if found.kind != "bool" else None
-            yield from _span_problems(found, spans[key])
-        yield from _hint_problems(found, spans[key])
+            yield from _symbol_problems(tree, expression.place, ranges, known, needed)
+            spans[key] = _span(tree, limits) if expression.kind != "bool" else None
+            yield from _span_problems(expression, spans[key])
+        yield from _hint_problems(expression, spans[key])
 
 
 def expressions(context: ProgramContext) -> Iterator[Found]:
@@ -80,14 +80,14 @@ def expressions(context: ProgramContext) -> Iterator[Found]:
 
 def _needed(context: ProgramContext) -> frozenset[str]:
     """The texts of numbers that are a value by themselves, and the symbols that they are."""
-    found: set[str] = set()
+    symbol_names: set[str] = set()
     for scope in graphs(context.program, context.graph_place):
         for kind, value, _ in _values(scope):
             if kind != "size":
                 with contextlib.suppress(Pt2Error):
                     tree = symbols.parse(value.expr_str)
-                    found |= {tree.name} if isinstance(tree, symbols.Symbol) else set()
-    return frozenset(found)
+                    symbol_names |= {tree.name} if isinstance(tree, symbols.Symbol) else set()
+    return frozenset(symbol_names)
 
 
 def is_code(text: str) -> bool:

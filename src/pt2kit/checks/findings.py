@@ -45,8 +45,8 @@ def problem_of(error: Pt2Error, where: str, file: str = "") -> Problem:
     text = str(error).removesuffix(f" [{error.rule}]")
     if file:
         text = text.removeprefix(f"{file}: ")
-    loc, found, rest = text.partition(_MESSAGE)
-    if found and not text.startswith(_MESSAGE[2:]):
+    loc, separator, rest = text.partition(_MESSAGE)
+    if separator and not text.startswith(_MESSAGE[2:]):
         return Problem(loc, _rule(error), f"{_MESSAGE[2:]}{rest}")
     return Problem(where, _rule(error), text.removeprefix(f"{where}: "))
 

@@ -300,7 +300,7 @@ class Follower:
             shape_only = frozenset()
         flagged = reading_table.READ_OR_WRITTEN.get(call.name, ("", ""))[0]
         unread = call.name in reading_table.OVERWRITING or call.name in reading_table.PARTLY
-        found: list[str] = []
+        read: list[str] = []
         for name, values in call.values.items():
             parameter = call.signature.parameters.get(name)
             is_tensor = parameter is not None and "Tensor" in parameter.type.base
@@ -310,8 +310,8 @@ class Follower:
                 continue
             if name == "self" and self._copies_first(call):
                 continue
-            found += values
-        return found
+            read += values
+        return read
 
     def _write_region(self, call: Call, shadow: Shadow) -> None:
         if shadow.mask is not None and write_region(self, call, shadow, shadow.mask):
@@ -329,8 +329,8 @@ class Follower:
         results = call.results
         if position >= len(results):
             return False
-        given, got = self._meta(name), self._meta(results[position])
-        if given is None or got is None or given.sizes != got.sizes:
+        out, got = self._meta(name), self._meta(results[position])
+        if out is None or got is None or out.sizes != got.sizes:
             return False
         self.assume(name)
         self.assume(results[position])
@@ -356,7 +356,7 @@ class Follower:
         else:
             result = known_numbers.made(call.operator, call.plain, operands)
             if result is not None:
-                read = [self.known[given[0]].sizes for given in call.values.values() if given[0] in self.known]
+                read = [self.known[values[0]].sizes for values in call.values.values() if values[0] in self.known]
                 sizes = shadows.joined(result.shape, read)
         if result is not None and sizes is not None:
             self.know(names[0], result, sizes)

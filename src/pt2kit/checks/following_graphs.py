@@ -65,13 +65,13 @@ def _several(follower: Follower, step: Step, scopes: Sequence[Scope], name: str)
     for scope, bound in zip(scopes, bounds, strict=True):
         count = len(scope.graph.inputs)
         if bound is not None:
-            given = [follower.shadow(value) for value in bound]
+            input_shadows = [follower.shadow(value) for value in bound]
         else:
-            given = [follower.computed(step, [tainted] if tainted else []) for _ in range(count)]
+            input_shadows = [follower.computed(step, [tainted] if tainted else []) for _ in range(count)]
             if tainted is None and name in CONVENTIONS and (inputs := _bound(step, scope.graph)) is not None:
-                given = [follower.shadow(value) for value in inputs]  # for what is spoiled in them
-        made = _on_copies(follower, scope, given)
-        if any(shadow.memory.changed for shadow in given):
+                input_shadows = [follower.shadow(value) for value in inputs]  # for what is spoiled in them
+        made = _on_copies(follower, scope, input_shadows)
+        if any(shadow.memory.changed for shadow in input_shadows):
             for value in operands:
                 follower.shadow(value).memory.change()
         if bound is None and (spoiled := _unwritten(made)) is not None:

@@ -38,12 +38,12 @@ def guard_problems(context: ProgramContext) -> Iterator[Problem]:
             guard = symbols.parse_guard(text, where=place)
         except Pt2Error:
             continue
-        found = {source.text: _find(source, tree) for source in guard.sources}
-        missing = [source for source in guard.sources if found[source.text] is MISSING]
+        known_by_source = {source.text: _find(source, tree) for source in guard.sources}
+        missing = [source for source in guard.sources if known_by_source[source.text] is MISSING]
         if missing:
             message = f"expected a guard on inputs of the program, got {quote(missing[0].text)}, which it does not have"
             yield Problem(place, "E6", message)
-        elif _is_never(guard, found, limits):
+        elif _is_never(guard, known_by_source, limits):
             message = f"expected a condition that some input of the declared sizes meets, got {quote(text)}"
             yield Problem(place, "E7", message)
 
@@ -94,13 +94,13 @@ def _values(module: schema.GraphModule) -> list[_Known]:
 
 
 def _known(graph: schema.Graph, argument: schema.Argument) -> _Known:
-    held = argument.value
-    name = getattr(held, "name", None) or getattr(held, "as_name", None)
+    value = argument.value
+    name = getattr(value, "name", None) or getattr(value, "as_name", None)
     for table in (graph.tensor_values, graph.sym_int_values, graph.sym_float_values, graph.sym_bool_values):
         if isinstance(name, str) and name in table:
-            found: _Known = table[name]
-            return found
-    return held if isinstance(held, int) and argument.type in ("as_int", "as_bool") else None
+            known: _Known = table[name]
+            return known
+    return value if isinstance(value, int) and argument.type in ("as_int", "as_bool") else None
 
 
 def _branch(spec: treespec.TreeSpec, leaves: Iterator[_Known], fields: Any) -> Any:

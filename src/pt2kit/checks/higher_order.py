@@ -61,12 +61,12 @@ def _list_kinds(argument: schema.Argument) -> list[str]:
 
 def _kinds(argument: schema.Argument) -> list[str]:
     """The kind of each value that an argument holds: "as_tensor" for each entry of "as_tensors", else the arm."""
-    held: Any = argument.value
-    if not isinstance(held, list):
+    value: Any = argument.value
+    if not isinstance(value, list):
         return [argument.type]
     if argument.type == "as_optional_tensors":
-        return [entry.type for entry in held]
-    return ["as_tensor" if argument.type == "as_tensors" else argument.type] * len(held)
+        return [entry.type for entry in value]
+    return ["as_tensor" if argument.type == "as_tensors" else argument.type] * len(value)
 
 
 CONVENTIONS: Final[Mapping[str, Convention]] = MappingProxyType(
@@ -77,7 +77,7 @@ CONVENTIONS: Final[Mapping[str, Convention]] = MappingProxyType(
         "map_impl": Convention((0,), 3, _lists(1)),
         # Up to torch 2.6 a dimension and a direction stand between the lists.
         "scan": Convention((0,), 4, _lists(1)),
-        "associative_scan": Convention((0,), 3, lambda found: _list_kinds(found[1]) + _lists(1)(found)),
+        "associative_scan": Convention((0,), 3, lambda arguments: _list_kinds(arguments[1]) + _lists(1)(arguments)),
         "invoke_subgraph": Convention((0,), 2, _rest(2)),
         "wrap_with_set_grad_enabled": Convention((1,), 2, _rest(2)),
         "wrap_with_autocast": Convention((4,), 5, _rest(5)),
@@ -135,23 +135,23 @@ def higher_order_problems(context: ProgramContext) -> Iterator[Problem]:
 def _check(step: Step, convention: Convention) -> Iterator[Problem]:
     node = step.node
     # Options that go by name are not for the subgraph.
-    given = [named.arg for named in node.inputs if not named.name or named.kind is ArgumentKind.POSITIONAL]
-    if len(given) < convention.arguments:
-        message = f"expected at least {convention.arguments} arguments of {_name(node)}, got {len(given)}"
+    positional = [named.arg for named in node.inputs if not named.name or named.kind is ArgumentKind.POSITIONAL]
+    if len(positional) < convention.arguments:
+        message = f"expected at least {convention.arguments} arguments of {_name(node)}, got {len(positional)}"
         yield Problem(f"{step.where}.inputs", "T7", message)
         return
     graphs: list[schema.Graph] = []
     for position in convention.graphs:
-        argument = given[position]
+        argument = positional[position]
         if argument.as_graph is UNSET:
             message = f"expected a subgraph as argument {position} of {_name(node)}, got {argument.type}"
             yield Problem(f"{step.where}.inputs[{position}]", "T7", message)
             return
         graphs.append(argument.as_graph.graph)
-    if _name(node) == "cond" and given[0].type not in _PREDICATES:
-        message = f"expected a tensor or a truth value for cond to choose by, got {given[0].type}"
+    if _name(node) == "cond" and positional[0].type not in _PREDICATES:
+        message = f"expected a tensor or a truth value for cond to choose by, got {positional[0].type}"
         yield Problem(f"{step.where}.inputs[0]", "T7", message)
-    passed = convention.passed(given)
+    passed = convention.passed(positional)
     for position, graph in zip(convention.graphs, graphs, strict=True):
         place = f"{step.where}.inputs[{position}].arg.as_graph.graph.inputs"
         if len(graph.inputs) != len(passed):
@@ -175,10 +175,10 @@ def _check(step: Step, convention: Convention) -> Iterator[Problem]:
 
 def _results(step: Step, graphs: Sequence[schema.Graph], gives: int) -> Iterator[Problem]:
     node = step.node
-    given = sum(_count(output) for output in graphs[gives].outputs)
+    expected = sum(_count(output) for output in graphs[gives].outputs)
     got = sum(_count(output) for output in node.outputs)
-    if got != given:
-        message = f"expected {given} results of {_name(node)}, as many as its subgraph gives, got {got}"
+    if got != expected:
+        message = f"expected {expected} results of {_name(node)}, as many as its subgraph gives, got {got}"
         yield Problem(f"{step.where}.outputs", "T7", message)
     elif _name(node) in _SAME_RESULTS:
         yield from _result_metas(step, graphs)
@@ -202,12 +202,12 @@ def _result_metas(step: Step, graphs: Sequence[schema.Graph]) -> Iterator[Proble
         inner = [output.value.name if output.type == "as_tensor" else None for output in graph.outputs]
         if len(inner) != len(outer):
             continue
-        for name, given in zip(outer, inner, strict=True):
+        for name, inner_name in zip(outer, inner, strict=True):
             meta = step.scope.graph.tensor_values.get(name)
             if meta is None:
                 continue
-            got = graph.tensor_values.get(given) if given is not None else None
-            if given is None or (got is not None and not _may_be(meta, got)):
+            got = graph.tensor_values.get(inner_name) if inner_name is not None else None
+            if inner_name is None or (got is not None and not _may_be(meta, got)):
                 message = f"expected {quote(name)} as a subgraph gives it, got another type or other sizes declared"
                 yield Problem(f"{step.where}.outputs", "T7", message)
                 return
@@ -247,8 +247,8 @@ def _other_return(step: Step, single: bool) -> Problem:
 
 def _count(argument: schema.Argument) -> int:
     """How many values an argument holds: the entries of a list, else one."""
-    held: Any = argument.value
-    return len(held) if isinstance(held, list) else 1
+    value: Any = argument.value
+    return len(value) if isinstance(value, list) else 1
 
 
 def _name(node: schema.Node) -> str:

@@ -56,10 +56,10 @@ def _rows(follower: Follower, call: Call, target: Shadow) -> Any:
 
 def _places(follower: Follower, call: Call, target: Shadow) -> Any:
     """`index_put`: what is indexed by several tensors at once, or by masks."""
-    given = argument_of(call, "indices")
-    if given is None or call.plain.get("accumulate") not in (None, False):
+    indices = argument_of(call, "indices")
+    if indices is None or call.plain.get("accumulate") not in (None, False):
         return None
-    names = _names(given)
+    names = _names(indices)
     known: list[Any] = [slice(None) if name is None else _index(follower, [name]) for name in names]
     sizes = target.sizes or ()
     if any(index is None for index in known) or len(known) > len(sizes):

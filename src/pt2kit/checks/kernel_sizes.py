@@ -262,8 +262,8 @@ def _scaled(call: Call) -> Iterator[str]:
     if sizes is None or output is None:
         return
     scales = call.get("scale_factors") or [call.get(name) for name in ("scales_d", "scales_h", "scales_w", "scales")]
-    given = [scale for scale in scales if scale is not None]
-    for size, made, scale in zip(reversed(sizes), reversed(output), reversed(given), strict=False):
+    given_scales = [scale for scale in scales if scale is not None]
+    for size, made, scale in zip(reversed(sizes), reversed(output), reversed(given_scales), strict=False):
         if None not in (size, made) and not (scale > 0 and abs(made - size * scale) <= 1):
             yield f"sizes that the scale {scale} makes of one another"
             return
@@ -273,14 +273,14 @@ def _lists(first: str, *others: str) -> Rule:
     """Lists of tensors: as many in each, in pairs of one shape, and some."""
 
     def rule(call: Call) -> Iterator[str]:
-        held = call.get(first)
-        if held is None:
+        shapes = call.get(first)
+        if shapes is None:
             return
-        if not held:
+        if not shapes:
             yield f"{first} with tensors"
         for other in others:
             against = call.get(other)
-            if against is not None and (len(against) != len(held) or not all(map(fit, held, against))):
+            if against is not None and (len(against) != len(shapes) or not all(map(fit, shapes, against))):
                 yield f"{other} as many as {first}, and of the same shapes"
 
     return rule
@@ -294,11 +294,11 @@ def _fused(call: Call) -> Iterator[str]:
     if not parameters or not all(map(_is_dense, parameters)):
         yield "self with tensors, the elements of each side by side"
     for name in ("grads", "exp_avgs", "exp_avg_sqs", "max_exp_avg_sqs", "state_sums", "momentum_buffer_list"):
-        held = call.get(name)
+        shapes = call.get(name)
         is_needed = name not in ("max_exp_avg_sqs", "momentum_buffer_list") or call.get("amsgrad") is True
-        if held is None or not (held or is_needed):
+        if shapes is None or not (shapes or is_needed):
             continue
-        if len(held) != len(parameters) or not all(map(_lie_alike, held, parameters)):
+        if len(shapes) != len(parameters) or not all(map(_lie_alike, shapes, parameters)):
             yield f"{name} as many as self, each as it lies in memory"
     steps = call.get("state_steps")
     if steps is not None and len(steps) != len(parameters):
@@ -418,21 +418,21 @@ def _whole(number: Any) -> int | None:
 
 def _plain(argument: schema.Argument, sizes: Callable[[str], Sizes], number: Callable[[str], int | None]) -> Any:
     """An argument as what it is, as far as that is known."""
-    held = argument.value
+    value = argument.value
     match argument.type:
         case "as_none":
             return None
         case "as_tensor":
-            return sizes(held.name)
+            return sizes(value.name)
         case "as_tensors":
-            return [sizes(one.name) for one in held]
+            return [sizes(one.name) for one in value]
         case "as_optional_tensor":
-            return None if held.as_tensor is UNSET else sizes(held.as_tensor.name)
+            return None if value.as_tensor is UNSET else sizes(value.as_tensor.name)
         case "as_sym_int":
-            return number(held.as_name) if held.as_int is UNSET else held.as_int
+            return number(value.as_name) if value.as_int is UNSET else value.as_int
         case "as_sym_ints":
-            return [number(one.as_name) if one.as_int is UNSET else one.as_int for one in held]
-    return held if argument.type in _PLAIN else None
+            return [number(one.as_name) if one.as_int is UNSET else one.as_int for one in value]
+    return value if argument.type in _PLAIN else None
 
 
 _PLAIN: Final = frozenset(("as_int", "as_ints", "as_float", "as_floats", "as_bool", "as_bools", "as_string"))

@@ -131,13 +131,13 @@ def _call(context: ProgramContext, step: Step) -> Iterator[Problem]:
     node = step.node
     if node.target.startswith(_OPERATORS):
         is_higher_order = higher_order_name(node.target) is not None
-        found = None if is_higher_order else schemas.find(node.target, context.release)
-        if found is not None and not found.is_open:
-            yield from _arguments(context, step, found)
-            yield from _binding(context, step, found)
-            yield from _results(context, step, found)
-            yield from _dialect(context, step, found)
-        elif found is None and not is_higher_order:
+        operator = None if is_higher_order else schemas.find(node.target, context.release)
+        if operator is not None and not operator.is_open:
+            yield from _arguments(context, step, operator)
+            yield from _binding(context, step, operator)
+            yield from _results(context, step, operator)
+            yield from _dialect(context, step, operator)
+        elif operator is None and not is_higher_order:
             yield from _ints(step)
     elif (counts := argument_counts(node.target)) is not None:
         yield from _numbers(step, counts)
@@ -167,7 +167,7 @@ def _numbers(step: Step, counts: tuple[int, int]) -> Iterator[Problem]:
 def _arguments(context: ProgramContext, step: Step, found: Operator) -> Iterator[Problem]:
     node, parameters = step.node, found.parameters
     as_tensors = takes_numbers_as_tensors(_short(node))
-    given: set[str] = set()
+    names: set[str] = set()
     for position, named in enumerate(node.inputs):
         place, name = f"{step.where}.inputs[{position}]", named.name
         parameter = parameters.get(name)
@@ -176,15 +176,15 @@ def _arguments(context: ProgramContext, step: Step, found: Operator) -> Iterator
             message = f"expected an argument of {_short(node)} ({known}), got {quote(name)}"
             yield _problem(context, f"{place}.name", "T3", message)
             continue
-        if name in given:
+        if name in names:
             yield _problem(context, f"{place}.name", "T3", f"expected {quote(name)} once, got it twice")
-        given.add(name)
+        names.add(name)
         got = misfit(named.arg, parameter.type, _singles(step.scope.graph), numbers_as_tensors=as_tensors)
         if got is not None:
             message = f"expected {parameter.type} as the argument {name} of {_short(node)}, got {got}"
             yield _problem(context, f"{place}.arg", "T5", message)
     for parameter in parameters.values():
-        if parameter.is_required and parameter.name not in given:
+        if parameter.is_required and parameter.name not in names:
             message = f"expected the argument {parameter.name} of {_short(node)}, got none of that name"
             yield _problem(context, f"{step.where}.inputs", "T4", message)
 
@@ -250,9 +250,11 @@ def _dialect(context: ProgramContext, step: Step, found: Operator) -> Iterator[P
 def _ints(step: Step) -> Iterator[Problem]:
     """Whole numbers for an operator that nothing is known of: they have 64 bits at most."""
     for position, named in enumerate(step.node.inputs):
-        held = named.arg.value if named.arg.type in ("as_int", "as_ints", "as_int_lists") else []
+        value = named.arg.value if named.arg.type in ("as_int", "as_ints", "as_int_lists") else []
         numbers = (
-            [held] if isinstance(held, int) else [n for one in held for n in (one if isinstance(one, list) else [one])]
+            [value]
+            if isinstance(value, int)
+            else [n for one in value for n in (one if isinstance(one, list) else [one])]
         )
         if any(number not in _INT64 for number in numbers):
             message = f"expected numbers of 64 bits as the argument {quote(named.name)}, got a larger one"
@@ -282,10 +284,10 @@ def _close(target: str, release: str) -> str:
     name = target.removeprefix(_OPERATORS)
     known = schemas.operators(release).schemas
     family = name.rpartition(".")[0] + "."
-    found: Sequence[str] = [other for other in known if other.startswith(family)]
-    if not found and len(name) < 100:
-        found = get_close_matches(name, known, n=3, cutoff=0.85)
-    return f"; there is {', '.join(found[:4])}" if found else ""
+    alternatives: Sequence[str] = [other for other in known if other.startswith(family)]
+    if not alternatives and len(name) < 100:
+        alternatives = get_close_matches(name, known, n=3, cutoff=0.85)
+    return f"; there is {', '.join(alternatives[:4])}" if alternatives else ""
 
 
 def _singles(graph: schema.Graph) -> Callable[[str], bool]:

@@ -90,12 +90,12 @@ def _places(package: Package, model: str, reading: _Reading) -> tuple[str, str]:
     """The records that list a model's weights and constants, below the root folder."""
     weights, constants = names.weights_config(model), names.constants_config(model)
     try:
-        found = parts(package.archive, package.layout, model)
+        model_parts = parts(package.archive, package.layout, model)
     except Pt2Error as error:
         if package.layout.record(weights) in package.records:
             reading.problems.append(problem_of(error, weights, package.name))
         return weights, constants
-    return package.relative(found.weights or weights), package.relative(found.constants or constants)
+    return package.relative(model_parts.weights or weights), package.relative(model_parts.constants or constants)
 
 
 def _read(
@@ -123,21 +123,21 @@ def _entries(
     package: Package, config: schema.PayloadConfig, folder: str, where: str, reading: _Reading
 ) -> dict[str, Payload]:
     """The entries of one config, each read by itself."""
-    found: dict[str, Payload] = {}
+    views: dict[str, Payload] = {}
     for name, meta in config.config.items():
         reading.records.add(folder + meta.path_name)
         try:
             one = schema.PayloadConfig({name: meta})
-            found |= views_from_config(one, package.archive, folder=folder, where=where, storages=reading.storages)
+            views |= views_from_config(one, package.archive, folder=folder, where=where, storages=reading.storages)
         except Pt2Error as error:
             reading.broken.add(name)
             reading.problems.append(problem_of(error, where, package.name))
-    good = schema.PayloadConfig({name: meta for name, meta in config.config.items() if name in found})
+    good = schema.PayloadConfig({name: meta for name, meta in config.config.items() if name in views})
     try:
         views_from_config(good, package.archive, folder=folder, where=where)
     except Pt2Error as error:  # Two entries that contradict one another (P11).
         reading.problems.append(problem_of(error, where, package.name))
-    return found
+    return views
 
 
 def payload_problems(context: ProgramContext, stored: Stored) -> Iterator[Problem]:
@@ -267,8 +267,8 @@ def _without_data(payload: MetaView, place: str) -> Iterator[Problem]:
 
 
 def _argument_name(spec: schema.InputSpec) -> str:
-    held: Any = spec.value
-    name: str = held.arg.name
+    value: Any = spec.value
+    name: str = value.arg.name
     return name
 
 

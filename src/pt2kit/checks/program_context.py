@@ -56,5 +56,5 @@ def context_of(program: schema.ExportedProgram, record: str, stored_version: str
     match = _RELEASE.match(program.torch_version)
     if match:
         return ProgramContext(program, record, stored_version, f"{match[1]}.{match[2]}")
-    found = next((row.releases for row in schema.LOG if row.number == stored_version), ())
-    return ProgramContext(program, record, stored_version, found[0] if len(found) == 1 else "")
+    releases = next((row.releases for row in schema.LOG if row.number == stored_version), ())
+    return ProgramContext(program, record, stored_version, releases[0] if len(releases) == 1 else "")

@@ -197,14 +197,14 @@ def unvouched_calls(root: Scope, find: Find, stored: StoredInputs) -> Iterator[F
     Raises:
         LimitError: subgraphs or dicts of arguments nest too deep (G11).
     """
-    for found in trusting_calls(root, find, stored):
-        if isinstance(found, Finding):
-            yield found
+    for call in trusting_calls(root, find, stored):
+        if isinstance(call, Finding):
+            yield call
             continue
-        sizes = kernel_sizes.declared(found.step.scope.graph.tensor_values)
-        given = {named.name: named.arg for named in found.step.node.inputs}
-        for text in kernel_sizes.misfits(found.rule, given, found.made, sizes, lambda _: None):
-            yield Finding(found.step, found.operator, f"expected {text}")
+        sizes = kernel_sizes.declared(call.step.scope.graph.tensor_values)
+        argument_by_name = {named.name: named.arg for named in call.step.node.inputs}
+        for text in kernel_sizes.misfits(call.rule, argument_by_name, call.made, sizes, lambda _: None):
+            yield Finding(call.step, call.operator, f"expected {text}")
 
 
 class _Walk:
@@ -255,28 +255,28 @@ class _Walk:
             self._remember(step, name, row.conditions, values)
             if row.sizes:
                 yield Sized(step, name, row.sizes, _made(step, row.conditions, values))
-        found = self.find(node.target)
-        given = {named.name: [values[n] for n in arguments(named.arg) if n in values] for named in node.inputs}
-        is_callers = _is_callers(short, given)
-        for value in _written_to(found, short, given):
+        operator = self.find(node.target)
+        operands = {named.name: [values[n] for n in arguments(named.arg) if n in values] for named in node.inputs}
+        is_callers = _is_callers(short, operands)
+        for value in _written_to(operator, short, operands):
             if value.memory.part:
                 message = f"writes to a part of a sparse tensor ({value.memory.part}), which kernels trust"
                 yield Finding(step, name, message)
             self._written(value, is_callers)
         if short in SPARSE:
             for parameter in BECOME_PARTS:
-                for value in given.get(parameter, ()):
+                for value in operands.get(parameter, ()):
                     value.memory.part = name
-        self._results(step, name, short, found, given, values)
+        self._results(step, name, short, operator, operands, values)
 
     def _remember(self, step: Step, name: str, conditions: tuple[Condition, ...], values: Mapping[str, _Value]) -> None:
         """What a call trusts because of who gave it, which a later write would make worthless for the next run."""
         call = {named.name: named.arg for named in step.node.inputs}
         for condition in conditions:
-            for held in arguments(call[condition.argument]) if condition.argument in call else ():
-                if held in values and _is_given(values[held].maker):
-                    message = f"expected {condition.argument} to stay as it is, got {quote(held)}, which is written to"
-                    self.trusted.append((values[held].memory, Finding(step, name, message)))
+            for arg in arguments(call[condition.argument]) if condition.argument in call else ():
+                if arg in values and _is_given(values[arg].maker):
+                    message = f"expected {condition.argument} to stay as it is, got {quote(arg)}, which is written to"
+                    self.trusted.append((values[arg].memory, Finding(step, name, message)))
 
     def _results(
         self,
@@ -341,9 +341,9 @@ class _Walk:
         results: list[list[_Value | None]] = []
         for scope in inner:
             check_depth(scope)
-            held = self._inputs(scope, passed, is_passing)
-            yield from self.graph(scope, held)
-            results.append([held.get(name) for output in scope.graph.outputs for name in arguments(output)])
+            scope_values = self._inputs(scope, passed, is_passing)
+            yield from self.graph(scope, scope_values)
+            results.append([scope_values.get(name) for output in scope.graph.outputs for name in arguments(output)])
         named_results = [name for output in node.outputs for name in arguments(output)]
         for position, name in enumerate(named_results):
             known = (
@@ -382,7 +382,7 @@ def _written_to(found: Operator | None, short: str, given: Mapping[str, Iterable
     if found is None or short in SAME:
         return []
     written = {name for name, parameter in found.parameters.items() if parameter.type.is_written}
-    return [value for name, held in given.items() if name in written for value in held]
+    return [value for name, values in given.items() if name in written for value in values]
 
 
 def _keeps_numbers(node: schema.Node) -> bool:

@@ -94,8 +94,8 @@ def _reduced(results: int = 1) -> Maker:
         sizes = call.get("self")
         if sizes is None or "dim?" in call:
             return None
-        given = call.get("dim")
-        listed = given if isinstance(given, list) else [] if given is None else [given]
+        dim_argument = call.get("dim")
+        listed = dim_argument if isinstance(dim_argument, list) else [] if dim_argument is None else [dim_argument]
         dims = [_dim({"dim": dim}, "dim", len(sizes)) for dim in listed] or list(range(len(sizes)))
         if None in dims or len(set(dims)) != len(dims):
             return None
@@ -244,17 +244,17 @@ def _windows(call: Call, sizes: Sizes, kernel: Any, steps: Mapping[str, int]) ->
         Misfit: a window, step or border that there is not.
     """
     count = len(kernel)
-    given = {name: _each(call.get(name), count, default) for name, default in steps.items()}
-    if any(f"{name}?" in call for name in steps) or None in given.values():
+    settings = {name: _each(call.get(name), count, default) for name, default in steps.items()}
+    if any(f"{name}?" in call for name in steps) or None in settings.values():
         return None
     for name, least in (("stride", 1), ("dilation", 1), ("padding", 0)):
-        if any(number < least for number in given[name] or ()):
-            raise Misfit(f"expected {name} of {least} or more, got {text(given[name] or [])}")
+        if any(number < least for number in settings[name] or ()):
+            raise Misfit(f"expected {name} of {least} or more, got {text(settings[name] or [])}")
     if any(number is not None and number < 1 for number in kernel):
         raise Misfit(f"expected a window of 1 or more, got {text(kernel)}")
     made: list[Size] = []
     for at, size in enumerate(sizes[-count:]):
-        step, border, apart = ((given[name] or [])[at] for name in ("stride", "padding", "dilation"))
+        step, border, apart = ((settings[name] or [])[at] for name in ("stride", "padding", "dilation"))
         if size is None or kernel[at] is None:
             made.append(None)
             continue
@@ -299,9 +299,9 @@ def _resampled(call: Call) -> Sequence[Sizes] | None:
     sizes, asked, scales = call.get("input"), call.get("output_size"), call.get("scale_factors")
     if sizes is None or len(sizes) < 3:
         return None
-    for name, given in (("output_size", asked), ("scale_factors", scales)):
-        if isinstance(given, list) and len(given) != len(sizes) - 2:
-            raise Misfit(f"expected {len(sizes) - 2} numbers as {name}, one for each dimension, got {len(given)}")
+    for name, numbers in (("output_size", asked), ("scale_factors", scales)):
+        if isinstance(numbers, list) and len(numbers) != len(sizes) - 2:
+            raise Misfit(f"expected {len(sizes) - 2} numbers as {name}, one for each dimension, got {len(numbers)}")
     if isinstance(asked, list):
         return [(*sizes[:2], *asked)]
     if not isinstance(scales, list):

@@ -135,9 +135,9 @@ def _read(step: Step) -> Iterator[Problem]:
     tables: Any = (graph.sym_int_values, graph.sym_float_values, graph.sym_bool_values)
     for output in step.node.outputs:
         name = getattr(output.value, "as_name", UNSET)
-        held = next((table[name] for table in tables if name is not UNSET and name in table), None)
-        if held is not None and held.as_expr is UNSET:
-            message = f"expected an expression for what only running tells, got {held.value!r:.40}"
+        number = next((table[name] for table in tables if name is not UNSET and name in table), None)
+        if number is not None and number.as_expr is UNSET:
+            message = f"expected an expression for what only running tells, got {number.value!r:.40}"
             yield Problem(f"{step.where}.outputs[0]", "T13", message)
 
 
@@ -145,23 +145,23 @@ def _call(node: schema.Node, values: _Values) -> dict[str, Any]:
     """The arguments of a call by name, as `result_sizes` takes them; of one that is not known, the name with a "?"."""
     call: dict[str, Any] = {}
     for named in node.inputs:
-        held, kind = named.arg.value, named.arg.type
+        value, kind = named.arg.value, named.arg.type
         if kind == "as_none":
             call[named.name] = None
         elif kind in _PLAIN and named.name not in TENSORS:
-            call[named.name] = held
+            call[named.name] = value
         elif kind == "as_sym_ints":
-            call[named.name] = [None if one.as_int is UNSET else one.as_int for one in held]
-        elif kind == "as_sym_int" and held.as_int is not UNSET:
-            call[named.name] = held.as_int
+            call[named.name] = [None if one.as_int is UNSET else one.as_int for one in value]
+        elif kind == "as_sym_int" and value.as_int is not UNSET:
+            call[named.name] = value.as_int
         elif (
-            kind == "as_tensor" and named.name != "tensors" and (sizes := _declared(values.get(held.name))) is not None
+            kind == "as_tensor" and named.name != "tensors" and (sizes := _declared(values.get(value.name))) is not None
         ):
             call[named.name] = sizes
         elif kind == "as_tensors" and named.name == "tensors":
-            call[named.name] = [_declared(values.get(one.name)) for one in held]
+            call[named.name] = [_declared(values.get(one.name)) for one in value]
         elif kind == "as_optional_tensors" and named.name == "indices":
-            _put_indices(call, named.name, held, values)
+            _put_indices(call, named.name, value, values)
         else:
             call[f"{named.name}?"] = True
     return call

@@ -154,10 +154,10 @@ def _in_order(
     seen: dict[str, tuple[ProgramContext | None, Stored]] = {}
     safety: list[Problem] = []
     for model in models:
-        context, found = _read(package, model)
-        yield from found
+        context, problems = _read(package, model)
+        yield from problems
         stored, trouble = read_stored(package, model)
-        yield from trouble if context is not None else _not_repeated(trouble, found)
+        yield from trouble if context is not None else _not_repeated(trouble, problems)
         seen[model] = context, stored
         if context is not None:
             looks = (program_findings(context, stored.tables), uninitialised_problems(context, stored.tables))

@@ -66,12 +66,12 @@ def package_findings(package: Package, models: Iterable[str] | None = None) -> I
     """Iterate the findings about records: pickles (X1 to X3) of some programs or all, and compiled code (X8)."""
     for model in package.layout.models if models is None else models:
         try:
-            found = parts(package.archive, package.layout, model)
+            model_parts = parts(package.archive, package.layout, model)
         except Pt2Error:
-            found = Parts("", "records", sample_inputs=package.layout.record(names.sample_inputs(model)))
-        yield from _sample_inputs(package, found.sample_inputs)
-        if found.stored_as == "torch.save":
-            yield from _saved_payloads(package, (found.weights, found.constants))
+            model_parts = Parts("", "records", sample_inputs=package.layout.record(names.sample_inputs(model)))
+        yield from _sample_inputs(package, model_parts.sample_inputs)
+        if model_parts.stored_as == "torch.save":
+            yield from _saved_payloads(package, (model_parts.weights, model_parts.constants))
         yield from _pickled_payloads(package, model)
     yield from _compiled_code(package)
 
@@ -117,10 +117,10 @@ def _pickle(package: Package, record: str, rule: str, what: str) -> Problem:
 def _verdict(package: Package, record: str) -> tuple[Kind, str]:
     """What unpickling a record would do, and how grave that is."""
     try:
-        found = globals_in(package.archive.read(record), record)
+        global_names = globals_in(package.archive.read(record), record)
     except Pt2Error as error:
         return "warning", f"cannot be read as data ({error})"
-    odd = [name for name in found if not is_plain(name)]
+    odd = [name for name in global_names if not is_plain(name)]
     if not odd:
         return "note", "plain data"
     installed = any(name.partition(".")[0] in _INSTALLED for name in odd)
@@ -131,10 +131,10 @@ def _verdict(package: Package, record: str) -> tuple[Kind, str]:
 def _pickled_payloads(package: Package, model: str) -> Iterator[Problem]:
     for payloads in (package.weights, package.constants):
         try:
-            found = payloads(model)
+            payload_by_name = payloads(model)
         except Pt2Error:
             continue
-        for name, payload in found.items():
+        for name, payload in payload_by_name.items():
             if isinstance(payload, OpaquePayload) and payload.record in package.records and _is_pickled(payload):
                 rule = "X2" if payload.kind == "pickle" else "X3"
                 yield _pickle(package, payload.record, rule, f"torch unpickles {cut(name, _SHOWN)!r} ({payload.kind})")
@@ -169,8 +169,8 @@ def _is_condition(text: str) -> bool:
 def _expressions(context: ProgramContext) -> Iterator[Problem]:
     """Texts that are no expressions but would do something when they are evaluated; other ones are errors (E1)."""
     texts = dict.fromkeys(context.program.range_constraints, f"{context.record}: $.range_constraints")
-    for found in expressions(context):
-        texts.setdefault(found.text, found.place)
+    for expression in expressions(context):
+        texts.setdefault(expression.text, expression.place)
     for text, place in texts.items():
         try:
             symbols.parse(text)
@@ -247,8 +247,8 @@ def _trusting(context: ProgramContext, tables: Tables) -> Iterator[Problem]:
 
     root = next(graphs(context.program, context.graph_place))
     stored = stored_inputs(context.program.graph_module, tables)
-    for found in unvouched_calls(root, lambda target: schemas.find(target, context.release), stored):
-        yield Problem(found.step.where, "X10", f"torch calls {found.operator}: {found.message}", "safety")
+    for finding in unvouched_calls(root, lambda target: schemas.find(target, context.release), stored):
+        yield Problem(finding.step.where, "X10", f"torch calls {finding.operator}: {finding.message}", "safety")
 
 
 def _printed(step: Step) -> Iterator[Problem]:
@@ -256,10 +256,10 @@ def _printed(step: Step) -> Iterator[Problem]:
     target = plain_target(step.node.target)
     if target != _PRINT and not target.startswith(HIGHER_ORDER):
         return
-    found = [leaf for named in step.node.inputs for _, leaf in leaves(named.arg)]
-    operators = [leaf.as_operator for leaf in found if leaf.as_operator is not UNSET]
+    argument_leaves = [leaf for named in step.node.inputs for _, leaf in leaves(named.arg)]
+    operators = [leaf.as_operator for leaf in argument_leaves if leaf.as_operator is not UNSET]
     called = {plain_target(operator) for operator in (target, *operators)}
-    for leaf in found if called & {_PRINT, _FORMAT} else ():
+    for leaf in argument_leaves if called & {_PRINT, _FORMAT} else ():
         text = leaf.as_string
         if text is not UNSET and (format_problem if _FORMAT in called else text_problem)(text) is not None:
             yield Problem(step.where, "X12", f"the program prints {cut(text, _SHOWN)!r}", "safety")
@@ -280,10 +280,10 @@ def _tree_specs(context: ProgramContext) -> Iterator[Problem]:
 
 
 def _compiled_code(package: Package) -> Iterator[Problem]:
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for record in package.records:
         if (model := names.aotinductor_model(package.relative(record))) is not None:
-            found[model] = found.get(model, 0) + 1
-    for model, count in found.items():
+            counts[model] = counts.get(model, 0) + 1
+    for model, count in counts.items():
         text = f"torch loads compiled code ({count:,} record{'' if count == 1 else 's'}) into the process"
         yield Problem(names.aotinductor(model, ""), "X8", text, "safety")

@@ -26,11 +26,11 @@ def sample_problems(package: Package, model: str, context: ProgramContext) -> It
     spec. Raises nothing.
     """
     try:
-        held = package.sample_inputs(model)
+        samples = package.sample_inputs(model)
         signature = context.program.graph_module.signature
     except Pt2Error:
         return
-    values = None if held is None else _leaves(held)
+    values = None if samples is None else _leaves(samples)
     passed = [spec for spec in signature.input_specs if _is_passed(spec)]
     inputs = [None if spec.user_input is UNSET else spec.user_input.arg for spec in passed]
     if values is None or len(values) != len(inputs):
@@ -58,7 +58,7 @@ def _is_passed(spec: schema.InputSpec) -> bool:
 
 def _leaves(held: Any) -> list[Any] | None:
     """The values in containers, in order; None where their order is not certain."""
-    found: list[Any] = []
+    leaves: list[Any] = []
     stack = [held]
     while stack:
         value = stack.pop()
@@ -69,7 +69,7 @@ def _leaves(held: Any) -> list[Any] | None:
         elif isinstance(value, dict):
             stack += value.values()
         else:
-            found.append(value)
-        if len(found) > _MOST:
+            leaves.append(value)
+        if len(leaves) > _MOST:
             return None
-    return found
+    return leaves

@@ -64,8 +64,8 @@ def releases_with(target: str) -> tuple[str, ...]:
     return tuple(
         release
         for release in known_releases()
-        if name in (found := release_operators(release)).schemas
-        or (higher_order != name and higher_order in found.higher_order)
+        if name in (registered := release_operators(release)).schemas
+        or (higher_order != name and higher_order in registered.higher_order)
     )
 
 

@@ -286,22 +286,22 @@ def _narrow(mask: Any, sizes: Sizes, call: Arguments) -> tuple[Any, Sizes] | Non
 
 
 def _pieces(mask: Any, sizes: Sizes, dim: Any, lengths: Sequence[int]) -> list[tuple[Any, Sizes]] | None:
-    found, start = [], 0
+    pieces, start = [], 0
     for length in lengths:
         piece = _narrow(mask, sizes, {"dim": dim, "start": start, "length": length})
         if piece is None:
             return None
-        found.append(piece)
+        pieces.append(piece)
         start += length
-    return found
+    return pieces
 
 
 def _unbind(mask: Any, sizes: Sizes, call: Arguments) -> list[tuple[Any, Sizes]] | None:
     dim = _place(call.get("dim", 0), len(sizes))
     if dim is None or not sizes or (size := sizes[dim]) is None:
         return None
-    found = [_select(mask, sizes, {"dim": dim, "index": index}) for index in range(min(size, 4096))]
-    return None if size > len(found) else [piece for piece in found if piece is not None]
+    pieces = [_select(mask, sizes, {"dim": dim, "index": index}) for index in range(min(size, 4096))]
+    return None if size > len(pieces) else [piece for piece in pieces if piece is not None]
 
 
 def _split(mask: Any, sizes: Sizes, call: Arguments) -> list[tuple[Any, Sizes]] | None:
@@ -317,10 +317,10 @@ def _split(mask: Any, sizes: Sizes, call: Arguments) -> list[tuple[Any, Sizes]] 
 
 
 def _permute(mask: Any, sizes: Sizes, call: Arguments) -> tuple[Any, Sizes] | None:
-    given = call.get("dims", call.get("permutation"))
-    if not are_ints(given):
+    dims = call.get("dims", call.get("permutation"))
+    if not are_ints(dims):
         return None
-    order = [_place(dim, len(sizes)) for dim in given]
+    order = [_place(dim, len(sizes)) for dim in dims]
     if None in order or len(set(order)) != len(sizes):
         return None
     return mask.transpose(order), tuple(sizes[dim] for dim in order if dim is not None)
@@ -345,8 +345,8 @@ def _unsqueeze(mask: Any, sizes: Sizes, call: Arguments) -> tuple[Any, Sizes] | 
 
 
 def _squeeze(mask: Any, sizes: Sizes, call: Arguments) -> tuple[Any, Sizes] | None:
-    given = call.get("dim", call.get("dimensions", list(range(len(sizes)))))
-    dims = [_place(dim, len(sizes)) for dim in (given if isinstance(given, list) else [given])]
+    dim_argument = call.get("dim", call.get("dimensions", list(range(len(sizes)))))
+    dims = [_place(dim, len(sizes)) for dim in (dim_argument if isinstance(dim_argument, list) else [dim_argument])]
     if None in dims or any(sizes[dim] is None for dim in dims if dim is not None and sizes):
         return None
     gone = {dim for dim in dims if sizes and dim is not None and sizes[dim] == 1}
@@ -413,14 +413,14 @@ def _inferred(asked: Sequence[Any], sizes: Sizes) -> Sizes | None:
 
 def _between(sizes: Sizes) -> list[int]:
     """How many elements stand before, between and after the symbols; symbols side by side count as one."""
-    found, last = [1], False
+    counts, last = [1], False
     for size in sizes:
         if size is None and not last:
-            found.append(1)
+            counts.append(1)
         elif size is not None:
-            found[-1] *= size
+            counts[-1] *= size
         last = size is None if size != 1 else last
-    return found
+    return counts
 
 
 def _collapse(mask: Any, sizes: Sizes, call: Arguments) -> tuple[Any, Sizes] | None:

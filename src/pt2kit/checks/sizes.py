@@ -39,8 +39,8 @@ def size_problems(context: ProgramContext) -> Iterator[Problem]:
         LimitError: subgraphs or dicts of arguments nest too deep (G11).
     """
     for step in context.steps():
-        if (found := size_problem(step.node, step.scope.graph.tensor_values)) is not None:
-            yield Problem(step.where, *found)
+        if (problem := size_problem(step.node, step.scope.graph.tensor_values)) is not None:
+            yield Problem(step.where, *problem)
 
 
 def size_problem(node: schema.Node, values: Values) -> tuple[str, str] | None:
@@ -89,11 +89,11 @@ def _sizes(argument: schema.Argument | None, values: Values) -> Sizes | None:
 
 def _numbers(argument: schema.Argument | None) -> Sizes | None:
     """A list of numbers in a call; None for entries that are values."""
-    held = argument.value if argument is not None and argument.type in ("as_ints", "as_sym_ints") else None
-    if not isinstance(held, list):
+    value = argument.value if argument is not None and argument.type in ("as_ints", "as_sym_ints") else None
+    if not isinstance(value, list):
         return None
-    found = [item if isinstance(item, int) else item.as_int for item in held]
-    return tuple(item if isinstance(item, int) else None for item in found)
+    numbers = [item if isinstance(item, int) else item.as_int for item in value]
+    return tuple(item if isinstance(item, int) else None for item in numbers)
 
 
 def _meet(a: Size, b: Size) -> bool:

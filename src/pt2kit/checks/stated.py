@@ -49,26 +49,26 @@ def stated_problems(context: ProgramContext) -> Iterator[Problem]:
         parts = step.node.target.split(".")
         if parts[:2] != ["torch", "ops"] or len(parts) != 5 or parts[2] not in ("aten", "prims"):
             continue
-        found = schemas.find(step.node.target, context.release)
-        if found is None:
+        operator = schemas.find(step.node.target, context.release)
+        if operator is None:
             continue
         call = {named.name: named.arg for named in step.node.inputs}
         values = step.scope.graph.tensor_values
         yield from _type(step, call, values, parts[3])
-        yield from _dimensions(step, call, values, found, parts[3])
+        yield from _dimensions(step, call, values, operator, parts[3])
         yield from _reshaped(step, call, values)
         if parts[3] == "_assert_tensor_metadata":
             yield from _asserted(step, call, values)
 
 
 def _result(node: schema.Node, values: _Values) -> schema.TensorMeta | None:
-    held = node.outputs[0].value if len(node.outputs) == 1 else None
-    return values.get(held.name) if isinstance(held, schema.TensorArgument) else None
+    value = node.outputs[0].value if len(node.outputs) == 1 else None
+    return values.get(value.name) if isinstance(value, schema.TensorArgument) else None
 
 
 def _meta(argument: schema.Argument | None, values: _Values) -> schema.TensorMeta | None:
-    held = argument.value if argument is not None else None
-    return values.get(held.name) if isinstance(held, schema.TensorArgument) else None
+    value = argument.value if argument is not None else None
+    return values.get(value.name) if isinstance(value, schema.TensorArgument) else None
 
 
 def _type(step: Step, call: _Call, values: _Values, name: str) -> Iterator[Problem]:
@@ -103,8 +103,8 @@ def _reshaped(step: Step, call: _Call, values: _Values) -> Iterator[Problem]:
     result = _result(step.node, values)
     if argument is None or result is None or argument.type not in ("as_ints", "as_sym_ints"):
         return
-    held: list[int | schema.SymIntArgument] = argument.value
-    asked = [number if isinstance(number, int) else number.as_int for number in held]
+    numbers: list[int | schema.SymIntArgument] = argument.value
+    asked = [number if isinstance(number, int) else number.as_int for number in numbers]
     declared = [size.as_int for size in result.sizes]
     rows = zip(asked, declared, strict=False)
     if len(asked) == len(declared) and all(

@@ -73,9 +73,9 @@ def stored_inputs(module: schema.GraphModule, tables: Tables) -> StoredInputs:
         if name is None:
             continue
         sources[name] = taken.arg.name
-        held = [table[name] for table in (weights, constants) if table is not None and name in table]
-        if held or None in (weights, constants):
-            payload = held[0] if len(held) == 1 else None
+        candidates = [table[name] for table in (weights, constants) if table is not None and name in table]
+        if candidates or None in (weights, constants):
+            payload = candidates[0] if len(candidates) == 1 else None
             if not isinstance(payload, MetaView):  # Whoever loads the program fills that.
                 payloads[taken.arg.name] = payload
     return StoredInputs(payloads, frozenset(_written(module.signature, sources)))
@@ -89,12 +89,12 @@ def _payload_name(spec: Any) -> str | None:
 def _written(signature: schema.GraphSignature, sources: Mapping[str, str]) -> Iterator[str]:
     """The inputs that an output is written to."""
     for spec in signature.output_specs:
-        given: Any = spec.value
-        name = getattr(given, "user_input_name", None)
+        value: Any = spec.value
+        name = getattr(value, "user_input_name", None)
         if spec.type == "user_input_mutation" and name is not None:
             yield name
         elif spec.type in ("buffer_mutation", "parameter_mutation"):
-            target = _payload_name(given) or ""
+            target = _payload_name(value) or ""
             if target in sources:
                 yield sources[target]
 

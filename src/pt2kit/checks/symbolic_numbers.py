@@ -113,17 +113,17 @@ def _value(tree: Any, values: Mapping[str, Number]) -> Number:
 
 def _entry(graph: schema.Graph, argument: schema.Argument) -> Any:
     """A number, or the expression that the graph declares for a value; None for anything else."""
-    held = argument.value
+    value = argument.value
     if argument.type in ("as_int", "as_float", "as_bool"):
-        return held
+        return value
     if argument.type not in ("as_sym_int", "as_sym_float", "as_sym_bool"):
         return None
-    if held.as_name is UNSET:
-        return held.value
+    if value.as_name is UNSET:
+        return value.value
     tables: Any = (graph.sym_int_values, graph.sym_float_values, graph.sym_bool_values)
     for table in tables:
-        if held.as_name in table:
-            return _parsed(table[held.as_name])
+        if value.as_name in table:
+            return _parsed(table[value.as_name])
     return None
 
 
@@ -138,12 +138,12 @@ def _parsed(value: Any) -> Any:
 
 def _example(context: ProgramContext) -> dict[str, Number]:
     """What each symbol was in the example, as far as the program tells."""
-    found: dict[str, Number] = {}
+    hints: dict[str, Number] = {}
     graph = context.program.graph_module.graph
     sizes: list[Any] = [size for meta in graph.tensor_values.values() for size in meta.sizes]
     for value in (*sizes, *graph.sym_int_values.values(), *graph.sym_float_values.values()):
         if value.as_expr is not UNSET and value.as_expr.hint is not None:
             tree = _parsed(value)
             if isinstance(tree, symbols.Symbol):
-                found.setdefault(tree.name, value.as_expr.hint.value)
-    return found
+                hints.setdefault(tree.name, value.as_expr.hint.value)
+    return hints

@@ -36,12 +36,12 @@ def uninitialised_problems(context: ProgramContext, tables: Tables) -> Iterator[
         LimitError: subgraphs or dicts of arguments nest too deep (G11).
     """
     scope = root(context.program, context.graph_place)
-    found = find_uses(
+    findings = find_uses(
         scope,
         lambda target: schemas.find(target, context.release),
         lambda: stored_inputs(context.program.graph_module, tables),
     )
-    for use in found.uses:
+    for use in findings.uses:
         place = f"{scope.where}.outputs[{use.position}]" if use.step is None else use.step.where
         of = "" if use.origin == use.value else f" (it comes from {quote(use.origin)})"
         said = f"{'reads' if use.step else 'returns'} {quote(use.value)}, whose memory nothing was written to{of}"
@@ -64,22 +64,22 @@ def find_uses(scope: Scope, find: Find, stored: Callable[[], StoredInputs]) -> F
         return Findings()
     known = stored()
     views = {name: payload for name, payload in known.payloads.items() if isinstance(payload, TensorView)}
-    found, changed = _follow(scope, find, views)
+    findings, changed = _follow(scope, find, views)
     changed |= known.written
     storages = {id(view.storage) for name, view in views.items() if name in changed}
     if storages:  # What a program writes to has other numbers the next time.
         kept = {name: view for name, view in views.items() if id(view.storage) not in storages}
-        found, _ = _follow(scope, find, kept)
-    return found
+        findings, _ = _follow(scope, find, kept)
+    return findings
 
 
 def _follow(scope: Scope, find: Find, stored: Mapping[str, TensorView]) -> tuple[Findings, set[str]]:
     """Follow a program: what was found, and the inputs that it may write to."""
-    found = Findings()
+    findings = Findings()
     inputs = names_of(scope.graph.inputs)
     first = {name: Memory(name) for name in inputs}
-    given = {name: Shadow(memory, whole=True) for name, memory in first.items()}
-    follower = Follower(scope, find, found, given, run_graphs)
+    shadows = {name: Shadow(memory, whole=True) for name, memory in first.items()}
+    follower = Follower(scope, find, findings, shadows, run_graphs)
     storages = set()
     for name in stored:
         if name in first and (numbers := known_numbers.stored(stored[name])) is not None:
@@ -94,5 +94,5 @@ def _follow(scope: Scope, find: Find, stored: Mapping[str, TensorView]) -> tuple
             follower.let_out(name, position)
     for name in inputs:
         follower.let_out(name, 0)
-    found.uses = list({(use.step and use.step.where, use.value): use for use in found.uses}.values())
-    return found, {name for name in inputs if first[name].changed}
+    findings.uses = list({(use.step and use.step.where, use.value): use for use in findings.uses}.values())
+    return findings, {name for name in inputs if first[name].changed}

@@ -71,9 +71,9 @@ def command(
     chosen, several = chosen_files(files)
     if not several:
         [file] = chosen
-        found = _check(payloads, model, file)
-        _print(_shown(file), found, full, sarif, as_json)
-        return _code(found, strict)
+        problems = _check(payloads, model, file)
+        _print(_shown(file), problems, full, sarif, as_json)
+        return _code(problems, strict)
     checked = answers(chosen, partial(_check, payloads, model), jobs)
     if sarif or as_json:
         return _print_all(list(checked), strict, sarif)
@@ -144,13 +144,13 @@ def _print_all(checked: list[Answer[list[Problem]]], strict: bool, sarif: bool) 
     """Print one document about all files."""
     from pt2kit.text.problems import problems_tree
 
-    found = {_shown(answer.file): answer.found for answer in checked if answer.found is not None}
-    code = max((_code(problems, strict) for problems in found.values()), default=0)
+    problems_by_file = {_shown(answer.file): answer.found for answer in checked if answer.found is not None}
+    code = max((_code(problems, strict) for problems in problems_by_file.values()), default=0)
     unread = {_shown(answer.file): answer.error for answer in checked if answer.found is None}
     if sarif:
-        _print_sarif(found, unread)
+        _print_sarif(problems_by_file, unread)
     else:
-        rows = [problems_tree(file, problems) for file, problems in found.items()]
+        rows = [problems_tree(file, problems) for file, problems in problems_by_file.items()]
         counts = {key: sum(row[key] for row in rows) for key in ("errors", "warnings", "notes")}
         unreadable = [{"file": file, "error": error} for file, error in unread.items()]
         print_json({"files": rows, "unreadable": unreadable, "summary": {"files": len(checked), **counts}})

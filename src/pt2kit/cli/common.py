@@ -90,13 +90,13 @@ def pairs(values: Iterable[str], option: str, form: str = "OLD=NEW") -> list[tup
     Raises:
         UsageError: a value without "=".
     """
-    found = []
+    sides = []
     for value in values:
         left, sign, right = value.partition("=")
         if not left or not sign or not right:
             raise click.UsageError(f"{option}: expected {form}, got {value!r}")
-        found.append((left, right))
-    return found
+        sides.append((left, right))
+    return sides
 
 
 def choose_model(package: Package, model: str | None) -> str:
@@ -112,9 +112,9 @@ def choose_model(package: Package, model: str | None) -> str:
         return _with_digest(package, model)
     chosen = package.layout.choose(model)
     if chosen is None:
-        given = ", ".join(map(printable, models[:20])) + (", …" if len(models) > 20 else "")
+        choices = ", ".join(map(printable, models[:20])) + (", …" if len(models) > 20 else "")
         raise Refusal(
-            f"{package.name}: expected --model with one of {given}, got {printable(model or 'none')}"
+            f"{package.name}: expected --model with one of {choices}, got {printable(model or 'none')}"
             + suggestion(model or "", models)
         )
     return chosen

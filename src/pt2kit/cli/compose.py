@@ -38,9 +38,9 @@ def command(first: str, second: str, target: str, connect: tuple[str, ...], pref
 
     wanted = {int(old) if old.isdecimal() else old: new for old, new in pairs(connect, "--connect")}
     with open_file(first) as a, open_file(second) as b:
-        found = compose(a, b, wanted, prefixes=(prefix[0], prefix[1]) if prefix else ("", ""), name=name)
-        write_result(found, target)
+        composed = compose(a, b, wanted, prefixes=(prefix[0], prefix[1]) if prefix else ("", ""), name=name)
+        write_result(composed, target)
         if target != "-":
-            nodes = len(found.programs[name].graph_module.graph.nodes)
-            print_lines([f"{target}: {nodes:,} nodes, {len(found.weights(name)):,} weights; no sample inputs"])
+            nodes = len(composed.programs[name].graph_module.graph.nodes)
+            print_lines([f"{target}: {nodes:,} nodes, {len(composed.weights(name)):,} weights; no sample inputs"])
     return 0

@@ -80,7 +80,7 @@ def command(
     with ExitStack() as stack:
         old, new = (stack.enter_context(open_file(file)) for file in files)
         with nullcontext(no_progress) if no_tensors else progress("comparing tensors") as report:
-            found = diff(
+            comparison = diff(
                 old,
                 new,
                 models=_pairs(old, new, models) if models else None,
@@ -90,8 +90,8 @@ def command(
                 order=order,
                 progress=report,
             )
-        _show(found, full, html, as_json)
-    return int(not found.same)
+        _show(comparison, full, html, as_json)
+    return int(not comparison.same)
 
 
 def _pairs(old: Package, new: Package, models: tuple[str, ...]) -> dict[str, str]:

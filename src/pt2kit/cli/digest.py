@@ -71,13 +71,13 @@ def command(
     if expected is not None:
         with open_file(file) as package:
             return _verify(package, model, _expected(expected, parts), parts, names, as_json)
-    found = _file_digests(parts, model, file)
+    digests_by_model = _file_digests(parts, model, file)
     if as_json:
-        print_json(_tree(found))
-    elif len(found) == 1:
-        print_lines(_lines(next(iter(found.values())), show_tensors))
+        print_json(_tree(digests_by_model))
+    elif len(digests_by_model) == 1:
+        print_lines(_lines(next(iter(digests_by_model.values())), show_tensors))
     else:
-        print_lines(_blocks(found, show_tensors))
+        print_lines(_blocks(digests_by_model, show_tensors))
     return 0
 
 
@@ -136,8 +136,10 @@ def _digests(package: Package, model: str, parts: tuple[str, ...]) -> dict[str, 
     from pt2kit.digests.result import TABLES
 
     with progress(f"digesting {package.name}") as report:
-        found = digest_parts(package, parts or PARTS, model, progress=report)
-    return {key: found[key] for key in (*(part for part in PARTS if part in (parts or PARTS)), *TABLES) if key in found}
+        digests = digest_parts(package, parts or PARTS, model, progress=report)
+    return {
+        key: digests[key] for key in (*(part for part in PARTS if part in (parts or PARTS)), *TABLES) if key in digests
+    }
 
 
 def _lines(found: Mapping[str, Any], show_tensors: bool) -> Iterator[str]:
@@ -186,8 +188,8 @@ def _verify(
     rows: list[dict[str, Any]] = []
     lines: list[str] = []
     for one, tree in chosen.items():
-        found, text = _verify_program(package, one, tree, parts, names)
-        rows += [{"program": one, **row} if len(chosen) > 1 else row for row in found]
+        differences, text = _verify_program(package, one, tree, parts, names)
+        rows += [{"program": one, **row} if len(chosen) > 1 else row for row in differences]
         lines += [f"program {printable(one)}", *text] if len(chosen) > 1 else text
     if as_json:
         print_json({"as_expected": not rows, "differences": rows})
@@ -206,11 +208,11 @@ def _verify_program(
     tree = read_expected(expected, "--verify")
     wanted = parts or (None if not names else ())
     with progress(f"verifying {package.name}") as report:
-        found = verify(package, tree, model, parts=wanted, tensors=names or None, progress=report)
-    differs = {one.what for one in found}
+        differences = verify(package, tree, model, parts=wanted, tensors=names or None, progress=report)
+    differs = {one.what for one in differences}
     compared = [part for part in PARTS if part in (wanted if wanted is not None else tree)]
     lines = [f"{part:<13} {'differs' if part in differs else 'as expected'}" for part in compared]
-    lines += map(str, found)
-    if not compared and not found:
+    lines += map(str, differences)
+    if not compared and not differences:
         lines.append(f"{len(names)} tensor{'' if len(names) == 1 else 's'} as expected")
-    return [{"what": one.what, "expected": one.expected, "got": one.got} for one in found], lines
+    return [{"what": one.what, "expected": one.expected, "got": one.got} for one in differences], lines

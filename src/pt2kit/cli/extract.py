@@ -40,13 +40,13 @@ def command(
 
     with open_file(source) as package:
         chosen = choose_model(package, model)
-        found = extract(package, module, inputs=inputs or None, outputs=outputs or None, model=chosen)
-        write_result(found, target)
+        extracted = extract(package, module, inputs=inputs or None, outputs=outputs or None, model=chosen)
+        write_result(extracted, target)
         if target != "-":
-            [name] = found.layout.models
+            [name] = extracted.layout.models
             counts = [
-                f"{_count(found, name):,} of {_count(package, chosen):,} nodes",
-                f"{len(found.weights(name)):,} of {len(package.weights(chosen)):,} weights",
+                f"{_count(extracted, name):,} of {_count(package, chosen):,} nodes",
+                f"{len(extracted.weights(name)):,} of {len(package.weights(chosen)):,} weights",
             ]
             print_lines([f"{target}: {', '.join(counts)}; no sample inputs"])
     return 0

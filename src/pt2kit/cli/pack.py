@@ -35,14 +35,14 @@ def command(files: tuple[str, ...], target: str, extra: tuple[str, ...], externa
     with ExitStack() as stack:
         named = [_split(one) for one in files]
         if len({name for name, _ in named}) == len(named) and all(name for name, _ in named):
-            found = pack({name: stack.enter_context(open_file(path)) for name, path in named}, extra_files=added)
+            packed = pack({name: stack.enter_context(open_file(path)) for name, path in named}, extra_files=added)
         elif any(name for name, _ in named):
             raise click.UsageError("expected a different NAME= for each FILE, or for none")
         else:
-            found = pack([stack.enter_context(open_file(path)) for _, path in named], extra_files=added)
-        write_result(found, target, external=external)
+            packed = pack([stack.enter_context(open_file(path)) for _, path in named], extra_files=added)
+        write_result(packed, target, external=external)
         if target != "-":
-            print_lines([f"{target}: {', '.join(found.layout.models)}"])
+            print_lines([f"{target}: {', '.join(packed.layout.models)}"])
     return 0
 
 

@@ -25,6 +25,6 @@ def command(file: str, folder: str) -> int:
     from pt2kit.editing.packing import unpack
 
     with open_file(file) as package:
-        found = unpack(package, folder)
-    print_lines(str(path) for path in found.values())
+        paths = unpack(package, folder)
+    print_lines(str(path) for path in paths.values())
     return 0

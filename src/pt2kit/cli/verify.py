@@ -51,7 +51,7 @@ def command(
 
     try:
         with progress(f"verifying {file}") as report:
-            found = verify(
+            comparison = verify(
                 file,
                 signature,
                 key=key,
@@ -68,12 +68,12 @@ def command(
             click.echo(f"error: {printable(str(error), 4000)}", err=True)
         return 1
     if as_json:
-        rows = [{"what": one.what, "signed": one.signed, "got": one.got} for one in found.differences]
-        lists = {"left_out": list(found.left_out), "not_covered": list(found.not_covered)}
-        print_json({"verified": found.ok, "signed": found.signed, "differences": rows, **lists})
+        rows = [{"what": one.what, "signed": one.signed, "got": one.got} for one in comparison.differences]
+        lists = {"left_out": list(comparison.left_out), "not_covered": list(comparison.not_covered)}
+        print_json({"verified": comparison.ok, "signed": comparison.signed, "differences": rows, **lists})
     else:
-        print_lines(_lines(file, found))
-    return 0 if found.ok else 1
+        print_lines(_lines(file, comparison))
+    return 0 if comparison.ok else 1
 
 
 def _lines(file: str, found: Verified) -> Iterator[str]:

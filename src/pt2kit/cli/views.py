@@ -119,7 +119,7 @@ def _node_view(package: Package, model: str, name: str) -> View:
     from pt2kit.text.values import ValueTexts
 
     program = package.programs[model]
-    found = nodes.find(program, name)
+    matches = nodes.find(program, name)
     rows = [
         {
             "path": entry.path,
@@ -127,12 +127,12 @@ def _node_view(package: Package, model: str, name: str) -> View:
             "node": entry.node,
             "users": list(nodes.users_of(entry.scope.graph, entry.values)),
         }
-        for entry in found
+        for entry in matches
     ]
 
     def lines() -> Iterator[str]:
         texts = ValueTexts(program)
-        for number, entry in enumerate(found):
+        for number, entry in enumerate(matches):
             yield from [""] if number else []
             yield from nodes.found_lines(entry, texts)
 
@@ -193,11 +193,11 @@ def _module_view(package: Package, model: str, fqn: str) -> View:
 
 def _module_names(fqns: Iterable[str]) -> dict[str, None]:
     """The names of modules and of those above them."""
-    found: dict[str, None] = {}
+    modules: dict[str, None] = {}
     for fqn in dict.fromkeys(fqns):
         parts = fqn.split(".")
-        found |= {".".join(parts[:count]): None for count in range(1, len(parts) + 1)}
-    return found
+        modules |= {".".join(parts[:count]): None for count in range(1, len(parts) + 1)}
+    return modules
 
 
 def _listed(models: Sequence[str]) -> str:

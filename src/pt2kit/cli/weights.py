@@ -100,11 +100,11 @@ def command(
         chosen = {
             one: _select(package, one, patterns, constants) for one in _having(package, models, patterns, constants)
         }
-        found = {one: _statistics(entries) if stats else {} for one, entries in chosen.items()}
+        model_statistics = {one: _statistics(entries) if stats else {} for one, entries in chosen.items()}
         if as_json:
-            print_json(_rows(chosen, found))
+            print_json(_rows(chosen, model_statistics))
         else:
-            print_lines(_lines(chosen, found, stats))
+            print_lines(_lines(chosen, model_statistics, stats))
 
 
 def _having(package: Package, models: list[str], patterns: tuple[str, ...], constants: bool) -> list[str]:
@@ -160,14 +160,14 @@ def _statistics(entries: list[Entry]) -> dict[int, Statistics]:
     from pt2kit.tensors.summary import statistics
 
     total = sum(entry.payload.nbytes for entry in entries)
-    found, done = {}, 0
+    by_number, done = {}, 0
     with progress("reading") as report:
         for number, entry in enumerate(entries):
             if isinstance(entry.payload, TensorView | SparseView | QuantizedView):
-                found[number] = statistics(entry.payload)
+                by_number[number] = statistics(entry.payload)
             done += entry.payload.nbytes
             report(done, total)
-    return found
+    return by_number
 
 
 def _extract(package: Package, entries: list[Entry], target: Path, widen: bool) -> None:

@@ -77,14 +77,14 @@ def to_plain(slot: Slot) -> Any:
 
 
 def _plain(argument: Argument, values: Any) -> Any:
-    arm, held = argument.type, argument.value
+    arm, value = argument.type, argument.value
     if arm == "as_none":
         return None
     if arm == "as_string_to_argument":
-        return {key: _plain(inner, values) for key, inner in held.items()}
+        return {key: _plain(inner, values) for key, inner in value.items()}
     if arm == "as_complex":
-        return complex(float(held.real), float(held.imag))
-    return _item(held, values)
+        return complex(float(value.real), float(value.imag))
+    return _item(value, values)
 
 
 def _item(held: Any, values: Any) -> Any:
@@ -126,8 +126,8 @@ def _one_value(value: Value) -> Argument:
     if value.kind == "tensor":
         return Argument(as_tensor=schema.TensorArgument(value.name))
     if value.kind == "custom_obj":
-        held = value.meta
-        return Argument(as_custom_obj=schema.CustomObjArgument(value.name, held.class_fqn if held else ""))
+        meta = value.meta
+        return Argument(as_custom_obj=schema.CustomObjArgument(value.name, meta.class_fqn if meta else ""))
     arm, cls, _ = _SYMBOLIC[value.kind]
     made: Argument = Argument.create(**{arm: cls(as_name=value.name)})
     return made
@@ -212,8 +212,8 @@ def _with_values(items: Sequence[Any], values: Sequence[Value], edit: str) -> Ar
         return Argument(as_tensors=[schema.TensorArgument(value.name) for value in values])
     if len(kinds) == 1 and (kind := next(iter(kinds))) in _SYMBOLIC:
         arm, cls, plain = _SYMBOLIC[kind]
-        held = [cls(as_name=item.name) if isinstance(item, Value) else cls(**{plain: item}) for item in items]
-        made: Argument = Argument.create(**{f"{arm}s": held})
+        arguments = [cls(as_name=item.name) if isinstance(item, Value) else cls(**{plain: item}) for item in items]
+        made: Argument = Argument.create(**{f"{arm}s": arguments})
         return made
     raise GraphError(f"{edit}: expected a list of values of one kind, got {quote(repr(list(items)))}")
 

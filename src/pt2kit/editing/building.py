@@ -45,8 +45,8 @@ def full_target(operator: str, edit: str) -> str:
     Raises:
         GraphError: an operator of torch that does not exist, or several overloads and none called "default".
     """
-    if (found := _whole_name(operator)) is not None:
-        return found
+    if (whole_name := _whole_name(operator)) is not None:
+        return whole_name
     name = operator.replace("::", ".").removeprefix(_OPS)
     parts = name.split(".")
     if len(parts) < 2 or not all(part.isidentifier() for part in parts):
@@ -98,19 +98,19 @@ def check_call(target: str, names: Sequence[str], results: int, edit: str) -> No
     counts = argument_counts(target)
     if counts is not None and not counts[0] <= len(names) <= counts[1]:
         raise GraphError(f"{edit}: expected {counts[0]} to {counts[1]} arguments, got {len(names)}", rule="T4")
-    found = schemas.find(target, "") if target.startswith(_OPS) else None
-    if found is None or found.is_open:
+    signature = schemas.find(target, "") if target.startswith(_OPS) else None
+    if signature is None or signature.is_open:
         return
     for name in names:
-        if name not in found.parameters:
-            raise GraphError(f"{edit}: expected an argument of {_short(target)} ({_listed(found)}), got {quote(name)}",
-                             rule="T3")  # fmt: skip
-    for parameter in found.parameters.values():
+        if name not in signature.parameters:
+            message = f"expected an argument of {_short(target)} ({_listed(signature)}), got {quote(name)}"
+            raise GraphError(f"{edit}: {message}", rule="T3")
+    for parameter in signature.parameters.values():
         if parameter.is_required and parameter.name not in names:
             raise GraphError(f"{edit}: expected the argument {parameter.name} of {_short(target)}, got none", rule="T4")
-    if len(found.results) != results:
+    if len(signature.results) != results:
         raise GraphError(f"{edit}: expected an operator with {results} results, got {_short(target)} with "
-                         f"{len(found.results)}", rule="T6")  # fmt: skip
+                         f"{len(signature.results)}", rule="T6")  # fmt: skip
 
 
 def build_slot(graph: Graph, target: str, name: str, value: Any, edit: str) -> Slot:
@@ -119,10 +119,10 @@ def build_slot(graph: Graph, target: str, name: str, value: Any, edit: str) -> S
     Raises:
         GraphError: a parameter that the operator does not have (T3), or a value that does not fit it (T5).
     """
-    found = schemas.find(target, "") if target.startswith(_OPS) else None
-    parameter = found.parameters.get(name) if found is not None else None
-    if found is not None and parameter is None and not found.is_open:
-        raise GraphError(f"{edit}: expected an argument of {_short(target)} ({_listed(found)}), got {quote(name)}",
+    signature = schemas.find(target, "") if target.startswith(_OPS) else None
+    parameter = signature.parameters.get(name) if signature is not None else None
+    if signature is not None and parameter is None and not signature.is_open:
+        raise GraphError(f"{edit}: expected an argument of {_short(target)} ({_listed(signature)}), got {quote(name)}",
                          rule="T3")  # fmt: skip
     slot = to_slot(graph, value, parameter.type if parameter is not None else None, edit)
     slot.name = name
@@ -161,14 +161,14 @@ def build_node(
             slot.name = ""
     for slot in slots:
         graph.check_defined(edit, slot.values, before)
-    found = schemas.find(target, "") if target.startswith(_OPS) else None
-    if found is not None:
-        check_call(target, [slot.name for slot in slots], len(found.results), edit)
+    signature = schemas.find(target, "") if target.startswith(_OPS) else None
+    if signature is not None:
+        check_call(target, [slot.name for slot in slots], len(signature.results), edit)
     if meta is None:
         from pt2kit.editing.inference import infer_meta
 
         meta = infer_meta(target, slots, infer, edit)
-    results = _results(meta, found, edit)
+    results = _results(meta, signature, edit)
     wish = name or target.removeprefix(_OPS).split(".")[1] if "." in target else name or target
     is_single = not isinstance(meta, list | tuple) if target.startswith(_HIGHER_ORDER) else None
     if name is not None:
@@ -185,12 +185,12 @@ def build_node(
 
 def _bound(target: str, args: Sequence[Any], kwargs: Mapping[str, Any], edit: str) -> dict[str, Any]:
     """The arguments by parameter, in the order of the schema where there is one."""
-    found = schemas.find(target, "") if target.startswith(_OPS) else None
+    signature = schemas.find(target, "") if target.startswith(_OPS) else None
     counts = argument_counts(target)
     if counts is not None:
         names: Sequence[str] = _CHOICE_NAMES if target == "torch.sym_ite" else _PLAIN_NAMES
-    elif found is not None:
-        names = [parameter.name for parameter in found.parameters.values() if not parameter.is_keyword_only]
+    elif signature is not None:
+        names = [parameter.name for parameter in signature.parameters.values() if not parameter.is_keyword_only]
     elif target.startswith(_HIGHER_ORDER):
         names = [str(position) for position in range(len(args))]
     else:
@@ -198,15 +198,15 @@ def _bound(target: str, args: Sequence[Any], kwargs: Mapping[str, Any], edit: st
     if len(args) > len(names):
         why = "by name, as no signature of it ships" if not names else f"at most {len(names)} without a name"
         raise GraphError(f"{edit}: expected arguments {why}, got {len(args)}", rule="T3")
-    given = dict(zip(names, args, strict=False))
+    by_parameter = dict(zip(names, args, strict=False))
     for key, value in kwargs.items():
-        if key in given:
+        if key in by_parameter:
             raise GraphError(f"{edit}: expected {quote(key)} once, got it twice", rule="T3")
-        given[key] = value
-    if found is None:
-        return given
-    order = list(found.parameters)
-    return dict(sorted(given.items(), key=lambda row: order.index(row[0]) if row[0] in order else len(order)))
+        by_parameter[key] = value
+    if signature is None:
+        return by_parameter
+    order = list(signature.parameters)
+    return dict(sorted(by_parameter.items(), key=lambda row: order.index(row[0]) if row[0] in order else len(order)))
 
 
 def _results(meta: Any, found: Operator | None, edit: str) -> list[Any]:

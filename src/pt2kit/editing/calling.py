@@ -46,10 +46,10 @@ class Call:
         Raises:
             Unknown: it is not known.
         """
-        held = self.arguments.get(name, default)
-        if not isinstance(held, int):
+        value = self.arguments.get(name, default)
+        if not isinstance(value, int):
             raise Unknown(f"{name} is no known number")
-        return held
+        return value
 
     def size(self, held: Any) -> SymInt:
         """A size that is given as an int or as a value.
@@ -137,7 +137,7 @@ def broadcast(shapes: Sequence[Sequence[SymInt]]) -> list[SymInt]:
         Unknown: two sizes that differ, or that symbols decide.
     """
     rank = max(map(len, shapes), default=0)
-    found = []
+    sizes = []
     for position in range(-rank, 0):
         size = arithmetic.number(1)
         for shape in shapes:
@@ -147,8 +147,8 @@ def broadcast(shapes: Sequence[Sequence[SymInt]]) -> list[SymInt]:
                 size = shape[position]
             elif not arithmetic.same(size, shape[position]):
                 raise Unknown(f"sizes {_text(size)} and {_text(shape[position])} do not meet")
-        found.append(size)
-    return found
+        sizes.append(size)
+    return sizes
 
 
 def _text(size: SymInt) -> str:

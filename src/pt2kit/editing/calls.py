@@ -102,15 +102,15 @@ class Calls:
         """The name of each positional argument and keyword: the file's, else that of its value, else `arg_<i>`."""
         args, kwargs = self.sides(edit)
         known = self.arg_names if len(self.arg_names) == len(args.children) + len(kwargs.children) else []
-        found = []
+        argument_names = []
         for position, child in enumerate((*args.children, *kwargs.children)):
             if known:
-                found.append(known[position])
+                argument_names.append(known[position])
             elif position >= len(args.children):
-                found.append(str((kwargs.keys or [])[position - len(args.children)]))
+                argument_names.append(str((kwargs.keys or [])[position - len(args.children)]))
             else:
-                found.append(child.name if isinstance(child, Input) and child.name else f"arg_{position}")
-        return found
+                argument_names.append(child.name if isinstance(child, Input) and child.name else f"arg_{position}")
+        return argument_names
 
     def order(self, items: list[Any], tree: Tree, kinds: Sequence[str]) -> None:
         """Put the items of some kinds into the order of the leaves of a tree; the others keep their places."""
@@ -146,10 +146,10 @@ class Calls:
     def _slot(self, argument: schema.Argument) -> Slot:
         """The slot of an argument of a kept signature; None where it names what the graph does not have (K6)."""
         values = self._graph.values
-        found = [values.get(reference.name) for reference in rules.references(argument)]
-        if any(value is None for value in found):
+        named_values = [values.get(reference.name) for reference in rules.references(argument)]
+        if any(value is None for value in named_values):
             return _Fixed(argument)
-        return Slot(argument, [value for value in found if value is not None])
+        return Slot(argument, [value for value in named_values if value is not None])
 
     def _is_alive(self, slot: Any) -> bool:
         return all(self._graph.values.get(value.name) is value for value in slot.values)

@@ -78,21 +78,21 @@ def compose(
 
 def _output(editor: Editor, which: str | int) -> Output:
     users = editor.user_outputs
-    found = users[which] if isinstance(which, int) and 0 <= which < len(users) else next(
+    user_output = users[which] if isinstance(which, int) and 0 <= which < len(users) else next(
         (one for one in users if one.name == which), None
     )  # fmt: skip
-    if found is None or found.value is None:
+    if user_output is None or user_output.value is None:
         there = ", ".join(one.name for one in users)
         raise GraphError(f"compose: expected an output of the first program ({there}), got {which!r}")
-    return found
+    return user_output
 
 
 def _input(editor: Editor, which: str) -> Input:
-    found = next((one for one in editor.user_inputs if one.name == which), None)
-    if found is None or found.value is None:
+    user_input = next((one for one in editor.user_inputs if one.name == which), None)
+    if user_input is None or user_input.value is None:
         there = ", ".join(one.name for one in editor.user_inputs)
         raise GraphError(f"compose: expected an input of the second program ({there}), got {which!r}")
-    return found
+    return user_input
 
 
 def _add_prefix(editor: Editor, prefix: str) -> None:
@@ -126,27 +126,27 @@ def _keyword_count(editor: Editor) -> int:
 
 def _join_symbols(a: Editor, b: Editor, pairs: list[tuple[Output, Input]]) -> None:
     """Let the symbols of the second program be what the first one gives, and all others be of their own."""
-    found: dict[str, Any] = {}
+    expr_by_name: dict[str, Any] = {}
     for output, target in pairs:
-        _fit(output, target, found)
+        _fit(output, target, expr_by_name)
     taken = {*a.ranges, *b.ranges}
     number = 0
     for name in b.ranges:
-        if name in found or name not in a.ranges:
+        if name in expr_by_name or name not in a.ranges:
             continue
         stem = name.rstrip("0123456789") or "s"
         while f"{stem}{number}" in taken:
             number += 1
         taken.add(f"{stem}{number}")
         old = _symbol_in(b, name)
-        found[name] = symbols.Symbol(f"{stem}{number}", old.assumptions) if old is not None else None
-    found = {name: expr for name, expr in found.items() if expr is not None}
-    if all(isinstance(expr, symbols.Symbol) and expr.name == name for name, expr in found.items()):
+        expr_by_name[name] = symbols.Symbol(f"{stem}{number}", old.assumptions) if old is not None else None
+    expr_by_name = {name: expr for name, expr in expr_by_name.items() if expr is not None}
+    if all(isinstance(expr, symbols.Symbol) and expr.name == name for name, expr in expr_by_name.items()):
         return
     for graph in b.graph.walk():
         for value in graph.values.values():
-            value.meta = _substituted(value.meta, found)
-    for name, expr in found.items():
+            value.meta = _substituted(value.meta, expr_by_name)
+    for name, expr in expr_by_name.items():
         limits = b.ranges.pop(name, (None, None))
         if isinstance(expr, symbols.Symbol):
             b.ranges[expr.name] = _narrowed(a.ranges.get(expr.name, (None, None)), limits)
@@ -167,13 +167,13 @@ def _symbol_in(editor: Editor, name: str) -> Any:
 
 def _fit(output: Output, target: Input, found: dict[str, Any]) -> None:
     """Refuse values that do not fit; note what the symbols of the second are."""
-    given, wanted = output.value, target.value
-    if given is None or wanted is None or given.kind != wanted.kind:
+    produced, wanted = output.value, target.value
+    if produced is None or wanted is None or produced.kind != wanted.kind:
         raise GraphError(f"compose: expected a value like {target.name}, got {output.name}, which is of another kind")
-    if given.kind != "tensor":
+    if produced.kind != "tensor":
         return
     place = f"compose: {output.name} -> {target.name}"
-    have, want = given.meta, wanted.meta
+    have, want = produced.meta, wanted.meta
     if have.dtype != want.dtype:
         raise GraphError(f"{place}: expected {want.dtype.name}, got {have.dtype.name}", rule="P14")
     if len(have.sizes) != len(want.sizes):
@@ -186,7 +186,7 @@ def _fit(output: Output, target: Input, found: dict[str, Any]) -> None:
                 if known != arithmetic.expression(size):
                     raise GraphError(f"{place}: expected one size for {expr.name}, got two")
         elif arithmetic.known(size) not in (None, arithmetic.known(other)):
-            raise GraphError(f"{place}: expected sizes {wanted.shape}, got {given.shape}", rule="P14")
+            raise GraphError(f"{place}: expected sizes {wanted.shape}, got {produced.shape}", rule="P14")
         elif arithmetic.known(size) is None:
             raise GraphError(f"{place}: expected the size {other.value}, got {size.value.expr_str}; specialize it")
 
@@ -315,9 +315,9 @@ def _joined(a: Editor, b: Editor, pairs: list[tuple[Output, Input]]) -> schema.E
     ins = _reordered(ins, in_tree, USER_INPUTS)
     outs = _reordered(outs, out_tree, USER_OUTPUTS)
     graph_a = a.graph.written()
-    held = [{**old, **{k: v for k, v in new.items() if k not in old}} for new, old in zip(
+    merged_tables = [{**old, **{k: v for k, v in new.items() if k not in old}} for new, old in zip(
         tables(graph_b).values(), tables(graph_a).values(), strict=True)]  # fmt: skip
-    metas = dict(zip(tables(graph_a), held, strict=True))
+    metas = dict(zip(tables(graph_a), merged_tables, strict=True))
     graph = schema.Graph(
         [one.slot.written() for one in ins], [one.slot.written() for one in outs], [*graph_a.nodes, *graph_b.nodes],
         metas["tensor"], metas["sym_int"], metas["sym_bool"], False, metas["custom_obj"], metas["sym_float"],
@@ -395,12 +395,12 @@ def _reordered(items: list[Any], tree: Tree, kinds: tuple[str, ...]) -> list[Any
 
 
 def _modules(a: Editor, b: Editor) -> list[schema.ModuleCallEntry]:
-    found: dict[str, schema.ModuleCallEntry] = {}
+    by_fqn: dict[str, schema.ModuleCallEntry] = {}
     for editor in (a, b):
         for entry in editor.calls.written()[1:]:
             fqn = f"{editor.calls.prefix}.{entry.fqn}" if editor.calls.prefix else entry.fqn
-            found.setdefault(fqn, schema.ModuleCallEntry(fqn, entry.signature))
-    return list(found.values())
+            by_fqn.setdefault(fqn, schema.ModuleCallEntry(fqn, entry.signature))
+    return list(by_fqn.values())
 
 
 def _package(a: Editor, b: Editor, program: schema.ExportedProgram, shared: set[str], name: str) -> Package:

@@ -390,9 +390,9 @@ class Editor:
             GraphError: the program contradicts itself, or takes weights that the package does not have.
         """
         new = type(self)(program, self._package, self._parts, self.model, self._source)
-        held = {*self.weights, *self.constants}
+        targets = {*self.weights, *self.constants}
         for one in new.inputs:
-            if self.has_weights and one.target is not None and one.target not in held:
+            if self.has_weights and one.target is not None and one.target not in targets:
                 raise GraphError(
                     f"replace_program: expected weights that the package has, got {quote(one.target)}", rule="P19"
                 )

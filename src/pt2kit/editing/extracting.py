@@ -129,12 +129,12 @@ def _written(editor: Editor, ins: set[Value], users: Iterable[Value], begin: int
     They are part of what is cut out where they stand between its first input and its last output, unless they take
     more than it is given.
     """
-    given = {one.value for one in editor.inputs if one.value is not None}
+    input_values = {one.value for one in editor.inputs if one.value is not None}
     outside = set(users) - ins
     goals: list[Value] = []
     for node in editor.graph.nodes:
         is_between = node._order >= begin and (end is None or node._order <= end)
-        if is_between and node.writes and given & set(node.inputs) and node.outputs:
+        if is_between and node.writes and input_values & set(node.inputs) and node.outputs:
             kept = _needed(editor, node.outputs, ins)
             if not outside & {value for one in kept for value in one.inputs}:
                 goals += node.outputs
@@ -144,13 +144,13 @@ def _written(editor: Editor, ins: set[Value], users: Iterable[Value], begin: int
 def _acting(editor: Editor, ins: set[Value], users: Iterable[Value], begin: int, end: int | None) -> list[Node]:
     """Nodes that assert or print and give nothing, of values that are there, where they stand in what is cut out."""
     outside = set(users) - ins
-    found = []
+    acting_nodes = []
     for node in editor.graph.nodes:
         if not outside.isdisjoint(node.inputs):
             outside.update(value for value in node.outputs if value not in ins)
         elif not node.outputs and node._order >= begin and (end is None or node._order <= end):
-            found.append(node)
-    return found
+            acting_nodes.append(node)
+    return acting_nodes
 
 
 def _needed(editor: Editor, goals: Iterable[Value], stops: set[Value], nodes: Iterable[Node] = ()) -> list[Node]:
@@ -286,7 +286,7 @@ def _outputs(editor: Editor, cut: _Cut, ins: Collection[Input]) -> list[Output]:
 
     made = {value for node in cut.nodes for value in node.outputs} | {one.value for one in ins}
     targets = {one.target for one in ins if one.target}
-    found: list[Output] = []
+    outputs: list[Output] = []
     tokens = [one for one in ins if one.kind == "token"]
     for one in editor.outputs:
         if one.kind in USER_OUTPUTS or one.value not in made:
@@ -296,21 +296,21 @@ def _outputs(editor: Editor, cut: _Cut, ins: Collection[Input]) -> list[Output]:
             or one.target in targets
             or (one.kind in OF_INPUTS and one.input is not None and one.input.value in cut.ins)
         ):
-            found.append(one)
-    kept = sum(one.kind == "token" for one in found)
+            outputs.append(one)
+    kept = sum(one.kind == "token" for one in outputs)
     for token in tokens[kept:]:
         last = next((node.outputs[0] for node in reversed(cut.nodes) if "with_effects" in node.target), token.value)
         if last is not None:
             spec = schema.OutputSpec(token=schema.OutputTokenSpec(schema.TokenArgument(last.name)))
-            found.insert(0, Output(spec, result_slot([last], None, is_list=False), {}))
-    place = sum(one.kind in ("token",) or one.kind.endswith("mutation") for one in found)
+            outputs.insert(0, Output(spec, result_slot([last], None, is_list=False), {}))
+    place = sum(one.kind in ("token",) or one.kind.endswith("mutation") for one in outputs)
     if [one.value for one in editor.user_outputs if one.value is not None] == cut.outs:
-        return [*found[:place], *editor.user_outputs, *found[place:]]
+        return [*outputs[:place], *editor.user_outputs, *outputs[place:]]
     users = []
     for value in cut.outs:
         slot = result_slot([value], None, is_list=False)
         users.append(Output(schema.OutputSpec(user_output=schema.UserOutputSpec(slot.template)), slot, {}))
-    return [*found[:place], *users, *found[place:]]
+    return [*outputs[:place], *users, *outputs[place:]]
 
 
 def _size_nodes(cut: _Cut) -> list[schema.Node]:
@@ -367,8 +367,8 @@ def _names_of(signature: schema.ModuleCallSignature) -> set[str]:
 
 def _modules(node: Node) -> list[str]:
     text = node.metadata.get("nn_module_stack", "")
-    found = lenient(parse_module_stack, text) if text else None
-    return [module_fqn(entry.path) for entry in found] if found else []
+    entries = lenient(parse_module_stack, text) if text else None
+    return [module_fqn(entry.path) for entry in entries] if entries else []
 
 
 def _is_inside(node: Node, path: str) -> bool:

@@ -117,10 +117,10 @@ class Graph:
         if isinstance(name, Value):
             self.check_own("value", name)
             return name
-        found = self._values.get(name)
-        if found is None:
+        value = self._values.get(name)
+        if value is None:
             raise GraphError(f"{self.where}: expected the name of a value, got {quote(name)}{self._close(name)}")
-        return found
+        return value
 
     def append(
         self,
@@ -320,10 +320,10 @@ class Graph:
 
     def external(self, name: str) -> Value:
         """An object among the archive's constants, which arguments name without the graph defining it."""
-        found = self._externals.get(name)
-        if found is None:
-            found = self._externals[name] = Value(self, name, "custom_obj", None, None)
-        return found
+        value = self._externals.get(name)
+        if value is None:
+            value = self._externals[name] = Value(self, name, "custom_obj", None, None)
+        return value
 
     def forget(self, slot: Slot) -> None:
         """Take the values of an input out of the graph; the caller has made sure that nobody uses them."""
@@ -333,18 +333,18 @@ class Graph:
     def _tables(self, without: Set[Value]) -> dict[ValueKind, dict[str, Any]]:
         """The value tables, in the order in which they were read, new values behind."""
         old = tables(self._origin)
-        found: dict[ValueKind, dict[str, Any]] = {kind: {} for kind in old}
+        by_kind: dict[ValueKind, dict[str, Any]] = {kind: {} for kind in old}
         for kind, table in old.items():
             for name, meta in table.items():
                 value = self._read.get(name)
                 if value is None:
-                    found[kind][name] = meta  # of nothing that the graph defines, kept as it was
+                    by_kind[kind][name] = meta  # of nothing that the graph defines, kept as it was
                 elif self._values.get(value.name) is value and value not in without:
-                    found[value.kind][value.name] = value.meta
+                    by_kind[value.kind][value.name] = value.meta
         for name, value in self._values.items():
             if value.meta is not None and value not in without:
-                found[value.kind].setdefault(name, value.meta)
-        return found
+                by_kind[value.kind].setdefault(name, value.meta)
+        return by_kind
 
     def _defining(self, argument: schema.Argument, index: rules.GraphIndex, node: Node | None) -> Slot:
         """The slot of an input of the graph, or of a result of a node."""

@@ -71,13 +71,13 @@ def promoted(operands: Sequence[Any]) -> ScalarType:
     for position, group in enumerate(groups):
         if not group:
             continue
-        found = group[0]
+        dtype = group[0]
         for other in group[1:]:
-            found = joined(found, other)
+            dtype = joined(dtype, other)
         if best is None:
-            best = found
-        elif rank_of(found) > rank_of(best):
-            best = _default(found, best) if position == 2 else found
+            best = dtype
+        elif rank_of(dtype) > rank_of(best):
+            best = _default(dtype, best) if position == 2 else dtype
     if best is None:
         raise Unknown("there is no tensor")
     return best
@@ -155,10 +155,10 @@ def dense_like(meta: TensorMeta) -> list[SymInt]:
         raise Unknown("the order of the dimensions in memory is not sure")
     order = sorted(range(len(steps)), key=lambda place: -(steps[place] or 0))
     strides = row_major([meta.sizes[place] for place in order])
-    found = [strides[order.index(place)] for place in range(len(order))]
-    if not all(map(arithmetic.same, found, meta.strides)):
+    dense_strides = [strides[order.index(place)] for place in range(len(order))]
+    if not all(map(arithmetic.same, dense_strides, meta.strides)):
         raise Unknown("the tensor has gaps in memory")
-    return found
+    return dense_strides
 
 
 def _unary(result: Callable[[ScalarType], ScalarType] = lambda dtype: dtype, parameter: str = "self") -> Rule:
@@ -288,8 +288,12 @@ def _created_like(call: Call) -> TensorMeta:
     meta = call.tensor("self")
     dtype = call.get("dtype")
     strides = _formatted(meta, call.get("memory_format"))
-    found = like(meta, meta.sizes, strides, dtype=meta.dtype if dtype is None else dtype, gradient=False)
-    return found if call.get("device") is None else like(found, found.sizes, found.strides, device=call.get("device"))
+    created_meta = like(meta, meta.sizes, strides, dtype=meta.dtype if dtype is None else dtype, gradient=False)
+    return (
+        created_meta
+        if call.get("device") is None
+        else like(created_meta, created_meta.sizes, created_meta.strides, device=call.get("device"))
+    )
 
 
 _SAME = (
@@ -310,10 +314,10 @@ def _no_bools(rule: Rule) -> Rule:
     """A rule that does not hold where the result would be bools, of which torch makes integers."""
 
     def no_bools(call: Call) -> Any:
-        found = rule(call)
-        if found.dtype is ScalarType.BOOL:
+        meta = rule(call)
+        if meta.dtype is ScalarType.BOOL:
             raise Unknown("powers of bools")
-        return found
+        return meta
 
     return no_bools
 

@@ -227,13 +227,13 @@ def _joined(metas: Sequence[TensorMeta], sizes: Sequence[SymInt]) -> TensorMeta:
 
 
 def _pieces(meta: TensorMeta, place: int, lengths: Sequence[SymInt]) -> list[TensorMeta]:
-    found, start = [], meta.storage_offset
+    pieces, start = [], meta.storage_offset
     for length in lengths:
         sizes = list(meta.sizes)
         sizes[place] = length
-        found.append(like(meta, sizes, meta.strides, offset=start))
+        pieces.append(like(meta, sizes, meta.strides, offset=start))
         start = total((start, product((length, meta.strides[place]))))
-    return found
+    return pieces
 
 
 def _split(call: Call) -> list[TensorMeta]:
@@ -290,10 +290,10 @@ def _index(call: Call) -> TensorMeta:
     if len(chosen) != 1 or not isinstance(chosen[0][1], Value) or not is_row_major(meta):
         raise Unknown("several index tensors")
     place, index = chosen[0]
-    held = meta_of(index)
-    if rank_of(held.dtype) != 1 or held.dtype is ScalarType.BYTE or not is_row_major(held):
+    index_meta = meta_of(index)
+    if rank_of(index_meta.dtype) != 1 or index_meta.dtype is ScalarType.BYTE or not is_row_major(index_meta):
         raise Unknown("an index that is a mask")
-    return like(meta, [*meta.sizes[:place], *held.sizes, *meta.sizes[place + 1 :]])
+    return like(meta, [*meta.sizes[:place], *index_meta.sizes, *meta.sizes[place + 1 :]])
 
 
 def _repeat(call: Call) -> TensorMeta:

@@ -87,15 +87,15 @@ class Input:
             case "user_input":
                 return schema.InputSpec(user_input=schema.UserInputSpec(argument))
             case "constant_input" if self._origin is not None and self._origin.type == "constant_input":
-                held = self._origin.value.value
-                return schema.InputSpec(constant_input=schema.InputToConstantInputSpec(self.name, held))
+                constant = self._origin.value.value
+                return schema.InputSpec(constant_input=schema.InputToConstantInputSpec(self.name, constant))
             case "custom_obj":
                 return schema.InputSpec(custom_obj=schema.InputToCustomObjSpec(argument.value, target))
             case "token":
                 return schema.InputSpec(token=schema.InputTokenSpec(schema.TokenArgument(self.name)))
             case "buffer":
-                held = schema.InputToBufferSpec(argument.value, target, self.persistent)
-                return schema.InputSpec(buffer=held)
+                buffer = schema.InputToBufferSpec(argument.value, target, self.persistent)
+                return schema.InputSpec(buffer=buffer)
             case "parameter":
                 return schema.InputSpec(parameter=schema.InputToParameterSpec(argument.value, target))
         return schema.InputSpec(tensor_constant=schema.InputToTensorConstantSpec(argument.value, target))

@@ -38,7 +38,7 @@ def find_input(editor: Editor, name: str, edit: str) -> Input:
 def add_input(editor: Editor, name: str, meta: Any, keyword: bool, position: int | None) -> Value:
     """As `Editor.add_input`."""
     edit = f"add_input({quote(name)})"
-    held = entry(meta, edit)
+    value_meta = entry(meta, edit)
     args, kwargs = editor.calls.sides(edit)
     names = editor.calls.names(edit) if editor.calls.arg_names else []
     if name in names or name in (kwargs.keys or []):
@@ -47,7 +47,7 @@ def add_input(editor: Editor, name: str, meta: Any, keyword: bool, position: int
     if not 0 <= place <= len(args.children):
         raise GraphError(f"{edit}: expected a position from 0 to {len(args.children)}, got {place}")
     editor.graph.check_free(edit, name)
-    value = editor.graph.define(name, kind_of(held, edit), held, None)
+    value = editor.graph.define(name, kind_of(value_meta, edit), value_meta, None)
     slot = result_slot([value], None, is_list=False)
     new = Input(schema.InputSpec(user_input=schema.UserInputSpec(slot.template)), slot)
     if keyword:
@@ -59,7 +59,7 @@ def add_input(editor: Editor, name: str, meta: Any, keyword: bool, position: int
         editor.calls.arg_names.insert(place, name)
     _insert(editor.inputs, new, INPUT_GROUPS)
     editor.calls.order(editor.inputs, editor.calls.ins, USER_INPUTS)
-    for symbol in soundness.meta_symbols(value.kind, held):
+    for symbol in soundness.meta_symbols(value.kind, value_meta):
         editor.ranges.setdefault(symbol, soundness.NEW_SYMBOL)
     return value
 
@@ -213,18 +213,18 @@ def _fitting(editor: Editor, stated: Sequence[schema.SymInt], got: Sequence[int]
     wrong = GraphError(f"{edit}: expected sizes {text}, got {list(got)}", rule="P14")
     if len(stated) != len(got):
         raise wrong
-    found: dict[str, int] = {}
+    number_by_symbol: dict[str, int] = {}
     for size, number in zip(stated, got, strict=True):
         if arithmetic.known(size) is None:
             expr = symbols.parse(size.value.expr_str)
-            if isinstance(expr, symbols.Symbol) and found.setdefault(expr.name, number) != number:
+            if isinstance(expr, symbols.Symbol) and number_by_symbol.setdefault(expr.name, number) != number:
                 raise wrong
     for size, number in zip(stated, got, strict=True):
-        if arithmetic.known(_substituted(size, found)) != number:
+        if arithmetic.known(_substituted(size, number_by_symbol)) != number:
             raise wrong
-    for symbol, number in found.items():
+    for symbol, number in number_by_symbol.items():
         _check_range(editor, symbol, number, edit)
-    return found
+    return number_by_symbol
 
 
 def specialize(editor: Editor, symbol: str, number: int) -> None:
@@ -366,11 +366,11 @@ def _find_output(editor: Editor, which: int | str, edit: str) -> Output:
         if 0 <= which < len(users):
             return users[which]
         raise GraphError(f"{edit}: expected the number of one of {len(users)} outputs, got {which}")
-    found = next((one for one in [*users, *editor.outputs] if one.name == which), None)
-    if found is None:
+    output = next((one for one in [*users, *editor.outputs] if one.name == which), None)
+    if output is None:
         there = ", ".join(one.name for one in users[:8]) or "none"
         raise GraphError(f"{edit}: expected the name of an output ({there}), got {quote(which)}")
-    return found
+    return output
 
 
 def _check_unused(editor: Editor, one: Input, edit: str, *, besides_nodes: bool = False) -> None:

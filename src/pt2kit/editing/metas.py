@@ -151,7 +151,7 @@ def entry(meta: Any, edit: str) -> Meta:
     Raises:
         GraphError: as `kind_of`.
     """
-    held: Any = meta.meta if isinstance(meta, Value) else meta
-    kind_of(held, edit)
-    found: Meta = held
-    return found
+    unchecked: Any = meta.meta if isinstance(meta, Value) else meta
+    kind_of(unchecked, edit)
+    checked: Meta = unchecked
+    return checked

@@ -231,10 +231,10 @@ class Nodes:
         value = self._graph._values.get(key)
         if value is not None and value.producer is not None:
             return value.producer
-        found = next((node for node in self if node.name == key), None)
-        if found is None:
+        named_node = next((node for node in self if node.name == key), None)
+        if named_node is None:
             raise KeyError(key)
-        return found
+        return named_node
 
 
 def are_same(new: Sequence[Any], old: Sequence[Any]) -> bool:

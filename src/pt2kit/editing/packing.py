@@ -66,12 +66,12 @@ def unpack(source: Package | FileLike, folder: str | os.PathLike[str]) -> dict[s
         OSError, Pt2Error: the source cannot be read, or a file not written.
     """
     os.makedirs(folder, exist_ok=True)
-    found = {}
+    paths = {}
     with nullcontext(source) if isinstance(source, Package) else open_package(source) as package:
         for model in package.layout.models:
-            found[model] = Path(folder) / f"{model}.pt2"
-            write_package(only(package, model), found[model])
-    return found
+            paths[model] = Path(folder) / f"{model}.pt2"
+            write_package(only(package, model), paths[model])
+    return paths
 
 
 def only(package: Package, model: str) -> Package:

@@ -57,11 +57,11 @@ def fit(parts: Parts, model: str, calls: Calls) -> str:
             return ""
         reason = "they are no torch.save file"
     else:
-        found = _adapted(part.read(), record, calls)
-        if isinstance(found, bytes):
-            parts.put(record, found)
+        adapted = _adapted(part.read(), record, calls)
+        if isinstance(adapted, bytes):
+            parts.put(record, adapted)
             return ""
-        reason = found
+        reason = adapted
     parts.drop_samples(model)
     return f"the sample inputs of {model} were left out: {reason}"
 
@@ -76,8 +76,8 @@ def _adapted(data: Any, where: str, calls: Calls) -> bytes | str:
         old = read_payload(memoryview(data), where)
         if not (isinstance(old, tuple) and len(old) == 2 and isinstance(old[0], tuple) and isinstance(old[1], dict)):
             return "they are no arguments and keyword arguments"
-        held: dict[Any, Any] = dict(enumerate(old[0])) | old[1]
-        new = (tuple(held[place] for place in args), {key: held[place] for key, place in kwargs.items()})
+        by_place: dict[Any, Any] = dict(enumerate(old[0])) | old[1]
+        new = (tuple(by_place[place] for place in args), {key: by_place[place] for key, place in kwargs.items()})
         return torch_save.dumps(new, where)
     except KeyError as error:
         return f"they lack the argument {error}"

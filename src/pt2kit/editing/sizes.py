@@ -41,8 +41,8 @@ def hint(size: schema.SymInt) -> Hint:
     """The number that a size had in the example."""
     if size.as_int is not UNSET:
         return size.as_int
-    held = size.value.hint
-    return held.as_int if held is not None and isinstance(held.as_int, int) else None
+    expr_hint = size.value.hint
+    return expr_hint.as_int if expr_hint is not None and isinstance(expr_hint.as_int, int) else None
 
 
 def is_one(size: schema.SymInt) -> bool:
@@ -102,10 +102,10 @@ def quotient(size: schema.SymInt, by: schema.SymInt) -> schema.SymInt:
     above, below = _terms(size), _terms(by)
     divided = _divided(above, below)
     a, b = hint(size), hint(by)
-    found = None if a is None or not b else a // b
+    value = None if a is None or not b else a // b
     if divided is not None:
-        return _size(divided, found)
-    return _size({(Call("FloorDiv", (_expression(above), _expression(below))),): 1}, found)
+        return _size(divided, value)
+    return _size({(Call("FloorDiv", (_expression(above), _expression(below))),): 1}, value)
 
 
 def computed(name: str, args: Sequence[schema.SymInt], value: Hint) -> schema.SymInt:
@@ -165,22 +165,22 @@ def _polynomial(expr: Expr) -> Terms:
 
     def call(node: Call, args: list[Terms]) -> Terms:
         if node.function == "Add":
-            found: Terms = {}
+            polynomial: Terms = {}
             for terms in args:
                 for factors, count in terms.items():
-                    found[factors] = found.get(factors, 0) + count
-            return {factors: count for factors, count in found.items() if count}
+                    polynomial[factors] = polynomial.get(factors, 0) + count
+            return {factors: count for factors, count in polynomial.items() if count}
         if node.function == "Mul" and _small(args):
-            found = {(): 1}
+            polynomial = {(): 1}
             for terms in args:
-                found = _times(found, terms)
-            return found
+                polynomial = _times(polynomial, terms)
+            return polynomial
         power = node.args[1] if node.function == "Pow" else None
         if isinstance(power, Integer) and 0 < power.value <= 8 and len(args[0]) <= 2:
-            found = {(): 1}
+            polynomial = {(): 1}
             for _ in range(power.value):
-                found = _times(found, args[0])
-            return found
+                polynomial = _times(polynomial, args[0])
+            return polynomial
         if all(len(terms) <= 1 for terms in args) or node.function in ("FloorDiv", "Mod", "Max", "Min"):
             return {(_call(node.function, [_expression(terms) for terms in args]),): 1}
         return {(node,): 1}
@@ -206,12 +206,12 @@ def _small(args: Sequence[Terms]) -> bool:
 
 
 def _times(a: Mapping[Monomial, int], b: Mapping[Monomial, int]) -> Terms:
-    found: Terms = {}
+    terms: Terms = {}
     for left, m in a.items():
         for right, n in b.items():
             factors = by_key((*left, *right)) if left and right else left or right
-            found[factors] = found.get(factors, 0) + m * n
-    return {factors: count for factors, count in found.items() if count}
+            terms[factors] = terms.get(factors, 0) + m * n
+    return {factors: count for factors, count in terms.items() if count}
 
 
 def _divided(above: Terms, below: Terms) -> Terms | None:
@@ -221,7 +221,7 @@ def _divided(above: Terms, below: Terms) -> Terms | None:
     if len(below) != 1:
         return None
     [(divisor, number_below)] = below.items()
-    found: Terms = {}
+    terms: Terms = {}
     for factors, count in above.items():
         rest = list(factors)
         for factor in divisor:
@@ -230,16 +230,16 @@ def _divided(above: Terms, below: Terms) -> Terms | None:
             rest.remove(factor)
         if count % number_below:
             return None
-        found[tuple(rest)] = count // number_below
-    return found
+        terms[tuple(rest)] = count // number_below
+    return terms
 
 
 def _size(terms: Terms, value: Hint) -> schema.SymInt:
     expr = _expression(terms)
     if isinstance(expr, Integer):
         return number(expr.value)
-    held = None if value is None else schema.SymExprHint(as_int=value)
-    return schema.SymInt(as_expr=schema.SymExpr(symbols.to_srepr(expr), held))
+    expr_hint = None if value is None else schema.SymExprHint(as_int=value)
+    return schema.SymInt(as_expr=schema.SymExpr(symbols.to_srepr(expr), expr_hint))
 
 
 def _expression(terms: Terms) -> Expr:

@@ -45,11 +45,11 @@ def check_program(editor: Editor, program: schema.ExportedProgram) -> None:
     Raises:
         GraphError: the first of them, with the last edit at its place.
     """
-    found = list(_errors(program))
-    if not found:
+    problems = list(_errors(program))
+    if not problems:
         return
     known = {(problem.rule, problem.message) for problem in _errors(editor.program)}
-    for problem in found:
+    for problem in problems:
         if (problem.rule, problem.message) not in known:
             edit = _edit_at(editor, problem.loc)
             raise GraphError(f"{edit}{problem.loc}: {problem.message}", rule=problem.rule)

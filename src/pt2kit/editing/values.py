@@ -159,9 +159,9 @@ class Slot:
 
     def written(self) -> schema.Argument:
         """The argument with the names that the values have now; the one there was, where nothing changed."""
-        held = rules.references(self.template) if self.values else []
+        old_references = rules.references(self.template) if self.values else []
         graphs = [graph.written() for graph in self.graphs]
-        if all(old.name == value._name for old, value in zip(held, self.values, strict=True)) and all(
+        if all(old.name == value._name for old, value in zip(old_references, self.values, strict=True)) and all(
             new is old.graph for new, (_, old) in zip(graphs, self._carried(), strict=True)
         ):
             return self.template

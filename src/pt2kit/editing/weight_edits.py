@@ -113,19 +113,19 @@ def load(editor: Editor, source: Any, prefix: str, strict: bool) -> list[str]:
     """As `Editor.load_weights`."""
     edit = "load_weights"
     check_package(editor, edit)
-    found = {name.removeprefix(prefix): one for name, one in _numbers_of(source).items() if name.startswith(prefix)}
+    by_name = {name.removeprefix(prefix): one for name, one in _numbers_of(source).items() if name.startswith(prefix)}
     there = {**editor.constants, **editor.weights}
     if strict:
-        odd = [name for name in found if name not in there]
-        missing = [name for name in editor.weights if name not in found]
-        tied = {name for name in missing if any(_tied_in(there, name, other) for other in found)}
+        odd = [name for name in by_name if name not in there]
+        missing = [name for name in editor.weights if name not in by_name]
+        tied = {name for name in missing if any(_tied_in(there, name, other) for other in by_name)}
         if odd or len(tied) < len(missing):
             missing = [name for name in missing if name not in tied]
             raise GraphError(f"{edit}: expected the names of the program's weights, got {odd[:5]} besides them and "
                              f"nothing for {missing[:5]}; strict=False, --partial, takes what fits")  # fmt: skip
-    names = [name for name in there if name in found]
+    names = [name for name in there if name in by_name]
     for name in names:
-        set_numbers(editor, name, found[name])
+        set_numbers(editor, name, by_name[name])
     return names
 
 
@@ -299,10 +299,10 @@ def _convert_payload(editor: Editor, name: str, inputs: list[Input], kind: str, 
         _drop_other_names(editor, table, entry.payload.storage)
     for one in inputs:
         if one.value is not None:
-            held = one.value.meta
+            stated = one.value.meta
             one.value.meta = schema.TensorMeta(
-                held.dtype, held.sizes, held.requires_grad and gradient, held.device, held.strides,
-                held.storage_offset, held.layout,
+                stated.dtype, stated.sizes, stated.requires_grad and gradient, stated.device, stated.strides,
+                stated.storage_offset, stated.layout,
             )  # fmt: skip
 
 
@@ -356,9 +356,15 @@ def _restate(editor: Editor, name: str, view: TensorView) -> None:
     meta = view.meta()
     for one in editor.inputs:
         if one.target == name and one.value is not None:
-            held = one.value.meta
+            stated = one.value.meta
             one.value.meta = schema.TensorMeta(
-                held.dtype, held.sizes, held.requires_grad, held.device, meta.strides, meta.storage_offset, held.layout
+                stated.dtype,
+                stated.sizes,
+                stated.requires_grad,
+                stated.device,
+                meta.strides,
+                meta.storage_offset,
+                stated.layout,
             )
 
 

@@ -69,11 +69,11 @@ class Weights(Mapping[str, Payload]):
         Raises:
             GraphError: there is none.
         """
-        found = self.entries.get(name)
-        if found is None:
+        entry = self.entries.get(name)
+        if entry is None:
             there = ", ".join(list(self.entries)[:6]) or "none"
             raise GraphError(f"{edit}: expected the name of one of the {self.kind} ({there}), got {quote(name)}")
-        return found
+        return entry
 
 
 def read_weights(package: Package | None, parts: Parts | None, model: str) -> tuple[Weights, Weights]:
@@ -82,15 +82,15 @@ def read_weights(package: Package | None, parts: Parts | None, model: str) -> tu
     Raises:
         Pt2Error: they cannot be listed.
     """
-    found = []
+    tables = []
     for kind in KINDS:
         entries: dict[str, Entry] = {}
         if package is not None and parts is not None:
             config = parts.config(model, kind)
             payloads = package.weights(model) if kind == "weights" else package.constants(model)
             entries = {name: Entry(payload, config[name], kind) for name, payload in payloads.items()}
-        found.append(Weights(kind, entries))
-    return found[0], found[1]
+        tables.append(Weights(kind, entries))
+    return tables[0], tables[1]
 
 
 def write_weights(parts: Parts, model: str, weights: Weights, constants: Weights) -> None:

@@ -199,7 +199,7 @@ def graph_arguments(argument: schema.Argument) -> list[tuple[tuple[str, ...], sc
 
 def _entries(entries: dict[str, schema.Argument]) -> list[Reference]:
     """The values that a dict of arguments names, however deep."""
-    found: list[Reference] = []
+    value_references: list[Reference] = []
     for _, leaf in leaves(schema.Argument(as_string_to_argument=entries)):
-        found += references(leaf)
-    return found
+        value_references += references(leaf)
+    return value_references

@@ -85,15 +85,19 @@ def _pasted_names(step: Step) -> Iterator[Problem]:
         place = f"{step.where}.inputs[{position}]"
         if named.name and not named.name.isidentifier():
             yield Problem(f"{place}.name", "G15", f"expected an identifier, got {quote(named.name)}", "safety")
-        for _, held in graph_arguments(named.arg):
-            if not all(part.isidentifier() or part.isdecimal() for part in held.name.split(".")):
+        for _, subgraph in graph_arguments(named.arg):
+            if not all(part.isidentifier() or part.isdecimal() for part in subgraph.name.split(".")):
                 message = (
-                    f"expected identifiers with dots between them as the name of a subgraph, got {quote(held.name)}"
+                    f"expected identifiers with dots between them as the name of a subgraph, got {quote(subgraph.name)}"
                 )
-                yield Problem(place, "G15", message, "safety" if held.name else "error")
-            elif not held.name.isidentifier() or keyword.iskeyword(held.name) or held.name == "self":
-                message = f"expected an identifier that is no keyword as the name of a subgraph, got {quote(held.name)}"
+                yield Problem(place, "G15", message, "safety" if subgraph.name else "error")
+            elif not subgraph.name.isidentifier() or keyword.iskeyword(subgraph.name) or subgraph.name == "self":
+                message = (
+                    f"expected an identifier that is no keyword as the name of a subgraph, got {quote(subgraph.name)}"
+                )
                 yield Problem(place, "G15", message)
-            elif held.name in MODULE_ATTRIBUTES:
-                message = f"expected a free name for a subgraph, got {quote(held.name)}, which modules of torch have"
+            elif subgraph.name in MODULE_ATTRIBUTES:
+                message = (
+                    f"expected a free name for a subgraph, got {quote(subgraph.name)}, which modules of torch have"
+                )
                 yield Problem(place, "G15", message)

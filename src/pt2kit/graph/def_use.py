@@ -39,8 +39,8 @@ class GraphIndex:
         Raises:
             KeyError: the graph defines no such value.
         """
-        found: Meta = tables(self.graph)[self.definitions[name].kind][name]
-        return found
+        meta: Meta = tables(self.graph)[self.definitions[name].kind][name]
+        return meta
 
     def users(self, name: str) -> tuple[int, ...]:
         """The numbers of the nodes that use a value, each once, in order.
@@ -68,7 +68,7 @@ def index(graph: schema.Graph, where: str = "") -> GraphIndex:
     for problem in scan.run():
         if problem.kind == "error":
             raise_problem(problem)
-    uses = {name: tuple(found) for name, found in scan.uses.items()}
+    uses = {name: tuple(value_uses) for name, value_uses in scan.uses.items()}
     return GraphIndex(graph, MappingProxyType(scan.definitions), MappingProxyType(uses), tuple(scan.externals))
 
 

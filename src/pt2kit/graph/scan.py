@@ -98,13 +98,13 @@ class Scan:
     def _define(self, argument: schema.Argument, node: int | None, position: int) -> Iterator[Problem]:
         place = self._place(node, "outputs" if node is not None else "inputs", position)
         try:
-            found = references(argument)
+            value_references = references(argument)
         except LimitError:
             yield Problem(place, LIMIT_RULE, TOO_DEEP)
             return
         if node is not None and graph_arguments(argument):
             yield Problem(place, "G10", "expected the values that the node defines, got a subgraph")
-        for item, (name, kind, _) in enumerate(found):
+        for item, (name, kind, _) in enumerate(value_references):
             if name in self.definitions:
                 yield Problem(place, "G2", self._defined_before(name))
                 continue
@@ -118,13 +118,13 @@ class Scan:
 
     def _use(self, argument: schema.Argument, node: int | None, position: int) -> Iterator[Problem]:
         try:
-            found = references(argument)
+            value_references = references(argument)
         except LimitError:
             yield Problem(
                 self._place(node, "inputs" if node is not None else "outputs", position), LIMIT_RULE, TOO_DEEP
             )
             return
-        for item, reference in enumerate(found):
+        for item, reference in enumerate(value_references):
             definition = self.definitions.get(reference.name)
             if definition is None:
                 yield from self._not_defined(reference, node, position)
@@ -142,16 +142,15 @@ class Scan:
     def _carry(self, argument: schema.Argument, node: int, position: int) -> Iterator[Problem]:
         """Subgraphs under a name that another one has: the module of that name is one, whichever comes last."""
         try:
-            found = graph_arguments(argument)
+            subgraphs = graph_arguments(argument)
         except LimitError:  # Told where the values that it names are looked for.
             return
         place = self._place(node, "inputs", position)
-        for _, held in found:
-            first, owner = self._subgraphs.setdefault(held.name, (held.graph, place))
-            if first is not held.graph and first != held.graph:
-                message = (
-                    f"expected a name of its own for a subgraph, got {quote(held.name)}, which another one has, {owner}"
-                )
+        for _, subgraph in subgraphs:
+            first, owner = self._subgraphs.setdefault(subgraph.name, (subgraph.graph, place))
+            if first is not subgraph.graph and first != subgraph.graph:
+                got = f"{quote(subgraph.name)}, which another one has, {owner}"
+                message = f"expected a name of its own for a subgraph, got {got}"
                 yield Problem(place, "G16", message)
 
     def _not_defined(self, reference: Reference, node: int | None, position: int) -> Iterator[Problem]:
@@ -202,9 +201,9 @@ class Scan:
 
     def _argument_text(self, node: int, position: int) -> str:
         """An argument as a reader of the operator knows it: "argument 'other' of torch.ops.aten.add.Tensor"."""
-        found = self.graph.nodes[node]
-        name = found.inputs[position].name
-        return f"argument {quote(name) if name else position} of {quote(found.target)[1:-1]}"
+        schema_node = self.graph.nodes[node]
+        name = schema_node.inputs[position].name
+        return f"argument {quote(name) if name else position} of {quote(schema_node.target)[1:-1]}"
 
     def _place(self, node: int | None, side: str, position: int) -> str:
         owner = self.where if node is None else f"{self.where}.nodes[{node}]"
@@ -213,12 +212,12 @@ class Scan:
 
 def _definers(graph: schema.Graph) -> dict[str, int]:
     """Name -> the number of the first node that defines it, as far as names can be read."""
-    found: dict[str, int] = {}
+    definers: dict[str, int] = {}
     for number, node in enumerate(graph.nodes):
         for argument in node.outputs:
             try:
                 for reference in references(argument):
-                    found.setdefault(reference.name, number)
+                    definers.setdefault(reference.name, number)
             except LimitError:
                 continue
-    return found
+    return definers

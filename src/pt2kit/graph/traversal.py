@@ -101,9 +101,9 @@ def subgraphs(source: Source, where: str = "") -> Iterator[Scope]:
     Raises:
         LimitError: subgraphs nest deeper than `MAX_SUBGRAPH_DEPTH`, or dicts of arguments too deep (G11).
     """
-    found = graphs(source, where)
-    next(found)
-    return found
+    scopes = graphs(source, where)
+    next(scopes)
+    return scopes
 
 
 def walk(source: Source, where: str = "") -> Iterator[Step]:
@@ -130,9 +130,9 @@ def carried(step: Step) -> Iterator[Scope]:
     """
     scope, _, node = step
     for position, named in enumerate(node.inputs):
-        for keys, held in graph_arguments(named.arg):
+        for keys, subgraph in graph_arguments(named.arg):
             place = f"{step.where}.inputs[{position}].arg{_keys_text(keys)}.as_graph.graph"
-            yield Scope(held.graph, join(step.path, held.name), place, scope.depth + 1)
+            yield Scope(subgraph.graph, join(step.path, subgraph.name), place, scope.depth + 1)
 
 
 def check_depth(scope: Scope) -> Scope:

@@ -42,10 +42,10 @@ def tables(graph: schema.Graph) -> dict[ValueKind, Mapping[str, Any]]:
 
 def kinds(graph: schema.Graph) -> dict[str, ValueKind]:
     """Name -> the kind of the table that describes it; the last table wins where two do (G4)."""
-    found: dict[str, ValueKind] = {}
+    by_name: dict[str, ValueKind] = {}
     for kind, table in tables(graph).items():
-        found |= dict.fromkeys(table, kind)
-    return found
+        by_name |= dict.fromkeys(table, kind)
+    return by_name
 
 
 def table_problems(graph: schema.Graph, where: str) -> Iterator[Problem]:

@@ -177,10 +177,10 @@ def _search(text: str, where: str) -> tuple[ModuleEntry, ...]:
             known = best[i]
             if known is None or cost + rest[0] < known[0]:
                 best[i] = (cost + rest[0], (entry, *rest[1]))
-    found = best[0]
-    if found is None:
+    cheapest = best[0]
+    if cheapest is None:
         raise SchemaError(f"{where}: expected entries key,path,type joined by ';', got {text[:80]!a}")
-    return found[1]
+    return cheapest[1]
 
 
 def _candidate(text: str) -> tuple[int, ModuleEntry] | None:

@@ -136,8 +136,8 @@ def schema_input_spec(spec: InputSpec) -> schema.InputSpec:
     arg, target = spec.arg, spec.target
     match spec.kind, arg:
         case InputKind.USER_INPUT, ConstantArgument(str(name), value) if name:
-            held = schema.ConstantValue(**_constant_arm(value))
-            return schema.InputSpec(constant_input=schema.InputToConstantInputSpec(name, held))
+            constant = schema.ConstantValue(**_constant_arm(value))
+            return schema.InputSpec(constant_input=schema.InputToConstantInputSpec(name, constant))
         case InputKind.CUSTOM_OBJ, CustomObjArgument(name, class_fqn) if target is not None:
             custom_obj = schema.CustomObjArgument(name, class_fqn)
             return schema.InputSpec(custom_obj=schema.InputToCustomObjSpec(custom_obj, target))

@@ -69,7 +69,7 @@ def parse_truth(text: str, *, where: str = "", limits: Limits = DEFAULT_LIMITS) 
         LimitError: too large, or a part of it without symbols is.
     """
     expr = parse(text, where=where, limits=limits)
-    found = kind(expr, where=where)
-    if found != "bool":
-        fail(where, f"expected an expression that yields a bool, got one that yields a {found}")
+    expr_kind = kind(expr, where=where)
+    if expr_kind != "bool":
+        fail(where, f"expected an expression that yields a bool, got one that yields a {expr_kind}")
     return check_constants(expr, where=where)

@@ -41,7 +41,7 @@ def evaluate(expr: Expr, values: Mapping[str, int | float | bool], *, where: str
             sqrt), or the result is not a number or too large for a float.
         LimitError: an integer needs more than 4096 bits; powers and shifts are refused before they are computed.
     """
-    found = kind(expr, where=where)
+    expr_kind = kind(expr, where=where)
 
     def leaf(node: Leaf) -> _Result:
         if not isinstance(node, Symbol):
@@ -53,7 +53,7 @@ def evaluate(expr: Expr, values: Mapping[str, int | float | bool], *, where: str
 
     result = fold(expr, leaf, _call)
     try:
-        return _as_kind(result, found)
+        return _as_kind(result, expr_kind)
     except (ExpressionError, LimitError) as error:
         raise type(error)(f"{where or 'expression'}: {error}, in {quote(to_str(expr))}") from None
 

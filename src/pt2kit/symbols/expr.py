@@ -164,15 +164,15 @@ def fold(expr: Expr, leaf: Callable[[Leaf], T], call: Callable[[Call, list[T]], 
 
 def free_symbols(expr: Expr) -> tuple[Symbol, ...]:
     """The symbols of a tree, each once, in the order in which they are written."""
-    found: dict[Symbol, None] = {}
+    symbols: dict[Symbol, None] = {}
     todo = [expr]
     while todo:
         node = todo.pop()
         if isinstance(node, Call):
             todo.extend(reversed(node.args))
         elif isinstance(node, Symbol):
-            found[node] = None
-    return tuple(found)
+            symbols[node] = None
+    return tuple(symbols)
 
 
 def substitute(

@@ -79,10 +79,10 @@ def kind(expr: Expr, *, where: str = "") -> Kind:
     def call(node: Call, args: list[Facts]) -> Facts:
         return facts_of_call(node, args, where)
 
-    found = fold(expr, facts_of_leaf, call).kind
-    if found.startswith("pair"):
+    expr_kind = fold(expr, facts_of_leaf, call).kind
+    if expr_kind.startswith("pair"):
         fail(where, "expected a value, got a pair that belongs in a Piecewise")
-    return _KINDS[found]
+    return _KINDS[expr_kind]
 
 
 def require_int(expr: Expr, *, where: str = "") -> Expr:
@@ -91,9 +91,9 @@ def require_int(expr: Expr, *, where: str = "") -> Expr:
     Raises:
         ExpressionError: it yields a float or a truth value.
     """
-    found = kind(expr, where=where)
-    if found != "int":
-        fail(where, f"expected an expression that yields an int, got one that yields a {found}")
+    expr_kind = kind(expr, where=where)
+    if expr_kind != "int":
+        fail(where, f"expected an expression that yields an int, got one that yields a {expr_kind}")
     return expr
 
 

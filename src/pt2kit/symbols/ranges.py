@@ -54,8 +54,8 @@ def bounds(expr: Expr, ranges: Mapping[str, tuple[End | None, End | None]], *, w
     """
 
     def leaf(node: Leaf) -> tuple[Interval, Facts]:
-        given = _symbol(node, ranges.get(node.name)) if isinstance(node, Symbol) else _literal(node)
-        return given, facts_of_leaf(node)
+        interval = _symbol(node, ranges.get(node.name)) if isinstance(node, Symbol) else _literal(node)
+        return interval, facts_of_leaf(node)
 
     def call(node: Call, args: list[tuple[Interval, Facts]]) -> tuple[Interval, Facts]:
         facts = facts_of_call(node, [arg[1] for arg in args], where)

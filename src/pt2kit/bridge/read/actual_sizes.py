@@ -68,11 +68,11 @@ class _Runner:
     def run(self, module: fx.GraphModule, inputs: Sequence[Any] | None) -> Any:
         """Go through a graph; what it gives. Without inputs, they are what the file declares."""
         values: dict[fx.Node, Any] = {}
-        given = iter(inputs or ())
+        input_values = iter(inputs or ())
         result: Any = None
         for node in module.graph.nodes:
             if node.op == "placeholder":
-                values[node] = self.declared(node) if inputs is None else next(given, None)
+                values[node] = self.declared(node) if inputs is None else next(input_values, None)
             elif node.op == "get_attr":
                 values[node] = getattr(module, str(node.target), None)
             elif node.op == "output":
@@ -154,8 +154,8 @@ class _Runner:
         expression = value.node.expr
         for symbol in expression.free_symbols:
             self.symbols.setdefault(symbol, sympy.Integer(random.randint(*_UNBACKED)))
-        found = expression.xreplace(self.symbols)
-        return int(found) if isinstance(value, torch.SymInt) and found.is_number else None
+        substituted = expression.xreplace(self.symbols)
+        return int(substituted) if isinstance(value, torch.SymInt) and substituted.is_number else None
 
 
 def _plain(value: Any) -> Any:

@@ -60,7 +60,7 @@ def adapt_named_tuples(program: schema.ExportedProgram) -> Adapted:
         GraphError: a class lost a field that the program uses, or gained one without default that it would return.
     """
     module = program.graph_module
-    stored = {name: tuple(given.field_names) for name, given in module.treespec_namedtuple_fields.items()}
+    stored = {name: tuple(definition.field_names) for name, definition in module.treespec_namedtuple_fields.items()}
     classes = {name: pytree.SERIALIZED_TYPE_TO_PYTHON_TYPE.get(name) for name in stored}
     changed = {
         name: kind
@@ -190,8 +190,8 @@ def _unseen(graph: schema.Graph, signature: schema.GraphSignature) -> Any:
     def make(gained: _Gained) -> tuple[schema.Argument, schema.InputSpec]:
         name = next(name for n in count() if (name := f"{gained.field}_{n}_not_used") not in taken)
         taken.add(name)
-        held = schema.InputToConstantInputSpec(name, schema.ConstantValue(as_none=True))
-        return schema.Argument(as_none=True), schema.InputSpec(constant_input=held)
+        constant = schema.InputToConstantInputSpec(name, schema.ConstantValue(as_none=True))
+        return schema.Argument(as_none=True), schema.InputSpec(constant_input=constant)
 
     return make
 
@@ -220,12 +220,12 @@ def _dropped(graph: schema.Graph, lost: Sequence[int]) -> set[str]:
     Raises:
         GraphError: the program uses one.
     """
-    found = index(graph, f"{WHERE}.graph")
+    graph_index = index(graph, f"{WHERE}.graph")
     names = set()
     for position in lost:
-        for name, definition in found.definitions.items():
+        for name, definition in graph_index.definitions.items():
             if definition.node is None and definition.position == position:
-                if found.uses[name]:
+                if graph_index.uses[name]:
                     raise GraphError(
                         f"{WHERE}: expected the named tuples of the inputs to have the fields that the program uses, "
                         f"got one without that of the input {name!r}"

@@ -114,10 +114,10 @@ def _graph(value: schema.GraphArgument, scope: Values) -> Any:
 
 
 def _operator(value: str, scope: Values) -> Any:
-    found = scope.shared.operators.get(value)
-    if found is None:
+    operator = scope.shared.operators.get(value)
+    if operator is None:
         raise OperatorError(f"{scope.place}: expected an operator, got {value[:80]!a}")
-    return found.target
+    return operator.target
 
 
 def _custom_object(value: schema.CustomObjArgument, scope: Values) -> Any:
@@ -133,11 +133,11 @@ def _custom_object(value: schema.CustomObjArgument, scope: Values) -> Any:
 def _entries(values: dict[str, schema.Argument], scope: Values, depth: int = 1) -> dict[str, Any]:
     if depth > MAX_ARGUMENT_DEPTH:
         raise LimitError(f"{scope.place}: expected dicts nested at most {MAX_ARGUMENT_DEPTH} levels deep, got more")
-    found = {}
+    entries = {}
     for key, argument in values.items():
         inner = argument.as_string_to_argument
-        found[key] = read_argument(argument, scope) if inner is UNSET else _entries(inner, scope, depth + 1)
-    return found
+        entries[key] = read_argument(argument, scope) if inner is UNSET else _entries(inner, scope, depth + 1)
+    return entries
 
 
 READERS: Final[Mapping[str, Reader]] = MappingProxyType(

@@ -88,12 +88,12 @@ def check_provenance(
     if "X10" in trust or not is_concerned(operators, (node for scope in scopes for node in scope.graph.nodes)):
         return
     stored = stored_inputs(module, tables)
-    for found in unvouched_calls(scopes[0], lambda target: signature_of(operators[target]), stored):
-        if found.operator not in trust:
-            node = found.step.node
-            where = f"{found.step.where}: node {node_label(node, found.step.number)} ({node.target})"
+    for finding in unvouched_calls(scopes[0], lambda target: signature_of(operators[target]), stored):
+        if finding.operator not in trust:
+            node = finding.step.node
+            where = f"{finding.step.where}: node {node_label(node, finding.step.number)} ({node.target})"
             raise OperatorError(
-                f"{where}: {found.message}; if you trust the file, pass trust=({found.operator!r},)", rule="X10"
+                f"{where}: {finding.message}; if you trust the file, pass trust=({finding.operator!r},)", rule="X10"
             )
 
 
@@ -109,9 +109,9 @@ def check_sizes(scope: Scope, *, unbounded: bool = False) -> None:
         LimitError: a call creates too much out of numbers (T9).
     """
     for number, node in enumerate(scope.graph.nodes):
-        if (found := size_problem(node, scope.graph.tensor_values)) is None:
+        if (problem := size_problem(node, scope.graph.tensor_values)) is None:
             continue
-        rule, wrong = found
+        rule, wrong = problem
         where = f"{scope.where}.nodes[{number}]: node {node_label(node, number)} ({node.target})"
         if rule != "T9":
             raise GraphError(f"{where}: {wrong}", rule=rule)

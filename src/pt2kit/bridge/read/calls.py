@@ -60,10 +60,10 @@ def _by_schema(
     An argument goes where the file says it went. Files before 8.6 do not say: then required ones go by place, the
     others by name. A name that is a keyword of Python can only go by place.
     """
-    given = _in_order(inputs, operator, scope)
+    pairs = _in_order(inputs, operator, scope)
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
-    for named, parameter in given:
+    for named, parameter in pairs:
         value = _read(named, parameter, scope)
         kind = named.kind
         by_place = parameter.reserved or kind is _POSITIONAL
@@ -83,7 +83,7 @@ def _in_order(
 ) -> list[tuple[schema.NamedArgument, Parameter]]:
     """Each argument with its parameter, in the schema's order."""
     parameters = operator.parameters
-    given = []
+    pairs = []
     last = -1
     sort = False
     missing = len(operator.required)
@@ -96,16 +96,16 @@ def _in_order(
         missing -= parameter.required
         sort |= parameter.index <= last
         last = parameter.index
-        given.append((named, parameter))
+        pairs.append((named, parameter))
     if sort:
-        given.sort(key=lambda pair: pair[1].index)
-        for (named, parameter), (_, following) in itertools.pairwise(given):
+        pairs.sort(key=lambda pair: pair[1].index)
+        for (named, parameter), (_, following) in itertools.pairwise(pairs):
             if parameter is following:
                 raise OperatorError(f"{scope.place}: argument {named.name!r}: expected it once, got it twice")
     if missing:
         names = ", ".join(sorted(operator.required.difference(named.name for named in inputs)))
         raise OperatorError(f"{scope.place}: expected the argument(s) {names}, got none of that name")
-    return given
+    return pairs
 
 
 def _read(named: schema.NamedArgument, parameter: Parameter, scope: Values) -> Any:

@@ -89,7 +89,7 @@ def check_program(program: schema.ExportedProgram, tables: Tables, trust: Set[st
         signature = twin.from_schema(module)
         parsed = parse_specs(module.module_call_graph, signature)
     guards = list(program.guards_code) if "X4" in trust else check_guards(program.guards_code)
-    fields = {name: tuple(given.field_names) for name, given in module.treespec_namedtuple_fields.items()}
+    fields = {name: tuple(definition.field_names) for name, definition in module.treespec_namedtuple_fields.items()}
     specs = TreeSpecs(fields, trust)
     scopes = list(graphs(program))
     operators, missing = resolve_all(_targets(scopes), trust)
@@ -109,10 +109,10 @@ def check_program(program: schema.ExportedProgram, tables: Tables, trust: Set[st
 
 
 def _verifier(name: str) -> type[Verifier]:
-    found = find_verifier(name or "ATEN")
-    if found is None:
+    verifier = find_verifier(name or "ATEN")
+    if verifier is None:
         raise SchemaError(f"$.verifiers: expected the dialect of a verifier (ATEN, TRAINING), got {name[:80]!a}")
-    return found
+    return verifier
 
 
 def _module_metadata(module: schema.GraphModule) -> Mapping[str, Any]:
@@ -121,15 +121,15 @@ def _module_metadata(module: schema.GraphModule) -> Mapping[str, Any]:
     Raises:
         SchemaError: metadata of the user that is no JSON.
     """
-    found: dict[str, Any] = {}
+    metadata: dict[str, Any] = {}
     if module.metadata.get("custom"):
         try:
-            found["custom"] = node_metadata.parse_custom(module.metadata["custom"], f"{WHERE}.metadata.custom")
+            metadata["custom"] = node_metadata.parse_custom(module.metadata["custom"], f"{WHERE}.metadata.custom")
         except JsonError as error:
             raise SchemaError(str(error)) from error
     fields = module.treespec_namedtuple_fields
-    found["treespec_namedtuple_fields"] = {name: list(given.field_names) for name, given in fields.items()}
-    return found
+    metadata["treespec_namedtuple_fields"] = {name: list(definition.field_names) for name, definition in fields.items()}
+    return metadata
 
 
 def _targets(scopes: Sequence[Scope]) -> dict[str, str]:

@@ -60,11 +60,11 @@ class Devices:
             UnsupportedError: a device whose package is not imported.
         """
         if self._all is not None:
-            found = stored if stored.type == "meta" else self._all
+            destination = stored if stored.type == "meta" else self._all
         else:
-            found = self._table.get(str(stored), stored)
-        _check_imported(found)
-        return found
+            destination = self._table.get(str(stored), stored)
+        _check_imported(destination)
+        return destination
 
     def map_location(self) -> str | dict[str, str] | None:
         """The same moves as `torch.load` takes them; tensor subclasses do not take a function."""

@@ -125,9 +125,9 @@ def _bind_symbols(scope: Scope) -> None:
     for node in scope.graph.nodes:
         value = node.meta.get("val")
         if value is not None and shapes.pending:
-            found = unbacked_bindings(value, shapes.env, shapes.pending)
-            if found:
-                node.meta["unbacked_bindings"] = found
+            bindings = unbacked_bindings(value, shapes.env, shapes.pending)
+            if bindings:
+                node.meta["unbacked_bindings"] = bindings
     if shapes.pending:
         names = ", ".join(sorted(map(str, shapes.pending)))
         raise GraphError(f"{scope.where}: expected a value that is the symbol {names} itself, got none")

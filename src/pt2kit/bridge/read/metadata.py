@@ -67,14 +67,14 @@ class Metadata:
 
     def read(self, texts: Mapping[str, str]) -> dict[str, Any]:
         """The entries for `node.meta`: new containers, so that a pass may change them for one node."""
-        found = {}
+        entries = {}
         for key, read in self._readers.items():
             text = texts.get(key)
             if text:
                 value = read(text)
                 if value is not None or text == "null":
-                    found[key] = value
-        return found
+                    entries[key] = value
+        return entries
 
     def _modules(self, text: str) -> dict[str, tuple[str, str]] | None:
         known = self._stacks.get(text)
@@ -113,10 +113,10 @@ def _find_operator(text: str) -> Any:
     if packet and has_packet(f"{packet[1]}::{packet[2]}"):
         return getattr(getattr(torch.ops, packet[1]), packet[2])
     try:
-        found = resolve(text)
+        resolved = resolve(text)
     except OperatorError:
         return text
-    return text if found is None else found.target
+    return text if resolved is None else resolved.target
 
 
 def _torch_function(text: str) -> tuple[str, ...]:

@@ -53,26 +53,26 @@ def find_module_class(name: str, trust: Set[str]) -> type[torch.nn.Module] | Non
         return None
     module, _, last = name.rpartition(".")
     try:
-        found: Any = getattr(sys.modules.get(module) or importlib.import_module(module), last)
+        module_class: Any = getattr(sys.modules.get(module) or importlib.import_module(module), last)
     except (ImportError, AttributeError, ValueError) as error:
         raise UnsupportedError(f"trust: expected {name!r} to be importable, got: {error}") from error
-    return found if isinstance(found, type) and issubclass(found, torch.nn.Module) else None
+    return module_class if isinstance(module_class, type) and issubclass(module_class, torch.nn.Module) else None
 
 
 def attach_modules(specs: Iterable[pytree.TreeSpec], example_inputs: Any) -> None:
     """Give the prototypes in live specs the modules among the example inputs; the first of each class."""
-    found: dict[type, torch.nn.Module] = {}
+    module_by_type: dict[type, torch.nn.Module] = {}
     for leaf in pytree.tree_leaves(example_inputs):
         if isinstance(leaf, torch.nn.Module):
-            found.setdefault(type(leaf), leaf)
-    todo = list(specs) if found else []
+            module_by_type.setdefault(type(leaf), leaf)
+    todo = list(specs) if module_by_type else []
     while todo:
         spec = todo.pop()
         todo.extend(child_specs(spec))
-        if spec.type in found and isinstance(spec.context, list):
+        if spec.type in module_by_type and isinstance(spec.context, list):
             for item in spec.context:
                 if isinstance(item, Prototype):
-                    item.module = found[spec.type]
+                    item.module = module_by_type[spec.type]
 
 
 def module_context(node: TreeSpec, kind: type[torch.nn.Module], where: str) -> list[Any]:

@@ -61,7 +61,7 @@ class Shapes:
         self.pending: set[sympy.Symbol] = set()
         """Unbacked symbols that occurred in the graph at hand and that no value in it has been found to define."""
         self._in_offsets: set[sympy.Symbol] = set()
-        self._ranges = {name: _range(name, given, where) for name, given in ranges.items()}
+        self._ranges = {name: _range(name, bounds, where) for name, bounds in ranges.items()}
         self._derived = {name for name in ranges if not name.isidentifier()}
         self._symbols: dict[str, sympy.Basic] = {}
         self._built: dict[tuple[str, str], sympy.Basic] = {}
@@ -115,12 +115,12 @@ class Shapes:
 
         In the order of the program's table. Ranges of anything else that does not occur are left out.
         """
-        found = {}
-        for name, given in self._ranges.items():
+        constraints = {}
+        for name, value_range in self._ranges.items():
             symbol = self._symbols[name] if name in self._symbols else _unused_symbol(name)
             if symbol is not None:
-                found[symbol] = given
-        return found
+                constraints[symbol] = value_range
+        return constraints
 
     def _symbolic(self, kind: str, expr: Any, where: str) -> Any:
         value = self._expression(kind, expr, where)
@@ -179,9 +179,9 @@ class Shapes:
         self._symbols[name] = symbol
         if _UNBACKED.fullmatch(name):
             self.pending.add(symbol)
-        given = self._ranges.get(name)
-        if given is not None:
-            set_range(self.env, symbol, given, _ORIGIN)
+        value_range = self._ranges.get(name)
+        if value_range is not None:
+            set_range(self.env, symbol, value_range, _ORIGIN)
         note_symbol(self.env, symbol)
 
     def _note_derived(self, built: sympy.Basic) -> None:
@@ -206,9 +206,9 @@ class Shapes:
         known = hints(self.env)
         if built not in known:
             value = sympy.Integer(hint) if kind == "int" else sympy.Float(hint)
-            given = self._ranges.get(getattr(built, "name", ""))
-            if given is not None and value not in given:
-                raise GraphError(f"{where}: expected a hint of {built} in its range {given}, got {hint}")
+            value_range = self._ranges.get(getattr(built, "name", ""))
+            if value_range is not None and value not in value_range:
+                raise GraphError(f"{where}: expected a hint of {built} in its range {value_range}, got {hint}")
             known[built] = value
         return hint
 

@@ -112,8 +112,8 @@ class TreeSpecs:
         """The Python type of a container, and its context."""
         if node.type == NAMEDTUPLE:
             return collections.namedtuple, self.named_tuple(treespec.namedtuple_name(node, where) or "", where)
-        found = pytree.SERIALIZED_TYPE_TO_PYTHON_TYPE.get(str(node.type))
-        if found is None:
+        python_type = pytree.SERIALIZED_TYPE_TO_PYTHON_TYPE.get(str(node.type))
+        if python_type is None:
             module = find_module_class(str(node.type), self._trust)
             if module is not None:
                 return module, module_context(node, module, where)
@@ -121,7 +121,7 @@ class TreeSpecs:
                 f"{where}: expected a registered container type, got {str(node.type)[:80]!a}: "
                 "import the module that registers it before loading"
             )
-        return found, _context(node, found, where)
+        return python_type, _context(node, python_type, where)
 
 
 def _context(node: TreeSpec, kind: Any, where: str) -> Any:
@@ -160,12 +160,12 @@ def _live_context(value: Any, where: str) -> Any:
 def _live_key(key: object, where: str) -> object:
     if not isinstance(key, treespec.EnumKey):
         return key
-    found = find_enum(key.fqn)
-    if found is None or key.name not in found.__members__:
+    enum_class = find_enum(key.fqn)
+    if enum_class is None or key.name not in enum_class.__members__:
         raise UnsupportedError(
             f"{where}: expected the enum member {key!r} to be known here: import its module before loading"
         )
-    return found[key.name]
+    return enum_class[key.name]
 
 
 def find_enum(fqn: str) -> type[Enum] | None:
@@ -181,8 +181,8 @@ def find_enum(fqn: str) -> type[Enum] | None:
 
 def registered_namedtuples() -> dict[str, str]:
     """Class name -> name under which it is registered; a class name that two share is left out."""
-    found: dict[str, set[str]] = {}
+    names_by_class: dict[str, set[str]] = {}
     for registered, kind in list(pytree.SERIALIZED_TYPE_TO_PYTHON_TYPE.items()):
         if isinstance(registered, str) and pytree.is_namedtuple_class(kind):
-            found.setdefault(kind.__name__, set()).add(registered)
-    return {name: registered.pop() for name, registered in found.items() if len(registered) == 1}
+            names_by_class.setdefault(kind.__name__, set()).add(registered)
+    return {name: registered.pop() for name, registered in names_by_class.items() if len(registered) == 1}

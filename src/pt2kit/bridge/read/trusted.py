@@ -102,14 +102,14 @@ def script_classes(payload: OpaquePayload) -> tuple[str, ...]:
     try:
         with zipfile.ZipFile(io.BytesIO(bytes(payload.buffer()))) as archive:
             streams = [name for name in archive.namelist() if name.endswith(".pkl")]
-            found = {path for name in streams for path in globals_in(archive.read(name), payload.where)}
+            paths = {path for name in streams for path in globals_in(archive.read(name), payload.where)}
     except (zipfile.BadZipFile, OSError, NotImplementedError, RuntimeError, Pt2Error) as error:
         raise UnsupportedError(
             f"{payload.where}: expected a script object as torch writes it, got {payload.nbytes} bytes that are none; "
             f"rebuilding it would run code ({error})",
             rule="P15",
         ) from error
-    return tuple(sorted(found))
+    return tuple(sorted(paths))
 
 
 def globals_of(payload: OpaquePayload) -> tuple[str, ...]:
@@ -136,10 +136,10 @@ def _unpickler(trust: Set[str]) -> type[pickle.Unpickler]:
             named = name_global(module, name)  # protocol 2 has the names of Python 2
             if RULE not in trust and named.path not in trust and not is_plain(named.path):
                 raise UnsupportedError(f"expected plain data or what trust= names, got {named.path}")
-            found: Any = sys.modules.get(named.module) or importlib.import_module(named.module)
+            value: Any = sys.modules.get(named.module) or importlib.import_module(named.module)
             for part in named.name.split("."):
-                found = getattr(found, part)
-            return found
+                value = getattr(value, part)
+            return value
 
     return Unpickler
 

@@ -42,8 +42,8 @@ def check_initialised(
     """
     if not any(map(is_source, operators)):  # in most programs: they need not be walked for it
         return MappingProxyType({})
-    found = find_uses(scope, lambda target: signature_of(operators.get(target)), stored)
-    for use in found.uses:
+    findings = find_uses(scope, lambda target: signature_of(operators.get(target)), stored)
+    for use in findings.uses:
         said = f"{use.value}, whose memory nothing was written to (it comes from {use.origin})"
         if use.step is None:
             where = f"{scope.where}.outputs[{use.position}]"
@@ -51,7 +51,7 @@ def check_initialised(
         node = use.step.node
         where = f"{use.step.where}: node {node_label(node, use.step.number)} ({node.target})"
         raise refused(OperatorError, f"{where}: expected arguments that were computed, got {said}", RULE)
-    return MappingProxyType(found.assumed)
+    return MappingProxyType(findings.assumed)
 
 
 def signature_of(operator: Operator | None) -> operator_text.Operator | None:

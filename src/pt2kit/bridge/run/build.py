@@ -130,14 +130,14 @@ class _Builder:
     def input(self, argument: schema.Argument, *, is_token: bool) -> None:
         """One input."""
         arm = argument.type
-        held = getattr(argument, arm)
+        content = getattr(argument, arm)
         if arm in CONSTANTS:
             self._new()  # nothing refers to it
         elif arm in ("as_tensor", "as_custom_obj"):
             value = self._new()
-            self._define(held.name, None if is_token else value)
-        elif arm in ("as_sym_int", "as_sym_float", "as_sym_bool") and held.as_name is not UNSET:
-            self._define(held.as_name, self._new())
+            self._define(content.name, None if is_token else value)
+        elif arm in ("as_sym_int", "as_sym_float", "as_sym_bool") and content.as_name is not UNSET:
+            self._define(content.as_name, self._new())
         else:
             raise GraphError(f"{self.place}: expected a named value or a constant, got {arm}")
 

@@ -61,11 +61,11 @@ def _paths(tree: InputTree, examples: Any) -> list[Path]:
     """The way to each value from the names of the arguments, through the example inputs where there are some."""
     if examples is not None:
         args, kwargs = examples
-        given: Any = dict(zip(tree.names, (*args, *(kwargs[name] for name in tree.keywords)), strict=True))
+        by_name: Any = dict(zip(tree.names, (*args, *(kwargs[name] for name in tree.keywords)), strict=True))
     else:
         leaves = pytree.tree_unflatten(range(tree.spec.num_leaves), tree.spec)
-        given = dict(zip(tree.names, (*leaves[0], *leaves[1].values()), strict=True))
-    return [tuple(map(_step, path)) for path, _ in pytree.tree_leaves_with_path(given)]
+        by_name = dict(zip(tree.names, (*leaves[0], *leaves[1].values()), strict=True))
+    return [tuple(map(_step, path)) for path, _ in pytree.tree_leaves_with_path(by_name)]
 
 
 def _step(key: Any) -> Any:
@@ -100,7 +100,7 @@ def _find(source: Source, inputs: Sequence[Input]) -> int | None:
     path = source.path
     if len(path) == 2 and path[0] == "flat_args" and isinstance(path[1], int):
         return path[1] if path[1] < len(inputs) else None
-    paths = [given.path for given in inputs]
+    paths = [user_input.path for user_input in inputs]
     if path in paths:
         return paths.index(path)
     if len(path) >= 2 and isinstance(path[1], int) and (joined := (f"{path[0]}_{path[1]}", *path[2:])) in paths:

@@ -106,13 +106,13 @@ class Conditions:
 
     def _input(self, index: int, given: Input, graph: schema.Graph) -> None:
         arm = given.argument.type
-        held = getattr(given.argument, arm)
+        content = getattr(given.argument, arm)
         if arm == "as_tensor":
-            self._tensor(index, given.name, graph.tensor_values[held.name])
+            self._tensor(index, given.name, graph.tensor_values[content.name])
         elif arm in ("as_int", "as_bool", "as_float", "as_string"):
-            self._constant(index, given.name, held)
-        elif arm == "as_sym_int" and held.as_name is not UNSET:
-            self._number(graph.sym_int_values[held.as_name], given.name, _value_of(index))
+            self._constant(index, given.name, content)
+        elif arm == "as_sym_int" and content.as_name is not UNSET:
+            self._number(graph.sym_int_values[content.as_name], given.name, _value_of(index))
 
     def _tensor(self, index: int, name: str, meta: schema.TensorMeta) -> None:
         count = len(meta.sizes)
@@ -158,8 +158,8 @@ class Conditions:
         self._add(place, f"the same as {first}", lambda leaves: read(leaves) == other(leaves), _both(read, other))
 
     def _in_range(self, expr: Expr, place: str, read: Callable[[Leaves], Any]) -> None:
-        given = self._ranges.get(expr)
-        least, most = (given.min_val, given.max_val) if given is not None else (None, None)
+        bounds = self._ranges.get(expr)
+        least, most = (bounds.min_val, bounds.max_val) if bounds is not None else (None, None)
         if least is not None and least > _SMALLEST:
             self._add(place, f"at least {least}", _compares(read, operator.ge, least), read)
         if most is not None:

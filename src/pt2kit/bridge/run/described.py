@@ -42,10 +42,10 @@ def check_described(scopes: Iterable[Scope], ranges: Mapping[str, schema.RangeCo
         UnsupportedError: an element type, layout or device that torch does not have.
         LimitError: more bytes than any device has.
     """
-    for name, given in ranges.items():
-        if given.min_val is not None and given.max_val is not None and given.min_val > given.max_val:
+    for name, bounds in ranges.items():
+        if bounds.min_val is not None and bounds.max_val is not None and bounds.min_val > bounds.max_val:
             raise GraphError(
-                f"$.range_constraints.{name}: expected a range with values, got {given.min_val} to {given.max_val}"
+                f"$.range_constraints.{name}: expected a range with values, got {bounds.min_val} to {bounds.max_val}"
             )
     checker = _Checker(ranges, devices)
     for scope in scopes:
@@ -122,9 +122,11 @@ class _Checker:
             raise GraphError(f"{where}: expected a hint that is {kind}, got {hint!r}")
         if isinstance(built, Integer) and built.value != hint:
             raise GraphError(f"{where}: expected the hint {built.value} of a constant, got {hint}")
-        given = self._ranges.get(text)
-        if given is None:
+        bounds = self._ranges.get(text)
+        if bounds is None:
             return
-        if (given.min_val is not None and hint < given.min_val) or (given.max_val is not None and hint > given.max_val):
-            shown = f"{given.min_val} to {given.max_val}"
+        if (bounds.min_val is not None and hint < bounds.min_val) or (
+            bounds.max_val is not None and hint > bounds.max_val
+        ):
+            shown = f"{bounds.min_val} to {bounds.max_val}"
             raise GraphError(f"{where}: expected a hint of {text} in its range {shown}, got {hint}")

@@ -73,8 +73,8 @@ def linear(expr: Expr, symbol: Symbol) -> tuple[Fraction, Fraction] | None:
         a, b = next(((a, b) for a, b in known if a), (Fraction(0), Fraction(1)))
         return a * scale, b * scale
 
-    found = fold(expr, leaf, call)
-    return found if found is not None and found[0] else None
+    coefficients = fold(expr, leaf, call)
+    return coefficients if coefficients is not None and coefficients[0] else None
 
 
 def _constant(leaf: Integer | Rational | Float | Boolean | Infinity) -> Any:

@@ -41,15 +41,15 @@ class InputTree:
         if kwargs.keys() != set(self.keywords):
             expected = ", ".join(self.keywords) or "none"
             raise InputError(f"inputs: expected the keyword argument(s) {expected}, got {', '.join(kwargs) or 'none'}")
-        given = (args, {name: kwargs[name] for name in self.keywords})
-        found: list[Any]
-        found, spec = pytree.tree_flatten(given)
+        inputs = (args, {name: kwargs[name] for name in self.keywords})
+        leaves: list[Any]
+        leaves, spec = pytree.tree_flatten(inputs)
         if spec == self.spec:
-            return found
-        found = []
-        for value, child, name in zip((*args, *given[1].values()), map_children(self.spec), self.names, strict=True):
-            _flatten(value, child, name, found)
-        return found
+            return leaves
+        leaves = []
+        for value, child, name in zip((*args, *inputs[1].values()), map_children(self.spec), self.names, strict=True):
+            _flatten(value, child, name, leaves)
+        return leaves
 
 
 def map_children(spec: pytree.TreeSpec) -> list[pytree.TreeSpec]:
@@ -65,7 +65,7 @@ def _flatten(value: Any, spec: pytree.TreeSpec, where: str, found: list[Any]) ->
         found += inner
         return
     children = child_specs(spec)
-    kind, got = (SAME_CONTAINERS.get(held.type, held.type) for held in (spec, actual))
+    kind, got = (SAME_CONTAINERS.get(tree_spec.type, tree_spec.type) for tree_spec in (spec, actual))
     if kind is not got or len(children) != len(inner):
         raise InputError(f"input {where}: expected {_describe(spec)}, got {_describe(actual)}")
     keys: Sequence[Any] = range(len(children))

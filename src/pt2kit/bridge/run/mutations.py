@@ -59,8 +59,8 @@ def with_mutations(steps: Steps, graph: schema.Graph, signature: twin.ExportGrap
 
 def _inputs(signature: twin.ExportGraphSignature) -> Mapping[tuple[bool, str | None], Value]:
     """(whether the user passes it, its name there) -> the input."""
-    found = {}
+    inputs = {}
     for number, spec in enumerate(signature.input_specs):
         is_user = spec.kind is InputKind.USER_INPUT
-        found[is_user, spec.arg.name if is_user else spec.target] = Value(number)
-    return found
+        inputs[is_user, spec.arg.name if is_user else spec.target] = Value(number)
+    return inputs

@@ -127,7 +127,7 @@ class _Writer:
 
     def outputs(self, steps: Steps) -> str:
         """What the function gives."""
-        parts = [self._text(held) for held in steps.outputs]
+        parts = [self._text(output) for output in steps.outputs]
         return parts[0] if steps.is_single else f"({''.join(f'{part},' for part in parts)})"
 
     def _text(self, held: Any) -> str:

@@ -69,15 +69,15 @@ class Steps:
 
 def values_in(held: Any) -> list[Value]:
     """The values in an argument, whatever containers they are in, each as often as it stands there."""
-    found: list[Value] = []
+    values: list[Value] = []
     pending = [held]
     while pending:
         item = pending.pop()
         kind = type(item)
         if kind is Value:
-            found.append(item)
+            values.append(item)
         elif kind is tuple or kind is list:
             pending += item
         elif kind is dict:
             pending += item.values()
-    return found
+    return values

@@ -49,12 +49,12 @@ class Metadata:
 
     def _once(self, key: Any, write: Callable[[Any], str]) -> str:
         try:
-            found = self._stacks.get(key)
+            text = self._stacks.get(key)
         except TypeError:  # a function without a hash
             return write(key)
-        if found is None:
-            found = self._stacks[key] = write(key)
-        return found
+        if text is None:
+            text = self._stacks[key] = write(key)
+        return text
 
 
 def of_graph_module(meta: Mapping[str, Any]) -> dict[str, str]:

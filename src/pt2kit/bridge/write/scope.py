@@ -59,15 +59,15 @@ class Shared:
 
     def operator(self, target: Any) -> Operator:
         """What the schema of an OpOverload, or of an operator of an extension, says."""
-        found = self._operators.get(target)
-        if found is None:
+        operator = self._operators.get(target)
+        if operator is None:
             extension = None if isinstance(target, OpOverload) else find_type(type(target))
             if extension is not None:
-                found = describe_schema(extension.target(target), extension.schema(target))
+                operator = describe_schema(extension.target(target), extension.schema(target))
             else:
-                found = describe_schema(target_text(target), schema_of(target))
-            self._operators[target] = found
-        return found
+                operator = describe_schema(target_text(target), schema_of(target))
+            self._operators[target] = operator
+        return operator
 
     def graph(self, module: Any, depth: int) -> Graph:
         """A subgraph; one that is called twice is written once and shared.
@@ -77,19 +77,19 @@ class Shared:
         """
         if depth > MAX_SUBGRAPHS:
             raise LimitError(f"expected at most {MAX_SUBGRAPHS} graphs inside each other, got more")
-        found = self._graphs.get(id(module))
-        if found is None:
-            found = self._graphs[id(module)] = (module, self._write_graph(module, self, depth))
-        return found[1]
+        entry = self._graphs.get(id(module))
+        if entry is None:
+            entry = self._graphs[id(module)] = (module, self._write_graph(module, self, depth))
+        return entry[1]
 
     def constant(self, value: Any) -> Argument:
         """A bool, int or str as an argument, made once."""
         key = (type(value), value)
-        found = self._constants.get(key)
-        if found is None:
+        argument = self._constants.get(key)
+        if argument is None:
             kind = "as_bool" if key[0] is bool else "as_int" if key[0] is int else "as_string"
-            found = self._constants[key] = make(kind, value)
-        return found
+            argument = self._constants[key] = make(kind, value)
+        return argument
 
     def add_object(self, value: Any) -> str:
         """Name a script or opaque object that stands in the graph itself."""

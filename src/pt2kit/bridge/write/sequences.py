@@ -93,12 +93,12 @@ def _empty(element: str | None) -> Argument:
 def _with_nodes(items: Sequence[Any], uses: Any, element: str | None) -> Argument:
     """A list with at least one node."""
     entries = [uses(item) if isinstance(item, Node) else item for item in items]
-    found = next(entry for entry in entries if isinstance(entry, Argument))
-    if found.type in _SYMBOLIC:
-        constant, arm, entry_type, constant_arm = _SYMBOLIC[found.type]
+    first = next(entry for entry in entries if isinstance(entry, Argument))
+    if first.type in _SYMBOLIC:
+        constant, arm, entry_type, constant_arm = _SYMBOLIC[first.type]
         if constant is float and element in ("float", "number"):
             entries = [float(entry) if type(entry) is int else entry for entry in entries]
-        if all(type(e) is constant or (isinstance(e, Argument) and e.type == found.type) for e in entries):
+        if all(type(e) is constant or (isinstance(e, Argument) and e.type == first.type) for e in entries):
             symbols = [e.value if isinstance(e, Argument) else entry_type.create(**{constant_arm: e}) for e in entries]
             return make(arm, symbols)
     if all(isinstance(entry, Argument) and entry.type != "as_none" for entry in entries):

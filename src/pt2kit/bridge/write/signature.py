@@ -173,13 +173,13 @@ def _gradient_target(spec: live.OutputSpec, inputs: Sequence[live.InputSpec]) ->
     Source: what follows `joint_loss_index` in torch/export/exported_program.py, 2.13.
     """
     target = _target(spec)
-    if any(given.kind == _In.USER_INPUT and given.arg.name == target for given in inputs):
+    if any(input_spec.kind == _In.USER_INPUT and input_spec.arg.name == target for input_spec in inputs):
         return target
     traced = _TRACED_INPUT.fullmatch(target)
     if traced and int(traced[1]) < len(inputs):
-        given = inputs[int(traced[1])]
-        if given.kind == _In.USER_INPUT:
-            return str(given.arg.name)
+        input_spec = inputs[int(traced[1])]
+        if input_spec.kind == _In.USER_INPUT:
+            return str(input_spec.arg.name)
     raise GraphError(f"expected the name of a user input as target, got {target!r}")
 
 

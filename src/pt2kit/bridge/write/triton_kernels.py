@@ -45,9 +45,9 @@ def describe_call(function: Any, configs: Sequence[Any], node: Node) -> tuple[di
     Raises:
         UnsupportedError: see `kernel_call`.
     """
-    given: Any = node.kwargs["kwargs"]
-    compiled = _compiled(function, configs, given)
-    positional = _positional(function, given)
+    arguments: Any = node.kwargs["kwargs"]
+    compiled = _compiled(function, configs, arguments)
+    positional = _positional(function, arguments)
     results = node.meta["val"]
     settings = compiled.metadata
     keywords: dict[str, Any] = {
@@ -104,8 +104,8 @@ def _cache(function: Any) -> Mapping[str, Any]:
             f"kernel {function.fn.__name__}: expected it compiled for one device, got {len(by_device)}; "
             "run the exported module once before saving"
         )
-    found = next(iter(by_device.values()))
-    return found if devices is None else found[0]  # type: ignore[no-any-return]
+    entry = next(iter(by_device.values()))
+    return entry if devices is None else entry[0]  # type: ignore[no-any-return]
 
 
 def _matching(function: Any, cache: Mapping[str, Any], given: Mapping[str, Any]) -> Iterable[Any]:

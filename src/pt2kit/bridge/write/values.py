@@ -38,10 +38,10 @@ class Values:
             key = (node.expr, node.hint)
         except AttributeError:  # the sizes of nested tensors, which are no expressions
             raise UnsupportedError(f"expected a size that is an expression, got {value}") from None
-        found = self._symbols.get(key)
-        if found is None:
-            found = self._symbols[key] = self._symbol(*key)
-        return found
+        sym_int = self._symbols.get(key)
+        if sym_int is None:
+            sym_int = self._symbols[key] = self._symbol(*key)
+        return sym_int
 
     def sym_float(self, value: float | torch.SymFloat) -> SymFloat:
         """A float, known or symbolic."""
@@ -76,19 +76,19 @@ class Values:
             strides, offset = (0,) * len(shape), 0
         key = (tensor.dtype, shape, strides, offset, tensor.requires_grad, tensor.device, layout)
         try:
-            found = self._metas.get(key)
+            meta = self._metas.get(key)
         except TypeError:  # symbolic sizes have no hash
             return self._tensor_meta(*key)
-        if found is None:
-            found = self._metas[key] = self._tensor_meta(*key)
-        return found
+        if meta is None:
+            meta = self._metas[key] = self._tensor_meta(*key)
+        return meta
 
     def device(self, device: torch.device) -> Device:
         """A device."""
-        found = self._devices.get(device)
-        if found is None:
-            found = self._devices[device] = from_device(device)
-        return found
+        described = self._devices.get(device)
+        if described is None:
+            described = self._devices[device] = from_device(device)
+        return described
 
     def _tensor_meta(
         self,
@@ -112,18 +112,18 @@ class Values:
 
     def _list(self, numbers: tuple[Any, ...]) -> list[SymInt]:
         try:
-            found = self._numbers.get(numbers)
+            sym_ints = self._numbers.get(numbers)
         except TypeError:  # symbolic sizes have no hash
             return [self.sym_int(number) for number in numbers]
-        if found is None:
-            found = self._numbers[tuple(numbers)] = [self.sym_int(number) for number in numbers]
-        return found
+        if sym_ints is None:
+            sym_ints = self._numbers[tuple(numbers)] = [self.sym_int(number) for number in numbers]
+        return sym_ints
 
     def _int(self, value: int) -> SymInt:
-        found = self._ints.get(value)
-        if found is None:
-            found = self._ints[value] = SymInt(as_int=value)
-        return found
+        sym_int = self._ints.get(value)
+        if sym_int is None:
+            sym_int = self._ints[value] = SymInt(as_int=value)
+        return sym_int
 
     def _symbol(self, expr: Any, hint: Any) -> SymInt:
         if isinstance(expr, (int, sympy.Integer)):
@@ -132,13 +132,13 @@ class Values:
 
     def _text(self, expr: Any) -> str:
         """The text of an expression, in the dialect of torch 2.6 and later."""
-        found = self._texts.get(expr)
-        if found is None:
+        text = self._texts.get(expr)
+        if text is None:
             try:
-                found = self._texts[expr] = srepr(expr)
+                text = self._texts[expr] = srepr(expr)
             except RecursionError:
                 raise LimitError("expected an expression that can be printed, got one nested too deeply") from None
-        return found
+        return text
 
 
 def _layout(layout: torch.layout) -> Layout:

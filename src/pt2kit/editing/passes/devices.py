@@ -53,10 +53,10 @@ def move(editor: Editor, devices: str | Mapping[str, str]) -> int:
 
 
 def _move_argument(slot: Slot, moved: object) -> bool:
-    held = slot.template.as_device
-    if not isinstance(held, schema.Device) or not callable(moved) or moved(held) == held:
+    device = slot.template.as_device
+    if not isinstance(device, schema.Device) or not callable(moved) or moved(device) == device:
         return False
-    slot.template = schema.Argument(as_device=moved(held))
+    slot.template = schema.Argument(as_device=moved(device))
     return True
 
 

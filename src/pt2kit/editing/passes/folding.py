@@ -34,10 +34,10 @@ def _known(value: Value, node: object) -> int | None:
     if isinstance(value.meta, schema.SymInt) and isinstance(value.meta.as_int, int):
         return value.meta.as_int
     try:
-        found = infer_meta(node.target, node.slots, None, "fold_shapes")  # type: ignore[attr-defined]
+        meta = infer_meta(node.target, node.slots, None, "fold_shapes")  # type: ignore[attr-defined]
     except GraphError:
         return None
-    return found.as_int if isinstance(found, schema.SymInt) and isinstance(found.as_int, int) else None
+    return meta.as_int if isinstance(meta, schema.SymInt) and isinstance(meta.as_int, int) else None
 
 
 def _in_module_calls(value: Value) -> bool:
