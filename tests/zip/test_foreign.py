@@ -44,6 +44,15 @@ FILES = {
     "executorch": (struct.pack("<I", 8) + b"ET12" + bytes(40), "an ExecuTorch program; executorch.runtime"),
     "tflite": (struct.pack("<I", 28) + b"TFL3" + bytes(40), "a TensorFlow Lite model"),
     "onnx of torch": (b"\x08\x0a\x12\x07pytorch\x1a\x052.1.0:\x03abc", "an ONNX model; onnx.load"),
+    "onnx of a producer with a long name": (
+        b"\x08\x0a\x12\x81\x01" + "Übersetzer (2,".encode() + bytes(114) + b"\x22\x02ai(\x80\x80\x042\x03doc:\x03abc",
+        "an ONNX model; onnx.load",
+    ),
+    "onnx with more text than is looked at": (
+        b"\x08\x0a2\x80\x10" + b"x" * 2048 + b":\x03abc",
+        "an ONNX model; onnx.load",
+    ),
+    "onnx with its operator sets first": (b"\x08\x0aB\x02\x10\x11", "an ONNX model; onnx.load"),
     "onnx without a producer": (b"\x08\x08:\x10\x0a\x03abc", "an ONNX model; onnx.load"),
     "hdf5": (b"\x89HDF\r\n\x1a\n" + bytes(40), "an HDF5 file; h5py"),
     "safetensors": (_safetensors(), "a safetensors file (weights, no program); the safetensors package"),
