@@ -66,6 +66,7 @@ SOUND: list[tuple[str, Call]] = [
     ("lstm", {**LSTM, "input": dense(2, 9, 7), "batch_first": True}),
     ("lstm", {**LSTM, "input": dense(None, None, 7), "hx": [dense(4, None, 3), dense(4, None, 5)]}),
     ("lstm", {**LSTM, "hx": [None, None]}),
+    ("lstm", {**LSTM, "input": dense(9, 0, 7), "hx": [dense(4, 0, 3), dense(4, 0, 5)]}),
     ("packed", PACKED),
     ("packed lstm", PACKED),
     ("four bits", FOUR_BITS),
@@ -73,7 +74,7 @@ SOUND: list[tuple[str, Call]] = [
     ("diagonals", {"shape": [3, 0, None]}),
 ]
 ODD: list[tuple[str, Call, str]] = [
-    ("lstm", {**LSTM, "input": dense(9, 3, 7)}, "states in hx with elements, for each layer"),
+    ("lstm", {**LSTM, "input": dense(9, 3, 7)}, "states in hx with numbers, for each layer"),
     ("lstm", {**LSTM, "batch_first": True}, "each sequence of the batch"),
     ("lstm", {**LSTM, "input": dense(1, 9, 2, 7)}, "input of 3 dimensions"),
     ("lstm", {**LSTM, "hx": [dense(4, 2, 3), dense(3, 2, 5)]}, "for each layer and direction"),

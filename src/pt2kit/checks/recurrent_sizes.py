@@ -37,11 +37,17 @@ def _layer(call: Call) -> Iterator[str]:
 def _lstm(call: Call) -> Iterator[str]:
     """An LSTM over sequences of one length."""
     data = call.get("input")
-    if data is not None and (len(data) != 3 or 0 in data):
-        yield "input of 3 dimensions, with elements"
+    if data is None:
+        yield from _states_and_weights(call, None, None)
         return
-    batch = None if data is None else data[0 if call.get("batch_first") else 1]
-    yield from _states_and_weights(call, batch, None if data is None else data[2])
+    if len(data) != 3:
+        yield "input of 3 dimensions"
+        return
+    steps, batch, features = (data[1], data[0], data[2]) if call.get("batch_first") else data
+    if 0 in (steps, features):  # a batch may be empty
+        yield "input with steps and features"
+        return
+    yield from _states_and_weights(call, batch, features)
 
 
 def _packed(call: Call) -> Iterator[str]:
@@ -78,8 +84,8 @@ def _states_and_weights(call: Call, batch: int | None, features: int | None) -> 
     hidden, cell = states
     directions = 2 if is_bidirectional else 1
     for state in (hidden, cell):
-        if not fit(state, (layers * directions, batch, None)) or (state is not None and 0 in state):
-            yield "states in hx with elements, for each layer and direction and each sequence of the batch"
+        if not fit(state, (layers * directions, batch, None)) or (state is not None and 0 in (state[0], state[2])):
+            yield "states in hx with numbers, for each layer and direction and each sequence of the batch"
             return
     if hidden is None or cell is None or not fit(hidden[1:2], cell[1:2]):
         if hidden is not None and cell is not None:
