@@ -143,7 +143,8 @@ def recurrent(is_batch_first: bool) -> bytes:
     """A file with an LSTM, which is told whether the batch or the steps come first."""
     layer = torch.nn.LSTM(4, 5, num_layers=2, bidirectional=True, proj_size=3)
     file = io.BytesIO()
-    pt2kit.save(torch.export.export(layer, (torch.ones(7, 3, 4),)), file)
+    # Not strict, torch 2.9 takes the layer's own list of weights for something that the export assigned.
+    pt2kit.save(torch.export.export(layer, (torch.ones(7, 3, 4),), strict=True), file)
 
     def change(tree: Any) -> None:
         (call,) = (node for node in tree["graph_module"]["graph"]["nodes"] if "lstm" in node["target"])
@@ -157,7 +158,7 @@ def recurrent(is_batch_first: bool) -> bytes:
 def test_an_lstm() -> None:
     """States for 3 sequences do not fit a batch of 7, which the kernel does not look at; in order, they pass."""
     assert pt2kit.load(recurrent(False)).module()(torch.ones(7, 3, 4))[0].shape == (7, 3, 6)
-    message = "expected states in hx with elements, for each layer and direction and each sequence of the batch"
+    message = "expected states in hx with numbers, for each layer and direction and each sequence of the batch"
     (found,) = [problem for problem in pt2kit.check(recurrent(True)) if problem.rule == "X10"]
     assert found.message == f"torch calls aten.lstm: {message}"
     with pytest.raises(OperatorError, match=rf"{message}; .* pass trust=\('aten\.lstm',\) \[X10\]"):

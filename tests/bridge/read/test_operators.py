@@ -122,7 +122,8 @@ def test_tables_name_what_is_there() -> None:
     known = overloads | {name.partition(".")[0] for name in overloads}
     elsewhere = ("image.", "torchaudio.", "torchcodec_ns.", "video_reader.", "higher_order.")
     torch_rows = [name.replace(".", "::", 1) for name in REFUSED_OPERATORS if not name.startswith(elsewhere)]
-    gone = {"aten::_reshape_alias_copy", "aten::set_data"}  # in some builds only
+    # In some builds or releases only.
+    gone = {"aten::_reshape_alias_copy", "aten::set_data", "quantized::embedding_bag_byte_prepack_with_rowwise_min_max"}
     assert [name for name in torch_rows if name not in known and name not in gone] == []
     assert not {f"higher_order.{name}" for name in HIGHER_ORDER} & REFUSED_OPERATORS.keys()
     assert not SYMBOLIC.keys() & FUNCTIONS
