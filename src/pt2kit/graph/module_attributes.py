@@ -1,7 +1,7 @@
 """Names that every graph module of torch has as attributes: no subgraph can have them, as it becomes an attribute, too.
 
 Source: `dir(torch.fx.GraphModule(torch.nn.Module(), torch.fx.Graph()))`, torch 2.9 to 2.15;
-the first is what torch's compiler adds to the class once it ran.
+the first two are what torch's compiler adds to the class once it ran.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 _NAMES: Final = """
-___needs_generation_tag_patch
+___has_generation_tag_patch ___needs_generation_tag_patch
 T_destination __annotations__ __call__ __class__ __copy__ __deepcopy__ __delattr__ __dict__ __dir__ __doc__ __eq__
 __format__ __ge__ __getattr__ __getattribute__ __getstate__ __gt__ __hash__ __init__ __init_subclass__
 __jit_unused_properties__ __le__ __lt__ __module__ __ne__ __new__ __reduce__ __reduce_ex__ __reduce_package__ __repr__
