@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from tests.signature.build import everything, module, module_of, tree_of
 from tests.strategies import structs
 
 from pt2kit import schema
 from pt2kit.errors import GraphError
 from pt2kit.signature import from_schema, problems
+from pt2kit.signature.consistency import targets_below
 
 Tree = dict[str, Any]
 Edit = Callable[[Tree, list[Tree], list[Tree]], object]
@@ -359,3 +361,18 @@ def test_any_graph_module_is_read_or_refused(source: schema.GraphModule) -> None
         assert str(error) == str(errors[0])
     else:
         assert errors == []
+
+
+@given(st.lists(st.text("ab.", max_size=6), max_size=8))
+def test_targets_below(targets: list[str]) -> None:
+    """A name that others lie below is found with the first of them, whatever stands around."""
+    below = targets_below(targets, targets)
+    for name in targets:
+        others = sorted((one for one in targets if one.startswith(f"{name}.")), key=lambda one: one.split("."))
+        assert below.get(name) == (others[0] if others else None)
+
+
+def test_a_target_with_a_million_parts() -> None:
+    """What lies below what takes no table of all the paths above: that would be a terabyte."""
+    long = "a." * 1_000_000 + "a"
+    assert targets_below([long, "a.a", "a.b"], [long, "a.b"]) == {"a.a": long}

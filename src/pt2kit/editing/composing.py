@@ -22,7 +22,7 @@ from pt2kit.graph.values import tables
 from pt2kit.messages import quote
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
-from pt2kit.signature.consistency import modules_of
+from pt2kit.signature.consistency import targets_below
 
 
 def compose(
@@ -257,14 +257,12 @@ def _shared_weights(a: Editor, b: Editor) -> set[str]:
     Raises:
         GraphError: they are not, or a weight of one lies below a weight of the other.
     """
-    for above, below in ((a, b), (b, a)):
-        modules = modules_of(one.target for one in below.inputs if one.target)
-        for one in above.inputs:
-            if one.target in modules:
-                raise GraphError(
-                    f"compose: expected weights of other names than modules, got {quote(one.target)} in one program "
-                    f"and {quote(modules[one.target])} in the other; pass prefixes="
-                )
+    targets_a, targets_b = ([one.target for one in editor.inputs if one.target] for editor in (a, b))
+    for name, other in (targets_below(targets_a, targets_b) | targets_below(targets_b, targets_a)).items():
+        raise GraphError(
+            f"compose: expected weights of other names than modules, got {quote(name)} in one program "
+            f"and {quote(other)} in the other; pass prefixes="
+        )
     both = {one.target for one in a.inputs if one.target} & {one.target for one in b.inputs if one.target}
     for name in both:
         mine = a.weights.get(name) or a.constants.get(name)

@@ -19,7 +19,7 @@ from pt2kit.editing.weights import Entry, Kind, Weights, laid_out, to_view
 from pt2kit.errors import GraphError
 from pt2kit.messages import listed, quote
 from pt2kit.package.open import Package, open_package
-from pt2kit.signature.consistency import modules_of
+from pt2kit.signature.consistency import targets_below
 from pt2kit.tensors.bounds import contiguous_strides
 from pt2kit.tensors.compound import MetaView
 from pt2kit.tensors.dtypes import DTYPES
@@ -336,9 +336,8 @@ def home(kind: str, persistent: bool) -> Kind:
 def free_name(editor: Editor, wish: str) -> str:
     """A name that no weight, constant, target or module that these lie in has."""
     taken = taken_names(editor)
-    taken |= modules_of(taken).keys()
     name, number = wish, 1
-    while name in taken:
+    while name in taken or targets_below([name], taken):
         name, number = f"{wish}_{number}", number + 1
     return name
 
@@ -383,7 +382,8 @@ def _check_free(editor: Editor, name: str, edit: str, old: str | None = None) ->
     if name in taken:
         raise GraphError(f"{edit}: expected a name that is not taken, got {quote(name)}", rule="S8")
     others = taken - {old}
-    around = next((module for module in modules_of([name]) if module in others), modules_of(others).get(name))
+    above = next((other for other in others if name.startswith(f"{other}.")), None)
+    around = above or targets_below([name], others).get(name)
     if around is not None:
         raise GraphError(f"{edit}: expected a name that is not below another's, nor above, as tensors hold no others, "
                          f"got {quote(name)} besides {quote(around)}", rule="S8")  # fmt: skip

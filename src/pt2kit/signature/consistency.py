@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TypeVar
@@ -188,7 +189,8 @@ def _target_problems(inputs: Mapping[int, InputSpec], graph: schema.Graph, place
     tensor holds no others: torch fails where it makes the module.
     """
     first: dict[str, tuple[int, InputSpec]] = {}
-    modules = modules_of(spec.target for spec in inputs.values() if spec.target is not None)
+    targets = [spec.target for spec in inputs.values() if spec.target is not None]
+    below = targets_below(targets, targets)
     for position, spec in inputs.items():
         if spec.target is None:
             continue
@@ -198,10 +200,10 @@ def _target_problems(inputs: Mapping[int, InputSpec], graph: schema.Graph, place
                 f"got {quote(spec.target)}"
             )
             yield Problem(f"{place}.input_specs[{position}]", "S10", message)
-        if spec.target in modules:
+        if spec.target in below:
             message = (
                 f"expected {quote(spec.target)} to hold no others, as it is a {spec.kind.name}, "
-                f"got {quote(modules[spec.target])} below it"
+                f"got {quote(below[spec.target])} below it"
             )
             yield Problem(f"{place}.input_specs[{position}]", "S8", message)
         other_position, other = first.setdefault(spec.target, (position, spec))
@@ -219,15 +221,19 @@ def _target_problems(inputs: Mapping[int, InputSpec], graph: schema.Graph, place
             yield Problem(f"{place}.input_specs[{position}]", "S8", message)
 
 
-def modules_of(targets: Iterable[str]) -> dict[str, str]:
-    """The paths of the modules that some targets lie in -> the first target that lies there."""
-    modules: dict[str, str] = {}
-    for target in targets:
-        end = target.rfind(".")
-        while end >= 0 and target[:end] not in modules:
-            modules[target[:end]] = target
-            end = target.rfind(".", 0, end)
-    return modules
+def targets_below(names: Iterable[str], targets: Iterable[str]) -> dict[str, str]:
+    """Those of some names that targets lie below ("a" of "a.b") -> the first of these in order.
+
+    Cost: that of sorting the targets; what lies below a name stands right behind it.
+    """
+    paths = sorted({tuple(target.split(".")) for target in targets})
+    below: dict[str, str] = {}
+    for name in names:
+        path = tuple(name.split("."))
+        place = bisect_right(paths, path)
+        if place < len(paths) and paths[place][: len(path)] == path:
+            below[name] = ".".join(paths[place])
+    return below
 
 
 def _meta(graph: schema.Graph, spec: InputSpec) -> object:

@@ -18,7 +18,7 @@ from torch.fx import GraphModule
 from pt2kit import schema
 from pt2kit.errors import GraphError, Pt2Error
 from pt2kit.graph.names import GLOBALS, MAX_NAME, is_own_spelling, is_variable
-from pt2kit.signature.consistency import modules_of
+from pt2kit.signature.consistency import targets_below
 
 _QUOTED: Final = re.compile(r'[^"\\\x00-\x1f\x7f\x85\u2028\u2029]+')
 _MODULES_OWN: Final = frozenset(dir(torch.nn.Module()))
@@ -92,10 +92,10 @@ def check_apart(paths: Iterable[str], subgraphs: Iterable[str], where: str) -> N
         GraphError: the first such name.
     """
     known = set(paths)
-    modules = modules_of(known)
-    taken = known | modules.keys()
-    wrong = next((name for name in known if name in modules), None) or next(
-        (name for name in subgraphs if name in taken or name in _ROOTS_OWN), None
+    subgraphs = list(subgraphs)
+    below = targets_below([*known, *subgraphs], known)
+    wrong = next((name for name in known if name in below), None) or next(
+        (name for name in subgraphs if name in known or name in below or name in _ROOTS_OWN), None
     )
     if wrong is not None:
         raise GraphError(f"{where}: expected one attribute of each name, got {_shown(wrong)} for two things")
