@@ -40,8 +40,9 @@ def load_program(name: str, settings: Settings, then: Callable[[Any], object] = 
     """The time to load a file and do something with the program."""
     file = programs.path(name)
     ours, theirs = _loaders(file, then)
-    best = measure.alternate(ours, theirs, rounds=settings.rounds(8), reference_rounds=1 if settings.quick else 2)
-    return Measured(*best, note=f"{programs.facts(name).get('nodes', '?')} nodes")
+    nodes = programs.facts(name)["nodes"]
+    best = measure.alternate(ours, theirs, rounds=settings.rounds(8), reference_rounds=settings.reference_rounds(nodes))
+    return Measured(*best, note=f"{nodes} nodes")
 
 
 def run_once(program: Any) -> object:

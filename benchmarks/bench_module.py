@@ -55,8 +55,9 @@ def first_result(name: str, settings: Settings) -> Measured:
     name = "chain_1000" if settings.quick and name == "chain_10000" else name
     file = programs.path(name)
     ours, theirs = _first(file, inputs.read(file))
-    best = measure.alternate(ours, theirs, rounds=settings.rounds(8), reference_rounds=1 if settings.quick else 2)
-    return Measured(*best, note=f"{programs.facts(name).get('nodes', '?')} nodes")
+    nodes = programs.facts(name)["nodes"]
+    best = measure.alternate(ours, theirs, rounds=settings.rounds(8), reference_rounds=settings.reference_rounds(nodes))
+    return Measured(*best, note=f"{nodes} nodes")
 
 
 def load_large(settings: Settings) -> Measured:

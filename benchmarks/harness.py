@@ -32,6 +32,12 @@ class Settings:
         """Rounds to take where a full run takes `full`."""
         return min(full, 2) if self.quick else full
 
+    def reference_rounds(self, nodes: int) -> int:
+        """Rounds of torch's side of a program of so many nodes: for thousands, one takes it many seconds."""
+        if self.quick:
+            return 1
+        return 8 if nodes < 1000 else 2
+
 
 @dataclass(frozen=True, slots=True)
 class AtMost:

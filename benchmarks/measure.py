@@ -58,20 +58,26 @@ def alternate(
     rounds: int,
     reference_rounds: int | None = None,
     warmup: int = 1,
+    prepare: Callable[[], object] = lambda: None,
 ) -> tuple[float, float]:
     """The best timings in seconds of ours and of the reference, timed in turn.
 
     `reference_rounds` (at most `rounds`) spares a reference that takes seconds; such a reference is not warmed up.
+    `prepare` is called before each of the calls and not timed.
     """
     for _ in range(warmup):
+        prepare()
         ours()
         if reference_rounds is None:
+            prepare()
             reference()
     mine: list[float] = []
     theirs: list[float] = []
     for index in range(rounds):
+        prepare()
         mine.append(timed(ours))
         if reference_rounds is None or index < reference_rounds:
+            prepare()
             theirs.append(timed(reference))
     return min(mine), min(theirs)
 

@@ -23,6 +23,7 @@ from pt2kit.versions.opset.operator_change import OperatorChange
 from pt2kit.zip.opening import FileLike
 
 
+@no_collection()
 def load(
     f: FileLike,
     *,
@@ -74,7 +75,6 @@ def load(
     allowed = trusted(trust)
     # The caller may be in a fake tensor mode, which would get hold of the weights.
     with (
-        no_collection(),
         disable_current_modes(),
         opened_and_mapped(f, weights_root) as (opened, mapping),
     ):

@@ -288,6 +288,9 @@ def opaque_type_name(kind: type) -> str:
 
 # Graphs and their nodes
 
+SOURCE_OF_MODULES: Final = ("_code", "_lineno_map", "_prologue_start")
+"""The attributes in which a graph module keeps the source of its graph."""
+
 
 def name_for(graph: fx.Graph, wanted: Any) -> str:
     """A free name in a graph: like `wanted` if that is a text, else after the function that it is."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -29,7 +29,7 @@ from pt2kit.package.parts import (
 from pt2kit.package.payloads import read_payloads
 from pt2kit.package.pickle_free_inputs.names import index_record
 from pt2kit.package.programs import read_program
-from pt2kit.package.stored import Payload, ReadContext, StoredPayloads, StoredProgram
+from pt2kit.package.stored import Kind, Payload, ReadContext, StoredPayloads, StoredProgram
 from pt2kit.zip.beside import beside
 from pt2kit.zip.limits import DEFAULT_LIMITS, Limits
 from pt2kit.zip.opening import FileLike, open_source
@@ -50,15 +50,23 @@ class Package:
     def __init__(self, archive: Archive, layout: Layout, context: ReadContext | None = None) -> None:
         self.archive = archive
         self.layout = layout
-        self._context = context
         models = layout.models
-        self._stored: Lazy[StoredProgram] = Lazy(models, self._read_program, "program")
-        self._programs: Lazy[schema.ExportedProgram] = Lazy(
-            models, lambda model: self._stored[model].program, "program"
+        # None of these holds the package, so one that is let go of is freed at once, with all that it has read.
+        stored = Lazy(models, lambda model: read_program(archive, layout, model, context), "program")
+        self._stored: Lazy[StoredProgram] = stored
+        self._programs: Lazy[schema.ExportedProgram] = Lazy(models, lambda model: stored[model].program, "program")
+
+        def payloads(kind: Kind) -> Lazy[StoredPayloads]:
+            def read(model: str) -> StoredPayloads:
+                return read_payloads(archive, layout, model, kind, lambda: stored[model], context)
+
+            return Lazy(models, read, "program")
+
+        self._weights = payloads("weights")
+        self._constants = payloads("constants")
+        self._sample_inputs: Lazy[Any] = Lazy(
+            models, lambda model: _read_sample_inputs(archive, layout, model, lambda: stored[model].program), "program"
         )
-        self._weights: Lazy[StoredPayloads] = Lazy(models, self._read_weights, "program")
-        self._constants: Lazy[StoredPayloads] = Lazy(models, self._read_constants, "program")
-        self._sample_inputs: Lazy[Any] = Lazy(models, self._read_sample_inputs, "program")
 
     @property
     def name(self) -> str:
@@ -166,7 +174,8 @@ class Package:
         indexes = {self.layout.record(index_record(model)) for model in self.layout.models}
         by_name = extra_files(self.archive, self.layout)
         extra = {name: record for name, record in by_name.items() if record not in indexes}
-        return Lazy(tuple(extra), lambda name: self.archive.read(extra[name]), "extra file")
+        archive = self.archive
+        return Lazy(tuple(extra), lambda name: archive.read(extra[name]), "extra file")
 
     def unknown(self, model: str = "model") -> tuple[str, ...]:
         """The places of all keys that this build's schema does not have: in a model's program and in its configs.
@@ -230,25 +239,6 @@ class Package:
         shown: str = import_module("pt2kit.viewing.notebook").view(self)._repr_html_()
         return shown
 
-    def _read_program(self, model: str) -> StoredProgram:
-        return read_program(self.archive, self.layout, model, self._context)
-
-    def _read_weights(self, model: str) -> StoredPayloads:
-        return read_payloads(self.archive, self.layout, model, "weights", lambda: self.stored[model], self._context)
-
-    def _read_constants(self, model: str) -> StoredPayloads:
-        return read_payloads(self.archive, self.layout, model, "constants", lambda: self.stored[model], self._context)
-
-    def _read_sample_inputs(self, model: str) -> Any:
-        from pt2kit.package.pickle_free_inputs.index import read_pickle_free_inputs
-        from pt2kit.package.samples import read_sample_inputs, view_pickle_free_inputs
-
-        record = sample_inputs_record(self.archive, self.layout, model)
-        if record is not None and (data := self.archive.read(record)):
-            return read_sample_inputs(data, self.relative(record), lambda: self.programs[model])
-        inputs = read_pickle_free_inputs(self.archive, self.layout, model)
-        return None if inputs is None else view_pickle_free_inputs(inputs, lambda: self.programs[model])
-
 
 def open_package(
     file: FileLike | Source,
@@ -294,6 +284,19 @@ def open_package(
     except BaseException:
         source.close()
         raise
+
+
+def _read_sample_inputs(
+    archive: Archive, layout: Layout, model: str, read_model: Callable[[], schema.ExportedProgram]
+) -> Any:
+    from pt2kit.package.pickle_free_inputs.index import read_pickle_free_inputs
+    from pt2kit.package.samples import read_sample_inputs, view_pickle_free_inputs
+
+    record = sample_inputs_record(archive, layout, model)
+    if record is not None and (data := archive.read(record)):
+        return read_sample_inputs(data, record.removeprefix(layout.root), read_model)
+    inputs = read_pickle_free_inputs(archive, layout, model)
+    return None if inputs is None else view_pickle_free_inputs(inputs, read_model)
 
 
 def _bare_layout(archive: Archive) -> Layout:

@@ -13,6 +13,7 @@ from pt2kit.bridge.read.arguments import READERS
 from pt2kit.bridge.read.assumed import check_assumed
 from pt2kit.bridge.read.names import argument_target, check_value_names, check_variable
 from pt2kit.bridge.read.nodes import read_node
+from pt2kit.bridge.read.on_demand import hold_source
 from pt2kit.bridge.read.scope import Scope, Shared
 from pt2kit.bridge.torch_export_names import unbacked_bindings
 from pt2kit.errors import GraphError, LimitError
@@ -46,7 +47,7 @@ def read_graph(graph: schema.Graph, shared: Shared, where: str, depth: int, cons
         constant_names: for each input, its name if it is a constant; the signature has them. Short for subgraphs.
 
     Returns:
-        The scope with the finished graph and the module that owns its subgraphs.
+        The scope with the finished graph, its source held, and the module that owns its subgraphs.
 
     Raises:
         GraphError: it contradicts itself.
@@ -57,6 +58,7 @@ def read_graph(graph: schema.Graph, shared: Shared, where: str, depth: int, cons
     shapes = shared.shapes
     outer, shapes.pending = shapes.pending, set()
     scope = Scope(graph, shared, where, depth)
+    hold_source(scope.graph)
     check_value_names(graph, where)
     for index, argument in enumerate(graph.inputs):
         scope.place = f"{where}.inputs[{index}]"

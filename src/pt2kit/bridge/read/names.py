@@ -101,18 +101,18 @@ def check_apart(paths: Iterable[str], subgraphs: Iterable[str], where: str) -> N
         raise GraphError(f"{where}: expected one attribute of each name, got {_shown(wrong)} for two things")
 
 
-def check_argument(name: str, source: str, where: str) -> None:
+def check_argument(name: str, module: GraphModule, where: str) -> None:
     """Refuse the name of an argument of a program that would hide what its generated source uses.
 
     Args:
         name: a checked variable.
-        source: of the graph.
+        module: of the graph; its source is only looked at for the few names that it may use.
         where: the place of the name, for messages.
 
     Raises:
         GraphError: it would.
     """
-    if name in _ALWAYS_USED or (name in GLOBALS and re.search(rf"(?<![\w.]){name}\b(?!\s*=[^=])", source)):
+    if name in _ALWAYS_USED or (name in GLOBALS and re.search(rf"(?<![\w.]){name}\b(?!\s*=[^=])", module.code)):
         raise GraphError(
             f"{where}: expected a name that torch's generated source does not use itself, got {_shown(name)}; "
             f"rename the argument of the model"

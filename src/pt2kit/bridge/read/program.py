@@ -23,6 +23,7 @@ from pt2kit.bridge.read.metadata import Metadata
 from pt2kit.bridge.read.module_calls import live_module_calls
 from pt2kit.bridge.read.module_inputs import attach_modules
 from pt2kit.bridge.read.names import check_apart, check_argument
+from pt2kit.bridge.read.on_demand import write_on_demand
 from pt2kit.bridge.read.opened import Context, Payloads
 from pt2kit.bridge.read.scope import Shared
 from pt2kit.bridge.read.shapes import Shapes
@@ -102,6 +103,7 @@ def build_program(
         )
     except (SpecViolationError, AssertionError, RuntimeError, ValueError, SyntaxError) as error:
         raise GraphError(f"{WHERE}: expected a program that torch takes, got: {error}") from error
+    write_on_demand(live.graph_module)
     _check_arguments(module.module_call_graph[0], live.graph_module)
     check_actual_sizes(live.graph_module, trust)
     set_guards_code(live, checked.guards)
@@ -115,6 +117,6 @@ def _check_arguments(entry: schema.ModuleCallEntry, module: torch.fx.GraphModule
         return
     where = f"{WHERE}.module_call_graph[0].signature"
     for name in entry.signature.forward_arg_names or ():
-        check_argument(name, module.code, f"{where}.forward_arg_names")
+        check_argument(name, module, f"{where}.forward_arg_names")
     for name in treespec.split_call(treespec.parse(entry.signature.in_spec))[1]:
-        check_argument(name, module.code, f"{where}.in_spec")
+        check_argument(name, module, f"{where}.in_spec")

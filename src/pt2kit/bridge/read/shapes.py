@@ -10,11 +10,12 @@ Source: torch/_export/serde/serialize.py and torch/fx/experimental/symbolic_shap
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
 import sympy
+import torch
 from msgspec import UNSET
 
 from pt2kit import schema
@@ -89,6 +90,20 @@ class Shapes:
         self._in_offsets |= self.pending - pending
         self.pending = pending
         return number
+
+    def spanned_bytes(self, sizes: Sequence[Any], strides: Sequence[Any], offset: Any, itemsize: int) -> Any:
+        """The bytes of a storage up to the last element of a tensor in it: an int or a SymInt.
+
+        Args:
+            sizes, strides, offset: ints or SymInts, in elements.
+            itemsize: bytes of an element.
+        """
+        lengths = [_expression(size) for size in sizes]
+        count = 1 + sum((length - 1) * _expression(stride) for length, stride in zip(lengths, strides, strict=True))
+        if 0 in lengths:
+            count = 0
+        nbytes = itemsize * (_expression(offset) + count)
+        return nbytes if type(nbytes) is int else self._node("int", nbytes, None)
 
     def number(self, value: schema.SymFloat, where: str) -> Any:
         """A float or a SymFloat.
@@ -219,6 +234,10 @@ class Shapes:
             if match is None:
                 continue
             count_from(self.env, "symint" if match[1] == "u" else "symfloat", int(match[2]) + 1)
+
+
+def _expression(number: int | torch.SymInt) -> Any:
+    return number.node.expr if isinstance(number, torch.SymInt) else number
 
 
 def _unused_symbol(name: str) -> sympy.Symbol | None:

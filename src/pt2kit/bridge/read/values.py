@@ -58,6 +58,8 @@ class Values:
         self._shapes = shapes
         self._devices = devices
         self._templates: dict[tuple[Any, ...], _Template] = {}
+        # Of one file, equal descriptions are one object (`codec/interning.py`). It is held, so its id stays its own.
+        self._known: dict[int, tuple[schema.TensorMeta, _Template]] = {}
 
     def tensor(self, meta: schema.TensorMeta, where: str) -> torch.Tensor:
         """A new fake tensor.
@@ -69,9 +71,12 @@ class Values:
         Raises:
             GraphError: numbers that no tensor has.
             UnsupportedError: a layout or device that cannot be faked.
-        LimitError: more bytes than any device has.
+            LimitError: more bytes than any device has.
             ExpressionError: a size that cannot be read.
         """
+        known = self._known.get(id(meta))
+        if known is not None:
+            return _from_template(known[1])
         if meta.layout is not schema.Layout.Strided:
             return self._sparse(meta, where)
         device = meta.device
@@ -89,6 +94,7 @@ class Values:
         template = self._templates.get(key)
         if template is None:
             template = self._templates[key] = self._template(meta, where)
+        self._known[id(meta)] = meta, template
         return _from_template(template)
 
     def _template(self, meta: schema.TensorMeta, where: str) -> _Template:
@@ -108,11 +114,12 @@ class Values:
         check_extent(meta, where)
         device = self._devices.find(meta.device, where)
         try:
-            elem = torch.empty_strided(sizes, strides, dtype=dtype, device=_META)
-            nbytes = elem.untyped_storage().nbytes()
-            if type(offset) is not int or offset:
-                nbytes = nbytes + offset * dtype.itemsize
-                elem = _with_offset(sizes, strides, offset, dtype, nbytes)
+            if all(type(number) is int for number in (*sizes, *strides, offset)) and offset == 0:
+                elem = torch.empty_strided(sizes, strides, dtype=dtype, device=_META)
+                nbytes = elem.untyped_storage().nbytes()
+            else:
+                nbytes = self._shapes.spanned_bytes(sizes, strides, offset, dtype.itemsize)
+                elem = wrap(_Bare, sizes, strides, offset, dtype=dtype, device=_META, storage_size=nbytes)
             made = make_fake(self._shapes.mode, elem, device)
         except (RuntimeError, AssertionError, OverflowError) as error:
             raise GraphError(f"{where}: expected a tensor that torch can describe, got: {error}") from error
@@ -169,13 +176,11 @@ def _from_template(template: _Template) -> torch.Tensor:
 
 
 class _Bare(torch.Tensor):  # type: ignore[misc]
-    """A tensor whose storage size is given and not computed; it exists only under a template, or for its storage."""
+    """A tensor whose storage size is given; it exists only under a template, or for its storage.
+
+    torch computes the size with one symbolic operation after the other and adds guards, a quarter of a millisecond.
+    """
 
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         raise NotImplementedError("a template is never computed with")
-
-
-def _with_offset(sizes: list[Any], strides: list[Any], offset: Any, dtype: torch.dtype, nbytes: Any) -> torch.Tensor:
-    """A meta tensor that begins inside its storage; torch's own operators would add guards for symbolic sizes."""
-    return wrap(_Bare, sizes, strides, offset, dtype=dtype, device=_META, storage_size=nbytes)

@@ -46,6 +46,7 @@ WHERE: Final = "$.graph_module"
 _LOG: Final = logging.getLogger(__name__)
 
 
+@no_collection()
 def load_module(
     f: FileLike,
     *,
@@ -79,7 +80,7 @@ def load_module(
     Source: `_unlift_exported_program_lifted_states` in torch/export/_unlift.py, 2.13, for what the module does.
     """
     allowed = trusted(trust)
-    with no_collection(), disable_current_modes(), opened_and_mapped(f, weights_root) as (opened, mapping):
+    with disable_current_modes(), opened_and_mapped(f, weights_root) as (opened, mapping):
         program, devices = stored_program(opened, model, device)
         if extra_files is not None:
             extra_files.update(read_texts(opened))

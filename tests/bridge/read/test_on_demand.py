@@ -1,0 +1,143 @@
+"""The source of a loaded program is written when it is looked at; whoever looks sees what torch would have written."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import inspect
+import io
+import pickle
+import threading
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.fx import GraphModule
+
+import pt2kit
+
+CORPUS = Path("tests/data/corpus/2.13.0")
+FILE = CORPUS / "dynamic_batch.pt2"
+NESTED = CORPUS / "cond.pt2"
+
+
+def arguments(program: torch.export.ExportedProgram) -> list[Any]:
+    """What the graph takes: the weights, and the example's inputs."""
+    args, _ = program.example_inputs
+    return [*program.state_dict.values(), *args]
+
+
+def packaged(module: GraphModule) -> GraphModule:
+    """A module after it went through a torch package."""
+    data = io.BytesIO()
+    with torch.package.PackageExporter(data) as exporter:
+        exporter.extern("**")
+        exporter.save_pickle("package", "module.pkl", module)
+    data.seek(0)
+    loaded: GraphModule = torch.package.PackageImporter(data).load_pickle("package", "module.pkl")
+    return loaded
+
+
+def outcome(look: str, program: torch.export.ExportedProgram) -> str:
+    """What a look gives; the error, where torch cannot trace a graph with a condition in it."""
+    try:
+        return str(LOOKS[look](program.graph_module, arguments(program)))
+    except (AssertionError, TypeError, RuntimeError) as error:
+        assert look in ("pickle", "package", "trace", "export"), error
+        return f"{type(error).__name__}: {error}"
+
+
+def is_written(module: GraphModule) -> bool:
+    """Whether a module has its source already."""
+    return "_code" in vars(module)
+
+
+LOOKS: dict[str, Callable[[GraphModule, list[Any]], Any]] = {
+    "code": lambda module, args: module.code,
+    "text": lambda module, args: str(module),
+    "call": lambda module, args: module(*args)[0].tolist(),
+    "forward": lambda module, args: module.forward(*args)[0].tolist(),
+    "of the class": lambda module, args: inspect.signature(type(module).forward),
+    "signature": lambda module, args: inspect.signature(module.forward),
+    "members": lambda module, args: [name for name, _ in inspect.getmembers(type(module)) if name == "forward"],
+    "pickle": lambda module, args: pickle.loads(pickle.dumps(module)).code,
+    "package": lambda module, args: packaged(module).code,
+    "copy": lambda module, args: copy.copy(module).code,
+    "deep copy": lambda module, args: copy.deepcopy(module).code,
+    "trace": lambda module, args: torch.fx.symbolic_trace(module).code,
+    "transform": lambda module, args: torch.fx.Transformer(module).transform().code,
+    "readable": lambda module, args: module.print_readable(print_output=False),
+    "compile": lambda module, args: torch.compile(module, backend="eager", fullgraph=True)(*args)[0].tolist(),
+    "export": lambda module, args: torch.export.export(module, tuple(args)).graph_module.code,
+    "strict export": lambda module, args: torch.export.export(module, tuple(args), strict=True).graph_module.code,
+}
+"""Everything that makes use of a module's source."""
+
+
+@pytest.mark.parametrize("file", [FILE, NESTED], ids=lambda file: file.stem)
+@pytest.mark.parametrize("look", LOOKS)
+def test_looks_are_as_at_torchs_own(look: str, file: Path) -> None:
+    ours, theirs = pt2kit.load(file), torch.export.load(file)
+    assert not is_written(ours.graph_module)
+    assert outcome(look, ours) == outcome(look, theirs)
+
+
+def test_modules_inside_are_written_with_the_module() -> None:
+    module = pt2kit.load(NESTED).graph_module
+    inner = [each for each in module.modules() if isinstance(each, GraphModule) and each is not module]
+    assert inner
+    assert not any(map(is_written, inner))
+    assert module.code
+    assert all(map(is_written, inner))
+
+
+def test_a_module_inside_can_be_looked_at_alone() -> None:
+    ours, theirs = pt2kit.load(NESTED).graph_module, torch.export.load(NESTED).graph_module
+    for name, each in theirs.named_modules():
+        assert ours.get_submodule(name).code == each.code
+
+
+def test_nothing_that_loading_or_module_does_writes_it() -> None:
+    program = pt2kit.load(FILE)
+    program.module()(*program.example_inputs[0])
+    copy.deepcopy(program)
+    program.run_decompositions()
+    assert str(program)
+    torch.export.save(program, io.BytesIO())
+    assert not is_written(program.graph_module)
+
+
+def test_an_edit_is_seen() -> None:
+    program = pt2kit.load(FILE)
+    (relu,) = (node for node in program.graph.nodes if node.target is torch.ops.aten.relu.default)
+    relu.target = torch.ops.aten.sigmoid.default
+    program.graph_module.recompile()
+    assert "sigmoid" in program.graph_module.code
+    args = arguments(program)
+    torch.testing.assert_close(program.graph_module(*args)[0], program.module()(*program.example_inputs[0]))
+
+
+def test_threads_may_look_at_once() -> None:
+    module = (program := pt2kit.load(FILE)).graph_module
+    args = arguments(program)
+    results: list[Any] = []
+    threads = [threading.Thread(target=lambda: results.append(module(*args)[0].tolist())) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == 8
+    assert all(result == results[0] for result in results)
+
+
+def test_a_class_does_not_keep_its_module() -> None:
+    program = pt2kit.load(FILE)
+    kind, gone = type(program.graph_module), weakref.ref(program.graph_module)
+    del program
+    gc.collect()
+    assert gone() is None
+    with pytest.raises(AttributeError, match="forward"):
+        kind.forward  # noqa: B018
