@@ -114,12 +114,17 @@ class Values:
         check_extent(meta, where)
         device = self._devices.find(meta.device, where)
         try:
-            if all(type(number) is int for number in (*sizes, *strides, offset)) and offset == 0:
+            symbolic = [number for number in (*sizes, *strides) if isinstance(number, torch.SymInt)]
+            if symbolic and all(number.node.expr.is_positive for number in symbolic):
+                nbytes = self._shapes.spanned_bytes(sizes, strides, offset, dtype.itemsize)
+                elem = _with_offset(sizes, strides, offset, dtype, nbytes)
+            else:
+                # Of a size that may be zero or less torch notes guards here, as it does when it loads the program.
                 elem = torch.empty_strided(sizes, strides, dtype=dtype, device=_META)
                 nbytes = elem.untyped_storage().nbytes()
-            else:
-                nbytes = self._shapes.spanned_bytes(sizes, strides, offset, dtype.itemsize)
-                elem = wrap(_Bare, sizes, strides, offset, dtype=dtype, device=_META, storage_size=nbytes)
+                if type(offset) is not int or offset:
+                    nbytes = nbytes + offset * dtype.itemsize
+                    elem = _with_offset(sizes, strides, offset, dtype, nbytes)
             made = make_fake(self._shapes.mode, elem, device)
         except (RuntimeError, AssertionError, OverflowError) as error:
             raise GraphError(f"{where}: expected a tensor that torch can describe, got: {error}") from error
@@ -176,11 +181,13 @@ def _from_template(template: _Template) -> torch.Tensor:
 
 
 class _Bare(torch.Tensor):  # type: ignore[misc]
-    """A tensor whose storage size is given; it exists only under a template, or for its storage.
-
-    torch computes the size with one symbolic operation after the other and adds guards, a quarter of a millisecond.
-    """
+    """A tensor whose storage size is given and not computed; it exists only under a template, or for its storage."""
 
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         raise NotImplementedError("a template is never computed with")
+
+
+def _with_offset(sizes: list[Any], strides: list[Any], offset: Any, dtype: torch.dtype, nbytes: Any) -> torch.Tensor:
+    """A meta tensor that begins inside its storage; torch's own operators would add guards for symbolic sizes."""
+    return wrap(_Bare, sizes, strides, offset, dtype=dtype, device=_META, storage_size=nbytes)
