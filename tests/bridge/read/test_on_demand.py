@@ -85,19 +85,13 @@ def test_looks_are_as_at_torchs_own(look: str, file: Path) -> None:
     assert outcome(look, ours) == outcome(look, theirs)
 
 
-def test_modules_inside_are_written_with_the_module() -> None:
-    module = pt2kit.load(NESTED).graph_module
-    inner = [each for each in module.modules() if isinstance(each, GraphModule) and each is not module]
-    assert inner
-    assert not any(map(is_written, inner))
-    assert module.code
-    assert all(map(is_written, inner))
-
-
-def test_a_module_inside_can_be_looked_at_alone() -> None:
+def test_modules_inside_are_written() -> None:
     ours, theirs = pt2kit.load(NESTED).graph_module, torch.export.load(NESTED).graph_module
-    for name, each in theirs.named_modules():
-        assert ours.get_submodule(name).code == each.code
+    inner = [name for name, each in theirs.named_modules() if isinstance(each, GraphModule) and name]
+    assert inner
+    for name in inner:
+        assert is_written(ours.get_submodule(name))
+        assert ours.get_submodule(name).code == theirs.get_submodule(name).code
 
 
 def test_nothing_that_loading_or_module_does_writes_it() -> None:

@@ -47,7 +47,7 @@ def read_graph(graph: schema.Graph, shared: Shared, where: str, depth: int, cons
         constant_names: for each input, its name if it is a constant; the signature has them. Short for subgraphs.
 
     Returns:
-        The scope with the finished graph, its source held, and the module that owns its subgraphs.
+        The scope with the finished graph, the root's with its source held, and the module that owns its subgraphs.
 
     Raises:
         GraphError: it contradicts itself.
@@ -58,7 +58,8 @@ def read_graph(graph: schema.Graph, shared: Shared, where: str, depth: int, cons
     shapes = shared.shapes
     outer, shapes.pending = shapes.pending, set()
     scope = Scope(graph, shared, where, depth)
-    hold_source(scope.graph)
+    if depth == 0:
+        hold_source(scope.graph)
     check_value_names(graph, where)
     for index, argument in enumerate(graph.inputs):
         scope.place = f"{where}.inputs[{index}]"

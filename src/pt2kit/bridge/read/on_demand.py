@@ -1,7 +1,8 @@
-"""The graph modules of a loaded program -> ones whose Python source is written when it is first looked at.
+"""The graph module of a loaded program -> one whose Python source is written when it is first looked at.
 
 torch writes and compiles the source of every graph module it makes, a quarter of a load. Few programs are run by it:
-`ExportedProgram.module()` makes a module of its own from the graph.
+`ExportedProgram.module()` makes a module of its own from the graph. Subgraphs are written at once: torch's compiler
+looks into those of a call, past whatever would write them.
 """
 
 from __future__ import annotations
@@ -22,23 +23,22 @@ def hold_source(graph: Graph) -> None:
 
 
 def write_on_demand(module: GraphModule) -> None:
-    """Take the empty source away again from a module and those in it: what asks for theirs next has it written.
+    """Take the empty source away again: what asks for the module's own next has it written.
 
     Every graph module has a class of its own, on which torch puts its `forward`. Until then something stands there that
     writes it, so nobody sees a difference; copies are graph modules like any other.
 
     Source: `GraphModule.recompile` and `__reduce__` in torch/fx/graph_module.py, 2.9 to 2.15.
     """
-    for each in module.modules():
-        if isinstance(each, GraphModule) and "python_code" in vars(each.graph):
-            del each.graph.python_code
-            for name in SOURCE_OF_MODULES:
-                if name in vars(each):
-                    delattr(each, name)
-                    setattr(type(each), name, _Attribute(name))
-            type(each).forward = _Forward(each)
-            type(each).__reduce__ = _reduce  # type: ignore[assignment]
-            type(each).__reduce_package__ = _reduce_package
+    del module.graph.python_code
+    own = type(module)
+    for name in SOURCE_OF_MODULES:
+        if name in vars(module):
+            delattr(module, name)
+            setattr(own, name, _Attribute(name))
+    own.forward = _Forward(module)
+    own.__reduce__ = _reduce  # type: ignore[assignment]
+    own.__reduce_package__ = _reduce_package
 
 
 class _Forward:
