@@ -59,7 +59,7 @@ def load(
 
     Returns:
         The program. Weights are mapped copy-on-write from a local file where it has them stored and aligned: changing
-        them changes nothing outside this process. Cost: about 100 microseconds per node; weights cost nothing until
+        them changes nothing outside this process. Cost: about 50 microseconds per node; weights cost nothing until
         they are used. Python's garbage collector is off meanwhile, in the whole process.
 
     Raises:
