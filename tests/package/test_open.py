@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -101,6 +103,23 @@ def test_what_was_read_outlives_the_package() -> None:
     with pt2kit.open(MLP) as package:
         read = {name: view.numpy() for name, view in package.weights().items()}
     assert {name: array.tobytes() for name, array in read.items()} == expected
+
+
+def test_what_is_let_go_of_is_freed_at_once() -> None:
+    """A package whose parts were all read is in no circle, so it does not wait for the garbage collector."""
+    package = pt2kit.open(samples.sample("2.13.0", "extra_files"))
+    read = [package.programs["model"], package.weights(), package.constants(), package.sample_inputs()]
+    read += [numbers(package.weights()), *map(bytes, package.extra_files.values())]
+    assert len(read) == 7
+    gone, archive_gone = weakref.ref(package), weakref.ref(package.archive)
+    gc.disable()
+    try:
+        del package
+        read.clear()
+        assert gone() is None
+        assert archive_gone() is None
+    finally:
+        gc.enable()
 
 
 def test_several_models() -> None:

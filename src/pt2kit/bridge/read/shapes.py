@@ -98,11 +98,11 @@ class Shapes:
             sizes, strides, offset: ints or SymInts, in elements.
             itemsize: bytes of an element.
         """
-        lengths = [_expression(size) for size in sizes]
-        count = 1 + sum((length - 1) * _expression(stride) for length, stride in zip(lengths, strides, strict=True))
+        lengths = [_sympy(size) for size in sizes]
+        count = 1 + sum((length - 1) * _sympy(stride) for length, stride in zip(lengths, strides, strict=True))
         if 0 in lengths:
             count = 0
-        nbytes = itemsize * (_expression(offset) + count)
+        nbytes = itemsize * (_sympy(offset) + count)
         return nbytes if type(nbytes) is int else self._node("int", nbytes, None)
 
     def number(self, value: schema.SymFloat, where: str) -> Any:
@@ -236,7 +236,7 @@ class Shapes:
             count_from(self.env, "symint" if match[1] == "u" else "symfloat", int(match[2]) + 1)
 
 
-def _expression(number: int | torch.SymInt) -> Any:
+def _sympy(number: int | torch.SymInt) -> Any:
     return number.node.expr if isinstance(number, torch.SymInt) else number
 
 
