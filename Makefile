@@ -7,10 +7,10 @@ LOWEST := .venv-lowest
 BIN := $(VENV)/bin
 # The release that development and CI use; others are tried by test-torch.
 TORCH_PIN := torch==2.13.0
-FAST := -m 'not slow' --hypothesis-profile=fast --ignore=tests/bridge --ignore=tests/viewing
+FAST := -m 'not slow' --cases 4 --hypothesis-profile=fast --ignore=tests/bridge --ignore=tests/viewing
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-core test-fast test-torch test-torches test-view lint format bench fuzz compatibility docs outputs changelog release regen toolchains
+.PHONY: help demo test test-all test-core test-fast test-torch test-torches test-view lint format bench bench-quick fuzz compatibility docs outputs changelog release regen toolchains jax test-jax
 .PHONY: viewer browser clean coverage test-lowest
 
 help: ## list the targets
@@ -36,12 +36,15 @@ $(LOWEST)/.stamp: pyproject.toml tools/lowest.py
 demo: $(VENV)/.stamp ## install into .venv and run the main job on real files
 	@$(BIN)/python examples/demo.py
 
-test: $(VENV)/.stamp ## run the whole test suite (with torch)
+test: $(VENV)/.stamp ## run every test, those of sample files with a cover of 75 of them
 	$(BIN)/python -m pytest -n $(JOBS) -q
+
+test-all: $(VENV)/.stamp ## the same with every sample file, as CI does
+	$(BIN)/python -m pytest -n $(JOBS) -q --all-samples
 
 test-core: $(CORE)/.stamp ## run everything but tests/bridge in an environment without torch
 	@! $(CORE)/bin/python -c 'import torch' 2>/dev/null || { echo 'torch is importable in $(CORE)'; exit 1; }
-	$(CORE)/bin/python -m pytest -n $(JOBS) -q --ignore=tests/bridge
+	$(CORE)/bin/python -m pytest -n $(JOBS) -q --all-samples --ignore=tests/bridge
 
 test-fast: $(CORE)/.stamp ## a few cases of each test, without torch and without starting commands (a minute and a half)
 	$(CORE)/bin/python -m pytest -n $(JOBS) -q $(FAST)
@@ -62,10 +65,11 @@ test-torch: ## try one release of torch in an environment of its own: tests, sam
 test-torches: ## the same for all seven releases; writes the table in docs/compatibility.md (about an hour)
 	$(PYTHON) tools/torches.py $(if $(CORPUS),--corpus $(CORPUS))
 
-lint: $(VENV)/.stamp ## ruff (lint and format) and mypy --strict, of everything
+lint: $(VENV)/.stamp ## ruff (lint and format), mypy --strict, and code lines next to their budgets
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python -m tools.budgets
 
 format: $(VENV)/.stamp ## let ruff rewrite what it can
 	$(BIN)/ruff check --fix .
@@ -75,6 +79,10 @@ bench: $(VENV)/.stamp ## run every benchmark, or some (NAMES="open_vs_json show_
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,bench,fleet]' '$(TORCH_PIN)'
 	$(BIN)/python -m benchmarks $(NAMES)
 
+bench-quick: $(VENV)/.stamp ## run a few benchmarks in two minutes: few rounds, small files
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,bench]' '$(TORCH_PIN)'
+	$(BIN)/python -m benchmarks --quick $(NAMES)
+
 fuzz: $(VENV)/.stamp ## coverage-guided fuzzing: each harness for MINUTES=10, and a table
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,torch,fuzz]'
 	PYTHONPATH=. $(BIN)/python -m tools.fuzz --minutes $${MINUTES:-10}
@@ -83,8 +91,11 @@ compatibility: $(VENV)/.stamp ## the table of releases: which sample files open,
 	$(BIN)/python -m tools.compatibility $(CORPUS)
 
 docs: $(VENV)/.stamp ## build the documents' site into docs/_build/html; a warning is an error
+	@echo 'installing what the site needs …'
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]' '$(TORCH_PIN)'
+	@echo 'building the site, which takes a minute …'
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
+	@echo 'open docs/_build/html/index.html'
 
 outputs: $(VENV)/.stamp ## write what the commands and the notebook of the documents print now into the pages
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]' '$(TORCH_PIN)'
@@ -108,6 +119,12 @@ $(VENV)/node_modules/.bin/tsc: | $(VENV)/.stamp
 toolchains: $(VENV)/node_modules/.bin/tsc ## what proves the generated definitions: tsc, g++, nlohmann/json
 	@command -v g++ >/dev/null && test -e /usr/include/nlohmann/json.hpp \
 	  || { apt-get update -qq && apt-get install -y -qq g++ nlohmann-json3-dev; }
+
+jax: $(VENV)/.stamp ## the second engine of sessions, into the environment of the tests
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[jax]'
+
+test-jax: jax ## the tests of that engine
+	$(BIN)/python -m pytest -q -n 0 --all-samples tests/runtime/test_jax.py
 
 viewer/node_modules/.stamp: viewer/package-lock.json
 	npm ci --prefix viewer --silent --no-audit --no-fund

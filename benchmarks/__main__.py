@@ -1,5 +1,7 @@
 """`python -m benchmarks [NAME…] [--quick] [--json FILE]`: run benchmarks and print one table.
 
+`python -m benchmarks --compare REV [WORKLOAD…]`: report what became slower since a commit.
+
 Exit status: 0 when everything ran, 1 when something did not (or, with --strict, missed its bar), 2 for a wrong call.
 """
 
@@ -10,7 +12,13 @@ import os
 import sys
 from pathlib import Path
 
-from benchmarks import harness, report
+from benchmarks import compare, harness, report
+
+QUICK = (
+    "cold_load_bert", "cold_load_module_bert", "open_vs_json", "check_small_time", "text_parse",
+    "load_bert", "module_bert", "save_bert",
+)  # fmt: skip
+"""What `--quick` runs if nothing is named: less than two minutes, once the programs are built."""
 
 
 def parse(argv: list[str] | None) -> argparse.Namespace:
@@ -19,9 +27,10 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "names", nargs="*", metavar="NAME", help="a benchmark or a subject; everything if none is given"
     )
-    parser.add_argument("--quick", action="store_true", help="few rounds and small files")
+    parser.add_argument("--quick", action="store_true", help="few rounds and small files; a few benchmarks by default")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write the outcomes here as well")
     parser.add_argument("--list", action="store_true", help="list the benchmarks and run nothing")
+    parser.add_argument("--compare", metavar="REV", help="report workloads that became slower by 5 %% since a commit")
     parser.add_argument("--strict", action="store_true", help="exit 1 also when a bar is missed")
     return parser.parse_args(argv)
 
@@ -30,8 +39,10 @@ def main(argv: list[str] | None = None) -> int:
     """Run what the command line asks for; returns the exit status."""
     options = parse(argv)
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    if options.compare:
+        return compare.compare(options.compare, options.names)
     try:
-        benches = harness.select(options.names)
+        benches = harness.select(options.names or (QUICK if options.quick else ()))
     except KeyError as unknown:
         known = ", ".join(f"{subject} ({len(group)})" for subject, group in harness.subjects().items())
         print(f"no benchmark or subject is called {unknown}; subjects: {known}; see --list", file=sys.stderr)

@@ -82,12 +82,13 @@ def alternate(
     return min(mine), min(theirs)
 
 
-def command(argv: Sequence[str], *, rounds: int = 1) -> Spent:
+def command(argv: Sequence[str], *, rounds: int = 1, warmup: int = 1) -> Spent:
     """The best CPU time and the largest peak memory of a command run `rounds` times, each in a fresh process.
 
     Raises: RuntimeError when the command fails, with the last line of what it said.
     """
-    _spawn(argv)  # fills the caches of bytecode and pages
+    for _ in range(warmup):
+        _spawn(argv)  # fills the caches of bytecode and pages
     runs = [_spawn(argv) for _ in range(rounds)]
     return Spent(min(run.cpu_s for run in runs), max(run.peak_bytes for run in runs), runs[-1].stdout)
 

@@ -41,7 +41,7 @@ new Promise(done => {
     if (t > 3000) { done(frames / (t / 1000)); return; }
     frames++;
     const at = { clientX: box.x + 300, clientY: box.y + 300, bubbles: true, cancelable: true };
-    const turn = { deltaY: Math.sin(t / 300) * 40, shiftKey: frames % 40 < 20 };
+    const turn = { deltaY: Math.sin(t / 300) * 40, shiftKey: frames % 40 < 20, ctrlKey: frames % 40 >= 20 };
     canvas.dispatchEvent(new WheelEvent('wheel', { ...turn, ...at }));
     requestAnimationFrame(step);
   };

@@ -1,7 +1,8 @@
 """Sphinx: the pages of this folder -> a site; docstrings -> the reference. `make docs` builds it, warnings are errors.
 
 Pages are Markdown that reads well as it is; only `reference/` has directives. Nothing is fetched while building: the
-places that docstrings link to in other projects' documents are listed in `_site/*.txt`.
+places that docstrings link to in other projects' documents are listed in `_site/*.txt`. `_site/scorer.js` ranks the
+results of a search.
 """
 
 from __future__ import annotations
@@ -12,9 +13,12 @@ from typing import Any
 
 import pt2kit
 
+SITE = Path(__file__).parent / "_site"
+
 project = "pt2kit"
 author = "the pt2kit authors"
-release = pt2kit.__version__
+copyright = f"{author}; Apache License 2.0"
+release = pt2kit.__version__.partition("+")[0]
 html_title = f"pt2kit {release}"
 
 extensions = [
@@ -25,18 +29,19 @@ extensions = [
 ]
 html_theme = "furo"
 exclude_patterns = ["_site", "_build"]
-html_static_path: list[str] = []
+html_static_path = [str(SITE / "static")]
+html_css_files = ["site.css"]
+html_search_scorer = str(SITE / "scorer.js")
 
 myst_heading_anchors = 4
 nb_execution_mode = "off"  # what the notebook shows is stored in it, and compared by a test
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
-# Two rooms have a class `Report`; where an annotation says just that, the link leads to the first.
+# Two subpackages have a class `Report`; if an annotation says just that, the link leads to the first.
 suppress_warnings = ["ref.python"]
 default_role = "py:obj"
 
-SITE = Path(__file__).parent / "_site"
 intersphinx_mapping = {
     "python": ("https://docs.python.org/3/", str(SITE / "python.txt")),
     "numpy": ("https://numpy.org/doc/stable/", str(SITE / "numpy.txt")),
@@ -87,7 +92,7 @@ DOCUMENTED_AS = {
     "torch.export.exported_program.ExportedProgram": "torch.export.ExportedProgram",
     "Array": "numpy.ndarray",
 }
-"""Where a class is defined, or what an annotation calls it -> the name under which its own project documents it."""
+"""Name of a class in code or annotations -> the name under which its own project documents it."""
 
 
 def by_the_documented_name(app: Any, env: Any, node: Any, contnode: Any) -> None:

@@ -510,7 +510,7 @@ enum class ScalarType : std::int64_t {
   UINT64 = 35,  // since 8.20
 };
 
-/// How the elements of a tensor lie in memory.
+/// Memory layout of a tensor's elements.
 enum class Layout : std::int64_t {
   Unknown = 0,
   SparseCoo = 1,
@@ -605,7 +605,7 @@ struct SymBool {
   static SymBool make_as_bool(bool held);
 };
 
-/// What is known of a tensor without its bytes; `sizes`, `strides` and `storage_offset` count elements.
+/// Description of a tensor without its bytes; `sizes`, `strides` and `storage_offset` count elements.
 struct TensorMeta {
   ScalarType dtype{};
   std::vector<SymInt> sizes;
@@ -688,7 +688,7 @@ struct OptionalTensorArgument {
   static OptionalTensorArgument make_as_none(bool held);
 };
 
-/// A flat list of calls in execution order, and what is known of every value in it.
+/// A flat list of calls in execution order, and descriptions of all values in it.
 struct Graph {
   std::vector<Argument> inputs;
   std::vector<Argument> outputs;
@@ -799,14 +799,14 @@ struct Argument {
   static Argument make_as_float_lists(std::vector<std::vector<double>> held);
 };
 
-/// How an argument is passed.
+/// Way of passing an argument.
 enum class ArgumentKind : std::int64_t {
   UNKNOWN = 0,  // since 8.6
   POSITIONAL = 1,  // since 8.6
   KEYWORD = 2,  // since 8.6
 };
 
-/// An argument with the parameter name the operator's schema gives it; the name is empty where there is none.
+/// An argument with its parameter name in the operator's schema; the name is empty if there is none.
 struct NamedArgument {
   std::string name;
   Argument arg;
@@ -902,7 +902,7 @@ struct InputTokenSpec {
   Json unknown;
 };
 
-/// What one graph input is; in the order of `Graph.inputs`.
+/// Kind and name of one graph input; in the order of `Graph.inputs`.
 struct InputSpec {
   enum class Arm : std::size_t { user_input, parameter, buffer, tensor_constant, custom_obj, token, constant_input };
   static constexpr std::array<const char*, 7> arms = {"user_input", "parameter", "buffer", "tensor_constant", "custom_obj", "token", "constant_input"};
@@ -987,7 +987,7 @@ struct OutputTokenSpec {
   Json unknown;
 };
 
-/// What one graph output is; in the order of `Graph.outputs`.
+/// Kind and name of one graph output; in the order of `Graph.outputs`.
 struct OutputSpec {
   enum class Arm : std::size_t { user_output, loss_output, buffer_mutation, gradient_to_parameter, gradient_to_user_input, user_input_mutation, token, parameter_mutation };
   static constexpr std::array<const char*, 8> arms = {"user_output", "loss_output", "buffer_mutation", "gradient_to_parameter", "gradient_to_user_input", "user_input_mutation", "token", "parameter_mutation"};
@@ -1013,7 +1013,7 @@ struct OutputSpec {
   static OutputSpec make_parameter_mutation(ParameterMutationSpec held);
 };
 
-/// What each input and each output of the graph is.
+/// Kinds of all inputs and outputs of the graph.
 struct GraphSignature {
   std::vector<InputSpec> input_specs;  // since 2
   std::vector<OutputSpec> output_specs;  // since 2
@@ -1029,7 +1029,7 @@ struct RangeConstraint {
   Json unknown;
 };
 
-/// How a module was called: arguments and results, flattened, and the trees they came from. `in_spec` and
+/// Call signature of a module: arguments and results, flattened, and the trees they came from. `in_spec` and
 /// `out_spec` are JSON text that `pt2kit.treespec` reads.
 struct ModuleCallSignature {
   std::vector<Argument> inputs;
@@ -1056,7 +1056,7 @@ struct NamedTupleDef {
   Json unknown;
 };
 
-/// A graph, what its inputs and outputs are, and the modules it came from.
+/// A graph, its signature, and the modules it came from.
 struct GraphModule {
   Graph graph;
   GraphSignature signature;
@@ -1088,7 +1088,7 @@ struct ExportedProgram {
   Json unknown;
 };
 
-/// Where a weight or constant lies in the archive and how to read it.
+/// Location of a weight or constant in the archive and how to read it.
 struct PayloadMeta {
   std::string path_name;  // since 8.14
   bool is_param{};  // since 8.14
@@ -1105,7 +1105,7 @@ struct PayloadConfig {
   Json unknown;
 };
 
-/// What a compiled package records of its library; kept for completeness, never loaded.
+/// Facts that a compiled package records of its library; kept for completeness, never loaded.
 struct AOTInductorModelPickleData {
   std::string library_basename;  // since 8.7
   std::vector<std::string> input_names;  // since 8.7

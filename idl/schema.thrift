@@ -31,7 +31,7 @@ enum ScalarType {
   UINT64 = 35,  // since 8.20
 }
 
-// How the elements of a tensor lie in memory.
+// Memory layout of a tensor's elements.
 enum Layout {
   Unknown = 0,
   SparseCoo = 1,
@@ -89,7 +89,7 @@ union SymBool {
   20: bool as_bool;
 }
 
-// What is known of a tensor without its bytes; `sizes`, `strides` and `storage_offset` count elements.
+// Description of a tensor without its bytes; `sizes`, `strides` and `storage_offset` count elements.
 struct TensorMeta {
   10: ScalarType dtype;
   20: list<SymInt> sizes;
@@ -187,14 +187,14 @@ union Argument {
   300: list<list<double>> as_float_lists;  // since 8.20
 }
 
-// How an argument is passed.
+// Way of passing an argument.
 enum ArgumentKind {
   UNKNOWN = 0,  // since 8.6
   POSITIONAL = 1,  // since 8.6
   KEYWORD = 2,  // since 8.6
 }
 
-// An argument with the parameter name the operator's schema gives it; the name is empty where there is none.
+// An argument with its parameter name in the operator's schema; the name is empty if there is none.
 struct NamedArgument {
   10: string name;
   20: Argument arg;
@@ -211,7 +211,7 @@ struct Node {
   60: optional string name;  // since 8.17
 }
 
-// A flat list of calls in execution order, and what is known of every value in it.
+// A flat list of calls in execution order, and descriptions of all values in it.
 struct Graph {
   10: list<Argument> inputs;
   20: list<Argument> outputs;
@@ -274,7 +274,7 @@ struct InputTokenSpec {
   10: TokenArgument arg;  // since 5.3
 }
 
-// What one graph input is; in the order of `Graph.inputs`.
+// Kind and name of one graph input; in the order of `Graph.inputs`.
 union InputSpec {
   10: UserInputSpec user_input;  // since 2
   20: InputToParameterSpec parameter;  // since 2
@@ -330,7 +330,7 @@ struct OutputTokenSpec {
   10: TokenArgument arg;  // since 5.3
 }
 
-// What one graph output is; in the order of `Graph.outputs`.
+// Kind and name of one graph output; in the order of `Graph.outputs`.
 union OutputSpec {
   10: UserOutputSpec user_output;  // since 2
   20: LossOutputSpec loss_output;  // since 2
@@ -342,7 +342,7 @@ union OutputSpec {
   80: ParameterMutationSpec parameter_mutation;  // since 8.14
 }
 
-// What each input and each output of the graph is.
+// Kinds of all inputs and outputs of the graph.
 struct GraphSignature {
   10: list<InputSpec> input_specs;  // since 2
   20: list<OutputSpec> output_specs;  // since 2
@@ -354,7 +354,7 @@ struct RangeConstraint {
   20: optional i64 max_val;
 }
 
-// How a module was called: arguments and results, flattened, and the trees they came from. `in_spec` and
+// Call signature of a module: arguments and results, flattened, and the trees they came from. `in_spec` and
 // `out_spec` are JSON text that `pt2kit.treespec` reads.
 struct ModuleCallSignature {
   10: list<Argument> inputs;
@@ -375,7 +375,7 @@ struct NamedTupleDef {
   10: list<string> field_names;  // since 8.6
 }
 
-// A graph, what its inputs and outputs are, and the modules it came from.
+// A graph, its signature, and the modules it came from.
 struct GraphModule {
   10: Graph graph;
   50: GraphSignature signature;
@@ -401,7 +401,7 @@ struct ExportedProgram {
   90: list<string> guards_code;  // since 8.14
 }
 
-// Where a weight or constant lies in the archive and how to read it.
+// Location of a weight or constant in the archive and how to read it.
 struct PayloadMeta {
   10: string path_name;  // since 8.14
   20: bool is_param;  // since 8.14
@@ -414,7 +414,7 @@ struct PayloadConfig {
   10: map<string, PayloadMeta> config;  // since 8.14
 }
 
-// What a compiled package records of its library; kept for completeness, never loaded.
+// Facts that a compiled package records of its library; kept for completeness, never loaded.
 struct AOTInductorModelPickleData {
   1: string library_basename;  // since 8.7
   2: list<string> input_names;  // since 8.7

@@ -39,7 +39,7 @@ export const ScalarType = {
 } as const;
 export type ScalarType = (typeof ScalarType)[keyof typeof ScalarType];
 
-/** How the elements of a tensor lie in memory. */
+/** Memory layout of a tensor's elements. */
 export const Layout = {
   Unknown: 0,
   SparseCoo: 1,
@@ -103,7 +103,7 @@ export interface SymBoolArms {
 }
 export type SymBool = OneOf<SymBoolArms>;
 
-/** What is known of a tensor without its bytes; `sizes`, `strides` and `storage_offset` count elements. */
+/** Description of a tensor without its bytes; `sizes`, `strides` and `storage_offset` count elements. */
 export interface TensorMeta {
   dtype: ScalarType;
   sizes: SymInt[];
@@ -206,7 +206,7 @@ export interface ArgumentArms {
 }
 export type Argument = OneOf<ArgumentArms>;
 
-/** How an argument is passed. */
+/** Way of passing an argument. */
 export const ArgumentKind = {
   UNKNOWN: 0,  // since 8.6
   POSITIONAL: 1,  // since 8.6
@@ -214,7 +214,7 @@ export const ArgumentKind = {
 } as const;
 export type ArgumentKind = (typeof ArgumentKind)[keyof typeof ArgumentKind];
 
-/** An argument with the parameter name the operator's schema gives it; the name is empty where there is none. */
+/** An argument with its parameter name in the operator's schema; the name is empty if there is none. */
 export interface NamedArgument {
   name: string;
   arg: Argument;
@@ -231,7 +231,7 @@ export interface Node {
   name?: string | null;  // since 8.17
 }
 
-/** A flat list of calls in execution order, and what is known of every value in it. */
+/** A flat list of calls in execution order, and descriptions of all values in it. */
 export interface Graph {
   inputs: Argument[];
   outputs: Argument[];
@@ -295,7 +295,7 @@ export interface InputTokenSpec {
   arg: TokenArgument;  // since 5.3
 }
 
-/** What one graph input is; in the order of `Graph.inputs`. */
+/** Kind and name of one graph input; in the order of `Graph.inputs`. */
 export interface InputSpecArms {
   user_input: UserInputSpec;  // since 2
   parameter: InputToParameterSpec;  // since 2
@@ -352,7 +352,7 @@ export interface OutputTokenSpec {
   arg: TokenArgument;  // since 5.3
 }
 
-/** What one graph output is; in the order of `Graph.outputs`. */
+/** Kind and name of one graph output; in the order of `Graph.outputs`. */
 export interface OutputSpecArms {
   user_output: UserOutputSpec;  // since 2
   loss_output: LossOutputSpec;  // since 2
@@ -365,7 +365,7 @@ export interface OutputSpecArms {
 }
 export type OutputSpec = OneOf<OutputSpecArms>;
 
-/** What each input and each output of the graph is. */
+/** Kinds of all inputs and outputs of the graph. */
 export interface GraphSignature {
   input_specs: InputSpec[];  // since 2
   output_specs: OutputSpec[];  // since 2
@@ -377,7 +377,7 @@ export interface RangeConstraint {
   max_val: Int | null;
 }
 
-/** How a module was called: arguments and results, flattened, and the trees they came from. `in_spec` and `out_spec` are JSON text that `pt2kit.treespec` reads. */
+/** Call signature of a module: arguments and results, flattened, and the trees they came from. `in_spec` and `out_spec` are JSON text that `pt2kit.treespec` reads. */
 export interface ModuleCallSignature {
   inputs: Argument[];
   outputs: Argument[];
@@ -397,7 +397,7 @@ export interface NamedTupleDef {
   field_names: string[];  // since 8.6
 }
 
-/** A graph, what its inputs and outputs are, and the modules it came from. */
+/** A graph, its signature, and the modules it came from. */
 export interface GraphModule {
   graph: Graph;
   signature: GraphSignature;
@@ -423,7 +423,7 @@ export interface ExportedProgram {
   guards_code?: string[];  // since 8.14
 }
 
-/** Where a weight or constant lies in the archive and how to read it. */
+/** Location of a weight or constant in the archive and how to read it. */
 export interface PayloadMeta {
   path_name: string;  // since 8.14
   is_param: boolean;  // since 8.14
@@ -436,7 +436,7 @@ export interface PayloadConfig {
   config: Record<string, PayloadMeta>;  // since 8.14
 }
 
-/** What a compiled package records of its library; kept for completeness, never loaded. */
+/** Facts that a compiled package records of its library; kept for completeness, never loaded. */
 export interface AOTInductorModelPickleData {
   library_basename: string;  // since 8.7
   input_names: string[];  // since 8.7

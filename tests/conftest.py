@@ -1,4 +1,4 @@
-"""Settings of the whole suite: property tests repeat themselves; what the fast suite (`make test-fast`) leaves out.
+"""Settings of the whole suite: profiles of property tests, and which cases run.
 
 `EXPLORE=1` lets property tests look for new cases; `--hypothesis-profile=fast` gives each of them a few.
 """
@@ -6,9 +6,12 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from tests import samples
 
 # Workers of pytest-xdist are told of 80 columns, which commands would fit what they print into.
 os.environ.pop("COLUMNS", None)
@@ -18,8 +21,6 @@ settings.register_profile("repeat", deadline=None, derandomize=True)
 settings.register_profile("fast", deadline=None, derandomize=True, max_examples=10)
 settings.load_profile("explore" if os.environ.get("EXPLORE") else "repeat")
 
-FAST_CASES = 4
-"""Cases of one test that the fast suite runs; of those that go over every file or example there are hundreds."""
 STARTS_PROCESSES = tuple(
     f"tests/{name}.py::"
     for name in (
@@ -39,13 +40,42 @@ STARTS_PROCESSES = tuple(
 """Files whose tests each start commands, compilers, servers or type checkers."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what starts processes as slow, and all but a few cases of each test: the same ones each time, far apart."""
-    cases: dict[str, list[pytest.Item]] = {}
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options that choose how many cases run."""
+    parser.addoption("--all-samples", action="store_true", help="read every sample file, not only tests/data/cover.txt")
+    parser.addoption("--cases", type=int, metavar="N", help="run at most N cases of each test, the same ones each time")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect sample files outside the cover, cases beyond `--cases`; mark what starts processes as slow."""
+    left_out: set[str] = set()
+    if not config.getoption("--all-samples"):
+        cover = set(samples.COVER_LIST.read_text().split())
+        left_out |= {item.nodeid for item in items if not _covered(item, cover)}
+        seen: Counter[str] = Counter()
+        for item in items:
+            if (mark := item.get_closest_marker("sampled")) is not None:
+                name = item.nodeid.partition("[")[0]
+                if seen[name] % mark.args[0]:
+                    left_out.add(item.nodeid)
+                seen[name] += 1
+    if most := config.getoption("--cases"):
+        cases: dict[str, list[str]] = {}
+        for item in items:
+            if item.nodeid not in left_out:
+                cases.setdefault(item.nodeid.partition("[")[0], []).append(item.nodeid)
+        for same in cases.values():
+            left_out |= set(same) - set(same[:: -(-len(same) // most)])
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left_out])
+    items[:] = [item for item in items if item.nodeid not in left_out]
     for item in items:
-        cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    for name, same in cases.items():
-        step = -(-len(same) // FAST_CASES)
-        for number, item in enumerate(same):
-            if number % step or name.startswith(STARTS_PROCESSES):
-                item.add_marker(pytest.mark.slow)
+        if item.nodeid.startswith(STARTS_PROCESSES):
+            item.add_marker(pytest.mark.slow)
+
+
+def _covered(item: pytest.Item, cover: set[str]) -> bool:
+    """Return whether a test's parameters name no sample file, or one of the cover."""
+    call = getattr(item, "callspec", None)
+    paths = [value for value in call.params.values() if isinstance(value, Path)] if call is not None else []
+    read = [path for path in paths if samples.CORPUS in path.parents]
+    return not read or any(samples.release_id(path) in cover for path in read)

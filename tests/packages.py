@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from pt2kit.package import record_names as names
-from pt2kit.package.layout import verify_header
+from pt2kit.package.layouts.detection import detect
 from pt2kit.zip.reader import open_archive
 from pt2kit.zip.writer import ArchiveWriter
 
@@ -23,7 +23,7 @@ def rewritten(path: Path | bytes | IO[bytes], records: Mapping[str, bytes | None
     """
     buffer = io.BytesIO()
     with open_archive(path) as archive:
-        root = verify_header(archive).root
+        root = detect(archive).root
         with ArchiveWriter(buffer, root=root.rstrip("/")) as writer:
             old = {name.removeprefix(root): archive.read(name) for name in archive.records}
             for name, data in {**old, **records}.items():
@@ -37,7 +37,7 @@ def edited(
 ) -> bytes:
     """A file in which the JSON tree of one record was changed in place."""
     with open_archive(path) as archive:
-        tree = json.loads(bytes(archive.read(verify_header(archive).record(record))))
+        tree = json.loads(bytes(archive.read(detect(archive).record(record))))
     change(tree)
     return rewritten(path, {record: json.dumps(tree).encode()})
 

@@ -10,6 +10,9 @@ DATA = Path(__file__).parent / "data"
 RELEASES = tuple(
     sorted((path.name for path in (DATA / "corpus").iterdir()), key=lambda r: [int(n) for n in r.split(".")])
 )
+CORPUS = DATA / "corpus"
+COVER_LIST = DATA / "cover.txt"
+"""The files that are read without `--all-samples`, as `tests/cover.py` chose them."""
 CURRENT_LAYOUT = tuple(release for release in RELEASES if [int(n) for n in release.split(".")] >= [2, 9])
 
 

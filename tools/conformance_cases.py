@@ -285,6 +285,16 @@ def _placeholder(tree: Tree) -> None:
     next(spec for spec in specs(tree, "input") if "constant_input" in spec)["constant_input"]["name"] = "class x"
 
 
+def _mutated_twice(tree: Tree) -> None:
+    specs(tree, "output").insert(0, specs(tree, "output")[0])
+    graph(tree)["outputs"].insert(0, graph(tree)["outputs"][0])
+
+
+def _exchanged(tree: Tree) -> None:
+    one, other = (spec["buffer_mutation"] for spec in specs(tree, "output")[:2])
+    one["buffer_name"], other["buffer_name"] = other["buffer_name"], one["buffer_name"]
+
+
 SIGNATURE_CASES = (
     Case("inputs", ("S1",), "small", "one input spec too few", lambda t: specs(t, "input").pop(0)),
     Case("outputs", ("S2",), "small", "one output spec too many", lambda t: specs(t, "output").append({"user_output": {"arg": {"as_int": 1}}})),
@@ -293,6 +303,8 @@ SIGNATURE_CASES = (
     Case("input_order", ("S5",), "small", "a user input before the parameters", _swap_inputs),
     Case("output_order", ("S6",), "buffers", "a user output before the mutations", _swap_outputs),
     Case("mutated", ("S7",), "buffers", "a mutation of a buffer that is not there", put(lambda t: specs(t, "output")[0]["buffer_mutation"], "buffer_name", "nobody")),
+    Case("mutated_twice", ("S7",), "buffers", "two mutations of one buffer", _mutated_twice),
+    Case("exchanged", ("S15",), "buffers", "buffers of other element types than what is written to them", _exchanged, must="report"),
     Case("same_target", ("S8", "S7"), "buffers", "two inputs with one target that differ", _same_target),
     Case("losses", ("S9",), "loss", "two losses", _losses),
     Case("target", ("S10", "X6"), "small", "a target with a quote", _target, also=WEIGHTS),
@@ -314,6 +326,10 @@ def _respell(old: str, new: str, key: str = "in_spec") -> Callable[[Tree], None]
         root(tree)[key] = text.replace(old, new, 1)
 
     return edit
+
+
+def _two_roots(tree: Tree) -> None:
+    tree["graph_module"]["module_call_graph"].append(tree["graph_module"]["module_call_graph"][0])
 
 
 def _no_root(tree: Tree) -> None:
@@ -341,6 +357,7 @@ def _without_keywords(tree: Tree) -> None:
 
 CALL_CASES = (
     Case("root", ("K1",), "small", "the root entry is not the first", _no_root),
+    Case("two_roots", ("K1",), "small", "two entries for the root", _two_roots),
     Case("no_root", ("K1",), "small", "no module call graph", put(lambda t: t["graph_module"], "module_call_graph", [])),
     Case("no_json", ("K2",), "small", "a tree spec that is no JSON", _in_spec("((x,), {})")),
     Case("keys", ("K2",), "small", "a node with other keys", _respell('"context"', '"state"')),
@@ -405,6 +422,10 @@ def _named_twice(tree: Tree) -> None:
     named["mid.n.bias"]["parameter_name"] = "mid.inner.l.bias"
 
 
+def _in_both(tree: Tree) -> None:
+    tree["config"]["state"] = next(iter(tree["config"].values()))
+
+
 PAYLOAD_CASES = (
     _weight_case("parent", "P1", "a path_name with ..", put(weight, "path_name", "../weights/weight_0")),
     _weight_case("config", "P1", "a path_name that is a config", put(weight, "path_name", "model_weights_config.json")),
@@ -435,6 +456,7 @@ PAYLOAD_CASES = (
     Case("nowhere", ("P19",), "small", "a parameter without a payload", lambda t: t["config"].pop(next(iter(t["config"]))), record=WEIGHTS),
     Case("not_param", ("P19",), "small", "a parameter that is stored as none", put(weight, "is_param", False), record=WEIGHTS),
     Case("pickled", ("P22", "P15"), "small", "a raw record that is said to be pickled", put(weight, "use_pickle", True), record=WEIGHTS, must="report"),
+    Case("in_both", ("P24",), "buffers", "a name among the weights and the constants", _in_both, record=CONSTANTS, must="report"),
     Case("named_twice", ("P23",), "kept", "a parameter that two inputs take, and one that none does", _named_twice, must="report"),
     Case("nan", ("P21",), "small", "nan among the weights", text=lambda data: b"\0\0\xc0\x7f" * (len(data) // 4), record="data/weights/weight_0", must="report"),
 )  # fmt: skip
@@ -497,6 +519,7 @@ CHECK_CASES = (
     Case("dimension", ("T12",), "small", "a dimension that the tensor has not", _call("torch.ops.aten.softmax.int", [1], self={"as_tensor": {"name": "relu"}}, dim={"as_int": 7}), must="report"),
     Case("number", ("T13",), "small", "a number that is not what its function gives", _other_product, must="report"),
     Case("dialect", ("T14",), "small", "a call that writes, in a functional program", _written, must="report"),
+    Case("value", ("T15",), "small", "a slice with a step of 0", _call("torch.ops.aten.slice.Tensor", [1], self={"as_tensor": {"name": "relu"}}, dim={"as_int": 0}, start={"as_int": 0}, end={"as_int": 1}, step={"as_int": 0}), must="report"),
     Case("operands", ("T7",), "cond", "an operand too few", lambda t: next(n for n in nodes(t) if "cond" in n["target"])["inputs"][3].update(arg={"as_tensors": []}), must="report"),
     Case("guard", ("X4",), "small", "a guard that is code", put(lambda t: t, "guards_code", ["__import__('os').getpid() > 0"]), must="report"),
     Case("attribute", ("X7", "T1"), "small", "a target outside the dispatcher", put(lambda t: nodes(t)[1], "target", "torch.hub.load"), must="report"),

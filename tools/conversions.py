@@ -17,7 +17,6 @@ from pathlib import Path
 
 import pt2kit
 from pt2kit.errors import ConversionError
-from pt2kit.package.parts import program_record
 from pt2kit.schema import CURRENT, LOG
 
 SAMPLES = Path(__file__).parents[1] / "tests" / "data" / "corpus"
@@ -36,7 +35,7 @@ def programs(data: bytes) -> list[bytes]:
     """The JSON of every program of a file."""
     with pt2kit.open(data) as package:
         layout = package.layout
-        return [bytes(package.archive.read(program_record(package.archive, layout, name))) for name in layout.models]
+        return [bytes(package.archive.read(layout.program_record(name))) for name in layout.models]
 
 
 def count(folder: Path, why: Counter[str]) -> dict[str, int]:

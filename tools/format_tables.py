@@ -199,7 +199,7 @@ def rules_page() -> str:
         lines += [f"## {letter}: {about}", "", f"Explained in [{page}]({page}).", ""]
         lines += ["| rule | what must hold | files |", "|---|---|---|"]
         own = {rule: text for rule, text in rules().items() if rule[0] == letter}
-        lines += [f"| {rule} | {text} | {counts[rule] or ''} |" for rule, text in own.items()]
+        lines += [f"| [{rule}](../rules/{rule}.md) | {text} | {counts[rule] or ''} |" for rule, text in own.items()]
         lines.append("")
     lines += [
         "The rules C1 to C19, about the schema itself, are in [changing-the-schema.md](../changing-the-schema.md); "

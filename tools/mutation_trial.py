@@ -33,7 +33,7 @@ from tools.mutants import RECORDS, Mutant, kinds_of, mutant
 from torch.utils import _pytree as pytree
 
 from pt2kit.checks import check
-from pt2kit.package.layout import verify_header
+from pt2kit.package.layouts.detection import detect
 from pt2kit.zip.reader import open_archive
 
 MATTERING = ("load", "run", "contradicts", "crash")
@@ -147,7 +147,7 @@ def trees(path: Path) -> dict[str, Any]:
     """The trees of the records that mutants are made of."""
     found = {}
     with open_archive(path) as archive:
-        root = verify_header(archive).root
+        root = detect(archive).root
         for prefix, (record, _) in RECORDS.items():
             if root + record in archive.records:
                 found[prefix] = json.loads(bytes(archive.read(root + record)))

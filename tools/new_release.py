@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
-from tools import operator_schemas, torches
+from tools import operator_schemas, operator_tags, torches
 
 from pt2kit.schema import LOG, parse_version
 from pt2kit.schema.operator_text import operator_name
@@ -33,7 +33,6 @@ from pt2kit.zip.reader import open_archive
 
 ROOT = Path(__file__).parents[1]
 HISTORY = ROOT / "src" / "pt2kit" / "schema" / "history"
-CI = ROOT / ".ci" / "run"
 TESTED = ROOT / "src" / "pt2kit" / "bridge" / "tested.py"
 CORPUS = ROOT / "tests" / "data" / "corpus"
 SAVE = """
@@ -145,7 +144,8 @@ def compare_operators(environment: Path, release: str, folder: Path, *, write: b
     todo = "run this with --write once LOG names the release; a renamed argument is found, a new one with a default too"
     if write:
         operator_schemas.put_in([dump])
-        todo = "written into schema/history/operators.txt; look at what is gone: does anything replace it?"
+        operator_tags.put_in([dump])
+        todo = "written into the tables of schemas and tags; look at what is gone: does anything replace it?"
     return Finding(f"operators, against torch {before}", tuple(lines), todo)
 
 
@@ -194,14 +194,12 @@ def compare_names(environment: Path, release: str, folder: Path) -> Finding:
 def compare_lists(release: str) -> Finding:
     """The places where the project names the releases that it is tried with."""
     minor = _numbers(release)[:2]
-    tried = re.findall(r"\b\d+\.\d+\.\d+\b", CI.read_text(encoding="utf-8"))
     # As text: the bridge takes torch, which this tool asks in another environment.
     newest = re.search(r"^NEWEST: Final = \((\d+), (\d+)\)$", TESTED.read_text(encoding="utf-8"), re.MULTILINE)
     has = {
         "RELEASES in tools/torches.py": minor in [_numbers(name)[:2] for name in torches.RELEASES],
         f"its figures in docs/{torches.FIGURES.name}": release in json.loads(torches.FIGURES.read_text()),
         "NEWEST in bridge/tested.py": newest is not None and minor <= [int(number) for number in newest.groups()],
-        "the newest release in .ci/run": minor <= max(_numbers(name)[:2] for name in tried),
         "sample files in tests/data/corpus": minor in [_numbers(path.name)[:2] for path in CORPUS.iterdir()],
     }
     todo = "name it there; --zoo writes the figures, tools/sample_files.py the sample files"

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from tools import conformance, format_tables, history_tables
+from tools import conformance, format_tables, history_tables, rule_pages, runtime_operators
 
 from pt2kit import idl
 from pt2kit.idl.compat import history_lines, rule_lines
@@ -42,6 +42,8 @@ TARGETS: tuple[tuple[Path, Callable[[], str]], ...] = (
     *((ROOT / "idl" / name, partial(definition, format)) for format, name in idl.FORMATS.items()),
     (CHANGING, page_with_tables),
     *format_tables.PAGES.items(),
+    *rule_pages.targets(),
+    (runtime_operators.TARGET, runtime_operators.text),
 )
 
 
@@ -58,7 +60,7 @@ def main() -> int:
         return 1 if found else 0
     conformance.write()  # The table of rules counts its files.
     for path, text in TARGETS:
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text(), encoding="utf-8")
     return 0
 

@@ -4,7 +4,8 @@
 
 `release` is the release without what names the build, `schemas` are the texts of all operators as torch prints them,
 `higher_order` the names of the operators that take subgraphs, `functions` the Python functions that a program may call
-("_operator.add", "math.ceil"), as its targets name them.
+("_operator.add", "math.ceil"), as its targets name them. `tags` maps each tag to the
+overloads that have it ("aten.add.Tensor").
 """
 
 from __future__ import annotations
@@ -38,6 +39,22 @@ def schemas() -> list[str]:
     return sorted({str(schema) for schema in found if schema.name.partition("::")[0] not in NEVER_CALLED})
 
 
+def tags() -> dict[str, list[str]]:
+    """Return the overloads that have each tag, sorted."""
+    found: dict[str, set[str]] = {}
+    for schema in torch._C._jit_get_all_schemas():
+        namespace, _, operator = schema.name.partition("::")
+        overload = schema.overload_name or "default"
+        if namespace in NEVER_CALLED:
+            continue
+        # Operators of TorchScript alone ("prim::If") have schemas, but no overload. Those of Python ("prims::abs") get
+        # tags that the dispatcher does not know of.
+        with contextlib.suppress(AttributeError, RuntimeError):
+            for tag in getattr(getattr(getattr(torch.ops, namespace), operator), overload).tags:
+                found.setdefault(tag.name, set()).add(f"{namespace}.{operator}.{overload}")
+    return {tag: sorted(names) for tag, names in sorted(found.items())}
+
+
 def higher_order() -> list[str]:
     """The names of the higher-order operators, sorted."""
     tables = (getattr(torch._ops, name, {}) for name in ("_higher_order_ops", "_global_higher_order_ops"))
@@ -57,7 +74,13 @@ _OVERLOAD = torch._ops.OpOverload
 def main() -> int:
     register_all()
     release = torch.__version__.partition("+")[0]
-    dump = {"release": release, "schemas": schemas(), "higher_order": higher_order(), "functions": functions()}
+    dump = {
+        "release": release,
+        "schemas": schemas(),
+        "higher_order": higher_order(),
+        "functions": functions(),
+        "tags": tags(),
+    }
     json.dump(dump, sys.stdout, indent=0)
     return 0
 

@@ -39,11 +39,25 @@ LEFT_OUT = {
         "read/test_fuzz.py", "write/test_random_programs.py",
     ),
     "passes of torch over programs of 2.13, minutes long; the proof runs every program": ("read/test_passes.py",),
+    "operators, rules and measurements of them are those of the pinned release": (
+        "operators", "test_operator_aliasing.py", "test_operator_tags.py", "test_runtime_operators.py",
+        "test_runtime_programs.py", "test_closed_circle.py",
+    ),
 }  # fmt: skip
 """Why tests of the bridge are left out on other releases -> their files."""
-# Costs, which are measured with the pinned release; a program into whose inputs torch 2.9 puts fake tensors on export.
+# Costs, which are measured with the pinned release; a program into whose inputs torch 2.9 puts fake tensors on export;
+# symbolic sizes in a traced validation, where the compiler of torch 2.9 ends with an error of its own.
 DESELECTED = (
+    "run/test_validation.py::test_dynamic_sizes",
     "read/test_hostile.py::test_costly",
+    "read/test_on_demand.py::test_module_is_torchs",  # torch 2.9 does not read files of 2.13
+    "run/test_modes.py::test_failures_close_regions[vmap]",  # schema 8.14 has no form for regions of vmap
+    "run/test_placeholders.py::test_under_torch",  # the compiler of torch 2.9 ends with an error of its own
+    "test_imports.py::test_no_heavy_modules",  # what is imported is a figure of the pinned release
+    "test_round_trip_digests.py::test_fresh_exports[shared_weights]",  # torch 2.9 does not save views of other types
+    "test_runtime_costs.py::test_recurrent_layer_counts_its_products",  # torch 2.9 does not export the layer
+    "test_two_exports.py::test_two_exports_are_equal[mlp__strict]",  # strict exports of torch 2.9 differ in more
+    "test_two_exports.py::test_two_exports_are_equal[cond__strict]",
     "run/test_same_module.py::test_zoo[example_tensor_setattr__strict]",
 )
 COLUMNS = (
@@ -95,6 +109,7 @@ def prove(python: Path, result: Path, options: argparse.Namespace) -> bool:
     ignored = [f"--ignore=tests/bridge/{name}" for names in LEFT_OUT.values() for name in names]
     ignored += [f"--deselect=tests/bridge/{name}" for name in DESELECTED]
     tests = ["-m", "pytest", "tests/bridge", "-q", "-n", str(jobs), "-p", "no:cacheprovider", *ignored]
+    tests += ["-m", "not slow", "--cases", "4"] if options.quick else []
     proof = ["-m", "tools.release_proof", "--jobs", str(jobs), "--json", str(result)]
     proof += ["--quick"] if options.quick else []
     proof += ["--corpus", str(options.corpus)] if options.corpus else []

@@ -12,11 +12,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pt2kit.front_door import front_door
+from pt2kit.registry import register
 
 if TYPE_CHECKING:
     from pt2kit.bridge.extensions import Extension as Extension
     from pt2kit.bridge.extensions import register_extension as register_extension
     from pt2kit.bridge.extensions import unregister_extension as unregister_extension
+    from pt2kit.bridge.install import install as install
     from pt2kit.bridge.load import deserialize as deserialize
     from pt2kit.bridge.load import load as load
     from pt2kit.bridge.load_weights import load_weights as load_weights
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from pt2kit.bridge.save import serialize as serialize
     from pt2kit.canonical.program import canonicalize as canonicalize
     from pt2kit.checks.run import check as check
+    from pt2kit.comparing.runs import compare_runs as compare_runs
+    from pt2kit.costs.count import cost as cost
     from pt2kit.diffs.changes import Diff as Diff
     from pt2kit.diffs.compute import diff as diff
     from pt2kit.digests.compute import digest as digest
@@ -37,11 +41,16 @@ if TYPE_CHECKING:
     from pt2kit.editing.packing import unpack as unpack
     from pt2kit.errors import Problem as Problem
     from pt2kit.errors import Pt2Error as Pt2Error
+    from pt2kit.graph.reading import Graph as Graph
+    from pt2kit.graph.reading import Node as Node
+    from pt2kit.graph.reading import Value as Value
     from pt2kit.package.open import Package as Package
     from pt2kit.package.open import open as open
     from pt2kit.package.write import write as write
     from pt2kit.release.conversion import convert as convert
     from pt2kit.release.report import Report as Report
+    from pt2kit.runtime.session import Session as Session
+    from pt2kit.runtime.session import run as run
     from pt2kit.sanitizing.writing import Sanitized as Sanitized
     from pt2kit.sanitizing.writing import sanitize as sanitize
     from pt2kit.signature.export_signature import ExportGraphSignature as ExportGraphSignature
@@ -52,14 +61,17 @@ if TYPE_CHECKING:
     from pt2kit.version import __version__ as __version__
     from pt2kit.viewing.notebook import view as view
 
-_HOMES = {
+_LOCATIONS = {
     "bridge.extensions": "Extension register_extension unregister_extension",
+    "bridge.install": "install",
     "bridge.load": "deserialize load",
     "bridge.load_weights": "load_weights",
     "bridge.run.load_module": "load_module",
     "bridge.save": "save serialize",
     "canonical.program": "canonicalize",
     "checks.run": "check",
+    "comparing.runs": "compare_runs",
+    "costs.count": "cost",
     "diffs.changes": "Diff",
     "diffs.compute": "diff",
     "digests.compute": "digest",
@@ -69,10 +81,12 @@ _HOMES = {
     "editing.extracting": "extract",
     "editing.packing": "pack unpack",
     "errors": "Problem Pt2Error",
+    "graph.reading": "Graph Node Value",
     "package.open": "Package open",
     "package.write": "write",
     "release.conversion": "convert",
     "release.report": "Report",
+    "runtime.session": "Session run",
     "sanitizing.writing": "Sanitized sanitize",
     "signature.export_signature": "ExportGraphSignature",
     "signing.files": "sign verify",
@@ -81,9 +95,26 @@ _HOMES = {
     "version": "__version__",
     "viewing.notebook": "view",
 }
-_ROOMS = (
-    "bridge canonical checks codec diffs digests editing errors fleet graph idl node_metadata package pickles release "
-    "sanitizing schema signature signing symbols tensors text treespec versions viewing zip"
+_SUBPACKAGES = (
+    "bridge canonical checks codec comparing costs diffs digests editing errors fleet graph idl node_metadata "
+    "package pickles release runtime sanitizing schema signature signing symbols tensors text treespec "
+    "versions viewing zip"
 )
 
-__getattr__, __dir__, __all__ = front_door(__name__, _HOMES, _ROOMS)
+# The only upward imports: each is made when the function is first called.
+register(
+    {
+        "graph of a program": "pt2kit.graph.reading:graph_of",
+        "inference with torch": "pt2kit.bridge.inference:infer_with_torch",
+        "lines of a diff": "pt2kit.text.changes:diff_lines",
+        "notebook view of a diff": "pt2kit.viewing.notebook:diff_view",
+        "notebook view of a package": "pt2kit.viewing.notebook:view",
+        "notebook view of a program": "pt2kit.viewing.notebook:program_html",
+        "prove": "pt2kit.comparing.proving:prove",
+        "prove_joined": "pt2kit.comparing.proving:prove_joined",
+        "prove_part": "pt2kit.comparing.proving:prove_part",
+        "rules": "pt2kit.rules:RULES",
+    }
+)
+
+__getattr__, __dir__, __all__ = front_door(__name__, _LOCATIONS, _SUBPACKAGES)

@@ -1,9 +1,9 @@
-"""The command `pt2`, and `python -m pt2kit`: an interrupt ends it quietly from its first import on."""
+"""Entry point of the command `pt2` and of `python -m pt2kit`; Ctrl-C ends it quietly from its first import on."""
 
 import sys
 
 INTERRUPTED = 130
-"""What shells give for a process that Ctrl-C ended: 128, and the number of the signal."""
+"""Exit code after Ctrl-C, as shells report it: 128 plus the number of the signal."""
 
 
 def main() -> None:

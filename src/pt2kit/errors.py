@@ -1,22 +1,22 @@
-"""The error family of pt2kit, and `Problem`, an error as data.
+"""Exceptions of pt2kit, and `Problem`, a finding as data.
 
     Pt2Error
-    ├── ArchiveError        the zip directory, a record's name, a missing record
+    ├── ArchiveError        an invalid zip directory, record name or missing record
     │   └── IntegrityError  bytes do not match their checksum
-    ├── JsonError           a record is not the JSON it should be
+    ├── JsonError           a record is not valid JSON of its kind
     ├── SchemaError         JSON that does not fit the schema
     ├── VersionError        a version this build cannot read or write
-    ├── GraphError          a program that contradicts itself
+    ├── GraphError          an inconsistent program
     ├── OperatorError       an operator that is unknown, refused or called wrongly
     ├── ExpressionError     a symbolic expression that does not parse or evaluate
     ├── PayloadError        tensor bytes or their metadata
-    ├── LimitError          a stated limit was passed
-    ├── UnsupportedError    something this build refuses or cannot represent, by name
+    ├── LimitError          a limit was exceeded
+    ├── UnsupportedError    something this build refuses or cannot represent
     ├── ConversionError     a program cannot be expressed in the target version
-    ├── SignatureError      a signature that is none, was changed, or is not by whom is trusted
-    └── InputError          a loaded program was called with inputs that it does not take; a ValueError, too
+    ├── SignatureError      a signature that is invalid, was changed, or is not by a trusted signer
+    └── InputError          inputs that a loaded program does not accept; also a ValueError
 
-Every message reads *where: expected X, got Y [rule]*, and says what to do where something can be done.
+Every message reads *where: expected X, got Y [rule]*, then what to do.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, Literal
+
+from pt2kit.registry import registered
 
 Severity = Literal["error", "warning", "note"]
 Kind = Literal[Severity, "safety"]
 
 
 class Pt2Error(Exception):
-    """The base of every error pt2kit raises on purpose."""
+    """Base class of all exceptions that pt2kit raises on purpose."""
 
     rule: str = ""
 
@@ -42,7 +43,7 @@ class Pt2Error(Exception):
 
 
 class ArchiveError(Pt2Error):
-    """The zip directory, a record's name or bytes, or a record that is missing."""
+    """An invalid zip directory, an invalid or missing record."""
 
 
 class IntegrityError(ArchiveError):
@@ -50,7 +51,7 @@ class IntegrityError(ArchiveError):
 
 
 class JsonError(Pt2Error):
-    """A record that is not the JSON it should be."""
+    """A record that is not valid JSON of its kind."""
 
 
 class SchemaError(Pt2Error):
@@ -62,7 +63,7 @@ class VersionError(Pt2Error):
 
 
 class GraphError(Pt2Error):
-    """A program that contradicts itself: names, signature, ranges, calling conventions."""
+    """An inconsistent program: names, signature, ranges, calling conventions."""
 
 
 class OperatorError(Pt2Error):
@@ -78,23 +79,27 @@ class PayloadError(Pt2Error):
 
 
 class LimitError(Pt2Error):
-    """A stated limit on size, depth or count was passed."""
+    """A limit on size, depth or count was exceeded."""
 
 
 class UnsupportedError(Pt2Error):
-    """Something this build refuses or cannot represent, named."""
+    """Something this build refuses or cannot represent."""
 
 
 class ConversionError(Pt2Error):
     """A program that cannot be expressed in the target version."""
 
 
+class ProofError(Pt2Error):
+    """A changed program that does not compute what it did before, or whose results cannot be compared."""
+
+
 class SignatureError(Pt2Error):
-    """A signature that is none, was changed, or is not by whom is trusted."""
+    """A signature that is invalid, was changed, or is not by a trusted signer."""
 
 
 class InputError(Pt2Error, ValueError):
-    """Inputs that a loaded program does not take."""
+    """Inputs that a loaded program does not accept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +107,11 @@ class Problem:
     """One finding, as data.
 
     Args:
-        loc: where: archive record, then JSON path or name inside it.
+        loc: the place: archive record, then JSON path or name inside it.
         rule: the id of the rule, the same in `docs/format.md`, the code and the tests ("J3").
         message: *expected X, got Y*, and what to do.
-        kind: "error", "warning", "note" for what is to be known and is not wrong, or "safety" for what torch would
-            execute on load.
+        kind: "error", "warning", "note" (a fact that is not a fault), or "safety" (something that torch would
+            execute on load).
     """
 
     loc: str
@@ -116,12 +121,12 @@ class Problem:
 
     @property
     def where(self) -> str:
-        """The same as `loc`."""
+        """Return `loc`."""
         return self.loc
 
     @property
     def severity(self) -> Severity:
-        """How much it weighs: its kind, and for a safety finding what its rule says, "error" or "warning"."""
+        """Return its severity: its kind, or for a safety finding that of its rule, "error" or "warning"."""
         if self.kind != "safety":
             return self.kind
         rule = _rules().get(self.rule)
@@ -129,13 +134,13 @@ class Problem:
 
     @property
     def text(self) -> str:
-        """What its rule demands; for safety findings, what is said of the file; "" for an unknown rule."""
+        """Return what its rule demands; for safety findings, what it reports; "" for an unknown rule."""
         rule = _rules().get(self.rule)
         return rule.text if rule else ""
 
     @property
     def hint(self) -> str:
-        """What to do about it; "" for an unknown rule."""
+        """Return how to fix it; "" for an unknown rule."""
         rule = _rules().get(self.rule)
         return rule.hint if rule else ""
 
@@ -144,7 +149,7 @@ class Problem:
 
 
 def at(place: str, error: Pt2Error) -> Pt2Error:
-    """The same error with a place in front; raise it `from` the one that was caught."""
+    """Return the same error with a place in front; raise it `from` the one that was caught."""
     placed = type(error)(f"{place}: {error}")
     placed.rule = error.rule
     return placed
@@ -160,5 +165,4 @@ def placed(place: str) -> Iterator[None]:
 
 
 def _rules() -> Any:
-    # By name, when somebody asks: the table stands above this file, whose types it uses.
-    return import_module("pt2kit.rules").RULES
+    return registered("rules")

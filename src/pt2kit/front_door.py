@@ -1,7 +1,6 @@
-"""The names that a room offers to its users -> loaded from the modules that define them when they are first asked for.
+"""Lazy public API (PEP 562): the names of a package are imported from its modules on first access.
 
-Inside the house nobody uses these: a module imports from the module that defines a name. They are what users import,
-and they are late (PEP 562) so that importing a room costs next to nothing.
+These names are for users of pt2kit; its own modules import a name from the module that defines it.
 """
 
 from __future__ import annotations
@@ -12,81 +11,83 @@ from importlib import import_module
 from typing import Any, Final, NoReturn
 
 _OPTIONAL: Final = {"torch": "torch", "sympy": "torch"}  # Read only.
-"""A package that need not be there -> the extra of pt2kit that brings it."""
+"""Optional dependency -> the extra of pt2kit that installs it."""
 
 
 def front_door(
-    room: str, homes: Mapping[str, str], modules: str = ""
+    package: str, locations: Mapping[str, str], modules: str = ""
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """The `__getattr__`, `__dir__` and `__all__` of a package whose names live in its modules.
+    """Return the `__getattr__`, `__dir__` and `__all__` of a package whose names are defined in its modules.
 
     Args:
-        room: the package's `__name__`.
-        homes: module -> its names, separated by blanks; `name=attribute` where the module calls it otherwise. A module
+        package: the package's `__name__`.
+        locations: module -> its names, separated by blanks; `name=attribute` if the module calls it otherwise. A module
             is one of the package, or has a full name.
         modules: modules of the package that are attributes without being imported, separated by blanks.
     """
     table = {}
-    for module, names in homes.items():
+    for module, names in locations.items():
         for entry in names.split():
             name, _, attribute = entry.partition("=")
-            table[name] = (module if module.startswith("pt2kit.") else f"{room}.{module}", attribute or name)
-    rooms = frozenset(modules.split())
+            table[name] = (module if module.startswith("pt2kit.") else f"{package}.{module}", attribute or name)
+    subpackages = frozenset(modules.split())
 
     def load(name: str) -> Any:
-        if name in rooms:
+        if name in subpackages:
             try:
-                return import_module(f"{room}.{name}")
+                return import_module(f"{package}.{name}")
             except ModuleNotFoundError as error:
                 if error.name not in _OPTIONAL:
                     raise
-                raise AttributeError(instructions(f"{room}.{name}", _OPTIONAL[error.name]), name=name) from error
+                raise AttributeError(instructions(f"{package}.{name}", _OPTIONAL[error.name]), name=name) from error
         if name not in table:
-            raise AttributeError(f"module {room!r} has no attribute {name!r}{_suggestion(name, {*table, *rooms})}")
-        # Not above: `import pt2kit` imports nothing else of the house.
+            # With a name and without an object, Python adds no suggestion of its own to ours.
+            message = f"module {package!r} has no attribute {name!r}{_suggestion(name, {*table, *subpackages})}"
+            raise AttributeError(message, name=name)
+        # Not above: `import pt2kit` imports no other module of it.
         from pt2kit.collector import no_collection
 
         module, attribute = table[name]
 
         try:
-            # What is imported stays: searching it, and all that torch has made before, takes as long as the import.
+            # Imported objects live on: collecting garbage among them and torch's takes as long as the import.
             with no_collection():
                 value = getattr(import_module(module), attribute)
         except ModuleNotFoundError as error:
             if error.name not in _OPTIONAL:
                 raise
-            return _missing(room, name, _OPTIONAL[error.name])
-        setattr(sys.modules[room], name, value)
+            return _missing(package, name, _OPTIONAL[error.name])
+        setattr(sys.modules[package], name, value)
         return value
 
-    return load, lambda: sorted({*table, *rooms, *vars(sys.modules[room])}), sorted(table)
+    return load, lambda: sorted({*table, *subpackages}), sorted(table)
 
 
-def _missing(room: str, name: str, extra: str) -> Callable[..., NoReturn]:
-    """What stands in the place of a function or class whose package is not there: it says so when it is used.
+def _missing(package: str, name: str, extra: str) -> Callable[..., NoReturn]:
+    """Return the placeholder of a function or class whose optional dependency is missing: using it raises.
 
-    The name itself is there for `from pt2kit import *`, `hasattr`, `pydoc` and `inspect`, which use nothing.
+    The name exists for `from pt2kit import *`, `hasattr`, `pydoc` and `inspect`, which do not use it.
     """
-    text = instructions(f"{room}.{name}", extra)
+    text = instructions(f"{package}.{name}", extra)
 
     def refuse(*args: Any, **keywords: Any) -> NoReturn:
         raise ModuleNotFoundError(text, name=extra)
 
     refuse.__doc__ = f"Not available: {text}."
     refuse.__name__ = refuse.__qualname__ = name
-    refuse.__module__ = room
+    refuse.__module__ = package
     if name[0].islower():
         return refuse
     return type(name, (), {"__new__": refuse, "__init_subclass__": refuse, "__doc__": refuse.__doc__})
 
 
 def instructions(name: str, extra: str) -> str:
-    """The error message of a name whose package is not installed."""
+    """Return the error message for a name whose optional dependency is not installed."""
     return f"{name}: expected the package {extra}, which is not installed: pip install 'pt2kit[{extra}]'"
 
 
 def _suggestion(name: str, names: Iterable[str]) -> str:
-    """The names that are close to one that does not exist, as the end of a message; "" where none is."""
+    """Return the names that are close to one that does not exist, as the end of a message; "" if there are none."""
     from difflib import get_close_matches
 
     close = get_close_matches(name, sorted(names), n=3, cutoff=0.7)

@@ -1,7 +1,7 @@
-"""Names, texts and values from a file -> what a message may say of them: quoted, on one line, cut where they are long.
+"""Texts and values from files in messages: quoted, escaped, on one line, and cut if they are long.
 
-What a file puts into a name must neither end the line nor move the cursor of a terminal, and a name of a megabyte must
-not become a message of a megabyte.
+A name from a file must neither end a line nor move the cursor of a terminal, and a name of a megabyte must not become a
+message of a megabyte.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 QUOTED: Final = 60
-"""Characters of a quoted name, where nothing else is asked for."""
+"""Default number of characters of a quoted name."""
 
 PRINTED: Final = 200
-"""Characters of a text that is printed as it is."""
+"""Default number of characters of a text that is printed unquoted."""
 
 
 def quote(value: object, limit: int = QUOTED) -> str:
-    """Quote a name, a text, bytes or a constant as Python writes it; a long one is cut, and its length said.
+    """Return a name, text, bytes or constant quoted as Python does; a long one is cut and followed by its length.
 
     Args:
-        value: anything whose `repr` is cheap to make; text and bytes are cut before.
+        value: anything whose `repr` is cheap; text and bytes are cut before.
         limit: characters, or bytes, that are shown.
     """
     if isinstance(value, str):
@@ -31,12 +31,12 @@ def quote(value: object, limit: int = QUOTED) -> str:
 
 
 def cut(text: str, limit: int = QUOTED) -> str:
-    """The first `limit` characters of a text, with "…" for what is left out."""
+    """Return the first `limit` characters of a text, with "…" for the rest."""
     return text if len(text) <= limit else f"{text[:limit]}…"
 
 
 def printable(text: str, limit: int = PRINTED) -> str:
-    """A text as it is, with everything escaped that does not print (control characters, line ends), cut at `limit`."""
+    """Return a text with everything escaped that does not print (control characters, line ends), cut at `limit`."""
     shown = cut(text, limit)
     if shown.isprintable():
         return shown
@@ -44,13 +44,13 @@ def printable(text: str, limit: int = PRINTED) -> str:
 
 
 def listed(texts: Sequence[str], limit: int, separator: str = ", ") -> str:
-    """The first `limit` texts of many, and how many more there are."""
+    """Return the first `limit` texts of many, joined, and how many more there are."""
     more = f" and {len(texts) - limit:,} more" if len(texts) > limit else ""
     return f"{separator.join(texts[:limit])}{more}"
 
 
 def kind_of(value: Any) -> str:
-    """What a JSON or Python value is, for the *got* of a message: what it says, or what it holds."""
+    """Describe a JSON or Python value for the *got* of a message, by its value or its contents."""
     if value is None or isinstance(value, bool):
         return str(value)
     if isinstance(value, int):

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests import samples
 
-from pt2kit.package.layout import verify_header
+from pt2kit.package.layouts.detection import detect
 from pt2kit.zip.reader import open_archive
 from pt2kit.zip.writer import ArchiveWriter
 
@@ -21,7 +21,7 @@ PROGRAMS = ["mlp", "shared_weights", "constants", "dynamic_batch", "saved_to_buf
 def repack(path: Path, target: Any, *, deflate: bool = True, pieces: bool = False) -> None:
     """Write an archive again, JSON deflated, payloads stored."""
     with open_archive(path) as old:
-        root = verify_header(old).root
+        root = detect(old).root
         with ArchiveWriter(target, root=root.rstrip("/")) as writer:
             for name in old.records:
                 data = old.read(name)

@@ -7,16 +7,17 @@ from tests import samples
 
 import pt2kit
 from pt2kit.bridge.operators import (
-    HIGHER_ORDER,
     SYMBOLIC,
     resolve,
 )
 from pt2kit.bridge.torch_names import FUNCTIONS
-from pt2kit.checks import refused, schemas
+from pt2kit.checks import schemas
 from pt2kit.checks.known_targets import argument_counts, is_usual
-from pt2kit.checks.parameter_kinds import parameter_arms
+from pt2kit.checks.parameter_kinds import parameter_arms, takes_numbers_as_tensors
 from pt2kit.errors import OperatorError
 from pt2kit.graph import walk
+from pt2kit.operators import requirements
+from pt2kit.operators.requirements import HIGHER_ORDER
 
 
 def test_signatures_are_those_of_the_dispatcher() -> None:
@@ -38,7 +39,8 @@ def test_signatures_are_those_of_the_dispatcher() -> None:
             known = operator.parameters[name]
             assert (parameter.is_keyword_only, parameter.is_required) == (known.keyword_only, known.required)
             if known.arms is not None:  # torch's own spelling leaves the lengths of lists open.
-                arms = parameter_arms(parameter.type)
+                numbers = takes_numbers_as_tensors(target.removeprefix("torch.ops."))
+                arms = parameter_arms(parameter.type, numbers_as_tensors=numbers)
                 assert arms is not None
                 assert arms <= known.arms
         assert len(found.results) == len(operator.returns)
@@ -60,6 +62,6 @@ def test_functions() -> None:
 @pytest.mark.parametrize("target", ["torch.ops.aten.from_file.default", "torch.ops.c10d.send.default"])
 def test_refusals_agree(target: str) -> None:
     """A refused operator is refused in both places."""
-    assert refused.refusal(target)
+    assert requirements.refusal(target)
     with pytest.raises(OperatorError, match=r"^target: \S+ is refused: it .*\[X10\]$"):
         resolve(target)

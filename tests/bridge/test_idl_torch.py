@@ -12,9 +12,9 @@ import yaml as pyyaml
 from tests.idl.helpers import package, plain_table
 
 from pt2kit import idl, treespec
-from pt2kit.bridge.torch_export_names import SCHEMA_VERSION
+from pt2kit.bridge.torch_names import schema_version
 
-pytestmark = pytest.mark.skipif(SCHEMA_VERSION != (8, 20), reason="this torch has the files of another version")
+pytestmark = pytest.mark.skipif(schema_version() != (8, 20), reason="this torch has the files of another version")
 SERDE = Path(torch.__file__).parent / "_export" / "serde"
 
 

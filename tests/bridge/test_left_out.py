@@ -16,7 +16,7 @@ from tests.samples import release_id, sample
 from torch import nn
 
 import pt2kit
-from pt2kit.bridge.left_out import leave_out
+from pt2kit.bridge.stored import leave_out
 from pt2kit.errors import OperatorError, PayloadError, UnsupportedError
 from pt2kit.tensors import MetaView, TensorView
 
@@ -89,7 +89,7 @@ def test_a_part_of_the_weights() -> None:
         wanted = whole.get_parameter(name)
         assert (value.shape, value.dtype, value.requires_grad) == (wanted.shape, wanted.dtype, wanted.requires_grad)
     x = torch.randn(2, 3)
-    with pytest.raises(RuntimeError, match=r"meta.*\n.*in the node (linear_1|nodes\[2\])"):
+    with pytest.raises(OperatorError, match=r"(?s)meta device.*in the node (linear_1|nodes\[2\])"):
         part(x)
     part.load_state_dict({**part.state_dict(), **pt2kit.load_weights(file, ["2.weight", "2.bias"])}, assign=True)
     assert torch.equal(part(x), whole(x))
@@ -196,7 +196,7 @@ def test_numbers_of_the_file_are_looked_at_whatever_is_included() -> None:
     torch.export.save(program, file)
     for options in ({}, {"include": lambda name: True}, {"include": lambda name: False}):
         file.seek(0)
-        with pytest.raises(OperatorError, match="expected offsets to be an input of the program or stored numbers"):
+        with pytest.raises(OperatorError, match="offsets: expected offsets that do not fall"):
             pt2kit.load_module(file, **options)  # type: ignore[arg-type]
     file.seek(0)
     module = pt2kit.load_module(file, weights=sound)

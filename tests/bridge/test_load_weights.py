@@ -20,7 +20,7 @@ from torch import nn
 
 import pt2kit
 from pt2kit.bridge.read.devices import Devices
-from pt2kit.bridge.read.staging import Staging
+from pt2kit.bridge.read.reading import Staging
 from pt2kit.bridge.read.tensors import Tensors
 from pt2kit.editing.weights import to_view
 from pt2kit.errors import ArchiveError, IntegrityError, PayloadError, UnsupportedError
@@ -91,7 +91,7 @@ def test_names() -> None:
         pt2kit.load_weights(MLP, ["0.wegiht"])
     with pytest.raises(TypeError, match="expected several names or a function"):
         pt2kit.load_weights(MLP, "0.weight")
-    with pytest.raises(ArchiveError, match="expected a program 'nobody'"):
+    with pytest.raises(ArchiveError, match=r"expected a program, one of .*, got 'nobody'"):
         pt2kit.load_weights(MLP, model="nobody")
 
 
@@ -111,7 +111,7 @@ def test_devices_by_map() -> None:
     """Devices move as in `load`."""
     found = pt2kit.load_weights(MLP, device={"cpu": "meta"})
     assert {tensor.device.type for tensor in found.values()} == {"meta"}
-    with pytest.raises(UnsupportedError, match="expected the device"):
+    with pytest.raises(UnsupportedError, match=r"device cuda:.*: not available here"):
         pt2kit.load_weights(MLP, device="cuda:0" if not torch.cuda.is_available() else "cuda:99")
 
 
@@ -167,11 +167,10 @@ def test_host_memory_is_bounded(tmp_path: Path) -> None:
     code = """
 import resource, sys, torch
 import pt2kit
-from pt2kit.bridge.read import staging
+from pt2kit.bridge.read.reading import Staging
 from pt2kit.zip.reader import open_archive
 
-staging.PIECE = 8 << 20
-class Meta(staging.Staging):
+class Meta(Staging):
     def upload(self, nbytes, fill):
         part = torch.empty(self._piece, dtype=torch.uint8)
         for number, start in enumerate(range(0, nbytes, self._piece)):

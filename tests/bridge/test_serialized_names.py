@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 from torch import fx
 
-from pt2kit.bridge.serialized_names import StoredName, stored_name
+from pt2kit.bridge.callables import StoredName, stored_name
 
 
 def test_a_name_that_remembers():

@@ -18,7 +18,7 @@ from torch.export.pt2_archive._package import PT2ArchiveReader, _load_constants,
 
 from pt2kit.codec import decode
 from pt2kit.package import record_names as names
-from pt2kit.package.layout import verify_header
+from pt2kit.package.layouts.detection import detect
 from pt2kit.pickles.reader import read_payload
 from pt2kit.pickles.values import PickledStorage
 from pt2kit.schema import PayloadConfig, ScalarType
@@ -45,7 +45,7 @@ NEWEST = CURRENT_LAYOUT[-1]
 def ours(file: str | Path | bytes) -> tuple[Archive, dict[str, tuple[Views, Views]]]:
     """Weights and constants of each program of an archive."""
     opened = open_archive(file)
-    layout = verify_header(opened)
+    layout = detect(opened)
     found = {}
     for model in layout.models:
         pair = []

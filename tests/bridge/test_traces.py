@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.node_metadata.texts import names, texts
 from torch._export.serde.serialize import GraphModuleDeserializer, GraphModuleSerializer
 
-from pt2kit.bridge.torch_export_names import WRITES_ORIGINS
+from pt2kit.bridge.torch_names import writes_origins
 from pt2kit.node_metadata.frames import dump_stack_trace, parse_stack_trace
 from pt2kit.node_metadata.functions import (
     SourceFn,
@@ -88,7 +88,7 @@ def test_torch_fns_as_torch_writes_them(parts):
     assert parse_torch_fn(ours) == tuple(parts)
 
 
-@pytest.mark.skipif(not WRITES_ORIGINS, reason="torch neither reads nor writes origins up to 2.10")
+@pytest.mark.skipif(not writes_origins(), reason="torch neither reads nor writes origins up to 2.10")
 @pytest.mark.parametrize("text", [text for _, text in texts("from_node")])
 def test_origins_as_torch_reads_them(text):
     """torch's own objects for a text, written by torch again, give what pt2kit writes."""

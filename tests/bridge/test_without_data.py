@@ -106,7 +106,7 @@ def test_mixed_as_torch_saves_it() -> None:
     with torch._subclasses.fake_tensor.FakeTensorMode():
         program._state_dict["1.weight"] = nn.Parameter(torch.empty(2, 4))
     with pytest.raises(
-        PayloadError, match=r"'1\.weight': expected 32 bytes, .* is saved by pt2kit\.save, which says so"
+        PayloadError, match=r"'1\.weight': expected 32 bytes, .* is saved by pt2kit\.save, which marks it"
     ):
         pt2kit.load(saved(program, torch.export.save))
 
@@ -139,7 +139,8 @@ def test_older_layouts_have_no_form_for_them(name: str, target: str) -> None:
     with pytest.raises(ConversionError, match=r"a tensor without data, for which files of torch 2\.8") as caught:
         pt2kit.convert(data, written, target=f"torch=={target}")
     [line] = str(caught.value).splitlines()[1:]
-    assert all(line.count(f": {weight!r}") == 1 for weight in program.state_dict)
+    first, *others = program.state_dict
+    assert f"models/model.json: {first!r} and {len(others)} more" in line
     assert "pt2 weights FILE --from NUMBERS" in line
     assert not written.getvalue()
     with pt2kit.edit(data) as editor:

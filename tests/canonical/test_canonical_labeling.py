@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pt2kit.canonical import canonical_labeling
-from pt2kit.canonical.canonical_labeling import Edge, order
+from pt2kit.canonical.canonical_labeling import Edge, Search, order
 
 COLOURS = st.lists(st.integers(0, 1), min_size=1, max_size=7)
 
@@ -100,7 +100,7 @@ def test_a_fence_is_refined_from_its_ends() -> None:
     colours = {thing: int(thing >= count) for thing in range(2 * count - 1)}
     names = random.Random(0).sample(range(2 * count - 1), 2 * count - 1)
     other = renumbered(colours, edges, names)
-    assert code(*other, order(*other, work=0)) == code(colours, edges, order(colours, edges, work=0))
+    assert code(*other, order(*other, Search(0))) == code(colours, edges, order(colours, edges, Search(0)))
 
 
 def test_the_search_is_bounded() -> None:
@@ -108,7 +108,7 @@ def test_the_search_is_bounded() -> None:
     rng = random.Random(1)
     count = 300
     pairs = [(i, j) for _ in range(3) for i, j in zip(range(count), rng.sample(range(count), count), strict=True)]
-    assert sorted(order(dict.fromkeys(range(count), 0), _edges(pairs), work=100)) == list(range(count))
+    assert sorted(order(dict.fromkeys(range(count), 0), _edges(pairs), Search(100))) == list(range(count))
     deep = [
         edge
         for i in range(canonical_labeling.MAX_DEPTH + 3)

@@ -23,13 +23,19 @@ def problems(*guards: str) -> list[tuple[str, str]]:
 def test_sound() -> None:
     """The guards of a file that torch wrote pass, and so does what says nothing new."""
     assert problems() == []
-    assert problems("L['x'].size()[0] >= 2", "L['x'].size()[1] == 8", "L['x'].ndim == 2") == []
+    assert problems("L['x'].size()[0] >= 2", "L['x'].size()[1] == 8", "L['x'].stride()[1] == 1") == []
 
 
 @pytest.mark.parametrize("text", ["L['y'].size()[0] >= 2", "L['x1'].size()[0] == L['x'].size()[0]"])
 def test_names(text: str) -> None:
     """What no input is called cannot be guarded; the place is that of the guard."""
     assert problems("L['x'].size()[0] >= 2", text) == [("E6", "models/model.json: $.guards_code[1]")]
+
+
+@pytest.mark.parametrize("text", ["L['x'].ndim == 2", "L['x'].dtype == 5", "L['x'].requires_grad", "L['x']['y'] == 5"])
+def test_other_parts_of_a_tensor(text: str) -> None:
+    """Guards read sizes, strides, offsets and numbers: torch writes nothing else, `load_module` has nothing else."""
+    assert problems(text) == [("E6", "models/model.json: $.guards_code[0]")]
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,7 @@ from tests import samples
 from tests.checks.mutations import COND, Mutation, graph, nodes, program
 
 import pt2kit
-from pt2kit.checks import check, schemas
-from pt2kit.checks.higher_order import CONVENTIONS, SINGLE
+from pt2kit.checks import check
 from pt2kit.graph import walk
 
 LOOP = samples.sample("2.13.0", "while_loop_hop")
@@ -92,11 +91,6 @@ def test_results() -> None:
         first(graph(tree)["nodes"])["outputs"].append({"as_none": True})
 
     assert messages(program(LOOP, change)) == ["expected 2 results of while_loop, as many as its subgraph gives, got 3"]
-
-
-def test_conventions_are_of_operators_that_exist() -> None:
-    """Every operator of the table is one that torch has."""
-    assert set(CONVENTIONS) | set(SINGLE) <= schemas.operators("2.13").higher_order
 
 
 def test_real_calls() -> None:

@@ -35,7 +35,7 @@ from tests.zip.zip_forge import Entry, deflated, forge
 from pt2kit.checks import RULES, check
 from pt2kit.errors import Problem
 from pt2kit.package import record_names as names
-from pt2kit.package.layout import verify_header
+from pt2kit.package.layouts.detection import detect
 from pt2kit.zip.reader import open_archive
 
 HOSTILE = {case["name"]: case["path"] for case in samples.hostile()}
@@ -112,7 +112,7 @@ JSON: dict[str, Callable[[], Mutation]] = {
     "J4": lambda: m.program(MLP, lambda tree: graph(tree)["outputs"].append({"as_evil": 1})),
     "J5": lambda: m.program(MLP, lambda tree: tree.pop("graph_module")),
     "V1": lambda: m.program(MLP, _from_the_future),
-    "V2": lambda: m.program(MLP, _set("torch_version", "2.9.1")),
+    "V2": lambda: m.program(MLP, _set("torch_version", "two")),
     "V3": lambda: m.program(MLP, _set("verifiers", ["EVIL"])),
     "V4": lambda: m.program(MLP, _set("novelty", 1)),
     "M1": lambda: m.records(PLAIN, {names.PLAIN_PROGRAM: b'{"schema_version": {"major": 7, "minor": 3}}'}),
@@ -232,6 +232,12 @@ def _constant_input(tree: Any) -> None:
     _one_more_input(tree)
 
 
+def _exchanged(tree: Any) -> None:
+    """Each of two buffers gets what is meant for the other one, of another element type."""
+    one, other = m.spec(tree, "output", 0), m.spec(tree, "output", 1)
+    one["buffer_name"], other["buffer_name"] = other["buffer_name"], one["buffer_name"]
+
+
 def _one_more_input(tree: Any) -> None:
     call = root_call(tree)
     spec = json.loads(call["in_spec"])
@@ -279,6 +285,7 @@ SIGNATURE: dict[str, Callable[[], Mutation]] = {
     "S12": lambda: m.program(MLP, _list_for_the_user),
     "S13": lambda: m.program(TOKENS, _dropped_token),
     "S14": lambda: m.program(MLP, _constant_input),
+    "S15": lambda: m.program(m.BUFFERS, _exchanged),
 }
 
 
@@ -360,6 +367,13 @@ def _argmax_by_place(tree: Any) -> None:
     graph(tree)["tensor_values"]["extra"]["dtype"] = 5
 
 
+def _unknown_approximation(tree: Any) -> None:
+    result = m.new_value(tree, "extra", "relu")
+    node = m.call("torch.ops.aten.gelu.default", result, self=tensor("relu"), approximate={"as_string": "erf"})
+    node["inputs"][1]["kind"] = 2
+    graph(tree)["nodes"].append(node)
+
+
 def _other_sum(tree: Any) -> None:
     """A sum of symbols that is declared to be more than it is."""
     node = next(node for node in graph(tree)["nodes"] if node["target"] == "_operator.add")
@@ -388,6 +402,7 @@ TARGETS: dict[str, Callable[[], Mutation]] = {
     "T12": lambda: m.added(MLP, "torch.ops.aten.softmax.int", self=tensor("relu"), dim={"as_int": 7}),
     "T13": lambda: m.program(OPERATORS, _other_sum),
     "T14": lambda: m.program(MLP, _written_in_aten),
+    "T15": lambda: m.program(MLP, _unknown_approximation),
 }
 
 
@@ -416,7 +431,7 @@ def _floats(*values: float) -> bytes:
 def _marked_as_pickled() -> dict[str, bytes | None]:
     """A weight whose raw record is said to be pickled."""
     with open_archive(MLP) as archive:
-        root = verify_header(archive).root
+        root = detect(archive).root
         config = json.loads(bytes(archive.read(root + m.WEIGHTS)))
     config["config"]["2.bias"]["use_pickle"] = True
     return {m.WEIGHTS: json.dumps(config).encode()}
@@ -426,6 +441,11 @@ def _named_twice(tree: Any) -> None:
     """One weight for two inputs, while the other one lies there unused."""
     found = [spec["parameter"] for spec in _specs(tree, "input") if "parameter" in spec]
     found[2]["parameter_name"] = found[0]["parameter_name"]
+
+
+def _in_both(tree: Any) -> None:
+    """A buffer among the weights gets an entry among the constants."""
+    tree["state"] = next(iter(tree.values()))
 
 
 PAYLOADS: dict[str, Callable[[], Mutation]] = {
@@ -447,6 +467,7 @@ PAYLOADS: dict[str, Callable[[], Mutation]] = {
     "P20": lambda: m.records(MLP, {names.weight(9): bytes(8)}),
     "P22": lambda: m.records(MLP, _marked_as_pickled()),
     "P23": lambda: m.program(MANY, _named_twice),
+    "P24": lambda: m.weights(m.BUFFERS, _in_both, record=m.CONFIG),
     "P21": lambda: m.records(MLP, {names.weight(3): _floats(1, 2, 3, math.nan)}, payloads=True),
 }
 
@@ -477,6 +498,13 @@ def _gradients_off() -> dict[str, Any]:
     return {"target": "torch._C._set_grad_enabled", "inputs": inputs, "outputs": [{"as_none": True}], "metadata": {}}
 
 
+def _returns_empty(tree: Any) -> None:
+    m.graph(tree)["nodes"][1]["target"] = "torch.ops.aten.empty_like.default"
+    returned = m.graph(tree)["nodes"][1]["outputs"][0]
+    m.graph(tree)["outputs"][0] = returned
+    tree["graph_module"]["signature"]["output_specs"][0]["user_output"]["arg"] = returned
+
+
 SAFETY: dict[str, Callable[[], Mutation]] = {
     "X1": lambda: m.records(MLP, {names.sample_inputs("model"): m.pickled("os.getcwd")}),
     "X2": lambda: _pickled("tensor_0"),
@@ -488,7 +516,7 @@ SAFETY: dict[str, Callable[[], Mutation]] = {
     "X8": lambda: m.records(MLP, {names.aotinductor("model", "x.so"): b"code"}),
     "X9": lambda: m.tree_spec(_imports),
     "X10": lambda: m.nodes(MLP, _set_storage),
-    "X11": lambda: m.nodes(MLP, lambda found: found[1].__setitem__("target", "torch.ops.aten.empty_like.default")),
+    "X11": lambda: m.program(MLP, _returns_empty),
     "X12": lambda: m.nodes(TOKENS, _argument(0, 2, {"as_string": "two\nlines"})),
     "X13": lambda: m.nodes(MLP, lambda found: found[1].__setitem__("target", "#mine:relu")),
     "X14": lambda: m.nodes(MLP, lambda found: found.append(_gradients_off())),
@@ -523,8 +551,12 @@ def test_every_rule_has_a_file() -> None:
 
 @pytest.mark.parametrize("path", samples.corpus(), ids=samples.release_id)
 def test_real_files(path: Path) -> None:
-    """No file that torch wrote has an error; of warnings, only that pickled inputs need classes of their writer."""
+    """No file that torch wrote has an error; of warnings, only that pickled inputs need classes of their writer, and
+    that only a run tells whether an unchecked kernel gets what it needs."""
     for problem in check(path, payloads=True):
+        if (problem.rule, problem.kind) == ("X10", "warning"):
+            assert problem.message.endswith("only known in a run")
+            continue
         assert problem.kind == "note" or (problem.rule, problem.kind) == ("X1", "warning"), problem
         assert problem.kind == "note" or "calls make." in problem.message
 

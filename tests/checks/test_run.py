@@ -19,7 +19,7 @@ import pt2kit
 from pt2kit.checks import RULES, check
 from pt2kit.errors import Problem
 from pt2kit.package import record_names as names
-from pt2kit.package.layout import verify_header
+from pt2kit.package.layouts.detection import detect
 from pt2kit.zip.limits import Limits
 from pt2kit.zip.reader import open_archive
 
@@ -164,8 +164,8 @@ def test_damaged_programs_raise_nothing(seed: int) -> None:
     choose = random.Random(seed)
     path = choose.choice(samples.corpus("2.13.0", "2.9.1", "2.8.0", "2.5.1", "2.2.2"))
     with open_archive(path) as archive:
-        layout = verify_header(archive)
-        record = names.PLAIN_PROGRAM if layout.kind == "plain-zip" else names.model_json(layout.models[0])
+        layout = detect(archive)
+        record = layout.relative(layout.program_record(layout.models[0]))
         text = bytes(archive.read(layout.record(record)))
     for _ in range(15):
         tree = json.loads(text)

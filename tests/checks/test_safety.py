@@ -76,6 +76,8 @@ def test_hostile_files(name: str, rule: str, place: str, text: str) -> None:
 def test_real_files(path) -> None:
     """Real files have pickled sample inputs and guards, and nothing else; torch imports the classes of named tuples."""
     for problem in _findings(path):
+        if (problem.rule, problem.kind) == ("X10", "warning"):
+            continue  # An unchecked kernel, whose arguments only a run tells.
         assert problem.rule in ("X1", "X4")
         assert problem.message.endswith(("plain data", "calls make.NT", "plain conditions")), problem
 

@@ -29,7 +29,7 @@ def _operand(node: Any, value: Any) -> None:
     ("value", "expected"),
     [
         (None, ""),
-        ({"as_int": 999}, "as the result of _operator.add in the example, got"),
+        ({"as_int": 999}, "declared (_operator.add)"),
         ({"as_float": 1.5}, "expected a float as the result of _operator.add"),
     ],
 )

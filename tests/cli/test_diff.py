@@ -44,7 +44,7 @@ def test_exit_codes() -> None:
         ([MLP], "expected two files, got 1"),
         ([MLP, MLP, MLP], "expected two files, got 3"),
         (["-", "-"], "expected standard input once, got it twice"),
-        (["--textconv", MLP, MLP], "expected one file with --textconv, got 2"),
+        (["--textconv", MLP, MLP], "expected one file with --textconv and --against, got 2"),
         (["--textconv", MLP, "--json"], "expected --textconv without --json and --html, got both"),
     ],
 )
@@ -208,7 +208,7 @@ def test_the_documentation(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "git config diff.pt2.textconv 'pt2 diff --textconv'" in page
     assert "*.pt2 diff=pt2" in page
     monkeypatch.chdir(root)
-    [block] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     runner = doctest.DocTestRunner(verbose=False)
-    runner.run(doctest.DocTestParser().get_doctest(block, {}, "docs/diff.md", None, 0))
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        runner.run(doctest.DocTestParser().get_doctest(block, {}, "docs/diff.md", None, 0))
     assert runner.summarize(verbose=False).failed == 0

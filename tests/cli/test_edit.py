@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 from tests.cli.run import pt2
@@ -146,3 +147,40 @@ def test_to_standard_output(tmp_path: Path) -> None:
     )
     (tmp_path / "new.pt2").write_bytes(done.stdout)
     assert pt2kit.check(tmp_path / "new.pt2").ok
+
+
+def test_whole_programs(tmp_path: Path) -> None:
+    """Another element type, a dynamic dimension and sample inputs, in one call."""
+    out, arrays = tmp_path / "new.pt2", tmp_path / "x.npz"
+    np.savez(arrays, input=np.ones((5, 8), "f4"))
+    found = pt2("edit", MLP, out, "--dynamic", "input.0=batch:1..64", "--sample-inputs", arrays, "--to", "bfloat16")
+    assert found.code == 0, found.err
+    assert "  input.0 is s0: 1 place\n" in found.out
+    with pt2kit.open(out) as package:
+        graph = package.graph()
+        assert graph.outputs[0].shape == ("s0", 4)
+        assert {value.dtype for value in graph.values.values()} == {"bfloat16"}
+        held = package.sample_inputs()
+        assert held is not None
+        assert held[0][0].describe() == "bf16[5, 8]"
+        limits = package.programs["model"].range_constraints["s0"]
+        assert (limits.min_val, limits.max_val) == (1, 64)
+
+
+@pytest.mark.parametrize("wish", ["input=1..4", "input.0=", "input.0=1.4", "input.0=batch:x..4"])
+def test_a_malformed_dimension_is_a_usage_error(tmp_path: Path, wish: str) -> None:
+    """The message shows the form."""
+    found = pt2("edit", MLP, tmp_path / "new.pt2", "--dynamic", wish)
+    assert found.code == 2
+    assert "expected INPUT.DIM=[NAME:]LOW..HIGH, such as x.0=batch:1..64" in " ".join(found.err.split())
+
+
+def test_errors_about_a_program_as_text_name_its_line(tmp_path: Path) -> None:
+    """The line and column of the node, in front of its place in the program."""
+    text = tmp_path / "m.txt"
+    printed = pt2("show", MLP, "--text").out
+    text.write_text(printed.replace("(input=%relu", "(input=%nope"))
+    line = next(n for n, one in enumerate(printed.splitlines(), 1) if "(input=%relu" in one)
+    found = pt2("edit", MLP, tmp_path / "out.pt2", "--program", text)
+    assert found.code == 2
+    assert f"m.txt: line {line}, column 3: $.graph_module.graph.nodes[2].inputs[0]: expected" in found.err

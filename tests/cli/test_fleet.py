@@ -9,8 +9,7 @@ import pytest
 from tests import samples
 from tests.cli.run import pt2
 
-from pt2kit.cli.fleet_bar import told
-from pt2kit.cli.fleet_report import BAR, bar
+from pt2kit.cli.fleet_output import BAR, bar, told
 
 pytest.importorskip("distributed", reason="pt2kit[fleet] is not installed")
 
@@ -27,13 +26,13 @@ MLP = str(samples.sample("2.13.0", "mlp"))
         (["check", "{here}/**"], "out: expected a folder outside of the targets"),
         (["check", MLP, "--scheduler", "127.0.0.1:9"], "scheduler 127.0.0.1:9: expected a Dask scheduler that answers"),
         (["check", MLP, "--scheduler", "x", "--workers", "2"], "expected one of --scheduler and --workers, got both"),
-        (["check", MLP, "--memory", "much"], "--memory: expected an amount such as 4G or 500M, got 'much'"),
+        (["check", MLP, "--memory", "much"], "--memory: expected a size such as 500M or 4G, got 'much'"),
         (["check", MLP, "--timeout", "0"], "seconds: expected more than 0, got 0.0"),
         (["check", MLP, "--again", "crashed"], "again: expected resume with it, got it alone"),
         (["check", MLP, "--resume", "--again", "all"], "again: expected one of ok, problems"),
         (["check", MLP, "--storage", "anon"], "--storage: expected NAME=VALUE, got 'anon'"),
         (["digest", MLP, "--only", "all"], "only: expected one of program, graph"),
-        (["convert", MLP], "Missing option '--target'"),
+        (["convert", MLP], "convert: expected target, such as 'torch==2.13', got none"),
         (["convert", MLP, "--target", "torch==9.9"], "torch==9.9"),
         (["convert", MLP, "--target", "torch==2.13", "--opset", "aten=x"], "--opset: expected NAMESPACE=NUMBER"),
         (["sanitize", MLP, "--drop", "all"], "drop: expected one of"),

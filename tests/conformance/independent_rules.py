@@ -236,6 +236,8 @@ def check_signature(module: Any) -> None:
         need(all(held[key] in owners[key] for key in owners if key in held), "S7", f"target {target_of(held)!r}")
     mutated = [(kind, held["arg"]["name"]) for kind, held in outputs if kind.endswith("_mutation")]
     need(len(mutated) == len(set(mutated)), "S7", f"two mutations by one value in {mutated}")
+    written = [(kind, target_of(held)) for kind, held in outputs if kind.endswith("_mutation")]
+    need(len(written) == len(set(written)), "S7", f"two mutations of one target in {written}")
     first: dict[str, Any] = {}
     targets = [target for _, held in inputs if (target := target_of(held)) is not None]
     for kind, held in inputs:
@@ -349,6 +351,7 @@ def check_calls(module: Any) -> dict[str, Any]:
     """The module call graph (K1 to K5, V1); the root's call in the words of the suite."""
     entries = module["module_call_graph"]
     need(entries and entries[0]["fqn"] == "" and entries[0]["signature"], "K1", "no root entry")
+    need(all(entry["fqn"] for entry in entries[1:]), "K1", "a second root entry")
     fields = {name: row["field_names"] for name, row in module["treespec_namedtuple_fields"].items()}
     root = entries[0]["signature"]
     arguments, results = (leaf_paths(root[key], fields) for key in ("in_spec", "out_spec"))

@@ -15,6 +15,8 @@ import struct
 from pathlib import Path
 from typing import Any
 
+from tests.digests.reference_expressions import normal as normal_expression
+
 OPERATORS = Path(__file__).parents[2] / "src" / "pt2kit" / "schema" / "history" / "operators.txt"
 
 DEFAULTS: dict[str, Any] = {
@@ -382,8 +384,51 @@ def ordered(text: str) -> str:
     return f"{function}({', '.join(sorted(arguments) if function in UNORDERED else arguments)})"
 
 
+def reloaded(program: dict[str, Any]) -> dict[str, Any]:
+    """Section 2, "Round trips through torch"."""
+    used = set(re.findall(r"[A-Za-z_]\w*", re.sub(r"'[^']*'|\"[^\"]*\"", "", " ".join(program["guards_code"]))))
+    graph = _reloaded(program["graph_module"]["graph"], used)
+    ranges = program["range_constraints"]
+    kept = {key: row for key, row in ranges.items() if used & set(re.findall(r"[A-Za-z_]\w*", key))}
+    return {**program, "graph_module": {**program["graph_module"], "graph": graph}, "range_constraints": kept}
+
+
+def _reloaded(tree: Any, used: set[str]) -> Any:
+    if isinstance(tree, list):
+        return [_reloaded(item, used) for item in tree]
+    if not isinstance(tree, dict):
+        return tree
+    if "target" in tree and "metadata" in tree:
+        inputs = [_reloaded(named, used) for named in tree["inputs"]]
+        for named in inputs:
+            if str(named["arg"].get("as_string", "")).startswith("torch.ops."):
+                named["arg"] = {"as_operator": named["arg"]["as_string"]}
+        return {**tree, "inputs": inputs, "metadata": _addressless(tree["metadata"])}
+    if "as_expr" in tree:
+        found, symbols = normal_expression(tree["as_expr"]["expr_str"])
+        used |= symbols
+        whole = isinstance(found, int)
+        return {"as_int": found} if whole else {"as_expr": {**tree["as_expr"], "expr_str": found}}
+    offset = {"storage_offset": {"as_int": 0}} if "storage_offset" in tree else {}
+    return {**{key: _reloaded(item, used) for key, item in tree.items()}, **offset}
+
+
+def _addressless(metadata: dict[str, str]) -> dict[str, str]:
+    found = dict(metadata)
+    if "from_node" in found:
+        text = re.sub(r'("graph_id": ?)[0-9]+', r"\g<1>0", found["from_node"])
+        found["from_node"] = re.sub(" at 0x[0-9A-Fa-f]+", "", text)
+    if "stack_trace" in found:
+        found["stack_trace"] = re.sub(r"<eval_with_key>\.[0-9]+", "<eval_with_key>.0", found["stack_trace"])
+    if "nn_module_stack" in found:
+        entries = found["nn_module_stack"].split(";")
+        found["nn_module_stack"] = ";".join(re.sub("^[0-9]{9,}(?=[@,:])", "0", entry) for entry in entries)
+    return found
+
+
 def program_parts(program: dict[str, Any]) -> dict[str, bytes]:
     """Section 3."""
+    program = reloaded(program)
     specs = program["graph_module"]["signature"]["input_specs"]
     sorted_inputs = sorted(range(len(specs)), key=lambda position: _rank(specs[position], INPUT_RANKS, position))
     root = program["graph_module"]["graph"]
@@ -487,7 +532,7 @@ def payloads(records: dict[str, bytes], kind: str, model: str) -> tuple[bytes, d
                 "dtype": dtype,
                 "sizes": sizes,
                 "strides": strides,
-                "requires_grad": meta["requires_grad"],
+                "requires_grad": meta["requires_grad"] and row["is_param"],
                 "is_param": row["is_param"],
                 "device": schema_value(meta["device"]),
                 "elements": B(elements),
@@ -510,7 +555,7 @@ def digests(records: dict[str, bytes], model: str = "model") -> dict[str, Any]:
     raw["constants"], constants = payloads(records, "constants", model)
     raw["program"] = H("program", {part: raw[part] for part in raw if part != "metadata"})
     return {
-        "format": "pt2kit digest 2",
+        "format": "pt2kit digest 3",
         **{part: f"sha256:{found.hex()}" for part, found in raw.items()},
         "tensors": {name: f"sha256:{found.hex()}" for name, found in weights.items()},
         "constant_tensors": {name: f"sha256:{found.hex()}" for name, found in constants.items()},

@@ -40,7 +40,7 @@ OTHER: dict[str, Callable[[], TensorView]] = {
     "sizes": lambda: view(sizes=(3, 2), strides=(2, 1)),
     "strides": lambda: view(strides=(1, 2)),
     "moved elements": lambda: view(storage_offset=1),
-    "requires_grad": lambda: view(dtype=ScalarType.FLOAT, requires_grad=True),
+    "requires_grad": lambda: view(dtype=ScalarType.FLOAT, requires_grad=True, is_param=True),
     "device": lambda: view(device=Device("cuda", 0)),
     "is_param": lambda: view(is_param=True),
 }
@@ -56,6 +56,8 @@ def test_each_property_of_a_tensor_counts() -> None:
     """No two of these tensors have one digest."""
     found = {leaf(make()) for make in OTHER.values()} | {leaf(view()), leaf(view(dtype=ScalarType.FLOAT))}
     assert len(found) == len(OTHER) + 1  # "dtype" is there twice.
+    buffer = view(dtype=ScalarType.FLOAT, requires_grad=True)  # torch sets it for buffers that share memory
+    assert leaf(buffer) == leaf(view(dtype=ScalarType.FLOAT))
 
 
 def test_elements_are_read_in_row_major_order() -> None:

@@ -121,7 +121,7 @@ def vectors() -> dict[str, Any]:
         path for release in CURRENT_LAYOUT for path in corpus(release) if path.stem == "mlp" and path not in files
     ]
     return {
-        "format": "pt2kit digest 2",
+        "format": "pt2kit digest 3",
         "note": NOTE,
         "encodings": [{"value": value, "bytes": encode(untagged(value)).hex()} for value in VALUES],
         "hashes": [

@@ -13,8 +13,7 @@ import numpy as np
 
 from pt2kit import schema, text
 from pt2kit.editing import Editor, passes, tensor_meta
-from pt2kit.editing.graphs import Graph
-from pt2kit.editing.values import Value
+from pt2kit.editing.graphs import Graph, Value
 from pt2kit.errors import Pt2Error
 from pt2kit.tensors import numpy_dtype
 

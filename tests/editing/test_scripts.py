@@ -31,7 +31,7 @@ def test_scripts_end_in_a_sound_program(dice: Random) -> None:
         before = pt2kit.digest(package, model)
         editor = pt2kit.edit(package, model)
         for text in run_script(editor, dice, dice.randint(1, 12)):
-            assert "expected" in text
+            assert "expected" in text or "no operator" in text
         try:
             result = editor.finish()
         except Pt2Error as error:

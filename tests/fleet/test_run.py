@@ -103,6 +103,7 @@ def test_files_that_end_what_reads_them(tmp_path: Path) -> None:
     assert "expected at most 314,572,800 bytes" in rows["memory.pt2"]["error"]
     again = fleets.fleet(*args, "--resume")
     assert again.out.startswith("check: 0 files"), (again.out, again.err)
+    assert again.code == 1  # of the dataset, which has failures, not of the run, which had none
     assert len(fleets.by_name(tmp_path / "out")) == 11
 
 
@@ -186,13 +187,49 @@ def test_resume_does_what_changed_or_is_asked_for(tmp_path: Path) -> None:
     fleets.copies(tmp_path / "more", 6)
     shutil.copyfile(tmp_path / "more" / "team2" / "m00005.pt2", tmp_path / "models" / "new.pt2")
     done = fleets.fleet(*args, "--resume")
-    assert done.out.startswith("check: 2 files"), done.err
+    assert (done.code, done.out.startswith("check: 2 files")) == (0, True), done.err
     assert len(fleets.rows(tmp_path / "out")) == 6
     again = fleets.fleet(*args, "--resume", "--again", "ok")
     assert again.out.startswith("check: 5 files"), again.err
     from pt2kit.fleet.figures import figures_of
 
     assert figures_of(str(tmp_path / "out")).files == 5
+
+
+def test_removed_files_are_marked_as_gone(tmp_path: Path) -> None:
+    """With --resume, a file that was removed gets a row that says so, once; a file that comes back is done again."""
+    from pt2kit.fleet.figures import figures_of
+
+    paths = fleets.copies(tmp_path / "models", 4)
+    args = ("check", str(tmp_path / "models"), "--out", tmp_path / "out", "--workers", "1")
+    assert fleets.fleet(*args).code == 0
+    kept = paths[1].with_suffix(".kept")
+    paths[1].rename(kept)
+    for expected in ("  gone        1", "dataset in"):
+        done = fleets.fleet(*args, "--resume")
+        assert (done.code, done.out.splitlines()[1].startswith(expected)) == (0, True), done.out
+    figures = figures_of(str(tmp_path / "out"))
+    assert (figures.files, dict(figures.outcomes)) == (3, {"ok": 3, "gone": 1})
+    kept.rename(paths[1])
+    done = fleets.fleet(*args, "--resume")
+    assert (done.code, done.out.startswith("check: 1 files")) == (0, True), done.out
+    figures = figures_of(str(tmp_path / "out"))
+    assert (figures.files, dict(figures.outcomes)) == (4, {"ok": 4})
+
+
+def test_a_worker_that_ends_while_the_cluster_starts(tmp_path: Path) -> None:
+    """The command ends with one line and 2, not with Dask's traceback."""
+    fleets.copies(tmp_path / "models", 4)
+    process = fleets.start("check", str(tmp_path / "models"), "--out", tmp_path / "out", "--workers", "2")
+    for _ in range(600):
+        if workers := fleets.workers_of(process):
+            os.kill(workers[0], signal.SIGKILL)
+            break
+        time.sleep(0.02)
+    done = fleets.finish(process)
+    assert (done.code, done.out) == (2, "")
+    [line] = done.err.splitlines()
+    assert line.startswith("error: cluster: expected 2 worker processes to start, got: ")
 
 
 def test_written_files(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ from tests.strategies import unions
 
 from pt2kit import codec, graph, schema
 from pt2kit.errors import GraphError, LimitError
-from pt2kit.graph.argument_values import ONE_CONSTANT, ONE_VALUE, REFERENCES, graph_arguments
+from pt2kit.graph.argument_values import ARMS as ROWS
+from pt2kit.graph.argument_values import ONE_CONSTANT, ONE_VALUE, graph_arguments
 
 DEVICE = {"type": "cpu", "index": None}
 TENSOR = {"name": "x"}
@@ -60,7 +61,7 @@ ARMS: dict[str, list[tuple[Any, list[tuple[str, str, bool]]]]] = {
 
 def test_every_arm_is_handled() -> None:
     """A new arm of the schema is a failure here until somebody says which values it names, and shows it."""
-    assert set(schema.Argument.__struct_fields__) == set(REFERENCES) == set(ARMS)
+    assert set(schema.Argument.__struct_fields__) == set(ROWS) == set(ARMS)
 
 
 @pytest.mark.parametrize(("arm", "held", "expected"), [(arm, *case) for arm, cases in ARMS.items() for case in cases])
@@ -73,7 +74,7 @@ def test_values_of_each_arm(arm: str, held: Any, expected: list[tuple[str, str, 
 
 def test_arms_of_one_value() -> None:
     """The arms that hold one value or one constant, always, are arms of the schema."""
-    assert set(REFERENCES) >= ONE_VALUE | ONE_CONSTANT
+    assert set(ROWS) >= ONE_VALUE | ONE_CONSTANT
     assert {arm for arm in ONE_VALUE if any(graph.references(arg(**{arm: "x"})))} == ONE_VALUE
 
 

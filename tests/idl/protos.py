@@ -29,20 +29,6 @@ def _files() -> dict[str, Any]:
     return found
 
 
-@functools.cache
-def message_class(version: str, name: str) -> Any:
-    """The message class of a type; each version in a pool of its own, since minors share a package."""
-    found = _pool(version).FindMessageTypeByName(f"{_files()[version].package}.{name}")
-    return package("google.protobuf.message_factory").GetMessageClass(found)
-
-
-@functools.cache
-def _pool(version: str) -> Any:
-    pool = package("google.protobuf.descriptor_pool").DescriptorPool()
-    pool.Add(_files()[version])
-    return pool
-
-
 def description(version: str) -> Any:
     """The compiled description of a version's file."""
     return _files()[version]

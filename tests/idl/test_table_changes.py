@@ -9,7 +9,7 @@ import pytest
 from tests.idl.helpers import table
 
 from pt2kit.errors import SchemaError
-from pt2kit.idl.sources import versions
+from pt2kit.idl.sources import read_table, versions
 from pt2kit.idl.table_changes import RULES, Level, changes
 from pt2kit.schema.fieldtable import frozen_tables, make_table
 
@@ -137,11 +137,23 @@ def test_every_change_shows_from_both_sides():
     assert {(opposite[one.rule], one.where) for one in there} == {(one.rule, one.where) for one in back}
 
 
-def test_null_is_no_default():
-    """What an absent key means is said as text; null would be read as no default at all."""
+def test_null_of_yaml_is_the_default_none(tmp_path):
+    """An optional field whose default is YAML's null is a minor change, as with torch's text "None"."""
+    old = "SCHEMA_VERSION: [8, 20]\nS:\n  kind: struct\n  fields:\n    x: {type: int}\n"
+    levels = {}
+    for default in ("null", "None", "~", ""):
+        for number, text in enumerate((old, f"{old}    y:\n      type: Optional[int]\n      default: {default}\n")):
+            (tmp_path / f"{number}.yaml").write_text(text)
+        found = changes(*(read_table(tmp_path / f"{number}.yaml") for number in (0, 1)))
+        levels[default] = [(one.rule, one.level.name) for one in found if one.rule != "C21"]
+    assert set(map(tuple, levels.values())) == {(("C4", "MINOR"),)}
+
+
+def test_null_is_no_default_of_text():
+    """Only an optional field may be null."""
     types = copy.deepcopy(BASE)
     types["S"]["fields"]["y"]["default"] = None
-    with pytest.raises(SchemaError, match=r"test: S\.y: expected the text of a default, got null; write \"None\""):
+    with pytest.raises(SchemaError, match=r"test: S\.y: expected the text of a default, got null, which only Optional"):
         _made(types)
 
 

@@ -19,6 +19,7 @@ import pt2kit
 from pt2kit.errors import ArchiveError, GraphError, IntegrityError, PayloadError, Pt2Error, UnsupportedError
 from pt2kit.package import external
 from pt2kit.package.external_list import RECORD
+from pt2kit.zip import beside, source
 
 WHOLE = sample("2.13.0", "shared_weights")
 NAME = "w.safetensors"
@@ -241,6 +242,61 @@ def test_no_link_leaves_the_folder(apart: Path, through: str) -> None:
     (apart.parent / "link.safetensors").symlink_to("real.safetensors")
     relisted(apart, url="link.safetensors")
     assert pt2kit.digest(apart) == pt2kit.digest(WHOLE)
+
+
+@pytest.mark.parametrize("scheme", ["", "file://", "local://", "FILE://"])
+@pytest.mark.parametrize("through", ["file", "folder"])
+def test_links_out_of_a_root_that_is_a_url(apart: Path, scheme: str, through: str) -> None:
+    """A root that is written as a URL of this machine is looked at as the path is: no link leads out of it."""
+    root, outside = apart.parent / "root", apart.parent / "outside"
+    outside.mkdir()
+    root.mkdir()
+    (apart.parent / NAME).rename(outside / NAME)
+    if through == "file":
+        (root / "w.safetensors").symlink_to(outside / NAME)
+        url = "w.safetensors"
+    else:
+        (root / "sub").symlink_to(outside)
+        url = f"sub/{NAME}"
+    for named in (url, f"file://{root}/{url}", f"{root}/{url}"):
+        relisted(apart, url=named)
+        with (
+            pt2kit.open(apart.read_bytes(), weights_root=f"{scheme}{root}") as package,
+            pytest.raises(UnsupportedError, match=r"expected a file in the folder .* one outside it"),
+        ):
+            pt2kit.digest(package)
+    for link in root.iterdir():
+        link.unlink()
+    (outside / NAME).rename(root / "w.safetensors")
+    for named in ("w.safetensors", f"file://{root}/w.safetensors"):
+        relisted(apart, url=named)
+        with pt2kit.open(apart.read_bytes(), weights_root=f"{scheme}{root}") as package:
+            assert pt2kit.digest(package) == pt2kit.digest(WHOLE)
+
+
+def test_a_link_that_is_put_there_while_the_file_is_opened(apart: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file that is open is compared with the folder, not only the path that was looked at before."""
+    outside = apart.parent.parent / "outside.safetensors"
+    outside.write_bytes((apart.parent / NAME).read_bytes())
+    before: Any = source.open_path
+
+    def late(path: str, **options: Any) -> Any:
+        os.unlink(path)
+        os.symlink(outside, path)
+        return before(path, **options)
+
+    monkeypatch.setattr(beside, "open_path", late)
+    with pytest.raises(UnsupportedError, match="a link or path to one outside"):
+        pt2kit.digest(apart)
+
+    def and_back(path: str, **options: Any) -> Any:
+        return before(outside, **options)
+
+    (apart.parent / NAME).unlink()
+    (apart.parent / NAME).write_bytes(outside.read_bytes())
+    monkeypatch.setattr(beside, "open_path", and_back)
+    with pytest.raises(UnsupportedError, match="which was replaced while it was opened"):
+        pt2kit.digest(apart)
 
 
 def test_weights_root_lets_files_lie_elsewhere(apart: Path) -> None:

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from pt2kit.errors import ArchiveError, LimitError
-from pt2kit.package.json_file import JsonFileArchive, is_bare
+from pt2kit.package.layouts.bare_json import BareJson, JsonFileArchive
+from pt2kit.package.layouts.base import Parts
+from pt2kit.package.layouts.detection import find_json
 from pt2kit.zip.limits import Limits
 from pt2kit.zip.opening import open_source
 
@@ -45,9 +47,16 @@ def test_too_large() -> None:
         JsonFileArchive(open_source(TEXT), Limits(max_inflated_bytes=4))
 
 
-@pytest.mark.parametrize(
-    ("data", "expected"), [(TEXT, True), (b"{", True), (b"PK\x03\x04{", False), (b"", False), (b"[{}]", False)]
-)
-def test_what_begins_as_an_object_does(data: bytes, expected: bool) -> None:
-    """A brace, perhaps behind blanks; a zip never begins so."""
-    assert is_bare(open_source(data)) is expected
+@pytest.mark.parametrize("data", [b"PK\x03\x04{", b"", b"[{}]"])
+def test_other_files(data: bytes) -> None:
+    """What does not begin with a brace is no JSON file."""
+    assert find_json(open_source(data), Limits()) is None
+
+
+def test_layout() -> None:
+    """The program is everything that there is."""
+    with JsonFileArchive(open_source(b"{}"), Limits()) as archive:
+        layout = BareJson(archive, "", ("model",), "")
+        assert layout.parts("model") == Parts("program.json")
+        assert layout.sample_inputs_record("model") is None
+        assert layout.extra_files() == {}

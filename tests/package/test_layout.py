@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests import samples
 from tests.zip.zip_forge import Entry, forge
 
 from pt2kit.errors import ArchiveError, Pt2Error, UnsupportedError, VersionError
-from pt2kit.package.layout import Layout, detect, payload_layout, verify_header
+from pt2kit.package.layouts.base import Parts
+from pt2kit.package.layouts.container import Container
+from pt2kit.package.layouts.detection import detect
+from pt2kit.package.layouts.record_archive import RecordArchive
 from pt2kit.zip.reader import open_archive
 
 HEADER = {
@@ -48,11 +50,18 @@ def test_real_files(path: Path) -> None:
     release = path.parent.name.rpartition(".")[0]
     expected = RELEASES.get(release, ("archive", "torch 2.9 and later"))
     with open_archive(path) as archive:
-        layout = verify_header(archive)
+        layout = detect(archive)
         assert (layout.kind, layout.releases) == expected
         assert layout.models == (("model", "second") if path.stem == "multi_model_package" else ("model",))
         for model in layout.models:
-            assert payload_layout(archive.records, layout, model) == layout.kind
+            place = layout.parts(model)
+            assert {*place.all} <= archive.records.keys()
+            assert (place.configs if layout.has_configs else place.pickles) == tuple(
+                record for record in (place.weights, place.constants) if record
+            )
+            assert layout.program_record(model) == place.program
+            assert layout.sample_inputs_record(model) == place.sample_inputs
+        assert list(layout.extra_files()) == (["note.txt", "dir/info.json"] if path.stem == "extra_files" else [])
         if layout.kind == "plain-zip":
             assert layout.root == ""
         else:
@@ -136,7 +145,7 @@ def test_refused(case: str) -> None:
     """An archive that is no known layout, or several, is refused with the record that decides."""
     records, root, kind, rule, text = REFUSED[case]
     with pytest.raises(Pt2Error) as caught, open_archive(build(records, root), name="x.pt2") as archive:
-        verify_header(archive)
+        detect(archive)
     assert type(caught.value) is kind
     assert caught.value.rule == rule
     assert text in str(caught.value)
@@ -170,27 +179,28 @@ def test_accepted(case: str) -> None:
     """What a release writes, and what a newer one may add, is recognised."""
     records, root, kind, models = ACCEPTED[case]
     with open_archive(build(records, root)) as archive:
-        layout = verify_header(archive)
+        layout = detect(archive)
     assert (layout.kind, layout.root, layout.models) == (kind, root, models)
 
 
-def test_names_alone() -> None:
-    """Recognising needs names only, and says where it looked."""
-    assert detect(f"a/{name}" for name in HEADER | PROGRAM).kind == "archive"
-    with pytest.raises(ArchiveError, match=r"^there: .*got 2 folders: a, b \[A19\]$"):
-        detect(["a/x", "b/y"], "there")
+def _parts(records: dict[str, bytes], model: str = "model") -> Parts:
+    with open_archive(build(HEADER | records), name="x.pt2") as archive:
+        return detect(archive).parts(model)
 
 
-def _payload(records: dict[str, Any], model: str = "model") -> str:
-    full = [f"m/{name}" for name in HEADER | records]
-    return payload_layout(full, detect(full), model, "x.pt2")
-
-
-def test_payload_layout_is_per_program() -> None:
+def test_programs_of_several_layouts() -> None:
     """Programs packed by different releases may lie in one archive."""
     mixed = {**PROGRAM, "models/b.json": b"", "data/weights/b.pt": b"", "data/constants/b.pt": b""}
-    assert _payload(mixed) == "archive"
-    assert _payload(mixed, "b") == "archive-2.8"
+    assert _parts(mixed).configs == (
+        "m/data/weights/model_weights_config.json",
+        "m/data/constants/model_constants_config.json",
+    )
+    assert _parts(mixed, "b") == Parts(
+        "m/models/b.json",
+        "m/data/weights/b.pt",
+        "m/data/constants/b.pt",
+        pickles=("m/data/weights/b.pt", "m/data/constants/b.pt"),
+    )
 
 
 def test_payload_missing() -> None:
@@ -198,17 +208,33 @@ def test_payload_missing() -> None:
     with pytest.raises(
         ArchiveError, match=r"^x\.pt2: models/model\.json: .*model_weights_config\.json, got none \[A25\]"
     ):
-        _payload({"models/model.json": b""})
+        _parts({"models/model.json": b""})
     with pytest.raises(ArchiveError, match=r"data/constants/model_constants_config\.json, got none"):
-        _payload({"models/model.json": b"", "data/weights/model_weights_config.json": b""})
+        _parts({"models/model.json": b"", "data/weights/model_weights_config.json": b""})
     with pytest.raises(ArchiveError, match=r"data/weights/model\.pt, got none"):
-        _payload({"models/model.json": b"", "data/constants/model.pt": b""})
+        _parts({"models/model.json": b"", "data/constants/model.pt": b""})
 
 
 def test_payload_twice() -> None:
     """A program with both kinds of records has two meanings."""
     with pytest.raises(UnsupportedError, match=r"got both: .*data/constants/model\.pt \[A25\]$"):
-        _payload({**PROGRAM, "data/constants/model.pt": b""})
+        _parts({**PROGRAM, "data/constants/model.pt": b""})
+
+
+def test_a_plain_zip_without_weights() -> None:
+    """It is incomplete; the error names the missing record."""
+    with (
+        open_archive(build({"serialized_exported_program.json": b"{}", "version": b"5.1"}, "")) as archive,
+        pytest.raises(ArchiveError, match=r"serialized_state_dict\.pt.* \[A25\]"),
+    ):
+        detect(archive).parts("model")
+
+
+def test_methods_of_a_container() -> None:
+    """They are in the record of their model."""
+    with open_archive(build(HEADER | PROGRAM)) as archive:
+        layout = Container(archive, "m/", ("model", "model.go"), "", {"model.go": ("model", "go")})
+        assert layout.parts("model.go") == Parts("m/models/model.json")
 
 
 @pytest.mark.parametrize(
@@ -226,4 +252,5 @@ def test_payload_twice() -> None:
 )
 def test_the_program_that_is_meant(models: tuple[str, ...], asked: str | None, chosen: str | None) -> None:
     """A name means the program that has it; none means the only one, or "model"."""
-    assert Layout("archive", "", "", models).choose(asked) == chosen
+    with open_archive(build(HEADER | PROGRAM)) as archive:
+        assert RecordArchive(archive, "m/", models, "").choose(asked) == chosen

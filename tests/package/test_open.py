@@ -7,12 +7,14 @@ import io
 import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
 from tests import samples
 from tests.narrow import instance, numbers, present
 from tests.packages import rewritten
+from tools.trace import COMMANDS, trace
 
 import pt2kit
 from pt2kit import schema
@@ -191,3 +193,13 @@ def test_threads() -> None:
 
         with ThreadPoolExecutor(8) as pool:
             assert len(set(pool.map(read, range(8)))) == 1
+
+
+@pytest.mark.parametrize("release", ["2.9.1", "2.13.0"])
+def test_reading_a_program_enters_each_layer_once(release: str) -> None:
+    """A program is read by code of at most 20 files, also a large one and one with unknown keys."""
+    largest = max(samples.corpus(release), key=lambda path: path.stat().st_size)
+    for path in (samples.sample(release, "mlp"), largest):
+        read = partial(COMMANDS["program"], str(path))
+        read()
+        assert len(trace(read).files) <= 20

@@ -232,7 +232,6 @@ def test_tables_do_not_overlap() -> None:
         "builtins.type",
         "torch.load",
         "torch.storage._load_from_bytes",
-        "torch._utils._rebuild_wrapper_subclass",
         "numpy.load",
         "codecs.encode",
         "",

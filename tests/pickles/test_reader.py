@@ -167,7 +167,7 @@ def attacks(marker: Path) -> dict[str, tuple[bytes, str]]:
         ),
         "class of a wrapper": (
             encode(Call("torch._utils._rebuild_wrapper_subclass", (Ref("m.C"),))) + b".",
-            "_rebuild_wrapper_subclass",
+            "m.C",
         ),
         "in the arguments of a tensor": (b"(" + system + args + b"R" + encode(tensor()) + b"t.", "os.system"),
         "as the type of a tensor": (

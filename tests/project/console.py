@@ -1,10 +1,11 @@
 """Console blocks of the documents -> what their commands print now.
 
 A block is a fence marked `console`. Of its lines those that begin with `$ pt2 ` are commands, and what follows up to
-the next one is their output; `$ echo $?` is the exit code of the command before. In `docs/commands/` and the tutorial,
-commands run in a folder with the files that the table of `docs/commands/index.md` names, in the order of the page, so
-that they can use what the ones before wrote; elsewhere in the root of the repository. A line `…` stands for lines that
-were left out. Blocks without output are for reading and are not run, in the pages of `docs/` but those two.
+the next one is their output; `$ echo $?` is the exit code of the command before. In `docs/commands/`, `docs/how-to/`
+and the tutorial, commands run in a folder with the files that the table of `docs/commands/index.md` names, in the order
+of the page, so that they can use what the ones before wrote; elsewhere in the root of the repository. A line `…` stands
+for lines that were left out. In the README and `docs/compatibility.md`, blocks without output are for reading and are
+not run.
 
     PYTHONPATH=. python -m tests.project.console      writes the outputs into the pages
 """
@@ -29,6 +30,7 @@ PAGES = (
     DOCS / "compatibility.md",
     DOCS / "tutorial.md",
     *sorted((DOCS / "commands").glob("*.md")),
+    *sorted((DOCS / "how-to").glob("*.md")),
 )
 ENVIRONMENT = {"COLUMNS": "100", "NO_COLOR": "1"}
 CUT = "…"
@@ -79,7 +81,6 @@ def _run(block: str, folder: Path, *, always: bool) -> str:
             continue
         done = pt2(*shlex.split(command)[1:], cwd=folder, env=ENVIRONMENT)
         output = "".join(f"{line}\n" for line in (done.out + done.err).splitlines())
-        output = output.replace("Usage: python -m pt2kit ", "Usage: pt2 ")  # as the installed command says it
         written.append(f"$ {command}\n{_cut(output, shown)}")
     return "".join(written)
 

@@ -1,4 +1,4 @@
-"""What repositories use: the hook, the action and what `docs/ci.md` shows for git do what they say."""
+"""What repositories use: the hook, the action and the page `docs/how-to/ci.md` are consistent."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests import samples
 from tests.cli.run import ENVIRONMENT
 
 ROOT = Path(__file__).parents[2]
-MLP = samples.sample("2.13.0", "mlp")
 
 
 @pytest.fixture
@@ -47,7 +45,7 @@ def test_the_hook_names_a_command() -> None:
 
 def test_the_hooks_of_the_page() -> None:
     """The page's own hook calls what the project's hook calls, for the same files; the other one has its name."""
-    page = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "how-to" / "ci.md").read_text(encoding="utf-8")
     local, remote = (yaml.safe_load(text) for text in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)[:2])
     [hook] = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
     [own] = local["repos"][0]["hooks"]
@@ -61,7 +59,7 @@ def test_the_action_holds_no_input_in_a_script() -> None:
     assert action["runs"]["using"] == "composite"
     for step in action["runs"]["steps"]:
         assert "${{" not in step.get("run", "")
-    documented = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
+    documented = (ROOT / "docs" / "how-to" / "ci.md").read_text(encoding="utf-8")
     assert all(f"| `{name}` |" in documented for name in action["inputs"])
 
 
@@ -110,28 +108,3 @@ def test_the_action_needs_files(tmp_path: Path, environment: dict[str, str]) -> 
     )
     assert done.returncode == 2
     assert "expected files that match 'none/*.pt2', got none" in done.stderr
-
-
-def test_git_shows_programs(tmp_path: Path, environment: dict[str, str]) -> None:
-    """With the text form of `docs/ci.md`, git shows which lines of a program changed."""
-    where = tmp_path / "repository"
-    where.mkdir()
-
-    def git(*args: str) -> str:
-        settings = ("-c", "user.name=n", "-c", "user.email=e@example.org", "-c", "diff.pt2.textconv=pt2 show --graph")
-        done = subprocess.run(
-            ["git", *settings, *args], cwd=where, env=environment, capture_output=True, text=True, timeout=60
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    assert "git config diff.pt2.textconv 'pt2 show --graph'" in (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
-    git("init", "-q")
-    (where / ".gitattributes").write_text("*.pt2 diff=pt2\n")
-    (where / "model.pt2").write_bytes(MLP.read_bytes())
-    git("add", ".")
-    git("commit", "-qm", "one")
-    (where / "model.pt2").write_bytes(samples.sample("2.13.0", "dynamic_batch").read_bytes())
-    shown = git("diff", "--", "model.pt2")
-    assert "Binary files" not in shown
-    assert any(line.startswith("+") and "linear" in line for line in shown.splitlines())

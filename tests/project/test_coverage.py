@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests import everything, samples
+from tests.cover import features
 from tests.coverage import all_parts, parts_in
 
 import pt2kit
@@ -65,3 +66,13 @@ def test_the_synthetic_program_can_be_printed() -> None:
 
     lines = list(program_lines(OBJECTS["ExportedProgram"]))
     assert all(line.isprintable() for line in lines)
+
+
+@pytest.mark.slow
+def test_the_cover_is_complete() -> None:
+    """The sample files that every run reads hold each operator, part of the schema and layout of all of them."""
+    listed = set(samples.COVER_LIST.read_text().split())
+    files = {samples.release_id(path): path for path in samples.corpus()}
+    assert listed <= set(files)
+    held = set().union(*(features(files[name]) for name in listed))
+    assert set().union(*map(features, files.values())) == held, "run `python -m tests.cover`"

@@ -62,7 +62,7 @@ def test_links_lead_somewhere(path: Path) -> None:
         assert (path.parent / target).exists(), target
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/security.md", "docs/layout.md", "docs/cli.md"])
+@pytest.mark.parametrize("name", ["README.md", "docs/security.md", "docs/architecture.md", "docs/cli.md"])
 def test_named_files_exist(name: str) -> None:
     """A test or folder that a page names is there."""
     text = (ROOT / name).read_text(encoding="utf-8")

@@ -6,8 +6,6 @@ import ast
 import re
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 CODE = sorted(
@@ -18,29 +16,29 @@ TEXTS = [
     *sorted(path for folder in ("docs", "changes") for path in (ROOT / folder).rglob("*.md")),
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "Makefile", "pyproject.toml")),
 ]
-MAX_LINES = 500
+MAX_LINES = 800
 LONGER = {"src/pt2kit/schema/types.py": "one class for each type of the format"}
 
 
 def relative(path: Path) -> str:
-    """A path as it stands in the repository."""
+    """Return a path relative to the repository."""
     return path.relative_to(ROOT).as_posix()
 
 
-@pytest.mark.parametrize("path", CODE, ids=relative)
-def test_modules_say_what_they_are(path: Path) -> None:
+def test_modules_say_what_they_are() -> None:
     """Every module begins with a docstring; those of the package end their first sentence."""
-    docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
-    assert docstring, "expected a docstring"
-    if path in SOURCES:
-        assert re.search(r"[.:]$|[.:]\s", docstring.split("\n\n")[0]), "expected a sentence"
+    bad = []
+    for path in CODE:
+        docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+        sentence = re.search(r"[.:]$|[.:]\s", docstring.split("\n\n")[0])
+        bad += [relative(path)] if not docstring or (path in SOURCES and not sentence) else []
+    assert not bad, f"expected a docstring that begins with a sentence: {', '.join(bad)}"
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=relative)
-def test_files_are_short(path: Path) -> None:
-    """A file has one subject and stays under 500 lines; the exceptions have reasons."""
-    lines = path.read_text(encoding="utf-8").count("\n")
-    assert lines < MAX_LINES or relative(path) in LONGER
+def test_files_are_short() -> None:
+    """A file has one subject and stays under 800 lines; the exceptions have reasons."""
+    long = [relative(path) for path in SOURCES if path.read_text(encoding="utf-8").count("\n") >= MAX_LINES]
+    assert set(long) <= set(LONGER)
 
 
 MACHINE = re.compile(r"/(?:work|root|tmp)/")
@@ -52,11 +50,10 @@ ABOUT_PATHS = {
 """Files whose subject is such paths."""
 
 
-@pytest.mark.parametrize("path", TEXTS, ids=relative)
-def test_texts_speak_of_the_project_alone(path: Path) -> None:
+def test_texts_speak_of_the_project_alone() -> None:
     """No file holds a path of somebody's machine."""
-    if relative(path) not in ABOUT_PATHS:
-        assert MACHINE.findall(path.read_text(encoding="utf-8")) == []
+    bad = [relative(path) for path in TEXTS if MACHINE.search(path.read_text(encoding="utf-8"))]
+    assert set(bad) <= ABOUT_PATHS
 
 
 def test_nothing_is_left_to_do() -> None:

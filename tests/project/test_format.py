@@ -11,8 +11,8 @@ from tools import format_tables
 
 from pt2kit import codec, graph, symbols, tensors, treespec
 from pt2kit.checks.known_targets import is_usual
-from pt2kit.package import layout
 from pt2kit.package import record_names as names
+from pt2kit.package.layouts import detection
 from pt2kit.pickles import opcodes as pickle_opcodes
 from pt2kit.pickles.allowed_globals import CALLS
 from pt2kit.pickles.budget import DEFAULT_PICKLE_LIMITS
@@ -138,7 +138,7 @@ def test_records_and_layouts() -> None:
     text = page("archive.md")
     for name in (*names.PLAIN_RECORDS, names.MODELS, names.SERIALIZATION_ID, names.AOTINDUCTOR, names.EXECUTORCH):
         assert name.removesuffix(".pt").removesuffix(".json") in text
-    assert f"from {layout.DATA_VERSIONS[0]} to {layout.DATA_VERSIONS[-1]}" in text
+    assert f"from {detection.DATA_VERSIONS[0]} to {detection.DATA_VERSIONS[-1]}" in text
 
 
 def test_targets() -> None:

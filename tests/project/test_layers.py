@@ -1,4 +1,4 @@
-"""Imports go down only: the floors of `docs/layout.md`, and what each room may take from outside."""
+"""Imports go down only: the layers of `docs/architecture.md`, and what each subpackage may import from outside."""
 
 from __future__ import annotations
 
@@ -9,24 +9,26 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 SRC = ROOT / "src" / "pt2kit"
-FLOORS = [
-    {"errors", "collector", "version"},
+LAYERS = [
+    {"collector", "registry", "version"},
+    {"errors"},
     {"front_door", "rules", "messages", "jsontext"},
     {"zip", "codec", "schema", "symbols", "treespec", "node_metadata"},
     {"pickles", "idl"},
     {"tensors", "versions"},
     {"package"},
-    {"graph", "signature"},
-    {"checks", "canonical", "release"},
+    {"graph", "signature", "operators"},
+    {"dataflow", "canonical"},
+    {"checks", "costs", "release", "runtime"},
     {"digests"},
     {"sanitizing", "editing", "diffs", "signing"},
-    {"text"},
+    {"text", "comparing"},
     {"bridge", "viewing"},
     {"fleet"},
     {"cli", "integrations", "testing"},
     {"__init__", "__main__"},
 ]
-FLOOR = {room: number for number, rooms in enumerate(FLOORS) for room in rooms}
+LAYER = {name: number for number, names in enumerate(LAYERS) for name in names}
 THIRD_PARTY = {
     "zip": {"fsspec", "msgspec"},
     "pickles": {"msgspec"},
@@ -35,10 +37,14 @@ THIRD_PARTY = {
     "versions": {"msgspec"},
     "package": {"msgspec"},
     "graph": {"msgspec"},
+    "operators": {"msgspec"},
     "signature": {"msgspec"},
+    "dataflow": {"msgspec"},
     "checks": {"msgspec", "numpy"},
     "canonical": {"msgspec"},
     "release": {"msgspec"},
+    "comparing": {"numpy"},
+    "runtime": {"jax", "msgspec", "ml_dtypes", "numpy"},
     "sanitizing": {"msgspec"},
     "signing": {"model_signing", "cryptography", "OpenSSL", "sigstore"},
     "editing": {"msgspec", "numpy"},
@@ -53,16 +59,24 @@ THIRD_PARTY = {
     "cli": {"click", "rich"},
     "integrations": {"modelscan", "mlflow"},
 }
+TYPES_ONLY = {("package/open.py", "pt2kit.graph.reading")}
+"""Imports for annotations of functions that `registry` finds; they are never run."""
+
 STDLIB = sys.stdlib_module_names
 
 
-def room(path: Path) -> str:
-    """The room a file belongs to: its folder below the package, or its own name."""
+def subpackage(path: Path) -> str:
+    """Return the subpackage that a file belongs to: its folder below the package, or its own name."""
     return path.relative_to(SRC).parts[0].removesuffix(".py")
 
 
+def module(path: Path) -> str:
+    """Return the full name of a file's module."""
+    return ".".join(("pt2kit", *path.relative_to(SRC).with_suffix("").parts)).removesuffix(".__init__")
+
+
 def imports(path: Path, *, top_level: bool = False):
-    """The absolute names a file imports; only those outside functions where `top_level`."""
+    """Yield the absolute names that a file imports; only those outside functions if `top_level`."""
     tree = ast.parse(path.read_text())
     for node in tree.body if top_level else ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -76,32 +90,75 @@ def imports(path: Path, *, top_level: bool = False):
 
 
 FILES = sorted(SRC.rglob("*.py"))
+MODULES = {module(path): path for path in FILES}
 
 
-def test_every_room_has_a_floor():
-    """A new file or folder is placed on a floor before it lands."""
-    assert {room(path) for path in FILES} <= set(FLOOR)
+def test_every_subpackage_has_a_layer():
+    """A new file or folder is placed in a layer before it lands."""
+    assert {subpackage(path) for path in FILES} <= set(LAYER)
 
 
 def test_imports_go_down_only():
-    """A room imports rooms on lower floors, itself, and the third-party packages that its floor allows."""
+    """A subpackage imports lower layers, itself, and the third-party packages that it may use."""
     bad = []
     for path in FILES:
-        here = room(path)
+        here = subpackage(path)
         for name in imports(path):
             top, *rest = name.split(".")
             if top == "pt2kit":
-                there = rest[0] if rest and rest[0] in FLOOR else "__init__"
-                if there != here and FLOOR[there] >= FLOOR[here]:
+                there = rest[0] if rest and rest[0] in LAYER else "__init__"
+                where = path.relative_to(SRC).as_posix()
+                if there != here and LAYER[there] >= LAYER[here] and (where, name) not in TYPES_ONLY:
                     bad.append(f"{path.relative_to(SRC)} imports {name}")
             elif top not in STDLIB and top not in THIRD_PARTY.get(here, ()):
                 bad.append(f"{path.relative_to(SRC)} imports {name}")
     assert not bad, "\n".join(bad)
 
 
+def test_names_of_modules_in_strings_go_down_only():
+    """An import by name goes down, too; only the top layer registers functions of higher layers (`registry`)."""
+    bad = []
+    for path in FILES:
+        here = subpackage(path)
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                there = re.fullmatch(r"pt2kit\.(\w+)[\w.:]*", node.value)
+                if there and there[1] != here and LAYER.get(there[1], -1) >= LAYER[here]:
+                    bad.append(f"{path.relative_to(SRC)}:{node.lineno}: {node.value}")
+    assert not bad, "\n".join(bad)
+
+
+def test_modules_do_not_import_each_other_in_circles():
+    """No cycle of imports between modules, those inside functions and for type checking included."""
+    graph: dict[str, set[str]] = {}
+    for name, path in MODULES.items():
+        graph[name] = set()
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                full = (f"{node.module}.{alias.name}" for alias in node.names)
+                graph[name].update(there if there in MODULES else node.module for there in full)
+            elif isinstance(node, ast.Import):
+                graph[name].update(alias.name for alias in node.names)
+        types_only = {there for here, there in TYPES_ONLY if SRC / here == path}
+        graph[name] = (graph[name] & set(MODULES)) - {name} - types_only
+    reached = {name: _reachable(graph, name) for name in graph}
+    cycles = {tuple(sorted(there for there in reached[name] if name in reached[there])) for name in graph}
+    assert not (found := sorted(filter(None, cycles))), "\n".join(", ".join(cycle) for cycle in found)
+
+
+def _reachable(graph: dict[str, set[str]], name: str) -> set[str]:
+    found: set[str] = set()
+    left = [name]
+    while left:
+        new = graph[left.pop()] - found
+        found |= new
+        left += new
+    return found
+
+
 def test_names_come_from_the_modules_that_define_them():
-    """No module goes through the `__init__` of a room for a name: those tables are for users of the package."""
-    rooms = {path.parent.relative_to(SRC).as_posix().replace("/", ".") for path in SRC.rglob("__init__.py")}
+    """No module imports a name from the `__init__` of a subpackage: those tables are for users of the package."""
+    subpackages = {path.parent.relative_to(SRC).as_posix().replace("/", ".") for path in SRC.rglob("__init__.py")}
     bad = []
     for path in FILES:
         for node in ast.walk(ast.parse(path.read_text())):
@@ -109,7 +166,7 @@ def test_names_come_from_the_modules_that_define_them():
                 continue
             module = node.module or ""
             inner = module.removeprefix("pt2kit.")
-            if module.startswith("pt2kit.") and inner in rooms and inner not in ("schema", "codec"):
+            if module.startswith("pt2kit.") and inner in subpackages and inner not in ("schema", "codec"):
                 folder = SRC / inner.replace(".", "/")
                 names = [
                     a.name for a in node.names if not ((folder / a.name).is_dir() or (folder / f"{a.name}.py").exists())
@@ -119,7 +176,7 @@ def test_names_come_from_the_modules_that_define_them():
 
 
 def test_heavy_packages_are_imported_inside_functions():
-    """Outside the bridge, nobody pays for numpy, fsspec or safetensors before using them."""
+    """Outside the bridge and the NumPy runtime, nobody pays for numpy, fsspec or safetensors before using them."""
     heavy = {
         "numpy",
         "ml_dtypes",
@@ -133,13 +190,13 @@ def test_heavy_packages_are_imported_inside_functions():
         "sigstore",
     }
     for path in FILES:
-        if room(path) != "bridge":
+        if subpackage(path) not in ("bridge", "runtime", "comparing"):
             found = {name.split(".")[0] for name in imports(path, top_level=True)} & heavy
             assert not found, f"{path.relative_to(SRC)} imports {', '.join(found)} at import time"
 
 
-def test_the_layout_page_shows_the_same_floors():
-    """The table in `docs/layout.md` names, floor by floor, the rooms that this test holds."""
-    rows = re.findall(r"^\| (\d+) \| ([^|]+) \|", (ROOT / "docs" / "layout.md").read_text(), re.MULTILINE)
-    shown = {int(number): set(re.findall(r"`([\w]+)`", rooms)) for number, rooms in rows}
-    assert shown == dict(enumerate(FLOORS))
+def test_the_page_shows_the_same_layers():
+    """The table in `docs/architecture.md` names the subpackages of each layer."""
+    rows = re.findall(r"^\| (\d+) \| ([^|]+) \|", (ROOT / "docs" / "architecture.md").read_text(), re.MULTILINE)
+    shown = {int(number): set(re.findall(r"`(\w+)`", names)) for number, names in rows}
+    assert shown == dict(enumerate(LAYERS))

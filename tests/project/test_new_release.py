@@ -75,7 +75,6 @@ def test_lists() -> None:
         "RELEASES in tools/torches.py",
         "its figures in docs/releases.json",
         "NEWEST in bridge/tested.py",
-        "the newest release in .ci/run",
         "sample files in tests/data/corpus",
     ]
 

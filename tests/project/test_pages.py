@@ -74,7 +74,7 @@ def test_what_the_room_pages_leave_out_is_on_the_first_page() -> None:
 def test_every_page_is_in_the_site() -> None:
     """Each page of the documents stands in a table of contents."""
     listed: set[str] = set()
-    for folder, name in (("", "index.md"), ("commands/", "index.md")):
+    for folder, name in (("", "index.md"), ("commands/", "index.md"), ("rules/", "index.md")):
         for tree in re.findall(r"```\{toctree\}\n(.*?)```", (DOCS / folder / name).read_text(), re.DOTALL):
             for entry in filter(re.compile(r"[\w./*-]+$").match, tree.splitlines()):
                 listed |= {path.relative_to(DOCS).as_posix() for path in DOCS.glob(f"{folder}{entry}.*")}

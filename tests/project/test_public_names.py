@@ -11,7 +11,9 @@ from tests.project.public_names import TABLE, lines
 import pt2kit
 
 STORED = TABLE.read_text(encoding="utf-8").splitlines()
-NEED_TORCH = {name for module, names in pt2kit._HOMES.items() if module.startswith("bridge.") for name in names.split()}
+NEED_TORCH = {
+    name for module, names in pt2kit._LOCATIONS.items() if module.startswith("bridge.") for name in names.split()
+}
 
 
 @pytest.mark.parametrize("name", sorted(set(pt2kit.__all__) - NEED_TORCH))

@@ -1,6 +1,6 @@
 """Python in the documents runs where it can; what needs a network or a bucket at least names what is there.
 
-The tutorial, the recipes, the README, `docs/diff.md` and `docs/extensions.md` have tests of their own, too.
+The tutorial, the README, `docs/diff.md` and `docs/extensions.md` have tests of their own, too.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ import importlib.util
 import inspect
 import re
 import shlex
+import shutil
 import textwrap
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.project.console import sample_files
 from tests.samples import sample
 from tests.signing.keys import OPENSSL, openssl
 
@@ -36,6 +38,11 @@ def blocks(page: Path) -> list[str]:
 
 
 WITH_PYTHON = [page for page in PAGES if blocks(page)]
+SESSIONS = [
+    page
+    for page in [*sorted((ROOT / "docs" / "how-to").glob("*.md")), ROOT / "docs" / "operators.md"]
+    if "\n>>> " in page.read_text(encoding="utf-8")
+]
 
 
 def block(name: str, word: str) -> str:
@@ -95,20 +102,20 @@ def test_signing_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: p
     if OPENSSL is None:
         pytest.skip("the openssl command makes the keys")
     monkeypatch.chdir(tmp_path)
-    page = (ROOT / "docs" / "signing.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "how-to" / "sign.md").read_text(encoding="utf-8")
     for line in re.findall(r"^openssl (.*)$", page, re.MULTILINE):
         openssl(tmp_path, *shlex.split(line, comments=True))
     (tmp_path / "model.pt2").write_bytes(MLP.read_bytes())
-    text = block("signing.md", "pt2kit.sign(")
-    exec(compile(text, "signing.md", "exec"), {"pt2kit": pt2kit})  # noqa: S102 - the project's own page
+    text = block("how-to/sign.md", "pt2kit.sign(")
+    exec(compile(text, "sign.md", "exec"), {"pt2kit": pt2kit})  # noqa: S102 - the project's own page
     assert capsys.readouterr().out == ""
     sign, verify = text.split("found = ")
-    exec(compile(sign, "signing.md", "exec"), names := {"pt2kit": pt2kit})  # noqa: S102 - as above
+    exec(compile(sign, "sign.md", "exec"), names := {"pt2kit": pt2kit})  # noqa: S102 - as above
     with pt2kit.edit("model.pt2") as editor:
         name = next(iter(editor.weights))
         editor.set_weight(name, pt2kit.open(MLP).weights()[name].numpy() + 1)
     editor.write("model.pt2")
-    exec(compile(f"found = {verify}", "signing.md", "exec"), names)  # noqa: S102 - as above
+    exec(compile(f"found = {verify}", "sign.md", "exec"), names)  # noqa: S102 - as above
     assert f"weight {name!r}" in capsys.readouterr().out
 
 
@@ -147,10 +154,31 @@ def test_load_module_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert torch.equal(names["result"], x * m)
 
 
+@pytest.mark.parametrize("page", SESSIONS, ids=lambda page: page.stem)
+def test_sessions_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page's Python sessions print what the page shows, in a folder with the sample files."""
+    if re.search(r"import .*\btorch\b", "".join(blocks(page))):
+        pytest.importorskip("torch", reason="the page uses torch")
+    for name, path in sample_files().items():
+        shutil.copy(path, tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    result = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
+    assert result.attempted
+    assert result.failed == 0
+
+
+def test_walk_and_edit_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tasks of the guide print what the page shows."""
+    monkeypatch.chdir(ROOT)
+    result = doctest.testfile(str(ROOT / "docs" / "walk-and-edit.md"), module_relative=False, encoding="utf-8")
+    assert result.attempted > 20
+    assert result.failed == 0
+
+
 def test_pages_with_python_are_found() -> None:
     """The pages that have Python in them are among those that are looked at."""
     names = {page.stem for page in WITH_PYTHON}
-    assert {"README", "signing", "integrations", "load-module", "recipes", "tutorial", "fleet"} <= names
+    assert {"README", "sign", "integrations", "load-module", "edit", "tutorial", "fleet"} <= names
 
 
 def test_the_parser_of_blocks(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from tests.packages import rewritten
 
 import pt2kit
 from pt2kit.package import record_names as names
-from pt2kit.package.parts import program_record
 
 WEIGHTS = names.weights_config("model")
 CONSTANTS = names.constants_config("model")
@@ -27,7 +26,7 @@ def converted(source: Any, target: str, **more: Any) -> bytes:
 
 def text(package: pt2kit.Package, model: str = "model") -> bytes:
     """The JSON of a program, as the file has it."""
-    return bytes(package.archive.read(program_record(package.archive, package.layout, model)))
+    return bytes(package.archive.read(package.layout.program_record(model)))
 
 
 def records(package: pt2kit.Package) -> list[str]:

@@ -23,7 +23,7 @@ PLAIN = [
 def test_plain_zips(target: str, version: str, state: str, constants: str, inputs: str) -> None:
     """Each release has its own names for the records of a plain zip."""
     found = find_destination(target)
-    assert (found.version, found.kind) == (version, "plain-zip")
+    assert (found.version, found.layout.kind) == (version, "plain-zip")
     assert (found.state_dict, found.constants, found.sample_inputs) == (state, constants, inputs)
     assert found.has_sample_inputs == bool(inputs)
     assert not found.is_archive
@@ -36,7 +36,7 @@ def test_plain_zips(target: str, version: str, state: str, constants: str, input
 def test_other_layouts(target: str, kind: str) -> None:
     """The draft, the containers and the archives."""
     found = find_destination(target)
-    assert found.kind == kind
+    assert found.layout.kind == kind
     assert found.is_archive == (kind != "json")
     assert found.keeps_all_buffers == found.has_constants_inside == (target == "draft")
 

@@ -14,7 +14,6 @@ from tests.packages import edited
 
 import pt2kit
 from pt2kit.errors import Pt2Error
-from pt2kit.package.parts import program_record
 
 FILES = (
     *(
@@ -70,7 +69,7 @@ def test_damaged_programs(seed: int) -> None:
     rng = random.Random(seed)
     path = rng.choice(FILES)
     with pt2kit.open(path) as package:
-        record = package.relative(program_record(package.archive, package.layout, "model"))
+        record = package.relative(package.layout.program_record("model"))
     data = edited(path, lambda tree: damage(tree, rng), record)
     for target in rng.sample(TARGETS, 3):
         buffer = io.BytesIO()

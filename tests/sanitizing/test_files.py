@@ -53,7 +53,7 @@ def test_real_files(path: Path) -> None:
     assert sample_inputs(data) == sample_inputs(path)
     with pt2kit.open(data) as package:
         assert list(safety_findings(package)) == list(done.kept)
-        assert {finding.rule for finding in done.kept} <= {"X4"}
+        assert {finding.rule for finding in done.kept if finding.kind != "warning"} <= {"X4"}
         for model in package.layout.models:
             assert package.records[package.layout.record(names.sample_inputs(model))].size == 0
         with pt2kit.open(path) as original:
@@ -124,7 +124,7 @@ def test_hostile_files(case: dict[str, Any]) -> None:
         return
     assert pickles_in(data) == []
     with pt2kit.open(data) as package:
-        assert {finding.rule for finding in safety_findings(package)} <= {"X4", "X9", "X11"}
+        assert {finding.rule for finding in safety_findings(package)} <= {"X4", "X9"}
     assert digests(data) == done.digests
     assert sanitized(data)[0] == data
     assert not Path(case["marker"] or "/nonexistent").exists(), "the payload ran"

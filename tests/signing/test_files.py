@@ -6,6 +6,7 @@ import base64
 import json
 import shutil
 import zipfile
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ from tests.signing.keys import Keys, make_keys, needs_signing, openssl
 
 import pt2kit
 from pt2kit.errors import SignatureError, UnsupportedError
+from pt2kit.signing import bundle, files
+from pt2kit.signing.statement import statement
 
 pytest.importorskip("model_signing", reason="pip install 'pt2kit[sign]' brings it")
 pytestmark = needs_signing
@@ -153,7 +156,20 @@ def test_the_statement_has_the_numbers_of_the_digest(model: Path, keys: Keys) ->
     found = {row["name"]: row["digest"] for row in statement["predicate"]["resources"]}
     assert statement["_type"] == "https://in-toto.io/Statement/v1"
     assert found["models/model/program"] == pt2kit.digest(model).program.removeprefix("sha256:")
-    assert statement["predicate"]["serialization"]["hash_type"] == "pt2kit-digest-1"
+    assert statement["predicate"]["serialization"]["hash_type"] == "pt2kit-digest-3"
+
+
+def test_signatures_over_the_second_definition(model: Path, keys: Keys, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are verified by that definition, and still find a change."""
+    with monkeypatch.context() as older:
+        older.setattr(files, "statement", partial(statement, definition=2))
+        older.setattr(bundle, "HASHING", "pt2kit-digest-1")
+        pt2kit.sign(model, key=keys.private)
+    assert pt2kit.verify(model, key=keys.public)
+    with pt2kit.edit(model) as editor:
+        editor.set_weight("a.weight", editor.weights["a.weight"].numpy() + 1)
+    pt2kit.write(editor.result, model)
+    assert [one.what for one in pt2kit.verify(model, key=keys.public).differences] == ["weight 'a.weight' of 'model'"]
 
 
 def test_the_bytes_of_the_file(model: Path, keys: Keys, tmp_path: Path) -> None:
@@ -178,7 +194,7 @@ def test_bytes_that_are_asked_for_are_not_replaced_by_a_meaning(model: Path, key
         SignatureError, match="expected a signature over the bytes of the file, got one over what it means"
     ):
         pt2kit.verify(model, key=keys.public, whole_file=True)
-    with pytest.raises(ValueError, match="pt2kit-digest-1"):
+    with pytest.raises(ValueError, match="pt2kit-digest-3"):
         verifying.Config().use_elliptic_key_verifier(public_key=keys.public).verify(model, signature)
 
 

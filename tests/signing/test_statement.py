@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests import samples
+from tests.packages import rewritten
 
 import pt2kit
 from pt2kit.editing import passes
@@ -93,3 +94,16 @@ def test_an_archive_without_a_program_has_nothing_to_sign(tmp_path: Path) -> Non
         pytest.raises(UnsupportedError, match=r"expected a program to sign, got an archive without one; .*--bytes"),
     ):
         statement(package)
+
+
+@pytest.mark.parametrize(
+    "record", ["data/weights/weight_99", "data/constants/custom_obj_7", "data/weights/x.pt", "new"]
+)
+def test_every_record_counts(record: str, tmp_path: Path) -> None:
+    """A record that no program uses is part of what is verified, whatever its name looks like."""
+    path = samples.sample("2.13.0", "mlp")
+    changed = tmp_path / "changed.pt2"
+    changed.write_bytes(rewritten(path, {record: b"more"}))
+    with pt2kit.open(path) as package, pt2kit.open(changed) as other:
+        signed, found = statement(package), statement(other)
+    assert [one.what for one in differences(signed, found)] == [f"record '{record}'"]

@@ -37,6 +37,20 @@ def test_leaves():
     assert parse_srepr("-int_oo") == Infinity(negative=True, integer=True)
 
 
+def test_functions_that_torch_did_not_know():
+    """What torch makes of its opaque functions when it loads and saves a program is read as the function."""
+    text = "Function('OpaqueUnaryFn_sqrt')(IntTrueDiv(Symbol('s0', positive=True, integer=True), Integer(4)))"
+    assert to_srepr(parse_srepr(text)) == text.replace("Function('OpaqueUnaryFn_sqrt')", "OpaqueUnaryFn_sqrt")
+    for wrong in (
+        "Function('system')(Integer(1))",
+        "Function(Integer(1))",
+        "Function('Mod')",
+        "Function('')(Integer(1))",
+    ):
+        with pytest.raises(ExpressionError, match="expected"):
+            parse_srepr(wrong)
+
+
 def test_spaces_do_not_matter():
     """Texts with other spaces than torch's are read too."""
     loose = " Add( Integer( 1 ) ,\n Symbol( 's0' , positive = True ,integer=True ) , Abs( oo ) )\t"

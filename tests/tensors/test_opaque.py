@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import pickle
+import zipfile
 from typing import Any
 
 import pytest
+from tests.samples import DATA
 from tests.tensors.helpers import meta, storage
 
 from pt2kit.errors import PayloadError, Pt2Error, UnsupportedError
@@ -78,3 +81,16 @@ def test_no_globals_in_garbage() -> None:
     """Listing what is no pickle is an error, not an empty list."""
     with pytest.raises(PayloadError, match=r"\'k\': expected a zip of torch\.save "):
         opaque(b"garbage").globals()
+
+
+def test_pickled_tensors_that_contradict_themselves() -> None:
+    """The rule is that of pickled payloads, whatever is wrong with their parts."""
+    with zipfile.ZipFile(DATA / "torchao" / "int4.pt2") as package:
+        weight = package.read(next(name for name in package.namelist() if name.endswith("weight_0")))
+    made = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(weight)) as given, zipfile.ZipFile(made, "w") as taken:
+        for entry in given.infolist():
+            taken.writestr(entry, given.read(entry).replace(b"zero_point", b"block_size"))
+    broken = opaque(made.getvalue(), "pickle")
+    with pytest.raises(PayloadError, match=r"expected the tensor zero_point, got none \[P22\]"):
+        broken.view()

@@ -18,7 +18,7 @@ from pt2kit import errors
 from pt2kit.codec import decode
 from pt2kit.errors import LimitError, PayloadError, Pt2Error, SchemaError, UnsupportedError
 from pt2kit.package import record_names as names
-from pt2kit.package.layout import payload_layout, verify_header
+from pt2kit.package.layouts.detection import detect
 from pt2kit.schema import (
     Device,
     ExportedProgram,
@@ -45,10 +45,10 @@ def describe(entries: PayloadConfig, records: dict[str, bytes]) -> Views:
 def all_views(path: Path, model: str | None = None) -> dict[str, Views]:
     """Weights and constants of the programs of a file, compared with their graphs, and everything read."""
     with open_archive(path) as opened:
-        layout = verify_header(opened)
+        layout = detect(opened)
         found = {}
         for name in layout.models if model is None else (model,):
-            assert payload_layout(opened.records, layout, name) == "archive"
+            assert layout.parts(name).configs
             found[name] = {**_config(opened, layout.root, name, True), **_config(opened, layout.root, name, False)}
             _compare(opened, layout.record(names.model_json(name)), found[name])
     return found

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.samples import corpus, release_id, sample
 
 from pt2kit.errors import LimitError, PayloadError, Pt2Error, UnsupportedError
-from pt2kit.package.layout import verify_header
+from pt2kit.package.layouts.detection import detect
 from pt2kit.pickles.reader import read_payload
 from pt2kit.pickles.values import (
     DeviceTensor,
@@ -51,7 +51,7 @@ def turn(tensor: Any) -> Any:
 def test_real_files_of_old_layouts(path: Path) -> None:
     """Every weight, constant and sample input of releases that pickled them becomes a view that can be read."""
     with open_archive(path) as opened:
-        verify_header(opened)
+        detect(opened)
         for name in opened.records:
             if not name.endswith(".pt") and not name.endswith(("state_dict.json", "constants.json")):
                 continue

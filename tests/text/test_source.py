@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pt2kit
 from pt2kit import codec
 from pt2kit.editing import passes
 from pt2kit.errors import SchemaError
+from pt2kit.graph import graphs as walk_graphs
 
 
 @pytest.mark.parametrize("path", corpus(), ids=release_id)
@@ -32,17 +34,17 @@ def test_comments_and_blanks_do_not_count() -> None:
 
 
 REFUSED = {
-    "": "line 1: expected 'pt2', got 'the end'",
-    "pt2 2": "line 1: expected the version 1 of the text form, got '2'",
-    "pt2 1\nnonsense": "line 2: expected a word of the head",
-    "pt2 1\ngraph {\n  input %x : q32[2]\n}": "line 3: expected an element type",
-    "pt2 1\ngraph {\n  output [%x, 1]\n}": "line 3: expected a list of values, numbers or texts of one kind",
+    "": "line 1, column 1: expected 'pt2', got 'the end'",
+    "pt2 2": "line 1, column 5: expected the version 1 of the text form, got '2'",
+    "pt2 1\nnonsense": "line 2, column 1: expected a word of the head",
+    "pt2 1\ngraph {\n  input %x : q32[2]\n}": "line 3, column 14: expected an element type",
+    "pt2 1\ngraph {\n  output [%x, 1]\n}": "line 3, column 16: expected a list of values, numbers or texts of one kind",
     "pt2 1\ngraph {\n  %y = torch.ops.aten.relu.default(self=%x": "expected",
-    "pt2 1\ngraph {\n  input %x : f32[#7]\n}": "line 3: expected an expression that is declared above, got #7",
-    "pt2 1\ngraph {\n  input %x = nonsense\n}": "line 3: expected one of user_input",
-    "pt2 1\ngraph {}\nmore": "line 3: expected the end of the text, got 'more'",
-    "pt2 1\ngraph { ` }": "line 2: expected a token",
-    'pt2 1\nrange "s0" 2 "x"': "line 2: expected two ints or none",
+    "pt2 1\ngraph {\n  input %x : f32[#7]\n}": "line 3, column 14: expected an expression that is declared above",
+    "pt2 1\ngraph {\n  input %x = nonsense\n}": "line 3, column 14: expected one of user_input",
+    "pt2 1\ngraph {}\nmore": "line 3, column 1: expected the end of the text, got 'more'",
+    "pt2 1\ngraph { ` }": "line 2, column 9: expected a token",
+    'pt2 1\nrange "s0" 2 "x"': "line 2, column 14: expected two ints or none",
 }
 
 
@@ -52,6 +54,36 @@ def test_errors_name_the_line(text: str) -> None:
     with pytest.raises(SchemaError, match="text: ") as caught:
         pt2kit.text.parse(text)
     assert REFUSED[text] in str(caught.value)
+
+
+def test_nodes_whose_first_result_is_a_constant() -> None:
+    """`none = target(…)` after an input with a role, and a target in quotes, begin a node."""
+    text = 'pt2 1\ngraph {\n  input %x = parameter "w"\n  none = torch.vmap(%x)\n  none, %y = "a b"(%x)\n  "c"()\n}\n'
+    program = pt2kit.text.parse(text)
+    assert [node.target for node in program.graph_module.graph.nodes] == ["torch.vmap", "a b", "c"]
+    assert [len(node.outputs) for node in program.graph_module.graph.nodes] == [1, 2, 0]
+    assert pt2kit.text.parse(pt2kit.text.print_program(program)) == program
+
+
+def test_places_of_findings_are_lines_of_the_text() -> None:
+    """Nodes, inputs, outputs and descriptions of values, in subgraphs, too; nothing for what is no part of a graph."""
+    text = pt2kit.text.print_program(pt2kit.open(sample("2.13.0", "cond")).programs["model"])
+    parsed = pt2kit.text.read(text, "cond.txt")
+    lines = text.splitlines()
+    seen = 0
+    for scope in walk_graphs(parsed.program):
+        for number, node in enumerate(scope.graph.nodes):
+            place = parsed.place(f"models/model.json: {scope.where}.nodes[{number}].inputs[0]: expected …")
+            assert place is not None
+            line, column = (int(part) for part in re.findall(r"\d+", place))
+            assert lines[line - 1][column - 1 :].partition("(")[0].endswith(node.target)
+            seen += scope.depth
+        for name in scope.graph.tensor_values:
+            place = parsed.place(f"{scope.where}.tensor_values.{name}.dtype")
+            assert place is not None
+            assert f"%{name} " in lines[int(re.findall(r"\d+", place)[0]) - 1]
+    assert seen > 0
+    assert parsed.place("$.guards_code[0]") is None
 
 
 @pytest.mark.parametrize("cut", range(0, 4000, 37))

@@ -13,7 +13,7 @@ import pt2kit
 from pt2kit import codec
 from pt2kit.errors import Pt2Error
 from pt2kit.package import record_names as names
-from pt2kit.package.layout import verify_header
+from pt2kit.package.layouts.detection import detect
 from pt2kit.package.open import Package
 from pt2kit.text.summary import ModelSummary, Summary, Symbol, summarize, summarize_model
 from pt2kit.zip.reader import open_archive
@@ -146,6 +146,6 @@ def test_unknown_keys() -> None:
 def test_file_names_are_escaped() -> None:
     """A file name that does not print, or is not Unicode, can be printed and is JSON."""
     with open_archive(MLP.read_bytes(), name="a\x1b\udcff.pt2") as archive:
-        summary = summarize(Package(archive, verify_header(archive)))
+        summary = summarize(Package(detect(archive)))
     assert summary.file == "a\\x1b\\udcff.pt2"
     assert b"udcff" in codec.encode_indented(summary)

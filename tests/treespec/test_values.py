@@ -82,6 +82,16 @@ def test_unknown_types_are_nodes():
         flatten("ab", spec, "inputs")
 
 
+def test_dicts_take_the_place_of_a_librarys_containers() -> None:
+    """A caller without the class passes a dict with the names of the context, in any order."""
+    spec = TreeSpec("lib.Cache", json.dumps('[["key", "value"], [null, null]]'), (LEAF, LEAF))
+    assert flatten({"value": 2, "key": 1}, spec, expand=lambda name, value: None) == [1, 2]
+    with pytest.raises(GraphError, match="missing 'value'"):
+        flatten({"key": 1}, spec, expand=lambda name, value: None)
+    with pytest.raises(GraphError, match=r"expected lib\.Cache, got dict"):
+        flatten({"value": 2, "key": 1}, spec)
+
+
 def test_factories_and_enums_import_nothing():
     """A defaultdict's factory and an enum's class are names: only plain builtins become a factory."""
     context = {"default_factory_module": "this", "default_factory_name": "s", "dict_context": ["a"]}

@@ -10,8 +10,7 @@ from typing import Any
 from tests.samples import DATA, RELEASES, corpus
 
 from pt2kit import codec, schema
-from pt2kit.package.layout import verify_header
-from pt2kit.package.parts import parts
+from pt2kit.package.layouts.detection import detect
 from pt2kit.pickles.reader import read_payload
 from pt2kit.versions import encoding
 from pt2kit.versions.program import upgrade_program
@@ -43,9 +42,9 @@ def stored_programs(*releases: str) -> Iterator[tuple[Path, str, bytes]]:
     """(file, record, bytes) of every program of the sample files of some releases."""
     for path in corpus(*releases):
         with open_archive(path) as archive:
-            layout = verify_header(archive)
+            layout = detect(archive)
             for model in layout.models:
-                record = parts(archive, layout, model).program
+                record = layout.parts(model).program
                 yield path, record, bytes(archive.read(record))
 
 

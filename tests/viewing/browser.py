@@ -92,9 +92,11 @@ class Visit:
 
 
 @contextmanager
-def visiting(browser: Any, file: Any, old: Any = None, **options: Any) -> Iterator[Visit]:
+def visiting(
+    browser: Any, file: Any, old: Any = None, *, data: Any = None, watch: bool = False, **options: Any
+) -> Iterator[Visit]:
     """Serve a file, and a page that shows it."""
-    answers = Answers(file, old)
+    answers = Answers(file, old, data=data, watch=watch)
     with Server(answers) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
         thread.start()

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests import samples
+from tests.diffs.cases import with_other_bytes
 
 import pt2kit
+from pt2kit.symbols.polynomials import hint
 from pt2kit.viewing.answers import Answers
+from pt2kit.viewing.numbers import checked_data
 
 SOME = samples.corpus()[::17]
 DYNAMIC = samples.sample("2.13.0", "dynamic_batch")
@@ -116,6 +120,31 @@ def test_changes() -> None:
     [row] = [change for change in changes if change["area"] == "node" and change["name"] == "conv2d"]
     assert (row["kind"], row["node"]) == ("added", nodes["conv2d"])
     assert any(change["weight"] >= 0 for change in changes if change["area"] == "weight")
+
+
+def test_costs() -> None:
+    """Costs are numbers of the drawn nodes at the sizes of the export; inputs, outputs and removed nodes have none."""
+    answers = Answers(DYNAMIC, samples.sample("2.13.0", "convnet"))
+    picture, costs = ask(answers, "program/0"), ask(answers, "costs/0")
+    answers.close()
+    with pt2kit.open(DYNAMIC) as package:
+        expected = {node.path: hint(node.flops) for node in pt2kit.cost(package).nodes}
+    nodes = picture["nodes"]
+    found = zip(nodes["name"], nodes["kind"], nodes["status"], costs["FLOPs"], strict=True)
+    for name, kind, status, flops in found:
+        assert flops == (expected.get(picture["texts"][name]) if kind == 0 and status != 2 else None)
+    assert max(flops or 0 for flops in costs["FLOPs"]) > 0
+    assert set(costs) == {"FLOPs", "bytes moved", "activation memory"}
+
+
+def test_errors_of_two_runs() -> None:
+    """What `compare_runs` returns is shown by node; nodes of other sizes have no number."""
+    old, new = with_other_bytes("mlp", "weights")
+    data = checked_data(pt2kit.compare_runs(old, new), "data")
+    assert set(data) == {"largest error", "mean error", "1 - cosine"}
+    assert max(data["largest error"].values()) > 0
+    assert all(math.isfinite(number) for column in data.values() for number in column.values())
+    assert 'data-request="data"' in pt2kit.view(new, old, data=pt2kit.compare_runs(old, new)).page
 
 
 def test_a_file_compared_with_itself() -> None:

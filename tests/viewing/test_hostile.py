@@ -18,7 +18,7 @@ CASES = [case["path"] for case in samples.hostile() if str(case["path"]).endswit
 
 def use(visit: Visit) -> None:
     """Go everywhere in a page."""
-    for selector in ("#unfold", "#tab-bytes", "#tab-graph", "#fold", "#svg"):
+    for selector in ("#unfold", "#plumbing", "#tab-bytes", "#tab-graph", "#fold", "#export", "#svg"):
         visit.page.click(selector)
         visit.settled()
     for key in ("ArrowDown", "ArrowDown", "Enter", "f", "Escape"):

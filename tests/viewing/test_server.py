@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 from tests import samples
 
+from pt2kit.errors import UnsupportedError
 from pt2kit.viewing.answers import Answers
 from pt2kit.viewing.server import Server
 
@@ -79,7 +80,6 @@ def test_without_the_token_there_is_nothing(server: Server, path: str) -> None:
     "headers",
     [
         {"Host": "evil.example"},
-        {"Host": "127.0.0.1"},
         {"Host": "127.0.0.1.evil.example:80"},
         {"Origin": "http://evil.example"},
         {"Origin": "null"},
@@ -90,7 +90,39 @@ def test_without_the_token_there_is_nothing(server: Server, path: str) -> None:
 def test_other_sites_get_nothing(server: Server, headers: dict[str, str]) -> None:
     """A page of another site, under whatever name, is refused even with the token."""
     status, body, _ = get(server, f"/{server.token}/answer/index", **headers)
-    assert (status, body) == (403, b"forbidden")
+    assert status == 403
+    assert body.startswith(b"forbidden: ")
+    assert b"program" not in body
+
+
+@pytest.mark.parametrize("host", ["localhost:9999", "127.0.0.1:1", "127.0.0.1", "[::1]:8080"])
+def test_a_tunnel_to_another_port(server: Server, host: str) -> None:
+    """Through `ssh -L` the page is asked for under another port, which its own requests name as their origin."""
+    assert get(server, f"/{server.token}/", Host=host)[0] == 200
+    assert get(server, f"/{server.token}/answer/index", Host=host, Origin=f"http://{host}")[0] == 200
+    assert get(server, f"/{server.token}/answer/index", Host=host, Origin="http://localhost:1")[0] == 403
+
+
+def test_a_link_on_another_site(server: Server) -> None:
+    """A click on a link opens the page in a tab; the same site gets no answers, and no frame."""
+    click = {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "navigate", "Sec_Fetch_Dest": "document"}
+    assert get(server, f"/{server.token}/", **click)[0] == 200
+    assert get(server, "/wrong/", **click)[0] == 403
+    assert get(server, f"/{server.token}/answer/index", **click)[0] == 403
+    assert get(server, f"/{server.token}/", **{**click, "Sec_Fetch_Dest": "iframe"})[0] == 403
+
+
+def test_head(server: Server) -> None:
+    """HEAD has the headers of GET and no body."""
+    status, body, headers = get(server, f"/{server.token}/", "HEAD")
+    assert (status, body) == (200, b"")
+    assert int(headers["content-length"]) == len(server.page)
+
+
+def test_a_port_in_use(server: Server) -> None:
+    """The error names the port and what to do."""
+    with pytest.raises(UnsupportedError, match=rf"--port {server.server_port}: expected a port that is free"):
+        Server(server.answers, server.server_port)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +147,7 @@ def test_nothing_else_is_served(server: Server, rest: str) -> None:
     assert (status, body) == (404, b"not found")
 
 
-@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "HEAD"])
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS"])
 def test_only_questions(server: Server, method: str) -> None:
-    """Nothing but GET is answered."""
+    """Nothing but GET and HEAD is answered."""
     assert get(server, f"/{server.token}/", method)[0] == 501

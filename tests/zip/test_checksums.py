@@ -83,7 +83,7 @@ class Slow:
 def test_a_thread_that_does_not_begin(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the second thread has not begun is summed by the first; little waits in memory."""
     monkeypatch.setattr(checksums, "PIECE", 4)
-    monkeypatch.setattr(checksums, "combine", lambda first, second: zlib.crc32(b"%d" % second, first))
+    monkeypatch.setattr(checksums, "combine", lambda first, second, _=0: zlib.crc32(b"%d" % second, first))
     pool = Slow()
     sums = Sums(pool)  # type: ignore[arg-type]
     for number in range(40):

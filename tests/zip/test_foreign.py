@@ -71,7 +71,7 @@ FILES = {
     "torchscript": (_zip("m/data.pkl", "m/code/x.py", "m/constants.pkl"), "a TorchScript archive; torch.jit.load"),
     "a .pt2 in a zip": (_zip("x/model.pt2", "README"), "a zip archive with x/model.pt2 in it; unpack it first"),
     "wheel": (_zip("a/__init__.py", "a-1.dist-info/METADATA"), "a Python wheel; pip"),
-    "text": (b"just some text\n" * 100, "a text; a program is a zip archive"),
+    "text": (b"just some text\n" * 100, "a text file"),
 }
 
 

@@ -16,7 +16,7 @@ from tests import samples
 
 from pt2kit import errors
 from pt2kit.errors import Pt2Error
-from pt2kit.package.layout import payload_layout, verify_header
+from pt2kit.package.layouts.detection import detect
 from pt2kit.zip.reader import open_archive
 
 CASES: dict[str, dict[str, str]] = json.loads(Path(__file__).with_name("hostile_cases.json").read_text())
@@ -32,9 +32,9 @@ def _read(path: Path) -> tuple[str, Pt2Error | None]:
     try:
         with open_archive(path) as archive:
             stage = "header"
-            layout = verify_header(archive)
+            layout = detect(archive)
             stage = "payload"
-            payload_layout(archive.records, layout, "model", archive.source.name)
+            layout.parts("model")
             stage = "read"
             for name in archive.records:
                 archive.read(name)

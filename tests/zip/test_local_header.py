@@ -9,7 +9,7 @@ import pytest
 from tests.zip.zip_forge import Entry, forge, simple, zip64
 
 from pt2kit.errors import ArchiveError
-from pt2kit.zip.local_header import check_descriptor, check_headers, check_local_header
+from pt2kit.zip.directory import check_descriptor, check_headers, check_local_header
 from pt2kit.zip.reader import open_archive
 
 MAX32 = 0xFFFFFFFF

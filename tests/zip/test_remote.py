@@ -13,7 +13,7 @@ from tests.zip.range_server import RangeServer, serve
 from tests.zip.zip_forge import Entry, forge
 
 from pt2kit.errors import ArchiveError, LimitError
-from pt2kit.package.layout import verify_header
+from pt2kit.package.layouts.detection import detect
 from pt2kit.zip.limits import Limits
 from pt2kit.zip.reader import Archive, open_archive
 from pt2kit.zip.remote import TAIL_BYTES, RemoteSource, open_url, public_url
@@ -56,7 +56,7 @@ def test_opening_transfers_the_directory_only(server: RangeServer, folder: Path)
     """Opening and recognising 200 MB over HTTP transfers less than one percent of it, in a handful of requests."""
     size = (folder / "large.pt2").stat().st_size
     with open_archive(server.url("large.pt2")) as archive:
-        layout = verify_header(archive)
+        layout = detect(archive)
         assert (layout.kind, layout.root, len(archive.records)) == ("archive", "large/", 704)
     assert size > 200_000_000
     assert server.sent < size / 100

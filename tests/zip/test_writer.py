@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from tests import samples
 
 from pt2kit.errors import ArchiveError, LimitError
-from pt2kit.package.layout import verify_header
+from pt2kit.package.layouts.detection import detect
 from pt2kit.zip.reader import Archive, open_archive
 from pt2kit.zip.writer import ALIGNMENT, ArchiveWriter, padding
 
@@ -428,13 +428,13 @@ def test_repacking_real_files(release: str, tmp_path: Path) -> None:
     """Every record of a real archive goes through the writer unchanged."""
     path = tmp_path / "copy.pt2"
     with open_archive(samples.sample(release, "mlp")) as old:
-        layout = verify_header(old)
+        layout = detect(old)
         with ArchiveWriter(path, root=layout.root.rstrip("/")) as writer:
             for name in old.records:
                 writer.write(name[len(layout.root) :], old.read(name), deflate=name.endswith(".json"))
         with open_archive(path) as new:
             assert read_all(new) == read_all(old)
-            assert verify_header(new) == layout
+            assert detect(new) == layout
 
 
 @pytest.mark.parametrize("can_seek", [True, False])

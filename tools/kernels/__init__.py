@@ -8,7 +8,7 @@
     hostile.py    a valid call -> calls with one argument that lies
     runner.py     calls in forked processes, one process after the other, whose deaths are evidence
     guard.c       memory of tensors between pages that may not be touched; compiled and preloaded when the tool starts
-    table.py      evidence -> `src/pt2kit/checks/data/kernels.json`
+    table.py      evidence -> `src/pt2kit/operators/data/kernels.json`
 
 Needs torch, a C compiler and Linux. The calls of an operator depend on its name and on the release alone.
 """

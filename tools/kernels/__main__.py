@@ -24,6 +24,9 @@ def main() -> int:
     parser.add_argument("--only", default="", help="pattern: run the operators that it fits, again")
     parser.add_argument("--nice", type=int, default=10, help="how much others go first")
     parser.add_argument("--jobs", type=int, default=1, help="how many processes run operators")
+    parser.add_argument(
+        "--validated", action="store_true", help="call operators as load_module does: what dies then is not known yet"
+    )
     parser.add_argument("--table", action="store_true", help="put the evidence into the table instead of running")
     given = parser.parse_args()
     if given.table:
@@ -57,6 +60,7 @@ def _run(given: argparse.Namespace) -> int:
     import torch._higher_order_ops
     from tools.kernels import runner, samples
 
+    runner.Mode.is_validated = given.validated
     os.nice(given.nice)
     began = time.monotonic()
     torch.set_num_threads(1)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import torch
 from tools.kernels.samples import Call, copy, copy_tensor
 
 T = TypeVar("T")
+NamedLie: TypeAlias = "tuple[str, str, str, Callable[[], Any]]"
+"""Name of the argument, kind and detail of the lie, how to make it."""
 WHOLE: Final = (
     *(-1, -2, 0, 1, 7, 100, 10_000, -10_000, 2**24, -(2**24), 2**31 - 1, 2**31, -(2**31), 2**33, 2**40, -(2**40)),
     *(2**62, 2**63 - 1, -(2**63)),
@@ -20,7 +22,15 @@ DTYPES: Final = (
     *(torch.float64, torch.int64, torch.int32, torch.bool, torch.uint8, torch.complex64, torch.bfloat16, torch.float16),
 )
 DTYPE_NUMBERS: Final = (0, 3, 4, 6, 7, 9, 11, 12, 15, 24, 28, 44)
-WORDS: Final = ("", "sum", "mean", "max", "nearest", "x" * 300)
+SETTINGS: Final = ("flag", "text", "number", "missing")
+SMALL: Final = ("-1", "0", "1", "7", "all 0", "all 1", "all -1")
+"""Numbers that are tried together with each hostile tensor: modes, counts, reductions."""
+TELLING: Final = (
+    *("all -2", "all 10000", "last -10000", "last 10000", "all -2**63", "all 0.0", "all nan", "[0]", "dimension 0 0"),
+    *("dimension 0 1", "dimension 0 longer by 1", "dimension 1 longer by 1", "one dimension less"),
+)
+"""Hostile values and shapes that are tried together with each setting."""
+WORDS: Final = ("", "sum", "mean", "max", "min", "prod", "trunc", "floor", "nearest", "x" * 300)
 
 
 class Case(NamedTuple):
@@ -54,6 +64,7 @@ def cases(schema: Any, base: Call, seed: str) -> Iterator[Case]:
         for kind, detail, lie in _lies(value, str(argument.real_type)):
             single.append((name, kind, detail, lie))
             yield Case(name, kind, detail, partial(_replaced, base, names, {name: lie}))
+    yield from _with_settings(base, names, single)
     chance = random.Random(seed)
     for _ in range(min(40, len(single))):
         first, second = chance.choice(single), chance.choice(single)
@@ -61,6 +72,19 @@ def cases(schema: Any, base: Call, seed: str) -> Iterator[Case]:
             detail = f"{first[0]} {first[1]} {first[2]}, {second[0]} {second[1]} {second[2]}"
             lies = {first[0]: first[3], second[0]: second[3]}
             yield Case("", "pair", detail, partial(_replaced, base, names, lies))
+
+
+def _with_settings(base: Call, names: list[str], single: Sequence[NamedLie]) -> Iterator[Case]:
+    """Pairs of a flag, a word, a small number or a missing argument, and a hostile tensor: each with each."""
+    settings = [lie for lie in single if lie[1] in SETTINGS and (lie[1] != "number" or lie[2] in SMALL)]
+    tensors = [lie for lie in single if (lie[1] in ("values", "shape") and lie[2] in TELLING) or lie[1] == "strides"]
+    for first in settings:
+        for second in tensors:
+            if first[0] != second[0]:
+                detail = f"{first[0]} {first[1]} {first[2]}, {second[0]} {second[1]} {second[2]}"
+                yield Case(
+                    "", "pair", detail, partial(_replaced, base, names, {first[0]: first[3], second[0]: second[3]})
+                )
 
 
 def _given(base: Call, name: str, names: list[str]) -> Any:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import json
 import mmap
 import os
@@ -60,6 +61,35 @@ class Progress:
         length = int.from_bytes(self.memory[:4], "little")
         operator, number, *label = json.loads(self.memory[4 : 4 + length])
         return operator, number, (label[0], label[1], label[2])
+
+
+class Mode:
+    """How operators are called: as torch does, or as `pt2kit.load_module` does."""
+
+    is_validated = False
+
+
+@functools.cache
+def target_of(name: str) -> Any:
+    """What is called for an operator.
+
+    In validated calls, those that `load_module` refuses by name raise, and the others go through their rule: what still
+    dies is not known.
+    """
+    if not Mode.is_validated:
+        return find(name)
+    from pt2kit.bridge.operators import resolve
+    from pt2kit.bridge.run.validation import validated
+
+    text = f"torch.ops.{name}"
+    operator = resolve(text)
+    if operator is None:
+        return find(name)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return validated(operator, args, kwargs, name, frozenset())(*args, **kwargs)
+
+    return call
 
 
 def operator_names() -> list[str]:
@@ -175,7 +205,11 @@ def _run_all(
             if case_number <= after or _is_dead(case, dead):
                 continue
             progress.tell(operator, case_number, (case.argument, case.kind, case.detail))
+            ended_well = state.ok
             leak = _try(names[operator], case, state)
+            if state.ok > ended_well and has_gradients(names[operator]):
+                progress.tell(operator, case_number, (case.argument, case.kind, f"backward, {case.detail}"))
+                _try_backward(names[operator], case)
             if leak and (case.argument, "leak") not in dead:
                 dead.add((case.argument, "leak"))
                 _write(out, {"op": names[operator], "leak": [case.argument, case.kind, case.detail]})
@@ -201,6 +235,8 @@ def _run_one(name: str, calls: Calls, number: int) -> None:
     for case_number, case in enumerate(_cases(name, calls, Counts(), set(), None, 0)):
         if case_number == number:
             _try(name, case, Counts())
+            if has_gradients(name):
+                _try_backward(name, case)
             return
 
 
@@ -239,7 +275,7 @@ def _cases(
                 continue
             if progress is not None:
                 progress.tell(operator, -1, ("base", f"{source} {number}", ""))
-            if _succeeds(target, call):
+            if _succeeds(target_of(name), call):
                 bases.append(call)
                 state.base = source
     if not bases:
@@ -272,6 +308,7 @@ def _try(name: str, case: Case, state: Counts) -> bool:
     """Call an operator, and again over other memory if that went well; whether the results follow the memory."""
     target = find(name)
     state.tried += 1
+    call = target_of(name)
     results: list[Any] = []
     for fill in FILLS:
         _guard("guard_fill", fill)
@@ -279,7 +316,7 @@ def _try(name: str, case: Case, state: Counts) -> bool:
         try:
             with _limited():
                 args, kwargs = case.make()
-                result = target(*args, **kwargs)
+                result = call(*args, **kwargs)
                 results.append(_bytes((result, args, kwargs)))
                 state.shared |= not state.shared and _is_sharing(target._schema, result, (args, kwargs))
                 del result, args, kwargs
@@ -289,6 +326,36 @@ def _try(name: str, case: Case, state: Counts) -> bool:
         if state.ok > MAX_REPEATED or (len(results) == 2 and results[0] == results[1]):
             return False
     return bool(results[0] == results[2])
+
+
+@functools.cache
+def has_gradients(name: str) -> bool:
+    """Whether autograd has a backward kernel for an operator, or sees those that it is made of."""
+    qualified, _, overload = name.replace(".", "::", 1).partition(".")
+    kinds = ("AutogradCPU", "CompositeImplicitAutograd")
+    full = qualified if overload == "default" else f"{qualified}.{overload}"
+    return any(torch._C._dispatch_has_kernel_for_dispatch_key(full, kind) for kind in kinds)
+
+
+def _try_backward(name: str, case: Case) -> None:
+    """Call an operator with gradients, and its backward kernels."""
+    torch.manual_seed(0)
+    try:
+        with _limited():
+            args, kwargs = pytree.tree_map(_with_gradient, case.make())
+            results = [one for one in pytree.tree_leaves(target_of(name)(*args, **kwargs)) if _is_differentiable(one)]
+            torch.autograd.backward(results, [torch.ones_like(one) for one in results])
+    except Exception:  # noqa: BLE001  any refusal is one
+        return
+
+
+def _with_gradient(value: Any) -> Any:
+    is_float = isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())
+    return value.detach().requires_grad_() if is_float else value
+
+
+def _is_differentiable(value: Any) -> bool:
+    return isinstance(value, torch.Tensor) and value.requires_grad
 
 
 def _is_sharing(schema: Any, result: Any, given: Any) -> bool:

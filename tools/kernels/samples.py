@@ -35,9 +35,10 @@ PLAIN: Final = (
 class Recorder(TorchDispatchMode):
     """Keeps the first few calls of each operator, those with tensors of other types or ranks than before."""
 
-    def __init__(self, calls: Calls) -> None:
+    def __init__(self, calls: Calls, most: int = MAX_CALLS) -> None:
         super().__init__()
         self.calls = calls
+        self.most = most
         self.seen: set[Any] = set()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -48,7 +49,7 @@ class Recorder(TorchDispatchMode):
     def keep(self, name: str, call: Call) -> None:
         """Keep a call, if it is among the first of its kind and small."""
         held = self.calls.setdefault(name, [])
-        if len(held) >= MAX_CALLS or (key := (name, _shape_of(call))) in self.seen:
+        if len(held) >= self.most or (key := (name, _shape_of(call))) in self.seen:
             return
         leaves = pytree.tree_leaves(call)
         if not all(type(leaf) in PLAIN for leaf in leaves):
@@ -56,7 +57,7 @@ class Recorder(TorchDispatchMode):
         tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
         if any(tensor.layout is torch.strided and tensor.numel() > MAX_ELEMENTS for tensor in tensors):
             return
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(Exception), torch.inference_mode(False):
             held.append(copy(call))
             self.seen.add(key)
 
@@ -87,18 +88,32 @@ def _shape_of(call: Call) -> Any:
     )
 
 
-def record() -> Calls:
-    """Run the samples of torch's databases, keep what they call, and add calls by hand. Takes about two minutes."""
-    calls: Calls = {}
-    recorder = Recorder(calls)
+def record(recorder: Recorder | None = None, most_samples: int = MAX_SAMPLES) -> Calls:
+    """Run the samples of torch's databases, keep what they call, and add calls by hand. Takes about two minutes.
+
+    Args:
+        recorder: keeps the calls; by default the first few of each operator.
+        most_samples: of one operator that run.
+    """
+    recorder = recorder or Recorder({})
     warnings.simplefilter("ignore")
-    for run in _programs(recorder):
+    for run in _programs(recorder, most_samples):
         torch.manual_seed(0)
         with contextlib.suppress(Exception), recorder:
             _backward(run())
     for name, call in by_hand.calls():
-        calls.setdefault(name, []).append(call)
-    return calls
+        recorder.calls.setdefault(name, []).append(call)
+    return recorder.calls
+
+
+def record_composites(recorder: Recorder, most_samples: int = MAX_SAMPLES) -> Calls:
+    """Run the same samples without derivatives, so that operators that decompose into others are seen themselves."""
+    warnings.simplefilter("ignore")
+    for run in _programs(recorder, most_samples):
+        torch.manual_seed(0)
+        with contextlib.suppress(Exception), torch.inference_mode(), recorder:
+            run()
+    return recorder.calls
 
 
 def _backward(result: Any) -> None:
@@ -112,13 +127,13 @@ def _backward(result: Any) -> None:
         total.backward()
 
 
-def _programs(recorder: Recorder) -> Iterator[Callable[[], Any]]:
+def _programs(recorder: Recorder, most_samples: int) -> Iterator[Callable[[], Any]]:
     from torch.testing._internal import common_methods_invocations as methods
 
     for info in methods.op_db:
         dtypes = [dtype for dtype in (torch.float32, torch.int64, torch.complex64, torch.bool) if dtype in info.dtypes]
         for number, dtype in enumerate(dtypes):
-            yield from _of_operator(info, dtype, recorder, 1 if number else MAX_SAMPLES)
+            yield from _of_operator(info, dtype, recorder, 1 if number else most_samples)
     for name in (
         *("foreach_unary_op_db", "foreach_binary_op_db", "foreach_pointwise_op_db", "foreach_reduce_op_db"),
         *("foreach_other_op_db", "sparse_unary_ufuncs"),
@@ -129,7 +144,7 @@ def _programs(recorder: Recorder) -> Iterator[Callable[[], Any]]:
     yield from _optimizers()
 
 
-def _of_operator(info: Any, dtype: torch.dtype, recorder: Recorder, most: int = MAX_SAMPLES) -> Iterator[Any]:
+def _of_operator(info: Any, dtype: torch.dtype, recorder: Recorder, most: int) -> Iterator[Any]:
     wants = info.supports_autograd and (dtype.is_floating_point or dtype.is_complex)
     try:
         samples = list(itertools.islice(info.sample_inputs("cpu", dtype, requires_grad=wants), most))

@@ -1,7 +1,7 @@
-"""Lines of evidence -> the table that ships, `src/pt2kit/checks/data/kernels.json`.
+"""Lines of evidence -> the table that ships, `src/pt2kit/operators/data/kernels.json`.
 
-What was decided by hand stays: reasons, conditions, and why something is let through. Evidence is replaced. An operator
-that died and has no row yet gets one that refuses it; those are printed, for somebody to decide whether it is everyday.
+What was decided by hand is kept: reasons, requirements, copied results. Evidence is replaced. An operator that died
+and has no row yet gets one that refuses it; those are printed, for somebody to decide whether it is everyday.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from tools.kernels.lines import Evidence, read
 
-TABLE: Final = Path(__file__).parents[2] / "src" / "pt2kit" / "checks" / "data" / "kernels.json"
+TABLE: Final = Path(__file__).parents[2] / "src" / "pt2kit" / "operators" / "data" / "kernels.json"
 SEEN: Final = "it trusts its arguments with memory that they may not have"
 MAX_TEXTS: Final = 4
 

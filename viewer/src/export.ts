@@ -1,60 +1,124 @@
-// The current view -> an SVG or PNG file, made in the page.
+// The whole figure -> SVG, PNG or paper. The painter draws it as on the screen, onto a context that writes SVG.
 
-import type { Palette } from './colours';
-import { Camera, Marks, MONO, Painting } from './painter';
-import { boxTitle, FOLDED, nodeLabel, NODE, OPEN, shorten } from './scene';
+import { LIGHT, type Palette } from './colours';
+import { byId } from './dom';
+import { toast } from './messages';
+import type { Camera, Caption, Marks, Painting } from './painter';
+import type { View } from './view';
 
 const ESCAPES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
 const escape = (text: string): string => text.replace(/[&<>"']/g, letter => ESCAPES[letter]).replace(/[\u0000-\u001f\ufffe\uffff]/g, '�');
+const MARGIN = 16, MAX_SIDE = 16_000, MAX_AREA = 120e6, LINE = 24, LETTER = 7;
 
-export function svg(painting: Painting, camera: Camera, width: number, height: number, palette: Palette, marks: Marks | null): string {
-  const { scene, program, kinds } = painting, { picture } = program;
-  const x0 = camera.x, y0 = camera.y, w = width / camera.scale, h = height / camera.scale;
-  const sees = (x: number, y: number, dx: number, dy: number): boolean => x <= x0 + w && x + dx >= x0 && y <= y0 + h && y + dy >= y0;
-  const out: string[] = [
-    `<svg xmlns="http://www.w3.org/2000/svg" width="${Math.round(width)}" height="${Math.round(height)}" viewBox="${x0} ${y0} ${w} ${h}">`,
-    `<rect x="${x0}" y="${y0}" width="${w}" height="${h}" fill="${palette.paper}"/>`,
-  ];
-  const rect = (i: number, fill: string, line: string, r: number): void => {
-    const [x, y, dx, dy] = scene.at.subarray(4 * i, 4 * i + 4);
-    out.push(`<rect x="${x}" y="${y}" width="${dx}" height="${dy}" rx="${r}" fill="${fill}" stroke="${line}"/>`);
-  };
-  const text = (x: number, y: number, content: string, fill: string, size: number, anchor: string, font: string): void => {
-    out.push(`<text x="${x}" y="${y}" fill="${fill}" font-size="${size}" text-anchor="${anchor}" font-family="${escape(font)}">${escape(content)}</text>`);
-  };
-  const visible: number[] = [];
-  for (let i = 0; i < scene.kind.length; i++) {
-    if (sees(scene.at[4 * i], scene.at[4 * i + 1], scene.at[4 * i + 2], scene.at[4 * i + 3])) visible.push(i);
+/** The part of CanvasRenderingContext2D that the painter uses, as SVG. */
+class Recorder {
+  fillStyle = '#000';
+  strokeStyle = '#000';
+  lineWidth = 1;
+  globalAlpha = 1;
+  font = '';
+  textAlign = 'left';
+  textBaseline = 'alphabetic';
+  lineJoin = 'miter';
+  readonly out: string[] = [];
+  private path: string[] = [];
+  private dash: number[] = [];
+  private x = 0;
+  private y = 0;
+
+  save(): void { /* nothing that the painter saves is written */ }
+  restore(): void { /* as above */ }
+  scale(): void { /* the figure is written at its own scale */ }
+  translate(): void { /* the view box says where it begins */ }
+  setLineDash(dash: number[]): void { this.dash = dash; }
+  beginPath(): void { this.path = []; }
+  closePath(): void { this.path.push('Z'); }
+  moveTo(x: number, y: number): void { this.path.push(`M${n(x)} ${n(y)}`); this.x = x; this.y = y; }
+  lineTo(x: number, y: number): void { this.path.push(`L${n(x)} ${n(y)}`); this.x = x; this.y = y; }
+
+  arcTo(x1: number, y1: number, x2: number, y2: number, r: number): void {
+    const a = Math.hypot(x1 - this.x, y1 - this.y), b = Math.hypot(x2 - x1, y2 - y1);
+    const [dx, dy, ex, ey] = [(x1 - this.x) / a, (y1 - this.y) / a, (x2 - x1) / b, (y2 - y1) / b], turn = dx * ey - dy * ex;
+    if (!(a > 0 && b > 0) || r <= 0 || Math.abs(turn) < 1e-6) { this.lineTo(x1, y1); return; }
+    this.lineTo(x1 - dx * r, y1 - dy * r);
+    this.path.push(`A${n(r)} ${n(r)} 0 0 ${turn > 0 ? 1 : 0} ${n(x1 + ex * r)} ${n(y1 + ey * r)}`);
+    this.x = x1 + ex * r;
+    this.y = y1 + ey * r;
   }
-  for (const i of visible) if (scene.kind[i] === OPEN) {
-    rect(i, palette.frame[program.stage.depth[scene.id[i]] % 3], palette.frameLine, 8);
-    text(scene.at[4 * i] + 9, scene.at[4 * i + 1] + 18, boxTitle(picture, scene.id[i]), palette.faint, 12, 'start', 'sans-serif');
+
+  roundRect(x: number, y: number, w: number, h: number, r: number): void {
+    const c = Math.min(r, w / 2, h / 2), arc = (dx: number, dy: number): string => `a${n(c)} ${n(c)} 0 0 1 ${n(dx)} ${n(dy)}`;
+    this.path.push(`M${n(x + c)} ${n(y)}h${n(w - 2 * c)}${arc(c, c)}v${n(h - 2 * c)}${arc(-c, c)}h${n(2 * c - w)}${arc(-c, -c)}v${n(2 * c - h)}${arc(c, -c)}Z`);
   }
-  const s = scene.steps;
-  for (let i = 0; i < scene.before.length; i++) {
-    const [x1, y1, t, x2, y2] = s.subarray(5 * i, 5 * i + 5);
-    if (!sees(Math.min(x1, x2), Math.min(y1, y2), Math.abs(x2 - x1), Math.abs(y2 - y1))) continue;
-    const colour = marks && marks.steps[i] ? palette.select : scene.flags[i] & 4 ? palette.carries : palette.wire;
-    out.push(`<path d="M${x1} ${y1}V${t}H${x2}V${y2}" fill="none" stroke="${colour}"${scene.flags[i] & 4 ? ' stroke-dasharray="5 4"' : ''}/>`);
-    if (scene.start[i] !== -1 && scene.value[i] >= 0 && !(scene.flags[i] & 9)) {
-      text(x1 + 4, y1 + 12, shorten(picture.texts[picture.values.type[scene.value[i]]], 24), palette.label, 10, 'start', MONO);
+
+  fill(): void { this.write(`fill="${this.fillStyle}"`); }
+  stroke(): void { this.write(`fill="none" stroke="${this.strokeStyle}" stroke-width="${n(this.lineWidth)}"${this.dash.length ? ` stroke-dasharray="${this.dash.join(' ')}"` : ''}`); }
+  fillRect(x: number, y: number, w: number, h: number): void { this.out.push(`<rect x="${n(x)}" y="${n(y)}" width="${n(w)}" height="${n(h)}" fill="${this.fillStyle}"/>`); }
+  fillText(text: string, x: number, y: number, most = Infinity): void { this.letters(text, x, y, most, `fill="${this.fillStyle}"`); }
+  strokeText(text: string, x: number, y: number, most = Infinity): void { this.letters(text, x, y, most, `fill="none" stroke="${this.strokeStyle}" stroke-width="${n(this.lineWidth)}" stroke-linejoin="round"`); }
+
+  private write(how: string): void {
+    if (this.path.length) this.out.push(`<path d="${this.path.join('')}" ${how}${this.globalAlpha < 1 ? ` opacity="${n(this.globalAlpha)}"` : ''}/>`);
+  }
+
+  private letters(text: string, x: number, y: number, most: number, how: string): void {
+    if (!text) return;
+    const [, weight, size, family] = /^(?:(\d+) )?([\d.]+)px (.*)$/.exec(this.font) ?? [], high = Number(size ?? 10);
+    const wide = text.length * high * (family?.includes('Mono') ? 0.602 : 0.6), lower = this.textBaseline === 'middle' ? 0.35 * high : this.textBaseline === 'top' ? 0.9 * high : 0;
+    this.out.push(`<text x="${n(x)}" y="${n(y + lower)}" ${how} font-size="${n(high)}"${weight ? ` font-weight="${weight}"` : ''} font-family="${escape(family ?? '')}"${this.textAlign === 'center' ? ' text-anchor="middle"' : ''}`
+      + `${wide > most ? ` textLength="${n(most)}" lengthAdjust="spacingAndGlyphs"` : ''}${this.globalAlpha < 1 ? ` opacity="${n(this.globalAlpha)}"` : ''}>${escape(text)}</text>`);
+  }
+}
+
+/** The lines below a figure: what its colors mean. */
+function paintCaptions(ctx: CanvasRenderingContext2D, captions: Caption[], top: number, palette: Palette): void {
+  ctx.textAlign = 'left';
+  ctx.textBaseline = 'middle';
+  captions.forEach(({ title, from, entries }, line) => {
+    let x = 0;
+    const y = top + (line + 0.5) * LINE, write = (text: string, font: string): void => { ctx.fillStyle = palette.ink; ctx.font = font; ctx.fillText(text, x, y); x += text.length * LETTER + (text ? 14 : 0); };
+    write(title, '600 12px system-ui, sans-serif');
+    write(from, '12px system-ui, sans-serif');
+    for (const [color, text] of entries) {
+      ctx.fillStyle = color;
+      ctx.fillRect(x, y - 6, 14, 12);
+      x += text ? 18 : 14;
+      write(text, '12px system-ui, sans-serif');
     }
-  }
-  for (const i of visible) {
-    const [x, y, dx] = scene.at.subarray(4 * i, 4 * i + 3);
-    if (scene.kind[i] === FOLDED) {
-      rect(i, palette.frame[0], palette.line[1], 7);
-      const repeat = picture.boxes.repeat[scene.id[i]];
-      text(x + 9, y + 19, boxTitle(picture, scene.id[i]), palette.ink, 12, 'start', 'sans-serif');
-      text(x + 9, y + 36, `${repeat > 1 ? `× ${repeat} · ` : ''}${program.stage.inside[scene.id[i]]} ops`, palette.faint, 11, 'start', 'sans-serif');
-    } else if (scene.kind[i] === NODE) {
-      const status = picture.nodes.status[scene.id[i]];
-      rect(i, palette.fill[kinds[i]], status ? palette.status[status] : palette.line[kinds[i]], 5);
-      text(x + dx / 2, y + 16, nodeLabel(picture, scene.id[i]), palette.ink, 11, 'middle', MONO);
-    }
-  }
-  out.push('</svg>');
-  return out.join('\n');
+  });
+}
+
+/** The size of a figure with its captions, without margins. */
+function sizeOf({ scene, captions }: Painting): { wide: number; high: number } {
+  const widths = captions.map(({ title, from, entries }) => entries.reduce((sum, [, text]) => sum + text.length * LETTER + 32, (title.length + from.length) * LETTER + 28));
+  return { wide: Math.max(scene.width, ...widths), high: scene.height + (captions.length ? captions.length * LINE + 8 : 0) };
+}
+
+function n(value: number): string { return String(Math.round(value * 10) / 10); }
+
+/** The whole figure as SVG. */
+export function svg(painting: Painting, palette: Palette, marks: Marks | null): string {
+  const { wide, high } = sizeOf(painting), width = Math.ceil(wide + 2 * MARGIN), height = Math.ceil(high + 2 * MARGIN), recorder = new Recorder();
+  const camera: Camera = { x: -MARGIN, y: -MARGIN, scale: 1 };
+  painting.paint(recorder as unknown as CanvasRenderingContext2D, camera, width, height, palette, marks, -1);
+  paintCaptions(recorder as unknown as CanvasRenderingContext2D, painting.captions, painting.scene.height + 8, palette);
+  return [
+    `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="${-MARGIN} ${-MARGIN} ${width} ${height}">`,
+    `<rect x="${-MARGIN}" y="${-MARGIN}" width="${width}" height="${height}" fill="${palette.paper}"/>`, ...recorder.out.slice(1), '</svg>',
+  ].join('\n');
+}
+
+/** The whole figure as PNG, so many pixels wide, as far as a browser can. */
+export function png(painting: Painting, palette: Palette, marks: Marks | null, wanted: number): Promise<Blob | null> {
+  const size = sizeOf(painting), wide = size.wide + 2 * MARGIN, high = size.high + 2 * MARGIN;
+  const scale = Math.min(wanted / wide, MAX_SIDE / wide, MAX_SIDE / high, Math.sqrt(MAX_AREA / wide / high)), canvas = document.createElement('canvas');
+  canvas.width = Math.max(1, Math.round(wide * scale));
+  canvas.height = Math.max(1, Math.round(high * scale));
+  const ctx = canvas.getContext('2d') as CanvasRenderingContext2D;
+  painting.paint(ctx, { x: -MARGIN, y: -MARGIN, scale }, canvas.width, canvas.height, palette, marks, -1);
+  ctx.setTransform(scale, 0, 0, scale, MARGIN * scale, MARGIN * scale);
+  paintCaptions(ctx, painting.captions, painting.scene.height + 8, palette);
+  return new Promise(resolve => canvas.toBlob(resolve, 'image/png'));
 }
 
 export function save(name: string, content: Blob): void {
@@ -63,4 +127,17 @@ export function save(name: string, content: Blob): void {
   link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
+}
+
+/** The whole figure as a file, or on paper. */
+export async function exportFigure(view: View, file: string, kind: 'svg' | 'png' | 'print', width: number): Promise<void> {
+  const { painting, palette, marks } = view;
+  if (!painting) return;
+  const name = (file.split(/[\\/]/).pop() ?? 'program').replace(/[^\w.-]/g, '_').slice(0, 80);
+  if (kind === 'png') { const blob = await png(painting, palette, marks, width); if (blob) save(`${name}.png`, blob); else toast('the figure is too large for a PNG: choose a smaller width'); return; }
+  const text = svg(painting, kind === 'print' ? LIGHT : palette, marks);
+  if (kind === 'svg') { save(`${name}.svg`, new Blob([text], { type: 'image/svg+xml' })); return; }
+  const figure = new DOMParser().parseFromString(text, 'image/svg+xml').documentElement;
+  byId('paper').replaceChildren(document.importNode(figure, true));
+  print();
 }

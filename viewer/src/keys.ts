@@ -17,7 +17,7 @@ const HELP: [string, string][] = [
   ['↑ ↓ ← →', 'to the node above, below, beside'], ['Shift + arrows', 'move the picture'], ['Enter', 'unfold or fold; of a node, go to its panel'],
   ['Esc', 'clear marks; then out to the module around'], ['+  −', 'zoom'], ['f', 'fit'], ['u', 'unfold all'], ['z', 'fold all'], ['/', 'search'],
   ['d', 'what the selected node depends on'], ['b', 'what is built on it'], ['n  p', 'next and previous change'], ['t', 'light or dark'], ['Alt + ←  Alt + →', 'back and forward'],
-  ['Shift + click', 'shortest path from the selected node'], ['Wheel, drag', 'zoom, move'], ['?', 'these keys'],
+  ['Shift + click', 'shortest path from the selected node'], ['Wheel, drag', 'move'], ['Ctrl + wheel, pinch', 'zoom'], ['?', 'these keys'],
 ];
 
 export function showKeys(): void {

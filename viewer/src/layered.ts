@@ -13,15 +13,18 @@ export interface Item {
   w: number; h: number;
   pin: 0 | 1 | 2; // 1: a port on the upper border, 2: on the lower border
   room: number; // width to keep free for the label of what it gives, from its middle to the right
+  spine: number; // x within the item that the straight chain of all items goes through, NaN off that chain
 }
 export interface Edge {
   from: number; to: number;
   key: number; // edges from one item with one key share a wire
   out: number; // x of the port in `from`, NaN where any will do
   in: number;
+  spine: boolean; // part of the straight chain
 }
 export interface Drawing {
   width: number; height: number;
+  zero: number; // x of the straight chain
   x: Float64Array; y: Float64Array; // upper left corners of items
   steps: Float64Array; // 5 numbers each: x1 y1 yTrack x2 y2
   before: Int32Array; // step -> the step that leads to it, -1 at the source
@@ -30,7 +33,7 @@ export interface Drawing {
   flags: Uint8Array; // step: 1 drawn against the flow, 2 a stub
 }
 
-const GAP_X = 18, GAP_DUMMY = 10, GAP_Y = 26, TRACK = 6, MAX_TRACKS = 40, STUB = 12, MANY = 64;
+const GAP_X = 18, GAP_DUMMY = 10, GAP_Y = 20, TRACK = 6, MAX_TRACKS = 40, STUB = 12, MANY = 64;
 
 export function layered(items: Item[], edges: Edge[]): Drawing {
   const n = items.length;
@@ -44,7 +47,7 @@ export function layered(items: Item[], edges: Edge[]): Drawing {
 
 function empty(): Drawing {
   return {
-    width: 0, height: 0, x: new Float64Array(0), y: new Float64Array(0), steps: new Float64Array(0),
+    width: 0, height: 0, zero: 0, x: new Float64Array(0), y: new Float64Array(0), steps: new Float64Array(0),
     before: new Int32Array(0), first: new Int32Array(0), last: new Int32Array(0), flags: new Uint8Array(0),
   };
 }
@@ -130,6 +133,7 @@ class Net {
   count: number; // of items and dummies
   layerOf: number[];
   width: number[];
+  spine: number[]; // as of items; of dummies 0 or NaN
   links: { from: number; to: number; out: number; in: number; edge: number; before: number; last: boolean }[] = [];
   stubs: number[] = [];
   rows: Int32Array[] = [];
@@ -141,6 +145,7 @@ class Net {
     this.n = this.count = items.length;
     this.layerOf = Array.from(layer);
     this.width = items.map(item => Math.max(item.w, item.w / 2 + item.room));
+    this.spine = items.map(item => item.spine);
     this.connect();
     const rows = 1 + this.layerOf.reduce((most, at) => Math.max(most, at), 0);
     const byLayer = csr(rows, this.layerOf);
@@ -177,6 +182,7 @@ class Net {
           const dummy = this.count++;
           this.layerOf.push(layerOf[start] + chain.length);
           this.width.push(0);
+          this.spine.push(NaN);
           const from = chain[chain.length - 1];
           this.links.push({
             from, to: dummy, out: from < this.n ? this.port(i, true) : 0, in: 0, edge: i, before: lastLink[chain.length - 1], last: false,
@@ -184,6 +190,7 @@ class Net {
           lastLink.push(this.links.length - 1);
           chain.push(dummy);
         }
+        if (edges[i].spine) for (let k = 1; k < span; k++) this.spine[chain[k]] = 0;
         const from = chain[span - 1];
         this.links.push({
           from, to: end, out: from < this.n ? this.port(i, true) : 0, in: this.port(i, false), edge: i, before: lastLink[span - 1], last: true,
@@ -299,8 +306,9 @@ class Net {
         total += force;
       }
       offsets[i] = offset;
-      mean[top] = (total ? sum / total : this.x[v]) - offset;
-      weight[top] = (total || 0.1) * (this.up.start[v] === this.up.start[v + 1] ? 0.02 : 1);
+      const isFixed = !Number.isNaN(this.spine[v]);
+      mean[top] = (isFixed ? -this.spine[v] : total ? sum / total : this.x[v]) - offset;
+      weight[top] = isFixed ? 1e12 : (total || 0.1) * (this.up.start[v] === this.up.start[v + 1] ? 0.02 : 1);
       size[top] = 1;
       offset += this.width[v] + (this.gap(v) + (i + 1 < n ? this.gap(row[i + 1]) : 0)) / 2;
       top++;
@@ -321,7 +329,7 @@ class Net {
   private straighten(): void {
     const place = new Int32Array(this.count);
     for (const row of this.rows) row.forEach((v, i) => { place[v] = i; });
-    const bends = (v: number): boolean => v >= this.n || this.items[v].pin > 0;
+    const bends = (v: number): boolean => Number.isNaN(this.spine[v]) && (v >= this.n || this.items[v].pin > 0);
     for (let v = 0; v < this.count; v++) {
       if (!bends(v)) continue;
       const above = this.up.start[v] < this.up.start[v + 1] ? this.links[this.up.list[this.up.start[v]]] : null;
@@ -411,7 +419,7 @@ class Net {
       flags[i] = this.back[link.edge];
     });
     this.stubs.forEach((edge, k) => this.stub(edge, links.length + 2 * k, x, y, { steps, before, first, last, flags }));
-    return { width: Math.max(0, right - left), height, x, y, steps, before, first, last, flags };
+    return { width: Math.max(0, right - left), height, zero: -left, x, y, steps, before, first, last, flags };
   }
 
   /** A cut edge: a short line out of one item and into another. */
@@ -440,7 +448,7 @@ class Net {
         if (link.to === v && Number.isNaN(link.in)) ins.push(this.up.list[e]);
       }
       ins.sort((a, b) => this.end(a, true) - this.end(b, true));
-      const places = spread(ins.map(i => this.end(i, true) - this.x[v]), w);
+      const places = spread(ins.map(i => this.end(i, true) - this.x[v]), w, ins.findIndex(i => this.edges[this.links[i].edge].spine));
       ins.forEach((i, k) => { this.links[i].in = places[k]; });
       const outs = new Map<number, number[]>();
       for (let e = this.down.start[v]; e < this.down.start[v + 1]; e++) {
@@ -453,7 +461,10 @@ class Net {
       const groups = [...outs.values()].map(group => ({ group, x: group.reduce((sum, i) => sum + this.end(i, false), 0) / group.length }));
       groups.sort((a, b) => a.x - b.x);
       const wide = Math.min(14, (w - 12) / Math.max(1, groups.length - 1));
-      groups.forEach(({ group }, k) => { for (const i of group) this.links[i].out = w / 2 + (k - (groups.length - 1) / 2) * wide; });
+      const main = groups.findIndex(({ group }) => group.some(i => this.edges[this.links[i].edge].spine));
+      const shift = main < 0 ? (groups.length - 1) / 2 : main, most = Math.max(shift, groups.length - 1 - shift);
+      const step = main < 0 ? wide : Math.min(14, (w / 2 - 6) / Math.max(1, most));
+      groups.forEach(({ group }, k) => { for (const i of group) this.links[i].out = w / 2 + (k - shift) * step; });
     }
   }
 
@@ -480,6 +491,7 @@ class Net {
       if (straight) for (const i of span.links) track.set(i, 0);
       return !straight;
     });
+    if (sideways.length <= (this.count > 20000 ? 40 : 300)) return { count: fewCrossings(sideways, track), track };
     sideways.sort((a, b) => a.low - b.low);
     for (const span of sideways) {
       let at = 0;
@@ -492,8 +504,30 @@ class Net {
   }
 }
 
+/** Tracks such that of wires going to one side none crosses another: the one that starts farthest on that side is highest. */
+function fewCrossings(spans: { low: number; high: number; links: number[]; start: number }[], track: Map<number, number>): number {
+  const isRight = (span: { low: number; high: number; start: number }): boolean => span.low + span.high >= 2 * span.start;
+  const order = [...spans].sort((a, b) => (isRight(a) ? -a.start : a.start) - (isRight(b) ? -b.start : b.start));
+  const right = order.filter(isRight), left = order.filter(span => !isRight(span));
+  const placed: { low: number; high: number; at: number; side: boolean }[] = [];
+  let count = 0;
+  for (const span of [...right, ...left]) {
+    const side = isRight(span), near = placed.filter(other => other.low < span.high + 4 && other.high > span.low - 4);
+    let at = near.reduce((most, other) => (other.side === side ? Math.max(most, other.at + 1) : most), 0);
+    while (near.some(other => other.at === at)) at++;
+    placed.push({ low: span.low, high: span.high, at, side });
+    for (const i of span.links) track.set(i, at);
+    count = Math.max(count, at + 1);
+  }
+  return count;
+}
+
 /** Ports as close to where they are wanted (in order) as the width of an item and their distance from one another let. */
-function spread(wanted: number[], w: number): number[] {
+function spread(wanted: number[], w: number, main = -1): number[] {
+  if (main >= 0) {
+    const step = Math.min(13, (w / 2 - 8) / Math.max(1, main, wanted.length - 1 - main));
+    return wanted.map((_, k) => w / 2 + (k - main) * step);
+  }
   const n = wanted.length, edge = Math.min(8, w / 4), step = Math.min(13, (w - 2 * edge) / Math.max(1, n - 1));
   const found: number[] = [];
   for (let k = 0; k < n; k++) found.push(Math.max(edge + k * step, k ? found[k - 1] + step : 0, Math.min(w - edge, wanted[k])));

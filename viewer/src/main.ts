@@ -2,65 +2,75 @@
 
 import { Address, packOpen, readAddress, START, unpackOpen, writeAddress } from './address';
 import { icicle } from './bytes';
+import { Card } from './card';
 import { DARK, LIGHT } from './colours';
-import { byId, bytesText, count, h } from './dom';
-import { save, svg } from './export';
-import { listenToKeys, neighbour, showKeys } from './keys';
+import { byId, bytesText, h } from './dom';
+import { type Actions, bind } from './commands';
+import { exportFigure, svg } from './export';
+import { keepCamera, setTheme, wantsDark, watch } from './kept';
+import { neighbour, showKeys } from './keys';
+import { say, showFailure, speak, toast } from './messages';
 import { changeList, hitList, moduleTree } from './outline';
 import { Painting, type Marks } from './painter';
 import { boxPanel, Context, link, nodePanel, programPanel, symbolPanel, tensorPanel } from './panels';
-import { Hit, Program } from './program';
+import { Found, Hit, Program } from './program';
+import { boxesOfChanges, type ChangeGroup, groupChanges, inOrder, openChanges, STATUSES, statusOfBoxes, sums } from './review';
 import { NODE, OPEN, operatorName } from './scene';
+import { boxAround, findSelection, itemOf, marking, NONE, type Selection } from './selection';
 import { ask } from './source';
+import { structure } from './structure';
 import './style.css';
 import { Thread } from './thread';
+import { Tinting } from './tinting';
 import { View } from './view';
-import type { Change, Facts, Finding, Index, Picture } from './wire';
+import { Change, Facts, Finding, Index, Picture, PLUMBING } from './wire';
 
-const FIRST_ITEMS = 46, MAX_HITS = 300;
-
-type Selection = { kind: 'none' } | { kind: 'node' | 'box' | 'weight'; id: number } | { kind: 'symbol'; name: string };
+const FIRST_ITEMS = 20, CHANGED_ITEMS = 150, MAX_HITS = 300;
 
 class App {
-  private index: Index = { file: '', old: '', bytes: 0, programs: [], chunk: 256, live: false, error: '', notes: [] };
+  private index: Index = { file: '', old: '', bytes: 0, programs: [], chunk: 256, live: false, data: false, watch: false, error: '', notes: [] };
   private program: Program | null = null;
   private number = -1;
   private thread = new Thread();
   private open = new Set<number>();
   private initial = '';
-  private selection: Selection = { kind: 'none' };
+  private selection: Selection = NONE;
   private mark = '';
   private marked: Uint8Array | null = null;
   private pairs: [number, number][] = [];
   private query = '';
+  private plumbing = false;
   private tab = 'graph';
   private by: 'bytes' | 'operators' = 'bytes';
   private top = 0;
   private facts: Facts | null = null;
   private findings: Finding[] = [];
   private changes: Change[] | null = null;
+  private groups: ChangeGroup[] = [];
   private change = -1;
+  private found: Found | null = null; // what the search found
+  private hit = -1;
+  private reviewed: Promise<void> = Promise.resolve(); // when the changes are there
   private status: Uint8Array = new Uint8Array(0);
   private readonly view: View;
+  private readonly tinting: Tinting;
+  private readonly card = new Card(byId('card'));
 
   constructor() {
-    const dark = this.wantsDark();
-    document.documentElement.dataset.theme = dark ? 'dark' : 'light';
+    const dark = wantsDark();
+    setTheme(dark, false);
     this.view = new View(byId('canvas'), byId('map'), dark ? DARK : LIGHT, {
       click: (item, event) => this.clicked(item, event),
-      double: () => undefined,
+      hover: event => {
+        const at = event ? this.view.at(event) : null;
+        this.card.over(this.program, this.view.painting, at && this.view.painting ? this.view.painting.hit(at.x, at.y) : -1, event, (painting, item) => this.tinting.lines(painting, item));
+      },
       wire: value => this.chooseNode((this.program as Program).picture.values.node[value], true),
-      moved: () => undefined,
+      moved: () => this.card.over(null, null, -1, null),
     });
-    this.listen();
-  }
-
-  private wantsDark(): boolean {
-    try {
-      const kept = localStorage.getItem('pt2-theme');
-      if (kept) return kept === 'dark';
-    } catch { /* a frame without storage */ }
-    return matchMedia('(prefers-color-scheme: dark)').matches;
+    this.tinting = new Tinting(this.view, node => this.chooseNode(node, true), () => this.refreshList());
+    bind(this.actions());
+    addEventListener('popstate', () => { if (this.index.programs.length) void this.show(readAddress(location.hash)).catch((error: Error) => this.fail(error)); });
   }
 
   async start(): Promise<void> {
@@ -76,11 +86,19 @@ class App {
       document.documentElement.dataset.nodes = '0';
       document.documentElement.dataset.drawn = '0';
       byId('list').replaceChildren(h('ul', {}, ...notes.slice(1).map(text => h('li', { text }))));
-      this.say(h('h2', { text: 'No program in this archive' }), h('p', { text: `It holds ${notes[0] ?? 'nothing'}; they are listed on the left.` }));
+      say(h('h2', { text: 'No program in this archive' }), h('p', { text: `It holds ${notes[0] ?? 'nothing'}; they are listed on the left.` }));
       document.documentElement.dataset.state = 'ready';
       return;
     }
-    await this.show(readAddress(location.hash));
+    if (this.index.data) this.tinting.own = await ask<Record<string, Record<string, number>>>('data');
+    byId('split').hidden = !old;
+    const isExport = location.hash === '#export';
+    await this.show(isExport ? START : readAddress(location.hash));
+    if (this.index.data && this.program) await this.tinting.by(this.program, Object.keys(this.tinting.own)[0] ?? '');
+    keepCamera(this.view);
+    if (this.index.watch) void watch(this.view);
+    if (isExport) await this.reviewed;
+    if (isExport && this.view.painting) document.body.append(h('pre', { id: 'figure', hidden: true, text: svg(this.view.painting, LIGHT, null) }));
   }
 
   /** Make the page show what an address says. */
@@ -89,30 +107,20 @@ class App {
     const isNew = number !== this.number;
     if (isNew) await this.load(number);
     const program = this.program as Program, { boxes } = program.picture;
-    this.open = address.open === 'all' ? new Set(boxes.parent.keys()) : new Set(unpackOpen(address.open || this.initial));
+    this.open = address.open === 'all' ? new Set(boxes.kind.flatMap((kind, box) => (box && (kind !== PLUMBING || this.plumbing) ? [box] : []))) : new Set(unpackOpen(address.open || this.initial));
     this.tab = address.tab;
     this.mark = address.mark;
-    this.selection = this.find(program, address);
-    if (this.selection.kind === 'node') this.reveal(program.picture.nodes.box[this.selection.id]);
-    if (this.selection.kind === 'box') this.reveal(this.selection.id, true);
-    if (this.selection.kind === 'weight') this.reveal(program.picture.nodes.box[program.list(program.nodesOfWeight, this.selection.id)[0]] ?? 0);
-    if (address.query !== this.query) { byId<HTMLInputElement>('search').value = address.query; this.query = address.query; }
+    const selection = findSelection(program, address);
+    if (!selection) toast(`nothing here is called ${address.node || address.weight || address.path}`);
+    this.selection = selection ?? NONE;
+    if (this.selection.kind !== 'none' && this.selection.kind !== 'symbol') this.reveal(boxAround(program, this.selection));
+    if (address.query !== this.query) { byId<HTMLInputElement>('search').value = address.query; this.query = address.query; this.hit = -1; }
+    this.found = this.query ? program.search(this.query, MAX_HITS) : null;
     this.applyMark();
     await this.layout();
     this.refresh();
     const item = this.itemOfSelection();
-    if (item >= 0) this.view.show(item, !isNew); else if (isNew) this.view.fit(false);
-  }
-
-  private find(program: Program, address: Address): Selection {
-    const { nodes, boxes, weights, texts } = program.picture;
-    if (address.mark.startsWith('symbol:')) return { kind: 'symbol', name: address.mark.slice(7) };
-    const wanted = address.node || address.weight || address.path;
-    if (!wanted) return { kind: 'none' };
-    const column = address.node ? nodes.name : address.weight ? weights.name : boxes.path;
-    const id = column.findIndex(text => texts[text] === wanted);
-    if (id < 0) { this.toast(`nothing here is called ${wanted}`); return { kind: 'none' }; }
-    return { kind: address.node ? 'node' : address.weight ? 'weight' : 'box', id };
+    if (isNew && item >= 0) this.view.center(item, false); else if (item >= 0) this.view.show(item); else if (isNew) this.view.fit(false);
   }
 
   private async load(number: number): Promise<void> {
@@ -126,19 +134,18 @@ class App {
     this.top = 0;
     byId('programs').querySelectorAll('button').forEach((button, i) => button.setAttribute('aria-pressed', String(i === number)));
     const picture = await ask<Picture>(`program/${number}`);
+    structure(picture);
     const opened = this.thread.picture(picture, FIRST_ITEMS);
     const program = new Program(picture);
     this.program = program;
-    this.initial = packOpen(await opened);
+    this.initial = packOpen(this.index.old ? openChanges(program, new Set(await opened), CHANGED_ITEMS) : await opened);
+    this.tinting.offer(program, number);
     document.documentElement.dataset.nodes = String(picture.nodes.kind.filter(kind => kind === 0).length);
-    this.status = new Uint8Array(picture.boxes.parent.length);
-    picture.nodes.status.forEach((status, node) => {
-      if (status) for (let box = picture.nodes.box[node]; box >= 0; box = picture.boxes.parent[box]) this.status[box] = this.status[box] && this.status[box] !== status ? 3 : status;
-    });
+    this.status = this.index.old ? statusOfBoxes(program) : new Uint8Array(picture.boxes.parent.length);
     const still = (): boolean => this.number === number;
-    ask<Facts>(`facts/${number}`).then(facts => { if (still()) { this.facts = facts; this.arrived(); } }, (error: Error) => this.toast(error.message));
+    ask<Facts>(`facts/${number}`).then(facts => { if (still()) { this.facts = facts; this.arrived(); } }, (error: Error) => toast(error.message));
     ask<Finding[]>(`findings/${number}`).then(found => { if (still()) { this.findings = found; this.arrived(); } }, () => undefined);
-    if (this.index.old) ask<Change[]>(`changes/${number}`).then(found => { if (still()) { this.changes = found; this.refreshList(); this.arrived(); } }, (error: Error) => this.toast(error.message));
+    if (this.index.old) this.reviewed = ask<Change[]>(`changes/${number}`).then(found => { if (still()) { this.groups = groupChanges(program, found); this.changes = inOrder(this.groups, found); this.tinting.drift(program, found); this.caption(); this.refreshList(); this.arrived(); } }, (error: Error) => toast(error.message));
   }
 
   /** Lay out what is open, and keep a box where it is on the screen. */
@@ -148,6 +155,9 @@ class App {
     const reply = await this.thread.scene(this.open);
     if (!reply || program !== this.program) return;
     const painting = new Painting(program, reply.scene, this.status);
+    this.caption(painting);
+    this.tinting.tint(painting);
+    document.documentElement.dataset.items = String(reply.scene.kind.length);
     document.documentElement.dataset.layoutMs = reply.ms.toFixed(1);
     const after = anchor >= 0 ? painting.itemOf.get(-1 - anchor) : undefined;
     if (old && before !== undefined && after !== undefined) {
@@ -161,24 +171,16 @@ class App {
     requestAnimationFrame(() => requestAnimationFrame(() => { document.documentElement.dataset.state = 'ready'; }));
   }
 
+  /** What an exported figure of two files says below the picture. */
+  private caption(painting = this.view.painting): void {
+    const title = byId('file').textContent ?? '';
+    if (!painting || !this.changes || painting.captions.some(caption => caption.title === title)) return;
+    const { palette } = this.view, entries = sums(this.changes).map(([kind, text]): [string, string] => [palette.status[STATUSES.indexOf(kind)], text]);
+    painting.captions.unshift({ title, from: entries.length ? '' : 'no differences', entries });
+  }
+
   private itemOfSelection(): number {
-    const { painting } = this.view, program = this.program as Program;
-    if (!painting || this.selection.kind === 'none' || this.selection.kind === 'symbol') return -1;
-    let { kind, id } = this.selection;
-    if (kind === 'weight') {
-      const users = program.list(program.nodesOfWeight, id);
-      if (users.length) [kind, id] = ['node', users[0]]; else [kind, id] = ['box', program.picture.weights.box[id]];
-    }
-    if (kind === 'node') {
-      const item = painting.itemOf.get(id);
-      if (item !== undefined) return item;
-      id = program.picture.nodes.box[id];
-    }
-    for (let box = id; box >= 0; box = program.picture.boxes.parent[box]) {
-      const item = painting.itemOf.get(-1 - box);
-      if (item !== undefined) return item;
-    }
-    return -1;
+    return this.program ? itemOf(this.program, this.view.painting, this.selection) : -1;
   }
 
   /** Open everything around a box, and the box itself unless only what is around it must be seen. */
@@ -188,39 +190,18 @@ class App {
   }
 
   private applyMark(): void {
-    const program = this.program as Program, { selection, mark } = this;
-    this.marked = null;
-    this.pairs = [];
-    const { edges, values } = program.picture;
-    if (mark.startsWith('symbol:')) {
-      this.marked = program.sizedBy(mark.slice(7));
-    } else if (selection.kind === 'node' && (mark === 'up' || mark === 'down' || mark === 'both')) {
-      const up = mark === 'down' ? null : program.cone(selection.id, -1), down = mark === 'up' ? null : program.cone(selection.id, 1);
-      this.marked = up && down ? up.map((one, i) => one | down[i]) : up ?? down;
-      for (let i = 0; i < edges.source.length; i++) {
-        const from = values.node[edges.source[i]], to = edges.target[i];
-        if ((up && up[from] && up[to]) || (down && down[from] && down[to])) this.pairs.push([edges.source[i], to]);
-      }
-    } else if (selection.kind === 'node' && mark.startsWith('to:')) {
-      const name = mark.slice(3), other = program.picture.nodes.name.findIndex(text => program.text(text) === name);
-      const path = other >= 0 ? program.path(selection.id, other) : null;
-      if (path) {
-        this.marked = new Uint8Array(program.nodeCount);
-        for (const node of path) this.marked[node] = 1;
-        for (let i = 1; i < path.length; i++) for (const value of program.list(program.inputs, path[i])) if (values.node[value] === path[i - 1]) this.pairs.push([value, path[i]]);
-        this.speak(`path of ${count(path.length, 'node')}`);
-      } else this.toast('no path between these two');
-    } else if (selection.kind === 'node') {
-      for (const value of program.list(program.inputs, selection.id)) this.pairs.push([value, selection.id]);
-      for (const value of program.list(program.results, selection.id)) for (const user of program.list(program.users, value)) this.pairs.push([value, user]);
-    }
+    const { marked, pairs, said, problem } = marking(this.program as Program, this.selection, this.mark);
+    this.marked = marked;
+    this.pairs = pairs;
+    if (said) speak(said);
+    if (problem) toast(problem);
   }
 
   private refreshMarks(): void {
     const { view, program } = this;
     if (!view.painting || !program) return;
     let marks: Marks | null = null;
-    const found = this.marked ?? (this.query ? program.search(this.query, 0).marked : null);
+    const found = this.marked ?? this.found?.marked ?? null;
     if (found) {
       const boxes = new Uint8Array(program.picture.boxes.parent.length);
       found.forEach((is, node) => { if (is) for (let box = program.picture.nodes.box[node]; box >= 0 && !boxes[box]; box = program.picture.boxes.parent[box]) boxes[box] = 1; });
@@ -237,7 +218,7 @@ class App {
   private context(): Context {
     return {
       program: this.program as Program, number: this.number, chunk: this.index.chunk, live: this.index.live,
-      symbols: this.facts?.symbols.map(([name]) => name) ?? [], findings: this.findings,
+      symbols: this.facts?.symbols.map(([name]) => name) ?? [], findings: this.findings, changes: this.changes ?? [],
       on: {
         node: node => this.chooseNode(node, true), box: box => this.chooseBox(box), weight: weight => this.choose({ kind: 'weight', id: weight }, true),
         symbol: name => { this.mark = `symbol:${name}`; this.choose({ kind: 'symbol', name }, false, this.mark); },
@@ -273,12 +254,11 @@ class App {
   private refreshList(): void {
     const { program } = this, list = byId('list');
     if (!program) return;
-    byId('steps').hidden = !this.changes?.length || !!this.query;
-    if (this.query) {
-      const { hits, total } = program.search(this.query, MAX_HITS);
-      list.replaceChildren(hitList(hits, total, hit => this.chooseHit(hit)));
-    } else if (this.changes) list.replaceChildren(changeList(this.changes, this.change, index => this.step(index)));
-    else list.replaceChildren(moduleTree(program, this.open, box => void this.toggle(box), box => this.chooseBox(box)));
+    byId('steps').hidden = !this.changes?.length && !this.query;
+    if (this.query) list.replaceChildren(hitList(this.found ?? program.search(this.query, MAX_HITS), this.hit, index => { this.hit = index - 1; this.goToHit(1); }));
+    else if (this.tinting.column) list.replaceChildren(this.tinting.table(program));
+    else if (this.changes) list.replaceChildren(changeList(this.groups, this.changes, this.change, index => this.step(index)));
+    else list.replaceChildren(moduleTree(program, this.open, this.selection.kind === 'box' ? this.selection.id : -1, box => void this.toggle(box), box => this.chooseBox(box)));
   }
 
   private refreshTab(): void {
@@ -298,7 +278,8 @@ class App {
 
   private address(): Address {
     const { selection, program } = this;
-    const open = this.open.size >= (program?.picture.boxes.parent.length ?? 1) - 1 && this.open.size > 0 ? 'all' : packOpen(this.open);
+    const all = (program?.picture.boxes.kind ?? []).filter((kind, box) => box && kind !== PLUMBING).length;
+    const open = all > 0 && this.open.size >= all && [...this.open].filter(box => program?.picture.boxes.kind[box] !== PLUMBING).length === all ? 'all' : packOpen(this.open);
     return {
       program: this.number, tab: this.tab, mark: this.mark, query: this.query,
       path: program && selection.kind === 'box' ? program.boxPath(selection.id) : '',
@@ -320,13 +301,12 @@ class App {
     void this.show(address).catch((error: Error) => this.fail(error));
   }
 
-  private choose(selection: Selection, show: boolean, mark = ''): void {
+  private choose(selection: Selection, show: boolean, mark = '', then: (() => void) | null = null): void {
     this.selection = selection;
     this.mark = mark;
     this.applyMark();
     const { program } = this;
-    const needs = program && selection.kind === 'node' ? program.picture.nodes.box[selection.id]
-      : program && selection.kind === 'weight' ? program.picture.nodes.box[program.list(program.nodesOfWeight, selection.id)[0] ?? -1] ?? 0 : 0;
+    const needs = program && selection.kind !== 'box' ? boxAround(program, selection) : 0;
     const size = this.open.size;
     if (show && needs > 0) this.reveal(needs);
     const after = (): void => {
@@ -334,16 +314,17 @@ class App {
       this.remember();
       if (show) { if (this.tab !== 'graph') { this.tab = 'graph'; this.refreshTab(); } this.view.show(this.itemOfSelection()); }
       this.speakSelection();
+      then?.();
     };
     if (this.open.size !== size) void this.layout().then(after); else after();
   }
 
   private chooseNode(node: number, show: boolean): void { this.choose({ kind: 'node', id: node }, show); }
 
-  private chooseBox(box: number): void {
+  private chooseBox(box: number, then: (() => void) | null = null): void {
     const size = this.open.size;
     if (box > 0) this.reveal(box, true);
-    const after = (): void => { this.choose(box > 0 ? { kind: 'box', id: box } : { kind: 'none' }, false); this.view.show(this.itemOfSelection()); };
+    const after = (): void => { this.choose(box > 0 ? { kind: 'box', id: box } : NONE, false); if (then) then(); else this.view.show(this.itemOfSelection()); };
     if (this.open.size !== size) void this.layout().then(after); else after();
   }
 
@@ -355,10 +336,15 @@ class App {
     if (!this.changes?.length) return;
     this.change = (index + this.changes.length) % this.changes.length;
     const change = this.changes[this.change];
-    if (change.node >= 0) this.choose({ kind: 'node', id: change.node }, true);
-    else if (change.weight >= 0) this.choose({ kind: 'weight', id: change.weight }, true);
-    else this.refreshList();
-    this.speak(`${change.kind} ${change.area} ${change.name}`);
+    const seen = (): void => { const item = this.itemOfSelection(); if (item >= 0) this.view.center(item); else this.view.fit(); };
+    if (change.node >= 0) this.choose({ kind: 'node', id: change.node }, true, '', seen);
+    else if (change.weight >= 0) this.choose({ kind: 'weight', id: change.weight }, true, '', seen);
+    else {
+      const box = boxesOfChanges(this.program as Program)(change);
+      if (box > 0) this.chooseBox(box, seen); else { this.choose(NONE, false); this.view.fit(); }
+    }
+    byId('list').querySelector('.current')?.scrollIntoView({ block: 'nearest' });
+    speak(`${change.kind} ${change.area} ${change.name}`);
   }
 
   private async toggle(box: number): Promise<void> {
@@ -373,18 +359,28 @@ class App {
     await this.layout(box);
     this.refresh();
     this.remember();
-    this.speak(`${this.open.has(box) ? 'unfolded' : 'folded'} ${this.program.boxPath(box)}`);
+    if (this.open.has(box)) this.view.show(this.itemOfSelection());
+    speak(`${this.open.has(box) ? 'unfolded' : 'folded'} ${this.program.boxPath(box)}`);
   }
 
   private async openAll(all: boolean): Promise<void> {
     if (!this.program) return;
-    this.open = all ? new Set(this.program.picture.boxes.parent.keys()) : new Set();
-    this.open.delete(0);
+    const { kind } = this.program.picture.boxes;
+    this.open = new Set(all ? kind.flatMap((is, box) => (box && (is !== PLUMBING || this.plumbing) ? [box] : [])) : []);
     document.documentElement.dataset.state = 'loading';
     await this.layout();
     this.refresh();
     this.remember();
     this.view.fit();
+  }
+
+  /** Show the operators that are folded as plumbing, or fold them again. */
+  private togglePlumbing(): void {
+    if (!this.program) return;
+    this.plumbing = !this.plumbing;
+    byId('plumbing').setAttribute('aria-pressed', String(this.plumbing));
+    this.program.picture.boxes.kind.forEach((kind, box) => { if (kind === PLUMBING) { if (this.plumbing) this.open.add(box); else this.open.delete(box); } });
+    void this.layout().then(() => { this.refresh(); this.remember(); });
   }
 
   private clicked(item: number, event: MouseEvent): void {
@@ -406,7 +402,9 @@ class App {
 
   search(text: string): void {
     byId<HTMLInputElement>('search').value = text;
+    if (text.trim() !== this.query) this.hit = -1;
     this.query = text.trim();
+    this.found = this.query && this.program ? this.program.search(this.query, MAX_HITS) : null;
     this.refreshList();
     this.refreshMarks();
     this.remember(true);
@@ -423,8 +421,9 @@ class App {
     this.view.show(item);
   }
 
-  private keys(): void {
-    listenToKeys({
+  /** What buttons and keys do. */
+  private actions(): Actions {
+    return {
       move: direction => this.move(direction),
       pan: (x, y) => this.view.pan(x, y),
       zoom: factor => this.view.zoom(factor),
@@ -433,84 +432,65 @@ class App {
         else if (this.selection.kind === 'node') byId('panel').focus();
         else this.move('down');
       },
-      leave: () => {
-        if (this.mark || this.query) { this.search(''); this.choose(this.selection.kind === 'symbol' ? { kind: 'none' } : this.selection, false); return; }
-        const { selection, program } = this;
-        if (!program || selection.kind === 'none') return;
-        const box = selection.kind === 'node' ? program.picture.nodes.box[selection.id] : selection.kind === 'box' ? program.picture.boxes.parent[selection.id] : 0;
-        this.choose(box > 0 ? { kind: 'box', id: box } : { kind: 'none' }, false);
-      },
+      leave: () => this.leave(),
       fit: () => this.view.fit(), unfold: () => void this.openAll(true), fold: () => void this.openAll(false), theme: () => this.theme(),
-      search: () => byId<HTMLInputElement>('search').focus(), help: () => showKeys(),
+      search: () => { byId('open-left').getAttribute('aria-expanded') === 'false' && byId('left').inert && byId('open-left').click(); byId<HTMLInputElement>('search').focus(); },
+      help: () => showKeys(),
       mark: mark => { if (this.selection.kind === 'node') this.choose(this.selection, false, mark); },
       step: by => this.step(this.change + by),
-    });
+      plumbing: () => this.togglePlumbing(),
+      tab: tab => { this.tab = tab; this.refreshTab(); this.remember(); },
+      find: text => this.search(text),
+      hit: by => this.goToHit(by),
+      next: by => { if (this.query) this.goToHit(by); else this.step(this.change + by); },
+      export: (kind, width) => void exportFigure(this.view, this.index.file, kind, width),
+      color: by => { if (this.program) void this.tinting.by(this.program, by); },
+      split: () => this.split(),
+      resized: () => { this.refreshTab(); this.tinting.paintTimeline(this.program); },
+    };
+  }
+
+  /** Clear marks and search first; then go to the module around what is selected. */
+  private leave(): void {
+    if (this.mark || this.query) { this.search(''); this.choose(this.selection.kind === 'symbol' ? NONE : this.selection, false); return; }
+    const { selection, program } = this;
+    if (!program || selection.kind === 'none') return;
+    const box = selection.kind === 'node' ? program.stage.boxOf[selection.id] : selection.kind === 'box' ? program.picture.boxes.parent[selection.id] : 0;
+    this.choose(box > 0 ? { kind: 'box', id: box } : NONE, false);
+  }
+
+  private goToHit(by: number): void {
+    const hits = this.found?.hits ?? [];
+    if (!hits.length) return;
+    this.hit = this.hit < 0 ? (by > 0 ? 0 : hits.length - 1) : (this.hit + by + hits.length) % hits.length;
+    this.chooseHit(hits[this.hit]);
+    byId('list').querySelector('.current')?.scrollIntoView({ block: 'nearest' });
+  }
+
+  /** Old and new next to one another, under one camera. */
+  private split(): void {
+    this.view.split = !this.view.split;
+    byId('split').setAttribute('aria-pressed', String(this.view.split));
+    this.view.draw();
   }
 
   private theme(): void {
     const dark = this.view.palette !== DARK;
-    document.documentElement.dataset.theme = dark ? 'dark' : 'light';
+    setTheme(dark, true);
     this.view.palette = dark ? DARK : LIGHT;
-    try { localStorage.setItem('pt2-theme', dark ? 'dark' : 'light'); } catch { /* a frame without storage */ }
+    if (this.tinting.column && this.program) void this.tinting.by(this.program, this.tinting.column.name);
     this.view.draw();
-  }
-
-  private listen(): void {
-    const on = (id: string, action: () => void): void => byId(id).addEventListener('click', action);
-    on('fold', () => void this.openAll(false));
-    on('unfold', () => void this.openAll(true));
-    on('fit', () => this.view.fit());
-    on('theme', () => this.theme());
-    on('help', () => showKeys());
-    on('previous-change', () => this.step(this.change - 1));
-    on('next-change', () => this.step(this.change + 1));
-    for (const tab of ['graph', 'bytes']) on(`tab-${tab}`, () => { this.tab = tab; this.refreshTab(); this.remember(); });
-    const name = (): string => `${(this.index.file.split(/[\\/]/).pop() ?? 'program').replace(/[^\w.-]/g, '_').slice(0, 80)}`;
-    on('svg', () => {
-      const { view } = this;
-      if (view.painting) save(`${name()}.svg`, new Blob([svg(view.painting, view.camera, view.width, view.height, view.palette, view.marks)], { type: 'image/svg+xml' }));
-    });
-    on('png', () => this.view.canvas.toBlob(blob => { if (blob) save(`${name()}.png`, blob); }, 'image/png'));
-    let timer = 0;
-    const search = byId<HTMLInputElement>('search');
-    search.addEventListener('input', () => { clearTimeout(timer); timer = window.setTimeout(() => this.search(search.value), 120); });
-    search.addEventListener('keydown', event => {
-      if (event.key === 'Enter' && this.program) { clearTimeout(timer); this.search(search.value); const [first] = this.program.search(this.query, 1).hits; if (first) this.chooseHit(first); }
-      if (event.key === 'Escape') { this.search(''); byId('canvas').focus(); }
-    });
-    addEventListener('popstate', () => { if (this.index.programs.length) void this.show(readAddress(location.hash)).catch((error: Error) => this.fail(error)); });
-    addEventListener('resize', () => this.refreshTab());
-    this.keys();
   }
 
   private speakSelection(): void {
     const { selection, program } = this;
     if (!program) return;
-    if (selection.kind === 'node') this.speak(`${operatorName(program.text(program.picture.nodes.target[selection.id]))} ${program.nodeName(selection.id)}`);
-    if (selection.kind === 'box') this.speak(`module ${program.boxPath(selection.id)}, ${program.stage.inside[selection.id]} nodes`);
-  }
-
-  private speak(text: string): void { byId('spoken').textContent = text.slice(0, 300); }
-
-  private say(...content: Node[]): void {
-    const message = byId('message');
-    message.className = '';
-    message.replaceChildren(...content);
-    message.hidden = false;
-  }
-
-  private toast(text: string): void {
-    const message = byId('message');
-    message.className = 'toast';
-    message.textContent = text.slice(0, 600);
-    message.hidden = false;
-    setTimeout(() => { if (message.className === 'toast') message.hidden = true; }, 6000);
+    if (selection.kind === 'node') speak(`${operatorName(program.text(program.picture.nodes.target[selection.id]))} ${program.nodeName(selection.id)}`);
+    if (selection.kind === 'box') speak(`module ${program.boxPath(selection.id)}, ${program.stage.inside[selection.id]} nodes`);
   }
 
   fail(error: Error): void {
-    this.say(h('h2', { text: 'This cannot be shown' }), h('p', { class: 'error', text: error.message }));
-    byId('message').className = 'failed';
-    document.documentElement.dataset.state = 'error';
+    showFailure(error);
     this.number = -1;
   }
 }

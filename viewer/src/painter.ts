@@ -3,21 +3,26 @@
 import type { Palette } from './colours';
 import { operatorKind } from './colours';
 import type { Program } from './program';
-import { boxTitle, FOLDED, nodeLabel, NODE, OPEN, operatorName, Scene, shorten } from './scene';
+import { boxTitle, FOLDED, NODE, OPEN, operatorName, Scene, shorten } from './scene';
 import { CALL, INPUT, OPERATION, REMOVED, SUBGRAPH } from './wire';
 
 export interface Camera { x: number; y: number; scale: number }
+export interface Caption { title: string; from: string; entries: [color: string, text: string][] } // a line below an exported figure
 export interface Marks { nodes: Uint8Array; boxes: Uint8Array; steps: Uint8Array }
 
 export const MONO = '"DejaVu Sans Mono", "SFMono-Regular", Menlo, Consolas, monospace';
 const SANS = 'system-ui, "Segoe UI", "DejaVu Sans", sans-serif';
 const CELL = 512;
+const LEAST_PX = 7; // names are at least this high on the screen, as long as they fit into their boxes
 
 /** Everything that can be said of a scene before it is painted. */
 export class Painting {
   readonly kinds: Uint8Array; // item -> kind of operator
   private readonly cells = new Map<number, { items: number[]; steps: number[] }>();
   readonly itemOf = new Map<number, number>(); // node, or -1 - box, -> item
+  tints: string[] | null = null; // colors of items by data
+  captions: Caption[] = [];
+  hidden = 0; // nodes of this status are left out: of two programs one is shown
   private overview: HTMLCanvasElement | null = null;
   private overviewOf: Palette | null = null;
   private readonly titles = new Map<number, string>();
@@ -105,14 +110,16 @@ export class Painting {
       ctx.drawImage(this.far(palette), 0, 0, this.scene.width, this.scene.height);
       drawn = this.scene.kind.length;
     } else {
-      const { items, steps } = this.inSight(x0, y0, x1, y1);
+      const seen = this.inSight(x0, y0, x1, y1), items = this.hidden ? seen.items.filter(i => this.itemStatus(i) !== this.hidden) : seen.items;
+      const steps = this.hidden ? seen.steps.filter(i => !this.isHidden(i)) : seen.steps;
       this.paintFrames(ctx, items, scale, palette, marks);
+      this.paintInsets(ctx, palette);
       if (steps.length < 60000) this.paintWires(ctx, steps, scale, palette, marks);
       this.paintItems(ctx, items, scale, palette, marks);
       this.paintTitles(ctx, items, scale, palette, marks);
       drawn = items.length;
     }
-    if (selected >= 0) this.outline(ctx, selected, palette.select, 2.5 / scale);
+    if (selected >= 0 && !(this.hidden && this.itemStatus(selected) === this.hidden)) this.outline(ctx, selected, palette.select, 2.5 / scale);
     ctx.restore();
     return drawn;
   }
@@ -147,6 +154,14 @@ export class Painting {
     return canvas;
   }
 
+  /** Whether a line begins or ends at something that is left out. */
+  private isHidden(step: number): boolean {
+    const { scene } = this, { values, nodes } = this.program.picture, end = scene.end[step], value = scene.value[step];
+    if (end >= 0 && nodes.status[end] === this.hidden) return true;
+    if (end < -1 && end > -1_000_000_000 && this.status[-2 - end] === this.hidden) return true;
+    return value >= 0 && nodes.status[values.node[value]] === this.hidden;
+  }
+
   private depth(item: number): number { return this.program.stage.depth[this.scene.id[item]]; }
 
   private itemStatus(item: number): number {
@@ -168,7 +183,7 @@ export class Painting {
     let title = this.titles.get(item);
     if (title === undefined) {
       const { scene, program } = this;
-      title = scene.kind[item] === NODE ? nodeLabel(program.picture, scene.id[item]) : boxTitle(program.picture, scene.id[item]);
+      title = scene.kind[item] === NODE ? program.stage.label(scene.id[item]) : boxTitle(program.picture, scene.id[item]);
       this.titles.set(item, title);
     }
     return title;
@@ -194,6 +209,28 @@ export class Painting {
     ctx.globalAlpha = 1;
   }
 
+  /** From each folded box to the one of its equal modules that is drawn open next to the picture. */
+  private paintInsets(ctx: CanvasRenderingContext2D, palette: Palette): void {
+    const { at, insets } = this.scene;
+    ctx.strokeStyle = palette.frameLine;
+    ctx.setLineDash([3, 4]);
+    ctx.lineWidth = 1.2;
+    for (let k = 0; k < insets.length; k += 2) {
+      const [x, y, w, h] = at.subarray(4 * insets[k], 4 * insets[k] + 4), [left, top, , high] = at.subarray(4 * insets[k + 1], 4 * insets[k + 1] + 4);
+      ctx.fillStyle = palette.frame[1];
+      ctx.beginPath();
+      ctx.moveTo(x + w, y);
+      ctx.lineTo(left, top);
+      ctx.lineTo(left, top + high);
+      ctx.lineTo(x + w, y + h);
+      ctx.globalAlpha = 0.5;
+      ctx.fill();
+      ctx.globalAlpha = 1;
+      ctx.stroke();
+    }
+    ctx.setLineDash([]);
+  }
+
   /** The titles of open boxes, over the wires, with some of the ground around the letters. */
   private paintTitles(ctx: CanvasRenderingContext2D, items: number[], scale: number, palette: Palette, marks: Marks | null): void {
     const { at, kind, id } = this.scene, { boxes } = this.program.picture;
@@ -203,16 +240,17 @@ export class Painting {
     for (const i of items) {
       if (kind[i] !== OPEN) continue;
       const [x, y, w, h] = at.subarray(4 * i, 4 * i + 4), box = id[i];
-      const size = Math.min(20, Math.max(12, Math.min(11 / scale, h / 8)));
-      if (size * scale < 6) continue;
+      const size = Math.max(12, Math.min(9 / scale, h / 5, w / 5));
+      if (size * scale < LEAST_PX - 1) continue;
       ctx.globalAlpha = marks && !this.isMarked(i, marks) ? 0.45 : 1;
       ctx.font = `600 ${size}px ${SANS}`;
       ctx.strokeStyle = palette.frame[this.depth(i) % 3];
       ctx.lineWidth = 4;
       ctx.fillStyle = boxes.kind[box] >= SUBGRAPH ? palette.carries : palette.faint;
       const text = `▾ ${this.title(i)}${boxes.repeat[box] > 1 ? `   × ${boxes.repeat[box]}` : ''}`;
-      ctx.strokeText(text, x + 9, y + 14, w - 14);
-      ctx.fillText(text, x + 9, y + 14, w - 14);
+      const cut = cutTo(text, (w - 14) / (size * 0.58)), top = y + Math.max(14, size * 0.75);
+      ctx.strokeText(cut, x + 9, top, w - 14);
+      ctx.fillText(cut, x + 9, top, w - 14);
     }
     ctx.globalAlpha = 1;
   }
@@ -252,7 +290,7 @@ export class Painting {
       }
     }
     ctx.globalAlpha = 1;
-    if (scale > 0.62) this.paintLabels(ctx, steps, palette, marks);
+    if (scale > 0.4) this.paintLabels(ctx, steps, scale, palette, marks);
   }
 
   private arrow(ctx: CanvasRenderingContext2D, i: number): void {
@@ -266,10 +304,11 @@ export class Painting {
     ctx.closePath();
   }
 
-  private paintLabels(ctx: CanvasRenderingContext2D, steps: number[], palette: Palette, marks: Marks | null): void {
+  private paintLabels(ctx: CanvasRenderingContext2D, steps: number[], scale: number, palette: Palette, marks: Marks | null): void {
     const { scene } = this, { values, texts } = this.program.picture, seen = new Set<string>();
     const places: { x: number; y: number; text: string }[] = [];
-    ctx.font = `10px ${MONO}`;
+    const size = Math.max(10, Math.min(13, (LEAST_PX - 0.5) / scale));
+    ctx.font = `${size}px ${MONO}`;
     ctx.textBaseline = 'top';
     ctx.textAlign = 'left';
     ctx.fillStyle = palette.label;
@@ -285,7 +324,7 @@ export class Painting {
     places.sort((a, b) => a.y - b.y || a.x - b.x);
     places.forEach(({ x, y, text }, i) => { // a label that the next port would run into is left out
       const next = places[i + 1];
-      if (!next || Math.abs(next.y - y) > 1 || next.x - x > Math.min(96, text.length * 6.1) + 6) ctx.fillText(text, x + 4, y + 3, 96);
+      if (!next || Math.abs(next.y - y) > 1 || next.x - x > Math.min(96, text.length * 6.1) + 6) ctx.fillText(text, x + 4, y + 3, 104);
     });
     ctx.globalAlpha = 1;
   }
@@ -297,7 +336,7 @@ export class Painting {
         if (kind[i] === OPEN) continue;
         const status = this.itemStatus(i);
         ctx.globalAlpha = marks && !this.isMarked(i, marks) ? 0.2 : 1;
-        ctx.fillStyle = status ? palette.status[status] : kind[i] === FOLDED ? palette.line[1] : palette.line[this.kinds[i]];
+        ctx.fillStyle = status ? palette.status[status] : this.tints ? this.tints[i] || palette.frame[1] : kind[i] === FOLDED ? palette.line[1] : palette.line[this.kinds[i]];
         ctx.fillRect(at[4 * i], at[4 * i + 1], at[4 * i + 2], at[4 * i + 3]);
       }
       ctx.globalAlpha = 1;
@@ -324,20 +363,22 @@ export class Painting {
       ctx.fill();
       ctx.stroke();
     }
-    ctx.fillStyle = palette.frame[0];
+    ctx.fillStyle = this.tints?.[i] || palette.frame[0];
     ctx.beginPath();
     ctx.roundRect(x, y, w, h, 7);
     ctx.fill();
     ctx.stroke();
-    if (14 * scale < 5) return;
+    const size = Math.max(12, LEAST_PX / scale), title = `▸ ${this.title(i)}${repeat > 1 ? `  × ${repeat}` : ''}`;
+    if (size > 0.7 * h) return;
     ctx.textBaseline = 'middle';
     ctx.textAlign = 'left';
     ctx.fillStyle = palette.ink;
-    ctx.font = `600 12px ${SANS}`;
-    ctx.fillText(`▸ ${this.title(i)}${repeat > 1 ? `  × ${repeat}` : ''}`, x + 9, y + 15, w - 16);
-    if (12 * scale < 6) return;
+    ctx.font = `600 ${size}px ${SANS}`;
+    const isSmall = 11 * scale < LEAST_PX - 1;
+    ctx.fillText(size > 12 ? cutTo(title, (w - 12) / (size * 0.58)) : title, x + 9, isSmall ? y + h / 2 : y + 15, w - 16);
+    if (isSmall) return;
     ctx.font = `11px ${SANS}`;
-    ctx.fillStyle = palette.faint;
+    ctx.fillStyle = this.tints?.[i] ? palette.ink : palette.faint;
     const nodes = this.program.stage.inside[box];
     const elements = this.program.boxElements[box];
     ctx.fillText(`${nodes.toLocaleString('en')} ops${elements ? ` · ${short(elements)} params` : ''}`, x + 9, y + 32, w - 16);
@@ -346,7 +387,7 @@ export class Painting {
   private paintNode(ctx: CanvasRenderingContext2D, i: number, scale: number, palette: Palette): void {
     const [x, y, w, h] = this.scene.at.subarray(4 * i, 4 * i + 4), node = this.scene.id[i], { nodes } = this.program.picture;
     const kind = this.kinds[i], status = nodes.status[node], isEnd = nodes.kind[node] !== OPERATION;
-    ctx.fillStyle = palette.fill[kind];
+    ctx.fillStyle = this.tints ? this.tints[i] || palette.frame[1] : palette.fill[kind];
     ctx.strokeStyle = status ? palette.status[status] : palette.line[kind];
     ctx.lineWidth = status ? 2.4 : 1.1;
     if (status === REMOVED) ctx.setLineDash([4, 3]);
@@ -355,31 +396,30 @@ export class Painting {
     ctx.fill();
     ctx.stroke();
     ctx.setLineDash([]);
-    if (12 * scale < 5) return;
+    const size = Math.max(11, LEAST_PX / scale), title = kind === 14 ? `⟲ ${this.title(i)}` : this.title(i);
+    if (size > 0.8 * h) return;
     ctx.fillStyle = palette.ink;
-    ctx.font = `11px ${MONO}`;
+    ctx.font = `${size}px ${MONO}`;
     ctx.textBaseline = 'middle';
     ctx.textAlign = 'center';
-    ctx.fillText(kind === 14 ? `⟲ ${this.title(i)}` : this.title(i), x + w / 2, y + 12.5, w - 6);
-    if (h > 30) this.paintChips(ctx, node, x, y, w, scale, palette);
+    const hasShapes = this.program.stage.weightsOf[node].length > 0 && 9 * scale >= LEAST_PX - 2;
+    ctx.fillText(size > 11 ? cutTo(title, (w - 4) / (size * 0.6)) : title, x + w / 2, hasShapes ? y + 10.5 : y + h / 2 + 0.5, w - 4);
+    if (hasShapes) this.paintShapes(ctx, node, x, y, w, palette);
   }
 
-  private paintChips(ctx: CanvasRenderingContext2D, node: number, x: number, y: number, w: number, scale: number, palette: Palette): void {
-    const { weights, texts } = this.program.picture, chips = this.program.list(this.program.weightsOf, node);
-    const shown = Math.min(3, chips.length), each = Math.min(86, (w - 6) / shown);
+  /** The shapes of a node's weights, below its name. */
+  private paintShapes(ctx: CanvasRenderingContext2D, node: number, x: number, y: number, w: number, palette: Palette): void {
+    const { weights } = this.program.picture, { stage } = this.program, of = stage.weightsOf[node], shapes = stage.weightShapes(node);
+    const shown = shapes.slice(0, 3), rest = shapes.length > 3 ? ` +${shapes.length - 3}` : '', text = shown.join('  ') + rest;
+    const wide = Math.min(w - 8, text.length * 5.5 + 8), status = of.reduce((most, weight) => Math.max(most, weights.status[weight]), 0);
+    ctx.fillStyle = palette.chip;
+    ctx.beginPath();
+    ctx.roundRect(x + (w - wide) / 2, y + 17, wide, 11, 3);
+    ctx.fill();
+    if (status) { ctx.strokeStyle = palette.status[status]; ctx.lineWidth = 1.6; ctx.stroke(); }
     ctx.font = `9px ${MONO}`;
-    for (let k = 0; k < shown; k++) {
-      const left = x + w / 2 + (k - shown / 2) * each + 2;
-      ctx.fillStyle = palette.chip;
-      ctx.beginPath();
-      ctx.roundRect(left, y + 22, each - 4, 14, 3);
-      ctx.fill();
-      if (weights.status[chips[k]]) { ctx.strokeStyle = palette.status[weights.status[chips[k]]]; ctx.lineWidth = 1.6; ctx.stroke(); }
-      if (9 * scale < 5) continue;
-      ctx.fillStyle = palette.chipInk;
-      const name = texts[weights.name[chips[k]]].split('.').pop() ?? '';
-      ctx.fillText(k === 2 && chips.length > 3 ? `+${chips.length - 2}` : shorten(name, 14), left + each / 2 - 2, y + 29.5, each - 8);
-    }
+    ctx.fillStyle = palette.chipInk;
+    ctx.fillText(text, x + w / 2, y + 23, wide - 4);
   }
 
   /** Steps on the ways of some edges: (value, node) pairs, followed through every border they cross. */
@@ -411,6 +451,12 @@ export class Painting {
     }
     return found;
   }
+}
+
+/** The beginning of a text that has room for so many letters; nothing of one that has room for less than three. */
+export function cutTo(text: string, letters: number): string {
+  const most = Math.floor(letters);
+  return text.length <= most ? text : most < 3 ? '' : `${text.slice(0, most - 1)}…`;
 }
 
 export function short(n: number): string {

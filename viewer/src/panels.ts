@@ -3,6 +3,7 @@
 import { bytesText, Child, count, h, numberText } from './dom';
 import { short } from './painter';
 import type { Program } from './program';
+import { boxesOfChanges, STATUSES, sums } from './review';
 import { operatorName } from './scene';
 import { ask } from './source';
 import { CALL, Change, Facts, Finding, NodeDetail, OPERATION, REPEAT, SUBGRAPH, TensorSample, ValueDetail } from './wire';
@@ -17,7 +18,7 @@ export interface PanelEvents {
   file(text: string): void;
 }
 
-export interface Context { program: Program; number: number; chunk: number; live: boolean; symbols: string[]; findings: Finding[]; on: PanelEvents }
+export interface Context { program: Program; number: number; chunk: number; live: boolean; symbols: string[]; findings: Finding[]; changes: Change[]; on: PanelEvents }
 
 export function section(title: string, ...children: (Child | Child[])[]): HTMLElement {
   return h('section', {}, h('h3', { text: title }), ...children);
@@ -52,7 +53,7 @@ export function nodePanel(context: Context, node: number, into: HTMLElement): vo
   const target = program.text(nodes.target[node]), isCall = nodes.kind[node] === OPERATION;
   const results = program.list(program.results, node), weights = program.list(program.weightsOf, node);
   const from = [...new Set(program.list(program.previous, node))], to = [...new Set(program.list(program.next, node))];
-  const status = ['', 'added', 'removed', 'modified'][nodes.status[node]];
+  const status = STATUSES[nodes.status[node]];
   const body = h('div', {});
   into.replaceChildren(
     h('p', { class: 'kicker', text: isCall ? 'node' : nodes.kind[node] === 1 ? 'input' : 'output' }),
@@ -66,6 +67,7 @@ export function nodePanel(context: Context, node: number, into: HTMLElement): vo
     ]),
     h('div', { class: 'buttons' },
       link('Depends on', () => on.mark('up'), 'button'), link('Is used by', () => on.mark('down'), 'button'), link('Both', () => on.mark('both'), 'button')),
+    ...differs(context.changes.filter(change => change.node === node)),
     ...findingsOf(context, node),
     weights.length ? section('Weights', ...more([...weights].map(weight => weightRow(context, weight)), 12)) : '',
     body,
@@ -77,6 +79,27 @@ export function nodePanel(context: Context, node: number, into: HTMLElement): vo
     details => body.replaceChildren(...detail(context, details[node % context.chunk])),
     (error: Error) => body.replaceChildren(h('p', { class: 'error', text: error.message })),
   );
+}
+
+/** The properties of a change before and after. */
+export function beforeAndAfter(change: Change): Child {
+  if (!change.lines.length) return '';
+  const head = change.lines.some(([, old]) => old !== null) && h('tr', {}, ...['', 'old', 'new'].map(text => h('th', { scope: 'col', text })));
+  return h('table', { class: 'versus' }, head, ...change.lines.map(([what, old, now]) => h('tr', {},
+    h('th', { scope: 'row', text: what }), ...(old !== null ? [h('td', { class: 'removed', text: old }), h('td', { class: 'added', text: now })] : [h('td', { colspan: 2, text: now })]))));
+}
+
+function differs(changes: Change[]): HTMLElement[] {
+  return changes.some(change => change.lines.length) ? [section('What differs', ...changes.map(beforeAndAfter))] : [];
+}
+
+/** The changes in a module, with counts of each side. */
+function changesIn(context: Context, box: number): HTMLElement[] {
+  const { program, on } = context, boxOf = boxesOfChanges(program), { parent } = program.picture.boxes;
+  const inside = context.changes.filter(change => { for (let at = boxOf(change); at >= 0; at = parent[at]) if (at === box) return true; return false; });
+  if (!inside.length) return [];
+  return [section('Changes', h('p', { class: 'sums' }, ...sums(inside).map(([kind, text]) => h('span', { class: `badge ${kind}`, text }))), ...more(inside.map(change => h('div', { class: `row ${change.kind}` },
+    change.node >= 0 ? link(change.name, () => on.node(change.node)) : change.weight >= 0 ? link(change.name, () => on.weight(change.weight)) : h('span', { class: 'wrap', text: change.name }), h('span', { class: 'faint', text: `${change.kind} ${change.area}` }))), 12))];
 }
 
 function detail(context: Context, found: NodeDetail | undefined): HTMLElement[] {
@@ -146,9 +169,10 @@ export function boxPanel(context: Context, box: number, isOpen: boolean, into: H
       ['bytes', bytesText(program.boxBytes[box])],
       ...(boxes.repeat[box] > 1 && kind !== REPEAT ? [['repeats', `${boxes.repeat[box]} equal modules inside`] as [string, Child]] : []),
     ]),
-    box ? h('div', { class: 'buttons' }, link(isOpen ? 'Fold' : 'Unfold', () => on.toggle(box), 'button'), kind === CALL ? link('Its node', () => on.node(boxes.node[box]), 'button') : '') : '',
+    box && !program.stage.alone[box] ? h('div', { class: 'buttons' }, link(isOpen ? 'Fold' : 'Unfold', () => on.toggle(box), 'button'), kind === CALL ? link('Its node', () => on.node(boxes.node[box]), 'button') : '') : '',
+    ...changesIn(context, box),
     held.length ? section('Tensors', ...more(held.map(weight => weightRow(context, weight)), 20)) : '',
-    section('Operators', h('table', {}, ...operators.slice(0, 60).map(([name, times]) => h('tr', {}, h('td', {}, link(name, () => on.file(name))), h('td', { class: 'number', text: times.toLocaleString('en') }))))),
+    operators.length ? section('Operators', h('table', {}, ...operators.slice(0, 60).map(([name, times]) => h('tr', {}, h('td', {}, link(name, () => on.file(name))), h('td', { class: 'number', text: times.toLocaleString('en') }))))) : '',
     program.stage.children[box].length ? section('Modules', ...more(program.stage.children[box].map(child => h('div', { class: 'row' },
       link(program.text(boxes.name[child]) || operatorName(program.text(boxes.type[child])), () => on.box(child)), h('span', { class: 'faint', text: `${program.text(boxes.type[child]).split('.').pop() ?? ''} ${program.stage.inside[child]} ops` }))), 30)) : '',
   );
@@ -156,7 +180,7 @@ export function boxPanel(context: Context, box: number, isOpen: boolean, into: H
 
 export function tensorPanel(context: Context, weight: number, into: HTMLElement): void {
   const { program } = context, { weights } = program.picture;
-  const users = [...new Set(program.list(program.nodesOfWeight, weight))], first = weights.first[weight];
+  const users = [...new Set(program.list(program.nodesOfWeight, weight))], first = weights.first[weight], status = STATUSES[weights.status[weight]];
   const body = h('div', { 'aria-live': 'polite' });
   const load = (index: string): void => {
     body.replaceChildren(h('p', { class: 'faint', text: 'reading …' }));
@@ -168,6 +192,7 @@ export function tensorPanel(context: Context, weight: number, into: HTMLElement)
   into.replaceChildren(
     h('p', { class: 'kicker', text: program.text(weights.kind[weight]) }),
     h('h2', { class: 'wrap', text: program.text(weights.name[weight]) }),
+    status ? h('p', { class: `badge ${status}`, text: status }) : '',
     rows([
       ['type', typed(program.text(weights.type[weight]), context)],
       ['bytes', bytesText(weights.bytes[weight])],
@@ -175,6 +200,7 @@ export function tensorPanel(context: Context, weight: number, into: HTMLElement)
       ['module', crumbs(context, weights.box[weight])],
       ...(first !== weight ? [['shares', link(program.text(weights.name[first]), () => context.on.weight(first))] as [string, Child]] : []),
     ]),
+    ...differs(context.changes.filter(change => change.weight === weight)),
     section('Numbers', body),
     section('Used by', ...(users.length ? more(users.map(node => nodeRow(context, node)), 20) : [h('p', { class: 'faint', text: 'nothing' })])),
   );
@@ -221,6 +247,15 @@ function heatMap(heat: NonNullable<TensorSample['heat']>, sample: TensorSample, 
   return [h('p', { class: 'faint' }, 'slice [', ...pickers.flatMap(picker => [picker, ', ']), `:, :] of ${heat.rows.toLocaleString('en')} × ${heat.columns.toLocaleString('en')}`), canvas];
 }
 
+/** Findings; remarks on what is no problem are folded. */
+function checks(context: Context, findings: Finding[]): HTMLElement[] {
+  const notes = findings.filter(finding => finding.kind === 'note'), rest = findings.filter(finding => finding.kind !== 'note');
+  return [
+    ...(rest.length ? [section('Check', ...more(rest.map(finding => findingRow(context, finding)), 10))] : []),
+    ...(notes.length ? [section('Notes', h('details', {}, h('summary', { text: count(notes.length, 'remark') }), ...more(notes.map(finding => findingRow(context, finding)), 20)))] : []),
+  ];
+}
+
 export function programPanel(context: Context, facts: Facts | null, changes: Change[] | null, into: HTMLElement): void {
   const { program, on, findings } = context, { picture } = program;
   const bytes = program.boxBytes[0], calls = picture.nodes.kind.reduce((sum, kind) => sum + (kind === OPERATION ? 1 : 0), 0);
@@ -231,8 +266,9 @@ export function programPanel(context: Context, facts: Facts | null, changes: Cha
     ...(facts?.problems ?? []).map(text => h('p', { class: 'error', text })),
     facts?.call ? section('Call', h('pre', { class: 'call', text: facts.call })) : '',
     facts?.symbols.length ? section('Symbols', h('table', {}, ...facts.symbols.map(([name, range]) => h('tr', {}, h('th', { scope: 'row' }, link(name, () => on.symbol(name), 'symbol')), h('td', { text: range }))))) : '',
-    findings.length ? section('Check', ...more(findings.map(finding => findingRow(context, finding)), 10)) : '',
-    changes ? section('Changes', h('p', { class: 'faint', text: changes.length ? count(changes.length, 'change') : 'no differences' })) : '',
+    ...checks(context, findings),
+    changes && !changes.length ? section('Changes', h('p', { class: 'faint', text: 'no differences' })) : '',
+    ...changesIn(context, 0),
     facts?.guards.length ? section('Guards', h('details', {}, h('summary', { text: count(facts.guards.length, 'condition') }), ...more(facts.guards.map(guard => h('pre', { text: guard })), 100))) : '',
     facts?.tree.length ? section('Inputs and outputs', h('div', { class: 'tree' }, ...more(facts.tree.map(([depth, key, kind]) => {
       const row = h('div', {}, h('span', { class: 'mono', text: key }), ' ', typed(kind, context));

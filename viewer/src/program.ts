@@ -1,5 +1,6 @@
 // A picture with what is asked of it again and again: neighbours, cones, paths, search, symbols.
 
+import { parseQuery, type Field, type Term } from './query';
 import { operatorName, Stage } from './scene';
 import { OPERATION, Picture } from './wire';
 
@@ -14,7 +15,8 @@ function group(count: number, keys: ArrayLike<number>, values: ArrayLike<number>
   return { start, list };
 }
 
-export interface Hit { kind: 'node' | 'box' | 'weight'; id: number; title: string; note: string }
+export interface Hit { kind: 'node' | 'box' | 'weight'; id: number; title: string; note: string; where: string }
+export interface Found { hits: Hit[]; marked: Uint8Array; total: number; problem: string }
 
 export class Program {
   readonly stage: Stage;
@@ -97,41 +99,40 @@ export class Program {
     return marked;
   }
 
-  /** What has a text in its name, operator, module, shape, dtype or source; all words must be there. */
-  search(query: string, most: number): { hits: Hit[]; marked: Uint8Array; total: number } {
-    const words = query.toLowerCase().split(/\s+/).filter(Boolean), { nodes, boxes, values, texts, weights } = this.picture;
-    const marked = new Uint8Array(this.nodeCount), hits: Hit[] = [];
-    if (!words.length) return { hits, marked, total: 0 };
-    // Each text of the table is looked through once, whatever uses it.
-    const masks = new Uint32Array(texts.length), all = 2 ** Math.min(words.length, 30) - 1;
-    texts.forEach((text, i) => {
-      const low = text.toLowerCase();
-      words.slice(0, 30).forEach((word, k) => { if (low.includes(word)) masks[i] |= 1 << k; });
+  /** Nodes, modules and weights that meet all terms of a query (`query.ts`). */
+  search(query: string, most: number): Found {
+    const { nodes, boxes, values, texts, weights } = this.picture, marked = new Uint8Array(this.nodeCount), hits: Hit[] = [];
+    const found: Found = { hits, marked, total: 0, problem: '' };
+    let terms: Term[] = [];
+    try { terms = parseQuery(query); } catch (error) { found.problem = (error as Error).message; }
+    if (!terms.length) return found;
+    // Each text of the table is looked at once for each term, whatever uses it.
+    const tests = terms.map(term => { const is = new Uint8Array(texts.length); texts.forEach((text, i) => { if (term.test(text)) is[i] = 1; }); return is; });
+    const meets = (fields: Partial<Record<Field, number[]>>): boolean => terms.every((term, k) => {
+      const is = tests[k], of = term.field === 'any' ? Object.values(fields).flat() : fields[term.field] ?? [];
+      return of.some(text => is[text]);
     });
-    let total = 0;
-    const add = (hit: Hit): void => { total++; if (hits.length < most) hits.push(hit); };
-    const boxMask = boxes.path.map((path, box) => masks[path] | masks[boxes.type[box]]);
+    const add = (hit: Hit): void => { found.total++; if (hits.length < most) hits.push(hit); };
     boxes.path.forEach((path, box) => {
-      if (box && boxes.kind[box] === 0 && (masks[boxes.name[box]] | masks[boxes.type[box]] | masks[path]) === all && this.stage.inside[box]) {
-        if ((masks[boxes.name[box]] | masks[boxes.type[box]]) !== 0) add({ kind: 'box', id: box, title: texts[path], note: texts[boxes.type[box]].split('.').pop() ?? '' });
-      }
+      if (!box || boxes.kind[box] !== 0 || !this.stage.inside[box]) return;
+      const own = [boxes.name[box], boxes.type[box]], isOwn = terms.some((term, k) => own.some(text => tests[k][text]) || (term.field === 'module' && tests[k][path]));
+      if (isOwn && meets({ module: [...own, path] })) add({ kind: 'box', id: box, title: texts[path], note: texts[boxes.type[box]].split('.').pop() ?? '', where: '' });
     });
     weights.name.forEach((name, weight) => {
-      if ((masks[name] | masks[weights.type[weight]]) === all) {
-        add({ kind: 'weight', id: weight, title: texts[name], note: texts[weights.type[weight]] });
-        for (const node of this.list(this.nodesOfWeight, weight)) marked[node] = 1;
-      }
+      if (!meets({ name: [name], shape: [weights.type[weight]], dtype: [weights.type[weight]] })) return;
+      add({ kind: 'weight', id: weight, title: texts[name], note: texts[weights.type[weight]], where: '' });
+      for (const node of this.list(this.nodesOfWeight, weight)) marked[node] = 1;
     });
     for (let node = 0; node < this.nodeCount; node++) {
-      let mask = masks[nodes.name[node]] | masks[nodes.target[node]] | masks[nodes.source[node]];
-      const own = this.list(this.results, node);
-      for (const value of own) mask |= masks[values.type[value]] | masks[values.name[value]];
-      if ((mask | boxMask[nodes.box[node]]) !== all || (mask === 0 && words.length)) continue;
+      const own = [...this.list(this.results, node)], types = own.map(value => values.type[value]), box = nodes.box[node];
+      const self = [nodes.name[node], nodes.target[node], nodes.source[node], nodes.note[node], ...types, ...own.map(value => values.name[value])];
+      if (!terms.some((term, k) => term.field === 'module' || self.some(text => tests[k][text]))) continue;
+      if (!meets({ op: [nodes.target[node]], name: [nodes.name[node], ...own.map(value => values.name[value])], shape: types, dtype: types, file: [nodes.source[node]], module: [boxes.path[box], boxes.type[box]], any: [nodes.note[node]] })) continue;
       marked[node] = 1;
-      const type = own.length ? texts[values.type[own[0]]] : '';
-      add({ kind: 'node', id: node, title: texts[nodes.name[node]], note: `${nodes.kind[node] === OPERATION ? operatorName(texts[nodes.target[node]]) : texts[nodes.target[node]]}  ${type}` });
+      const type = own.length ? texts[types[0]] : '';
+      add({ kind: 'node', id: node, title: texts[nodes.name[node]], note: `${nodes.kind[node] === OPERATION ? operatorName(texts[nodes.target[node]]) : texts[nodes.target[node]]}  ${type}`, where: texts[boxes.path[box]] });
     }
-    return { hits, marked, total };
+    return found;
   }
 
   /** Operator -> how often it is called in a box. */

@@ -4,7 +4,8 @@
 // around it. What goes into or out of a box goes through a port on its border, one for each value.
 
 import { Drawing, Edge, Item, layered } from './layered';
-import { CALL, INPUT, OPERATION, Picture, REMOVED, REPEAT } from './wire';
+import { Chains, ordered } from './spine';
+import { CALL, INPUT, MODULE, OPERATION, Picture, PLUMBING, REMOVED, REPEAT } from './wire';
 
 export const FOLDED = 0, NODE = 1, OPEN = 2;
 
@@ -21,17 +22,11 @@ export interface Scene {
   start: Int32Array; // step -> item it begins at, in the same way; -1 in the middle
   flags: Uint8Array; // as in `layered`; 4: carries
   merged: Int32Array; // pairs: step, a further value that its edge stands for
+  insets: Int32Array; // pairs: item of a folded box, item of one of the equal modules in it, drawn open next to the picture
 }
 
-const PAD = 14, TITLE = 24;
+const PAD = 14, TITLE = 24, INSET_GAP = 64, INSET_ITEMS = 22;
 const CHAR = 6.7;
-
-/** What a node is called in the picture. */
-export function nodeLabel(picture: Picture, node: number): string {
-  const { nodes, texts } = picture;
-  if (nodes.kind[node] !== OPERATION) return shorten(texts[nodes.name[node]].split('/').pop() ?? '', 28);
-  return shorten(operatorName(texts[nodes.target[node]]), 28);
-}
 
 export function operatorName(target: string): string {
   const parts = target.replace(/^torch\.ops\./, '').split('.');
@@ -43,12 +38,13 @@ export function shorten(text: string, length: number): string {
   return text.length <= length ? text : `${text.slice(0, length - 7)}…${text.slice(-6)}`;
 }
 
+/** A box is called by its name and class; a repeated call or a part says which one it is. */
 export function boxTitle(picture: Picture, box: number): string {
-  const name = picture.texts[picture.boxes.name[box]];
-  const kind = picture.texts[picture.boxes.type[box]].split('.').pop() ?? '';
-  if (picture.boxes.kind[box] === CALL) return shorten(operatorName(picture.texts[picture.boxes.type[box]]), 30);
-  if (!name) return shorten(kind, 30) || 'program';
-  return shorten(kind ? `${name} · ${kind}` : name, 44);
+  const { boxes, texts } = picture, name = texts[boxes.name[box]], kind = texts[boxes.type[box]].split('.').pop() ?? '';
+  if (boxes.kind[box] === CALL) return shorten(operatorName(texts[boxes.type[box]]), 30);
+  const note = boxes.note[box] ? `, ${boxes.note[box]}` : '';
+  if (!name) return (shorten(kind, 30) || 'program') + note;
+  return shorten(kind ? `${name} · ${kind}` : name, 44) + note;
 }
 
 export class Stage {
@@ -57,10 +53,16 @@ export class Stage {
   readonly inside: Int32Array; // box -> nodes in it, at any depth
   readonly firstNode: Int32Array;
   readonly children: number[][];
+  readonly modules: number[][]; // as `children`, with modules of one operation
   readonly nodesOf: number[][];
-  readonly chips: Int32Array;
+  readonly weightsOf: number[][]; // node -> its weights
+  readonly boxOf: Int32Array; // node -> the box it is drawn in: not that of a module of its own
+  readonly alone: Uint8Array; // box -> whether it is a module of one operation, drawn as that
+  readonly chains: Chains;
+  private readonly firstValue: Int32Array;
   private readonly ranks: Float64Array;
   private readonly kept = new Map<string, Laid>();
+  private bottom = 0;
 
   constructor(readonly picture: Picture) {
     const { boxes, nodes } = picture, count = boxes.parent.length;
@@ -69,6 +71,7 @@ export class Stage {
     this.inside = new Int32Array(count);
     this.firstNode = new Int32Array(count).fill(0x7fffffff);
     this.children = boxes.parent.map(() => []);
+    this.modules = boxes.parent.map(() => []);
     this.nodesOf = boxes.parent.map(() => []);
     for (let box = 0; box < count; box++) {
       let depth = 0;
@@ -76,23 +79,63 @@ export class Stage {
       this.depth[box] = depth;
     }
     nodes.box.forEach((box, node) => {
-      this.nodesOf[box].push(node);
       for (let at = box; at >= 0; at = this.parent[at]) {
         this.inside[at]++;
         this.firstNode[at] = Math.min(this.firstNode[at], node);
       }
     });
-    for (let box = 1; box < count; box++) if (this.inside[box]) this.children[this.parent[box]].push(box);
-    for (const list of this.children) list.sort((a, b) => this.firstNode[a] - this.firstNode[b]);
+    this.weightsOf = nodes.kind.map(() => []);
+    picture.chips.target.forEach((node, i) => this.weightsOf[node].push(picture.chips.source[i]));
+    this.firstValue = new Int32Array(nodes.kind.length).fill(-1);
+    for (let value = picture.values.node.length - 1; value >= 0; value--) this.firstValue[picture.values.node[value]] = value;
+    this.alone = this.findAlone();
+    this.boxOf = Int32Array.from(nodes.box, box => { while (this.alone[box]) box = this.parent[box]; return box; });
+    this.boxOf.forEach((box, node) => this.nodesOf[box].push(node));
+    this.chains = new Chains(picture, this.depth);
+    for (let box = 1; box < count; box++) if (this.inside[box] && !this.alone[box]) this.children[this.parent[box]].push(box);
+    for (let box = 1; box < count; box++) if (this.inside[box]) this.modules[this.parent[box]].push(box);
+    for (const list of [...this.children, ...this.modules]) list.sort((a, b) => this.firstNode[a] - this.firstNode[b]);
     this.ranks = this.rankAll();
-    this.chips = new Int32Array(nodes.kind.length);
-    for (const node of picture.chips.target) this.chips[node]++;
+  }
+
+  /** Modules of one operation; what contains nothing but such a module is one, too. */
+  private findAlone(): Uint8Array {
+    const { boxes } = this.picture, alone = new Uint8Array(boxes.parent.length);
+    for (let box = 1; box < alone.length; box++) alone[box] = boxes.kind[box] === MODULE && this.inside[box] === 1 ? 1 : 0;
+    return alone;
+  }
+
+  /** What a node is called: module · operator, its important arguments; an input or output by the caller's name for it. */
+  label(node: number): string {
+    const { nodes, boxes, texts } = this.picture, note = texts[nodes.note[node]];
+    if (nodes.kind[node] !== OPERATION) return shorten(note || (texts[nodes.name[node]].split('/').pop() ?? ''), 34);
+    const operator = operatorName(texts[nodes.target[node]]), names: string[] = [];
+    let call = '';
+    for (let box = nodes.box[node]; this.alone[box]; box = this.parent[box]) {
+      names.unshift(texts[boxes.name[box]]);
+      call = /^call (\d+) of (\d+)/.test(boxes.note[box]) ? ` ${boxes.note[box].replace(/call (\d+) of (\d+).*/, '$1/$2')}` : call;
+    }
+    const module = names.join('.'), own = module && module.toLowerCase() !== operator.replace(/_$/, '') ? `${shorten(module, 26)}${call} · ` : '';
+    return shorten(`${own}${operator}${own ? '' : call}${note ? ` ${note}` : ''}`, 48);
+  }
+
+  /** The shapes of the weights that a node uses, one text each: `64×3×7×7`. */
+  weightShapes(node: number): string[] {
+    const { weights, texts } = this.picture;
+    return this.weightsOf[node].map(weight => /^\w+\[(.*?)\]/.exec(texts[weights.type[weight]])?.[1].replace(/, /g, '×') || 'scalar');
   }
 
   nodeSize(node: number): { w: number; h: number; room: number } {
-    const label = nodeLabel(this.picture, node);
-    const chips = Math.min(3, this.chips[node]);
-    return { w: Math.max(48, label.length * CHAR + 18, chips * 58 + 8), h: chips ? 40 : 24, room: this.picture.nodes.kind[node] === 2 ? 0 : 84 };
+    const label = this.label(node), { nodes } = this.picture;
+    const shapes = this.weightsOf[node].length ? Math.min(190, this.weightShapes(node).slice(0, 3).join(' ').length * 5.5 + 20) : 0;
+    const high = shapes > 0 || this.alone[nodes.box[node]] === 1;
+    return { w: Math.max(48, label.length * CHAR + 18, shapes), h: high ? 30 : 24, room: this.room(node) };
+  }
+
+  /** Width to the right of the middle for the type of what a node gives. */
+  private room(node: number): number {
+    const { values, texts } = this.picture, value = this.firstValue[node];
+    return value < 0 ? 0 : Math.min(96, shorten(texts[values.type[value]], 24).length * 6.1) + 8;
   }
 
   boxSize(box: number): { w: number; h: number; room: number } {
@@ -100,24 +143,43 @@ export class Stage {
     return { w: Math.max(120, (boxTitle(this.picture, box).length + times) * CHAR + 30), h: 46, room: 84 };
   }
 
-  /** The open box or the visible thing in it that holds a node: from the node outwards to the root. */
+  /** Everything to draw for a set of open boxes. */
   scene(open: Set<number>): Scene {
     const isOpen = new Uint8Array(this.parent.length);
     isOpen[0] = 1;
-    const visible = (box: number): boolean => {
-      for (let at = box; at > 0; at = this.parent[at]) if (!open.has(at)) return false;
+    const visible = (box: number, root: number): boolean => {
+      for (let at = box; at !== root; at = this.parent[at]) if (at <= 0 ? root !== 0 : !open.has(at)) return false;
       return true;
     };
-    for (const box of open) if (box > 0 && box < isOpen.length && this.inside[box] && visible(box)) isOpen[box] = 1;
-    const plans = this.plan(isOpen);
+    const wanted = [...open].filter(box => box > 0 && box < isOpen.length && this.inside[box] && !this.alone[box]);
+    for (const box of wanted) if (visible(box, 0)) isOpen[box] = 1;
+    const laid = this.layAll(isOpen, 0), insets: { around: number; laid: Map<number, Laid>; box: number }[] = [];
+    for (const box of wanted) {
+      const around = this.parent[box];
+      if (isOpen[box] || isOpen[around] || this.sample(around) !== box || !isOpen[this.parent[around]]) continue;
+      const inner = new Uint8Array(isOpen.length);
+      for (const other of wanted) if (visible(other, box)) inner[other] = 1;
+      inner[box] = 1;
+      insets.push({ around, laid: this.layAll(inner, box), box });
+    }
+    return this.flatten(laid, insets);
+  }
+
+  /** The first of the equal modules in a box, which can be shown for all; -1 if it has none. */
+  sample(box: number): number {
+    const { boxes } = this.picture;
+    return box > 0 && (boxes.kind[box] === REPEAT || boxes.repeat[box] > 1) ? this.children[box][0] ?? -1 : -1;
+  }
+
+  private layAll(isOpen: Uint8Array, root: number): Map<number, Laid> {
+    const plans = this.plan(isOpen, root), laid = new Map<number, Laid>();
     const order = [...plans.keys()].sort((a, b) => this.depth[b] - this.depth[a]);
-    const laid = new Map<number, Laid>();
     for (const box of order) laid.set(box, this.lay(box, plans.get(box) as Plan, laid, isOpen));
-    return this.flatten(laid);
+    return laid;
   }
 
   /** What stands in each open box and what goes between these things. */
-  private plan(isOpen: Uint8Array): Map<number, Plan> {
+  private plan(isOpen: Uint8Array, root: number): Map<number, Plan> {
     const { picture, parent } = this, { nodes } = picture, nodeCount = nodes.kind.length;
     const plans = new Map<number, Plan>();
     const boxSlot = new Int32Array(parent.length), nodeSlot = new Int32Array(nodeCount);
@@ -132,35 +194,38 @@ export class Stage {
     const outermost = new Int32Array(nodeCount); // node -> the outermost folded box around it, or -1
     const home = new Int32Array(nodeCount); // node -> the innermost open box around that
     for (let node = 0; node < nodeCount; node++) {
-      let folded = -1;
-      for (let at = nodes.box[node]; at >= 0; at = parent[at]) if (!isOpen[at]) folded = at;
+      let folded = -1, at = this.boxOf[node];
+      for (; at >= 0 && at !== root; at = parent[at]) if (!isOpen[at]) folded = at;
       outermost[node] = folded;
-      home[node] = folded < 0 ? nodes.box[node] : parent[folded];
+      home[node] = at < 0 ? -1 : folded < 0 ? this.boxOf[node] : parent[folded];
     }
+    const depth = (box: number): number => (box < 0 ? -1 : this.depth[box]), above = (box: number): number => (box === root ? -1 : parent[box]);
     const connect = (value: number, from: number, to: number): void => {
-      if (outermost[from] >= 0 && outermost[from] === outermost[to]) return;
       let a = home[from], b = home[to];
+      if (a < 0 && b < 0) return;
+      if (a >= 0 && b >= 0 && outermost[from] >= 0 && outermost[from] === outermost[to]) return;
       let slotA = outermost[from] >= 0 ? boxSlot[outermost[from]] : nodeSlot[from];
       let slotB = outermost[to] >= 0 ? boxSlot[outermost[to]] : nodeSlot[to];
       let closedA = true, closedB = true;
       while (a !== b) {
-        if (this.depth[a] >= this.depth[b]) {
+        if (depth(a) >= depth(b)) {
           (plans.get(a) as Plan).leave(slotA, value);
           slotA = boxSlot[a];
           closedA = false;
-          a = parent[a];
+          a = above(a);
         } else {
           (plans.get(b) as Plan).enter(slotB, value);
           slotB = boxSlot[b];
           closedB = false;
-          b = parent[b];
+          b = above(b);
         }
       }
-      (plans.get(a) as Plan).between(slotA, slotB, value, closedA && closedB);
+      if (a >= 0) (plans.get(a) as Plan).between(slotA, slotB, value, closedA && closedB);
     };
     const { edges, values, carries } = picture;
     for (let i = 0; i < edges.source.length; i++) connect(edges.source[i], values.node[edges.source[i]], edges.target[i]);
     for (let i = 0; i < carries.source.length; i++) connect(-2 - carries.source[i], carries.source[i], carries.target[i]);
+    for (const plan of plans.values()) plan.sort();
     return plans;
   }
 
@@ -189,14 +254,16 @@ export class Stage {
     const name = `${box}:${inner.map(one => one.id).join(',')}`;
     const known = this.kept.get(name);
     if (known) return known;
+    const { chains } = this, chain = chains.ofBox[box];
+    const isMain = (thing: number): boolean => (thing >= 0 ? chains.ofNode[thing] : chains.ofBox[-1 - thing]) === chain;
     const items: Item[] = plan.things.map(thing => {
       const open = thing < 0 ? laid.get(-1 - thing) : undefined;
       const size = open ? { w: open.w, h: open.h, room: 84 } : thing < 0 ? this.boxSize(-1 - thing) : this.nodeSize(thing);
-      return { ...size, pin: 0 };
+      return { ...size, pin: 0, spine: isMain(thing) ? open?.zero ?? size.w / 2 : NaN };
     });
     const ins = [...plan.ins.keys()], outs = [...plan.outs.keys()], n = items.length;
-    for (let i = 0; i < ins.length; i++) items.push({ w: 0, h: 0, pin: 1, room: 0 });
-    for (let i = 0; i < outs.length; i++) items.push({ w: 0, h: 0, pin: 2, room: 0 });
+    for (const value of ins) items.push({ w: 0, h: 0, pin: 1, room: 0, spine: value === chains.enters[box] ? 0 : NaN });
+    for (const value of outs) items.push({ w: 0, h: 0, pin: 2, room: 0, spine: value === chains.leaves[box] ? 0 : NaN });
     const slot = new Map<number, number>();
     ins.forEach((value, i) => slot.set(value, n + i));
     const outSlot = new Map<number, number>();
@@ -207,6 +274,7 @@ export class Stage {
       const open = from < n && plan.things[from] < 0 ? laid.get(-1 - plan.things[from]) : undefined;
       const below = to < n && plan.things[to] < 0 ? laid.get(-1 - plan.things[to]) : undefined;
       return {
+        spine: this.isStraight(box, items, plan, link, from, to),
         from, to, key: link.value, out: open ? (open.outs.get(link.value) ?? NaN) : from >= n ? 0 : NaN,
         in: below ? (below.ins.get(link.value) ?? NaN) : to >= n ? 0 : NaN,
       };
@@ -216,7 +284,7 @@ export class Stage {
     const title = root ? 0 : boxTitle(this.picture, box).length * CHAR + 70;
     const w = Math.max(drawing.width + 2 * PAD, title), shift = (w - drawing.width) / 2;
     const result: Laid = {
-      id: this.kept.size + 1, box, plan, drawing, n, inner, shift, w, h: drawing.height + TITLE + 2 * PAD, ins: new Map(), outs: new Map(),
+      id: this.kept.size + 1, box, plan, drawing, n, inner, shift, w, zero: drawing.zero + shift, h: drawing.height + TITLE + 2 * PAD, ins: new Map(), outs: new Map(),
     };
     ins.forEach((value, i) => result.ins.set(value, drawing.x[n + i] + shift));
     outs.forEach((value, i) => result.outs.set(value, drawing.x[n + ins.length + i] + shift));
@@ -225,8 +293,26 @@ export class Stage {
     return result;
   }
 
-  private flatten(laid: Map<number, Laid>): Scene {
-    let items = 0, steps = 0, merged = 0;
+  /** Whether a link is part of the chain that goes straight through a box: it joins two neighbours of the chain. */
+  private isStraight(box: number, items: Item[], plan: Plan, link: Link, from: number, to: number): boolean {
+    if (Number.isNaN(items[from].spine) || Number.isNaN(items[to].spine)) return false;
+    const { chains } = this, a = link.from < 0 ? 0 : plan.things[link.from], b = link.to < 0 ? 0 : plan.things[link.to];
+    if (link.from < 0) return this.holds(b, chains.first[box]);
+    const last = a >= 0 ? a : chains.last[-1 - a];
+    if (link.to < 0) return this.holds(a, chains.last[box]);
+    return last >= 0 && chains.next[last] >= 0 && this.holds(b, chains.next[last]);
+  }
+
+  /** Whether a thing is a node or a box around it. */
+  private holds(thing: number, node: number): boolean {
+    if (thing >= 0) return thing === node;
+    for (let box = node < 0 ? -1 : this.boxOf[node]; box >= 0; box = this.parent[box]) if (box === -1 - thing) return true;
+    return false;
+  }
+
+  private flatten(main: Map<number, Laid>, insets: { around: number; laid: Map<number, Laid>; box: number }[]): Scene {
+    let items = insets.length, steps = 0, merged = 0;
+    const laid = new Map([main, ...insets.map(inset => inset.laid)].flatMap(map => [...map]));
     for (const one of laid.values()) {
       items += one.n;
       steps += one.drawing.before.length + one.plan.ins.size + one.plan.outs.size;
@@ -236,12 +322,30 @@ export class Stage {
       width: 0, height: 0, kind: new Uint8Array(items), id: new Int32Array(items), at: new Float32Array(4 * items),
       steps: new Float32Array(5 * steps), before: new Int32Array(steps), value: new Int32Array(steps), more: new Int32Array(steps),
       end: new Int32Array(steps).fill(-1), start: new Int32Array(steps).fill(-1), flags: new Uint8Array(steps), merged: new Int32Array(2 * merged),
+      insets: new Int32Array(2 * insets.length),
     };
     let item = 0, step = 0, extra = 0;
     const stack: { one: Laid; x: number; y: number }[] = [{ one: laid.get(0) as Laid, x: 0, y: 0 }];
     scene.width = stack[0].one.w;
     scene.height = stack[0].one.h;
-    while (stack.length) {
+    let placed = 0;
+    for (;;) {
+      if (!stack.length) {
+        // Next to the picture, as high as the box that it is a sample of, one below another.
+        const inset = insets[placed];
+        if (!inset) break;
+        const one = inset.laid.get(inset.box) as Laid, folded = scene.id.subarray(0, item).findIndex((id, i) => id === inset.around && scene.kind[i] === FOLDED);
+        const right = (laid.get(0) as Laid).w + INSET_GAP, y = Math.max(placed ? this.bottom + PAD : PAD, scene.at[4 * folded + 1] + scene.at[4 * folded + 3] / 2 - one.h / 2);
+        scene.kind[item] = OPEN;
+        scene.id[item] = inset.box;
+        scene.at.set([right, y, one.w, one.h], 4 * item);
+        scene.insets.set([folded, item], 2 * placed++);
+        item++;
+        stack.push({ one, x: right, y });
+        this.bottom = y + one.h;
+        scene.width = Math.max(scene.width, right + one.w + PAD);
+        scene.height = Math.max(scene.height, this.bottom + PAD);
+      }
       const { one, x, y } = stack.pop() as { one: Laid; x: number; y: number };
       const { drawing, plan } = one, dx = x + one.shift, dy = y + TITLE + PAD;
       plan.things.forEach((thing, i) => {
@@ -289,7 +393,7 @@ export class Stage {
 }
 
 interface Laid {
-  id: number; box: number; plan: Plan; drawing: Drawing; n: number; inner: Laid[]; shift: number; w: number; h: number;
+  id: number; box: number; plan: Plan; drawing: Drawing; n: number; inner: Laid[]; shift: number; w: number; h: number; zero: number;
   ins: Map<number, number>; outs: Map<number, number>;
 }
 
@@ -319,6 +423,20 @@ class Plan {
     if (from !== to) this.add(from, to, value, closed);
   }
 
+  /** The things in an order in which all links go forward, as far as there is one, and otherwise as they are executed. */
+  sort(): void {
+    const inner = this.links.filter(link => link.from >= 0 && link.to >= 0);
+    if (inner.every(link => link.from < link.to)) return;
+    const order = ordered(this.things.length, inner.map(link => link.from), inner.map(link => link.to)), place = new Int32Array(order.length);
+    order.forEach((slot, i) => { place[slot] = i; });
+    const things = [...order].map(slot => this.things[slot]);
+    things.forEach((thing, i) => { this.things[i] = thing; });
+    for (const link of this.links) {
+      if (link.from >= 0) link.from = place[link.from];
+      if (link.to >= 0) link.to = place[link.to];
+    }
+  }
+
   /** Links between two folded things are one line, however many values it stands for. */
   private add(from: number, to: number, value: number, merge: boolean): void {
     // Of what is not merged a value goes once from one thing to another; few values go to many things.
@@ -340,19 +458,37 @@ class Plan {
   }
 }
 
-/** The boxes to open at first: as many as fit, from the outside inwards, no repeated layers. */
+/** The boxes to open at first: as many as fit, from the outside inwards; of equal modules the first one, next to the rest. */
 export function firstOpen(stage: Stage, most: number): Set<number> {
-  const { boxes } = stage.picture, open = new Set<number>();
-  let shown = stage.nodesOf[0].length + stage.children[0].length;
-  const queue = [...stage.children[0]];
-  for (let i = 0; i < queue.length; i++) {
-    const box = queue[i];
-    const more = stage.nodesOf[box].length + stage.children[box].length - 1;
-    const repeated = boxes.kind[box] === REPEAT || boxes.repeat[box] > 1;
-    if (repeated || shown + more > most) continue;
-    shown += more;
-    open.add(box);
-    queue.push(...stage.children[box]);
+  const open = new Set<number>();
+  const { kind, type } = stage.picture.boxes;
+  const size = (box: number): number => stage.nodesOf[box].length + stage.children[box].filter(child => kind[child] !== PLUMBING).length;
+  // Of a layer that has equal ones next to it, those are shown.
+  const isOne = (box: number): boolean => stage.children[stage.parent[box]].some(other => kind[other] === REPEAT && type[other] === type[box]);
+  // A module without modules is a detail, unless it is most of the program.
+  const isLeaf = (box: number): boolean => kind[box] === MODULE && !stage.modules[box].some(child => kind[child] !== PLUMBING) && 2 * stage.inside[box] < stage.inside[0];
+  // Of two large parts next to one another, an encoder and a decoder, both are opened or none.
+  const isTower = (box: number): boolean => stage.inside[box] > 0.2 * stage.inside[0]
+    && stage.children[stage.parent[box]].some(other => other !== box && open.has(other) && stage.inside[other] > 0.2 * stage.inside[0]);
+  let shown = size(0);
+  const fill = (start: number[], limit: number): void => {
+    const queue = [...start];
+    for (let i = 0; i < queue.length; i++) {
+      const box = queue[i], more = size(box) - 1, only = shown + more <= (isTower(box) ? 1.7 * limit : limit);
+      if (stage.sample(box) >= 0 || kind[box] === PLUMBING || !only || isOne(box) || isLeaf(box)) continue;
+      shown += more;
+      open.add(box);
+      queue.push(...stage.children[box]);
+    }
+  };
+  fill(stage.children[0], most);
+  const isSeen = (box: number): boolean => box <= 0 || (open.has(box) && isSeen(stage.parent[box]));
+  const samples = stage.parent.map((_, box) => box).filter(box => stage.sample(box) >= 0 && isSeen(stage.parent[box]) && stage.inside[box] > 0.25 * stage.inside[0]);
+  for (const box of samples.slice(0, 2)) {
+    const sample = stage.sample(box);
+    open.add(sample);
+    shown = size(sample);
+    fill(stage.children[sample], INSET_ITEMS);
   }
   return open;
 }

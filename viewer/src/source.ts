@@ -22,6 +22,9 @@ export function ask<T>(request: string): Promise<T> {
   return answer as Promise<T>;
 }
 
+/** An answer that may be another one each time. */
+export async function askAnew<T>(request: string): Promise<T> { return JSON.parse(await fromServer(request)) as T; }
+
 async function fromServer(request: string): Promise<string> {
   const reply = await fetch(`answer/${request}`, { credentials: 'omit', cache: 'no-store' }).catch(() => {
     throw new NoAnswer('pt2 view no longer runs: start it again and reload');

@@ -12,6 +12,7 @@ export class Thread {
   private ticket = 0;
 
   constructor() {
+    if (location.hash === '#export') return; // a browser that only writes a figure does not wait for threads
     try {
       const worker = new LayoutWorker();
       worker.onmessage = (event: MessageEvent<Reply>) => this.waiting.shift()?.(event.data);

@@ -2,13 +2,16 @@
 // while it moves, and painted anew when it rests.
 
 import type { Palette } from './colours';
+import { count } from './dom';
 import type { Camera, Marks, Painting } from './painter';
+import { ADDED, OPERATION, REMOVED } from './wire';
 
-const SLOW_MS = 12, REST_MS = 120, MIN_SCALE = 0.0005, MAX_SCALE = 3;
+const SLOW_MS = 12, REST_MS = 120, MAX_SCALE = 3;
+const LEGIBLE = 0.6; // names are 6.6 points high
 
 export interface ViewEvents {
   click(item: number, event: MouseEvent): void;
-  double(item: number): void;
+  hover(event: PointerEvent | null): void; // null: nothing is under the pointer any more
   wire(value: number): void;
   moved(): void;
 }
@@ -18,6 +21,7 @@ export class View {
   painting: Painting | null = null;
   marks: Marks | null = null;
   selected = -1;
+  split = false; // of two programs each on one side
   private readonly ctx: CanvasRenderingContext2D;
   private readonly last = document.createElement('canvas');
   private lastCamera: Camera | null = null;
@@ -37,6 +41,7 @@ export class View {
 
   private resize(): void {
     const box = (this.canvas.parentElement as Element).getBoundingClientRect(), ratio = Math.min(2, devicePixelRatio || 1);
+    if (this.painting) this.camera.x += (this.width - box.width) / 2 / this.camera.scale; // what is in the middle stays there
     this.width = Math.max(1, box.width);
     this.height = Math.max(1, box.height);
     this.canvas.width = this.last.width = Math.round(this.width * ratio);
@@ -74,9 +79,10 @@ export class View {
     } else {
       const start = performance.now();
       ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
-      const drawn = painting.paint(ctx, this.camera, this.width, this.height, this.palette, this.marks, this.selected);
+      const drawn = this.split ? this.paintBoth(ratio) : painting.paint(ctx, this.camera, this.width, this.height, this.palette, this.marks, this.selected);
       this.cost = performance.now() - start;
       document.documentElement.dataset.drawn = String(drawn);
+      document.documentElement.dataset.camera = [this.camera.x, this.camera.y, this.camera.scale].map(number => number.toFixed(3)).join(' ');
       if (this.cost > SLOW_MS) {
         const kept = this.last.getContext('2d', { alpha: false }) as CanvasRenderingContext2D;
         kept.drawImage(this.canvas, 0, 0);
@@ -84,6 +90,35 @@ export class View {
       }
     }
     this.paintMap();
+  }
+
+  /** The old program on the left and the new one on the right, at the same place of the picture. */
+  private paintBoth(ratio: number): number {
+    const { ctx, camera } = this, painting = this.painting as Painting, half = this.width / 2, middle = { ...camera, x: camera.x + half / 2 / camera.scale };
+    let drawn = 0;
+    for (const side of [0, 1]) {
+      ctx.save();
+      ctx.beginPath();
+      ctx.setTransform(ratio, 0, 0, ratio, side * half * ratio, 0);
+      ctx.rect(0, 0, half, this.height);
+      ctx.clip();
+      painting.hidden = side ? REMOVED : ADDED;
+      drawn = painting.paint(ctx, middle, half, this.height, this.palette, this.marks, this.selected);
+      const { status, kind } = painting.program.picture.nodes, nodes = kind.filter((is, node) => is === OPERATION && status[node] !== painting.hidden).length;
+      const text = `${side ? 'new' : 'old'} · ${count(nodes, 'node')}`;
+      painting.hidden = 0;
+      ctx.font = '600 12px sans-serif';
+      ctx.textAlign = 'left';
+      ctx.textBaseline = 'top';
+      ctx.fillStyle = this.palette.paper;
+      ctx.fillRect(4, 4, ctx.measureText(text).width + 12, 20);
+      ctx.fillStyle = this.palette.ink;
+      ctx.fillText(text, 10, 8);
+      ctx.restore();
+    }
+    ctx.fillStyle = this.palette.frameLine;
+    ctx.fillRect(half - 1, 0, 2, this.height);
+    return drawn;
   }
 
   /** The last frame, where it would be now; around it the picture from afar. */
@@ -104,6 +139,8 @@ export class View {
     // Where all of the picture is in sight, the map tells nothing and hides a corner of it.
     map.hidden = camera.x <= 1 && camera.y <= 1
       && camera.x + this.width / camera.scale >= scene.width - 1 && camera.y + this.height / camera.scale >= scene.height - 1;
+    if (map.dataset.closed) map.hidden = true;
+    (document.getElementById('map-close') as HTMLElement).hidden = map.hidden;
     if (map.hidden) return;
     ctx.clearRect(0, 0, map.width, map.height);
     ctx.drawImage(painting.far(this.palette), dx, dy, scene.width * k, scene.height * k);
@@ -142,7 +179,7 @@ export class View {
   }
 
   zoom(factor: number, x = this.width / 2, y = this.height / 2): void {
-    const { camera } = this, scale = Math.max(MIN_SCALE, Math.min(MAX_SCALE, camera.scale * factor));
+    const { camera } = this, scale = Math.max(Math.min(camera.scale, this.least()), Math.min(MAX_SCALE, camera.scale * factor));
     camera.x += x / camera.scale - x / scale;
     camera.y += y / camera.scale - y / scale;
     camera.scale = scale;
@@ -172,33 +209,55 @@ export class View {
 
   /** The camera that shows a rectangle. */
   around(x: number, y: number, w: number, h: number, most = 1.25): Camera {
-    const scale = Math.max(MIN_SCALE, Math.min(most, (this.width - 48) / Math.max(1, w), (this.height - 48) / Math.max(1, h)));
+    const scale = Math.max(1e-6, Math.min(most, (this.width - 48) / Math.max(1, w), (this.height - 48) / Math.max(1, h)));
     return { scale, x: x + w / 2 - this.width / 2 / scale, y: y + h / 2 - this.height / 2 / scale };
+  }
+
+  /** The least scale: a little less than that of the whole picture. */
+  private least(): number {
+    const scene = this.painting?.scene;
+    return scene ? Math.min(LEGIBLE, 0.9 * Math.min((this.width - 32) / Math.max(1, scene.width), (this.height - 32) / Math.max(1, scene.height))) : LEGIBLE;
+  }
+
+  /** The camera that shows a rectangle as large as it can be, but never with names that cannot be read: rather its top. */
+  private legibly(x: number, y: number, w: number, h: number, most: number): Camera {
+    const camera = this.around(x, y, w, h, most);
+    if (camera.scale >= LEGIBLE) return camera;
+    const scale = LEGIBLE, left = w * scale > this.width ? x - 16 / scale : x + w / 2 - this.width / 2 / scale;
+    return { scale, x: left, y: h * scale > this.height ? y - 16 / scale : y + h / 2 - this.height / 2 / scale };
   }
 
   fit(animate = true): void {
     if (!this.painting) return;
-    const { width, height } = this.painting.scene;
-    const whole = this.around(0, 0, width, height);
-    if (whole.scale < 0.4 && height > width) { // a tall picture begins at its top, as wide as it is
-      const scale = Math.min(1, Math.max(whole.scale, Math.min(0.7, (this.width - 48) / width)));
-      this.fly({ scale, x: width / 2 - this.width / 2 / scale, y: -16 / scale }, animate);
-    } else this.fly(whole, animate);
+    const { width, height, at, kind } = this.painting.scene, camera = this.legibly(0, 0, width, height, 1.25);
+    if (width * camera.scale > this.width) { // begin at the column of the first node, not at a border
+      let first = -1;
+      for (let i = 0; i < kind.length; i++) if (kind[i] === 1 && (first < 0 || at[4 * i + 1] < at[4 * first + 1])) first = i;
+      if (first >= 0) camera.x = Math.max(-16 / camera.scale, Math.min(width + 16 / camera.scale - this.width / camera.scale, at[4 * first] + at[4 * first + 2] / 2 - this.width / 2 / camera.scale));
+    }
+    this.fly(camera, animate);
   }
 
+  /** Go to an item, unless all of it is in sight and can be read. */
   show(item: number, animate = true): void {
     if (!this.painting || item < 0) return;
+    const [x, y, w, h] = this.painting.scene.at.subarray(4 * item, 4 * item + 4), { camera } = this;
+    const isSeen = x >= camera.x && y >= camera.y && x + w <= camera.x + this.width / camera.scale && y + h <= camera.y + this.height / camera.scale;
+    if (isSeen && camera.scale >= LEGIBLE) { this.fly({ ...camera }, animate); return; }
+    this.fly(this.legibly(x, y, w, h, Math.max(LEGIBLE, Math.min(1.25, camera.scale))), animate);
+  }
+
+  /** Go to an item, which comes to the middle. */
+  center(item: number, animate = true): void {
+    if (!this.painting || item < 0) return;
     const [x, y, w, h] = this.painting.scene.at.subarray(4 * item, 4 * item + 4);
-    const near = this.around(x, y, w, h, Math.max(0.8, Math.min(1.25, this.camera.scale)));
-    if (h * near.scale > this.height * 0.9 || w * near.scale > this.width * 0.9 || near.scale < 0.3) {
-      const scale = Math.max(0.25, near.scale);
-      this.fly({ scale, x: x + w / 2 - this.width / 2 / scale, y: h * scale > this.height ? y - 20 / scale : near.y }, animate);
-    } else this.fly(near, animate);
+    this.fly(this.legibly(x, y, w, h, Math.max(0.8, Math.min(1.25, this.camera.scale))), animate);
   }
 
   at(event: MouseEvent): { x: number; y: number } {
     const box = this.canvas.getBoundingClientRect();
-    return { x: this.camera.x + (event.clientX - box.left) / this.camera.scale, y: this.camera.y + (event.clientY - box.top) / this.camera.scale };
+    const half = this.width / 2, x = event.clientX - box.left, shown = this.split ? x - (x < half ? 0 : half) + half / 2 : x;
+    return { x: this.camera.x + shown / this.camera.scale, y: this.camera.y + (event.clientY - box.top) / this.camera.scale };
   }
 
   private listen(): void {
@@ -212,7 +271,7 @@ export class View {
       canvas.focus({ preventScroll: true });
     });
     canvas.addEventListener('pointermove', event => {
-      if (!held) return;
+      if (!held) { if (event.pointerType !== 'touch') this.on.hover(event); return; }
       const other = [...touches.values()].find(touch => touch.pointerId !== event.pointerId);
       const before = touches.get(event.pointerId);
       if (other && before) {
@@ -240,14 +299,16 @@ export class View {
       const value = item < 0 || isOpen ? this.painting.hitWire(x, y, 5 / this.camera.scale) : -1;
       if (value >= 0) this.on.wire(value); else this.on.click(item, event);
     };
+    canvas.addEventListener('pointerleave', () => this.on.hover(null));
     canvas.addEventListener('pointerup', end);
     canvas.addEventListener('pointercancel', end);
     canvas.addEventListener('wheel', event => {
       event.preventDefault();
       const box = canvas.getBoundingClientRect(), unit = event.deltaMode === 1 ? 16 : 1;
-      if (event.shiftKey && !event.ctrlKey) this.pan(event.deltaY * unit + event.deltaX * unit, 0);
-      else if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) this.pan(event.deltaX * unit, event.deltaY * unit);
-      else this.zoom(Math.exp(-event.deltaY * unit * (event.ctrlKey ? 0.01 : 0.0016)), event.clientX - box.left, event.clientY - box.top);
+      const turn = Math.max(-80, Math.min(80, event.deltaY * unit));
+      if (event.ctrlKey || event.metaKey) this.zoom(Math.exp(-turn * 0.008), event.clientX - box.left, event.clientY - box.top);
+      else if (event.shiftKey) this.pan(event.deltaY * unit + event.deltaX * unit, 0);
+      else this.pan(event.deltaX * unit, event.deltaY * unit);
     }, { passive: false });
     const jump = (event: PointerEvent): void => {
       if (!this.painting || (event.type === 'pointermove' && !event.buttons)) return;

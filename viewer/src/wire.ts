@@ -1,17 +1,17 @@
 // The answers of `pt2kit.viewing.answers`, as types. The columns are those of `pt2kit/viewing/columns.py`.
 
-export const MODULE = 0, REPEAT = 1, SUBGRAPH = 2, CALL = 3;
+export const MODULE = 0, REPEAT = 1, SUBGRAPH = 2, CALL = 3, PLUMBING = 4; // the last one is put in by `structure`
 export const OPERATION = 0, INPUT = 1, OUTPUT = 2;
 export const SAME = 0, ADDED = 1, REMOVED = 2, MODIFIED = 3;
 
 export interface Index {
-  file: string; old: string; bytes: number; programs: string[]; chunk: number; live: boolean; error: string; notes: string[];
+  file: string; old: string; bytes: number; programs: string[]; chunk: number; live: boolean; data: boolean; watch: boolean; error: string; notes: string[];
 }
 export interface Pairs { source: number[]; target: number[] }
 export interface Picture {
   texts: string[];
-  boxes: { parent: number[]; name: number[]; type: number[]; path: number[]; kind: number[]; repeat: number[]; node: number[] };
-  nodes: { kind: number[]; name: number[]; target: number[]; source: number[]; box: number[]; status: number[] };
+  boxes: { parent: number[]; name: number[]; type: number[]; path: number[]; kind: number[]; repeat: number[]; node: number[]; note: string[] };
+  nodes: { kind: number[]; name: number[]; target: number[]; source: number[]; box: number[]; status: number[]; note: number[]; plumbing: number[] };
   values: { node: number[]; name: number[]; type: number[] };
   weights: {
     name: number[]; kind: number[]; type: number[]; bytes: number[]; elements: number[]; box: number[]; first: number[]; status: number[];
@@ -37,7 +37,7 @@ export interface Facts {
 }
 export interface Finding { kind: string; rule: string; place: string; message: string; node: number }
 export interface Change {
-  kind: string; area: string; name: string; module: string; node: number; weight: number; lines: string[];
+  kind: string; area: string; name: string; module: string; node: number; weight: number; drift: number | null; lines: [string, string | null, string][];
 }
 export interface TensorSample {
   statistics: {

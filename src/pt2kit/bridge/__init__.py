@@ -1,4 +1,4 @@
-"""Live torch programs <-> schema objects and archives. The only room that imports torch (2.9 to 2.15)."""
+"""Conversion between live torch programs and the format. The only subpackage that imports torch (2.9 to 2.15)."""
 
 try:
     import torch

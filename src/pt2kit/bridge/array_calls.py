@@ -1,4 +1,4 @@
-"""A module and arrays -> what it gives for them, as an array: for tools that know no tensors."""
+"""Calls of a torch module with arrays instead of tensors, for tools without tensors of their own."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ def call_with_arrays(module: torch.nn.Module, arrays: Iterable[Any]) -> Any:
     """Call a module with arrays as 32-bit floats, without gradients.
 
     Args:
-        module: what is called.
-        arrays: anything that `torch.as_tensor` takes, one for each input.
+        module: the module to call.
+        arrays: anything that `torch.as_tensor` accepts, one for each input.
 
     Returns:
-        an array where the module gives one tensor, else what it gives.
+        an array if the module returns one tensor, else the module's result.
     """
     with torch.no_grad():
         output = module(*(torch.as_tensor(one, dtype=torch.float32) for one in arrays))

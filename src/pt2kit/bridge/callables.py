@@ -1,4 +1,8 @@
-"""Callables that stand in a graph -> the text the format names them by; the plain functions a program may call."""
+"""Names in a live graph, as the format spells them: callables, and nodes that torch's reader renames.
+
+torch's reader names a node without a result after its operator ("_assert_unused"), whatever its name in the file. A
+live program has that name, as torch sets it, and remembers the file's (`StoredName`), so that it can be written again.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +35,7 @@ Source: `Verifier.allowed_builtin_ops` in torch/_export/verifier.py, 2.13, and t
 
 
 def target_text(target: Any) -> str:
-    """The name of a callable in the format: "torch.ops.aten.add.Tensor", "_operator.mul", "torch.sym_max".
+    """Return the name of a callable in the format: "torch.ops.aten.add.Tensor", "_operator.mul", "torch.sym_max".
 
     Args:
         target: an operator, a function, or a text, which is its own name.
@@ -50,7 +54,7 @@ def target_text(target: Any) -> str:
 
 
 def describe(target: Any) -> str:
-    """The name of any callable, for metadata and messages; never fails."""
+    """Return the name of any callable, for metadata and messages; never fails."""
     try:
         return target_text(target)
     except UnsupportedError:
@@ -60,7 +64,7 @@ def describe(target: Any) -> str:
 
 
 def parameter_names(function: Callable[..., Any]) -> tuple[str, ...]:
-    """The names of a plain function's parameters, in order; empty where Python does not know them."""
+    """Return the names of a plain function's parameters, in order; empty if Python does not have them."""
     try:
         return tuple(inspect.signature(function).parameters)
     except ValueError:  # builtins without a text signature
@@ -68,7 +72,7 @@ def parameter_names(function: Callable[..., Any]) -> tuple[str, ...]:
 
 
 def _public(module: str) -> str:
-    """Operators live in generated modules `torch._ops.<namespace>`; the format names the public attribute."""
+    """Return the public attribute for a generated module `torch._ops.<namespace>` that holds operators."""
     return f"torch.ops{module[len('torch._ops') :]}" if module.startswith("torch._ops") else module
 
 
@@ -76,3 +80,31 @@ PLAIN_FUNCTIONS: Mapping[str, Callable[..., Any]] = MappingProxyType(
     {target_text(function): function for function in SYMBOLIC_FUNCTIONS}
 )
 """Text -> function for each of `SYMBOLIC_FUNCTIONS`: the only plain functions over numbers that a file may name."""
+
+
+class StoredName(str):
+    """Name of a live node that also stores its name in the file.
+
+    Attributes:
+        stored: the file's name.
+    """
+
+    __slots__ = ("stored",)
+    stored: str
+
+    def __new__(cls, name: str, stored: str) -> StoredName:
+        """Create the name `name`, with `stored` as its name in the file."""
+        made = super().__new__(cls, name)
+        made.stored = stored
+        return made
+
+    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]
+        return str(self), self.stored
+
+
+def stored_name(node: Any) -> str:
+    """Return the name to write for a node: its stored one, unless another node of its graph has that one now."""
+    name: str = node.name
+    if not isinstance(name, StoredName):
+        return name
+    return str(name) if any(other.name == name.stored for other in node.graph.nodes) else name.stored

@@ -1,6 +1,6 @@
-"""Operators of the user's own kinds <-> targets "#namespace:name": the extensions registered for them, both ways.
+"""Custom operator types: extensions that write and read targets "#namespace:name".
 
-An extension says for one Python type of `node.target` how its instances are named and what their schema is. The user
+An extension defines for one Python type of `node.target` the names and schemas of its instances. The user
 registers it before saving and before loading; a file can only name what is registered. Extensions registered with
 torch's own `register_extension` are found too.
 """
@@ -19,7 +19,7 @@ from pt2kit.errors import UnsupportedError
 
 @dataclass(frozen=True, slots=True)
 class Extension:
-    """How operators of one type are written and read.
+    """Defines how operators of one Python type are written and read.
 
     Args:
         namespace: the part of the target before the colon; without "#" and ":".
@@ -36,10 +36,10 @@ class Extension:
     schema: Callable[[Any], Any]
 
     def target(self, operator: Any) -> str:
-        """The text that stands for an operator in a file.
+        """Return the text that represents an operator in a file.
 
         Raises:
-            UnsupportedError: `to_name` gave what cannot stand in a target.
+            UnsupportedError: `to_name` returned text that cannot be part of a target.
         """
         name = self.to_name(operator)
         if not isinstance(name, str) or ":" in name:
@@ -54,7 +54,7 @@ _extensions: MappingProxyType[str, Extension] = MappingProxyType({})
 
 
 def register_extension(extension: Extension) -> None:
-    """Make an extension known to `save` and `load`, for all threads, until `unregister_extension`.
+    """Register an extension with `save` and `load`, for all threads, until `unregister_extension`.
 
     Raises:
         UnsupportedError: the namespace or the type is taken, unfit, or torch's own.
@@ -81,7 +81,7 @@ def unregister_extension(namespace: str) -> None:
 
 
 def find_type(kind: type) -> Extension | None:
-    """The extension for operators of exactly this type."""
+    """Return the extension for operators of exactly this type."""
     for extension in _extensions.values():
         if extension.type is kind:
             return extension
@@ -90,7 +90,7 @@ def find_type(kind: type) -> Extension | None:
 
 
 def find_namespace(namespace: str) -> Extension | None:
-    """The extension that names in a file with this namespace belong to."""
+    """Return the extension that names with this namespace in a file belong to."""
     extension = _extensions.get(namespace)
     if extension is not None:
         return extension
@@ -101,7 +101,7 @@ def find_namespace(namespace: str) -> Extension | None:
 
 
 def find_target(text: str) -> Any:
-    """The operator that a target "#namespace:name" stands for.
+    """Return the operator that a target "#namespace:name" represents.
 
     Raises:
         UnsupportedError: not such a text, or nothing is registered under its namespace.

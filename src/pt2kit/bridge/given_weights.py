@@ -1,4 +1,4 @@
-"""Weights from elsewhere -> the state dict of a program, compared with what the program's file says of them.
+"""Replacement weights for a loaded program (`weights=`), compared with the descriptions in the program's file.
 
 Memory that tensors share in the file they share here: of a tied weight the numbers are given once, or the same ones
 again, and what is given for views of one memory must agree where they overlap.
@@ -38,24 +38,24 @@ _CPU: Final = Device("cpu")
 
 
 def given_weights(
-    given: Given, views: Mapping[str, Payload], devices: Devices, left_out: Collection[str] = ()
+    given: Given, views: Mapping[str, Payload], tensors: Tensors, left_out: Collection[str] = ()
 ) -> dict[str, torch.Tensor]:
-    """Make the state dict of a program out of weights from elsewhere.
+    """Build the state dict of a program from replacement weights.
 
     Args:
         given: name -> tensor, array or payload, or the path of a file.
-        views: the weights that the program's file has; those that are wanted of them.
-        devices: where they go.
-        left_out: names that may be given, and are not taken.
+        views: the wanted weights of the program's file.
+        tensors: of the program's file: the devices they go to, and whether files are mapped.
+        left_out: names that are accepted and ignored.
 
     Returns:
-        name -> tensor for all of `views`: type, shape, strides and ties as in the file. A live tensor is shared where
-        it lies as the file has it, on the device; others are copied, and files are mapped where they can be.
+        name -> tensor for all of `views`: type, shape, strides and ties as in the file. A live tensor is shared if
+        its layout and device are those of the file; others are copied, and files are mapped if they can be.
 
     Raises:
-        PayloadError: names that the program does not have or that are not given (P19); another type or shape, or
+        PayloadError: names that are unknown to the program or missing (P19); another type or shape, or
             numbers that contradict each other where memory is shared (P14).
-        UnsupportedError: what is no tensor.
+        UnsupportedError: a value that is no tensor.
         OSError, Pt2Error: the file cannot be read.
     """
     where = "weights" if isinstance(given, Mapping) else os.fspath(given)
@@ -64,7 +64,7 @@ def given_weights(
             f"{where}: expected a mapping, or a file named {' or '.join(SUFFIXES)}, got another one; "
             "load_weights reads a .pt2"
         )
-    # What lies in memory is no record of any archive.
+    # A value in memory is no record of any archive.
     archive = Archive(open_bytes(b""), (), DEFAULT_LIMITS) if isinstance(given, Mapping) else SafetensorsArchive(given)
     weights: Mapping[str, Any] = given if isinstance(given, Mapping) else archive.views  # type: ignore[attr-defined]
     groups = _groups(views, where)
@@ -77,13 +77,16 @@ def given_weights(
             rule="P19",
         )
     with no_collection(), disable_current_modes():
-        maker = _Maker(devices, Tensors(devices, archive), where)
+        own = tensors.of_other_file(archive)
+        if not isinstance(given, Mapping):
+            own.read(replace(weights[name], device=_place(view)) for name, view in views.items() if name in weights)
+        maker = _Maker(tensors.devices, own, where)
         made = {name: tensor for group in groups for name, tensor in maker.group(group, weights).items()}
     return {name: _as_stated(made[name], view) for name, view in views.items()}
 
 
 def _groups(views: Mapping[str, Payload], where: str) -> list[dict[str, _Stated]]:
-    """The weights by the memory that they share."""
+    """Group the weights by the memory that they share."""
     groups: dict[Any, dict[str, _Stated]] = {}
     for name, view in views.items():
         if not isinstance(view, TensorView | MetaView):
@@ -97,7 +100,7 @@ def _groups(views: Mapping[str, Payload], where: str) -> list[dict[str, _Stated]
 
 
 def _missing(group: Mapping[str, _Stated], held: Mapping[str, Any]) -> list[str]:
-    """Names of a group that are not given, and are no other names of what is."""
+    """Return the names of a group that are missing and are not aliases of a passed weight."""
     there = {_geometry(view) for name, view in group.items() if name in held}
     return [name for name, view in group.items() if name not in held and _geometry(view) not in there]
 
@@ -107,12 +110,12 @@ def _geometry(view: _Stated) -> tuple[Any, ...]:
 
 
 class _Maker:
-    """Makes live tensors of what is given.
+    """Makes live tensors of replacement weights.
 
     Args:
         devices: where they go.
         tensors: makes those of views.
-        where: what messages call what is given.
+        where: what messages call the replacement weights.
     """
 
     def __init__(self, devices: Devices, tensors: Tensors, where: str) -> None:
@@ -121,7 +124,7 @@ class _Maker:
         self._where = where
 
     def group(self, group: Mapping[str, _Stated], held: Mapping[str, Any]) -> dict[str, torch.Tensor]:
-        """The tensors over one memory.
+        """Return the tensors over one memory.
 
         Raises:
             PayloadError: another type or shape, or numbers that contradict each other (P14).
@@ -143,8 +146,8 @@ class _Maker:
         return made
 
     def _live(self, name: str, value: Any, stated: _Stated) -> torch.Tensor:
-        """What is given under a name, on its device."""
-        # What editing imports takes as long as a small program to load; given weights are rare.
+        """Return the value passed under a name, on its device."""
+        # The imports of editing take as long as a small program to load; replacement weights are rare.
         from pt2kit.editing.weights import to_view
 
         where = f"{self._where}: {name!a}"
@@ -156,14 +159,19 @@ class _Maker:
                 f"got {str(dtype).removeprefix('torch.')} {list(live.shape)}",
                 rule="P14",
             )
-        device = _CPU if stated.device.type == "meta" else stated.device
+        device = _place(stated)
         if isinstance(live, TensorView):
             return self._tensors.dense(replace(live, device=device, is_param=False, requires_grad=False))
         return live.detach().to(self._devices.find(device, where))
 
 
+def _place(stated: Any) -> Device:
+    """Return the device of a replacement weight: that of the file, if it has data there."""
+    return _CPU if stated.device.type == "meta" else stated.device
+
+
 def _laid_over(group: Mapping[str, _Stated], live: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """The tensors of a group over one new memory, which has the numbers of those that are given, the first last."""
+    """Return the tensors of a group over one new memory, filled from the passed ones, the first last."""
     first = next(iter(live.values()))
     extent = max(
         view.storage_offset
@@ -181,7 +189,7 @@ def _laid_over(group: Mapping[str, _Stated], live: Mapping[str, torch.Tensor]) -
 
 
 def _is_equal(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether two tensors hold the same bytes; NaN is NaN."""
+    """Return whether two tensors hold the same bytes; NaN equals NaN."""
     if one.is_meta:
         return True
     first, second = (part.contiguous().reshape(-1).view(torch.uint8) for part in (one, other))
@@ -189,7 +197,7 @@ def _is_equal(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 
 def _as_stated(tensor: torch.Tensor, view: Payload) -> torch.Tensor:
-    """A parameter or a plain tensor, as the program has it, over the same memory."""
+    """Return a parameter or a plain tensor, as the program has it, over the same memory."""
     if getattr(view, "is_param", False):
         return torch.nn.Parameter(tensor, requires_grad=bool(getattr(view, "requires_grad", False)))
     return tensor.requires_grad_() if getattr(view, "requires_grad", False) else tensor

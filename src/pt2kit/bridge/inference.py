@@ -1,6 +1,6 @@
-"""A call of an editor -> what its results are like, by running it on torch's fake tensors.
+"""Shape and type inference of an edited call, by running it on torch's fake tensors.
 
-The operator's fake kernel runs; no tensor holds numbers. Sizes that are symbols stay symbols, at least 2 each.
+The operator's fake kernel runs; no tensor holds numbers. Sizes that are symbols remain symbols, at least 2 each.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from pt2kit.bridge.read.values import Values as FakeValues
 from pt2kit.bridge.scalars import LAYOUTS, MEMORY_FORMATS, to_device, to_dtype
 from pt2kit.bridge.torch_names import FakeTensor
 from pt2kit.bridge.write.values import Values as Descriptions
+from pt2kit.editing.graphs import Value
 from pt2kit.editing.sizes import symbols_of
-from pt2kit.editing.values import Value
 from pt2kit.errors import GraphError, Pt2Error
 
 _RANGE: Final = schema.RangeConstraint(2, None)
@@ -47,7 +47,7 @@ def infer_with_torch(target: str, arguments: Mapping[str, Any], edit: str) -> An
     fakes = FakeValues(shapes, Devices(None))
 
     def live(held: Any) -> Any:
-        if isinstance(held, list):
+        if isinstance(held, (list, tuple)):
             return [live(one) for one in held]
         if isinstance(held, Value):
             return _live_value(held, shapes, fakes, edit)

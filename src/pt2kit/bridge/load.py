@@ -1,10 +1,10 @@
-"""A `.pt2` file -> a live `torch.export.ExportedProgram`: what `torch.export.load` does, without running the file."""
+"""Load a `.pt2` file as a live `torch.export.ExportedProgram`, like `torch.export.load`, without running the file."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch.export import ExportedProgram
 
@@ -14,15 +14,18 @@ from pt2kit.bridge.read.opened import Context, Payloads
 from pt2kit.bridge.read.program import build_program
 from pt2kit.bridge.read.refusals import trusted
 from pt2kit.bridge.read.tensors import Tensors
-from pt2kit.bridge.save import Artifact
-from pt2kit.bridge.stored import Chosen, opened_and_mapped, read_payloads, read_texts, stored_program
-from pt2kit.bridge.torch_names import disable_current_modes
-from pt2kit.checks.stored_numbers import tables_of
+from pt2kit.bridge.stored import Chosen, opened_program, read_payloads
+from pt2kit.bridge.torch_names import not_traced
+from pt2kit.checks.stored_inputs import tables_of
 from pt2kit.collector import no_collection
 from pt2kit.versions.opset.operator_change import OperatorChange
 from pt2kit.zip.opening import FileLike
 
+if TYPE_CHECKING:
+    from pt2kit.bridge.save import Artifact
 
+
+@not_traced
 @no_collection()
 def load(
     f: FileLike,
@@ -31,36 +34,41 @@ def load(
     expected_opset_version: Mapping[str, int] | None = None,
     operator_changes: Sequence[OperatorChange] = (),
     device: Moves = None,
-    model: str = "model",
+    model: str | None = None,
     trust: Sequence[str] = (),
     verify: bool = False,
     weights: Given | None = None,
     weights_root: str | os.PathLike[str] | None = None,
+    mmap: bool = False,
 ) -> ExportedProgram:
     """Load a program that `torch.export.save` or `pt2kit.save` wrote. Nothing in the file is run.
 
     Args:
-        f: a path, bytes, a binary file object, or any URL that fsspec knows.
+        f: a path, bytes, a binary file object, or any URL that fsspec supports.
         extra_files: filled with the user's files, name -> text; bytes for those that are not UTF-8.
-        expected_opset_version: namespace -> number of its operator set, beside that of aten. A program of another
-            number is brought to it; a namespace of the program that is not there is logged.
-        operator_changes: how operators of other namespaces than aten changed between their numbers.
+        expected_opset_version: namespace -> version of its operator set, in addition to that of aten. A program of
+            another version is converted to it; a namespace of the program that is missing is logged.
+        operator_changes: how operators of other namespaces than aten changed between their versions.
         device: one device for everything, or stored device -> device (`{"cuda:0": "cpu"}`); applies to weights,
             constants, sample inputs and the devices in the graph.
-        model: which of the programs to build; the others are not read.
-        trust: what is not refused: globals that pickled payloads may use ("package.Class"), classes of modules among
-            the inputs, operators ("aten.resize_"), and rules ("X11") as errors name them (docs/security.md lists all).
-        verify: compare all weights with their checksums, in several threads, which reads every byte. Without it that
-            is done for the first 64 MiB of mapped weights, and for everything that is not mapped.
-        weights: parameters and persistent buffers to take instead of the file's: name -> tensor, array or payload, or
+        model: the program to build, by default the only one, or "model"; the others are not read.
+        trust: exceptions from refusal: globals that pickled payloads may use ("package.Class"), classes of modules
+            among the inputs, operators ("aten.resize_"), and rules ("X11") as errors name them (docs/security.md lists
+            all).
+        verify: compare mapped weights with their checksums, in several threads, which reads every byte. Those that are
+            read into memory are always compared.
+        weights: parameters and persistent buffers to use instead of the file's: name -> tensor, array or payload, or
             the path of a `.safetensors` file or of the index of sharded ones. Names, types and shapes must be those of
-            the file. Live tensors are shared, not copied, where they lie on the device as the file has them.
-        weights_root: where files of weights may lie that the archive names, as in `open_package`.
+            the file. Live tensors are shared, not copied, if their layout and device are those of the file.
+        weights_root: directory of the weight files that the archive names, as in `open_package`.
+        mmap: True to map weights copy-on-write from a local file where it has them stored and aligned: they cost
+            nothing until they are used, but a process that writes to the file in place changes them, and one
+            that truncates it ends this process. False to read them into memory.
 
     Returns:
-        The program. Weights are mapped copy-on-write from a local file where it has them stored and aligned: changing
-        them changes nothing outside this process. Cost: about 50 microseconds per node; weights cost nothing until
-        they are used. Python's garbage collector is off meanwhile, in the whole process.
+        The program. Its weights are in memory, read by several threads and compared with their checksums: later
+        changes of the file do not matter. Cost: about 50 microseconds per node, and reading the
+        weights. Python's garbage collector is off meanwhile, in the whole process.
 
     Raises:
         OSError: the path cannot be opened.
@@ -68,29 +76,33 @@ def load(
         VersionError: a layout or schema that this build does not read, or an operator set from which nothing known
             leads to the expected one.
         IntegrityError: damaged bytes, as far as they were compared.
-        Pt2Error: anything else in the file that is wrong or refused; the message says where.
+        Pt2Error: anything else in the file that is wrong or refused; the message names the place.
 
     Source: `load` in torch/export/__init__.py and torch/export/pt2_archive/_package.py, 2.13.
     """
     allowed = trusted(trust)
-    # The caller may be in a fake tensor mode, which would get hold of the weights.
-    with (
-        disable_current_modes(),
-        opened_and_mapped(f, weights_root) as (opened, mapping),
-    ):
-        program, devices = stored_program(opened, model, device, expected_opset_version, operator_changes)
-        if extra_files is not None:
-            extra_files.update(read_texts(opened))
+    with opened_program(
+        f,
+        device=device,
+        model=model,
+        trust=allowed,
+        extra_files=extra_files,
+        weights_root=weights_root,
+        expected=expected_opset_version,
+        changes=operator_changes,
+    ) as stored:
+        package, name, devices = stored.package, stored.name, stored.devices
 
         def open_payloads(context: Context) -> Payloads:
-            tensors = Tensors(devices, opened.archive, mapping, verify=verify)
-            payloads = read_payloads(opened, model, tensors, context, allowed, Chosen(weights))
+            tensors = Tensors(devices, package.archive, read_bytes=0 if mmap else None, verify=verify)
+            payloads = read_payloads(package, name, tensors, context, allowed, Chosen(weights))
             tensors.finish()
             return payloads
 
-        return build_program(program, devices, tables_of(opened, model, weights is None), open_payloads, allowed)
+        return build_program(stored.program, devices, tables_of(package, name, weights is None), open_payloads, allowed)
 
 
+@not_traced
 def deserialize(
     artifact: Artifact | bytes,
     expected_opset_version: Mapping[str, int] | None = None,
@@ -101,7 +113,7 @@ def deserialize(
     """Load a program from memory: the counterpart of `pt2kit.serialize`.
 
     Args:
-        artifact: what `serialize` gave, or the bytes of a `.pt2` file.
+        artifact: the result of `serialize`, or the bytes of a `.pt2` file.
         expected_opset_version, device, trust: as in `load`.
 
     Returns:
@@ -111,6 +123,8 @@ def deserialize(
         TypeError: another kind of artifact.
         Pt2Error: as `load`.
     """
+    from pt2kit.bridge.save import Artifact  # Late: `load` of a file runs without the writer.
+
     if isinstance(artifact, Artifact):
         artifact = artifact.to_bytes()
     if not isinstance(artifact, bytes):

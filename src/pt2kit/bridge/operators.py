@@ -1,7 +1,7 @@
-"""A target as a file names it -> the live operator and what its schema says.
+"""Resolution of targets in a file to live operators of torch, and the schemas of these operators.
 
-Operators come from the dispatcher and nowhere else, after it was asked whether it has them: a name that it does not
-know creates nothing. Functions and higher-order operators come from closed tables.
+Operators come only from the dispatcher, which is asked first whether it has them: an unknown name creates nothing.
+Functions and higher-order operators come from closed tables.
 """
 
 from __future__ import annotations
@@ -33,14 +33,15 @@ from pt2kit.bridge.torch_names import (
     schema_of,
 )
 from pt2kit.checks.known_targets import plain_target
-from pt2kit.checks.parameter_kinds import parameter_arms
-from pt2kit.checks.refused import refusal
+from pt2kit.checks.parameter_kinds import parameter_arms, result_arms, takes_numbers_as_tensors
 from pt2kit.errors import OperatorError
+from pt2kit.operators.requirements import refusal
 from pt2kit.schema.operator_text import ValueType, parse_type
 
 Kind = Literal["operator", "symbolic", "higher_order", "function"]
 
 _DISPATCHED: Final = re.compile(r"torch\.ops\.([A-Za-z_]\w*)\.([A-Za-z_]\w*)\.([A-Za-z_]\w*)", re.ASCII)
+_ATEN: Final = "torch.ops.aten."
 _HIGHER_ORDER: Final = re.compile(r"torch\.ops\.higher_order\.(\w+)", re.ASCII)
 
 
@@ -51,10 +52,10 @@ class Parameter:
     Args:
         name: as the schema has it.
         index: its place among the parameters, from 0.
-        keyword_only: it stands after the "*".
+        keyword_only: it comes after the "*".
         required: it has no default.
         reserved: its name is a Python keyword, so it can only be passed by place.
-        arms: the arms of `schema.Argument` that fit it; None where the type says nothing.
+        arms: the arms of `schema.Argument` that fit it; None if the type does not restrict them.
         type: of its value.
     """
 
@@ -80,7 +81,8 @@ class Operator:
         required: names of the parameters without default.
         returns: the kind of each result ("Tensor", "List[Tensor]", …); empty for kinds without a schema.
         schema: `torch.FunctionSchema`; None for kinds without one.
-        counts: how many arguments a function over numbers takes, at least and at most.
+        counts: minimum and maximum number of arguments of a function over numbers.
+        result_arms: the arms of `schema.Argument` that each result accepts; None if it accepts every arm.
     """
 
     text: str
@@ -91,6 +93,7 @@ class Operator:
     returns: tuple[str, ...] = ()
     schema: Any = None
     counts: tuple[int, int] = (0, 0)
+    result_arms: tuple[frozenset[str] | None, ...] = ()
 
 
 def resolve_all(places: Mapping[str, str], trust: Set[str] = frozenset()) -> tuple[dict[str, Operator], dict[str, str]]:
@@ -161,7 +164,7 @@ def resolve(text: str, where: str = "", trust: Set[str] = frozenset()) -> Operat
 
 
 def _named(text: str, place: str) -> Operator | None:
-    """A function that the caller trusts by its name: imported like a class of `trust=`."""
+    """Return a function that the caller trusts by its name, imported like a class of `trust=`."""
     module, _, name = text.rpartition(".")
     try:
         target = getattr(sys.modules.get(module) or importlib.import_module(module), name, None)
@@ -175,7 +178,7 @@ def _named(text: str, place: str) -> Operator | None:
 
 
 def _counts(function: Callable[..., Any]) -> tuple[int, int]:
-    """How many arguments a function takes by place."""
+    """Return the minimum and maximum number of positional arguments of a function."""
     parameters = inspect.signature(function).parameters.values()
     required = sum(parameter.default is inspect.Parameter.empty for parameter in parameters)
     return required, len(parameters)
@@ -201,9 +204,8 @@ def _overload(text: str, target: OpOverload) -> Operator:
 
 
 def _higher_order(text: str, name: str, place: str, trust: Set[str]) -> Operator | None:
-    if name not in HIGHER_ORDER and not trusts_operator(trust, text, "X10"):
-        known = refusal(f"torch.ops.higher_order.{name}")
-        reason = known or "it is not one of the higher-order operators that a file may call"
+    reason = refusal(f"torch.ops.higher_order.{name}")
+    if reason and not trusts_operator(trust, text, "X10"):
         message = f"{place}: {text[:80]} is refused: {reason}"
         raise refused(OperatorError, message, "X10", [f"higher_order.{name[:80]}"])
     target = find_higher_order(name)
@@ -235,6 +237,8 @@ def _extension(text: str, place: str) -> Operator | None:
 
 def _with_schema(text: str, target: Callable[..., Any], schema: Any) -> Operator:
     parameters = {}
+    # Numbers for tensors are refused where the table of `checks` speaks of all operators: in aten.
+    takes_numbers = not text.startswith(_ATEN) or takes_numbers_as_tensors(text.removeprefix("torch.ops."))
     for index, argument in enumerate(schema.arguments):
         kind = parse_type(str(argument.real_type))
         parameters[argument.name] = Parameter(
@@ -243,29 +247,16 @@ def _with_schema(text: str, target: Callable[..., Any], schema: Any) -> Operator
             argument.kwarg_only,
             not argument.has_default_value(),
             keyword.iskeyword(argument.name),
-            parameter_arms(kind),
+            parameter_arms(kind, numbers_as_tensors=takes_numbers),
             kind,
         )
     required = frozenset(name for name, parameter in parameters.items() if parameter.required)
     returns = tuple(str(value.real_type) for value in schema.returns)
-    return Operator(text, target, "operator", MappingProxyType(parameters), required, returns, schema)
+    results = tuple(result_arms(parse_type(str(value.real_type))) for value in schema.returns)
+    return Operator(
+        text, target, "operator", MappingProxyType(parameters), required, returns, schema, result_arms=results
+    )
 
-
-def words(text: str) -> frozenset[str]:
-    """The words of a text, which is how long lists of names are written in these modules."""
-    return frozenset(text.split())
-
-
-HIGHER_ORDER: Final = words(
-    """
-    associative_scan auto_functionalized auto_functionalized_v2 call_torchbind cond flex_attention
-    flex_attention_backward foreach_map hints_wrapper invoke_quant invoke_quant_packed
-    invoke_subgraph local_map_hop map map_impl out_dtype print run_const_graph
-    scan strict_mode tag_activation_checkpoint while_loop while_loop_stack_output with_effects wrap
-    wrap_activation_checkpoint wrap_with_autocast wrap_with_set_grad_enabled
-    """
-)
-"""Higher-order operators that a file may call: they run subgraphs and operators that are checked themselves."""
 
 SYMBOLIC: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType({**PLAIN_FUNCTIONS, **NUMBER_FUNCTIONS})
 """Target -> function over numbers; its one result is a number or a truth value."""

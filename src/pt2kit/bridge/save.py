@@ -1,24 +1,32 @@
-"""Live programs -> a `.pt2` file, or the same in memory: `save` and `serialize`, the counterparts of torch's own."""
+"""Save live programs as a `.pt2` file, or in memory: `save` and `serialize`, the counterparts of torch's own.
+
+The inputs that a program was exported with are written as a torch.save file, the format's form of sample inputs.
+"""
 
 from __future__ import annotations
 
 import io
+import logging
 import os
+import pickle
+import re
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import IO, Any
 
+import torch
 from torch.export import ExportedProgram
 
 from pt2kit import codec, schema
-from pt2kit.bridge.torch_export_names import SCHEMA_VERSION
-from pt2kit.bridge.torch_names import disable_current_modes
+from pt2kit.bridge.placeholder_types import PICKLED_NAME, STAND_IN_NAME, pickled_name, placeholders_in
+from pt2kit.bridge.torch_names import FAKE_TENSOR, FakeTensor, disable_current_modes, not_traced, pytree, schema_version
 from pt2kit.bridge.write.payloads import Payloads
 from pt2kit.bridge.write.program import write_program
-from pt2kit.bridge.write.sample_inputs import write_sample_inputs
-from pt2kit.errors import ArchiveError, Pt2Error, at
+from pt2kit.bridge.write.values import Values
+from pt2kit.errors import ArchiveError, Pt2Error, UnsupportedError, at
 from pt2kit.package import record_names as names
 from pt2kit.package.plan import PlannedRecord, header, of_bytes, write_records
 from pt2kit.release.conversion import convert
@@ -35,7 +43,7 @@ class Artifact:
 
     Args:
         exported_program: everything but the tensors.
-        weights: what each name of the state dict is; `records` hold the bytes.
+        weights: the description of each name of the state dict; `records` hold the bytes.
         constants: likewise, for constants.
         records: tensors and objects; they view the live program's storages and copy nothing before they are read.
         sample_inputs: a torch.save file; empty where the program has none.
@@ -55,12 +63,13 @@ class Artifact:
             write_records(writer, (*_model_records("model", self), *header(sys.byteorder)))
 
     def to_bytes(self) -> bytes:
-        """The `.pt2` file as bytes."""
+        """Return the `.pt2` file as bytes."""
         buffer = io.BytesIO()
         self.write(buffer)
         return buffer.getvalue()
 
 
+@not_traced
 def serialize(
     ep: ExportedProgram,
     opset_version: Mapping[str, int] | None = None,
@@ -78,12 +87,13 @@ def serialize(
 
     Raises:
         TypeError: `ep` is no ExportedProgram.
-        Pt2Error: what the format cannot hold, with its node, operator and argument.
+        Pt2Error: something that the format cannot hold, with its node, operator and argument.
     """
     _check_program(ep, "ep")
     return _serialize(ep, opset_version, Payloads(pickle_protocol), pickle_protocol, own_version())
 
 
+@not_traced
 def save(
     ep: ExportedProgram | Mapping[str, ExportedProgram],
     f: str | os.PathLike[str] | IO[bytes],
@@ -93,10 +103,11 @@ def save(
     pickle_protocol: int = DEFAULT_PICKLE_PROTOCOL,
     target: str | None = None,
     fsync: bool = False,
+    compress: bool = True,
 ) -> None:
     """Save a program, or several in one archive, as a `.pt2` file that torch.export.load and pt2kit.load read.
 
-    The file is as the installed release of torch writes it, with the version of the schema that it has.
+    The file equals that of the installed release of torch, with the schema version of that release.
 
     Args:
         ep: the program, which gets the name "model", or name -> program.
@@ -105,14 +116,16 @@ def save(
         opset_version: operator namespace -> version, in addition to that of aten.
         pickle_protocol: for the parts that are pickles: sample inputs, tensor subclasses, opaque objects.
         target: another release of torch, whose file it is to be ("2.9", "torch==2.9"): what is saved goes through a
-            temporary file (beside `f` where that is a path) and `pt2kit.convert`.
+            temporary file (next to `f` if that is a path) and `pt2kit.convert`.
         fsync: wait for the disk also where no file is replaced; replacing one always does.
+        compress: deflate the JSON; False stores it, for readers in other languages that accept stored records only.
 
     Raises:
         TypeError: an argument of another type.
         VersionError: no such target.
-        ConversionError: what the version of the schema, or the target, cannot express, with all places.
-        Pt2Error: what the format cannot hold, with its node, operator and argument; the target was not touched.
+        ConversionError: something that the version of the schema, or the target, cannot express, with all places.
+        Pt2Error: something that the format cannot hold, with its node, operator and argument; the target was not
+            touched.
         OSError: the target cannot be written.
 
     Cost: linear in the number of nodes; the tensors' bytes are written from where they are.
@@ -120,33 +133,20 @@ def save(
     Source: `save` in torch/export/__init__.py and `package_pt2` in torch/export/pt2_archive/_package.py, 2.13.
     """
     own = _own()
-    if target is None and find_destination(own.number).kind != "archive":
+    if target is None and not find_destination(own.number).has_configs:
         target = own.releases[0]  # up to torch 2.8 the records are others
-    if target is not None:
-        _save_for(target, ep, f, extra_files, opset_version, pickle_protocol, fsync)
-    else:
-        _save(ep, f, extra_files, opset_version, pickle_protocol, own.number, fsync)
+    if target is None:
+        _save(ep, f, extra_files, opset_version, pickle_protocol, own.number, fsync, compress)
+    else:  # with the current version of the schema, and convert the result
+        release = f"torch=={target.removeprefix('torch==')}"
+        find_destination(release)  # before anything is written
+        folder = os.path.dirname(os.path.abspath(f)) if isinstance(f, (str, os.PathLike)) else None
+        with tempfile.TemporaryFile(dir=folder) as whole:
+            _save(ep, whole, extra_files, opset_version, pickle_protocol, schema.CURRENT.number)
+            whole.seek(0)
+            convert(whole, f, target=release, opset_version=opset_version, fsync=fsync, compress=compress)
     if isinstance(f, (io.IOBase, IO)) and f.seekable():
         f.seek(0)
-
-
-def _save_for(
-    target: str,
-    ep: ExportedProgram | Mapping[str, ExportedProgram],
-    f: str | os.PathLike[str] | IO[bytes],
-    extra_files: Mapping[str, str | bytes] | None,
-    opset_version: Mapping[str, int] | None,
-    pickle_protocol: int,
-    fsync: bool,
-) -> None:
-    """Save what the current version of the schema says, and convert that."""
-    release = f"torch=={target.removeprefix('torch==')}"
-    find_destination(release)  # before anything is written
-    folder = os.path.dirname(os.path.abspath(f)) if isinstance(f, (str, os.PathLike)) else None
-    with tempfile.TemporaryFile(dir=folder) as whole:
-        _save(ep, whole, extra_files, opset_version, pickle_protocol, schema.CURRENT.number)
-        whole.seek(0)
-        convert(whole, f, target=release, opset_version=opset_version, fsync=fsync)
 
 
 def _save(
@@ -157,6 +157,7 @@ def _save(
     pickle_protocol: int,
     version: str,
     fsync: bool = False,
+    compress: bool = True,
 ) -> None:
     programs = ep if isinstance(ep, Mapping) else {"model": ep}
     for name, program in programs.items():
@@ -174,21 +175,21 @@ def _save(
                 raise
             raise at(f"program {name!r}", error) from error
     records += (of_bytes(names.extra(name), content) for name, content in extra.items())
-    with ArchiveWriter(f, fsync=fsync) as writer:
+    with ArchiveWriter(f, fsync=fsync, compress=compress) as writer:
         write_records(writer, (*records, *header(sys.byteorder)))
 
 
 def own_version() -> str:
-    """The version of the schema that the installed torch writes, or the newest before it that is known here."""
+    """Return the version of the schema that the installed torch writes, or the newest known one before it."""
     return _own().number
 
 
 def _own() -> schema.Version:
-    return max((row for row in schema.LOG if row.pair <= SCHEMA_VERSION and row.releases), key=lambda row: row.pair)
+    return max((row for row in schema.LOG if row.pair <= schema_version() and row.releases), key=lambda row: row.pair)
 
 
 def _serialize(ep: Any, opsets: Mapping[str, int] | None, payloads: Payloads, protocol: int, version: str) -> Artifact:
-    """Everything that can fail; `payloads` may hold other programs' records already."""
+    """Do everything that can fail; `payloads` may hold other programs' records already."""
     known = len(payloads.records)
     with disable_current_modes():  # the caller may be in a fake tensor mode
         written = write_program(ep, opsets)
@@ -199,7 +200,7 @@ def _serialize(ep: Any, opsets: Mapping[str, int] | None, payloads: Payloads, pr
 
 
 def _model_records(name: str, artifact: Artifact) -> tuple[PlannedRecord, ...]:
-    """The records of one program, in the order in which torch writes them."""
+    """Return the records of one program, in the order in which torch writes them."""
     return (
         *artifact.records,
         of_bytes(names.weights_config(name), codec.encode(artifact.weights), deflate=True),
@@ -210,7 +211,7 @@ def _model_records(name: str, artifact: Artifact) -> tuple[PlannedRecord, ...]:
 
 
 def _program_text(program: schema.ExportedProgram, version: str) -> bytes:
-    """The JSON of a program, as a version of the schema has it.
+    """Return the JSON of a program, as a version of the schema has it.
 
     Raises:
         ConversionError: the version cannot express it; all places are listed (M3).
@@ -227,7 +228,7 @@ def _check_program(value: Any, name: str) -> None:
 
 
 def _check_names(models: Iterable[str], extra: Iterable[str]) -> None:
-    """Try the names that the caller chose on an archive that goes nowhere.
+    """Try the names that the caller chose on an archive that is not written anywhere.
 
     Raises:
         ArchiveError, LimitError: a name that no record can have, or that is taken.
@@ -249,3 +250,78 @@ def _content(name: Any, content: Any) -> bytes:
             f"{type(content).__name__}"
         )
     return content.encode() if isinstance(content, str) else content
+
+
+_LOG = logging.getLogger(__name__)
+# The pickler written in Python produces the same bytes as the one in C, which writes only names that it can import.
+_PURE_PICKLER: Any = vars(pickle)["_Pickler"]
+_CLASS = re.compile(r"\w+(\.\w+)+")
+_RECONSTRUCT = type("_reconstruct_fake_tensor", (), {})
+"""Placeholder for torch's function of that name, whose module imports torch's compiler."""
+setattr(_RECONSTRUCT, STAND_IN_NAME, FAKE_TENSOR)
+setattr(_RECONSTRUCT, PICKLED_NAME, FAKE_TENSOR)
+
+
+def write_sample_inputs(inputs: Any, values: Values, protocol: int) -> memoryview:
+    """Return the record of a program's `(args, kwargs)`; empty if it has none.
+
+    Args:
+        inputs: as the live program holds them.
+        values: makes the metas of fake tensors, which are written without bytes.
+        protocol: of the pickle.
+
+    Raises:
+        UnsupportedError: something in them cannot be pickled.
+
+    Source: `serialize_torch_artifact` in torch/_export/serde/serialize.py, 2.13.
+    """
+    if inputs is None:
+        return memoryview(b"")
+    spec = pytree.tree_structure(inputs)
+    if missing := placeholders_in(spec):
+        _LOG.warning("sample inputs are left out: no class is registered as %s", ", ".join(sorted(missing)))
+        return memoryview(b"")
+    buffer = io.BytesIO()
+    try:
+        module = _pickle_module(values)
+        torch.save(inputs, buffer, pickle_module=module, pickle_protocol=protocol)
+    except Pt2Error as error:
+        raise at("sample inputs", error) from error
+    except (pickle.PicklingError, AttributeError, TypeError, RuntimeError, RecursionError) as error:
+        raise UnsupportedError(f"sample inputs: expected values that can be pickled: {error}") from error
+    return buffer.getbuffer()
+
+
+def _pickle_module(values: Values) -> Any:
+    """Return Python's pickle, with torch's form for fake tensors.
+
+    torch puts that form into the process-wide table of `copyreg` while it saves; a pickler of our own lets two threads
+    save in parallel.
+    """
+
+    def reduce_fake(self: Any, value: Any) -> Any:
+        if not isinstance(value, FakeTensor):
+            return NotImplemented
+        meta = codec.encode(values.tensor_meta(value))
+        return _RECONSTRUCT, (meta, isinstance(value, torch.nn.Parameter))
+
+    pickler = type("Pickler", (_PURE_PICKLER,), {"reducer_override": reduce_fake, "save_global": _save_global})
+    return SimpleNamespace(**{**vars(pickle), "Pickler": pickler})
+
+
+def _save_global(self: Any, obj: Any, name: str | None = None) -> None:
+    """Write a class or function; a placeholder class as the class that it represents."""
+    stored = pickled_name(obj)
+    if stored is None:
+        _PURE_PICKLER.save_global(self, obj, name)
+        return
+    if not _CLASS.fullmatch(stored):
+        raise UnsupportedError(f"expected named tuples whose class can be named in a pickle, got {stored[:80]!a}")
+    module, _, last = stored.rpartition(".")
+    if self.proto >= 4:
+        self.save(module)
+        self.save(last)
+        self.write(pickle.STACK_GLOBAL)
+    else:
+        self.write(pickle.GLOBAL + f"{module}\n{last}\n".encode())
+    self.memoize(obj)

@@ -1,12 +1,14 @@
-"""A `.pt2` file -> one program of it as schema objects, and its payloads live: how every way of loading begins."""
+"""Common start of every way of loading: one program of a `.pt2` file as schema objects, and its payloads live.
+
+Weights that the caller does not want (`include=`) become descriptions without data.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import mmap
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -14,43 +16,42 @@ import torch
 
 from pt2kit import schema, treespec
 from pt2kit.bridge.given_weights import Given, given_weights
-from pt2kit.bridge.left_out import leave_out
 from pt2kit.bridge.read.devices import Devices, Moves
 from pt2kit.bridge.read.opened import Context, FakeTensors, Payloads
-from pt2kit.bridge.read.pickled_values import FAKE_TENSOR, PickledValues
+from pt2kit.bridge.read.pickled_values import PickledValues
 from pt2kit.bridge.read.sample_inputs import StoredInputs, read_sample_inputs
 from pt2kit.bridge.read.tensors import Tensors
 from pt2kit.bridge.read.treespecs import registered_namedtuples
 from pt2kit.bridge.read.trusted import globals_of, load_trusted
+from pt2kit.bridge.torch_names import FAKE_TENSOR, disable_current_modes
+from pt2kit.checks.refusals import check_quickly, explained
 from pt2kit.errors import ArchiveError, IntegrityError, PayloadError, Pt2Error
-from pt2kit.messages import listed
+from pt2kit.messages import listed, quote
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package, open_package
-from pt2kit.package.parts import parts, sample_inputs_record
-from pt2kit.package.pickle_free_inputs.index import PickleFreeInputs, read_pickle_free_inputs
+from pt2kit.package.pickle_free_inputs import PickleFreeInputs, read_pickle_free_inputs
 from pt2kit.package.stored import Payload
-from pt2kit.pickles.reader import is_plain, read_payload
+from pt2kit.pickles.reader import is_plain
 from pt2kit.tensors.compound import MetaView
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.view import TensorView
 from pt2kit.versions.opset.changes import EXPECTED, convert_opset
 from pt2kit.versions.opset.operator_change import OperatorChange
 from pt2kit.zip.opening import FileLike
-from pt2kit.zip.source import map_privately
 
 ZIP: Final = b"PK\x03\x04"
-"""How a torch.save file begins."""
+"""First bytes of a torch.save file."""
 _SHOWN: Final = 20
 _LOG: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Which weights, and where they come from.
+    """Selection of weights, and where they come from.
 
     Args:
-        given: what to take instead of the file's.
-        include: which names to load; the others are left on the meta device. All where it is None.
+        given: weights to use instead of the file's.
+        include: which names to load; the others are left on the meta device. None for all.
     """
 
     given: Given | None = None
@@ -61,47 +62,86 @@ ALL: Final = Chosen()
 """All weights, from the file."""
 
 
-@contextlib.contextmanager
-def opened_and_mapped(
-    f: FileLike, weights_root: str | os.PathLike[str] | None = None
-) -> Iterator[tuple[Package, mmap.mmap | None]]:
-    """The package, and its file mapped copy-on-write where there is one; both over one open file.
-
-    A path is opened once: a file that takes its place in between cannot be mixed with it.
-    """
-    opened = open_package(f, namedtuples=registered_namedtuples(), weights_root=weights_root)
-    with opened:
-        yield opened, map_privately(opened.archive.source)
-
-
-def stored_program(
-    opened: Package,
-    model: str,
-    device: Moves = None,
-    expected: Mapping[str, int] | None = None,
-    changes: Sequence[OperatorChange] = (),
-) -> tuple[schema.ExportedProgram, Devices]:
-    """One program of a package, with operators of the expected versions, and where its tensors go.
+def choose_program(opened: Package, model: str | None) -> str:
+    """Return the name of the program that a caller means: without a name the only one, or "model".
 
     Raises:
-        ArchiveError: no such program.
-        Pt2Error: it cannot be read.
+        ArchiveError: there is none of that name, or several and none is called "model".
     """
-    devices = Devices(device)
-    if model not in opened.programs:
-        raise ArchiveError(
-            f"{opened.name}: expected a program {model!a}, got {', '.join(map(ascii, opened.programs)) or 'none'}"
-        )
-    stored = opened.stored[model]
-    if device is None and stored.model is not None:
-        devices = Devices(stored.model.devices)
-    return _with_operators(stored.program, model, expected, changes), devices
+    chosen = opened.layout.choose(model)
+    if chosen is None:
+        if not opened.layout.models:
+            raise ArchiveError(opened.without_program())
+        models = listed([quote(name) for name in opened.layout.models], 20)
+        raise ArchiveError(f"{opened.name}: expected a program, one of {models}, got {quote(model) if model else None}")
+    return chosen
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """One program of an open package that `check_quickly` has let pass.
+
+    Args:
+        package: the package.
+        name: the program's name in it.
+        program: with operators of the expected versions.
+        devices: where its tensors go.
+    """
+
+    package: Package
+    name: str
+    program: schema.ExportedProgram
+    devices: Devices
+
+
+@contextmanager
+def opened_program(
+    f: FileLike,
+    *,
+    device: Moves,
+    model: str | None,
+    trust: Set[str],
+    extra_files: dict[str, Any] | None,
+    weights_root: str | os.PathLike[str] | None,
+    expected: Mapping[str, int] | None = None,
+    changes: Sequence[OperatorChange] = (),
+) -> Iterator[Stored]:
+    """Open one program of a file, and let `check` explain what goes wrong with it inside the block.
+
+    The file is opened once, so that one that replaces it in between cannot be mixed with it. The caller may be in a
+    fake tensor mode, which would get hold of the weights.
+
+    Args:
+        f, device, model, extra_files, weights_root: as in `pt2kit.load`.
+        trust: rules that are not refused.
+        expected, changes: operator sets that the program is converted to, and how.
+
+    Raises:
+        OSError, Pt2Error: the program cannot be read, or is refused.
+    """
+    with (
+        disable_current_modes(),
+        open_package(f, namedtuples=registered_namedtuples(), weights_root=weights_root) as package,
+        explained(package, name := choose_program(package, model)),
+    ):
+        devices = devices_of(package, name, device)
+        program = _with_operators(package.stored[name].program, name, expected, changes)
+        check_quickly(package, name, trust)
+        if extra_files is not None:
+            extra_files.update(_read_texts(package))
+        yield Stored(package, name, program, devices)
+
+
+def devices_of(package: Package, name: str, device: Moves) -> Devices:
+    """Return where the tensors of a program go: as the caller asks, else as its container states."""
+    stored = package.stored[name]
+    return Devices(stored.model.devices if device is None and stored.model is not None else device)
 
 
 def _with_operators(
     program: schema.ExportedProgram, model: str, expected: Mapping[str, int] | None, changes: Sequence[OperatorChange]
 ) -> schema.ExportedProgram:
-    """The program with operators of the expected versions; what cannot be judged is logged."""
+    """Return the program with operators of the expected versions; changes that cannot be judged are logged."""
     converted = convert_opset(
         program, names.model_json(model), expected={**EXPECTED, **(expected or {})}, changes=changes
     )
@@ -110,8 +150,8 @@ def _with_operators(
     return converted.program
 
 
-def read_texts(opened: Package) -> dict[str, Any]:
-    """The user's files, as text where they are UTF-8."""
+def _read_texts(opened: Package) -> dict[str, Any]:
+    """Return the user's files, as text if they are UTF-8."""
     texts: dict[str, Any] = {}
     for name, content in opened.extra_files.items():
         try:
@@ -124,18 +164,19 @@ def read_texts(opened: Package) -> dict[str, Any]:
 def read_payloads(
     opened: Package, model: str, tensors: Tensors, context: Context, trust: Set[str], chosen: Chosen = ALL
 ) -> Payloads:
-    """The weights, constants and sample inputs of a program, live."""
+    """Return the weights, constants and sample inputs of a program, live."""
     values = context.values
     weights, constant_views = opened.weights(model), opened.constants(model)
     views = weights if chosen.include is None else leave_out(weights, chosen.include)
     left_out = {name for name, view in views.items() if view is not weights[name]}
     read = {name: view for name, view in views.items() if chosen.given is None or name in left_out}
+    tensors.read([*read.values(), *constant_views.values()])
     state_dict = {name: _payload(view, tensors, values, trust) for name, view in read.items()}
-    if parts(opened.archive, opened.layout, model).stored_as != "records":
+    if not opened.layout.parts(model).configs:
         state_dict = _as_objects(state_dict, read)
     if chosen.given is not None:
         wanted = {name: view for name, view in views.items() if name not in left_out}
-        state_dict |= given_weights(chosen.given, wanted, tensors.devices, left_out)
+        state_dict |= given_weights(chosen.given, wanted, tensors, left_out)
         state_dict = {name: state_dict[name] for name in views}
     constants = {name: _payload(view, tensors, values, trust) for name, view in constant_views.items()}
     without = [view.name for views in (read, constant_views) for view in views.values() if _is_without_data(view)]
@@ -151,7 +192,7 @@ def read_payloads(
 
 
 def _as_objects(state_dict: dict[str, Any], views: Mapping[str, Payload]) -> dict[str, Any]:
-    """The same, with one object for each that a torch.save file holds: tied weights are one parameter there."""
+    """Return the state dict with one object for each in a torch.save file: tied weights are one parameter there."""
     object_by_view: dict[Any, Any] = {}
     for name, view in views.items():
         if isinstance(view, TensorView):
@@ -161,7 +202,7 @@ def _as_objects(state_dict: dict[str, Any], views: Mapping[str, Payload]) -> dic
 
 
 def _is_without_data(view: Payload) -> bool:
-    """Whether a tensor was saved without its data; one that was on the meta device never had any."""
+    """Return whether a tensor was saved without its data; one that was on the meta device never had any."""
     return isinstance(view, MetaView) and view.device.type != "meta"
 
 
@@ -176,8 +217,7 @@ def _payload(view: Payload, tensors: Tensors, values: FakeTensors, trust: Set[st
         return entries[view.name]
     if view.kind != "pickle" or not all(is_plain(name) or name == FAKE_TENSOR for name in globals_of(view)):
         return load_trusted(view, trust, tensors.devices)
-    described = read_payload(view.buffer(), view.where, trust={FAKE_TENSOR})
-    made = PickledValues(view.where, tensors, values).live(described)
+    made = PickledValues(view.where, tensors, values).live(view.described({FAKE_TENSOR}))
     if not isinstance(made, torch.Tensor):
         raise PayloadError(f"{view.where}: expected a tensor, got a {type(made).__name__}")
     if view.is_param and not isinstance(made, torch.nn.Parameter):
@@ -188,7 +228,7 @@ def _payload(view: Payload, tensors: Tensors, values: FakeTensors, trust: Set[st
 def _sample_inputs(
     opened: Package, model: str, tensors: Tensors, context: Context, trust: Set[str]
 ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
-    record = sample_inputs_record(opened.archive, opened.layout, model)
+    record = opened.layout.sample_inputs_record(model)
     payload = opened.archive.read(record) if record is not None else memoryview(b"")
     where = record or opened.layout.record(names.sample_inputs(model))
     moved = None if payload else _pickle_free_inputs(opened, model)
@@ -200,11 +240,44 @@ def _sample_inputs(
 
 
 def _pickle_free_inputs(opened: Package, model: str) -> PickleFreeInputs | None:
-    """Sample inputs that are raw records with an index; None where there are none, or none that can be read."""
+    """Return sample inputs that are raw records with an index; None if there are none, or none that can be read."""
     try:
-        return read_pickle_free_inputs(opened.archive, opened.layout, model)
+        return read_pickle_free_inputs(opened.layout, model)
     except IntegrityError:
         raise
     except Pt2Error as error:
         _LOG.warning("sample inputs are left out: %s", error)
         return None
+
+
+def leave_out(weights: Mapping[str, Payload], include: Callable[[str], bool]) -> dict[str, Payload]:
+    """Replace unwanted weights by descriptions on the meta device.
+
+    Args:
+        weights: the weights of a program.
+        include: whether a name is wanted; called once for each.
+
+    Returns:
+        All of them, in their order. Those not wanted are descriptions on the meta device, with their ties. A weight
+        that shares memory with a wanted one is wanted, too, and so is anything but a dense tensor: only its data
+            describe it.
+    """
+    names = {name for name in weights if include(name)}
+    wanted = {view.storage for name, view in weights.items() if name in names and isinstance(view, TensorView)}
+    return {
+        name: view if name in names or not isinstance(view, TensorView) or view.storage in wanted else _described(view)
+        for name, view in weights.items()
+    }
+
+
+def _described(view: TensorView) -> MetaView:
+    return MetaView(
+        view.name,
+        view.dtype,
+        view.sizes,
+        view.strides,
+        view.requires_grad,
+        view.is_param,
+        storage_offset=view.storage_offset,
+        tie=view.storage.record if view.storage.nbytes else "",
+    )

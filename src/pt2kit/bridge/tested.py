@@ -1,6 +1,6 @@
-"""The version of torch -> a warning where it is none that the bridge was tried with.
+"""Warning for versions of torch that the bridge was not tested with.
 
-Nothing else asks for the number of a release: what a release lacks is found by looking for it (`torch_names.py`).
+Nothing else depends on the number of a release: missing features are found by looking for them (`torch_names.py`).
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ NEWEST: Final = (2, 15)
 
 
 def warn_if_untested(version: str) -> None:
-    """Warn, once per process, that a release is older or newer than all that were tried (`make test-torches`).
+    """Warn, once per process, that a release is older or newer than all tested ones (`make test-torches`).
 
     Args:
-        version: `torch.__version__`: "2.16.0a0+git1234"; one that is no number says nothing.
+        version: `torch.__version__`: "2.16.0a0+git1234"; one that is no number causes no warning.
     """
     match = re.match(r"(\d+)\.(\d+)", version)
     if match is None or OLDEST <= (int(match[1]), int(match[2])) <= NEWEST:

@@ -1,66 +1,146 @@
-"""The names of torch that may move and that programs with symbols and fake tensors, or files that are written, need.
+"""Private and moving names of torch that programs with symbols and fake tensors need, and files that are written.
 
-As `torch_names.py`, whose table lists these too. They are apart because they bring sympy, torch's serializer and its
-compiler with them, which takes longer to import than most programs to run: `load_module` does without.
+`torch_names.py` lists these in its table, too. They are separate because they import sympy, which takes longer than
+most programs to run: `load_module` does not need them. Nothing here imports torch's serializer, which imports its
+compiler.
 """
 
 from __future__ import annotations
 
+import builtins
+import importlib
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from itertools import count
+from types import FunctionType, MappingProxyType
 from typing import Any, Final
 
 import torch
-from torch._export.serde import serialize as _serde
-from torch._export.serde.schema import SCHEMA_VERSION as _SCHEMA_VERSION
-from torch._export.serde.serialize import _reconstruct_fake_tensor as reconstruct_fake_tensor
 from torch._guards import SLoc
-from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table, triton_kernel_wrapper_functional
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
-from torch.fx.experimental import symbolic_shapes
+from torch.fx.experimental import _config, symbolic_shapes
 from torch.fx.experimental.symbolic_shapes import ShapeEnv, ValueRangesSLoc
 from torch.utils._sympy import functions as sympy_functions
 from torch.utils._sympy.numbers import int_oo
 from torch.utils._sympy.value_ranges import ValueRanges
 from torch.utils._traceback import CapturedTraceback
-from torch.utils._triton import has_triton
 
-from pt2kit.bridge.torch_names import optional
+__all__ = ["SLoc", "ShapeEnv", "ValueRanges", "int_oo", "sympy_functions"]
 
-__all__ = [
-    "SCHEMA_VERSION", "SLoc", "ShapeEnv", "ValueRanges", "aoti_call_delegate", "has_triton", "int_oo",
-    "kernel_side_table", "reconstruct_fake_tensor", "sympy_functions", "triton_kernel_wrapper_functional",
-]  # fmt: skip
 
-SCHEMA_VERSION: Final[tuple[int, int]] = tuple(_SCHEMA_VERSION)
-"""(major, minor) of the schema that `torch.export.save` writes."""
-WRITES_ORIGINS: Final = hasattr(_serde.GraphModuleSerializer, "_serialize_from_node")
-"""Whether `torch.export.save` writes the entry `from_node` of a node's metadata."""
+# The compiler of torch, which is not imported
 
-GROUPS_WEIGHTS: Final = optional("torch.export.pt2_archive._package", "_save_pickled_tensors") is not None
-"""Whether `torch.export.save` writes weights storage by storage, pickled ones first; else in their own order."""
+
+class _Module:
+    """Module of torch that answers some names without being imported; for any other it is imported."""
+
+    def __init__(self, path: str, **known: Any) -> None:
+        self.__dict__.update(known)
+        self._path = path
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib.import_module(self._path), name)
+
+
+_CONFIG: Final = _Module(
+    "torch._dynamo.config", fake_tensor_cache_enabled=True, fake_tensor_cache_crosscheck_enabled=False
+)
+_ANSWERING: Final = MappingProxyType(
+    {
+        "torch._dynamo.config": _CONFIG,
+        "torch.fx.experimental.validator": _Module(
+            "torch.fx.experimental.validator", translation_validation_enabled=lambda: False
+        ),
+    }
+)
+_TORCH: Final = _Module("torch", _dynamo=_Module("torch._dynamo", config=_CONFIG))
+
+
+def _is_configured() -> bool:
+    """Return whether the user may have configured the answer of `_CONFIG`."""
+    return "torch._dynamo.config" in sys.modules or any("FAKE_TENSOR_DISPATCH_CACHE" in name for name in os.environ)
+
+
+def _without_compiler(function: Any) -> Any:
+    """Return a copy of a function of torch which does not import torch's compiler.
+
+    Constructors import it to ask for one setting. In the copy these imports yield objects with the default of that
+    setting. Nothing of torch is changed.
+    """
+    if not isinstance(function, FunctionType):
+        return function
+
+    def import_module(name: str, *arguments: Any) -> Any:
+        names = arguments[2] if len(arguments) > 2 else None
+        if name in _ANSWERING:
+            return _ANSWERING[name] if names else _TORCH
+        found = __import__(name, *arguments)
+        return _TORCH if found is torch else found
+
+    names = {**function.__globals__, "__builtins__": {**vars(builtins), "__import__": import_module}}
+    copied = FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
+    copied.__kwdefaults__ = function.__kwdefaults__
+    return copied
 
 
 # Symbols and ranges
 
 
+def new_shape_env() -> ShapeEnv:
+    """Return a new ShapeEnv as torch's reader makes one."""
+    if _config.translation_validation:
+        return ShapeEnv(assume_static_by_default=True)
+    env = ShapeEnv.__new__(ShapeEnv)
+    vars(env)["_init"] = partial(_without_compiler(ShapeEnv._init), env)
+    _without_compiler(ShapeEnv.__init__)(env, assume_static_by_default=True)
+    del vars(env)["_init"]
+    return env
+
+
+def new_fake_mode(env: ShapeEnv) -> FakeTensorMode:
+    """Return a new FakeTensorMode as torch's reader makes one."""
+    mode = FakeTensorMode.__new__(FakeTensorMode)
+    initialize = FakeTensorMode.__init__ if _is_configured() else _without_compiler(FakeTensorMode.__init__)
+    initialize(mode, allow_fallback_kernels=False, allow_non_fake_inputs=True, shape_env=env)
+    return mode
+
+
+@contextmanager
+def without_stacks(env: ShapeEnv, origin: SLoc) -> Iterator[None]:
+    """Make a ShapeEnv record `origin` as the place of guards inside a block, and not log them.
+
+    It would search the stack for a frame of the user, and import torch's compiler to recognize torch's frames.
+    """
+    own = {"_get_sloc": lambda *arguments, **options: origin, "_log_guard": lambda *arguments, **options: None}
+    vars(env).update(own)
+    try:
+        yield
+    finally:
+        for name in own:
+            del vars(env)[name]
+
+
 def hints(env: ShapeEnv) -> dict[Any, Any]:
-    """Expression -> the value it had in the example, as a ShapeEnv keeps it; to be added to."""
+    """Return the example value of each expression, as a ShapeEnv keeps it; callers add to it."""
     value_by_expression: dict[Any, Any] = env.backed_var_to_val if hasattr(env, "backed_var_to_val") else env.var_to_val
     return value_by_expression
 
 
 def set_range(env: ShapeEnv, symbol: Any, given: ValueRanges, origin: SLoc) -> None:
-    """Tell a ShapeEnv the range of a symbol, and where that is from."""
+    """Set the range of a symbol in a ShapeEnv, and the origin of the range."""
     env._update_var_to_range(symbol, given, ValueRangesSLoc(origin, origin))
 
 
 def note_symbol(env: ShapeEnv, symbol: Any) -> None:
-    """Tell a ShapeEnv where a symbol was made: here."""
+    """Record in a ShapeEnv that a symbol was made at this place."""
     env.var_to_stack[symbol] = CapturedTraceback.extract(skip=1)
 
 
 def count_from(env: ShapeEnv, kind: str, number: int) -> None:
-    """Have the next unbacked symbols of a ShapeEnv begin at least at a number.
+    """Make the next unbacked symbols of a ShapeEnv begin at least at a number.
 
     Args:
         kind: "symint" or "symfloat".
@@ -69,19 +149,19 @@ def count_from(env: ShapeEnv, kind: str, number: int) -> None:
     counter = getattr(env, name)
     if isinstance(counter, int):
         setattr(env, name, max(counter, number))
-    else:  # an iterator, which says its next number by giving it away
+    else:  # an iterator, which reveals its next number only by consuming it
         setattr(env, name, count(max(next(counter), number)))
 
 
 def constrain_for_size(env: ShapeEnv, expr: Any) -> None:
-    """Tell a ShapeEnv that an expression is a size."""
+    """Constrain an expression of a ShapeEnv to be a size."""
     env._constrain_range_for_size(expr)
 
 
 def unbacked_bindings(value: Any, env: ShapeEnv, pending: set[Any]) -> Any:
-    """The unbacked symbols that a value brings, with where they are in it; they are taken out of `pending`.
+    """Return the unbacked symbols that a value defines, with where they are in it; they are removed from `pending`.
 
-    Storage offsets bring none: torch's reader leaves them out.
+    Storage offsets define none: torch's reader leaves them out.
     """
     bindings = symbolic_shapes._free_unbacked_symbols_with_path(
         value, (), shape_env=env, pending=set(pending), simplify=True
@@ -93,14 +173,11 @@ def unbacked_bindings(value: Any, env: ShapeEnv, pending: set[Any]) -> Any:
     return bindings
 
 
-aoti_call_delegate: Final = optional("torch._higher_order_ops", "aoti_call_delegate")
-"""A call of code that AOTInductor compiled; None in releases without it."""
-
 # Fake tensors
 
 
 def make_fake(mode: FakeTensorMode, elem: torch.Tensor, device: torch.device) -> FakeTensor:
-    """A fake tensor over a meta tensor."""
+    """Return a fake tensor over a meta tensor."""
     with torch._C._DisableTorchDispatch():
         return FakeTensor(mode, elem, device)
 
@@ -108,12 +185,12 @@ def make_fake(mode: FakeTensorMode, elem: torch.Tensor, device: torch.device) ->
 def fake_over(
     elem: torch.Tensor, storage: torch.Tensor, device: torch.device, requires_grad: bool, attributes: dict[str, Any]
 ) -> torch.Tensor:
-    """A fake tensor of the sizes of a meta tensor, over another storage, without the dispatcher.
+    """Return a fake tensor of the sizes of a meta tensor, over another storage, without the dispatcher.
 
     Args:
         elem: the meta tensor; its storage becomes that of `storage`.
         storage: a flat meta tensor.
-        device, requires_grad: what the fake tensor says of itself.
+        device, requires_grad: as the fake tensor reports them.
         attributes: its Python attributes.
     """
     with torch._C._DisableTorchDispatch():

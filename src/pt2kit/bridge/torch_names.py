@@ -1,19 +1,21 @@
-"""torch's private and moving names -> one set of names for the rest of the bridge, whatever release is installed.
+"""Private and moving names of torch, under one set of names for the rest of the bridge, for every supported release.
 
-With `torch_export_names.py` the only file that says a name which no release promises to keep: with an underscore
-anywhere in its path, out of `torch.fx.experimental`, or come, gone or changed between releases. What stands in for one
-is found by looking for the name, never by the release's number. `NAMES` has a row for each, of both files: what it
-gives, since which release, what stands in. What is here comes with torch itself and costs no import of its own.
+Together with `torch_export_names.py`, this is the only file that uses a name which no release promises to keep: with
+an underscore anywhere in its path, out of `torch.fx.experimental`, or added, removed or changed between releases. A
+fallback is chosen by looking for the name, never by the release's number. `NAMES` has a row for each, of both files:
+its purpose, its first release, its fallback. The names in this file come with torch itself and cost no import of
+their own.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 import torch
 from torch import fx
@@ -24,22 +26,25 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.immutable_collections import immutable_dict
 from torch.fx.traceback import NodeSource
 from torch.utils import _pytree as pytree
-from torch.utils._python_dispatch import _disable_current_modes as disable_current_modes
+from torch.utils._python_dispatch import _disable_current_modes
 
 __all__ = [
     "FakeScriptObject", "FakeTensor", "FakeTensorMode", "HigherOrderOperator", "NAMES", "NodeSource", "OpOverload",
-    "ScriptObject", "SpecViolationError", "Verifier", "disable_current_modes", "immutable_dict", "pytree",
+    "ScriptObject", "SpecViolationError", "Verifier", "immutable_dict", "pytree",
 ]  # fmt: skip
 
 
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
 class TorchName(NamedTuple):
-    """One name of torch that may move.
+    """Name of torch that may move.
 
     Args:
         path: where it is, below `torch`.
-        since: the oldest release that has it; "2.6" is also said of what is older, since none before was tried.
-        gives: what it is for here.
-        instead: what stands in where it is not there; empty where every supported release has it.
+        since: the oldest release that has it; "2.6" also for older names, since none before was tested.
+        gives: its purpose here.
+        instead: the fallback if it is missing; empty if every supported release has it.
     """
 
     path: str
@@ -51,9 +56,17 @@ class TorchName(NamedTuple):
 _TABLE: Final = """
     _C._DisableTorchDispatch | 2.6 | a block in which a subclass is made without its own dispatch
     _C._dispatch_find_schema_or_throw, _C._jit_get_operation | 2.6 | whether the dispatcher has an operator
+    _C._functorch.peek_interpreter_stack, _C._functorch.pop_dynamic_layer_stack,
+    _C._functorch.push_dynamic_layer_stack | 2.6 | a block outside of vmap, grad and jvp
+    _C._get_tracing_state, _C._set_tracing_state | 2.6 | a block outside of torch.jit.trace
+    _C._functorch.is_batchedtensor | 2.6 | tensors of vmap
+    _C._functorch.is_functorch_wrapped_tensor, _C._functorch.get_unwrapped | 2.6 | tensors of vmap, grad and jvp
+    _C._len_torch_dispatch_stack | 2.6 | whether a tracer, or another mode, sees each operator
     _C._get_custom_class_python_wrapper | 2.6 | whether a script class is registered
     _C._get_privateuse1_backend_name | 2.6 | what the backend for devices of others is called
     _C._get_max_operator_version | 2.6 | the number of the aten operator set
+    _check | 2.6 | conditions on sizes, for tracers
+    _is_functional_tensor | 2.6 | tensors of functionalization
     _C._pickle_load_obj, _C._pickle_save | 2.6 | script objects <- and -> pickles
     _C._set_grad_enabled | 2.6 | what `no_grad` leaves in a graph
     _C._set_throw_on_mutable_data_ptr | 2.6 | marks a storage that has no memory
@@ -71,7 +84,6 @@ _TABLE: Final = """
     _export.serde.schema.SCHEMA_VERSION | 2.6 | the version that `torch.export.save` writes
     _export.serde.serialize._reconstruct_fake_tensor | 2.6 | the function that fake tensors are pickled by
     _export.serde.serialize._serialization_registry | 2.6 | handlers of torch's own `register_extension`
-    _export.serde.serialize.GraphModuleSerializer._serialize_from_node | 2.11 | origins of nodes | none are written
     _export.verifier.SpecViolationError, _export.verifier.Verifier | 2.6 | what checks programs, and what it raises
     _export.verifier._VerifierMeta._registry | 2.6 | dialect -> verifier
     _functorch.predispatch._add_batch_dim, _functorch.predispatch._remove_batch_dim,
@@ -82,9 +94,7 @@ _TABLE: Final = """
     _functorch.predispatch._unwrap_for_grad, _functorch.predispatch._enter_dual_level,
     _functorch.predispatch._exit_dual_level | 2.13 | left in a graph by jvp | a missing operator
     _guards.SLoc, fx.experimental.symbolic_shapes.ValueRangesSLoc | 2.6 | where a range is from, for messages
-    _higher_order_ops.aoti_call_delegate | 2.7 | a call of compiled code | nothing is one
     _higher_order_ops.triton_kernel_wrap.kernel_side_table | 2.6 | number -> triton kernel
-    _higher_order_ops.triton_kernel_wrap.triton_kernel_wrapper_functional | 2.6 | a call of a triton kernel
     _library.fake_class_registry.FakeScriptObject | 2.6 | stands for an object while a program is exported
     _library.opaque_object.get_opaque_type_name | 2.10 | the name of an opaque object's class | nothing is opaque
     _library.opaque_object.is_custom_class_obj | 2.14 | whether a value is opaque | `is_opaque_value`
@@ -94,11 +104,17 @@ _TABLE: Final = """
     _sym_tanh | 2.6 | functions over numbers
     amp.autocast_mode._enter_autocast, amp.autocast_mode._exit_autocast | 2.6 | ends of an autocast region
     export.ExportedProgram._guards_code | 2.9 | the guards of a program | it has none
-    export.pt2_archive._package._save_pickled_tensors | 2.10 | weights storage by storage | in the order of their names
+    export._unlift._create_stateful_graph_module,
+    export._unlift._unlift_exported_program_lifted_states | 2.6 | what `ExportedProgram.module` does
+    fx.Graph._codegen | 2.6 | the first and last lines of a source
     fx.Graph._find_nodes_lookup_table, fx.Graph._graph_namespace, fx.Graph._insert, fx.Graph._len,
     fx.Graph._target_to_str | 2.6 | what `create_node` does, without its searches
     fx.Node._rename | 2.6 | gives a node a free name
-    fx.experimental.symbolic_shapes.ShapeEnv | 2.6 | what symbols belong to
+    fx.experimental._config | 2.6 | whether guards are validated by z3
+    fx.experimental.symbolic_shapes.ShapeEnv,
+    fx.experimental.symbolic_shapes.ShapeEnv._init | 2.6 | what symbols belong to
+    fx.experimental.symbolic_shapes.ShapeEnv._get_sloc | 2.6 | where a guard is from, for messages
+    fx.experimental.symbolic_shapes.ShapeEnv._log_guard | 2.6 | logs a guard
     fx.experimental.symbolic_shapes.ShapeEnv._constrain_range_for_size | 2.6 | says that a symbol is a size
     fx.experimental.symbolic_shapes.ShapeEnv._update_var_to_range | 2.6 | gives a symbol a range
     fx.experimental.symbolic_shapes.ShapeEnv.backed_var_to_val | 2.11 | expression -> example value | `var_to_val`
@@ -142,7 +158,7 @@ MKLDNN = torch._mkldnn
 
 
 def optional(module: str, name: str) -> Any:
-    """A name that some release lacks, or None."""
+    """Return a name that some release lacks, or None."""
     try:
         return getattr(importlib.import_module(module), name, None)
     except ImportError:
@@ -154,14 +170,44 @@ SUBGRAPHS_NEED_METADATA: Final = (
     or "check_input_alias_and_mutation_return_outputs"
     in optional("torch._higher_order_ops.while_loop", "WhileLoopOp").gen_schema.__code__.co_names
 )
-"""Whether autograd asks subgraphs for the metadata of their inputs (`cond`, 2.9) or outputs (`while_loop`, up to 2.11),
-or takes those that it is called with."""
+"""True if autograd asks subgraphs for the metadata of their inputs (`cond`, 2.9) or outputs (`while_loop`, up to 2.11),
+False if it uses those that it is called with."""
 
-# Operators and what the dispatcher knows
+# Operators, and questions to the dispatcher
+
+
+def is_batched(tensor: torch.Tensor) -> bool:
+    """Return whether a tensor is one of vmap; torch.compile sees through this call."""
+    return bool(torch._C._functorch.is_batchedtensor(tensor))
+
+
+def is_functorch_tensor(tensor: torch.Tensor) -> bool:
+    """Return whether a tensor wraps another one at a level of vmap, grad or jvp."""
+    return bool(torch._C._functorch.is_functorch_wrapped_tensor(tensor))
+
+
+def unwrap_functorch(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the tensor that a tensor wraps at its level of vmap, grad or jvp."""
+    unwrapped: torch.Tensor = torch._C._functorch.get_unwrapped(tensor)
+    return unwrapped
+
+
+def check_symbolic(holds: Any, text: str) -> None:
+    """Require a condition on sizes; a tracer notes it."""
+    torch._check(holds, lambda: text)
+
+
+def is_observed(tensor: torch.Tensor) -> bool:
+    """Return whether a tracer or another mode is at work on a tensor, so that its numbers cannot be looked at."""
+    return (
+        type(tensor) not in (torch.Tensor, torch.nn.Parameter)
+        or torch._C._len_torch_dispatch_stack() > 0
+        or torch._is_functional_tensor(tensor)
+    )
 
 
 def find_schema(qualified: str, overload: str) -> bool:
-    """Whether the dispatcher has an operator; nothing is created by asking."""
+    """Return whether the dispatcher has an operator; nothing is created by asking."""
     try:
         torch._C._dispatch_find_schema_or_throw(qualified, overload)
     except RuntimeError:
@@ -170,12 +216,12 @@ def find_schema(qualified: str, overload: str) -> bool:
 
 
 def has_packet(qualified: str) -> bool:
-    """Whether there is any overload of an operator "aten::add"; nothing is created by asking."""
+    """Return whether there is any overload of an operator "aten::add"; nothing is created by asking."""
     return torch._C._jit_get_operation(qualified)[0] is not None
 
 
 def has_script_class(namespace: str, name: str) -> bool:
-    """Whether a script class is registered."""
+    """Return whether a script class is registered."""
     try:
         torch._C._get_custom_class_python_wrapper(namespace, name)
     except RuntimeError:
@@ -184,44 +230,74 @@ def has_script_class(namespace: str, name: str) -> bool:
 
 
 def renamed_backend() -> str:
-    """What the backend is called that torch keeps for devices of others: "privateuseone" until one takes it."""
+    """Return torch's name for the backend of other vendors: "privateuseone" until one is registered."""
     return str(torch._C._get_privateuse1_backend_name())
 
 
 def register_late() -> None:
-    """Have torch register the operators that come with its compiler, not with itself."""
+    """Make torch register the operators that come with its compiler, not with itself."""
     importlib.import_module("torch._export.non_strict_utils")
     importlib.import_module("torch._export.serde.serialize")
 
 
 def schema_of(operator: Any) -> Any:
-    """The `torch.FunctionSchema` of an OpOverload."""
+    """Return the `torch.FunctionSchema` of an OpOverload."""
     return operator._schema
 
 
 def find_higher_order(name: str) -> Any:
-    """The higher-order operator of that name, or None."""
+    """Return the higher-order operator of that name, or None."""
     return _higher_order_ops.get(name)
 
 
 def operator_version() -> int:
-    """The number of the aten operator set."""
+    """Return the version of the aten operator set."""
     return int(torch._C._get_max_operator_version())
 
 
 def extension_registry() -> Mapping[Any, Any]:
-    """Type of operator -> handler, as registered with torch's own `register_extension`."""
-    serializer = sys.modules.get("torch._export.serde.serialize")  # who registers one has imported it
+    """Return the handlers by type of operator, as registered with torch's own `register_extension`."""
+    serializer = sys.modules.get("torch._export.serde.serialize")  # a caller that registers one has imported it
     return MappingProxyType({} if serializer is None else dict(serializer._serialization_registry))
 
 
+def triton_kernels() -> Any:
+    """Return torch's table of triton kernels, or None without triton."""
+    from torch._higher_order_ops.triton_kernel_wrap import kernel_side_table
+    from torch.utils._triton import has_triton
+
+    return kernel_side_table if has_triton() else None
+
+
+# The installed torch as a writer. Its serializer is not asked, because it imports torch's compiler.
+
+
+@functools.cache
+def schema_version() -> tuple[int, int]:
+    """Return (major, minor) of the schema that `torch.export.save` writes."""
+    from torch._export.serde.schema import SCHEMA_VERSION
+
+    major, minor = SCHEMA_VERSION
+    return major, minor
+
+
+def groups_weights() -> bool:
+    """Return whether `torch.export.save` writes weights storage by storage, pickled ones first (2.10 and later)."""
+    return schema_version() >= (8, 15)
+
+
+def writes_origins() -> bool:
+    """Return whether `torch.export.save` writes the entry `from_node` of a node's metadata (2.11 and later)."""
+    return schema_version() >= (8, 16)
+
+
 def find_verifier(dialect: str) -> type[Verifier] | None:
-    """The verifier class of a dialect, or None."""
+    """Return the verifier class of a dialect, or None."""
     verifier: type[Verifier] | None = _VerifierMeta._registry.get(dialect)
     return verifier
 
 
-# What stands in a graph beside operators
+# Contents of a graph besides operators
 
 BUILTIN_NAMESPACES: Final = (
     torch._C._nn,
@@ -259,12 +335,12 @@ FUNCTIONS: Final = frozenset(
 """Targets of other functions of torch that export puts into graphs it has not finished (vmap, jvp, autocast regions).
 
 Source: `Verifier` in torch/_export/verifier.py, 2.13. The one that applies a custom autograd function is left out: it
-takes the class to apply from its arguments.
+reads the class to apply from its arguments.
 """
 
 
 def find_function(target: str) -> Callable[..., Any] | None:
-    """One of `FUNCTIONS`; None where this release does not have it."""
+    """Return one of `FUNCTIONS`; None if this release does not have it."""
     module, _, name = target.rpartition(".")
     function: Callable[..., Any] | None = optional(module, name) if target in FUNCTIONS else None
     return function
@@ -277,12 +353,12 @@ _opaque_type_name = optional("torch._library.opaque_object", "get_opaque_type_na
 
 
 def is_opaque_value(value: Any) -> bool:
-    """Whether a value is an opaque object of a registered class; False in releases without such objects."""
+    """Return whether a value is an opaque object of a registered class; False in releases without such objects."""
     return _opaque_type_name is not None and _is_opaque is not None and bool(_is_opaque(value))
 
 
 def opaque_type_name(kind: type) -> str:
-    """The name under which the class of an opaque object is registered."""
+    """Return the name under which the class of an opaque object is registered."""
     return str(_opaque_type_name(kind))
 
 
@@ -292,15 +368,38 @@ SOURCE_OF_MODULES: Final = ("_code", "_lineno_map", "_prologue_start")
 """The attributes in which a graph module keeps the source of its graph."""
 
 
-def name_for(graph: fx.Graph, wanted: Any) -> str:
-    """A free name in a graph: like `wanted` if that is a text, else after the function that it is."""
+UNLIFT: Final = "_unlift_exported_program_lifted_states"
+"""The function that makes the module of an exported program."""
+UNLIFT_LAST: Final = "_create_stateful_graph_module"
+"""The function that it makes its last graph module by."""
+
+
+def copy_codegen(graph: fx.Graph, copied: fx.Graph) -> None:
+    """Make the source of a graph begin and end like that of another one."""
+    copied._codegen = graph._codegen
+
+
+def argument_names(graph: fx.Graph) -> list[str]:
+    """Return the names of the arguments that the source of a graph packs into containers; none if it packs nothing."""
+    info = getattr(graph._codegen, "pytree_info", None)
+    return info.orig_args if info else []
+
+
+def append_call(
+    graph: fx.Graph, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None, name: str | None = None
+) -> fx.Node:
+    """Append a `call_function` node to a graph without owner and hooks.
+
+    Args:
+        graph: the graph.
+        target: the callable.
+        args, kwargs: nodes of the same graph, constants, and containers of them.
+        name: a name to begin with; the graph makes it its own and free. By default the target's.
+    """
     space = graph._graph_namespace
-    return str(space.create_name(wanted if isinstance(wanted, str) else graph._target_to_str(wanted), None))
-
-
-def place_last(graph: fx.Graph, node: fx.Node) -> fx.Node:
-    """Make a new node the last of a graph, under the name that it has."""
-    graph._graph_namespace.associate_name_with_obj(node.name, node)
+    own = str(space.create_name(graph._target_to_str(target) if name is None else name, None))
+    node = fx.Node(graph, own, "call_function", target, args, kwargs or immutable_dict())
+    space.associate_name_with_obj(node.name, node)
     graph._insert(node)
     graph._find_nodes_lookup_table.insert(node)
     graph._len += 1
@@ -308,57 +407,93 @@ def place_last(graph: fx.Graph, node: fx.Node) -> fx.Node:
 
 
 def called_name(graph: fx.Graph, target: Any) -> str:
-    """What fx calls a node after the function that it calls."""
+    """Return fx's name for a node after the function that it calls."""
     return str(graph._target_to_str(target))
 
 
 def rename(node: fx.Node, name: str) -> None:
-    """Give a node a name like this one that is free in its graph."""
+    """Rename a node to a name like this one that is free in its graph."""
     node._rename(name)
 
 
 def node_source(tree: dict[str, Any]) -> NodeSource:
-    """An origin of a node from its dict, with the dicts of older origins inside it."""
+    """Return an origin of a node from its dict, with the dicts of older origins inside it."""
     return NodeSource._from_dict(tree)
 
 
 def action_text(source: NodeSource) -> str:
-    """What a pass did with a node, as text."""
+    """Return the text of what a pass did with a node."""
     return str(source._get_action_string())
 
 
 def guards_code(program: Any) -> list[str]:
-    """The guards of an exported program as source."""
+    """Return the guards of an exported program as source."""
     return list(getattr(program, "_guards_code", ()))
 
 
 def set_guards_code(program: Any, guards: list[str]) -> None:
-    """Give an exported program its guards as source."""
+    """Set the guards of an exported program as source."""
     program._guards_code = guards
+
+
+def not_traced(function: _Function) -> _Function:
+    """Make torch.compile call a function unchanged, and a strict export report that it cannot.
+
+    Source: `DisableContext` in torch/_dynamo/eval_frame.py, 2.13; torch.compiler.disable itself imports the compiler.
+    """
+    marked: Any = function
+    marked._torchdynamo_disable = True
+    marked._torchdynamo_disable_msg = f"pt2kit.{marked.__name__} reads or writes a file, which no graph can do"
+    return function
+
+
+@contextlib.contextmanager
+def disable_current_modes() -> Iterator[None]:
+    """Suspend the caller's modes around a block: dispatch modes, levels of functorch, a trace of torch.jit.
+
+    Tensors that the block makes are plain ones, whatever transform the caller is in.
+
+    Source: `temporarily_clear_interpreter_stack` in torch/_functorch/pyfunctorch.py, 2.13.
+    """
+    functorch = torch._C._functorch
+    levels: list[Any] = []
+    trace = torch._C._get_tracing_state()
+    if trace is not None:
+        torch._C._set_tracing_state(None)
+    try:
+        while functorch.peek_interpreter_stack() is not None:
+            levels.append(functorch.pop_dynamic_layer_stack())
+        with _disable_current_modes():
+            yield
+    finally:
+        while levels:
+            functorch.push_dynamic_layer_stack(levels.pop())
+        if trace is not None:
+            torch._C._set_tracing_state(trace)
 
 
 # Trees of inputs and outputs
 
 
 def leaf_spec() -> pytree.TreeSpec:
-    """The spec of a leaf."""
+    """Return the spec of a leaf."""
     make = getattr(pytree, "treespec_leaf", None)
     return pytree.LeafSpec() if make is None else make()
 
 
 def child_specs(spec: pytree.TreeSpec) -> list[pytree.TreeSpec]:
-    """The specs of a container's children."""
+    """Return the specs of a container's children."""
     return list(spec.children() if hasattr(spec, "children") else spec.children_specs)
 
 
 SAME_CONTAINERS: Final[Mapping[Any, Any]] = MappingProxyType({torch.Size: tuple})
-"""Types that are taken for another where the structure of inputs is compared, as in `torch.export`."""
+"""Types that are treated as another when structures of inputs are compared, as in `torch.export`."""
 
 
 @contextlib.contextmanager
 def modules_as_containers(kinds: Collection[type[torch.nn.Module]]) -> Iterator[None]:
-    """A block in which inputs that are modules of these classes are taken for containers of their tensors."""
-    # Not above: it brings torch's compiler with it.
+    """Treat inputs that are modules of these classes as containers of their tensors, inside a block."""
+    # Not above: it imports torch's compiler.
     from torch._export import non_strict_utils
 
     non_strict_utils._enter_enable_graph_inputs_of_type_nn_module(kinds)
@@ -371,18 +506,23 @@ def modules_as_containers(kinds: Collection[type[torch.nn.Module]]) -> Iterator[
 # Tensors and storages
 
 
-def wrap(kind: type, sizes: list[Any], strides: list[Any], offset: Any, **options: Any) -> torch.Tensor:
-    """A tensor of a subclass without storage of its own; adds no guards for symbolic sizes."""
+def wrap(kind: type, sizes: Sequence[Any], strides: Sequence[Any], offset: Any, **options: Any) -> torch.Tensor:
+    """Return a tensor of a subclass without storage of its own; adds no guards for symbolic sizes."""
     return torch.Tensor._make_wrapper_subclass(kind, sizes, strides, offset, **options)
 
 
+def mark_parameter(tensor: torch.Tensor) -> None:
+    """Make a tensor of a subclass a parameter, as `torch.nn.Parameter` does."""
+    vars(tensor)["_is_param"] = True
+
+
 def storage_identity(storage: torch.UntypedStorage) -> int:
-    """What tells two storages apart that have no address."""
+    """Return a key that distinguishes two storages without addresses."""
     return int(storage._cdata)
 
 
 def negated(tensor: torch.Tensor) -> torch.Tensor:
-    """A view of a tensor whose negation is put off."""
+    """Return a view of a tensor with a lazy negative bit."""
     return torch._neg_view(tensor)
 
 
@@ -392,26 +532,29 @@ QUANTIZERS: Final[Mapping[str, Callable[..., torch.Tensor]]] = MappingProxyType(
         "per_channel_affine": torch._make_per_channel_quantized_tensor,
     }
 )
-"""qscheme -> what makes a quantized tensor of its integers."""
+"""Function that makes a quantized tensor of its integers, by qscheme."""
+
+FAKE_TENSOR: Final = "torch._export.serde.serialize._reconstruct_fake_tensor"
+"""The function that fake tensors are pickled by, as pickles name it; its argument is their description."""
 
 # Script objects
 
 
 def script_object(data: bytes) -> Any:
-    """A script object from its pickle. Runs code of its class."""
+    """Build a script object from its pickle. Runs code of its class."""
     return torch._C._pickle_load_obj(data)
 
 
 def pickled_script(value: Any) -> bytes:
-    """A script object as a pickle."""
+    """Return a script object as a pickle."""
     return bytes(torch._C._pickle_save(value))
 
 
 def script_class(value: Any) -> str:
-    """The qualified name of a script object's class."""
+    """Return the qualified name of a script object's class."""
     return str(value._type().qualified_name())
 
 
 def script_method(value: Any, name: str) -> bool:
-    """Whether the class of a script object has a method."""
+    """Return whether the class of a script object has a method."""
     return bool(value._has_method(name))

@@ -1,4 +1,4 @@
-"""Program -> the same program in the format's normal form, whatever its nodes' order and its values' names were.
+"""Normal form (canonicalization) of programs: the same for every order of nodes and every naming of values.
 
 - `canonicalize`: the normal form of a program; `normal_form`, `Keep`: of one graph, with the order of its nodes.
 - `encode_value`, `encode_graph_value`, `graph_digest`, `subgraph_digest`: bytes and hashes that are the same wherever

@@ -1,4 +1,5 @@
-"""The arguments of a node -> the same call, as every release would write it: in the schema's order, kinds left away.
+"""Normal form of calls: arguments in the order of the operator's schema, without argument kinds, as every release would
+write them.
 
 torch binds the arguments of an operator by name, whatever their order is. `kind` says how a call in Python would pass
 them, and is missing before schema 8.6. So for an operator that some release of torch registers, arguments come in the
@@ -21,11 +22,11 @@ from pt2kit.schema.operators import find_operator, known_releases
 
 _DISPATCHER = "torch.ops."
 _FUNCTIONS = ("_operator.", "math.", "builtins.", "torch.sym_", "torch._sym_")
-"""What targets of functions over numbers begin with."""
+"""Prefixes of the targets of functions over numbers."""
 
 
 def usual_graph(graph: schema.Graph) -> schema.Graph:
-    """A graph in which every call is written the usual way; subgraphs are left as they are.
+    """Return a graph in which every call is written the usual way; subgraphs are unchanged.
 
     Args:
         graph: the graph; shared where nothing is to be done.
@@ -36,7 +37,7 @@ def usual_graph(graph: schema.Graph) -> schema.Graph:
 
 
 def usual_call(node: schema.Node) -> schema.Node:
-    """A node with its arguments in the usual order, without kinds; the same node where it is so already."""
+    """Return a node with its arguments in the usual order, without kinds; the same node if it is so already."""
     inputs = _usual(node)
     same = len(inputs) == len(node.inputs) and all(map(_is_same, inputs, node.inputs))
     return node if same else replace(node, inputs=inputs)
@@ -59,7 +60,7 @@ def _usual(node: schema.Node) -> list[NamedArgument]:
 
 
 def _is_bound_by_name(target: str) -> bool:
-    """Whether a target is an operator with a schema: of the dispatcher, or of an extension."""
+    """Return whether a target is an operator with a schema: of the dispatcher, or of an extension."""
     return target.startswith("#") or (target.startswith(_DISPATCHER) and operator_namespace(target) != HIGHER_ORDER)
 
 
@@ -74,7 +75,7 @@ def _names(inputs: Sequence[NamedArgument]) -> tuple[str, ...]:
 # A pure function of tables that never change; programs make the same few calls over and over.
 @functools.lru_cache(maxsize=4096)
 def _order(target: str, names: tuple[str, ...]) -> tuple[int, ...] | None:
-    """The places of arguments in the order of the operator's schema; None where no release has these names."""
+    """Return the positions of arguments in the order of the operator's schema; None if no release has these names."""
     if len(set(names)) != len(names):
         return None
     name = target.removeprefix(_DISPATCHER)

@@ -1,7 +1,7 @@
-"""Things that use one another -> an order of them that does not depend on how they were numbered.
+"""Canonical labeling of a graph: an order of its nodes that does not depend on how they were numbered.
 
 The things are the numbers of nodes that no result of the graph tells apart: those that lead to no output. Each has a
-*colour*, what can be said of it alone. An edge `(user, slot, used, result)` says that one uses another, where, and
+*colour*, its properties without its edges. An edge `(user, slot, used, result)` says that one uses another, where, and
 which of its results. The order is found by refinement and search:
 
 1. *Refine.* Keep an ordered list of cells, at first one per colour, and a queue, at first all cells. Take the first
@@ -23,10 +23,11 @@ one code have an isomorphism between them that keeps cells and, as refinement ma
 by what is outside the components in the same way, it extends to everything: exchanging them changes nothing. The same
 holds for two members whose orders have one code.
 
-Graph isomorphism can be written as such a question, so some questions take exponentially long. `WORK` bounds the search
-by what it touches; beyond it, and below `MAX_DEPTH` choices inside choices, the first member by number stands for all.
-That is right wherever the members of a cell can be exchanged, as in everything met so far but graphs built to deceive
-refinement; only for those may the order then depend on the numbering.
+Graph isomorphism can be written as such a question, so some questions take exponentially long. `WORK` bounds the
+searches of one program, all of its subgraphs together, by what they touch; beyond it, and below `MAX_DEPTH` choices
+inside choices, the first member by number stands for all. That is right wherever the members of a cell can be
+exchanged, as in everything met so far but graphs built to deceive refinement; only for those may the order then
+depend on the numbering.
 """
 
 from __future__ import annotations
@@ -46,24 +47,35 @@ Edge = tuple[int, int, int, int]
 """A user, its slot, what it uses, which result of it."""
 
 Link = tuple[int, int, int]
-"""What is on the other end, the slot, the result."""
+"""The item on the other end, the slot, the result."""
 
 Cells = list[list[int]]
 Code = tuple[tuple[int, tuple[tuple[int, int, int], ...]], ...]
 
 
-def order(colours: Mapping[int, Hashable], edges: Sequence[Edge], *, work: int = WORK) -> list[int]:
-    """Put things in an order that does not depend on their numbers.
+@dataclass(slots=True)
+class Search:
+    """The remaining budget of searches, shared by all graphs of one program: subgraphs do not multiply it.
+
+    Args:
+        work: things and edges that may be looked at.
+    """
+
+    work: int = WORK
+
+
+def order(colours: Mapping[int, Hashable], edges: Sequence[Edge], search: Search | None = None) -> list[int]:
+    """Sort items into an order that does not depend on their numbers.
 
     Args:
         colours: thing -> its colour; colours can be compared with one another.
         edges: the uses among the things.
-        work: how many things and edges a search may look at.
+        search: what the search may cost; less is left of it afterwards.
 
     Returns:
         all things.
 
-    Cost: things and edges, times the logarithm of their number, without a search; `work` bounds the search.
+    Cost: things and edges, times the logarithm of their number, without a search; `search` bounds the search.
     """
     classes: dict[Hashable, list[int]] = defaultdict(list)
     for thing, colour in colours.items():
@@ -74,14 +86,14 @@ def order(colours: Mapping[int, Hashable], edges: Sequence[Edge], *, work: int =
     for user, slot, used, result in edges:
         uses[user].append((used, slot, result))
         users[used].append((user, slot, result))
-    return _Solver(uses, users, work).solve(cells, list(range(len(cells))), 0)
+    return _Solver(uses, users, search or Search()).solve(cells, list(range(len(cells))), 0)
 
 
 @dataclass(slots=True)
 class _Solver:
     uses: dict[int, list[Link]]
     users: dict[int, list[Link]]
-    work: int
+    search: Search
 
     def solve(self, cells: Cells, queue: list[int], depth: int) -> list[int]:
         """Order the members of cells; `queue` lists the positions of the cells to refine by."""
@@ -114,7 +126,7 @@ class _Solver:
         for member in sorted(cells[target]):
             code, ordered = self._greedy(_apart(cells, target, member), target, cell_of)
             first = first or ordered
-            if self.work <= 0:
+            if self.search.work <= 0:
                 return first
             chosen.setdefault(code, member)
         orders = [
@@ -123,19 +135,19 @@ class _Solver:
         return min(orders, key=lambda order: self._code(order, cell_of))
 
     def _greedy(self, cells: Cells, target: int, cell_of: dict[int, int]) -> tuple[Code, list[int]]:
-        """The code of the order that comes of taking the first member wherever there is a choice."""
+        """Return the code of the order that results if each choice takes the first member."""
         queue = [target, target + 1]
         while True:
             cells = self._refine(cells, queue)
             split = next((number for number, cell in enumerate(cells) if len(cell) > 1), None)
-            if split is None or self.work <= 0:
+            if split is None or self.search.work <= 0:
                 break
             cells, queue = _apart(cells, split, min(cells[split])), [split, split + 1]
         ordered = [thing for cell in cells for thing in sorted(cell)]
         return self._code(ordered, cell_of), ordered
 
     def _code(self, ordered: list[int], cell_of: dict[int, int]) -> Code:
-        self.work -= len(ordered)
+        self.search.work -= len(ordered)
         position = {thing: number for number, thing in enumerate(ordered)}
         return tuple(
             (
@@ -150,7 +162,7 @@ class _Solver:
         )
 
     def _components(self, cells: Cells) -> list[list[int]]:
-        """The components of the members of some cells."""
+        """Return the components of the members of some cells."""
         left = {thing for cell in cells for thing in cell}
         components = []
         while left:
@@ -165,13 +177,13 @@ class _Solver:
 
     def _refine(self, cells: Cells, queue: list[int]) -> Cells:
         partition = _Partition(cells, queue)
-        self.work -= len(partition.start_of)
+        self.search.work -= len(partition.start_of)
         while partition.queue:
             splitter = list(partition.cells[partition.take()])
             signatures: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
             for thing in splitter:
                 for side, links in enumerate((self.users[thing], self.uses[thing])):
-                    self.work -= len(links)
+                    self.search.work -= len(links)
                     for other, slot, result in links:
                         if other in partition.start_of:
                             signatures[other].append((side, slot, result))
@@ -180,7 +192,7 @@ class _Solver:
 
 
 def _apart(cells: Cells, target: int, member: int) -> Cells:
-    """The cells with one member of one cell in a cell of its own, before the rest."""
+    """Return the cells with one member of one cell in a cell of its own, before the rest."""
     rest = [thing for thing in cells[target] if thing != member]
     return [*cells[:target], [member], rest, *cells[target + 1 :]]
 
@@ -205,7 +217,7 @@ class _Partition:
         self._queued = set(self.queue)
 
     def take(self) -> int:
-        """The start of the next cell to refine by."""
+        """Return the start of the next cell to refine by, and remove it from the queue."""
         start = self.queue.popleft()
         self._queued.remove(start)
         return start

@@ -1,79 +1,64 @@
-"""A node -> whether it may change what other nodes see: it writes into its arguments, or acts on the world.
+"""Effects of nodes: whether a node writes into its arguments or acts on the world.
 
-Arguments and results do not show such a change, so the order in which such nodes are stored is part of what the program
-does. The format has no field for it; the operators' names tell. What is known to compute only is listed; everything
-unknown counts as writing.
+Arguments and results do not show such an effect, so the stored order of such nodes is part of what the program
+does. What operators write is in the operator table (`operators.aliasing`); a custom operator counts as writing.
 """
 
 from __future__ import annotations
 
-import re
+from functools import lru_cache
 from typing import Final
 
 from pt2kit import schema
 from pt2kit.graph.argument_values import graph_arguments
 from pt2kit.graph.traversal import walk
 from pt2kit.graph.view import input_by_name, operator_name, operator_namespace
+from pt2kit.operators.aliasing import written
+from pt2kit.operators.higher_order import WRITING
+from pt2kit.schema.operators import find_operator, known_releases
 
 KNOWN: Final = frozenset(
     ("aten", "prim", "prims", "_operator", "math", "torch", "export", "higher_order", "quantized_decomposed")
 )
-"""The namespaces whose operators write only where this file says so."""
+"""The namespaces whose operators write only what the operator table has."""
 
-IN_PLACE: Final = re.compile(r"__i\w+__|(?!__)\w*[^_]_|\w+_inplace")
-"""Names of operators that write into arguments: `add_`, `__iand__`, `_flash_attention_forward_no_dropout_inplace`."""
+_SETITEM: Final = "_operator.setitem"
 
-OUT_OVERLOAD: Final = re.compile(
-    r"(\w+_)?out\d*(_\w*)?|Out\w+|output|L|Q|U|X|(names_)?dim_(max|min|values)|eigenvalues|eigvals|grad_input|inverse"
-    r"|result|sign|(dimname_)?values(_stable)?"
-)
-"""Overloads of aten that write into arguments made for it: `add.out`, `max.dim_max`."""
-
-WRITING: Final = frozenset(
-    {
-        *(
-            "aten._batch_norm_with_update",
-            "aten._cummax_helper",
-            "aten._cummin_helper",
-            "aten._native_batch_norm_legit",
-        ),
-        *("aten._fused_moving_avg_obs_fq_helper", "aten.fused_moving_avg_obs_fake_quant", "aten.geqrf.a"),
-        *("aten.record_stream", "aten.retain_grad", "aten.rrelu_with_noise", "aten.set_data", "prims.copy_to"),
-        *("prims.resize", "higher_order.invoke_leaf_function", "higher_order.register_hook"),
-        *(
-            "_operator.setitem",
-            "higher_order.call_torchbind",
-            "higher_order.print",
-            "higher_order.triton_kernel_wrapper_mutation",
-        ),
-    }
-)
-"""Operators whose names do not show that they write."""
+_VIEWS: Final = frozenset(("prims.as_strided.default",))
+"""Operators whose schema declares a write although they return a view."""
 
 TRAINING: Final = ("training", "train", "use_input_stats")
-"""Arguments with which a normalization updates its running statistics, without a word of it in its schema."""
+"""Arguments with which a normalization updates its running statistics, which its schema does not declare."""
 
 
 def writes(node: schema.Node) -> bool:
-    """Whether a node may write, leaving aside what the subgraphs that it carries do.
-
-    Source: the operators' schemas of torch 2.1 to 2.15.
-    """
-    target = node.target
-    if operator_namespace(target) not in KNOWN:
+    """Return whether a node may write, leaving aside the subgraphs that it carries."""
+    if operator_namespace(node.target) not in KNOWN:
         return True
-    namespace, _, rest = operator_name(target).partition(".")
-    name, _, overload = rest.partition(".")
-    return (
-        IN_PLACE.fullmatch(name) is not None
-        or not WRITING.isdisjoint((f"{namespace}.{name}", f"{namespace}.{rest}"))
-        or (namespace == "aten" and OUT_OVERLOAD.fullmatch(overload) is not None)
-        or ("norm" in name and not name.endswith("functional") and _trains(node))
-    )
+    name = operator_name(node.target)
+    if name == _SETITEM or name.removeprefix("higher_order.") in WRITING:
+        return True
+    always, sometimes = _written(name)
+    return always or (sometimes and _trains(node))
+
+
+# A pure function of the tables of the package.
+@lru_cache(maxsize=4096)
+def _written(name: str) -> tuple[bool, bool]:
+    """Return whether an overload always writes, as its schema declares, and whether it does so when it trains."""
+    base = name.split(".")[1] if name.count(".") == 2 else ""
+    if base.endswith("_") and not base.endswith("__"):
+        return True, True
+    for release in reversed(known_releases()):
+        operator = find_operator(name, release)
+        if operator is not None and name not in _VIEWS:
+            is_declared = any(parameter.type.is_written for parameter in operator.parameters.values())
+            return is_declared, bool(written(name, release))
+    return False, False
 
 
 def writes_inside(node: schema.Node) -> bool:
-    """Whether a node may write, or carries a subgraph with a node that may.
+    """Return whether a node may write, or carries a subgraph with a node that may.
 
     Raises:
         LimitError: subgraphs or dicts of arguments nest too deep (G11).

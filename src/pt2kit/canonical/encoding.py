@@ -1,4 +1,5 @@
-"""A value of the schema, or a plain tree -> bytes, the same wherever they are made. `docs/digest.md` is normative.
+"""Canonical encoding of schema values and plain trees as bytes, the same in every implementation. `docs/digest.md` is
+normative.
 
     null            n
     false, true     f, t
@@ -72,7 +73,7 @@ class _Encoder:
         self._memo = memo
 
     def put(self, value: Any, depth: int) -> None:
-        """Put the bytes of any value; `depth` levels may still be below it."""
+        """Append the bytes of any value; `depth` levels may still be below it."""
         kind = value.__class__
         if kind is str:
             self._text(value)
@@ -97,7 +98,7 @@ class _Encoder:
         self.out.append(b"s%d:%b" % (len(text), text))
 
     def _other(self, value: Any, depth: int) -> None:
-        """The rarer kinds, and subclasses of the plain ones: enums, spelled floats."""
+        """Append the rarer kinds, and subclasses of the plain ones: enums, spelled floats."""
         if isinstance(value, dict):
             self._dict(value, _deeper(depth))
         elif isinstance(value, float):
@@ -133,7 +134,7 @@ class _Encoder:
             self._members(value, depth)
 
     def _members(self, value: Struct, depth: int) -> None:
-        """A struct as an object of the fields that differ from their default."""
+        """Append a struct as an object of the fields that differ from their default."""
         names, get, defaults = _plan(value.__class__)
         members = [
             (name, item)
@@ -146,7 +147,7 @@ class _Encoder:
             self.put(item, depth)
 
     def _often(self, value: Struct, depth: int) -> None:
-        """A struct of which a program has few different ones."""
+        """Append a struct of which a program has few different ones."""
         key = codec.encode(value)
         known = self._memo.get(key)
         if known is None:
@@ -166,7 +167,8 @@ def _deeper(depth: int) -> int:
 # A memo of a pure function over classes, which never change.
 @functools.cache
 def _plan(cls: type[Struct]) -> tuple[tuple[bytes, ...], Callable[[Any], tuple[Any, ...]], tuple[Any, ...]]:
-    """The encoded names of a struct's fields, sorted, what reads the fields in that order, and their defaults."""
+    """Return the encoded names of a struct's fields, sorted, a reader of the fields in that order, and their
+    defaults."""
     infos = sorted(fields(cls), key=lambda info: info.encode_name.encode())
     names = tuple(b"s%d:%b" % (len(info.encode_name.encode()), info.encode_name.encode()) for info in infos)
     defaults = tuple(info.default if info.default_factory is NODEFAULT else info.default_factory() for info in infos)

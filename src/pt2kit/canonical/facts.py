@@ -1,4 +1,5 @@
-"""A graph -> what the order of its nodes depends on, as numbers: which value each argument uses, which node defines it.
+"""Numbered facts of a graph that the order of its nodes depends on: the value of each argument, the node that defines
+it.
 
 Values are numbered: the graph's inputs first, in the order they are given, then the results of the nodes as stored. The
 nodes may be stored in any order.
@@ -28,13 +29,13 @@ Slots = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What there is to know of one graph's values.
+    """The facts about one graph's values.
 
     Args:
         graph: the graph; shared, not copied.
         where: its place, for messages.
         names: value -> its name.
-        kinds: value -> what it is.
+        kinds: value -> its kind.
         definers: value -> the number of the node that defines it; `NO_NODE` for a graph input.
         inputs: node -> its arguments: name, and the values in its slots (`NO_VALUE` where there is none).
         results: node -> the values it defines.
@@ -149,7 +150,7 @@ class _Collector:
         )
 
     def _external(self, argument: schema.Argument, name: str, node: int | None, position: int) -> int:
-        """What stands for a name that nothing defines: a custom object may be one of the archive's constants."""
+        """Return the number of a name that nothing defines: a custom object may be one of the archive's constants."""
         if not any(reference.name == name and reference.kind == "custom_obj" for reference in references(argument)):
             raise GraphError(
                 f"{place(self.where, 'inputs' if node is not None else 'outputs', node, position)}: expected the name "
@@ -165,7 +166,7 @@ class _Collector:
 
 
 def place(where: str, side: str, node: int | None, position: int) -> str:
-    """The place of an argument of a node, or of the graph itself (then in normal form), for messages."""
+    """Return the path of an argument of a node, or of the graph itself (then in normal form), for messages."""
     owner = where if node is None else f"{where}.nodes[{node}]"
     return f"{owner}.{side}[{position}]"
 

@@ -1,4 +1,4 @@
-"""One graph, subgraphs included -> its normal form: nodes in order, values and subgraphs renamed, tables sorted.
+"""Normal form of one graph, subgraphs included: nodes in order, values and subgraphs renamed, tables sorted.
 
 Values become `_0`, `_1`, … in the order in which they are defined, graph inputs first, in each graph anew; the
 subgraphs of a graph become `_g0`, `_g1`, … in the order of the nodes that carry them. Metadata and names of nodes go,
@@ -18,10 +18,12 @@ import msgspec
 
 from pt2kit import schema
 from pt2kit.canonical.arguments import usual_graph
+from pt2kit.canonical.canonical_labeling import Search
 from pt2kit.canonical.effects import writes
 from pt2kit.canonical.encoding import encode_value
 from pt2kit.canonical.facts import Facts, collect
 from pt2kit.canonical.order import node_order
+from pt2kit.canonical.reloading import Reloading
 from pt2kit.canonical.symbol_names import renamed_tables
 from pt2kit.canonical.values import Names, rename
 from pt2kit.errors import GraphError, LimitError
@@ -35,23 +37,27 @@ from pt2kit.schema import Argument, Graph, GraphArgument, Node
 _NUMBERED: Final = re.compile(r"_(?:0|[1-9][0-9]{0,17})")
 
 GRAPH_TAG: Final = b"pt2kit graph 1\0"
-"""What the bytes of a graph begin with when they are hashed."""
+"""Prefix of the bytes of a graph when they are hashed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """What a normal form keeps that torch's drops.
+    """Options of a normal form: details to keep that torch's normal form drops.
 
     Args:
         metadata: the metadata of nodes. It decides only where nodes that can be exchanged come.
         write_order: the stored order around nodes that may write (`effects.writes`, or a subgraph with such a node):
             no node moves from one side of them to the other.
         symbols: old name -> new name, of symbols that get another one.
+        reloading: if given, what a round trip through torch changes is dropped by it.
+        search: what searches may still cost, in all graphs together.
     """
 
     metadata: bool = False
     write_order: bool = False
     symbols: Mapping[str, str] = field(default_factory=dict)
+    reloading: Reloading | None = None
+    search: Search = field(default_factory=Search)
 
 
 class Form(NamedTuple):
@@ -73,7 +79,7 @@ class Form(NamedTuple):
 def normal_form(
     graph: Graph, inputs: Sequence[Argument], outputs: Sequence[Argument], where: str, keep: Keep, depth: int = 0
 ) -> Form:
-    """Bring a graph into normal form.
+    """Convert a graph to normal form.
 
     Args:
         graph: the graph; not changed.
@@ -88,14 +94,17 @@ def normal_form(
 
     Cost: see `order.node_order`.
     """
-    graph = renamed_tables(usual_graph(graph), keep.symbols)
+    graph = usual_graph(graph)
+    if keep.reloading is not None:
+        graph = keep.reloading.graph(graph)
+    graph = renamed_tables(graph, keep.symbols)
     inner = [_subgraphs(node, f"{where}.nodes[{n}]", keep, depth) for n, node in enumerate(graph.nodes)]
     facts = collect(graph, inputs, outputs, where)
     writing = [
         writes(node) or any(form.writes for form in forms) for node, forms in zip(graph.nodes, inner, strict=True)
     ]
     parts = _parts(writing) if keep.write_order else [0] * len(writing)
-    order = node_order(facts, _contents(facts, inner), parts, _metadata(graph, keep))
+    order = node_order(facts, _contents(facts, inner), parts, _metadata(graph, keep), keep.search)
     names = _names(facts, order)
     check_free(facts.externals, names, f"{where}: custom object")
     numbers = iter(range(len(inner) + sum(map(len, inner))))
@@ -134,7 +143,7 @@ def check_free(found: frozenset[str], names: Names, what: str) -> None:
 
 
 def _subgraphs(node: Node, where: str, keep: Keep, depth: int) -> list[Form]:
-    """The normal forms of the subgraphs that a node carries, in the order in which `rename` meets them."""
+    """Return the normal forms of the subgraphs that a node carries, in the order in which `rename` meets them."""
     forms = []
     for position, named in enumerate(node.inputs):
         for _, subgraph in sorted(graph_arguments(named.arg), key=lambda entry: entry[0]):
@@ -149,7 +158,7 @@ def _subgraphs(node: Node, where: str, keep: Keep, depth: int) -> list[Form]:
 
 
 def _parts(writing: list[bool]) -> list[int]:
-    """Node -> the part of the program it stands in: each node that may write is a part of its own."""
+    """Return node -> its part of the program: each node that may write is a part of its own."""
     parts, part = [], 0
     for one in writing:
         part += one
@@ -159,7 +168,7 @@ def _parts(writing: list[bool]) -> list[int]:
 
 
 def _contents(facts: Facts, inner: list[list[Form]]) -> Callable[[int], bytes]:
-    """What gives the content of a node: all of it and of its results but names and node metadata."""
+    """Return a function from a node to its content: all of it and of its results except names and node metadata."""
     nameless = dict.fromkeys(facts.names, "")
     memo: dict[bytes, bytes] = {}
     metas = tables(facts.graph)
@@ -174,17 +183,19 @@ def _contents(facts: Facts, inner: list[list[Form]]) -> Callable[[int], bytes]:
 
 
 def _metadata(graph: Graph, keep: Keep) -> Callable[[int], bytes]:
-    """What gives the bytes of a node's metadata, if they are kept: else it has no say at all."""
+    """Return a function from a node to the bytes of its metadata, if kept; else to a constant, so that it does not
+    count."""
     return (lambda n: encode_value(graph.nodes[n].metadata)) if keep.metadata else (lambda n: b"")
 
 
 def encode_graph_value(value: Any, memo: dict[bytes, bytes] | None = None) -> bytes:
-    """`encode_value`, without node metadata, and with the `graph_digest` of each subgraph in its place."""
+    """Return the bytes of a value as `encode_value`, without node metadata, and with the `graph_digest` of each
+    subgraph."""
     return encode_value(value, _REPLACE, memo)
 
 
 def graph_digest(graph: Graph) -> bytes:
-    """The SHA-256 of a graph in normal form; see `encode_graph_value`.
+    """Return the SHA-256 of a graph in normal form; see `encode_graph_value`.
 
     Cost: linear; a graph that is used in several places is hashed in each.
     """
@@ -192,7 +203,8 @@ def graph_digest(graph: Graph) -> bytes:
 
 
 def subgraph_digest(graph: Graph, where: str) -> bytes:
-    """The SHA-256 of the normal form of a graph whose inputs and outputs have their order, as those of subgraphs do.
+    """Return the SHA-256 of the normal form of a graph whose inputs and outputs have their order, as those of subgraphs
+    do.
 
     Args:
         graph: any graph.
@@ -231,7 +243,7 @@ def _node(node: Node, names: Names, subgraphs: Iterator[GraphArgument], *, keep_
 
 
 def _tables(facts: Facts, names: Names) -> dict[str, dict[str, Any]]:
-    """The value tables under the new names, sorted by name."""
+    """Return the value tables under the new names, sorted by name."""
     old = tables(facts.graph)
     new: dict[str, dict[str, Any]] = {kind: {} for kind in old}
     for name, kind in sorted(zip(facts.names, facts.kinds, strict=True), key=lambda entry: names[entry[0]]):
@@ -240,7 +252,7 @@ def _tables(facts: Facts, names: Names) -> dict[str, dict[str, Any]]:
 
 
 def _without_name(meta: Any, names: Mapping[str, str]) -> Any:
-    """What is known of a value; of a custom object it holds the value's name again."""
+    """Return the meta of a value without its name, which that of a custom object repeats."""
     if isinstance(meta, schema.CustomObjArgument):
         return schema.CustomObjArgument(names.get(meta.name, meta.name), meta.class_fqn)
     return meta

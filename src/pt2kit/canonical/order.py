@@ -1,4 +1,4 @@
-"""A graph -> the order of its nodes in the format's normal form.
+"""Order of a graph's nodes in the format's normal form.
 
 Nodes come in topological order. Among those whose arguments are all defined, the least comes first by
 
@@ -21,6 +21,7 @@ import heapq
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
+from pt2kit.canonical.canonical_labeling import Search
 from pt2kit.canonical.facts import NO_NODE, NO_VALUE, Facts, Slots, place
 from pt2kit.canonical.labels import labels
 from pt2kit.errors import GraphError
@@ -30,22 +31,27 @@ Key = tuple[str, tuple[tuple[str, Slots], ...], bytes, int, int]
 
 
 def node_order(
-    facts: Facts, content: Callable[[int], bytes], parts: Sequence[int], metadata: Callable[[int], bytes]
+    facts: Facts,
+    content: Callable[[int], bytes],
+    parts: Sequence[int],
+    metadata: Callable[[int], bytes],
+    search: Search,
 ) -> list[int]:
-    """Put the nodes of a graph in order.
+    """Return the nodes of a graph in normal order.
 
     Args:
         facts: the graph.
-        content: node -> what it is, without names; asked only for nodes that nothing cheaper tells apart.
-        parts: node -> the part of the program it stands in; parts come one after another, each in order by itself.
+        content: node -> its content, without names; requested only for nodes that nothing cheaper distinguishes.
+        parts: node -> its part of the program; parts come one after another, each in order by itself.
         metadata: node -> the bytes of its metadata, which decide between nodes that can be exchanged.
+        search: what searches for an order among nodes that lead to no output may cost.
 
     Raises:
         GraphError: a node uses what no earlier node can define (G1).
 
-    Cost: the arguments, and the nodes times the logarithm of how many are ready at once.
+    Cost: the arguments, and the nodes times the logarithm of how many are ready together.
     """
-    contents, numbers = _ties(facts, content, parts, metadata)
+    contents, numbers = _ties(facts, content, parts, metadata, search)
     waiting, users = _waiting(facts)
     ranks = _Ranks(facts)
     by_part: dict[int, list[int]] = defaultdict(list)
@@ -98,9 +104,14 @@ class _Ranks:
 
 
 def _ties(
-    facts: Facts, content: Callable[[int], bytes], parts: Sequence[int], metadata: Callable[[int], bytes]
+    facts: Facts,
+    content: Callable[[int], bytes],
+    parts: Sequence[int],
+    metadata: Callable[[int], bytes],
+    search: Search,
 ) -> tuple[dict[int, bytes], list[int]]:
-    """The contents and numbers of the nodes that need them: those with one target and the same values in all slots."""
+    """Return the contents and numbers of the nodes that need them: those with one target and the same values in all
+    slots."""
     alike: dict[tuple[int, str, tuple[tuple[str, Slots], ...]], list[int]] = defaultdict(list)
     for node, inputs in enumerate(facts.inputs):
         alike[parts[node], facts.graph.nodes[node].target, inputs].append(node)
@@ -108,11 +119,12 @@ def _ties(
     contents = {node: content(node) for group in groups for node in group}
     if all(len({contents[node] for node in group}) == len(group) for group in groups):
         return contents, []
-    return contents, labels(facts, lambda node: contents.get(node) or content(node), parts, metadata)
+    return contents, labels(facts, lambda node: contents.get(node) or content(node), parts, metadata, search)
 
 
 def _waiting(facts: Facts) -> tuple[list[int], list[list[int]]]:
-    """Node -> how many of its uses are of values not yet defined; node -> the users of its results, once per use."""
+    """Return node -> how many of its uses are of undefined values, and node -> the users of its results, once per
+    use."""
     waiting = [0] * len(facts.inputs)
     users: list[list[int]] = [[] for _ in facts.inputs]
     for node, inputs in enumerate(facts.inputs):

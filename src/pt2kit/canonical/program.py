@@ -1,4 +1,4 @@
-"""A program -> the format's normal form: the same for every way to order its nodes and to name its values.
+"""Normal form of a program: the same for every order of its nodes and every naming of its values.
 
 Inputs are sorted by kind, then by the name that the module has for them, then by position; outputs likewise; nodes come
 in the order of `order.py`; everything that is a set or a map is sorted.
@@ -25,6 +25,7 @@ from msgspec.structs import replace
 from pt2kit import schema
 from pt2kit.canonical.facts import refuse_subgraph
 from pt2kit.canonical.form import Form, Keep, check_free, normal_form
+from pt2kit.canonical.reloading import Reloading
 from pt2kit.canonical.symbol_names import input_symbols, renamed_words
 from pt2kit.canonical.values import Names, rename, slots
 from pt2kit.errors import GraphError
@@ -70,8 +71,9 @@ def canonicalize(
     keep_metadata: bool = False,
     keep_write_order: bool = False,
     keep_symbols: bool = False,
+    as_reloaded: bool = False,
 ) -> ExportedProgram:
-    """Bring a program into the format's normal form.
+    """Convert a program to the format's normal form.
 
     Two programs that differ in the order of nodes, as far as arguments and results leave it open, in the names of
     values, nodes, subgraphs and symbols of inputs, in the order of maps, or in node metadata, have one normal form. The
@@ -88,6 +90,8 @@ def canonicalize(
         keep_write_order: move no node from one side of a node that may write to the other. The nodes of the program
             must then be in an order in which it can run.
         keep_symbols: keep the names of symbols, as torch does.
+        as_reloaded: drop what loading and saving with torch changes: storage offsets in descriptions of values, how
+            expressions are written, ranges of symbols without a use, process addresses in metadata.
 
     Returns:
         a new program; descriptions of values, constants and specs are shared with the one given.
@@ -97,7 +101,7 @@ def canonicalize(
         KeyError, OSError, Pt2Error: no such program, or a file that cannot be read.
         LimitError: subgraphs or dicts of arguments nest too deep (G11).
 
-    Cost: linear in the arguments, times the logarithm of how many nodes are ready at once; 100,000 nodes take seconds.
+    Cost: linear in the arguments, times the logarithm of how many nodes are ready together; 100,000 nodes take seconds.
 
     Source: torch/_export/serde/serialize.py, torch 2.13.
     """
@@ -105,11 +109,12 @@ def canonicalize(
         with nullcontext(program) if isinstance(program, Package) else open_package(program) as package:
             program = package.programs[model]
     module, where = program.graph_module, "$.graph_module"
-    graph = module.graph
+    reloading = Reloading() if as_reloaded else None
+    graph = module.graph if reloading is None else reloading.graph(module.graph)
     input_order = sort_inputs(module, where)
     output_order = _sort_outputs(module, input_order, where)
     symbols = {} if keep_symbols else input_symbols(_described(graph, input_order))
-    keep = Keep(keep_metadata, keep_write_order, symbols)
+    keep = Keep(keep_metadata, keep_write_order, symbols, reloading)
     form = normal_form(
         graph,
         [graph.inputs[position] for position in input_order],
@@ -121,6 +126,7 @@ def canonicalize(
         [_spec(module.signature.input_specs[position], form, f"{where}.signature") for position in input_order],
         [_spec(module.signature.output_specs[position], form, f"{where}.signature") for position in output_order],
     )
+    ranges = program.range_constraints if reloading is None else reloading.ranges(program)
     return replace(
         program,
         graph_module=GraphModule(
@@ -130,22 +136,20 @@ def canonicalize(
             treespec_namedtuple_fields=dict(sorted(module.treespec_namedtuple_fields.items())),
         ),
         opset_version=dict(sorted(program.opset_version.items())),
-        range_constraints=dict(
-            sorted((renamed_words(name, symbols), row) for name, row in program.range_constraints.items())
-        ),
+        range_constraints=dict(sorted((renamed_words(name, symbols), row) for name, row in ranges.items())),
         guards_code=sorted(renamed_words(guard, symbols) for guard in program.guards_code),
     )
 
 
 def _described(graph: schema.Graph, order: Sequence[int]) -> Iterator[Meta]:
-    """What is known of the inputs of a graph, in an order."""
+    """Yield the metas of the inputs of a graph, in an order."""
     known = {name: meta for table in tables(graph).values() for name, meta in table.items()}
     for position in order:
         yield from (known[name] for name in slots(graph.inputs[position]) if name in known)
 
 
 def sort_inputs(module: GraphModule, where: str = "$.graph_module") -> list[int]:
-    """The positions of a graph's inputs, in the order of the normal form.
+    """Return the positions of a graph's inputs, in the order of the normal form.
 
     Raises:
         GraphError: there are more or fewer input specs than inputs (S1).
@@ -184,7 +188,7 @@ def _sort_outputs(module: GraphModule, input_order: Sequence[int], where: str) -
 
 
 def _spec(spec: Spec, form: Form, where: str) -> Spec:
-    """A spec under the new names."""
+    """Return a spec under the new names."""
     value: Any = spec.value
     changes: dict[str, Any] = {}
     argument = getattr(value, "arg", None)
@@ -212,7 +216,7 @@ def _check_names(spec: InputSpec | OutputSpec, names: Names, where: str) -> None
 
 
 def _module_calls(module: GraphModule, names: Names, where: str) -> list[schema.ModuleCallEntry]:
-    """The calls of modules under the new names, sorted by module."""
+    """Return the calls of modules under the new names, sorted by module."""
     calls = []
     for entry in sorted(module.module_call_graph, key=lambda entry: entry.fqn):
         if (call := entry.signature) is None:

@@ -1,8 +1,8 @@
-"""Symbols of a program -> the names that they have in normal form, and expressions under these names.
+"""Names of symbols in the normal form of a program, and expressions under these names.
 
-A program names its symbols as it likes: what is `s0` in one export is `s77` in the next. Those that stand in the sizes
+Names of symbols are arbitrary: the symbol `s0` of one export is `s77` in the next. Those in the sizes
 of inputs, or are inputs themselves, become `_s0`, `_s1`, … in the order in which they come there, those that are a size
-by themselves first. The letters that a name begins with say what kind of symbol it is, and stay. Others, such as those
+by themselves first. The letters that a name begins with denote the kind of symbol, and are kept. Others, such as those
 of data-dependent numbers, keep their names.
 """
 
@@ -17,21 +17,20 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from pt2kit import schema
+from pt2kit.canonical.expressions import UNORDERED
 from pt2kit.errors import Pt2Error
 from pt2kit.graph.values import Meta
 from pt2kit.symbols.dialects import parse
 from pt2kit.symbols.expr import Call, Expr, Symbol, fold, free_symbols
 from pt2kit.symbols.srepr import to_srepr
 
-_UNORDERED: Final = frozenset(("Add", "Mul", "Max", "Min", "And", "Or", "Xor", "Equality", "Unequality"))
-"""Functions whose arguments have no order of their own: they are written sorted by the names in them."""
 _LETTERS: Final = re.compile(r"[A-Za-z_]*")
-"""What a name begins with, once the normal form's own `_` is gone."""
+"""Prefix of a name, without the normal form's own `_`."""
 _WORD: Final = re.compile(r"'[^']*'|\"[^\"]*\"|[A-Za-z_]\w*")
 
 
 def input_symbols(described: Iterable[Meta]) -> dict[str, str]:
-    """The new names of the symbols that inputs have.
+    """Return the new names of the symbols that inputs have.
 
     Args:
         described: what is known of the inputs, in normal order.
@@ -60,7 +59,7 @@ def _parsed(text: str) -> Expr | None:
 
 
 def _texts(meta: Meta) -> Iterable[str]:
-    """The expressions of a tensor's sizes, or of a number."""
+    """Yield the expressions of a tensor's sizes, or of a number."""
     numbers: list[Any] = list(meta.sizes) if isinstance(meta, schema.TensorMeta) else [meta]
     for number in numbers:
         expression = getattr(number, "as_expr", UNSET)
@@ -69,7 +68,7 @@ def _texts(meta: Meta) -> Iterable[str]:
 
 
 def renamed_tables(graph: schema.Graph, names: Mapping[str, str]) -> schema.Graph:
-    """A graph whose value tables name symbols otherwise; its subgraphs stay as they are.
+    """Return a graph whose value tables use other names of symbols; its subgraphs are unchanged.
 
     Args:
         graph: not changed.
@@ -106,7 +105,8 @@ def renamed_tables(graph: schema.Graph, names: Mapping[str, str]) -> schema.Grap
 
 
 def renamed_expression(text: str, names: Mapping[str, str]) -> str:
-    """An expression under other names, its arguments sorted where they have no order; one that names none stays."""
+    """Return an expression under other names, its unordered arguments sorted; one without names is returned
+    unchanged."""
     try:
         tree = parse(text)
         if not any(symbol.name in names for symbol in free_symbols(tree)):
@@ -117,7 +117,7 @@ def renamed_expression(text: str, names: Mapping[str, str]) -> str:
             return Symbol(names[held.name], held.assumptions) if is_renamed else held
 
         def call(held: Call, arguments: list[Any]) -> Any:
-            ordered = sorted(arguments, key=to_srepr) if held.function in _UNORDERED else arguments
+            ordered = sorted(arguments, key=to_srepr) if held.function in UNORDERED else arguments
             return Call(held.function, tuple(ordered))
 
         return to_srepr(fold(tree, leaf, call))
@@ -126,5 +126,10 @@ def renamed_expression(text: str, names: Mapping[str, str]) -> str:
 
 
 def renamed_words(text: str, names: Mapping[str, str]) -> str:
-    """A guard, or any other text, under other names; what stands in quotes stays."""
+    """Return a guard, or any other text, under other names; texts in quotes are unchanged."""
     return _WORD.sub(lambda match: names.get(match[0], match[0]), text)
+
+
+def words(text: str) -> set[str]:
+    """Return the names in a guard, or in any other text, except in quotes."""
+    return {word for word in _WORD.findall(text) if word[0] not in "'\""}

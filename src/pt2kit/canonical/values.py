@@ -1,4 +1,4 @@
-"""The values that an argument names -> their names in order, or the same argument with other names.
+"""Values of an argument: their names in order, and renaming of the values and subgraphs.
 
 Two answers per argument: `slots`, what the order of nodes looks at, and `rename`. Arms that name nothing come back as
 they are.
@@ -6,15 +6,14 @@ they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from msgspec import UNSET
 
-from pt2kit import schema
-from pt2kit.graph.argument_values import leaves, references
-from pt2kit.schema import Argument, GraphArgument, OptionalTensorArgument, TensorArgument
+from pt2kit.graph.argument_values import Subgraphs, leaves, references, renamed
+from pt2kit.schema import Argument, OptionalTensorArgument
 
 Names = Mapping[str, str]
 """Old name -> new name; a name that is not a key stays."""
@@ -23,11 +22,9 @@ Slots = tuple[str | None, ...]
 
 NOTHING: Final[Slots] = (None,)
 
-S = TypeVar("S", schema.SymIntArgument, schema.SymFloatArgument, schema.SymBoolArgument)
-
 
 def slots(argument: Argument) -> Slots:
-    """List the names of the values that an argument uses, with None where a constant stands in a value's place.
+    """List the names of the values that an argument uses, with None for a constant instead of a value.
 
     An argument that has no place for a value is one None. A dict of arguments is read in the order of its keys.
 
@@ -74,59 +71,15 @@ _SLOTS: Final[Mapping[str, Callable[[Any], Slots]]] = MappingProxyType(
 """Arm -> what reads its slots; the arms that have no place for a value are not here."""
 
 
-def rename(argument: Argument, names: Names, subgraphs: Iterator[GraphArgument]) -> Argument:
-    """Give the values that an argument names other names.
+def rename(argument: Argument, names: Names, subgraphs: Subgraphs) -> Argument:
+    """Rename the values that an argument names.
 
     Args:
         argument: any argument, with dicts of at most `graph.MAX_ARGUMENT_DEPTH` levels, as `slots` has proved.
         names: old name -> new name.
-        subgraphs: what to put in the place of each subgraph, dicts read in the order of their keys.
+        subgraphs: the replacement of each subgraph, dicts read in the order of their keys.
 
     Returns:
         a new argument, dicts in the order of their keys; or the same one where there is nothing to rename.
     """
-    if (tensor := argument.as_tensor) is not UNSET:
-        return Argument(as_tensor=_tensor(tensor, names))
-    arm = argument.type
-    if arm == "as_graph":
-        return Argument(as_graph=next(subgraphs))
-    if arm == "as_string_to_argument":
-        entries: dict[str, Argument] = argument.value
-        renamed = {key: rename(entries[key], names, subgraphs) for key in sorted(entries)}
-        return Argument(as_string_to_argument=renamed)
-    change = _RENAMES.get(arm)
-    return argument if change is None else Argument(**{arm: change(getattr(argument, arm), names)})
-
-
-def _tensor(value: TensorArgument, names: Names) -> TensorArgument:
-    return TensorArgument(names.get(value.name, value.name))
-
-
-def _optional(value: OptionalTensorArgument, names: Names) -> OptionalTensorArgument:
-    return value if value.as_tensor is UNSET else OptionalTensorArgument(as_tensor=_tensor(value.as_tensor, names))
-
-
-def _sym(value: S, names: Names) -> S:
-    return value if value.as_name is UNSET else value.__class__(as_name=names.get(value.as_name, value.as_name))
-
-
-def _custom_obj(value: schema.CustomObjArgument, names: Names) -> schema.CustomObjArgument:
-    return schema.CustomObjArgument(names.get(value.name, value.name), value.class_fqn)
-
-
-def _each(change: Callable[[Any, Names], Any]) -> Callable[[list[Any], Names], list[Any]]:
-    return lambda values, names: [change(value, names) for value in values]
-
-
-_RENAMES: Final[Mapping[str, Callable[[Any, Names], Any]]] = MappingProxyType(
-    {
-        "as_tensors": _each(_tensor),
-        "as_nested_tensors": _each(_each(_tensor)),
-        "as_optional_tensor": _optional,
-        "as_optional_tensors": _each(_optional),
-        **dict.fromkeys(("as_sym_int", "as_sym_float", "as_sym_bool"), _sym),
-        **dict.fromkeys(("as_sym_ints", "as_sym_floats", "as_sym_bools"), _each(_sym)),
-        "as_custom_obj": _custom_obj,
-    }
-)
-"""Arm -> what renames the values in it; the arms that name none are not here."""
+    return renamed(argument, lambda name: names.get(name, name), subgraphs, by_key=True)

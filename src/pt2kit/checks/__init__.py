@@ -1,6 +1,6 @@
-"""Rules that a sound and harmless file keeps. One rule, one small generator of problems, one id.
+"""Rules of `check` for sound and harmless files. One rule, one small generator of problems, one id.
 
-`check` goes through a file and lists every problem as data; `RULES` (of `pt2kit.rules`) says what each rule asks for,
+`check` goes through a file and lists every problem as data; `RULES` (of `pt2kit.rules`) describes each rule,
 how much a breach weighs and what to do about it.
 
     run.py            `check`: all rules, each program, in order
@@ -14,23 +14,18 @@ how much a breach weighs and what to do about it.
     guards.py         E6, E7               guards against the inputs
     node_metadata.py  V5                   metadata that torch cannot read
     operators.py      T1 to T6, T10, T14   calls against the operators of their release (schemas.py, parameter_kinds.py)
-    stated.py         T8, T11, T12         calls against what they state of their results
-    results.py        T8, T11, T12, T13    calls of everyday operators against their results (result_sizes.py)
+    call_results.py   T8, T9, T11 to T13, T15   declared results against the operator table
+    refusals.py       what `load` and `load_module` refuse, with the rule and place of `check`
     symbolic_numbers.py  T13               functions over numbers against the expressions of their results
     samples.py        K9                   sample inputs against the inputs of the graph
     higher_order.py   T7                   calls against the subgraphs that they carry
-    sizes.py          T8, T9               calls against the declared sizes
     devices.py        P6                   devices that torch does not have
     payloads.py       P1 to P23            weights and constants against records, signature and graph
     safety.py         X1 to X14            what torch would run, or resolve by a name from the file, on loading it
-    refused.py        X10                  the table of operators that a file should not call, or not just so
-    provenance.py     X10                  where the arguments come from that kernels trust
-    kernel_sizes.py   X10                  sizes that kernels trust (recurrent_sizes.py, shapes.py)
-    uninitialized.py  X11                  memory that nothing was written to, followed call by call: following.py and
-                                           following_graphs.py with shadows.py, merging.py, indexed_writes.py,
-                                           known_numbers.py and the table of what operators read, reading_table.py
+    unchecked.py      X10                  calls of unchecked kernels, against what the file shows of them
+    uninitialized.py  X11                  returned memory that nothing was written to
 
-The A, J, G and S rules stand in the rooms that read archives, JSON, graphs and signatures.
+The A, J, G and S rules are in the subpackages that read archives, JSON, graphs and signatures.
 """
 
 from __future__ import annotations

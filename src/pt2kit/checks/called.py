@@ -1,4 +1,4 @@
-"""Nodes -> the targets that they call, themselves or by handing them to a higher-order operator, each once."""
+"""Called targets of nodes: their own, and operators passed to higher-order operators, each once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pt2kit.graph.argument_values import leaves
 
 
 def called_targets(nodes: Iterable[schema.Node]) -> set[str]:
-    """The targets; a program has few different ones, so what is asked of each is asked of these.
+    """Return the targets; a program has few different ones, so checks of targets look at each once.
 
     Raises:
         LimitError: dicts of arguments nest too deep (G11).

@@ -1,4 +1,4 @@
-"""The module call graph, its tree specs and argument names -> what contradicts the signature or itself (K1 to K7)."""
+"""Checks of the module call graph, its tree specs and argument names against the signature (rules K1 to K8)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pt2kit.messages import quote
 from pt2kit.treespec.kinds import MAPPINGS, NAMEDTUPLE, SEQUENCES
 
 KNOWN_CONTAINERS: Final = frozenset((*SEQUENCES, *MAPPINGS, NAMEDTUPLE))
-"""What torch registers by itself."""
+"""Container types that torch registers by itself."""
 
 _INPUTS: Final = ("user_input", "constant_input")
 _OUTPUTS: Final = ("user_output", "loss_output")
@@ -31,6 +31,8 @@ def call_problems(context: ProgramContext) -> Iterator[Problem]:
         message = f"expected the root (fqn '') with its signature as the first entry, got {got}"
         yield Problem(f"{where}[0]" if entries else where, "K1", message)
     for number, entry in enumerate(entries):
+        if number and not entry.fqn:
+            yield Problem(f"{where}[{number}].fqn", "K1", "expected the name of a module, got '', the root once more")
         if entry.fqn and "" in entry.fqn.split("."):
             message = f"expected names with dots between them, got {quote(entry.fqn)}, of which torch makes no module"
             yield Problem(f"{where}[{number}].fqn", "K1", message)
@@ -55,7 +57,7 @@ def call_problems(context: ProgramContext) -> Iterator[Problem]:
 
 
 def _counts(signature: schema.GraphSignature) -> tuple[int, int]:
-    """How many inputs and outputs the caller of the program has."""
+    """Return how many inputs and outputs the caller of the program has."""
     return (
         sum(spec.type in _INPUTS for spec in signature.input_specs),
         sum(spec.type in _OUTPUTS for spec in signature.output_specs),
@@ -63,7 +65,7 @@ def _counts(signature: schema.GraphSignature) -> tuple[int, int]:
 
 
 def _kept_counts(signature: schema.ModuleCallSignature) -> tuple[int, int] | None:
-    """How many values a kept signature lists; None where it lists none at all, as strict export writes it."""
+    """Return how many inputs and outputs a kept signature lists; None if it lists none, as strict export writes it."""
     if not signature.inputs and not signature.outputs:
         return None
     return len(signature.inputs), len(signature.outputs)
@@ -76,7 +78,7 @@ def _entry(
     fields: _Fields,
     others: dict[str, str],
 ) -> Iterator[Problem]:
-    """The tree specs of one entry; container types that torch does not have are put into `others`."""
+    """Check the tree specs of one entry; container types that torch does not have are added to `others`."""
     for side, text in (("in_spec", signature.in_spec), ("out_spec", signature.out_spec)):
         where = f"{place}.{side}"
         try:
@@ -98,7 +100,7 @@ def _entry(
 
 
 def _call_form(text: str, where: str) -> Iterator[Problem]:
-    """Whether a call has positional and keyword arguments (K8)."""
+    """Check that a call has positional and keyword arguments (K8)."""
     try:
         spec = treespec.parse(text, where)
     except Pt2Error:
@@ -125,7 +127,7 @@ def _argument_names(signature: schema.ModuleCallSignature, spec: treespec.TreeSp
 
 
 def _unknown_values(signature: schema.ModuleCallSignature, place: str, names: set[str]) -> Iterator[Problem]:
-    """Values of a kept signature that the graph does not have (K6)."""
+    """Check for values of a kept signature that the graph does not have (K6)."""
     for side, arguments in (("inputs", signature.inputs), ("outputs", signature.outputs)):
         for position, argument in enumerate(arguments):
             try:
@@ -135,9 +137,9 @@ def _unknown_values(signature: schema.ModuleCallSignature, place: str, names: se
             for name in value_names:
                 if name not in names:
                     message = f"expected the name of a value of the graph, got {quote(name)}"
-                    yield Problem(f"{place}.{side}[{position}]", "K6", message, "warning")
+                    yield Problem(f"{place}.{side}[{position}]", "K6", message)
 
 
 def _bare(error: Pt2Error, place: str) -> str:
-    """The message of an error without its place and the rule at its end."""
+    """Return the message of an error without its location and the rule at its end."""
     return str(error).removesuffix(f" [{error.rule}]").removeprefix(f"{place}: ")

@@ -1,4 +1,4 @@
-"""The devices that a program names, for values and in calls -> those that torch does not have (rule P6)."""
+"""Check of the devices that a program names, in values and calls: those that torch does not have (rule P6)."""
 
 from __future__ import annotations
 

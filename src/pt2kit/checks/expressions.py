@@ -1,8 +1,9 @@
-"""Symbolic expressions and ranges of symbols -> what cannot be read or contradicts itself (rules E1 to E5)."""
+"""Checks of symbolic expressions and ranges of symbols: syntax, ranges, assumptions, overflow (rules E1 to E5, E8)."""
 
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -17,6 +18,7 @@ from pt2kit.errors import Problem, Pt2Error
 from pt2kit.graph.traversal import Scope, graphs
 from pt2kit.jsontext import path_text
 from pt2kit.messages import cut, quote
+from pt2kit.symbols.expr import Call, fold
 
 _CALLED: Final = re.compile(r"([A-Za-z_]\w*)\s*\(")
 _CODE: Final = re.compile(r"__|[\[\]{}@;:\\]|[\w)\]]\s*\.\s*[A-Za-z_]|\blambda\b")
@@ -25,6 +27,21 @@ _UNBACKED: Final = re.compile("u|zuf")
 _LARGEST: Final = (1 << 63) - 1
 _HINTS: Final[Mapping[str, type]] = {"int": int, "size": int, "float": float, "bool": bool}
 _LEAVES: Final = frozenset(("Symbol", "Integer", "Float", "Rational", "Boolean"))
+
+
+MAX_EXPRESSIONS: Final = 4 << 20
+"""Characters of the distinct expressions of one program; those of large dynamic models have some 100,000."""
+MAX_GUARDS: Final = 1 << 20
+"""Characters of the guards of one program."""
+
+
+MAX_TERMS: Final = 1 << 12
+"""Terms of one expression once its products and powers of sums are multiplied out, which torch does one by one."""
+_FEW_TERMS: Final = 64
+_POWERS: Final = frozenset(("Pow", "PowByNatural"))
+_SHIFTS: Final = frozenset(("LShift", "RShift"))
+_MAX_SPENT: Final = 1 << 16
+"""Terms of all expressions of one program that have more than a few."""
 
 
 class Found(NamedTuple):
@@ -50,6 +67,7 @@ def expression_problems(context: ProgramContext) -> Iterator[Problem]:
     spans: dict[tuple[str, str], tuple[int | float, int | float] | None] = {}
     known: dict[str, symbols.Symbol] = {}
     needed = _needed(context)
+    spent = 0
     for expression in expressions(context):
         key = (expression.kind, expression.text)
         if key not in spans:
@@ -60,10 +78,45 @@ def expression_problems(context: ProgramContext) -> Iterator[Problem]:
                 if not _is_evaluated(expression.text):
                     yield replace(problem_of(error, expression.place), rule="E1")
                 continue
+            terms = _terms(tree)
+            spent += terms if terms > _FEW_TERMS else 0
+            if terms > MAX_TERMS or spent > _MAX_SPENT:
+                message = f"expected an expression of at most {MAX_TERMS:,} terms once its products are multiplied out"
+                yield Problem(expression.place, "E8", f"{message}, got {quote(expression.text)}")
+                continue
             yield from _symbol_problems(tree, expression.place, ranges, known, needed)
+            if (count := _negative_shift(tree, limits)) is not None:
+                message = f"expected to shift by 0 bits or more, got {quote(symbols.to_str(count))}, which is less"
+                yield Problem(expression.place, "E1", message)
+                continue
             spans[key] = _span(tree, limits) if expression.kind != "bool" else None
             yield from _span_problems(expression, spans[key])
         yield from _hint_problems(expression, spans[key])
+
+
+def size_problem(context: ProgramContext, record_size: int) -> Problem | None:
+    """Return what is wrong with a program whose expressions or guards take minutes to read (A18); otherwise None.
+
+    Args:
+        context: the program.
+        record_size: bytes of its record; a small one is skipped.
+
+    Raises:
+        LimitError: subgraphs or dicts of arguments nest too deep (G11).
+    """
+    if record_size <= MAX_GUARDS:
+        return None
+    if (count := sum(map(len, context.program.guards_code))) > MAX_GUARDS:
+        message = f"expected at most {MAX_GUARDS:,} characters of guards, got {count:,}"
+        return Problem(f"{context.record}: $.guards_code", "A18", message)
+    count = 0
+    for found in expressions(context) if record_size > MAX_EXPRESSIONS else ():
+        count += len(found.text)
+        if count > MAX_EXPRESSIONS:
+            return Problem(
+                found.place, "A18", f"expected at most {MAX_EXPRESSIONS:,} characters of expressions, got more"
+            )
+    return None
 
 
 def expressions(context: ProgramContext) -> Iterator[Found]:
@@ -79,7 +132,7 @@ def expressions(context: ProgramContext) -> Iterator[Found]:
 
 
 def _needed(context: ProgramContext) -> frozenset[str]:
-    """The texts of numbers that are a value by themselves, and the symbols that they are."""
+    """Return the symbols that are values of their own."""
     symbol_names: set[str] = set()
     for scope in graphs(context.program, context.graph_place):
         for kind, value, _ in _values(scope):
@@ -91,14 +144,14 @@ def _needed(context: ProgramContext) -> frozenset[str]:
 
 
 def is_code(text: str) -> bool:
-    """Whether a text that is no expression does more than fail when torch evaluates it: it calls or looks up."""
+    """Return whether a text that is no expression does more than fail when torch evaluates it: it calls or looks up."""
     if _CODE.search(text):
         return True
     return any(name not in symbols.FUNCTIONS and name not in _LEAVES for name in _CALLED.findall(text))
 
 
 def _is_evaluated(text: str) -> bool:
-    """Whether a text is left to X5: it is no expression at all, and code."""
+    """Return whether a text is left to X5: it is no expression at all, and code."""
     if not is_code(text):
         return False
     try:
@@ -117,9 +170,16 @@ def _parse(found: Found) -> symbols.Expr:
 
 
 def _values(scope: Scope) -> Iterator[tuple[str, schema.SymExpr, Callable[[], str]]]:
-    """Every expression of a graph: what it must yield, itself, and what makes its place when that is needed."""
+    """Iterate the expressions of a graph: what each must yield, itself, and a function that returns its place.
+
+    Values of a large program share their descriptions; each is checked only once.
+    """
     graph = scope.graph
+    seen: set[int] = set()
     for name, meta in graph.tensor_values.items():
+        if id(meta) in seen:
+            continue
+        seen.add(id(meta))
         for field, numbers in (("sizes", meta.sizes), ("strides", meta.strides)):
             for index, number in enumerate(numbers):
                 if number.as_expr is not UNSET:
@@ -167,7 +227,7 @@ def _symbol_problems(
     known: dict[str, symbols.Symbol],
     needed: frozenset[str],
 ) -> Iterator[Problem]:
-    """Symbols without a range (E2) or with other assumptions than before (E5), each reported once.
+    """Check for symbols without a range (E2) or with other assumptions than before (E5), each reported once.
 
     torch drops the ranges of symbols that it got rid of; of those that values of the program are, it needs them.
     """
@@ -184,19 +244,68 @@ def _symbol_problems(
             yield Problem(place, "E5", message)
 
 
+def _terms(tree: symbols.Expr) -> int:
+    """How many terms an expression has at some place once it is multiplied out; at most one more than is allowed.
+
+    Source: `_fast_expand` in torch/fx/experimental/symbolic_shapes.py, 2.13.
+    """
+    most = 1
+
+    def terms(call: Call, counts: list[int]) -> int:
+        nonlocal most
+        if call.function == "Add":
+            return min(sum(counts), MAX_TERMS + 1)
+        found = 1
+        if call.function == "Mul":
+            for count in counts:
+                found = min(found * count, MAX_TERMS + 1)
+        elif call.function in _POWERS and counts[0] > 1 and isinstance(exponent := call.args[1], symbols.Integer):
+            found = counts[0] ** min(abs(exponent.value), MAX_TERMS.bit_length())
+        most = max(most, min(found, MAX_TERMS + 1))
+        return min(found, MAX_TERMS + 1)
+
+    fold(tree, lambda leaf: 1, terms)
+    return most
+
+
 def _span(
     tree: symbols.Expr, limits: Mapping[str, tuple[int | None, int | None]]
 ) -> tuple[int | float, int | float] | None:
-    """The least and the greatest value of an expression; None where that cannot be told."""
+    """Return the least and the greatest value of an expression; None if that is not known.
+
+    Where the range of a symbol contradicts its assumptions, torch asks the range what the example may be, and the
+    assumptions whether a size can be 0 or more.
+    """
     try:
         low, high = symbols.bounds(tree, limits)
+        if low > high and isinstance(tree, symbols.Symbol) and tree.name in limits:
+            low, high = symbols.bounds(tree, {})
+            least, greatest = limits[tree.name]
+            if high >= 0:
+                low, high = -math.inf if least is None else least, math.inf if greatest is None else greatest
     except Pt2Error:
         return None  # The expression has a problem of its own.
     return (low, high) if low <= high else None
 
 
+def _negative_shift(tree: symbols.Expr, limits: Mapping[str, tuple[int | None, int | None]]) -> symbols.Expr | None:
+    """Return the count of a shift that is below 0 whatever its symbols are; None if there is none."""
+    counts: list[symbols.Expr] = []
+
+    def call(node: Call, _: list[None]) -> None:
+        if node.function in _SHIFTS:
+            counts.append(node.args[1])
+
+    fold(tree, lambda leaf: None, call)
+    for count in counts:
+        with contextlib.suppress(Pt2Error):
+            if symbols.bounds(count, limits)[1] < 0:
+                return count
+    return None
+
+
 def _span_problems(found: Found, span: tuple[int | float, int | float] | None) -> Iterator[Problem]:
-    """Ints that have no place in 64 bits, whatever their symbols are, and sizes below 0 (E8)."""
+    """Check for ints that do not fit into 64 bits, whatever their symbols are, and sizes below 0 (E8)."""
     least = 0 if found.kind == "size" else -_LARGEST - 1
     if span is None or found.kind == "float" or (span[1] >= least and span[0] <= _LARGEST):
         return

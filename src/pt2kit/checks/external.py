@@ -1,4 +1,4 @@
-"""Payloads that lie beside an archive: whether each is where the archive says, as it says (rules B2 to B7).
+"""Checks of external payloads, in files next to an archive: existence, size, digest (rules B2 to B7).
 
 Files are opened and their headers read; bytes are compared with their SHA-256 where all payloads are read anyway.
 """
@@ -18,7 +18,7 @@ _OF_FILES: Final = frozenset(("B2", "B3", "B4"))
 
 
 def external_problems(package: Package) -> Iterator[Problem]:
-    """Iterate what is wrong with the payloads beside a package; first a note that there are some (B7)."""
+    """Iterate problems of the external payloads of a package; first a note that external payloads exist (B7)."""
     if not package.external:
         return
     files = list(dict.fromkeys(row.url for row in package.external.values()))

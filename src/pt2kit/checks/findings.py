@@ -1,4 +1,4 @@
-"""Errors -> problems, and the running lists of problems: without repetition, with a bound on how many of one kind."""
+"""Conversion of errors to problems, and deduplicated lists of problems with a limit for each rule."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pt2kit import errors
 from pt2kit.errors import Problem, Pt2Error
 
 MAX_PER_RULE: Final = 1000
-"""Problems of one rule that are listed; of the rest only the number is told."""
+"""Problems of one rule that are listed; of the rest only the number is reported."""
 
 _RULE_OF_CLASS: Final[Mapping[type[Pt2Error], str]] = MappingProxyType(
     {
@@ -35,11 +35,11 @@ _MESSAGE: Final = ": expected "
 
 
 def problem_of(error: Pt2Error, where: str, file: str = "") -> Problem:
-    """An error as data.
+    """Return an error as data.
 
     Args:
         error: what was raised.
-        where: the place where nothing better is told by the message.
+        where: the location if the message has none.
         file: the name of the file, which messages begin with; left out of the place.
     """
     text = str(error).removesuffix(f" [{error.rule}]")
@@ -52,7 +52,7 @@ def problem_of(error: Pt2Error, where: str, file: str = "") -> Problem:
 
 
 def distinct(problems: Iterable[Problem]) -> Iterator[Problem]:
-    """Each problem once, and of one rule at most `MAX_PER_RULE`; what is left out is counted at the end."""
+    """Yield each problem once, and of one rule at most `MAX_PER_RULE`; the number of omitted ones comes last."""
     seen: set[Problem] = set()
     counts: Counter[str] = Counter()
     last: dict[str, Problem] = {}

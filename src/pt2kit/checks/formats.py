@@ -1,4 +1,4 @@
-"""A text that a program prints -> what is wrong with it: formats that look inside of values, or write too much."""
+"""Checks of format strings that a program prints: formats that read attributes of values, or print too much."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ MAX_TEXT: Final = 10_000
 """Characters of one text."""
 
 MAX_WIDTHS: Final = 10_000
-"""What all widths of one format may add up to, in characters."""
+"""Limit of the sum of all widths of one format, in characters."""
 
 _FIELD: Final = re.compile(r"[A-Za-z_]\w*|\d*", re.ASCII)
 _SPEC: Final = re.compile(r"[^{}\d]?[<>=^]?[ +\-]?#?(\d{0,3})[,_]?(?:\.(\d{1,3}))?[A-Za-z%]?", re.ASCII)
 
 
 def text_problem(text: str) -> str | None:
-    """Say why a text should not be printed; None where nothing is against it."""
+    """Return why a text should not be printed; None if it is safe."""
     if not text.isprintable() or len(text) > MAX_TEXT:
         return "expected one line of printable text to print"
     return None
 
 
 def format_problem(text: str) -> str | None:
-    """Say why a text should not be printed as a format; None where nothing is against it."""
+    """Return why a text should not be printed as a format; None if it is safe."""
     if (problem := text_problem(text)) is not None:
         return problem
     try:

@@ -1,4 +1,4 @@
-"""The guards of a program against its inputs: what they name is there, and they can be true (rules E6 and E7).
+"""Checks of a program's guards against its inputs: their names exist, and they can be true (rules E6 and E7).
 
 A guard that nothing can pass makes a program that never runs; torch finds out when the module is called.
 """
@@ -53,17 +53,18 @@ class _Missing:
 
 
 MISSING: Final = _Missing()
+_FLAT: Final = "flat_args"
 
 
 class _Branch:
-    """A container among the inputs: key -> what stands there."""
+    """A container among the inputs: key -> child."""
 
     def __init__(self, children: Mapping[Any, Any]) -> None:
         self.children = children
 
 
 def _call_tree(module: schema.GraphModule) -> _Branch | None:
-    """The inputs of the program as the caller names them; None where the signature of the call does not tell."""
+    """Return the inputs of the program as the caller names them; None if the call signature does not have them."""
     entry = next((entry for entry in module.module_call_graph if not entry.fqn), None)
     if entry is None or (signature := entry.signature) is None or signature.forward_arg_names is None:
         return None
@@ -78,13 +79,15 @@ def _call_tree(module: schema.GraphModule) -> _Branch | None:
         named = {
             name: _branch(arg, leaves, fields) for name, arg in zip(signature.forward_arg_names, args, strict=False)
         }
-        return _Branch({**named, **{name: _branch(arg, leaves, fields) for name, arg in kwargs.items()}})
+        by_name = {name: _branch(arg, leaves, fields) for name, arg in kwargs.items()}
+        # Strict exports name inputs by their place among all leaves; torch renames them when it loads the program.
+        return _Branch({_FLAT: _Branch(dict(enumerate(values))), **named, **by_name})
     except Pt2Error:
         return None
 
 
 def _values(module: schema.GraphModule) -> list[_Known]:
-    """What is known of the values that the caller passes, in order."""
+    """Return the metas of the values that the caller passes, in order."""
     graph = module.graph
     return [
         _known(graph, argument)
@@ -111,7 +114,7 @@ def _branch(spec: treespec.TreeSpec, leaves: Iterator[_Known], fields: Any) -> A
 
 
 def _find(source: Source, tree: _Branch) -> Any:
-    """What is known of the number that a guard takes from the inputs; `MISSING` where there is no such input."""
+    """Return the meta of the number that a guard takes from the inputs; `MISSING` if there is no such input."""
     here: Any = tree
     for step in source.path:
         key = step[0] if isinstance(step, tuple) else step
@@ -122,7 +125,7 @@ def _find(source: Source, tree: _Branch) -> Any:
                 )
             here = here.children[key]
         else:
-            return None  # A part of an input, such as a constant of a class, of which the file says nothing.
+            return MISSING  # A guard reads numbers of tensors; `load_module` has no other part of an input to read.
     if not isinstance(here, schema.TensorMeta) or source.what == "value":
         return here
     if source.what == "item":
@@ -135,7 +138,7 @@ def _find(source: Source, tree: _Branch) -> Any:
 
 
 def _is_never(guard: Guard, found: Mapping[str, Any], limits: Mapping[str, _Ends]) -> bool:
-    """Whether a guard is false for all declared sizes, or for those of the example."""
+    """Return whether a guard is false for all declared sizes, or for those of the example."""
     try:
         ranges = {text: _interval(known, limits) for text, known in found.items()}
         if symbols.bounds(guard.expr, ranges)[1] <= 0:
@@ -149,7 +152,7 @@ def _is_never(guard: Guard, found: Mapping[str, Any], limits: Mapping[str, _Ends
 
 
 def _interval(known: Any, limits: Mapping[str, _Ends]) -> tuple[Any, Any]:
-    """The range of a number; open where nothing is known."""
+    """Return the range of a number; unbounded if nothing is known."""
     if isinstance(known, int):
         return int(known), int(known)
     expression = getattr(known, "as_expr", UNSET)
@@ -163,7 +166,7 @@ def _interval(known: Any, limits: Mapping[str, _Ends]) -> tuple[Any, Any]:
 
 
 def _example(known: Any) -> int | float | bool | None:
-    """The value that a number had in the example; None where the file does not tell."""
+    """Return the value that a number had in the example; None if the file does not have it."""
     if isinstance(known, int):
         return known
     if isinstance(known, schema.SymInt) and isinstance(known.as_int, int):

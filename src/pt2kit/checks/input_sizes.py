@@ -1,4 +1,4 @@
-"""A program -> the sizes of inputs that torch cannot tell to be sizes when it loads them (rule E8).
+"""Check of input sizes that torch cannot prove to be sizes when it loads the program (rule E8).
 
 Torch 2.9 and later goes through the inputs in order, and learns what a symbol is in the example from the first input
 that is the symbol, or has it as a size of its own. A size that is computed from symbols which only later inputs have
@@ -24,7 +24,7 @@ from pt2kit.messages import quote
 MAX_SYMBOLS: Final = 4
 """Symbols of one size for which examples are tried."""
 _FAR: Final = 1 << 20
-"""What is tried for a symbol that may be as large as it likes."""
+"""The value that is tried for a symbol without an upper bound."""
 _FIRST: Final = (2, 9)
 """The first release that fails."""
 Ranges = Mapping[str, schema.RangeConstraint]
@@ -55,23 +55,24 @@ def input_size_problems(context: ProgramContext) -> Iterator[Problem]:
 
 
 def _is_failing(release: str) -> bool:
-    """Whether a release ("2.13"; "" for none that is known) does not load such a program."""
+    """Return whether a release ("2.13"; "" for an unknown one) does not load such a program."""
     return not release or tuple(map(int, release.split("."))) >= _FIRST
 
 
 def _sizes(graph: schema.Graph, name: str) -> Iterator[symbols.Expr]:
-    """The expressions that an input is described by, as far as they can be read."""
+    """Yield the expressions of an input's metadata, as far as they can be parsed."""
     meta, number = graph.tensor_values.get(name), graph.sym_int_values.get(name)
     for size in (*(meta.sizes if meta is not None else ()), *(() if number is None else (number,))):
         if size.as_expr is not UNSET:
             try:
                 yield symbols.parse(size.as_expr.expr_str)
             except Pt2Error:
-                continue  # Rule E1 says so.
+                continue  # Rule E1 reports it.
 
 
 def _negative(tree: symbols.Expr, ranges: Ranges) -> str | None:
-    """Values for which an expression is negative, "s0 is 2"; "" where none is seen; None where it cannot be."""
+    """Return values for which an expression is negative, "s0 is 2"; "" if none is found; None if it cannot be
+    negative."""
     names = [symbol.name for symbol in symbols.free_symbols(tree)]
     ends = {name: (row.min_val, row.max_val) for name, row in ranges.items()}
     try:
@@ -88,7 +89,7 @@ def _negative(tree: symbols.Expr, ranges: Ranges) -> str | None:
 
 
 def _near_ends(low: int | None, high: int | None) -> tuple[int, ...]:
-    """Numbers at both ends of a range of sizes, of which torch takes none to be less than 1."""
+    """Return numbers at both ends of a range of sizes; torch assumes that sizes are at least 1."""
     least = max(low or 1, 1)
     most = _FAR if high is None else high
     return tuple(dict.fromkeys(number for number in (least, least + 1, most - 1, most) if least <= number <= most))

@@ -1,4 +1,4 @@
-"""What a node calls -> whether torch finds it through the dispatcher or among the functions that export itself writes.
+"""Known targets of calls: operators of torch's dispatcher, and functions that export itself writes.
 
 Everything else that torch would find, it finds by walking from attribute to attribute, wherever the name leads.
 
@@ -51,7 +51,7 @@ _FUNCTIONS: Final = frozenset(_COUNTS) | {f"{module}.{name}" for module, names i
 
 
 def plain_target(target: str) -> str:
-    """A target in the one spelling that every rule about operators knows.
+    """Return a target in the one spelling that every rule about operators uses.
 
     Higher-order operators are also reached through the modules that define them
     ("torch._higher_order_ops.triton_kernel_wrap.print"): what counts is their name.
@@ -62,16 +62,17 @@ def plain_target(target: str) -> str:
 
 
 def higher_order_name(target: str) -> str | None:
-    """The name of a higher-order operator ("cond"), however it is spelled; None for other targets."""
+    """Return the name of a higher-order operator ("cond"), in any spelling; None for other targets."""
     plain = plain_target(target)
     return plain.removeprefix(HIGHER_ORDER) if plain.startswith(HIGHER_ORDER) else None
 
 
 def is_usual(target: str) -> bool:
-    """Whether a target is an operator of the dispatcher, a function that export writes, or an extension ("#ns:op")."""
+    """Return whether a target is an operator of the dispatcher, a function that export writes, or an extension
+    ("#ns:op")."""
     return bool(_DISPATCHER.fullmatch(target)) or target in _FUNCTIONS or target.startswith("#")
 
 
 def argument_counts(target: str) -> tuple[int, int] | None:
-    """How many arguments a function over numbers takes, at least and at most; None for any other target."""
+    """Return the least and the greatest number of arguments of a function over numbers; None for any other target."""
     return _COUNTS.get(target)

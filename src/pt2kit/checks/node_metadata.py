@@ -1,4 +1,4 @@
-"""The metadata of nodes and of the graph module -> what torch cannot read in it, which stops it from loading (rule V5).
+"""Checks of metadata of nodes and of the graph module: entries that torch cannot read, so that loading fails (rule V5).
 
 Stack traces may be any text. Module stacks, functions, origins and custom values have a form.
 """
@@ -14,6 +14,7 @@ from pt2kit.checks.program_context import ProgramContext
 from pt2kit.errors import Problem, Pt2Error
 from pt2kit.jsontext import path_text
 from pt2kit.messages import cut, quote
+from pt2kit.node_metadata.modules import torch_reads
 
 _READERS: Final[Mapping[str, Callable[[str], object]]] = MappingProxyType(
     {
@@ -48,7 +49,10 @@ def _read(key: str, text: str, place: str) -> Iterator[Problem]:
         return  # torch passes over empty texts.
     try:
         _READERS[key](text)
+        is_read = key != "nn_module_stack" or torch_reads(text)
     except Pt2Error:
+        is_read = False
+    if not is_read:
         yield Problem(place, "V5", f"expected {_FORMS[key]}, got {quote(text)}")
 
 

@@ -1,4 +1,4 @@
-"""The calls of a program against the operators of its release of torch: names, arguments, results (T1 to T6, T10).
+"""Checks of operator calls against torch's release: names, arguments, results (rules T1 to T6, T10, T14).
 
 A program of a release that the table has must fit it; what does not fit in a program of another one is a warning that
 names both, and an operator that other releases have a note.
@@ -79,7 +79,7 @@ def operator_problems(context: ProgramContext) -> Iterator[Problem]:
 
 
 def _named_operators(step: Step) -> Iterator[str]:
-    """What a node calls, and the operators among its arguments."""
+    """Yield the target of a node, and the operators among its arguments."""
     yield step.node.target
     for named in step.node.inputs:
         if named.arg.as_operator is not UNSET:
@@ -91,7 +91,7 @@ def _named_operators(step: Step) -> Iterator[str]:
 def _existence(
     context: ProgramContext, step: Step, target: str, unchecked: dict[str, list[Step]], unknown: dict[str, str]
 ) -> Iterator[Problem]:
-    """Whether the release has an operator; targets outside the dispatcher are safety findings (X7).
+    """Check that the release has an operator; targets outside the dispatcher are safety findings (X7).
 
     Of the first few that are `unknown`, the message says what there is instead: looking that up takes long.
     """
@@ -148,7 +148,7 @@ def _call(context: ProgramContext, step: Step) -> Iterator[Problem]:
 
 
 def _numbers(step: Step, counts: tuple[int, int]) -> Iterator[Problem]:
-    """A function over numbers: how many it gets, and that they are numbers."""
+    """Check a call of a function over numbers: the number of arguments, and that they are numbers."""
     node = step.node
     if not counts[0] <= len(node.inputs) <= counts[1]:
         expected = str(counts[0]) if counts[0] == counts[1] else f"{counts[0]} to {counts[1]}"
@@ -190,13 +190,13 @@ def _arguments(context: ProgramContext, step: Step, found: Operator) -> Iterator
 
 
 def _binding(context: ProgramContext, step: Step, found: Operator) -> Iterator[Problem]:
-    """Arguments that are passed by place but land in another parameter, or in none (T10).
+    """Check for positional arguments that bind to another parameter, or to none (T10).
 
     torch passes those without a kind by place if they have no default and may stand by place.
     """
     kinds = {named.name: named.kind for named in step.node.inputs}
     if any(parameter.is_required and name not in kinds for name, parameter in found.parameters.items()):
-        return  # T4 says so; what follows has other places because of it.
+        return  # T4 reports it; later arguments are shifted because of it.
     by_place = [
         parameter
         for parameter in found.parameters.values()
@@ -236,7 +236,7 @@ def _results(context: ProgramContext, step: Step, found: Operator) -> Iterator[P
 
 
 def _dialect(context: ProgramContext, step: Step, found: Operator) -> Iterator[Problem]:
-    """An operator that writes to its arguments, in a program of a dialect that has none (T14)."""
+    """Check for an operator that writes to its arguments in a program whose dialect has none (T14)."""
     dialects = context.program.verifiers
     if "TRAINING" in dialects or context.stored_version in WITHOUT_DIALECT or not found.parameters:
         return
@@ -248,7 +248,7 @@ def _dialect(context: ProgramContext, step: Step, found: Operator) -> Iterator[P
 
 
 def _ints(step: Step) -> Iterator[Problem]:
-    """Whole numbers for an operator that nothing is known of: they have 64 bits at most."""
+    """Check whole numbers in calls of unknown operators: they have at most 64 bits."""
     for position, named in enumerate(step.node.inputs):
         value = named.arg.value if named.arg.type in ("as_int", "as_ints", "as_int_lists") else []
         numbers = (
@@ -262,7 +262,7 @@ def _ints(step: Step) -> Iterator[Problem]:
 
 
 def _problem(context: ProgramContext, place: str, rule: str, message: str) -> Problem:
-    """An error in a program of a release that the table has; a warning that says so in one of another."""
+    """Return an error for a program of a known release, and a warning that names both releases for other programs."""
     if schemas.is_known(context.release):
         return Problem(place, rule, message)
     kind: Kind = "warning"
@@ -278,7 +278,7 @@ def _short(node: schema.Node) -> str:
 
 
 def _close(target: str, release: str) -> str:
-    """The overloads that there are instead, or operators of a similar name."""
+    """Return the existing overloads of an operator, or operators of a similar name."""
     from difflib import get_close_matches
 
     name = target.removeprefix(_OPERATORS)
@@ -291,7 +291,8 @@ def _close(target: str, release: str) -> str:
 
 
 def _singles(graph: schema.Graph) -> Callable[[str], bool]:
-    """What tells of a value whether it is a number, or a tensor of one element as far as plain numbers say."""
+    """Return a function that tells whether a value is a number, or a tensor of one element as far as plain numbers
+    show."""
 
     def is_single(name: str) -> bool:
         meta = graph.tensor_values.get(name)

@@ -1,4 +1,4 @@
-"""The type of an operator's parameter or result -> the arguments that torch takes for it.
+"""Types of operators' parameters and results, and the arguments that torch accepts for them.
 
 Source: `toIValue` in torch/csrc/jit/python/pybind_utils.cpp, and `should_allow_numbers_as_tensors`, torch 2.13, both
 measured by calling operators with every kind of value for every kind of parameter.
@@ -93,22 +93,27 @@ _UINT64: Final = range(-(1 << 63), 1 << 64)
 
 
 def _listed(kind: ValueType) -> str:
-    """A type without what is said of None in its place: "Tensor?[]" for "Tensor?[]?"."""
+    """Return a type without its own optional mark: "Tensor?[]" for "Tensor?[]?"."""
     return kind.base + kind.suffix.removesuffix("?")
 
 
 def _is_known(kind: ValueType) -> bool:
-    """Whether the tables above have it; every argument may fit another (classes, dictionaries)."""
+    """Return whether the tables above have a type; unknown types accept any argument (classes, dictionaries)."""
     return kind.base in _ONE and (not kind.is_list or _listed(kind) in _MANY)
 
 
 def _is_sized(kind: ValueType) -> bool:
-    """Whether a single value may stand for the list."""
+    """Return whether a single value is accepted instead of the list."""
     return kind.length > 0 and kind.base in _SIZED
 
 
-def parameter_arms(kind: ValueType) -> frozenset[str] | None:
-    """The arms of `schema.Argument` that some argument of a type has; None where every arm may fit."""
+def parameter_arms(kind: ValueType, *, numbers_as_tensors: bool = True) -> frozenset[str] | None:
+    """Return the arms of `schema.Argument` that a type accepts; None if it accepts every arm.
+
+    Args:
+        kind: the type of the parameter.
+        numbers_as_tensors: whether the operator accepts numbers for a Tensor.
+    """
     if not _is_known(kind):
         return None
     if kind.is_list:
@@ -116,27 +121,27 @@ def parameter_arms(kind: ValueType) -> frozenset[str] | None:
     else:
         arms = _ONE[kind.base]
     arms |= {"as_none"} if kind.is_optional else frozenset()
-    arms |= _NUMBERS | {"as_complex"} if kind.base == "Tensor" else frozenset()
+    arms |= _NUMBERS | {"as_complex"} if kind.base == "Tensor" and numbers_as_tensors else frozenset()
     return arms | ({"as_tensor"} if kind.base in _OF_ONE_ELEMENT else frozenset())
 
 
 def takes_numbers_as_tensors(operator: str) -> bool:
-    """Whether an operator ("aten.add.Tensor") takes a number for a tensor, of one element and on its device."""
+    """Return whether an operator ("aten.add.Tensor") takes a number as a tensor, of one element and on its device."""
     namespace, _, rest = operator.partition(".")
     return namespace == "prims" or (namespace == "aten" and rest.partition(".")[0] in NUMBERS_AS_TENSORS)
 
 
 def misfit(argument: schema.Argument, kind: ValueType, is_single: IsSingle, *, numbers_as_tensors: bool) -> str | None:
-    """Say what is wrong with an argument of a parameter.
+    """Return the error of an argument of a parameter.
 
     Args:
         argument: the argument.
         kind: the type of the parameter.
         is_single: of a value, whether it is one number or one element.
-        numbers_as_tensors: whether the operator takes numbers where it says Tensor.
+        numbers_as_tensors: whether the operator takes numbers for parameters of type Tensor.
 
     Returns:
-        What it is, for a message; None where torch takes it, or nothing can be said.
+        The error, for a message; None if torch accepts the argument, or if that is not known.
     """
     if not _is_known(kind):
         return None
@@ -156,7 +161,7 @@ def misfit(argument: schema.Argument, kind: ValueType, is_single: IsSingle, *, n
 
 
 def _converted(argument: schema.Argument, kind: ValueType, is_single: IsSingle, numbers_as_tensors: bool) -> bool:
-    """Whether torch makes one of the other: an element of a tensor a number, a number a tensor."""
+    """Return whether torch converts one to the other: an element of a tensor to a number, a number to a tensor."""
     if kind.base == "Tensor":
         return numbers_as_tensors and (argument.type in _NUMBERS or argument.type == "as_complex")
     tensor = argument.value
@@ -171,7 +176,7 @@ def _entries_fit(arm: str, entries: list[Any], kind: ValueType, is_single: IsSin
 
 
 def _too_large(arm: str, value: Any, kind: ValueType) -> str | None:
-    """What is said of a number that has no place in the type that C++ has for it."""
+    """Return the error of a number that does not fit into its C++ type."""
     if kind.base not in ("int", "SymInt", "Scalar"):
         return None
     allowed = _UINT64 if kind.base == "Scalar" else _INT64
@@ -182,7 +187,7 @@ def _too_large(arm: str, value: Any, kind: ValueType) -> str | None:
 
 
 def _plain(arm: str, value: Any) -> list[int]:
-    """The plain ints of an argument."""
+    """Return the plain ints of an argument."""
     if arm == "as_int":
         return [value]
     if arm == "as_ints":
@@ -196,5 +201,5 @@ def _plain(arm: str, value: Any) -> list[int]:
 
 
 def result_arms(kind: ValueType) -> frozenset[str] | None:
-    """The arms that fit a result; None where every arm may fit."""
+    """Return the arms that match a result; None if every arm does."""
     return _RESULTS.get(_listed(kind))

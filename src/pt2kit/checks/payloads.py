@@ -1,30 +1,31 @@
-"""Weights and constants against their records, the signature and the graph, entry by entry (rules P1 to P23, A25).
+"""Checks of weights and constants against their records, the signature and the graph (rules P1 to P23, A25).
 
 `package.weights` stops at the first thing that is wrong. Where payloads are records of their own, each entry is looked
-at here by itself, so that all of them are told.
+at here by itself, so that all of them are reported.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pt2kit import codec, schema
 from pt2kit.checks.findings import problem_of
 from pt2kit.checks.program_context import ProgramContext
-from pt2kit.errors import Problem, Pt2Error
+from pt2kit.errors import PayloadError, Problem, Pt2Error
+from pt2kit.graph.module_attributes import is_reserved
 from pt2kit.jsontext import path_text
-from pt2kit.messages import quote
+from pt2kit.messages import cut, quote
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
-from pt2kit.package.parts import parts
 from pt2kit.package.stored import Payload
+from pt2kit.signature.consistency import is_target
 from pt2kit.tensors import arrays
 from pt2kit.tensors.bounds import check_copy
-from pt2kit.tensors.compound import MetaView
+from pt2kit.tensors.compound import MetaView, NestedView, SparseView
 from pt2kit.tensors.dtypes import DTYPES
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.payload import check_against, views_from_config
@@ -55,13 +56,13 @@ class Stored:
     unknown: tuple[str, ...] = ()
 
     def tables(self) -> tuple[Mapping[str, Payload] | None, Mapping[str, Payload] | None]:
-        """The weights and the constants."""
+        """Return the weights and the constants."""
         return self.weights, self.constants
 
 
 @dataclass(slots=True)
 class _Reading:
-    """What reading the payloads of one program has found so far."""
+    """Results of reading the payloads of one program so far."""
 
     problems: list[Problem] = field(default_factory=list)
     broken: set[str] = field(default_factory=set)
@@ -87,10 +88,10 @@ def read_stored(package: Package, model: str) -> tuple[Stored, list[Problem]]:
 
 
 def _places(package: Package, model: str, reading: _Reading) -> tuple[str, str]:
-    """The records that list a model's weights and constants, below the root folder."""
+    """Return the records that list a model's weights and constants, below the root folder."""
     weights, constants = names.weights_config(model), names.constants_config(model)
     try:
-        model_parts = parts(package.archive, package.layout, model)
+        model_parts = package.layout.parts(model)
     except Pt2Error as error:
         if package.layout.record(weights) in package.records:
             reading.problems.append(problem_of(error, weights, package.name))
@@ -106,7 +107,7 @@ def _read(
     folder: str,
     reading: _Reading,
 ) -> Mapping[str, Payload] | None:
-    """Weights or constants: entry by entry where a config lists them, else as the package gives them."""
+    """Return weights or constants: entry by entry if a config lists them, else as the package has them."""
     full = package.layout.record(listing)
     try:
         if full not in package.records or not listing.endswith(_CONFIG):
@@ -122,7 +123,7 @@ def _read(
 def _entries(
     package: Package, config: schema.PayloadConfig, folder: str, where: str, reading: _Reading
 ) -> dict[str, Payload]:
-    """The entries of one config, each read by itself."""
+    """Read the entries of one config, each by itself."""
     views: dict[str, Payload] = {}
     for name, meta in config.config.items():
         reading.records.add(folder + meta.path_name)
@@ -143,7 +144,16 @@ def _entries(
 def payload_problems(context: ProgramContext, stored: Stored) -> Iterator[Problem]:
     """Iterate what the signature takes from the payloads and is not there (P19) or is something else (P5, P14)."""
     values = context.program.graph_module.graph.tensor_values
-    yield from _taken_twice(context, stored)
+    yield from taken_twice_problems(context, stored)
+    yield from _reserved_names(context, stored)
+    trained = {
+        one.record
+        for one in (stored.weights or {}).values()
+        if isinstance(one, TensorView) and one.is_param and one.requires_grad
+    }
+    for name in sorted({*(stored.weights or {})} & {*(stored.constants or {})}):
+        message = f"expected {quote(name)} among the weights or the constants, got it in both"
+        yield Problem(stored.places[1], "P24", message)
     for number, spec in enumerate(context.program.graph_module.signature.input_specs):
         place = f"{context.record}: $.graph_module.signature.input_specs[{number}]"
         match spec.value:
@@ -163,10 +173,11 @@ def payload_problems(context: ProgramContext, stored: Stored) -> Iterator[Proble
             yield Problem(place, "P19", f"expected {missing} with the name {quote(name)}, got none of that name")
         elif not isinstance(payload, str):
             yield from _compared(spec, payload, values.get(arg.name), context.record, place)
+            yield from _gradient_problems(spec, payload, values.get(arg.name), context.record, trained)
 
 
 def _look_up(name: str, tables: tuple[Mapping[str, Payload] | None, ...], stored: Stored) -> Payload | str | None:
-    """The payload of a name; a text where nothing can be said because it, or what would list it, cannot be read."""
+    """Return the payload of a name; "unreadable" if it, or the config that would list it, cannot be read; else None."""
     for table in tables:
         if table is not None and name in table:
             return table[name]
@@ -176,7 +187,7 @@ def _look_up(name: str, tables: tuple[Mapping[str, Payload] | None, ...], stored
 def _compared(
     spec: schema.InputSpec, payload: Payload, meta: schema.TensorMeta | None, record: str, place: str
 ) -> Iterator[Problem]:
-    """What a payload is against what the signature and the graph say; what stops that is a problem like others."""
+    """Compare a payload with the signature and the graph; an error on the way is reported as a problem."""
     try:
         yield from _compare(spec, payload, meta, record, place)
     except Pt2Error as error:
@@ -197,7 +208,7 @@ def _compare(
         yield from _without_data(payload, place)
     if meta is None or not isinstance(payload, (TensorView, MetaView)):
         return
-    # What the graph says of the value stands in its table of tensors.
+    # The value's meta is in the graph's table of tensors.
     where = f"{record}: {path_text(('graph_module', 'graph', 'tensor_values', _argument_name(spec)))}"
     if isinstance(payload, TensorView) and meta.layout is not payload.layout:
         message = (
@@ -210,13 +221,39 @@ def _compare(
         yield problem_of(error, where)
     else:
         yield from _stride_problems(payload, meta, where)
-    if spec.type != "parameter" and payload.requires_grad is not meta.requires_grad:
-        message = f"expected {quote(payload.name)} to require a gradient as in the graph, {meta.requires_grad}, got "
-        yield Problem(where, "P14", f"{message}{payload.requires_grad}")
+
+
+def _gradient_problems(
+    spec: schema.InputSpec, payload: Payload, meta: schema.TensorMeta | None, record: str, trained: Set[str]
+) -> Iterator[Problem]:
+    """Report payloads that require a gradient where the graph does not, or the reverse (P14).
+
+    A detached view of a parameter requires one after torch read and wrote the program: torch makes it from the
+    parameter again.
+    """
+    if spec.type == "parameter" or meta is None or not isinstance(payload, (TensorView, MetaView)):
+        return
+    if payload.requires_grad is meta.requires_grad or (payload.requires_grad and payload.record in trained):
+        return
+    message = f"expected {quote(payload.name)} to require a gradient as in the graph, {meta.requires_grad}, got "
+    where = f"{record}: {path_text(('graph_module', 'graph', 'tensor_values', _argument_name(spec)))}"
+    yield Problem(where, "P14", f"{message}{payload.requires_grad}")
+
+
+def _reserved_names(context: ProgramContext, stored: Stored) -> Iterator[Problem]:
+    """Report payloads without an input whose names can be no attributes, or are those that modules have (S10)."""
+    targets = set(_targets(context.program.graph_module.signature))
+    for listing, table in zip(stored.places, (stored.weights, stored.constants), strict=True):
+        for name in table or ():
+            if name not in targets and (is_reserved(name) or not is_target(name)):
+                place = f"{listing}: {path_text(('config', cut(name)))}"
+                expected = "a name that modules do not have as an attribute"
+                expected = expected if is_reserved(name) else "names with dots between them, without quotes"
+                yield Problem(place, "S10", f"expected {expected}, got {quote(name)}")
 
 
 def _stride_problems(payload: TensorView | MetaView, meta: schema.TensorMeta, where: str) -> Iterator[Problem]:
-    """Strides that decide where an element lies, and that the graph does not have (P14)."""
+    """Report strides that the graph does not have (P14): a warning, as the numbers are those that are stored."""
     declared = [stride.as_int for stride in meta.strides]
     rows = zip(payload.sizes, payload.strides, declared, strict=False)
     if 0 not in payload.sizes and any(
@@ -226,19 +263,24 @@ def _stride_problems(payload: TensorView | MetaView, meta: schema.TensorMeta, wh
         message = (
             f"payload {quote(payload.name)}: strides: expected [{shown}] as in the graph, got {list(payload.strides)}"
         )
-        yield Problem(where, "P14", message)
+        yield Problem(where, "P14", message, "warning")
 
 
-def _taken_twice(context: ProgramContext, stored: Stored) -> Iterator[Problem]:
-    """Inputs that take what another one takes, while a tensor like it is left without an input (P23).
+def takes_twice(context: ProgramContext) -> bool:
+    """Return whether two inputs of a program take one stored tensor, which `taken_twice_problems` looks into."""
+    targets = list(_targets(context.program.graph_module.signature))
+    return len(set(targets)) < len(targets)
+
+
+def taken_twice_problems(context: ProgramContext, stored: Stored) -> Iterator[Problem]:
+    """Iterate inputs that take what another one takes, while a tensor like it is left without an input (P23).
 
     Tied weights are taken twice, too; then the tensor under the other name shares its record.
     """
-    module = context.program.graph_module
-    specs = enumerate(module.signature.input_specs)
+    specs = enumerate(context.program.graph_module.signature.input_specs)
     taken = [(number, name) for number, spec in specs if (name := _target(spec.value)) is not None]
     counts = Counter(name for _, name in taken)
-    if not any(count > 1 for count in counts.values()):
+    if len(counts) == len(taken):
         return
     tables = {**(stored.constants or {}), **(stored.weights or {})}
     views = {name: payload for name, payload in tables.items() if isinstance(payload, TensorView)}
@@ -257,7 +299,7 @@ def _taken_twice(context: ProgramContext, stored: Stored) -> Iterator[Problem]:
 
 
 def _without_data(payload: MetaView, place: str) -> Iterator[Problem]:
-    """What the file itself says it has no data for."""
+    """Yield the payloads that the file itself declares to have no data."""
     where = payload.record or place
     if payload.device.type == "meta":
         yield Problem(where, "P6", f"{quote(payload.name)} is on the meta device, which holds no data", "note")
@@ -315,7 +357,7 @@ def _targets(signature: schema.GraphSignature) -> Iterator[str]:
 
 
 def _target(spec: Any) -> str | None:
-    """The name of the payload that an input takes; None for inputs of the user and tokens."""
+    """Return the name of the payload that an input takes; None for inputs of the user and tokens."""
     keys = ("parameter_name", "buffer_name", "tensor_constant_name", "custom_obj_name")
     return next((name for key in keys if (name := getattr(spec, key, None)) is not None), None)
 
@@ -328,7 +370,7 @@ def number_problems(
     Args:
         stored: the payloads of a program.
         file: the name of the file, which errors begin with.
-        advance: told the bytes of each piece that was looked at.
+        advance: called with the bytes of each piece that was read.
 
     NaN is a warning; infinities, which masks are made of, are a note. Reads one tensor at a time and keeps none.
     """
@@ -336,6 +378,31 @@ def number_problems(
         for name, payload in (table or {}).items():
             if isinstance(payload, TensorView) and DTYPES[payload.dtype].kind in ("float", "complex", "bool"):
                 yield from _numbers(name, payload, file, advance)
+            elif isinstance(payload, (SparseView, NestedView)):
+                yield from _parts(payload, file)
+            elif isinstance(payload, OpaquePayload) and payload.kind == "pickle" and payload.is_as_written:
+                yield from _pickled(payload, file)
+
+
+def _pickled(payload: OpaquePayload, file: str) -> Iterator[Problem]:
+    """Report a pickled tensor that contradicts itself (P22); what takes code to rebuild is left to X2."""
+    try:
+        payload.view()
+    except PayloadError as error:
+        yield problem_of(error, payload.record, file)
+    except Pt2Error:
+        return
+
+
+def _parts(payload: SparseView | NestedView, file: str) -> Iterator[Problem]:
+    """Report indices or offsets that are outside a tensor of another layout (P17)."""
+    try:
+        if isinstance(payload, SparseView):
+            payload.check_indices()
+        else:
+            payload.tensors()
+    except Pt2Error as error:
+        yield problem_of(error, payload.record, file)
 
 
 def _numbers(name: str, view: TensorView, file: str, advance: Callable[[int], object]) -> Iterator[Problem]:
@@ -353,7 +420,7 @@ def _numbers(name: str, view: TensorView, file: str, advance: Callable[[int], ob
 
 
 def _count_non_finite(view: TensorView, advance: Callable[[int], object]) -> tuple[int, int]:
-    """How many elements of a tensor are NaN, and how many infinite; repeated ones count once."""
+    """Return how many elements of a tensor are NaN, and how many infinite; repeated ones count once."""
     plain = arrays.without_repeats(view.over(view.storage.read(keep=False)))
     check_copy(view.where, plain.nbytes, view.storage.nbytes)
     kind, nans, infinities = DTYPES[view.dtype].kind, 0, 0

@@ -1,15 +1,12 @@
-"""One program and what its checks need to know of it: where it stands, and which release of torch it is of."""
+"""Context of a program's checks: the program, its location in the package, and its release of torch."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
-from typing import Final
 
 from pt2kit import schema
 from pt2kit.graph.traversal import Step, walk
-
-_RELEASE: Final = re.compile(r"(\d{1,4})\.(\d{1,4})(?:\.|$|\+|a|rc)", re.ASCII)
+from pt2kit.schema.versions import release_written
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +28,11 @@ class ProgramContext:
 
     @property
     def graph_place(self) -> str:
-        """The place of the root graph."""
+        """Return the location of the root graph."""
         return f"{self.record}: $.graph_module.graph"
 
     def steps(self) -> list[Step]:
-        """Every node of every graph, with its place.
+        """Return every node of every graph, with its location.
 
         Raises:
             LimitError: subgraphs or dicts of arguments nest too deep (G11).
@@ -53,8 +50,4 @@ def context_of(program: schema.ExportedProgram, record: str, stored_version: str
         record: the record it was read from, for messages.
         stored_version: the schema version that it was stored in, which tells the release where nothing else does.
     """
-    match = _RELEASE.match(program.torch_version)
-    if match:
-        return ProgramContext(program, record, stored_version, f"{match[1]}.{match[2]}")
-    releases = next((row.releases for row in schema.LOG if row.number == stored_version), ())
-    return ProgramContext(program, record, stored_version, releases[0] if len(releases) == 1 else "")
+    return ProgramContext(program, record, stored_version, release_written(program.torch_version, stored_version))

@@ -1,4 +1,4 @@
-"""The regions that a graph opens and closes in the process: gradients, autocast, vmap, jvp (rule X14).
+"""Regions that a graph opens and closes at run time: gradients, autocast, vmap, jvp (rule X14).
 
 Each call that opens a region has one that closes it, in the same graph and in reverse order; gradients are left on, as
 a process has them. What does not keep to that leaves the process changed after the program has run.
@@ -27,11 +27,11 @@ _CLOSES: Final[Mapping[str, str]] = MappingProxyType(
         "torch.amp.autocast_mode._exit_autocast": "torch.amp.autocast_mode._enter_autocast",
     }
 )
-"""What closes a region -> what opens it."""
+"""Closing call of a region -> its opening call."""
 _OPENS: Final = frozenset(_CLOSES.values())
 _DUAL: Final = f"{_PREDISPATCH}_enter_dual_level"
 _LEVELS: Final = frozenset(target for target in _CLOSES if target.startswith(_PREDISPATCH))
-"""What closes a level: called with other arguments than torch writes it fails, and the level stays open."""
+"""Closing calls of a level: with other arguments than torch writes they fail, and the level stays open."""
 _GRADIENTS: Final = "torch._C._set_grad_enabled"
 _WATCHED: Final = _OPENS.union(_CLOSES, (_GRADIENTS,))
 

@@ -1,4 +1,4 @@
-"""The problems of a file, in order -> a report: whether it is sound, and its problems by weight, place and rule."""
+"""Report of `check`: the problems of a file in order, by severity, location and rule, and whether the file is sound."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from pt2kit.errors import Problem, Severity
 
 
 class Report(list[Problem]):
-    """What `check` found, in its order: a list of problems, with views of it.
+    """The problems that `check` found, in its order: a list of problems, with views of it.
 
     Each problem has `severity`, `where`, `rule`, `message`, `hint` and `kind`. What torch would run on loading the file
-    is of the kind "safety", so what is wrong is told by `severity`.
+    is of the kind "safety", so errors are found by `severity`.
     """
 
     __slots__ = ()
@@ -19,28 +19,28 @@ class Report(list[Problem]):
         return f"<Report: {'sound' if self.ok else 'not sound'}, {counts}>"
 
     def __str__(self) -> str:
-        """A line for each problem."""
+        """Return a line for each problem."""
         return "\n".join(map(str, self))
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is an error; there may be warnings and notes."""
+        """Return whether nothing is an error; there may be warnings and notes."""
         return not self.errors
 
     @property
     def errors(self) -> list[Problem]:
-        """What is wrong with the file, and what would run code that it brings."""
+        """Return the errors of the file, unsafe code included."""
         return self.problems(severity="error")
 
     @property
     def warnings(self) -> list[Problem]:
-        """What is sound and deserves a look."""
+        """Return the warnings: the file is sound, but they deserve a look."""
         return self.problems(severity="warning")
 
     def problems(
         self, *, severity: Severity | None = None, where: str = "", rule: str | None = None, message: str = ""
     ) -> list[Problem]:
-        """The problems that meet all conditions, in order.
+        """Return the problems that meet all conditions, in order.
 
         Args:
             severity: "error", "warning" or "note".

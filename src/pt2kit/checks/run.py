@@ -1,7 +1,7 @@
-"""A file -> everything that is wrong with it, and everything that torch would run on loading it, as data.
+"""Run all checks of a file: every error in it, and all code that torch would run when loading it, as data.
 
     archive        the package opens; with `payloads`, every record has its checksum
-    beside it      payloads in other files are there, as the archive says
+    external       payloads in other files exist, as the archive declares
     each program   its record, versions, graph, signature, calls, expressions, operators, sizes, devices, payloads
     the whole      payloads that nobody uses, safety findings
 
@@ -16,11 +16,13 @@ from dataclasses import replace
 from typing import Any, Final
 
 from pt2kit import codec, graph, schema, signature
+from pt2kit.checks.call_results import created_problems, mutation_problems, result_problems
 from pt2kit.checks.calls import call_problems
 from pt2kit.checks.devices import device_problems
-from pt2kit.checks.expressions import expression_problems
+from pt2kit.checks.expressions import expression_problems, size_problem
 from pt2kit.checks.external import external_problems
 from pt2kit.checks.findings import distinct, problem_of
+from pt2kit.checks.growth import growth_problems
 from pt2kit.checks.guards import guard_problems
 from pt2kit.checks.higher_order import higher_order_problems
 from pt2kit.checks.input_sizes import input_size_problems
@@ -29,19 +31,15 @@ from pt2kit.checks.operators import operator_problems
 from pt2kit.checks.payloads import Stored, number_problems, payload_problems, read_stored, unused_problems
 from pt2kit.checks.program_context import ProgramContext, context_of
 from pt2kit.checks.report import Report
-from pt2kit.checks.results import result_problems
 from pt2kit.checks.safety import package_findings, program_findings
 from pt2kit.checks.samples import sample_problems
-from pt2kit.checks.sizes import size_problems
-from pt2kit.checks.stated import stated_problems
 from pt2kit.checks.symbolic_numbers import number_problems as symbolic_number_problems
-from pt2kit.checks.uninitialized import uninitialised_problems
-from pt2kit.checks.value_names import value_name_problems
+from pt2kit.checks.uninitialized import uninitialized_problems
+from pt2kit.checks.value_names import target_name_problems, value_name_problems
 from pt2kit.checks.versions import unknown_key_problems, version_problems
 from pt2kit.checks.vmap_regions import escape_problems
 from pt2kit.errors import Problem, Pt2Error
 from pt2kit.package.open import Package, open_package
-from pt2kit.package.parts import program_record
 from pt2kit.tensors.output import Progress, no_progress
 from pt2kit.zip.limits import DEFAULT_LIMITS, Limits
 from pt2kit.zip.opening import FileLike
@@ -51,20 +49,22 @@ RULES_OF_PROGRAMS: Final[tuple[Callable[[ProgramContext], Iterable[Problem]], ..
     lambda context: signature.problems(context.program.graph_module, f"{context.record}: $.graph_module"),
     call_problems,
     value_name_problems,
+    target_name_problems,
     escape_problems,
     expression_problems,
     input_size_problems,
     guard_problems,
     operator_problems,
     higher_order_problems,
-    size_problems,
-    stated_problems,
-    result_problems,
-    symbolic_number_problems,
     device_problems,
+    created_problems,
+    growth_problems,
+    result_problems,
+    mutation_problems,
+    symbolic_number_problems,
     metadata_problems,
 )
-"""What looks at one program. Each goes through it by itself, so that one cannot hide what another finds."""
+"""Checks of one program. Each traverses it by itself, so that one cannot hide what another finds."""
 
 _LOOKED_AT: Final = frozenset(("E3", "P6"))
 """Rules that keep a package from giving a program out; here they are found again, all of them."""
@@ -91,7 +91,8 @@ def check(
         model: look at this program alone, by default at all; what the archive itself says is looked at anyway.
         limits: what reading may cost.
         storage_options: passed to fsspec for a URL.
-        progress: with `payloads`, told the bytes done and in all: each record's once, and those of numbers again.
+        progress: with `payloads`, called with the bytes done and in all: each record's once, and those of numbers
+            again.
         weights_root: where files of weights may lie that the archive names, as in `open_package`.
 
     Returns:
@@ -116,24 +117,39 @@ def check(
 
 
 def _name(file: FileLike) -> str:
-    """What messages call a file that did not open."""
+    """Return the name that messages use for a file that did not open."""
     if isinstance(file, (str, os.PathLike)):
         return str(os.fspath(file))
     return "<bytes>" if isinstance(file, (bytes, bytearray, memoryview)) else str(getattr(file, "name", ""))
 
 
 def _all(package: Package, payloads: bool, model: str | None, progress: Progress) -> Iterator[Problem]:
-    """All problems, with the names of records as they are below the root folder."""
-    root = package.layout.root
+    """Iterate all problems, with the names of records relative to the root folder."""
     if model is not None and model not in package.layout.models:
         raise KeyError(f"{package.name}: expected a program, one of {list(package.layout.models)}, got {model!r}")
     models = package.layout.models if model is None else (model,)
-    for problem in _in_order(package, models, payloads, _counter(package, progress)):
+    yield from _relative(package, _in_order(package, models, payloads, _counter(package, progress)))
+
+
+def program_problems(package: Package, model: str) -> Iterator[Problem]:
+    """Iterate the problems of one program and its archive, payloads included; places are below the root folder.
+
+    Args:
+        package: an open package.
+        model: the program.
+    """
+    return _relative(package, _in_order(package, (model,), True, lambda _: None))
+
+
+def _relative(package: Package, problems: Iterable[Problem]) -> Iterator[Problem]:
+    """Remove the root folder from the locations of problems."""
+    root = package.layout.root
+    for problem in problems:
         yield replace(problem, loc=problem.loc.removeprefix(root)) if root and problem.loc.startswith(root) else problem
 
 
 def _counter(package: Package, progress: Progress) -> Callable[[int], object]:
-    """What is told each number of bytes that was looked at: every record has its turn, and its numbers another."""
+    """Return a progress callback for numbers of bytes: each record is counted once as read, and once for its values."""
     total, done = 2 * sum(record.size for record in package.records.values()), 0
 
     def advance(count: int) -> None:
@@ -160,7 +176,7 @@ def _in_order(
         yield from trouble if context is not None else _not_repeated(trouble, problems)
         seen[model] = context, stored
         if context is not None:
-            looks = (program_findings(context, stored.tables), uninitialised_problems(context, stored.tables))
+            looks = (program_findings(context, stored.tables), uninitialized_problems(context))
             findings = [finding for look in looks for finding in _guarded(look, context.record)]
             safety += findings
             yield from _without_pasted(_program_problems(package, model, context, stored), findings)
@@ -174,12 +190,14 @@ def _in_order(
 
 
 def _read(package: Package, model: str) -> tuple[ProgramContext | None, list[Problem]]:
-    """One program, and what keeps it from being read."""
-    record = program_record(package.archive, package.layout, model)
+    """Read one program, and the error that keeps it from being read."""
+    record = package.layout.program_record(model)
     where = record.removeprefix(package.layout.root)
     try:
         stored = package.stored[model]
-        return context_of(stored.program, where, stored.version), []
+        context = context_of(stored.program, where, stored.version)
+        problem = size_problem(context, package.records[record].size)
+        return (context, []) if problem is None else (None, [problem])
     except Pt2Error as error:
         problem = problem_of(error, where, package.name)
     if problem.rule in _LOOKED_AT and (program := _decoded(package, record, where)) is not None:
@@ -189,7 +207,7 @@ def _read(package: Package, model: str) -> tuple[ProgramContext | None, list[Pro
 
 
 def _decoded(package: Package, record: str, where: str) -> schema.ExportedProgram | None:
-    """A program of the current version that was refused for what it says; None where it cannot be decoded."""
+    """Return a program of the current version that was refused for its contents; None if it cannot be decoded."""
     try:
         return codec.decode(package.archive.read(record), schema.ExportedProgram, where).value
     except Pt2Error:
@@ -201,8 +219,13 @@ def _program_problems(package: Package, model: str, context: ProgramContext, sto
     yield from version_problems(context)
     keys = _unknown_keys(package, model, context)
     yield from unknown_key_problems((*keys, *stored.unknown), version)
+    is_sound = True
     for rule in RULES_OF_PROGRAMS:
-        yield from _guarded(rule(context), context.record)
+        if rule is result_problems and not is_sound:
+            continue  # A broken graph or expression would make every call that uses it wrong.
+        for problem in _guarded(rule(context), context.record):
+            is_sound &= problem.kind != "error" or (problem.rule != "P6" and problem.rule[0] not in "GE")
+            yield problem
     yield from payload_problems(context, stored)
 
 
@@ -214,7 +237,7 @@ def _unknown_keys(package: Package, model: str, context: ProgramContext) -> tupl
 
 
 def _guarded(problems: Iterable[Problem], where: str) -> Iterator[Problem]:
-    """What a rule finds; what stops it is a problem like others."""
+    """Iterate the problems of a rule; an error in the rule is reported as a problem."""
     try:
         yield from problems
     except Pt2Error as error:
@@ -222,19 +245,19 @@ def _guarded(problems: Iterable[Problem], where: str) -> Iterator[Problem]:
 
 
 def _without_pasted(problems: Iterable[Problem], findings: list[Problem]) -> Iterator[Problem]:
-    """Leave out what is said of names that a safety finding (X6) says more of."""
+    """Remove problems of names of which a safety problem (X6) reports more."""
     places = {finding.loc for finding in findings if finding.rule == "X6"}
     return (problem for problem in problems if problem.rule not in _PASTED or problem.loc not in places)
 
 
 def _not_repeated(problems: list[Problem], before: list[Problem]) -> list[Problem]:
-    """Without what the program's own record already was reported for, under any rule."""
+    """Return problems without those already reported for the program's own record, under any rule."""
     known = {(problem.rule, problem.message) for problem in before}
     return [problem for problem in problems if (problem.rule, problem.message) not in known]
 
 
 def _checksum_problems(package: Package, told: set[str], advance: Callable[[int], object]) -> Iterator[Problem]:
-    """What keeps a record from being read; what is wrong with files beside the archive was told before."""
+    """Iterate errors that keep records from being read; those of external files were reported before."""
     for record, entry in package.records.items():
         try:
             package.archive.read(record)

@@ -1,9 +1,10 @@
-"""A package -> what torch would execute, or resolve by a name from the file, on loading it (rules X1 to X14).
+"""Safety checks of a package: code that torch would execute, or resolve by a name from the file, on loading it (rules
+X1 to X14).
 
 Each finding is a `Problem` of kind "safety"; of kind "note" where what would be run is plain data (real files have
 some of those, because sample inputs are always a pickle); of kind "warning" where a pickle needs classes of packages
 that torch does not bring, or cannot be read. Nothing is run here, and the signatures of operators are read for programs
-alone that call operators which trust their arguments (`provenance.py`).
+alone that call unchecked kernels (`unchecked.py`).
 """
 
 from __future__ import annotations
@@ -21,17 +22,17 @@ from pt2kit.checks.expressions import expressions, is_code
 from pt2kit.checks.formats import format_problem, text_problem
 from pt2kit.checks.known_targets import HIGHER_ORDER, is_usual, plain_target
 from pt2kit.checks.program_context import ProgramContext, context_of
-from pt2kit.checks.provenance import is_concerned, unvouched_calls
-from pt2kit.checks.refused import refusal
 from pt2kit.checks.regions import region_problems
-from pt2kit.checks.stored_numbers import Tables, stored_inputs, tables_of
+from pt2kit.checks.stored_inputs import Tables, stored_inputs, tables_of
+from pt2kit.checks.unchecked import is_concerned, kernel_findings, text_of
 from pt2kit.errors import Kind, Problem, Pt2Error
 from pt2kit.graph.argument_values import leaves
 from pt2kit.graph.traversal import Step, graphs
 from pt2kit.messages import cut, listed
+from pt2kit.operators.requirements import refusal
 from pt2kit.package import record_names as names
+from pt2kit.package.layouts.base import Parts
 from pt2kit.package.open import Package
-from pt2kit.package.parts import Parts, parts
 from pt2kit.pickles.reader import globals_in, is_plain
 from pt2kit.schema import InputSpec, OutputSpec
 from pt2kit.tensors.opaque import OpaquePayload
@@ -42,14 +43,16 @@ _PRINT: Final = "torch.ops.aten._print.default"
 _FORMAT: Final = f"{HIGHER_ORDER}print"
 _SHOWN: Final = 80
 _SHOWN_GLOBALS: Final = 20
+_GLOBAL: Final = 115
+"""Characters of the name of a class: the longest ones of libraries, which `trust=` needs whole."""
 _INSTALLED: Final = frozenset((*sys.stdlib_module_names, "torch", "numpy", "sympy", "_codecs", ""))
-"""What every process that loads a program has: a pickle that calls more of it than data needs is meant to run."""
+"""Modules of every process that loads a program: a pickle that calls more of them than data needs is meant to run."""
 
 
 def safety_findings(package: Package) -> Iterator[Problem]:
     """Iterate what torch would run or resolve on loading a package; runs nothing.
 
-    What cannot be read is passed over: reading it raises elsewhere. X11, which needs the signatures of operators, is
+    Unreadable records are skipped: reading them raises elsewhere. X11, which needs the signatures of operators, is
     for `check` alone.
     """
     yield from package_findings(package)
@@ -66,12 +69,11 @@ def package_findings(package: Package, models: Iterable[str] | None = None) -> I
     """Iterate the findings about records: pickles (X1 to X3) of some programs or all, and compiled code (X8)."""
     for model in package.layout.models if models is None else models:
         try:
-            model_parts = parts(package.archive, package.layout, model)
+            model_parts = package.layout.parts(model)
         except Pt2Error:
-            model_parts = Parts("", "records", sample_inputs=package.layout.record(names.sample_inputs(model)))
+            model_parts = Parts("", sample_inputs=package.layout.record(names.sample_inputs(model)))
         yield from _sample_inputs(package, model_parts.sample_inputs)
-        if model_parts.stored_as == "torch.save":
-            yield from _saved_payloads(package, (model_parts.weights, model_parts.constants))
+        yield from _saved_payloads(package, model_parts.pickles)
         yield from _pickled_payloads(package, model)
     yield from _compiled_code(package)
 
@@ -81,13 +83,13 @@ def program_findings(context: ProgramContext, tables: Tables) -> Iterator[Proble
 
     Args:
         context: the program.
-        tables: gives its payloads; asked where a call takes numbers of the file on trust.
+        tables: reads its payloads; asked if a program calls an unchecked kernel.
 
     Raises:
         LimitError: subgraphs or dicts of arguments nest too deep (G11).
     """
     yield from _guards(context)
-    yield from _expressions(context)
+    yield from expression_findings(context)
     yield from _pasted_names(context)
     for step in context.steps():
         yield from _targets(step)
@@ -103,7 +105,7 @@ def _sample_inputs(package: Package, record: str | None) -> Iterator[Problem]:
 
 
 def _saved_payloads(package: Package, records: Iterable[str | None]) -> Iterator[Problem]:
-    """Weights and constants of torch 2.8 and before: a pickle each."""
+    """Check weights and constants of torch 2.8 and before, which are a pickle each."""
     for record in records:
         if record is not None and record in package.records and package.records[record].size:
             yield _pickle(package, record, "X2", "torch unpickles tensors")
@@ -115,7 +117,7 @@ def _pickle(package: Package, record: str, rule: str, what: str) -> Problem:
 
 
 def _verdict(package: Package, record: str) -> tuple[Kind, str]:
-    """What unpickling a record would do, and how grave that is."""
+    """Return what unpickling a record would do, and how severe that is."""
     try:
         global_names = globals_in(package.archive.read(record), record)
     except Pt2Error as error:
@@ -124,7 +126,7 @@ def _verdict(package: Package, record: str) -> tuple[Kind, str]:
     if not odd:
         return "note", "plain data"
     installed = any(name.partition(".")[0] in _INSTALLED for name in odd)
-    text = f"calls {listed([cut(name, _SHOWN) for name in odd], _SHOWN_GLOBALS)}"
+    text = f"calls {listed([cut(name, _GLOBAL) for name in odd], _SHOWN_GLOBALS)}"
     return "safety" if installed else "warning", text
 
 
@@ -141,7 +143,8 @@ def _pickled_payloads(package: Package, model: str) -> Iterator[Problem]:
 
 
 def _is_pickled(payload: OpaquePayload) -> bool:
-    """Whether there is anything to unpickle; a record that cannot be read counts as one, and is told as such."""
+    """Return whether there is anything to unpickle; a record that cannot be read counts as one, and is reported as
+    such."""
     try:
         return payload.is_pickled
     except Pt2Error:
@@ -166,8 +169,8 @@ def _is_condition(text: str) -> bool:
     return True
 
 
-def _expressions(context: ProgramContext) -> Iterator[Problem]:
-    """Texts that are no expressions but would do something when they are evaluated; other ones are errors (E1)."""
+def expression_findings(context: ProgramContext) -> Iterator[Problem]:
+    """Iterate texts that are no expressions but code, which evaluating them would run (X5); others are errors (E1)."""
     texts = dict.fromkeys(context.program.range_constraints, f"{context.record}: $.range_constraints")
     for expression in expressions(context):
         texts.setdefault(expression.text, expression.place)
@@ -189,7 +192,8 @@ def _pasted_names(context: ProgramContext) -> Iterator[Problem]:
 
 
 def _identifiers(context: ProgramContext) -> Iterator[tuple[str, str]]:
-    """Names of placeholders, of arguments of the call and of keyword arguments of nodes, each with its place."""
+    """Yield names of placeholders, of arguments of the call and of keyword arguments of nodes, each with its
+    location."""
     for scope in graphs(context.program, context.graph_place):
         for number, argument in enumerate(scope.graph.inputs):
             name = getattr(argument.value, "name", None)
@@ -204,7 +208,7 @@ def _identifiers(context: ProgramContext) -> Iterator[tuple[str, str]]:
 
 
 def _paths(context: ProgramContext) -> Iterator[tuple[str, str]]:
-    """Dotted names of parameters, buffers, constants and subgraphs, each with its place."""
+    """Yield dotted names of parameters, buffers, constants and subgraphs, each with its location."""
     signature = context.program.graph_module.signature
     place = f"{context.record}: $.graph_module.signature"
     yield from _spec_paths(f"{place}.input_specs", signature.input_specs)
@@ -232,27 +236,31 @@ def _targets(step: Step) -> Iterator[Problem]:
         if target.startswith("#"):
             text = f"torch asks the handler of an extension for {cut(target, _SHOWN)!r}"
             yield Problem(place, "X13", text, "safety")
+        elif (reason := refusal(plain_target(target))) is not None:
+            yield Problem(place, "X10", f"torch calls {cut(target, _SHOWN)}: {reason}", "safety")
         elif not is_usual(target):
             yield Problem(place, "X7", f"torch looks up {cut(target, _SHOWN)!r} attribute by attribute", "safety")
-        elif (reason := refusal(target)) is not None:
-            yield Problem(place, "X10", f"torch calls {cut(target, _SHOWN)}: {reason}", "safety")
 
 
 def _trusting(context: ProgramContext, tables: Tables) -> Iterator[Problem]:
-    """Calls of everyday operators that trust an argument with memory, where nobody vouches for it."""
-    nodes = [step.node for step in context.steps()]
-    if not is_concerned(called_targets(nodes), nodes):
+    """Check calls of unchecked kernels: errors, and one warning for each operator whose calls only a run can judge."""
+    if not is_concerned(called_targets(step.node for step in context.steps())):
         return
     from pt2kit.checks import schemas  # The table of operators; `pt2 show` does without it for most programs.
 
     root = next(graphs(context.program, context.graph_place))
     stored = stored_inputs(context.program.graph_module, tables)
-    for finding in unvouched_calls(root, lambda target: schemas.find(target, context.release), stored):
-        yield Problem(finding.step.where, "X10", f"torch calls {finding.operator}: {finding.message}", "safety")
+    warned: set[str] = set()
+    for finding in kernel_findings(root, lambda target: schemas.find(target, context.release), stored, context.program):
+        if finding.is_wrong:
+            yield Problem(finding.step.where, "X10", text_of(finding), "safety")
+        elif finding.operator not in warned:
+            warned.add(finding.operator)
+            yield Problem(finding.step.where, "X10", text_of(finding), "warning")
 
 
 def _printed(step: Step) -> Iterator[Problem]:
-    """Texts that go to the terminal of whoever runs the program, or are formats that look inside of values."""
+    """Check for texts that are printed to the user's terminal, or are formats that read attributes of values."""
     target = plain_target(step.node.target)
     if target != _PRINT and not target.startswith(HIGHER_ORDER):
         return

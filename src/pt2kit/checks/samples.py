@@ -1,4 +1,4 @@
-"""Stored sample inputs against the inputs that a graph declares (rule K9)."""
+"""Check of stored sample inputs against the inputs that a graph declares (rule K9)."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _MOST: Final = 1 << 16
 def sample_problems(package: Package, model: str, context: ProgramContext) -> Iterator[Problem]:
     """Iterate sample inputs that the program does not take: another number, element type or size.
 
-    What cannot be read as data is not looked at, nor are mappings of several entries: their order is that of the tree
-    spec. Raises nothing.
+    Inputs that cannot be read as data are skipped, and so are mappings of several entries: their order is that of the
+    tree spec. Raises nothing.
     """
     try:
         samples = package.sample_inputs(model)
@@ -52,12 +52,12 @@ def sample_problems(package: Package, model: str, context: ProgramContext) -> It
 
 
 def _is_passed(spec: schema.InputSpec) -> bool:
-    """Whether the caller passes it: a value, or a constant that it has to be."""
+    """Return whether the caller passes an input: a value, or a constant of the calling convention."""
     return spec.user_input is not UNSET or spec.constant_input is not UNSET
 
 
 def _leaves(held: Any) -> list[Any] | None:
-    """The values in containers, in order; None where their order is not certain."""
+    """Return the values in containers, in order; None if their order is not certain."""
     leaves: list[Any] = []
     stack = [held]
     while stack:

@@ -1,4 +1,4 @@
-"""Names of values -> those that no variable of Python can have (rule G8).
+"""Check of names that no Python variable or attribute can have: values (rule G8), parameters and constants (S10).
 
 Reading takes any identifier for a name. torch writes names into the source of a function: keywords, `self` and other
 spellings of an identifier end there as a syntax error, or as another value's name.
@@ -7,19 +7,35 @@ spellings of an identifier end there as a syntax error, or as another value's na
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any, Final
 
 from pt2kit.checks.program_context import ProgramContext
 from pt2kit.errors import Problem
 from pt2kit.graph.argument_values import arguments
-from pt2kit.graph.names import is_variable
+from pt2kit.graph.module_attributes import is_reserved
 from pt2kit.graph.traversal import graphs
 from pt2kit.messages import quote
+from pt2kit.schema.names import is_variable
+
+_TARGETS: Final = ("parameter_name", "buffer_name", "tensor_constant_name", "custom_obj_name")
+
+
+def target_name_problems(context: ProgramContext) -> Iterator[Problem]:
+    """Iterate parameters, buffers and constants whose names are those of attributes that modules have (S10)."""
+    for number, spec in enumerate(context.program.graph_module.signature.input_specs):
+        value: Any = spec.value
+        names = (getattr(value, key, None) for key in _TARGETS)
+        for name in names:
+            if name is not None and is_reserved(name):
+                place = f"{context.record}: $.graph_module.signature.input_specs[{number}]"
+                message = f"expected a name that modules do not have as an attribute, got {quote(name)}"
+                yield Problem(place, "S10", message)
 
 
 def value_name_problems(context: ProgramContext) -> Iterator[Problem]:
     """Iterate the values with a name that is an identifier, and none that a variable can have.
 
-    What is no identifier at all is found with the graph.
+    Names that are no identifiers at all are found with the graph.
 
     Raises:
         LimitError: subgraphs or dicts of arguments nest too deep (G11).

@@ -1,4 +1,4 @@
-"""What a program says of its origin: torch's version, dialects, operator sets, unknown keys (V2 to V4, O1, O2).
+"""Checks of a program's origin: torch's version, dialects, operator sets, unknown keys (V2 to V4, O1, O2).
 
 All of these are warnings: nothing is read by them, but they tell of a file that was edited or is newer than this build.
 """
@@ -21,13 +21,13 @@ DIALECTS: Final = frozenset(("ATEN", "TRAINING", "EDGE", ""))
 """The dialects of torch's verifiers and of ExecuTorch's; "" stands for ATEN in old files."""
 
 _BEFORE_IT_WAS_STORED: Final = "<=2.4"
-_VERSION: Final = re.compile(r"(\d{1,4}\.\d{1,4})\.\d{1,4}(?P<build>[a-z.]+\d*)?(?:\+[\w.]+)?", re.ASCII)
+_VERSION: Final = re.compile(r"\d{1,4}\.\d{1,4}\.\d{1,4}(?:[a-z.]+\d*)?(?:\+[\w.]+)?", re.ASCII)
 
 
 def version_problems(context: ProgramContext) -> Iterator[Problem]:
     """Iterate what is odd about a program's versions."""
     program = context.program
-    yield from _torch_version(program.torch_version, context.stored_version, f"{context.record}: $.torch_version")
+    yield from _torch_version(program.torch_version, f"{context.record}: $.torch_version")
     for number, dialect in enumerate(program.verifiers):
         if dialect not in DIALECTS or not (dialect or context.stored_version in WITHOUT_DIALECT):
             message = f"expected a dialect that torch has ({', '.join(sorted(DIALECTS - {''}))}), got {quote(dialect)}"
@@ -41,7 +41,7 @@ def version_problems(context: ProgramContext) -> Iterator[Problem]:
             message = f"expected an operator set of {', '.join(EXPECTED)}, got one of {quote(namespace)}"
             yield Problem(place, "O2", f"{message}: its operators are taken as they are", "warning")
         elif not 0 < number <= EXPECTED[namespace]:
-            yield Problem(place, "O1", f"expected a number from 1 to {EXPECTED[namespace]}, got {number}", "warning")
+            yield Problem(place, "O1", f"expected a number from 1 to {EXPECTED[namespace]}, got {number}")
 
 
 def unknown_key_problems(keys: tuple[str, ...], stored_version: str) -> Iterator[Problem]:
@@ -58,15 +58,7 @@ def unknown_key_problems(keys: tuple[str, ...], stored_version: str) -> Iterator
         yield Problem(key, "V4", message, "note" if newer else "warning")
 
 
-def _torch_version(text: str, stored_version: str, place: str) -> Iterator[Problem]:
-    if text == _BEFORE_IT_WAS_STORED:
-        return
-    match = _VERSION.fullmatch(text)
-    if match is None:
+def _torch_version(text: str, place: str) -> Iterator[Problem]:
+    """Report what is no version of torch; a converted file keeps the release that exported it, with another schema."""
+    if text != _BEFORE_IT_WAS_STORED and _VERSION.fullmatch(text) is None:
         yield Problem(place, "V2", f"expected a version such as '2.13.0', got {quote(text)}", "warning")
-        return
-    writes = next((row.number for row in schema.LOG if match[1] in row.releases), None)
-    # Builds between releases write a schema between theirs; releases that this build does not know may write any.
-    if writes is not None and not match["build"] and writes != stored_version:
-        message = f"expected schema {writes}, which torch {match[1]} writes, got {stored_version}"
-        yield Problem(place, "V2", message, "warning")

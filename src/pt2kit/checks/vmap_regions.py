@@ -1,4 +1,4 @@
-"""A graph -> the uses of values outside of the region of vmap that gave them a batch dimension (rule G18).
+"""Check of values from a vmap region that are used outside of it, with their batch dimension (rule G18).
 
 Between `_vmap_increment_nesting` and `_vmap_decrement_nesting`, `_add_batch_dim` hides a dimension of a tensor, which
 all that is computed from it lacks until `_remove_batch_dim` gives it back. Behind the region torch fails on it, or

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 import click
 
-from pt2kit.cli.colours import colour
+from pt2kit.cli.accepted import Accepted, accepted
+from pt2kit.cli.colours import colour, linked
 from pt2kit.cli.common import choose_model, json_option, model_option, open_file, progress, standard_input
+from pt2kit.cli.completion import complete_rules
 from pt2kit.cli.output import print_json, print_lines
 from pt2kit.cli.several import (
     Answer,
+    Result,
     answers,
     chosen_files,
     files_argument,
     jobs_option,
     report_unread,
-    summary_line,
+    run_task,
 )
 from pt2kit.errors import Problem
 
@@ -36,6 +40,7 @@ Examples:
   pt2 check model.pt2 --payloads        reads the weights as well: checksums, NaN
   pt2 check models/ 'more/*.pt2' --jobs 4
   pt2 check models/ --strict --sarif > check.sarif
+  pt2 check models/ --allow X2,X11 --baseline accepted.json
   curl -s https://host/model.pt2 | pt2 check -
 
 \b
@@ -43,15 +48,27 @@ A folder means all .pt2 files in it and below. Of several files, notes are liste
 
 \b
 Exit codes: 0 sound (with --strict: no warnings either), 1 a problem was found, 2 a file could not be read.
+What --allow and --baseline accept does not count.
 """
 
 
-@click.command("check", epilog=EPILOG, short_help="What is wrong with files.")
+@click.command("check", epilog=EPILOG)
 @files_argument
 @click.option("--payloads", is_flag=True, help="Read all records: compare checksums, look for NaN in the weights.")
-@click.option("--strict", is_flag=True, help="Take warnings for errors.")
+@click.option("--strict", is_flag=True, help="Treat warnings as errors.")
 @click.option("--full", is_flag=True, help="List every problem, not only the first few of each rule.")
 @click.option("--sarif", is_flag=True, help="Print SARIF 2.1.0, for code hosts and editors.")
+@click.option(
+    "--allow",
+    metavar="RULE[,RULE]",
+    multiple=True,
+    shell_complete=complete_rules,
+    help="Accept all findings of these rules.",
+)
+@click.option(
+    "--baseline", type=click.Path(dir_okay=False, path_type=Path), help="Accept the findings that this file lists."
+)
+@click.option("--write-baseline", is_flag=True, help="Write the findings to the --baseline file.")
 @model_option
 @jobs_option
 @json_option
@@ -61,6 +78,9 @@ def command(
     strict: bool,
     full: bool,
     sarif: bool,
+    allow: tuple[str, ...],
+    baseline: Path | None,
+    write_baseline: bool,
     model: str | None,
     jobs: int,
     as_json: bool,
@@ -68,16 +88,21 @@ def command(
     """Check .pt2 files without running anything of them: archive, JSON, graph, signature, operators, weights."""
     if sarif and as_json:
         raise click.UsageError("expected one of --json and --sarif, got both")
+    if write_baseline and baseline is None:
+        raise click.UsageError("expected --write-baseline with --baseline FILE, got it alone")
     chosen, several = chosen_files(files)
+    if write_baseline and baseline is not None:
+        return _write(baseline, accepted(allow, None), answers(chosen, partial(_check, payloads, model), jobs))
+    without = accepted(allow, baseline)
     if not several:
         [file] = chosen
-        problems = _check(payloads, model, file)
+        problems = without.remaining(_shown(file), _check(payloads, model, file))
         _print(_shown(file), problems, full, sarif, as_json)
         return _code(problems, strict)
-    checked = answers(chosen, partial(_check, payloads, model), jobs)
-    if sarif or as_json:
-        return _print_all(list(checked), strict, sarif)
-    return _print_each(checked, len(chosen), strict, full)
+    if sarif:
+        return _print_sarif_of_all(list(answers(chosen, partial(_check, payloads, model), jobs)), without, strict)
+    task = partial(_task, payloads, model, without, strict, full)
+    return run_task(chosen, task, jobs=jobs, as_json=as_json, outcomes=_OUTCOMES, style=_painter())
 
 
 def _check(payloads: bool, model: str | None, file: str) -> list[Problem]:
@@ -94,6 +119,22 @@ def _check(payloads: bool, model: str | None, file: str) -> list[Problem]:
             return check(standard_input() if file == "-" else file, payloads=payloads, progress=report)
         with open_file(file) as package:
             return check(package, payloads=payloads, model=choose_model(package, model), progress=report)
+
+
+def _write(baseline: Path, without: Accepted, checked: Iterator[Answer[list[Problem]]]) -> int:
+    """Write what is wrong with files as accepted."""
+    from pt2kit.cli.accepted import write_baseline
+
+    code, found = 0, {}
+    for answer in checked:
+        if answer.found is None:
+            code = max(code, report_unread(answer))
+        else:
+            found[_shown(answer.file)] = without.remaining(_shown(answer.file), answer.found)
+    write_baseline(baseline, found)
+    count = sum(problem.severity != "note" for problems in found.values() for problem in problems)
+    print_lines([f"{baseline}: {count:,} findings of {len(found):,} files are accepted"])
+    return code
 
 
 def _code(found: Sequence[Problem], strict: bool) -> int:
@@ -116,45 +157,31 @@ def _print(file: str, found: Sequence[Problem], full: bool, sarif: bool, as_json
         print_lines(problem_lines(file, found, full=full), _painter())
 
 
-def _print_each(checked: Iterator[Answer[list[Problem]]], count: int, strict: bool, full: bool) -> int:
-    """Print what is wrong with each file, as soon as that is known, and a summary."""
-    from pt2kit.text.problems import problem_lines
+def _task(payloads: bool, model: str | None, without: Accepted, strict: bool, full: bool, file: str) -> Result:
+    """Check one of several files."""
+    from pt2kit.text.problems import problem_lines, problems_tree
 
-    code, unread = 0, 0
-    weights: list[str] = []
-    for answer in checked:
-        if answer.found is None:
-            unread += 1
-            code = max(code, report_unread(answer))
-            continue
-        code = max(code, _code(answer.found, strict))
-        severities = {problem.severity for problem in answer.found} - {"note"}
-        weights.append("error" if "error" in severities else "warning" if severities else "sound")
-        lines = problem_lines(_shown(answer.file), answer.found, full=full, notes=full)
-        print_lines([*lines, *([""] if severities or (full and answer.found) else [])], _painter())
-    counts = [(weights.count(key), text) for key, text in _WORDS.items()]
-    print_lines([summary_line(count, *counts, (unread, "not readable"))])
-    return code
+    name = _shown(file)
+    found = without.remaining(name, _check(payloads, model, file))
+    severities = {problem.severity for problem in found} - {"note"}
+    lines = [*problem_lines(name, found, full=full, notes=full), *([""] if severities or (full and found) else [])]
+    tree = problems_tree(name, found)
+    outcome = "error" if "error" in severities else "warning" if severities else "sound"
+    totals = {key: tree[key] for key in ("errors", "warnings", "notes")}
+    return Result(tree, lines, _code(found, strict), outcome, totals)
 
 
-_WORDS: Final = {"sound": "sound", "warning": "with warnings", "error": "with errors"}
+_OUTCOMES: Final = {"sound": "sound", "warning": "with warnings", "error": "with errors"}
 
 
-def _print_all(checked: list[Answer[list[Problem]]], strict: bool, sarif: bool) -> int:
-    """Print one document about all files."""
-    from pt2kit.text.problems import problems_tree
-
-    problems_by_file = {_shown(answer.file): answer.found for answer in checked if answer.found is not None}
-    code = max((_code(problems, strict) for problems in problems_by_file.values()), default=0)
-    unread = {_shown(answer.file): answer.error for answer in checked if answer.found is None}
-    if sarif:
-        _print_sarif(problems_by_file, unread)
-    else:
-        rows = [problems_tree(file, problems) for file, problems in problems_by_file.items()]
-        counts = {key: sum(row[key] for row in rows) for key in ("errors", "warnings", "notes")}
-        unreadable = [{"file": file, "error": error} for file, error in unread.items()]
-        print_json({"files": rows, "unreadable": unreadable, "summary": {"files": len(checked), **counts}})
-    return max([code, *(report_unread(answer) for answer in checked if answer.found is None)])
+def _print_sarif_of_all(checked: list[Answer[list[Problem]]], without: Accepted, strict: bool) -> int:
+    """Print one SARIF document about all files."""
+    found = {
+        _shown(one.file): without.remaining(_shown(one.file), one.found) for one in checked if one.found is not None
+    }
+    unread = [one for one in checked if one.found is None]
+    _print_sarif(found, {_shown(one.file): one.error for one in unread})
+    return max([0, *(_code(problems, strict) for problems in found.values()), *map(report_unread, unread)])
 
 
 def _print_sarif(found: Mapping[str, Sequence[Problem]], unread: Mapping[str, str] | None = None) -> None:
@@ -179,7 +206,7 @@ def _painter() -> Callable[[str], str]:
         if line.startswith("      -> "):
             return click.style(line, dim=True)
         if line.startswith("  ") and not line.startswith("   "):
-            return click.style(line, fg=style)
+            return click.style(linked(line), fg=style)
         return line if line.startswith(" ") else colour(line)
 
     return paint

@@ -1,22 +1,27 @@
-"""What the subcommands share: their arguments and options, opening FILE, progress."""
+"""Shared parts of the subcommands: arguments and options, opening FILE, progress."""
 
 from __future__ import annotations
 
 import multiprocessing
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, BinaryIO, Final
 
 import click
 
+from pt2kit.cli.completion import complete_models
 from pt2kit.messages import printable
 from pt2kit.package.open import Package, open_package
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
+_ZIP: Final = b"PK\x03\x04"
+_UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 PATIENCE: Final = 0.4
 """Seconds after which something takes long."""
 
@@ -27,20 +32,43 @@ file_argument = click.argument("file", metavar="FILE", type=FILE)
 model_option = click.option(
     "--model",
     metavar="NAME",
-    help="Which program, by its name or digest (sha256:…); by default all, where that can be.",
+    shell_complete=complete_models,
+    help="Select a program by name or digest (sha256:…); all by default.",
 )
 one_model_option = click.option(
     "--model",
     metavar="NAME",
-    help="Which program, by its name or digest (sha256:…); by default the only one, or `model`.",
+    shell_complete=complete_models,
+    help="Select a program by name or digest (sha256:…).",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for scripts.")
 
 
-external_option = click.option(
-    "--external", metavar="NAME", help="Write weights to this .safetensors file beside OUT; large ones in shards."
+prove_option = click.option(
+    "--prove", is_flag=True, help="Run before and after on random inputs; refuse to write a difference."
 )
-skeleton_option = click.option("--skeleton", is_flag=True, help="Leave the numbers of weights out.")
+external_option = click.option(
+    "--external", metavar="NAME", help="Write weights to this .safetensors file next to OUT; shards if large."
+)
+skeleton_option = click.option("--skeleton", is_flag=True, help="Omit weight data.")
+
+
+output_option = click.option("--output", "-o", metavar="OUT", type=FILE, help="The file to write; the same as OUT.")
+force_option = click.option("--force", is_flag=True, help="Replace existing files.")
+rename_option = click.option("--rename", is_flag=True, help="Change names that are hidden or odd, instead of refusing.")
+
+
+def one_output(argument: str | None, option: str | None, name: str = "OUT") -> str:
+    """Return where to write: what the argument or `--output` names.
+
+    Raises:
+        UsageError: neither of them does, or both.
+    """
+    if argument is None and option is None:
+        raise click.UsageError(f"expected {name}, or --output {name}, got neither")
+    if argument is not None and option is not None:
+        raise click.UsageError(f"expected {name} or --output, got both")
+    return str(option if argument is None else argument)
 
 
 class Refusal(click.ClickException):
@@ -48,7 +76,7 @@ class Refusal(click.ClickException):
 
 
 def standard_input() -> BinaryIO:
-    """What `-` stands for.
+    """Return the file that `-` means.
 
     Raises:
         Refusal: it is closed.
@@ -84,8 +112,22 @@ def write_result(package: Package, target: str, *, external: str | None = None, 
     write_package(package, sys.stdout.buffer if target == "-" else target, external=external, skeleton=skeleton)
 
 
+def check_page(path: Path, force: bool) -> None:
+    """Refuse to write a page over a model, unless that is asked for: `--html in.pt2` is a slip of the finger.
+
+    Raises:
+        Refusal: the path is an existing `.pt2` file or another zip archive.
+    """
+    if force or not path.is_file():
+        return
+    with path.open("rb") as file:
+        is_archive = file.read(4) == _ZIP
+    if is_archive or path.suffix.lower() == ".pt2":
+        raise Refusal(f"--html: expected the name of a page, got the archive {path}; pass --force to replace it")
+
+
 def pairs(values: Iterable[str], option: str, form: str = "OLD=NEW") -> list[tuple[str, str]]:
-    """What stands on both sides of "=" in the values of an option.
+    """Split the values of an option at "=".
 
     Raises:
         UsageError: a value without "=".
@@ -97,6 +139,41 @@ def pairs(values: Iterable[str], option: str, form: str = "OLD=NEW") -> list[tup
             raise click.UsageError(f"{option}: expected {form}, got {value!r}")
         sides.append((left, right))
     return sides
+
+
+def symbol_values(given: Iterable[str]) -> dict[str, int]:
+    """Return the values of symbols in the options `--at SYMBOL=N`.
+
+    Raises:
+        UsageError: no name and number.
+    """
+    found = {}
+    for name, value in pairs(given, "--at", "SYMBOL=N"):
+        if not value.isdecimal() or len(value) > 18:
+            raise click.UsageError(f"--at: expected a number for {name}, got {value!r}")
+        found[name] = int(value)
+    return found
+
+
+def dict_of(form: str = "NAME=VALUE") -> Callable[[click.Context, click.Parameter, Iterable[str]], dict[str, str]]:
+    """Return the callback of an option whose values are pairs: it gives them as a dict.
+
+    Args:
+        form: how a value is written, for the message.
+    """
+    return lambda context, parameter, values: dict(pairs(values, parameter.opts[0], form))
+
+
+def parse_bytes(text: str, option: str) -> int:
+    """Return a number of bytes written as 500M or 4G.
+
+    Raises:
+        UsageError: no such number.
+    """
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", text.strip(), re.IGNORECASE)
+    if match is None or not float(match[1]):
+        raise click.UsageError(f"{option}: expected a size such as 500M or 4G, got {text!r}")
+    return int(float(match[1]) * _UNITS[match[2].upper()])
 
 
 def choose_model(package: Package, model: str | None) -> str:
@@ -153,11 +230,11 @@ def _with_digest(package: Package, digest: str) -> str:
     return same[0]
 
 
-def suggestion(name: str, names: Iterable[str]) -> str:
-    """The names that are close to one that does not exist, as the end of a message; "" where none is."""
+def suggestion(name: str, names: Iterable[str], cutoff: float = 0.7) -> str:
+    """Return the names that are close to one that does not exist, as the end of a message; "" if there are none."""
     from difflib import get_close_matches
 
-    close = get_close_matches(name, list(names)[:20_000], n=3, cutoff=0.7)
+    close = get_close_matches(name, list(names)[:20_000], n=3, cutoff=cutoff)
     return f"; did you mean {' or '.join(map(printable, close))}?" if close else ""
 
 

@@ -1,15 +1,23 @@
-"""`pt2 completion SHELL`: the lines that teach a shell to complete commands, options and file names."""
+"""`pt2 completion SHELL`, and what shells complete beyond file names: rules, and names from the file on the line."""
 
 from __future__ import annotations
 
-from typing import Final
+import os
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
 
 import click
-from click.shell_completion import get_completion_class
 
 from pt2kit.cli.output import print_lines
+from pt2kit.errors import Pt2Error
+
+if TYPE_CHECKING:
+    from pt2kit.package.open import Package
 
 SHELLS: Final = ("bash", "zsh", "fish")
+MAX_OFFERED: Final = 2000
+"""Names that a shell gets at most."""
 EPILOG = """\b
 Examples:
   pt2 completion bash >> ~/.bashrc                             bash 4.4 and later
@@ -19,13 +27,16 @@ Examples:
 \b
 Exit codes: 0 fine, 2 wrong usage.
 """
+Completer = Callable[[click.Context, click.Parameter, str], list[str]]
 
 
-@click.command("completion", epilog=EPILOG, short_help="Completion for bash, zsh, fish.")
+@click.command("completion", epilog=EPILOG)
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def command(ctx: click.Context, shell: str) -> int:
-    """Print what makes a shell complete commands, options, choices and file names of pt2; for its start-up file."""
+    """Print shell code that completes commands, options, files, and names inside files; add it to a start-up file."""
+    from click.shell_completion import get_completion_class
+
     kind = get_completion_class(shell)
     if kind is None:
         raise click.UsageError(f"expected one of {', '.join(SHELLS)}, got {shell}")
@@ -33,3 +44,57 @@ def command(ctx: click.Context, shell: str) -> int:
     # Not `source()`, which runs bash to ask for its version.
     print_lines((complete.source_template % complete.source_vars()).splitlines(), fitted=False)
     return 0
+
+
+def complete_rules(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Offer ids of rules; of a list with commas, for its last entry."""
+    from pt2kit.rules import RULES
+
+    before, comma, last = incomplete.rpartition(",")
+    return [f"{before}{comma}{rule}" for rule in RULES if rule.startswith(last.upper())]
+
+
+def _from_file(names: Callable[[Package, str], Iterable[str]]) -> Completer:
+    """Return a completer that offers names from the file on the command line; of one that cannot be read, none."""
+
+    def complete(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+        from pt2kit.package.open import open_package
+
+        given: Any = next((ctx.params[key] for key in ("file", "files", "source") if ctx.params.get(key)), ctx.args)
+        file = given if isinstance(given, str) else next(iter(given), "")  # an option without its value ends parsing
+        if not os.path.isfile(file):
+            return []
+        offered: dict[str, None] = {}
+        with suppress(Pt2Error, OSError), open_package(file) as package:
+            models = package.layout.models
+            wanted = ctx.params.get("model")
+            for model in [wanted] if wanted in models else models:
+                offered |= dict.fromkeys(name for name in names(package, model) if name.startswith(incomplete))
+        return [name for name in offered if name and name.isprintable()][:MAX_OFFERED]
+
+    return complete
+
+
+def _nodes(package: Package, model: str) -> Iterable[str]:
+    from pt2kit.text.nodes import entries
+
+    return (name for entry in entries(package.programs[model]) for name in (*entry.values, entry.path))
+
+
+def _modules(package: Package, model: str) -> Iterable[str]:
+    from pt2kit.graph.traversal import walk
+    from pt2kit.text.program import module_of
+
+    for fqn in dict.fromkeys(module_of(step.node) for step in walk(package.programs[model])):
+        parts = fqn.split(".")
+        yield from (".".join(parts[:count]) for count in range(1, len(parts) + 1))
+
+
+def _weights(package: Package, model: str) -> Iterable[str]:
+    return (*package.weights(model), *package.constants(model))
+
+
+complete_models = _from_file(lambda package, model: [model])
+complete_nodes = _from_file(_nodes)
+complete_modules = _from_file(_modules)
+complete_weights = _from_file(_weights)

@@ -12,7 +12,7 @@ import click
 from pt2kit import codec
 from pt2kit.cli.common import Refusal, choose_model, chosen_models, json_option, model_option, open_file, progress
 from pt2kit.cli.output import print_json, print_lines
-from pt2kit.cli.several import answers, chosen_files, files_argument, jobs_option, report_unread
+from pt2kit.cli.several import Result, chosen_files, files_argument, jobs_option, run_task
 from pt2kit.messages import printable
 from pt2kit.package.open import Package
 
@@ -34,9 +34,9 @@ Exit codes: 0 fine, 1 something is not as expected, 2 could not be read.
 """
 
 
-@click.command("digest", epilog=EPILOG, short_help="What programs are, as SHA-256.")
+@click.command("digest", epilog=EPILOG)
 @files_argument
-@click.option("--only", "parts", metavar="PART", multiple=True, help=f"Take only some of {', '.join(PARTS)}.")
+@click.option("--only", metavar="PART", multiple=True, help=f"Compute only some of {', '.join(PARTS)}.")
 @click.option("--tensors", "show_tensors", is_flag=True, help="List the digest of every weight and constant as well.")
 @click.option(
     "--verify", "expected", metavar="EXPECTED", help="Compare with a file that --json wrote, or with sha256:…."
@@ -49,7 +49,7 @@ Exit codes: 0 fine, 1 something is not as expected, 2 could not be read.
 @json_option
 def command(
     files: tuple[str, ...],
-    parts: tuple[str, ...],
+    only: tuple[str, ...],
     show_tensors: bool,
     expected: str | None,
     names: tuple[str, ...],
@@ -57,8 +57,8 @@ def command(
     jobs: int,
     as_json: bool,
 ) -> int:
-    """Print the digests of programs: the same however one is packed, its values are named and its nodes are ordered."""
-    if unknown := [part for part in parts if part not in PARTS]:
+    """Print digests of what programs mean, independent of packing, value names and node order."""
+    if unknown := [part for part in only if part not in PARTS]:
         raise click.UsageError(f"--only: expected one of {', '.join(PARTS)}, got {unknown[0]!r}")
     if names and expected is None:
         raise click.UsageError("expected --tensor with --verify, got it alone")
@@ -66,12 +66,15 @@ def command(
     if several and expected is not None:
         raise click.UsageError(f"expected one file with --verify, got {len(chosen)} and more to come")
     if several:
-        return _print_all(chosen, parts, model, show_tensors, jobs, as_json)
+        from pt2kit.digests.result import FORMAT
+
+        task = partial(_task, only, model, show_tensors, as_json)
+        return run_task(chosen, task, jobs=jobs, as_json=as_json, head={"format": FORMAT})
     [file] = chosen
     if expected is not None:
         with open_file(file) as package:
-            return _verify(package, model, _expected(expected, parts), parts, names, as_json)
-    digests_by_model = _file_digests(parts, model, file)
+            return _verify(package, model, _expected(expected, only), only, names, as_json)
+    digests_by_model = _file_digests(only, model, file)
     if as_json:
         print_json(_tree(digests_by_model))
     elif len(digests_by_model) == 1:
@@ -94,33 +97,20 @@ def _tree(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     return {"format": FORMAT, **(next(iter(found.values())) if len(found) == 1 else {"programs": found})}
 
 
-def _print_all(
-    files: list[str], parts: tuple[str, ...], model: str | None, show_tensors: bool, jobs: int, as_json: bool
-) -> int:
-    """A line for each program of each file, like those of sha256sum; with several parts or with tensors, a block."""
-    code = 0
-    trees, unread = [], []
+def _task(parts: tuple[str, ...], model: str | None, show_tensors: bool, as_json: bool, file: str) -> Result:
+    """Digest one of several files: a line for each program, like those of sha256sum; a block if more is asked for."""
     in_lines = len(parts) <= 1 and not show_tensors
     wanted = parts or (("program",) if in_lines and not as_json else PARTS)
-    for answer in answers(files, partial(_file_digests, wanted, model), jobs):
-        if answer.found is None:
-            unread.append({"file": answer.file, "error": answer.error})
-            code = max(code, report_unread(answer))
-        elif as_json:
-            trees.append({"file": answer.file, "programs": answer.found})
-        elif in_lines:
-            several = len(answer.found) > 1
-            print_lines(
-                f"{digests[wanted[0]]}  {printable(answer.file)}{f'  {printable(name)}' if several else ''}"
-                for name, digests in answer.found.items()
-            )
-        else:
-            print_lines([printable(answer.file, 1000), *_blocks(answer.found, show_tensors), ""])
-    if as_json:
-        from pt2kit.digests.result import FORMAT
-
-        print_json({"format": FORMAT, "files": trees, "unreadable": unread})
-    return code
+    found = _file_digests(wanted, model, file)
+    if in_lines:
+        name = printable(file)
+        several = len(found) > 1
+        lines = [
+            f"{digests[wanted[0]]}  {name}{f'  {printable(one)}' if several else ''}" for one, digests in found.items()
+        ]
+    else:
+        lines = [printable(file, 1000), *_blocks(found, show_tensors), ""]
+    return Result({"programs": found}, lines)
 
 
 def _blocks(found: Mapping[str, Mapping[str, Any]], show_tensors: bool) -> Iterator[str]:
@@ -201,14 +191,14 @@ def _verify(
 def _verify_program(
     package: Package, model: str, expected: Any, parts: tuple[str, ...], names: tuple[str, ...]
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """What differs in one program, as data and as lines."""
+    """Return the differences of one program, as data and as lines."""
     from pt2kit.digests.compute import verify
     from pt2kit.digests.result import read_expected
 
     tree = read_expected(expected, "--verify")
     wanted = parts or (None if not names else ())
     with progress(f"verifying {package.name}") as report:
-        differences = verify(package, tree, model, parts=wanted, tensors=names or None, progress=report)
+        differences = verify(package, expected, model, parts=wanted, tensors=names or None, progress=report)
     differs = {one.what for one in differences}
     compared = [part for part in PARTS if part in (wanted if wanted is not None else tree)]
     lines = [f"{part:<13} {'differs' if part in differs else 'as expected'}" for part in compared]

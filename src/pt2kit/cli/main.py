@@ -1,10 +1,11 @@
-"""A command line -> one subcommand; only its module is imported."""
+"""The command line `pt2`: choose a subcommand, import its module alone, and turn errors into exit codes."""
 
 from __future__ import annotations
 
 import contextlib
 import importlib
 import io
+import os
 import shutil
 import sys
 import warnings
@@ -13,40 +14,45 @@ from types import MappingProxyType
 import click
 
 from pt2kit.cli.output import NARROWEST, drop_output, folded, print_error, said
-from pt2kit.errors import Pt2Error
+from pt2kit.errors import ProofError, Pt2Error
 
 COMMANDS = MappingProxyType(
     {
-        "show": "What is in files: a summary, the graph, one node, one module, the records, where the bytes are.",
-        "view": "See a program in a browser, folded by modules; two programs, with what differs coloured.",
-        "check": "What is wrong with files, and what torch would run on loading them.",
-        "weights": "List tensors, or extract them to .safetensors, .npz or .npy.",
-        "digest": "Name a program by what it means: sha256 of graph, signature, weights, metadata.",
-        "diff": "What differs between two files: nodes, signature, weights, by what they do and not by their names.",
-        "convert": "Write files as another release of torch writes them, up or down.",
-        "sanitize": "Write files that mean the same, without pickles and code; strip traces, scrub paths.",
-        "edit": "Change a program: inputs, outputs, operators, weights, devices; run passes over it.",
-        "extract": "Cut a module, or what lies between values, out of a program.",
+        "show": "Show what is in a file: summary, graph, nodes, modules, sizes.",
+        "view": "View a program, or two compared, in the browser.",
+        "check": "Find what is wrong with files, and what torch would run on load.",
+        "explain": "Explain a rule: meaning, example, reason, how to fix.",
+        "weights": "List, extract or replace tensors.",
+        "digest": "Print SHA-256 digests of what a program means.",
+        "diff": "Compare two programs by behavior, ignoring value names.",
+        "convert": "Convert files to another release of torch, newer or older.",
+        "sanitize": "Rewrite files without pickles and code; strip traces and paths.",
+        "run": "Run a program with NumPy, without PyTorch.",
+        "edit": "Edit a program: inputs, outputs, operators, weights; run passes.",
+        "extract": "Extract a module, or the nodes between two values.",
         "compose": "Join two programs: outputs of one become inputs of the other.",
-        "extra": "List the files beside the programs, print or write them.",
-        "pack": "Put several programs into one archive, equal weights stored once.",
+        "extra": "List, print or write the extra files of an archive.",
+        "pack": "Pack several programs into one archive; share equal weights.",
         "unpack": "Write each program of an archive to a file of its own.",
-        "fleet": "Do one of these with thousands of files, on all cores or a Dask cluster; report what was found.",
-        "sign": "Sign what a file means, so that it verifies however it is packed; or its bytes.",
-        "verify": "Whether a file is what was signed; what is not, by name.",
-        "schema": "Definitions of the format for other languages; what may change between versions.",
-        "completion": "Completion of commands, options and file names for bash, zsh and fish.",
+        "fleet": "Run a command on thousands of files; write a dataset and a report.",
+        "sign": "Sign a file by what it means, or by its bytes.",
+        "verify": "Verify a signature.",
+        "schema": "Print the format's schema for other languages; compare versions.",
+        "completion": "Print shell completion for bash, zsh or fish.",
     }
 )
 INTERRUPTED = 130
-"""What shells give for a process that Ctrl-C ended: 128, and the number of the signal."""
+"""Exit code after Ctrl-C, as shells report it: 128 plus the number of the signal."""
+EPILOG = """\b
+`pt2 FILE` is short for `pt2 show FILE`; `pt2 help COMMAND` for `pt2 COMMAND --help`.
+"""
 
 
 class Help(click.HelpFormatter):
-    """Help whose examples fit the terminal as well."""
+    """Format help so that its examples fit the terminal as well."""
 
     def getvalue(self) -> str:
-        """The help as it is printed."""
+        """Return the help text."""
         from pt2kit.text.columns import fit
 
         columns = min(self.width + 2, max(NARROWEST, shutil.get_terminal_size().columns))
@@ -54,20 +60,20 @@ class Help(click.HelpFormatter):
 
 
 class HelpContext(click.Context):
-    """What a subcommand is called in."""
+    """The context of a subcommand."""
 
     formatter_class = Help
 
 
 class Commands(click.Group):
-    """Imports a subcommand's module when it is called; `pt2 --help` imports none."""
+    """Import a subcommand's module when it is called; `pt2 --help` imports none."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The subcommands in their order of use."""
+        """Return the subcommands in the order of the help."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command object of a subcommand."""
+        """Return the command object of a subcommand."""
         if cmd_name not in COMMANDS:
             return None
         command = importlib.import_module(f"pt2kit.cli.{cmd_name}").command
@@ -77,21 +83,45 @@ class Commands(click.Group):
             one.context_class = HelpContext
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that arguments begin with: `help`, a file that is to be shown, or a command.
+
+        Raises:
+            UsageError: there is no such command and no such file; the message suggests close names.
+        """
+        first, *rest = args
+        if first == "help":
+            if not rest:
+                click.echo(ctx.get_help())
+                ctx.exit()
+            return self.resolve_command(ctx, [*rest, "--help"])
+        if first in COMMANDS or ctx.resilient_parsing:
+            return super().resolve_command(ctx, args)
+        if first == "-" or "://" in first or first.endswith(".pt2") or os.path.exists(first):
+            return "show", self.get_command(ctx, "show"), args
+        from pt2kit.cli.common import suggestion
+
+        raise click.UsageError(f"expected a command or a file, got {first!r}{suggestion(first, COMMANDS, 0.6)}", ctx)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the subcommands with a line each, without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(package_name="pt2kit", prog_name="pt2")
+@click.group(
+    cls=Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
+@click.version_option(None, "-V", "--version", package_name="pt2kit", prog_name="pt2")
 @click.option(
     "--weights-root",
     metavar="FOLDER",
-    help="Let the names of weights in a FILE lead anywhere below this folder, not only below the FILE's own.",
+    help="Accept external weights anywhere below FOLDER, not only below the folder of FILE.",
 )
 def cli(weights_root: str | None) -> None:
-    """Look into PyTorch .pt2 files, without PyTorch. FILE is a path, a URL, or - for standard input."""
+    """Inspect, check, convert and edit PyTorch .pt2 files, without PyTorch. FILE is a path, a URL, or - for stdin."""
 
 
 def main() -> None:
@@ -101,7 +131,7 @@ def main() -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
     warnings.showwarning = lambda message, *where: print_error(str(message), "note:")
     try:
-        code = _flushed(cli.main(standalone_mode=False) or 0)
+        code = _flushed(cli.main(prog_name="pt2", standalone_mode=False) or 0)
     except (click.exceptions.Abort, KeyboardInterrupt):
         code = _fail("interrupted", INTERRUPTED)
     except click.UsageError as error:
@@ -112,6 +142,8 @@ def main() -> None:
         code = 2
     except click.ClickException as error:
         code = _fail(error.format_message())
+    except ProofError as error:
+        code = _fail(said(error), 1)
     except (Pt2Error, OSError) as error:
         code = _fail(said(error))
     except MemoryError:
@@ -129,6 +161,6 @@ def _flushed(code: int) -> int:
 
 
 def _fail(message: str, code: int = 2) -> int:
-    """Say what went wrong, in one line, to whoever still listens."""
+    """Print an error in one line; return the exit code."""
     print_error(message)
     return code

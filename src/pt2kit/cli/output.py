@@ -1,6 +1,6 @@
-"""Lines and values -> standard output: text in colour on a terminal and plain in a pipe, or JSON; errors beside it.
+"""Standard output and standard error: colored text on a terminal, plain text in a pipe, or JSON.
 
-A reader that goes away (`pt2 check … | head -1`) ends the printing, not the command: its exit code is what was found.
+A closed pipe (`pt2 check … | head -1`) ends the printing, and does not affect the exit code.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ import contextlib
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice
 from typing import Any, Final
 
 import click
@@ -39,15 +40,37 @@ def print_lines(
         fitted: whether lines may be broken; text that is to be read back may not.
         end: what ends a line.
     """
+    for line in _safe_lines(lines, style, fitted=fitted):
+        if not _write(f"{line}{end}"):
+            return
+
+
+def _safe_lines(lines: Iterable[str], style: Callable[[str], str], *, fitted: bool) -> Iterator[str]:
+    """Yield lines as a terminal gets them: without control characters, broken to its width, with colors."""
     from pt2kit.messages import printable
     from pt2kit.text.columns import fit
 
-    coloured, columns = wants_colour(sys.stdout), width() if fitted else None
+    colored, columns = wants_colour(sys.stdout), width() if fitted else None
     for line in lines:
         safe = line if line.isprintable() else printable(line, len(line))
         for part in (safe,) if columns is None else fit(safe, columns):
-            if not _write(f"{style(part) if coloured else part}{end}"):
-                return
+            yield style(part) if colored else part
+
+
+def print_paged(lines: Iterable[str], *, fitted: bool = True) -> None:
+    """Print lines; on a terminal that they do not fit, with the pager of PT2_PAGER or PAGER ("" or "cat": none)."""
+    pager = os.environ.get("PT2_PAGER", os.environ.get("PAGER", "less"))
+    is_terminal = sys.stdout is not None and sys.stdout.isatty() and sys.stdin is not None and sys.stdin.isatty()
+    if not is_terminal or pager in ("", "cat") or os.environ.get("TERM") in (None, "dumb"):
+        print_lines(lines, fitted=fitted)
+        return
+    rest = iter(lines)
+    first = list(islice(rest, shutil.get_terminal_size().lines))
+    if len(first) < shutil.get_terminal_size().lines:
+        print_lines(first, fitted=fitted)
+        return
+    os.environ["PAGER"] = pager
+    click.echo_via_pager(f"{line}\n" for line in _safe_lines(chain(first, rest), colour, fitted=fitted))
 
 
 def print_json(value: Any) -> None:
@@ -76,7 +99,7 @@ def print_error(message: str, mark: str = "error:") -> None:
 
     if sys.stderr is None:
         return
-    with contextlib.suppress(OSError, ValueError):  # what was printed before comes first, if anybody listens
+    with contextlib.suppress(OSError, ValueError):  # earlier output comes first, if it can be written
         if sys.stdout is not None:
             sys.stdout.flush()
     with contextlib.suppress(OSError, ValueError):
@@ -99,7 +122,7 @@ def folded(text: str) -> str:
 
 
 def said(error: Exception) -> str:
-    """What an error says: of the operating system's, the file and the reason, without its number."""
+    """Return the text of an error; of an OSError the file and the reason, without its number."""
     if not isinstance(error, OSError) or not error.strerror:
         return str(error)
     files = [os.fsdecode(name) or "''" for name in (error.filename, error.filename2) if isinstance(name, (str, bytes))]

@@ -19,10 +19,10 @@ Exit codes: 0 written, 2 it cannot be done (the error says why; nothing was writ
 """
 
 
-@click.command("pack", epilog=EPILOG, short_help="Several programs in one archive.")
+@click.command("pack", epilog=EPILOG)
 @click.argument("files", metavar="[NAME=]FILE...", nargs=-1, required=True)
 @click.option("--output", "-o", "target", metavar="OUT", required=True, help="The archive to write.")
-@click.option("--extra", metavar="NAME=PATH", multiple=True, help="Put a file beside the programs.")
+@click.option("--extra", metavar="NAME=PATH", multiple=True, help="Add an extra file to the archive.")
 @external_option
 def command(files: tuple[str, ...], target: str, extra: tuple[str, ...], external: str | None) -> int:
     """Put the programs of several files into one archive; weights whose bytes are equal are stored once."""

@@ -9,9 +9,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from pt2kit.cli.common import FILE, choose_model, json_option, model_option, open_file, progress
+from pt2kit.cli.common import (
+    FILE,
+    choose_model,
+    json_option,
+    model_option,
+    open_file,
+    output_option,
+    progress,
+    prove_option,
+)
 from pt2kit.cli.output import print_json, print_lines
-from pt2kit.cli.several import answers, chosen_targets, jobs_option, make_folder, report_unread, summary_line
+from pt2kit.cli.several import Result, chosen_targets, jobs_option, make_folder, run_task
 
 if TYPE_CHECKING:
     from pt2kit.sanitizing.options import Options
@@ -35,20 +44,21 @@ Examples:
   pt2 sanitize models/ clean/ --jobs 2                 all files of a folder
 
 \b
-Exit codes: 0 written, 1 refused (what stands in the way is listed), 2 not readable or writable.
+Exit codes: 0 written, 1 refused (the reasons are listed), 2 not readable or writable.
 """
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """What goes, and of which program."""
+class SanitizeOptions:
+    """Options of sanitizing."""
 
-    options: Options
+    parts: Options
     model: str | None
     dry_run: bool
+    prove: bool
 
 
-@click.command("sanitize", epilog=EPILOG, short_help="Write files without pickles and code.")
+@click.command("sanitize", epilog=EPILOG)
 @click.argument("arguments", metavar="SRC... DST", nargs=-1, required=True, type=FILE)
 @click.option(
     "--drop",
@@ -59,8 +69,10 @@ class Wish:
 @click.option(
     "--strip", metavar="WHAT", multiple=True, help="Leave out metadata of nodes: traces, provenance, or metadata (all)."
 )
-@click.option("--scrub-paths", is_flag=True, help="Take what is particular to a machine out of paths in metadata.")
-@click.option("--dry-run", is_flag=True, help="Write nothing; say what stands in the way.")
+@click.option("--scrub-paths", is_flag=True, help="Remove what identifies a machine from paths in metadata.")
+@click.option("--dry-run", is_flag=True, help="Write nothing; report what prevents it.")
+@output_option
+@prove_option
 @model_option
 @jobs_option
 @json_option
@@ -70,24 +82,28 @@ def command(
     strip: tuple[str, ...],
     scrub_paths: bool,
     dry_run: bool,
+    output: str | None,
+    prove: bool,
     model: str | None,
     jobs: int,
     as_json: bool,
 ) -> int:
-    """Rewrite .pt2 files so that they mean the same and hold tensors and text alone; PyTorch loads them as before.
+    """Rewrite .pt2 files without pickles and code; they mean the same, and PyTorch loads them as before.
 
-    DST is a file, or for several a folder, which may be theirs.
+    DST is a file, or for several a folder; it may be that of SRC.
     """
     from pt2kit.sanitizing.options import make_options
 
-    places, several = chosen_targets(arguments, needs_target=not dry_run)
+    places, several = chosen_targets(arguments, output, needs_target=not dry_run)
     if "-" in places.values():
         raise click.UsageError("expected the path of a file as DST, got -")
-    wish = Wish(make_options(drop, strip, scrub_paths), model, dry_run)
+    options = SanitizeOptions(make_options(drop, strip, scrub_paths), model, dry_run, prove)
     if several:
-        return _sanitize_all(places, wish, jobs, as_json)
+        outcomes = {"written": "clean" if dry_run else "written", "refused": "refused"}
+        task, unread = partial(_task, places, options), "not readable or writable"
+        return run_task(list(places), task, jobs=jobs, as_json=as_json, outcomes=outcomes, unread=unread)
     [(source, target)] = places.items()
-    code, tree, lines = _sanitize(source, target, wish)
+    code, tree, lines = _sanitize(source, target, options)
     if as_json:
         print_json(tree)
     else:
@@ -95,64 +111,42 @@ def command(
     return code
 
 
-def _sanitize(source: str, target: str, wish: Wish) -> tuple[int, dict[str, Any], list[str]]:
+def _sanitize(source: str, target: str, options: SanitizeOptions) -> tuple[int, dict[str, Any], list[str]]:
     """The exit code of one file, what became of it as data, and as lines."""
     from pt2kit.sanitizing.plan import make_plan
     from pt2kit.sanitizing.writing import execute
 
     with open_file(source) as whole:
         package = whole
-        if wish.model is not None:
-            chosen = choose_model(whole, wish.model)
+        if options.model is not None:
+            chosen = choose_model(whole, options.model)
             if len(whole.layout.models) > 1:
                 from pt2kit.editing.packing import only
 
                 package = only(whole, chosen)
-        plan = make_plan(package, wish.options)
+        plan = make_plan(package, options.parts)
         if plan.problems:
             problems = [asdict(problem) for problem in plan.problems]
             return 1, {"written": None, "problems": problems}, list(_refused_lines(source, plan))
-        if wish.dry_run:
+        if options.dry_run:
             return (
                 0,
                 {"written": None, "problems": []},
-                [f"{source}: nothing stands in the way; not written (--dry-run)"],
+                [f"{source}: nothing prevents it; not written (--dry-run)"],
             )
         with progress(f"sanitizing {package.name}") as report:
-            done = execute(package, plan, target, progress=report)
+            done = execute(package, plan, target, progress=report, run=options.prove)
     return 0, {"written": target, **done.to_tree(), "problems": []}, list(_lines(target, done))
 
 
-def _sanitized(places: dict[str, str], wish: Wish, source: str) -> tuple[int, dict[str, Any], list[str]]:
-    if not wish.dry_run:
+def _task(places: dict[str, str], options: SanitizeOptions, source: str) -> Result:
+    """Sanitize one of several files."""
+    if not options.dry_run:
         make_folder(places[source])
-    return _sanitize(source, places[source], wish)
-
-
-def _sanitize_all(places: dict[str, str], wish: Wish, jobs: int, as_json: bool) -> int:
-    code, unread = 0, 0
-    codes: list[int] = []
-    rows: list[dict[str, Any]] = []
-    for answer in answers(list(places), partial(_sanitized, places, wish), jobs):
-        if answer.found is None:
-            unread += 1
-            rows.append({"file": answer.file, "written": None, "problems": [], "error": answer.error})
-            code = max(code, report_unread(answer))
-            continue
-        one, tree, lines = answer.found
-        codes.append(one)
-        code = max(code, one)
-        rows.append({"file": answer.file, **tree})
-        if not as_json:
-            print_lines(
-                lines if one or wish.dry_run else [f"{answer.file} -> {lines[0]}: {lines[1].split(None, 1)[1]}"]
-            )
-    if as_json:
-        print_json({"files": rows, "summary": {"files": len(places), "written": codes.count(0)}})
-    else:
-        counts = (codes.count(0), "clean" if wish.dry_run else "written"), (codes.count(1), "refused")
-        print_lines([summary_line(len(places), *counts, (unread, "not readable or writable"))])
-    return code
+    code, tree, lines = _sanitize(source, places[source], options)
+    if not code and not options.dry_run:
+        lines = [f"{source} -> {lines[0]}: {lines[1].split(None, 1)[1]}"]
+    return Result(tree, lines, code, "refused" if code else "written", {"written": 1 - code})
 
 
 def _refused_lines(source: str, plan: Plan) -> Iterator[str]:

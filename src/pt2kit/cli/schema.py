@@ -1,4 +1,4 @@
-"""`pt2 schema`: the versions of the format, one of them in another language, or what changed between two."""
+"""`pt2 schema`: the versions of the format, one of them in another language, changes between two, and operators."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import click
 
 from pt2kit.cli.common import Refusal, json_option
 from pt2kit.cli.output import print_json, print_lines
+from pt2kit.cli.schema_operators import print_operators
 from pt2kit.idl.compat import Verdict, verdict
 from pt2kit.idl.formats import FORMATS, emit
 from pt2kit.idl.sources import current_table, read_table, table, versions
@@ -23,16 +24,18 @@ Examples:
   pt2 schema                                      every version, and which torch writes it
   pt2 schema --format proto > schema.proto        the current version for Protocol Buffers
   pt2 schema --format cpp --version 8.6           an older one as a C++ header
-  pt2 schema --check 8.17 8.20                    what changed, and whether the number says so
+  pt2 schema --check 8.17 8.20                    the changes, and whether the number fits them
   pt2 schema --check 8.20 current                 the same for the classes of this build
   pt2 schema --check 8.20 my-schema.yaml          the same for a table in a file
+  pt2 schema operators --release 2.9              the operators of a release of torch
+  pt2 schema operators aten.permute.default       all that is known of one overload
 
 \b
 Exit codes: 0 fine, 1 the number does not say what changed, 2 could not be read.
 """
 
 
-@click.command("schema", epilog=EPILOG, short_help="The schema in other languages, and what changed.")
+@click.command("schema", epilog=EPILOG)
 @click.option("--format", "format", type=click.Choice(list(FORMATS)), help="Print the definition in this language.")
 @click.option("--version", "version", metavar="V", help="Which version to print; the current one by default.")
 @click.option(
@@ -42,12 +45,29 @@ Exit codes: 0 fine, 1 the number does not say what changed, 2 could not be read.
     metavar="OLD NEW",
     help="List what changed between two versions, or field tables in files, and what number that demands.",
 )
+@click.argument("what", required=False, type=click.Choice(["operators"]), metavar="[operators]")
+@click.argument("name", required=False, metavar="[NAME]")
+@click.option("--release", "release", metavar="R", help="With operators: the release of torch; the newest by default.")
 @json_option
 @click.pass_context
 def command(
-    ctx: click.Context, format: str | None, version: str | None, compared: tuple[str, str] | None, as_json: bool
+    ctx: click.Context,
+    what: str | None,
+    name: str | None,
+    release: str | None,
+    format: str | None,
+    version: str | None,
+    compared: tuple[str, str] | None,
+    as_json: bool,
 ) -> int:
-    """Print the schema of the format, in any of its versions, for other languages; or compare two versions."""
+    """Print the schema of the format in any version for other languages, compare two versions, or list operators."""
+    if what is not None:
+        if format is not None or version is not None or compared is not None:
+            raise click.UsageError("expected operators with --release and --json only")
+        print_operators(name, release or "", as_json)
+        return 0
+    if release is not None:
+        raise click.UsageError("expected --release with operators, got it alone")
     if format is not None and (compared is not None or as_json):
         raise click.UsageError("expected --format alone or with --version, got it with --check or --json")
     if version is not None and format is None:

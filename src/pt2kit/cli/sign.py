@@ -22,9 +22,11 @@ Exit codes: 0 signed, 1 the key or certificate cannot be used, 2 could not run.
 """
 
 
-@click.command("sign", epilog=EPILOG, short_help="Sign what a file means, or its bytes.")
+@click.command("sign", epilog=EPILOG)
 @click.argument("file", metavar="FILE")
-@click.option("--signature", "-o", metavar="SIG", help="Where the signature goes.  [default: FILE.sig]")
+@click.option(
+    "--output", "-o", "--signature", "signature", metavar="SIG", help="The signature to write.  [default: FILE.sig]"
+)
 @click.option("--key", metavar="PEM", help="An elliptic-curve private key.")
 @click.option("--ask-password", is_flag=True, help="The key is encrypted: ask for its password.")
 @click.option("--certificate", metavar="PEM", help="The certificate of the key.")

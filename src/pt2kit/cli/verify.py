@@ -26,13 +26,13 @@ Exit codes: 0 as signed, 1 not as signed, or not by whom is trusted, 2 could not
 """
 
 
-@click.command("verify", epilog=EPILOG, short_help="Whether a file is what was signed.")
+@click.command("verify", epilog=EPILOG)
 @click.argument("file", metavar="FILE")
 @click.option("--signature", metavar="SIG", help="The signature.  [default: FILE.sig]")
-@click.option("--key", metavar="PEM", help="The public key that is trusted.")
-@click.option("--chain", metavar="PEM", multiple=True, help="The root certificates that are trusted.")
-@click.option("--identity", metavar="WHO", help="The identity that is trusted.")
-@click.option("--issuer", metavar="URL", help="Who vouches for the identity.")
+@click.option("--key", metavar="PEM", help="A trusted public key.")
+@click.option("--chain", metavar="PEM", multiple=True, help="Trusted root certificates.")
+@click.option("--identity", metavar="WHO", help="The trusted identity.")
+@click.option("--issuer", metavar="URL", help="The issuer of the identity.")
 @click.option("--bytes", "whole_file", is_flag=True, help="Accept only a signature over the bytes of the file.")
 @json_option
 def command(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from pt2kit.package.open import Package
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What is shown.
+    """One way to look at a file.
 
     Args:
         lines: for people; computed as they are printed.
@@ -50,25 +50,49 @@ def together(models: Sequence[str], view: Callable[[str], View]) -> View:
     )
 
 
-def summary_view(package: Package, models: Sequence[str] | None, oldest: bool, width: int) -> View:
+def summary_view(package: Package, models: Sequence[str] | None, oldest: bool, columns: int | None) -> View:
     """The summary of a file, or of one program of it."""
+    from pt2kit.text.columns import WIDTH
     from pt2kit.text.report import model_lines, summary_lines
     from pt2kit.text.summary import summarize, summarize_model
 
+    width = min(columns or WIDTH, WIDTH)
     if models is not None:
         one = summarize_model(package, models[0], oldest=oldest)
-        return View(model_lines(one, width), lambda: one, int(bool(one.problems)))
+        return View(model_lines(one, width, columns), lambda: one, int(bool(one.problems)))
     summary = summarize(package, oldest=oldest)
     problems = any(model.problems for model in summary.models)
-    return View(summary_lines(summary, width), lambda: summary, int(problems))
+    return View(summary_lines(summary, width, columns), lambda: summary, int(problems))
 
 
 def sizes_view(package: Package, models: Sequence[str], top: int, width: int) -> View:
-    """Where the bytes of a file are."""
+    """Return where the bytes of a file are."""
     from pt2kit.text.sizes import find_sizes, size_lines
 
     sizes = find_sizes(package, models, top=top)
     return View(size_lines(sizes, width), lambda: sizes)
+
+
+def cost_view(
+    package: Package, model: str, at: Mapping[str, int], depth: int, device: tuple[float, float] | None
+) -> View:
+    """FLOPs, bytes and memory of a program, by module and operator.
+
+    Args:
+        package: the file.
+        model: its program.
+        at: symbol -> its value; formulas are shown if there is none.
+        depth: levels of modules to list.
+        device: FLOPs and bytes per second, for the roofline time.
+    """
+    from pt2kit.costs.count import cost
+    from pt2kit.text.costs import cost_lines
+
+    counted = cost(package, model=model)
+    shown = counted.at(at) if at else counted
+    seconds = None if device is None else shown.seconds(*device)
+    tree = {**shown.to_tree(), **({} if seconds is None else {"seconds": seconds})}
+    return View(cost_lines(shown, at, depth, seconds), lambda: tree, fitted=False)
 
 
 def text_view(package: Package, model: str) -> View:

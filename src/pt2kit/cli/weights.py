@@ -22,6 +22,7 @@ from pt2kit.cli.common import (
     suggestion,
     write_result,
 )
+from pt2kit.cli.completion import complete_weights
 from pt2kit.cli.output import print_json, print_lines
 from pt2kit.messages import printable
 from pt2kit.package.open import Package
@@ -30,6 +31,7 @@ from pt2kit.tensors.view import TensorView
 from pt2kit.text.payloads import Entry, entries_of, payload_lines, payload_row, statistics_lines
 
 if TYPE_CHECKING:
+    from pt2kit.tensors.output import AnyView
     from pt2kit.tensors.summary import Statistics
 
 SUFFIXES = (".safetensors", ".npz", ".npy")
@@ -46,20 +48,23 @@ Exit codes: 0 fine, 2 could not be read or written.
 """
 
 
-@click.command("weights", epilog=EPILOG, short_help="List or extract tensors.")
+@click.command("weights", epilog=EPILOG)
 @file_argument
-@click.argument("patterns", metavar="[NAME]...", nargs=-1)
+@click.argument("patterns", metavar="[NAME]...", nargs=-1, shell_complete=complete_weights)
 @click.option("--constants", is_flag=True, help="Take lifted constants and non-persistent buffers as well.")
 @click.option("--stats", is_flag=True, help="Read the tensors and print least, greatest, mean, deviation, zeros.")
 @click.option(
-    "--to",
-    "target",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Extract to a .safetensors, .npz or (one tensor) .npy file.",
+    "--widen", is_flag=True, help="With --output: write types that .npz and .npy lack as float32 or complex64."
 )
-@click.option("--widen", is_flag=True, help="With --to: write types that .npz and .npy lack as float32 or complex64.")
 @click.option("--from", "source", metavar="SOURCE", help="Take the weights of a .safetensors, index or .pt2 file.")
-@click.option("--output", "-o", metavar="OUT", help="With --from: the file to write.")
+@click.option(
+    "--output",
+    "-o",
+    "--to",
+    "output",
+    metavar="OUT",
+    help="Extract to a .safetensors, .npz or (one tensor) .npy file; with --from: the .pt2 file to write.",
+)
 @click.option("--partial", is_flag=True, help="With --from: SOURCE may have other names, and lack some.")
 @external_option
 @model_option
@@ -69,7 +74,6 @@ def command(
     patterns: tuple[str, ...],
     constants: bool,
     stats: bool,
-    target: Path | None,
     widen: bool,
     source: str | None,
     output: str | None,
@@ -79,16 +83,20 @@ def command(
     as_json: bool,
 ) -> None:
     """List the parameters and buffers of a model, extract or replace them. NAME may hold * and ?; all without one."""
-    if (source is None) is not (output is None) or (source is None and (partial or external)):
+    if (source is not None and output is None) or (source is None and (partial or external)):
         raise click.UsageError("expected --from SOURCE and --output OUT, and --partial and --external with them alone")
-    if source is not None and (patterns or constants or stats or target is not None or as_json):
+    if source is not None and (patterns or constants or stats or widen or as_json):
         raise click.UsageError("expected --from with --output, --partial, --external and --model alone, got more")
-    if target is not None and (stats or as_json):
-        raise click.UsageError("expected --to alone, got it with --stats or --json")
-    if widen and target is None:
-        raise click.UsageError("expected --widen with --to, got it alone")
+    if output is not None and (stats or as_json):
+        raise click.UsageError("expected --output alone, got it with --stats or --json")
+    if widen and output is None:
+        raise click.UsageError("expected --widen with --output, got it alone")
+    target = Path(output) if output is not None and source is None else None
     if target is not None and target.suffix not in SUFFIXES:
-        raise click.UsageError(f"--to: expected a file named {', '.join(SUFFIXES)}, got {printable(target.name)}")
+        raise click.UsageError(
+            f"--output: expected a file named {', '.join(SUFFIXES)}, got {printable(target.name)}; "
+            "to write a .pt2 with other weights, pass --from SOURCE"
+        )
     with open_file(file) as package:
         if source is not None:
             _replace(package, choose_model(package, model), source, str(output), partial, external)
@@ -151,7 +159,7 @@ def _select(package: Package, model: str, patterns: tuple[str, ...], constants: 
 
 
 def _matches(name: str, pattern: str) -> bool:
-    """Whether a name is meant: it may hold the characters of a pattern itself."""
+    """Return whether a pattern means a name, which may contain the characters of patterns itself."""
     return name == pattern or fnmatch.fnmatchcase(name, pattern)
 
 
@@ -180,8 +188,9 @@ def _extract(package: Package, entries: list[Entry], target: Path, widen: bool) 
             f"{package.name}: expected tensors, got pickles, which take code to rebuild: "
             f"{', '.join(map(printable, pickled[:5]))}{', …' if len(pickled) > 5 else ''}; name the tensors"
         )
-    views = {entry.name: entry.payload for entry in entries}
-    if len(views) != len(entries):
+    named = [pair for entry in entries for pair in _tensors(entry)]
+    views = dict(named)
+    if len(views) != len(named):
         raise Refusal(f"{package.name}: expected each name once, got weights and constants of one name")
     with progress(f"writing {target.name}") as report:
         if target.suffix == ".npz":
@@ -189,10 +198,19 @@ def _extract(package: Package, entries: list[Entry], target: Path, widen: bool) 
         elif target.suffix == ".safetensors":
             to_safetensors(views, target, progress=report)
         elif len(views) == 1:
-            to_npy(entries[0].payload, target, widen=widen, progress=report)
+            to_npy(named[0][1], target, widen=widen, progress=report)
         else:
             raise Refusal(f"{target}: expected one tensor for a .npy file, got {len(views)}; name it")
     click.echo(f"{printable(str(target))}: {len(views):,} tensor{'' if len(views) == 1 else 's'}", err=True)
+
+
+def _tensors(entry: Entry) -> list[tuple[str, AnyView]]:
+    """Return what is written for a payload: itself, or the parts of a tensor of torchao (`lin.weight.qdata`)."""
+    from pt2kit.tensors.compound import SubclassView
+
+    if isinstance(entry.payload, SubclassView):
+        return [(f"{entry.name}.{name}", part) for name, part in entry.payload.parts.items()]
+    return [(entry.name, entry.payload)]
 
 
 def _replace(package: Package, model: str, source: str, output: str, partial: bool, external: str | None) -> None:

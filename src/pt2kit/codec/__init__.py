@@ -1,4 +1,4 @@
-"""JSON bytes <-> plain trees <-> typed objects. Knows no type of the format: callers pass it.
+"""JSON codec: bytes, plain trees and typed objects. Depends on no type of the format: callers pass it.
 
 A tree is what JSON is made of: dict, list, str, int, float, bool, None.
 

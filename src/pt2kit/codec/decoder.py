@@ -1,10 +1,10 @@
-"""JSON bytes -> objects of the schema in one typed pass; what the schema does not know is kept beside them.
+"""Typed JSON decoder: objects of the schema in one pass; unknown keys are kept with them.
 
-The typed decoder is fast but keeps the last of two equal keys and does not say whether a key was left out. So its
-result is written again: if that gives the text it came from, nothing was lost; a text in lines is made compact first.
+The typed decoder is fast but keeps the last of two equal keys and does not report whether a key was left out. So its
+result is written again: if that equals the original text, nothing was lost; a text in lines is made compact first.
 After any other difference, such as another order of keys, the text is read once more as a plain tree, which refuses
-equal keys, and compared with the result to find the keys that are unknown. What the typed decoder refuses is converted
-from a tree, which explains what is wrong.
+equal keys, and compared with the result to find the unknown keys. Values that the typed decoder refuses are
+converted from a tree, which explains the error.
 """
 
 from __future__ import annotations
@@ -15,12 +15,10 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from pt2kit.codec.encoder import encode_sorted, to_tree
+from pt2kit.codec.encoder import encode, encode_sorted, gives, separators, to_tree
 from pt2kit.codec.interning import LEVELS, materialize, skeleton_of
-from pt2kit.codec.roundtrip import gives, separators
-from pt2kit.codec.shape import DictShape, ListShape, StructShape, shape
 from pt2kit.codec.text import check_depth, parse, parse_again, written
-from pt2kit.codec.unknown import Unknown, take_out, take_out_outer
+from pt2kit.codec.unknown import DictShape, Found, ListShape, StructShape, Unknown, shape, take_out, take_out_outer
 from pt2kit.collector import no_collection
 from pt2kit.errors import LimitError, SchemaError
 from pt2kit.jsontext import Path, path_text
@@ -33,7 +31,7 @@ _INTERN_MIN_BYTES = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Decoded(Generic[T]):
-    """A decoded object, and the keys of its JSON that the schema does not know."""
+    """A decoded object, and the keys of its JSON that are not in the schema."""
 
     value: T
     unknown: tuple[Unknown, ...] = ()
@@ -49,7 +47,7 @@ def decode(data: bytes | memoryview, cls: type[T], where: str) -> Decoded[T]:
 
     Raises:
         JsonError: not one JSON document, or a key twice in one object.
-        SchemaError: JSON of another shape, with the path of the first misfit.
+        SchemaError: JSON of another shape, with the path of the first mismatch.
         LimitError: nested too deep.
     """
     try:
@@ -61,28 +59,36 @@ def decode(data: bytes | memoryview, cls: type[T], where: str) -> Decoded[T]:
         return Decoded(value)
     with no_collection():
         unknown = _unknown(parse_again(compact, where), value, cls)
-    for item in unknown:
-        check_depth(written(item.value), where, len(item.path))
-    return Decoded(value, tuple(Unknown(item.path, parse(written(item.value), f"{where}: {item}")) for item in unknown))
+    return Decoded(value, tuple(_checked(Unknown(path, written(tree)), where) for path, tree in unknown))
 
 
-def _unknown(tree: Any, value: Any, cls: Any) -> tuple[Unknown, ...]:
-    """The keys of a tree that are not in what was made of it; the whole is looked through if some stand far inside."""
+def _checked(unknown: Unknown, where: str) -> Unknown:
+    """Return an unknown key whose value is JSON that is not too deep in its place."""
+    check_depth(unknown.text, where, len(unknown.path))
+    parse(unknown.text, f"{where}: {unknown}")
+    return unknown
+
+
+def _unknown(tree: Any, value: Any, cls: Any) -> list[Found]:
+    """Return the keys of a tree that are not in the object made of it.
+
+    The whole is searched if some are deep inside.
+    """
     outer = take_out_outer(tree, cls, LEVELS)
     is_in_order = list(tree) == list(getattr(value, "__struct_fields__", ()))
     if gives(value, written(tree)) if is_in_order else encode_sorted(value) == encode_sorted(tree):
         return outer
-    return tuple(sorted((*outer, *take_out(tree, to_tree(value))), key=lambda item: item.path))
+    return sorted((*outer, *take_out(tree, to_tree(value))), key=lambda item: item[0])
 
 
 def _has_other_blanks(data: bytes | memoryview) -> bool:
-    """Whether a text certainly has other blanks than one after each comma and colon, or none: lines, for one."""
+    """Return whether a text certainly has other blanks than one after each comma and colon, or none: lines, for one."""
     raw = bytes(data)
     return raw[:1].isspace() or raw[-1:].isspace() or any(blank in raw for blank in (b"\n", b"\t", b"\r"))
 
 
 def _decode_typed(data: bytes | memoryview, cls: Any) -> tuple[Any, bool]:
-    """Decode a text; and whether writing the result gives the text it came from, so that nothing of it was lost."""
+    """Decode a text, and return whether writing the result reproduces the text, so that nothing of it was lost."""
     skeleton = skeleton_of(cls) if len(data) >= _INTERN_MIN_BYTES else None
     value = msgspec.json.decode(data, type=skeleton.raw_view if skeleton else cls)
     whole = [gives(value, data)]
@@ -103,16 +109,17 @@ def convert(tree: Any, cls: type[T], where: str) -> Decoded[T]:
     """Turn a plain tree into a type of the schema.
 
     Args:
-        tree: as `parse` gives it; unknown keys are removed from it in place.
+        tree: as `parse` returns it; unknown keys are removed from it in place.
         cls: the type.
         where: the record's name, for messages.
 
     Raises:
-        SchemaError: the tree has another shape, with the path of the first misfit.
+        SchemaError: the tree has another shape, with the path of the first mismatch.
     """
     try:
         value = msgspec.convert(tree, cls)
-        return Decoded(value, take_out(tree, to_tree(value)))
+        unknown = take_out(tree, to_tree(value))
+        return Decoded(value, tuple(Unknown(path, encode(child)) for path, child in unknown))
     except msgspec.ValidationError as error:
         message, path = _explain(error, tree, cls)
         rule = "J4" if message.startswith("expected exactly one key") else "J5"
@@ -122,7 +129,7 @@ def convert(tree: Any, cls: type[T], where: str) -> Decoded[T]:
 
 
 def _explain(error: msgspec.ValidationError, tree: Any, cls: Any) -> tuple[str, Path]:
-    """The message of a failed conversion in the project's words, and the full path of its place."""
+    """Return the message of a failed conversion in the project's words, and the full path of its place."""
     message, _, place = str(error).partition(" - at `$")
     steps = re.findall(r"\.(\w+)|\[(\d+)\]|(\[\.\.\.\])", place)
     path: list[str | int] = []
@@ -148,7 +155,7 @@ def _descend(tree: Any, cls: Any, step: str | int) -> tuple[Any, Any]:
 
 
 def _failing_key(tree: dict[str, Any], cls: Any) -> str:
-    """The first key of a free-keyed object whose value does not convert."""
+    """Return the first key of a free-keyed object whose value does not convert."""
     kind = shape(cls)
     for key, child in tree.items():
         try:

@@ -1,4 +1,4 @@
-"""JSON text -> objects, reading entries of a long dict that have the same text only once.
+"""Interned JSON decoding: entries of a long dict that have the same text are read only once.
 
 A graph of thousands of values has some dozens of different `TensorMeta`. In the dicts of the outer objects the text of
 each entry is found without reading it (`msgspec.Raw`); each text is then read once, and all entries that have it are
@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Raw, Struct, UnsetType
 from msgspec.structs import fields
 
-from pt2kit.codec.shape import DictShape, ListShape, StructShape, shape
+from pt2kit.codec.unknown import DictShape, ListShape, StructShape, shape
 
 LEVELS = 3
 """Levels of objects that can be long: the program, its graph module, its graph."""
@@ -68,15 +68,15 @@ def skeleton_of(cls: Any, levels: int = LEVELS) -> Skeleton | None:
 
 
 def materialize(raw_view: Struct, skeleton: Skeleton, read: Callable[[list[bytes], type[Struct]], list[Any]]) -> Any:
-    """Turn a decoded raw view into the struct it stands for.
+    """Turn a decoded raw view into the struct it represents.
 
     Args:
         raw_view: an object of `skeleton.raw_view`.
         skeleton: what the raw view was made by.
-        read: decodes texts as objects of one type, one each, in their order; what it raises comes through.
+        read: decodes texts as objects of one type, one each, in their order; its exceptions propagate.
 
     Returns:
-        the struct; it shares the other values. Where most entries of a dict repeat, those of one text are one object.
+        the struct; it shares the other values. If most entries of a dict repeat, those of one text are one object.
     """
     values = {name: getattr(raw_view, name) for name in raw_view.__struct_fields__}
     for name, part in skeleton.inner.items():
@@ -105,7 +105,7 @@ def _default(info: Any) -> Any:
 
 
 def _can_be_shared(kind: Any) -> bool:
-    """Whether a type is a struct that holds nothing deeper than lists of its own, which it freezes."""
+    """Return whether a type is a struct that holds nothing deeper than lists of its own, which it freezes."""
     struct = shape(kind)
     if not isinstance(struct, StructShape) or struct.cls is not kind:
         return False
@@ -113,12 +113,12 @@ def _can_be_shared(kind: Any) -> bool:
 
 
 def _entry(annotation: Any) -> Any:
-    """The type of a list's entries; any other type as it is."""
+    """Return the type of a list's entries; any other type unchanged."""
     return get_args(annotation)[0] if get_origin(annotation) is list else annotation
 
 
 def _never_changes(annotation: Any, above: tuple[type, ...]) -> bool:
-    """Whether a type's values hold no list or dict at any depth."""
+    """Return whether a type's values hold no list or dict at any depth."""
     match shape(annotation):
         case StructShape(cls, keys, _) if annotation is cls and cls not in above:
             return all(_never_changes(inner, (*above, cls)) for inner in keys.values())

@@ -1,4 +1,4 @@
-"""JSON bytes -> a plain tree, strictly: one document, UTF-8, no key twice, bounded depth."""
+"""Strict JSON parser, bytes to a plain tree: one document, UTF-8, no key twice, bounded depth."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_DEPTH = 512
 """Levels of JSON nesting. A program needs about 12, and 9 more for each level of nested subgraphs."""
 
 MAX_DIGITS = 4300
-"""Digits of an integer: what the interpreter itself converts without being asked twice."""
+"""Limit of digits of an integer: that of the interpreter itself by default."""
 
 
 def parse(data: bytes | memoryview, where: str, *, bare_literals: bool = False) -> Any:
@@ -47,9 +47,9 @@ def parse(data: bytes | memoryview, where: str, *, bare_literals: bool = False) 
 def parse_again(data: bytes | memoryview, where: str) -> Any:
     """Turn JSON bytes that the typed decoder has read already into a plain tree, as `parse`.
 
-    The typed decoder passes over the values of unknown keys, so here they may still be refused; how deep they are is
-    for the caller to check. Floats are `SpelledByPython`, so that `written` gives most texts as they were, which shows
-    that no object has a key twice.
+    The typed decoder skips the values of unknown keys, so here they may still be refused; the caller checks their
+    depth. Floats are `SpelledByPython`, so that `written` reproduces most texts, which shows that no object has a
+    key twice.
     """
     raw = bytes(data)
     try:
@@ -64,7 +64,7 @@ def parse_again(data: bytes | memoryview, where: str) -> Any:
 
 
 def written(tree: Any) -> bytes:
-    """Write what `parse_again` gave, compactly."""
+    """Write the result of `parse_again`, compactly."""
     return _SPELLING.encode(tree)
 
 
@@ -79,7 +79,7 @@ _SPELLING = msgspec.json.Encoder(enc_hook=lambda number: msgspec.Raw(float.__rep
 
 
 def _parse_slowly(text: str, where: str, bare_literals: bool) -> Any:
-    """Parse what the fast parser refuses: numbers without quotes that JSON lacks, and what needs a word for it."""
+    """Parse text that the fast parser refuses: unquoted numbers that JSON lacks, and errors to explain."""
     try:
         tree = json.loads(text, parse_constant=float if bare_literals else _refuse_literal, parse_float=_finite)
     except json.JSONDecodeError as error:
@@ -96,7 +96,7 @@ def check_depth(raw: bytes, where: str, above: int = 0) -> None:
     Args:
         raw: JSON text.
         where: the record's name, for messages.
-        above: levels that the text stands in.
+        above: levels that the text is nested in.
 
     Raises:
         LimitError: it is; both numbers are in the message.
@@ -141,7 +141,7 @@ def _refuse_duplicates(text: str, where: str) -> None:
 
 
 def _long_integer(text: str) -> str:
-    """What to say of an integer with more digits than the interpreter converts; "" where there is none."""
+    """Return the message for an integer with more digits than the interpreter converts; "" if there is none."""
     match = re.search(rf"\d{{{MAX_DIGITS + 1},}}", text)
     return f"expected an integer of at most {MAX_DIGITS} digits, got one of {len(match[0])}" if match else ""
 
@@ -157,7 +157,7 @@ def _finite(text: str) -> float:
 
 
 def _find(tree: Any, wanted: Any) -> Path:
-    """The path of an object inside a tree, by identity."""
+    """Return the path of an object inside a tree, by identity."""
     stack: list[tuple[Any, Path]] = [(tree, ())]
     while stack:
         node, path = stack.pop()

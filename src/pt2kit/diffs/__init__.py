@@ -1,4 +1,5 @@
-"""Two packages -> what differs, as data; nothing is printed here.
+"""Comparison of two packages by meaning: added, removed and changed nodes, tensors and metadata as data; prints
+nothing.
 
 - `diff`: all differences.
 - `Diff`, `Change`, `Detail`: what it finds.

@@ -1,14 +1,14 @@
-"""What a comparison finds, as data: `Change`, its `Detail`s, and `Diff`, all with what it takes to show them."""
+"""Result of a comparison as data: `Change`, its `Detail`s, and `Diff`, with everything needed to show them."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
 from pt2kit import codec, schema
+from pt2kit.registry import registered
 
 Kind: TypeAlias = Literal["added", "removed", "modified"]
 Area: TypeAlias = Literal[
@@ -33,7 +33,7 @@ class Detail:
 
     Args:
         what: the property: "target", "argument dim", "result 0 sizes", "metadata stack_trace", "values".
-        old, new: what it was and what it is: schema objects, texts, numbers; None where there was or is nothing.
+        old, new: the values before and after: schema objects, texts, numbers; None if missing.
     """
 
     what: str
@@ -51,7 +51,7 @@ class Change:
         model: the model it belongs to; "" for records and models themselves.
         name: what the thing is called, in the new file where it is there: a node's label with the path of its subgraph,
             the name of a tensor, a symbol, a record.
-        module: for a node, the module that it was traced in, or whose parameters it uses; "" where nothing says so.
+        module: for a node, the module that it was traced in, or whose parameters it uses; "" if unknown.
         graph: for a node, the path of its graph, the new one where there are two; "" for the root.
         old, new: for nodes, inputs and outputs their number in the old and in the new graph.
         details: of a modified thing, the properties that differ.
@@ -69,7 +69,7 @@ class Change:
 
     @property
     def is_described_only(self) -> bool:
-        """Whether a node does what it did, and only what is known of its results, or metadata, differs."""
+        """Return whether a node computes the same, and only the metas of its results, or metadata, differ."""
         return (
             self.area == "node"
             and self.kind == "modified"
@@ -83,7 +83,7 @@ class GraphPair:
 
     Args:
         path: the names that lead to the new graph from its root, "" for the root.
-        old, new: the graphs.
+        old, new: the graphs, the objects that the programs hold.
         pairs: (old number, new number) of the nodes that correspond, in the new order.
         old_modules, new_modules: the module of each node.
     """
@@ -124,30 +124,27 @@ class Diff:
 
     @property
     def same(self) -> bool:
-        """Whether nothing differs."""
+        """Return whether nothing differs."""
         return not self.changes
 
     def __str__(self) -> str:
-        """What `pt2 diff` prints."""
-        # By name, when somebody asks: the room that writes text is above this one.
-        return "\n".join(import_module("pt2kit.text.changes").diff_lines(self))
+        """Return the lines that `pt2 diff` prints."""
+        return "\n".join(registered("lines of a diff")(self))
 
     def __repr__(self) -> str:
         count = len(self.changes)
         return f"<Diff {self.old!r} -> {self.new!r}: {count} difference{'' if count == 1 else 's'}>"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the page of `pt2 diff --html`."""
-        # By name, when a notebook asks: the room that draws is above this one, and nothing else here knows of it.
-        shown: str = import_module("pt2kit.viewing.notebook").diff_view(self)._repr_html_()
-        return shown
+        """Return the page of `pt2 diff --html`, for notebooks."""
+        return str(registered("notebook view of a diff")(self)._repr_html_())
 
     def counts(self) -> Counter[tuple[str, str, str]]:
-        """(model, area, kind) -> number of changes."""
+        """Return (model, area, kind) -> number of changes."""
         return Counter((change.model, change.area, change.kind) for change in self.changes)
 
     def to_tree(self) -> dict[str, Any]:
-        """The differences as JSON has them: a summary, then every change."""
+        """Return the differences as JSON has them: a summary, then every change."""
         summary = [
             {"model": model, "area": area, "kind": kind, "count": count}
             for (model, area, kind), count in sorted(self.counts().items())

@@ -1,4 +1,4 @@
-"""Two packages -> `Diff`: model by model, then the records that belong to none."""
+"""Computation of a `Diff` of two packages: model by model, then the records that belong to none."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def diff(
         metadata: compare node metadata.
         names: compare the names of nodes, values and symbols.
         order: compare the order of nodes.
-        progress: told the bytes of tensors done and in all, for weights and for constants.
+        progress: called with the bytes of tensors done and in all, for weights and for constants.
 
     Raises:
         KeyError: `models` names a program that is not there.
@@ -84,7 +84,7 @@ def diff(
 
 
 def _asked_for(old: Package, new: Package, models: Mapping[str, str]) -> list[tuple[str | None, str | None]]:
-    """Raises: as `diff`, for a program that is not there."""
+    """Return the requested pairs of models; raise as `diff` for a missing one."""
     for package, asked in ((old, models.keys()), (new, models.values())):
         for name in asked:
             if name not in package.layout.models:
@@ -95,7 +95,7 @@ def _asked_for(old: Package, new: Package, models: Mapping[str, str]) -> list[tu
 
 
 def _pair_models(old: Package, new: Package, tensors: bool) -> list[tuple[str | None, str | None]]:
-    """The models that correspond: by name, or the only ones, or by what they mean."""
+    """Return the models that correspond: by name, or the only ones, or by equal digests."""
     before, after = old.layout.models, new.layout.models
     if len(before) == len(after) == 1:
         return [(before[0], after[0])]
@@ -106,7 +106,8 @@ def _pair_models(old: Package, new: Package, tensors: bool) -> list[tuple[str | 
 
 
 def _same_meaning(old: Package, before: list[str], new: Package, after: list[str], tensors: bool) -> dict[str, str]:
-    """New name -> old name of the programs that have one digest; weights are read only if they are to be compared."""
+    """Return new name -> old name of the programs that have one digest; weights are read only if they are to be
+    compared."""
     if not before or not after:
         return {}
     parts = ("program",) if tensors else ("graph", "signature")
@@ -136,7 +137,7 @@ def _payloads(
 
 
 def _unknown(old: Package, new: Package, before: str, after: str) -> Iterator[Change]:
-    """Keys that this build does not know: those of one program alone, and those with other values."""
+    """Yield unknown keys of this build: those of one program alone, and those with other values."""
     one, other = _unknown_keys(old, before), _unknown_keys(new, after)
     for place in sorted(one.keys() | other.keys()):
         if (place in one, one.get(place)) != (place in other, other.get(place)):
@@ -145,7 +146,7 @@ def _unknown(old: Package, new: Package, before: str, after: str) -> Iterator[Ch
 
 
 def _unknown_keys(package: Package, model: str) -> dict[str, Any]:
-    """Place -> value of the keys that this build does not know, in the program and in the configs of its tensors."""
+    """Return path -> value of this build's unknown keys, in the program and in the configs of its tensors."""
     by_place = {str(key): key.value for key in package.stored[model].unknown}
     for kind, config in (("weights", names.weights_config(model)), ("constants", names.constants_config(model))):
         if any(place.startswith(f"{config}: ") for place in package.unknown(model)):
@@ -156,7 +157,8 @@ def _unknown_keys(package: Package, model: str) -> dict[str, Any]:
 
 
 def _records(old: Package, new: Package, renamed: Mapping[str, str]) -> Iterator[Change]:
-    """The records beside the programs that were added, removed or changed; those of a program go by its new name."""
+    """Yield the records outside of programs that were added, removed or changed; a program's extra records use its new
+    name."""
     moved = {names.sample_inputs(one): names.sample_inputs(other) for one, other in renamed.items()}
     before = {moved.get(name, name): row for name, row in _compared_records(old).items()}
     after = _compared_records(new)
@@ -171,7 +173,8 @@ def _records(old: Package, new: Package, renamed: Mapping[str, str]) -> Iterator
 
 
 def _compared_records(package: Package) -> dict[str, tuple[int, str]]:
-    """Name of a record that is compared -> its bytes, and their CRC-32, which an edited package does not state."""
+    """Return name -> bytes of the records that are compared, and their CRC-32, which an edited package does not
+    store."""
     by_name = {package.relative(name): record for name, record in package.records.items()}
     kept = {name: record for name, record in by_name.items() if names.kind(name) in COMPARED_RECORDS}
     return {

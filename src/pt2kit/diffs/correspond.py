@@ -1,17 +1,18 @@
-"""Two graphs -> which nodes correspond. Linear: by what nodes are and stand between, never by trying.
+"""Graph matching: pairs the nodes of two graphs that correspond, in linear time, by operators and neighbors, without
+search.
 
 From certain to likely; each step looks only at nodes that no earlier one has matched:
 
 1. the same calculation: the node and all that leads to it are the same (`Side.up`), and only one node is so;
 2. the same use: the node and all that it leads to are the same (`Side.down`), and only one node is so. Together these
    match everything but the nodes that were changed, and those between two changes;
-3. neighbours of matched nodes: what stands at one place of the arguments of two matched nodes, and the one user of its
+3. neighbors of matched nodes: the values at one position of the arguments of two matched nodes, and the one user of its
    kind that two matched nodes have; first those that do the same in the same module (and with them nodes that are alone
    in doing so), then with other constants, then in another module;
 4. nodes that are several of their kind (steps 1 and 2), last ones first: what two matched nodes use at one place, and
    those whose users nothing is known of, in order; and nodes that do the same with the same values, in order;
 5. in each module, nodes that do the same and then those with one operator, in order;
-6. one operator in the place of another: same arguments, same users, or same arguments and module where nobody uses
+6. one operator instead of another: same arguments, same users, or same arguments and module where nobody uses
    the results; then same arguments, same module, and results of the same types and sizes.
 
 Where this leaves a difference between graphs of nodes that do the same, their normal forms decide: if they are equal,
@@ -46,7 +47,7 @@ def correspond(old: Side, new: Side, inputs: Mapping[int, int], edges: tuple[Pai
 
     Cost: that of `match`, and where that leaves something open among nodes that do the same, that of two normal forms.
     """
-    if _is_after(old, new):  # Where steps have a choice, they go from the smaller graph to the larger one.
+    if _is_after(old, new):  # Steps that have a choice go from the smaller graph to the larger one.
         matching = match(new, old, {other: one for one, other in inputs.items()}).mirrored(inputs)
     elif all(one == other for pairs in (inputs.items(), *edges) for one, other in pairs) and _is_equal(old, new):
         return _identity(old, new, inputs)
@@ -56,7 +57,7 @@ def correspond(old: Side, new: Side, inputs: Mapping[int, int], edges: tuple[Pai
 
 
 def _is_after(old: Side, new: Side) -> bool:
-    """Whether an old graph is the larger one: by nodes, then by operators, then by all that is said of it."""
+    """Return whether an old graph is the larger one: by nodes, then by operators, then by all its metadata."""
     first, second = ([len(side.nodes), *(node.target for node in side.nodes)] for side in (old, new))
     return first > second or (first == second and _text(old) > _text(new))
 
@@ -77,7 +78,7 @@ def _identity(old: Side, new: Side, inputs: Mapping[int, int]) -> Matching:
 
 
 def exact(old: Side, new: Side, inputs: Mapping[int, int], edges: tuple[Pairs, Pairs]) -> Matching | None:
-    """The nodes that correspond by their places in the normal forms of two graphs; None where these differ.
+    """Return the nodes that correspond by their positions in the normal forms of two graphs; None if these differ.
 
     Args:
         old, new: two graphs, numbered by one interner.
@@ -152,8 +153,10 @@ def _several(found: Matching, key: Callable[[Side, int], Hashable]) -> None:
     before = grouped(left, lambda node: key(found.old, node))
     after = grouped(right, lambda node: key(found.new, node))
     kinds = {number for number, nodes in before.items() if len(nodes) == len(after.get(number, ()))}
-    free = {number: [node for node in before[number] if not _has_matched_users(found.old, node, found.to_new)]
-            for number in kinds}  # fmt: skip
+    free = {
+        number: [node for node in before[number] if not _has_matched_users(found.old, node, found.to_new)]
+        for number in kinds
+    }
     # Users come after what they use: when a node's turn has come, all its users had theirs.
     for node in reversed(right):
         number = key(found.new, node)
@@ -176,7 +179,7 @@ def _several(found: Matching, key: Callable[[Side, int], Hashable]) -> None:
 
 
 def _is_free(found: Matching, old: int, key: Callable[[Side, int], Hashable], number: Hashable) -> bool:
-    """Whether an old node is unmatched and has a key."""
+    """Return whether an old node is unmatched and has a key."""
     return found.to_new[old] == UNMATCHED and key(found.old, old) == number
 
 
@@ -199,7 +202,7 @@ def _has_matched_users(side: Side, node: int, matched: list[int]) -> bool:
 
 
 def _from_users(found: Matching, node: int, is_fit: Callable[[int], bool]) -> int | None:
-    """The old node that stands most often where a new one stands among the arguments of matched nodes."""
+    """Return the old node that most often has the position of a new one among the arguments of matched nodes."""
     votes: Counter[int] = Counter()
     for value in found.new.facts.results[node]:
         for user, position, slot in found.new.users[value]:

@@ -1,4 +1,4 @@
-"""Two nodes, inputs or values that correspond -> the properties in which they differ, names of values left aside."""
+"""Properties in which two matched nodes, inputs or values differ, ignoring names of values."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from pt2kit.diffs.expressions import Symbols
 from pt2kit.diffs.matching import Matching
 from pt2kit.graph.argument_values import arguments, graph_arguments
 from pt2kit.graph.values import tables
+from pt2kit.node_metadata.addresses import without_addresses
 
 _GONE: Final = "\0gone"
-"""What stands for an old value that corresponds to no new one; no file has such a name."""
+"""Marker of an old value that corresponds to no new one; no file has such a name."""
 
 
 class Names:
@@ -35,7 +36,7 @@ class Names:
         self.values |= {old.names[one]: new.names[other] for one, other in matching.values.items()}
 
     def same_argument(self, old: schema.Argument, new: schema.Argument) -> bool:
-        """Whether two arguments are the same, values by what they correspond to and subgraphs left aside."""
+        """Return whether two arguments are the same: values by correspondence, subgraphs ignored."""
         blank = schema.GraphArgument("", schema.Graph([], [], [], {}, {}, {}))
         blanks = iter([blank] * len(graph_arguments(old)))
         other = iter([blank] * len(graph_arguments(new)))
@@ -64,8 +65,9 @@ def node_details(matching: Matching, old: int, new: int, names: Names, *, metada
         yield Detail("results", before.outputs, after.outputs)
     yield from _results(matching, old, new, names)
     if metadata:
-        for key in sorted(before.metadata.keys() | after.metadata.keys()):
-            if before.metadata.get(key) != after.metadata.get(key):
+        one, other = without_addresses(before.metadata), without_addresses(after.metadata)
+        for key in sorted(one.keys() | other.keys()):
+            if one.get(key) != other.get(key):
                 yield Detail(f"metadata {key}", before.metadata.get(key), after.metadata.get(key))
 
 
@@ -84,7 +86,7 @@ def _arguments(matching: Matching, old: int, new: int, names: Names) -> Iterator
 
 
 def _same_values(matching: Matching, old: int, new: int) -> bool:
-    """Whether all arguments use values that correspond; what lies outside of the graphs is not looked at."""
+    """Return whether all arguments use values that correspond; values from outside of the graphs are ignored."""
     before, after = matching.old.facts.inputs[old], matching.new.facts.inputs[new]
     outside = any(named.arg.as_custom_obj is not UNSET for named in matching.old.nodes[old].inputs)
     return not outside and all(
@@ -93,7 +95,7 @@ def _same_values(matching: Matching, old: int, new: int) -> bool:
 
 
 def argument_labels(inputs: list[schema.NamedArgument]) -> dict[str, schema.NamedArgument]:
-    """Arguments by what they are called: their name, or their position where they have none or share it."""
+    """Return labels of arguments: their name, or their position if they have none or share it."""
     by_label: dict[str, schema.NamedArgument] = {}
     for position, named in enumerate(inputs):
         by_label[named.name if named.name and named.name not in by_label else str(position)] = named
@@ -149,11 +151,11 @@ def meta_details(label: str, old: Any, new: Any, names: Names) -> Iterator[Detai
 
 
 def _differ(old: Any, new: Any, names: Names, *, hints: bool = False) -> bool:
-    """Whether two descriptions differ under the new names of symbols."""
+    """Return whether two descriptions differ under the new names of symbols."""
     if old == new and not names.symbols.renamed:
         return False
     one = _with_expressions(codec.to_tree(old), names.symbols.old_form, hints)
-    return bool(one != _with_expressions(codec.to_tree(new), names.symbols.new_form, hints))
+    return bool(one != _with_expressions(codec.to_tree(new), str, hints))
 
 
 def _with_expressions(tree: Any, change: Callable[[str], str], hints: bool) -> Any:

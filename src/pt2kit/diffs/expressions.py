@@ -1,4 +1,4 @@
-"""Values of two programs that correspond -> which symbols do; an expression -> a text that is the same in both.
+"""Matching of symbols of two programs from values that correspond, and expressions as texts that are equal in both.
 
 A program names its symbols as it likes: what is `s0` in one export is `s77` in the next. Symbols correspond where the
 sizes of values that correspond are nothing but a symbol each; where such sizes disagree, most of them decide.
@@ -12,13 +12,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from pt2kit import schema
-from pt2kit.errors import Pt2Error
+from pt2kit.canonical.symbol_names import renamed_expression, renamed_words
 
 _LONE: Final = re.compile(r"(?:Symbol\('(\w+)'[^()]*\))|([A-Za-z_]\w*)")
-_WORD: Final = re.compile(r"'[^']*'|\"[^\"]*\"|[A-Za-z_]\w*")
 _PREFIX: Final = re.compile(r"[A-Za-z_]*")
-_UNORDERED: Final = frozenset(("Add", "Mul", "Max", "Min", "And", "Or", "Xor", "Equality", "Unequality"))
-"""Functions whose arguments have no order of their own: expressions are written sorted by the names in them."""
 
 
 class Symbols:
@@ -28,15 +25,15 @@ class Symbols:
         self._to_new: dict[str, str] = {}
         self._taken: set[str] = set()
         self._lone: dict[str, str] = {}
-        self._forms: tuple[dict[str, str], dict[str, str]] = ({}, {})
+        self._forms: dict[str, str] = {}
 
     @property
     def renamed(self) -> dict[str, str]:
-        """Old symbol -> new symbol, of those whose name is another one."""
+        """Return old symbol -> new symbol, of those whose name is another one."""
         return {one: other for one, other in self._to_new.items() if one != other}
 
     def learn(self, pairs: Iterable[tuple[Any, Any]]) -> None:
-        """Add the symbols of some more values; what is known stays as it is.
+        """Add the symbols of some more values; known ones are kept.
 
         Args:
             pairs: what is known of values that correspond: descriptions of tensors, numbers or objects.
@@ -48,8 +45,7 @@ class Symbols:
             if one not in self._to_new and other not in self._taken:
                 self._to_new[one] = other
                 self._taken.add(other)
-        for forms in self._forms:
-            forms.clear()
+        self._forms.clear()
 
     def _votes(self, old: Any, new: Any) -> Iterator[tuple[str, str]]:
         for one, other in zip(_numbers(old), _numbers(new), strict=False):
@@ -58,7 +54,7 @@ class Symbols:
                 yield before, after
 
     def _lone_symbol(self, number: Any) -> str:
-        """The name of a number that is one symbol, in either dialect; "" of any other."""
+        """Return the name of a number that is one symbol, in either dialect; "" of any other."""
         expression = getattr(number, "as_expr", None)
         if not isinstance(expression, schema.SymExpr):
             return ""
@@ -70,51 +66,25 @@ class Symbols:
         return name
 
     def new_name(self, symbol: str) -> str:
-        """The new name of an old symbol; its own where none is known."""
+        """Return the new name of an old symbol; its own if none is known."""
         return self._to_new.get(symbol, symbol)
 
     def old_form(self, text: str) -> str:
-        """What an old expression is, under the new names."""
-        return self._form(text, 0)
-
-    def new_form(self, text: str) -> str:
-        """What a new expression is: equal to `old_form` of another one where both are the same."""
-        return self._form(text, 1)
-
-    def _form(self, text: str, side: int) -> str:
-        forms = self._forms[side]
-        if text not in forms:
-            forms[text] = self._computed(text, self.renamed if side == 0 else {})
-        return forms[text]
-
-    def _computed(self, text: str, names: dict[str, str]) -> str:
-        from pt2kit.symbols.dialects import parse
-        from pt2kit.symbols.expr import Call, Symbol, fold
-
-        def leaf(held: Any) -> str:
-            known = isinstance(held, Symbol) and held.name in names
-            return repr(Symbol(names[held.name], held.assumptions) if known else held)
-
-        def call(held: Call, arguments: list[str]) -> str:
-            ordered = sorted(arguments) if held.function in _UNORDERED else arguments
-            return f"{held.function}({', '.join(ordered)})"
-
-        try:
-            return fold(parse(text), leaf, call)
-        except Pt2Error:  # No expression: a text like any other.
-            return _WORD.sub(lambda match: names.get(match[0], match[0]), text)
+        """Return an old expression, in normal form, under the new names; equal to a new one if both are the same."""
+        if text not in self._forms:
+            self._forms[text] = renamed_expression(text, self.renamed)
+        return self._forms[text]
 
     def guard(self, text: str) -> str:
-        """An old guard under the new names; what stands in quotes names inputs."""
-        renamed = self.renamed
-        return _WORD.sub(lambda match: renamed.get(match[0], match[0]), text) if renamed else text
+        """Return an old guard under the new names; texts in quotes name inputs."""
+        return renamed_words(text, self.renamed) if self.renamed else text
 
 
 def is_of_another_kind(old: str, new: str) -> bool:
-    """Whether two symbols are of different kinds, as sizes (`s0`) and data-dependent numbers (`u0`) are."""
+    """Return whether two symbols are of different kinds, as sizes (`s0`) and data-dependent numbers (`u0`) are."""
     return _PREFIX.match(old)[0] != _PREFIX.match(new)[0]  # type: ignore[index]  # It matches everything.
 
 
 def _numbers(known: Any) -> list[Any]:
-    """The numbers of a description that may be symbols: the sizes of a tensor, or a number itself."""
+    """Return the numbers of a description that may be symbols: the sizes of a tensor, or a number itself."""
     return known.sizes if isinstance(known, schema.TensorMeta) else [known]

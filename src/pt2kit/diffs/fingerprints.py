@@ -1,4 +1,4 @@
-"""A graph -> what two graphs are matched by: for each node what it does, what leads to it, and what it leads to.
+"""Fingerprints for graph matching: for each node its operation, its ancestors and its descendants.
 
 Everything is a number that an `Interner` gave, the same number for the same thing in both graphs: no hash can collide.
 """
@@ -39,7 +39,7 @@ class Interner:
         self._numbers: dict[Hashable, int] = {}
 
     def __call__(self, thing: Hashable) -> int:
-        """The number of a thing."""
+        """Return the number of an item."""
         return self._numbers.setdefault(thing, len(self._numbers))
 
 
@@ -65,15 +65,15 @@ class Side:
 
     @property
     def nodes(self) -> list[schema.Node]:
-        """The nodes of the graph."""
+        """Return the nodes of the graph."""
         return self.facts.graph.nodes
 
     def owner(self, value: int) -> int:
-        """The node that defines a value; `NO_NODE` for an input, and for what stands for no value."""
+        """Return the node that defines a value; `NO_NODE` for an input, and for the marker of no value."""
         return NO_NODE if value == NO_VALUE else self.facts.definers[value]
 
     def input_values(self) -> dict[int, int]:
-        """Position of a graph input -> its value; constant inputs are left out."""
+        """Return position -> value of the graph inputs; constant inputs are omitted."""
         values = iter(range(len(self.facts.names)))
         return {
             position: next(values) for position, argument in enumerate(self.facts.graph.inputs) if _is_value(argument)
@@ -88,7 +88,7 @@ def make_side(
     outputs: Sequence[Hashable],
     modules: ModuleNames,
 ) -> Side:
-    """Number everything about one graph.
+    """Number every item of one graph.
 
     Args:
         graph: the graph.
@@ -138,7 +138,7 @@ class ModuleNames:
                     self._owners[value.arg.name] = target.rpartition(".")[0]
 
     def of(self, nodes: Sequence[schema.Node], inputs: Sequence[Sequence[str]]) -> list[str]:
-        """The dotted names of the modules of a graph's nodes, "" for the root or where nothing says so.
+        """Return the dotted names of the modules of a graph's nodes, "" for the root or if unknown.
 
         Args:
             nodes: the nodes of one graph.
@@ -175,7 +175,7 @@ def _inputs_used(facts: Facts, node: int) -> Iterator[int]:
 
 
 def _key(node: schema.Node, where: str) -> Hashable:
-    """What a node does: its target, its arguments with values left out, how its results are packed."""
+    """Return the operation of a node: its target, its arguments without values, the structure of its results."""
     inputs = tuple((named.name, _argument_key(named.arg, where)) for named in node.inputs)
     outputs = tuple((output.type, _argument_key(output, where)) for output in node.outputs)
     return node.target, inputs, outputs, node.is_hop_single_tensor_return
@@ -197,17 +197,17 @@ class _Blank(dict[str, str]):
     """Every name, made empty."""
 
     def get(self, key: str, default: Any = None) -> Any:
-        """Nothing, whatever the name."""
+        """Return an empty text, whatever the name."""
         return ""
 
 
 def _is_value(argument: schema.Argument) -> bool:
-    """Whether a graph input is a value; the others are constants."""
+    """Return whether a graph input is a value; the others are constants."""
     return next(iter(slots(argument)), None) is not None
 
 
 def _up(facts: Facts, keys: list[int], roles: Mapping[int, int], intern: Interner) -> list[int]:
-    """Node -> the number of what it does and of all that leads to it; nodes are stored in an order that allows this."""
+    """Return node -> the number of its operation and its ancestors; nodes are stored in an order that allows this."""
     values = [NO_VALUE] * len(facts.names)
     for value, role in roles.items():
         values[value] = role
@@ -231,7 +231,7 @@ def _users(facts: Facts) -> list[list[tuple[int, int, int]]]:
 
 
 def _returned(facts: Facts, outputs: Sequence[Hashable]) -> dict[int, list[Hashable]]:
-    """Value -> the roles of the graph outputs that it is."""
+    """Return value -> the roles of the graph outputs that it is."""
     by_value: dict[int, list[Hashable]] = {}
     for value, role in zip(facts.outputs, outputs, strict=True):
         by_value.setdefault(value, []).append(role)
@@ -246,7 +246,7 @@ def _down(
     returned: Mapping[int, list[Hashable]],
     intern: Interner,
 ) -> list[int]:
-    """Node -> the number of what it does, with which graph inputs, and of all that it leads to."""
+    """Return node -> the number of its operation, its graph inputs, and its descendants."""
     numbers = [0] * len(keys)
     for node in range(len(keys) - 1, -1, -1):
         direct = tuple(tuple([roles.get(value, -1) for value in used]) for _, used in facts.inputs[node])

@@ -1,4 +1,4 @@
-"""Two graphs -> the nodes that were added, removed and modified, subgraphs included."""
+"""Comparison of two graphs: added, removed and modified nodes, subgraphs included."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Final
 from pt2kit import schema
 from pt2kit.canonical.arguments import usual_graph
 from pt2kit.canonical.effects import writes_inside
+from pt2kit.canonical.reloading import Reloading
 from pt2kit.diffs.changes import Area, Change, Detail, GraphPair
 from pt2kit.diffs.correspond import correspond
 from pt2kit.diffs.details import Names, argument_labels, known_pairs, node_details, value_details
@@ -27,7 +28,7 @@ WHERE: Final = "$.graph_module.graph"
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What to look at.
+    """Options of a comparison: the properties to compare.
 
     Args:
         metadata: node metadata.
@@ -49,6 +50,7 @@ class GraphDiff:
         old, new: the programs' modules.
         symbols: the symbols that correspond, learned on the way.
         look: what to look at.
+        reloading: of the old and the new program; drops what a round trip through torch changes.
     """
 
     model: str
@@ -56,6 +58,7 @@ class GraphDiff:
     new: ModuleNames
     symbols: Symbols
     look: Look
+    reloading: tuple[Reloading, Reloading]
     changes: list[Change] = field(default_factory=list)
     graphs: list[GraphPair] = field(default_factory=list)
     _paths: dict[str, int] = field(default_factory=dict)
@@ -79,7 +82,8 @@ class GraphDiff:
             raise LimitError(f"{path}: expected subgraphs nested at most {MAX_SUBGRAPH_DEPTH} levels deep", rule="G11")
         path = self._own(path)
         intern = Interner()
-        before, after = self._sides(usual_graph(old), usual_graph(new), inputs, outputs, path, intern)
+        first, second = (side.graph(usual_graph(graph)) for side, graph in zip(self.reloading, (old, new), strict=True))
+        before, after = self._sides(first, second, inputs, outputs, path, intern)
         values = _value_pairs(before, after, inputs)
         matching = correspond(before, after, values, (inputs, outputs))
         self.symbols.learn(known_pairs(matching))
@@ -94,7 +98,7 @@ class GraphDiff:
         return matching
 
     def _own(self, path: str) -> str:
-        """A path that no other graph has: two subgraphs of one node may have one name."""
+        """Return a path that no other graph has: two subgraphs of one node may have one name."""
         while (times := self._paths.get(path, 0)) > 0:
             self._paths[path] = times + 1
             path = f"{path}'{times}"
@@ -136,7 +140,7 @@ class GraphDiff:
             gone = next(waiting)
 
     def _labels(self, matching: Matching, old: int, new: int, moved: bool) -> list[Detail]:
-        """What differs in the name and the place of a node, as far as that is looked at."""
+        """Return the differences in the name and the position of a node, as far as they are compared."""
         details = []
         if self.look.names:
             before, after = (
@@ -169,7 +173,7 @@ class GraphDiff:
             self.changes.append(Change("modified", "node", self.model, name, module, old, new, details, path))
 
     def _subgraphs(self, old: schema.Node, new: schema.Node, path: str, depth: int) -> None:
-        """Compare the subgraphs that stand at the same places of two nodes."""
+        """Compare the subgraphs at the same positions of two nodes."""
         before = {
             (label, keys): subgraph
             for label, named in argument_labels(old.inputs).items()
@@ -184,12 +188,11 @@ class GraphDiff:
                     outputs = [(place, place) for place in range(min(len(one.outputs), len(two.outputs)))]
                     inner = join(path, subgraph.name)
                     matching = self.compare(one, two, inputs, outputs, inner, depth + 1)
-                    self._edges(matching, one, two, (inputs, outputs), inner)
+                    self._edges(matching, (inputs, outputs), inner)
 
-    def _edges(
-        self, matching: Matching, old: schema.Graph, new: schema.Graph, pairs: tuple[Pairs, Pairs], path: str
-    ) -> None:
-        """Add the changes of what a subgraph takes and returns."""
+    def _edges(self, matching: Matching, pairs: tuple[Pairs, Pairs], path: str) -> None:
+        """Add the changes of the inputs and outputs of a subgraph."""
+        old, new = matching.old.facts.graph, matching.new.facts.graph
         names = Names(matching, self.symbols)
         sides: tuple[tuple[Area, list[schema.Argument], list[schema.Argument], Pairs], ...] = (
             ("input", old.inputs, new.inputs, pairs[0]),
@@ -200,7 +203,7 @@ class GraphDiff:
                 self._edge(area, path, Detail(f"{area}s", len(before), len(after)))
             for one, other in places:
                 details = list(value_details(old, new, before[one], after[other], names))
-                if area == "output":  # What is known of its value, its node has said.
+                if area == "output":  # Its node has reported the meta of its value.
                     details = [detail for detail in details if detail.what == "argument"]
                 self._edge(area, join(path, str(other)), *details, old=one, new=other)
         if old.is_single_tensor_return != new.is_single_tensor_return:
@@ -213,14 +216,14 @@ class GraphDiff:
 
 
 def display_label(node: schema.Node, number: int) -> str:
-    """What a node is called: its name, its first result's, or its place."""
+    """Return the label of a node: its name, its first result's, or its position."""
     return node.name or next(iter(node_outputs(node)), None) or node_label(node, number)
 
 
 def _roles(
     graph: schema.Graph, inputs: Pairs, outputs: Pairs, side: int
 ) -> tuple[dict[int, Hashable], Sequence[Hashable]]:
-    """Roles of the inputs and outputs of one of two graphs: the new position of those that correspond."""
+    """Return roles of the inputs and outputs of one of two graphs: the new position of those that correspond."""
     roles: dict[int, Hashable] = {position: (side, position) for position in range(len(graph.inputs))}
     roles |= {pair[side]: pair[1] for pair in inputs}
     returned: dict[int, Hashable] = {position: (side, position) for position in range(len(graph.outputs))}
@@ -229,13 +232,13 @@ def _roles(
 
 
 def _value_pairs(old: Side, new: Side, inputs: Pairs) -> dict[int, int]:
-    """Old value -> new value, of the graph inputs that correspond and are values."""
+    """Return old value -> new value, of the graph inputs that correspond and are values."""
     before, after = old.input_values(), new.input_values()
     return {before[one]: after[other] for one, other in inputs if one in before and other in after}
 
 
 def _across_writes(matching: Matching) -> frozenset[int]:
-    """The new numbers of the nodes that have other nodes that may write before them than they had."""
+    """Return the new indices of the nodes that have other possible writers before them than they had."""
     old, new = matching.old.nodes, matching.new.nodes
     pairs = matching.pairs()
     writers = [pair for pair in pairs if writes_inside(new[pair[1]]) or writes_inside(old[pair[0]])]
@@ -248,12 +251,12 @@ def _across_writes(matching: Matching) -> frozenset[int]:
 
 
 def _moved(matching: Matching) -> frozenset[int]:
-    """The new numbers of the fewest nodes without which the old and the new order agree."""
+    """Return the new indices of the fewest nodes without which the old and the new order agree."""
     return _moved_among(matching.pairs(), matching.is_mirrored)
 
 
 def _moved_among(pairs: Sequence[tuple[int, int]], is_mirrored: bool) -> frozenset[int]:
-    """As `_moved`, of some (old, new) pairs of nodes; where there is a choice, it is that of the direction."""
+    """Return the moved nodes among some (old, new) pairs, as `_moved`; a choice is made in the given direction."""
     rows = sorted((old, new) if is_mirrored else (new, old) for old, new in pairs)
     tails: list[int] = []
     last: list[int] = []

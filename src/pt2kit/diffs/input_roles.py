@@ -1,4 +1,4 @@
-"""Inputs and outputs of two programs -> which correspond, and the role that both then have.
+"""Matching of inputs and outputs of two programs, and the roles that both then have.
 
 By what the signature calls them: parameters, buffers, constants and objects by the module's name for them. User inputs
 correspond by position, as their names are values' names; only if one was added or removed the names decide. What is
@@ -30,14 +30,14 @@ OUTPUT_NAMES: Final = {
 }
 
 _GONE: Final = "\0gone"
-"""What stands for an old input that corresponds to no new one; no file has such a name."""
+"""Marker of an old input that corresponds to no new one; no file has such a name."""
 
 Pairs: TypeAlias = list[tuple[int, int]]
 """(old position, new position)."""
 
 
 def match_inputs(old: schema.GraphModule, new: schema.GraphModule) -> Pairs:
-    """The graph inputs of two programs that correspond.
+    """Return the graph inputs of two programs that correspond.
 
     Args:
         old, new: graph modules with as many input specs as graph inputs.
@@ -50,7 +50,7 @@ def match_inputs(old: schema.GraphModule, new: schema.GraphModule) -> Pairs:
 
 
 def renamed_payloads(old: schema.GraphModule, new: schema.GraphModule) -> dict[str, str]:
-    """New name -> old name of the parameters, buffers and constants that correspond under other names.
+    """Return new name -> old name of the parameters, buffers and constants that correspond under other names.
 
     Args:
         old, new: graph modules with as many input specs as graph inputs.
@@ -64,7 +64,7 @@ def renamed_payloads(old: schema.GraphModule, new: schema.GraphModule) -> dict[s
 
 
 def match_outputs(old: schema.GraphModule, new: schema.GraphModule, pairs: Pairs) -> Pairs:
-    """The graph outputs of two programs that correspond, given the inputs that do."""
+    """Return the graph outputs of two programs that correspond, for matched inputs."""
     renamed = {_name(old.graph.inputs[one]): _name(new.graph.inputs[other]) for one, other in pairs}
     before = _output_roles(old, lambda name: renamed.get(name, _GONE))
     after = _output_roles(new, lambda name: name)
@@ -72,7 +72,7 @@ def match_outputs(old: schema.GraphModule, new: schema.GraphModule, pairs: Pairs
 
 
 def input_role(module: schema.GraphModule, position: int) -> tuple[str, str]:
-    """The kind of a graph input and its name: the module's, the graph's if it is the user's, or none."""
+    """Return the kind of a graph input and its name: the module's, the graph's if it is the user's, or none."""
     spec = module.signature.input_specs[position]
     field = INPUT_NAMES.get(spec.type)
     if field:
@@ -90,7 +90,7 @@ def _role(module: schema.GraphModule, position: int, named: bool) -> tuple[str, 
 
 
 def output_name(spec: schema.OutputSpec) -> str:
-    """What an output belongs to: the parameter, buffer or user input; "" for what the caller gets."""
+    """Return the target of an output: the parameter, buffer or user input; "" for outputs that the caller gets."""
     field = OUTPUT_NAMES.get(spec.type)
     return getattr(spec.value, field) if field else ""
 
@@ -136,7 +136,7 @@ def _left_over(
 
 
 def _known(graph: schema.Graph, position: int) -> bytes:
-    """What is known of a graph input besides its name."""
+    """Return the known facts of a graph input, except its name."""
     argument = graph.inputs[position]
     meta = graph.tensor_values.get(_name(argument))
     return argument.type.encode() + (codec.encode(meta) if meta is not None else b"")

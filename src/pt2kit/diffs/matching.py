@@ -1,4 +1,4 @@
-"""`Matching`: which nodes of two graphs correspond, as it is found step by step (`correspond.py`)."""
+"""`Matching`: the pairs of nodes of two graphs that correspond, as they are found step by step (`correspond.py`)."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ class Matching:
         self.to_old = [UNMATCHED] * len(new.keys)
 
     def pairs(self) -> tuple[tuple[int, int], ...]:
-        """(old number, new number) of the nodes that correspond, in the new order."""
+        """Return (old index, new index) of the nodes that correspond, in the new order."""
         return tuple((node, number) for number, node in enumerate(self.to_old) if node != UNMATCHED)
 
     def match(self, old: int, new: int) -> None:
-        """Say that two nodes correspond."""
+        """Record that two nodes correspond."""
         self.to_new[old], self.to_old[new] = new, old
         for before, after in zip(self.old.facts.results[old], self.new.facts.results[new], strict=False):
             self.values[before] = after
 
     def new_value(self, value: int) -> int | None:
-        """The new value that an old one corresponds to; None where there is none."""
+        """Return the new value that an old one corresponds to; None if there is none."""
         return NO_VALUE if value == NO_VALUE else self.values.get(value)
 
     def mirrored(self, inputs: Mapping[int, int]) -> Matching:
-        """The same, with the new graph as the old one; `inputs` are those of that direction."""
+        """Return the same matching, with the new graph as the old one; `inputs` are those of that direction."""
         matching = Matching(self.new, self.old, inputs)
         matching.is_mirrored = True
         for old, new in self.pairs():
@@ -57,14 +57,14 @@ class Matching:
         return matching
 
     def unmatched(self) -> tuple[list[int], list[int]]:
-        """The old and the new nodes that correspond to none."""
+        """Return the old and the new nodes that correspond to none."""
         return (
             [node for node, other in enumerate(self.to_new) if other == UNMATCHED],
             [node for node, other in enumerate(self.to_old) if other == UNMATCHED],
         )
 
     def is_exact(self) -> bool:
-        """Whether all nodes correspond to one that uses values that correspond."""
+        """Return whether all nodes correspond to one that uses values that correspond."""
         before, after = self.old.facts, self.new.facts
         return UNMATCHED not in self.to_new and all(
             old != UNMATCHED
@@ -76,7 +76,7 @@ class Matching:
 
 
 def grouped(nodes: Iterable[int], key: Callable[[int], Hashable]) -> dict[Hashable, list[int]]:
-    """Key -> the nodes that have it, in the order given."""
+    """Return key -> the nodes that have it, in the order given."""
     groups: dict[Hashable, list[int]] = defaultdict(list)
     for node in nodes:
         groups[key(node)].append(node)

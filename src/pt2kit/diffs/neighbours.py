@@ -1,4 +1,4 @@
-"""Nodes that correspond -> those around them that do: arguments at one place, and users alone of their kind."""
+"""Graph matching by neighbors of matched nodes: arguments at one position, and the only users of their kind."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from pt2kit.diffs.fingerprints import Side
 from pt2kit.diffs.matching import UNMATCHED, Matching
 
 Alike = Callable[[Side, int], Hashable]
-"""What two nodes must have in common to be matched as neighbours of matched ones."""
+"""Properties that two nodes must share to be matched as neighbors of matched ones."""
 
 
 def same(side: Side, node: int) -> Hashable:
-    """What a node does, and its module."""
+    """Return the operation of a node, and its module."""
     return side.keys[node], side.modules[node]
 
 
 def same_operator_and_module(side: Side, node: int) -> Hashable:
-    """The operator of a node, and its module."""
+    """Return the operator of a node, and its module."""
     return side.nodes[node].target, side.modules[node]
 
 
 def same_operator(side: Side, node: int) -> Hashable:
-    """The operator of a node."""
+    """Return the operator of a node."""
     return side.nodes[node].target
 
 
 def neighbours(found: Matching, alike: Alike) -> None:
-    """Match what stands around matched nodes, and around what that matches, until nothing more does.
+    """Match the neighbors of matched nodes, and the neighbors of those, until nothing more matches.
 
     Args:
         found: what is matched so far; changed in place.
@@ -54,7 +54,7 @@ def neighbours(found: Matching, alike: Alike) -> None:
 
 
 def _near(side: Side, nodes: list[int]) -> tuple[set[int], set[int]]:
-    """The nodes that some nodes use or that use them, and the graph inputs that they use."""
+    """Return the nodes that some nodes use or that use them, and the graph inputs that they use."""
     used = {value for node in nodes for _, slots in side.facts.inputs[node] for value in slots if value != NO_VALUE}
     users = {user for node in nodes for value in side.facts.results[node] for user, _, _ in side.users[value]}
     owners = {side.owner(value) for value in used} - {NO_NODE}

@@ -1,11 +1,14 @@
-"""Two programs -> their changes: inputs, outputs, nodes, module calls, constraints, and what stands around them."""
+"""Comparison of two programs: changes of inputs, outputs, nodes, module calls, constraints, versions and metadata."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from pt2kit import codec, schema
+from pt2kit.canonical.reloading import Reloading
 from pt2kit.canonical.values import rename
 from pt2kit.diffs.changes import Change, Detail, ModelPair
 from pt2kit.diffs.details import Names, value_details
@@ -30,21 +33,25 @@ def compare_programs(
     Raises:
         GraphError, LimitError: one of them contradicts itself.
     """
-    before, after = old.graph_module, new.graph_module
+    reloading = Reloading(), Reloading()
+    before, after = (
+        replace(program.graph_module, graph=side.graph(program.graph_module.graph))
+        for side, program in zip(reloading, (old, new), strict=True)
+    )
     for module, which in ((before, "old"), (after, "new")):
         _check_counts(module, which)
     inputs = match_inputs(before, after)
     outputs = match_outputs(before, after, inputs)
     symbols = Symbols()
-    graphs = GraphDiff(model, ModuleNames(old), ModuleNames(new), symbols, look)
-    matching = graphs.compare(before.graph, after.graph, inputs, outputs)
+    graphs = GraphDiff(model, ModuleNames(old), ModuleNames(new), symbols, look, reloading)
+    matching = graphs.compare(old.graph_module.graph, new.graph_module.graph, inputs, outputs)
     names = Names(matching, symbols)
     changes = [
         *_inputs(before, after, inputs, names, model),
         *_outputs(before, after, outputs, names, model),
         *graphs.changes,
         *_module_calls(before, after, names, model),
-        *_constraints(old, new, symbols, model, look),
+        *_constraints(old, new, reloading, symbols, model, look),
         *_around(old, new, model, look),
     ]
     return changes, ModelPair(old, new, tuple(graphs.graphs))
@@ -63,7 +70,7 @@ def _check_counts(module: schema.GraphModule, which: str) -> None:
 def _inputs(
     old: schema.GraphModule, new: schema.GraphModule, pairs: Pairs, names: Names, model: str
 ) -> Iterator[Change]:
-    """Inputs that were added or removed, that are something else, or of which something else is known."""
+    """Yield inputs that were added, removed or replaced, or whose metas changed."""
     taken_old, taken_new = {one for one, _ in pairs}, {other for _, other in pairs}
     for position in range(len(old.graph.inputs)):
         if position not in taken_old:
@@ -85,7 +92,7 @@ def _inputs(
 
 
 def _call_places(module: schema.GraphModule) -> list[int]:
-    """The positions of the inputs that a caller passes, in the order of the call."""
+    """Return the positions of the inputs that a caller passes, in the order of the call."""
     specs = module.signature.input_specs
     return [position for position, spec in enumerate(specs) if spec.type in ("user_input", "constant_input")]
 
@@ -117,7 +124,7 @@ def _input_details(
 def _spec_details(
     old: schema.InputSpec | schema.OutputSpec, new: schema.InputSpec | schema.OutputSpec, names: Names
 ) -> Iterator[Detail]:
-    """The values that specs name: those that the graph has at their places, in a sound program."""
+    """Yield the values that specs name: those that the graph has at their positions, in a sound program."""
     first, second = (_spec_values(spec) for spec in (old, new))
     if [names.values.get(name, name) for name in first] != second:
         yield Detail("spec", first, second)
@@ -199,10 +206,15 @@ def _call_details(
 
 
 def _constraints(
-    old: schema.ExportedProgram, new: schema.ExportedProgram, symbols: Symbols, model: str, look: Look
+    old: schema.ExportedProgram,
+    new: schema.ExportedProgram,
+    reloading: tuple[Reloading, Reloading],
+    symbols: Symbols,
+    model: str,
+    look: Look,
 ) -> Iterator[Change]:
-    before = {symbols.new_name(symbol): row for symbol, row in old.range_constraints.items()}
-    after = new.range_constraints
+    before = {symbols.new_name(symbol): row for symbol, row in reloading[0].ranges(old).items()}
+    after = reloading[1].ranges(new)
     for one, other in sorted(symbols.renamed.items()):
         if look.names or is_of_another_kind(one, other):
             yield Change("modified", "constraint", model, other, details=(Detail("name", one, other),))
@@ -220,7 +232,7 @@ def _constraints(
 
 
 def _around(old: schema.ExportedProgram, new: schema.ExportedProgram, model: str, look: Look) -> Iterator[Change]:
-    """What a program says of itself: operator set and verifiers, which have a meaning, and metadata."""
+    """Yield changes of program fields: operator set and verifiers, which have a meaning, and metadata."""
     for field in ("opset_version", "verifiers"):
         if getattr(old, field) != getattr(new, field):
             details = (Detail(field, getattr(old, field), getattr(new, field)),)

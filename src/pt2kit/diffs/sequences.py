@@ -1,4 +1,4 @@
-"""Two sequences -> the places where they have the same, in order, as `diff` finds them between two texts.
+"""Longest common subsequence of two sequences, as `diff` finds it between two texts.
 
 The shortest script of insertions and deletions, found greedily from the front (Myers 1986): it takes time and memory
 for the square of the differences, not for the lengths. After `WINDOW` differences the way that came furthest is taken
@@ -42,7 +42,7 @@ def common(old: Sequence[Hashable], new: Sequence[Hashable]) -> Pairs:
 
 
 def _window(old: list[int], new: list[int], x: int, y: int) -> tuple[Pairs, int, int]:
-    """The pairs from (x, y) on up to the end or to `WINDOW` differences, and where they end."""
+    """Return the pairs from (x, y) on up to the end or to `WINDOW` differences, and where they end."""
     rows = len(old) - x, len(new) - y
     # furthest[k]: how far old can be read on diagonal k, where old and new are k items apart.
     furthest = {1: 0}
@@ -65,7 +65,7 @@ def _window(old: list[int], new: list[int], x: int, y: int) -> tuple[Pairs, int,
 
 
 def _pairs(trail: list[dict[int, int]], k: int, at: int, x: int, y: int) -> Pairs:
-    """The pairs on the way to (at, at - k), read backwards."""
+    """Return the pairs on the way to (at, at - k), read backwards."""
     pairs: Pairs = []
     for edits in range(len(trail) - 1, -1, -1):
         before = trail[edits]

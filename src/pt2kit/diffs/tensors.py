@@ -1,4 +1,4 @@
-"""The weights or constants of two programs -> what was added, removed and changed, down to how far numbers moved.
+"""Comparison of the weights or constants of two programs: added, removed and changed ones, with numeric distances.
 
 Equal bytes are found by comparing them, which costs less than hashing; numbers are looked at only where bytes differ.
 Both tensors are read in pieces.
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from pt2kit.diffs.changes import Area, Change, Detail
-from pt2kit.tensors.compound import NestedView, QuantizedView, SparseView
+from pt2kit.tensors.compound import NestedView, QuantizedView, SparseView, SubclassView
 from pt2kit.tensors.dtypes import DTYPES
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.output import AnyView, Progress
@@ -23,16 +23,17 @@ if TYPE_CHECKING:
     import numpy as np
 
 PIECE: Final = 1 << 20
-"""Elements compared at once."""
+"""Elements compared together."""
 
 BLOCK: Final = 1 << 18
-"""Bytes compared at once."""
+"""Bytes compared together."""
 
 FIELDS: Final = (
     *("kind", "dtype", "dtype_name", "layout", "sizes", "strides", "device", "requires_grad", "is_param", "qscheme"),
     *("scale", "zero_point", "axis", "is_coalesced", "storage_offsets", "tensor_meta"),
+    *("class_name", "options"),
 )
-"""What is said of payloads besides their numbers."""
+"""Properties of payloads except their values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ def compare_payloads(
         model: whose they are.
         renamed: new name -> old name of those that correspond under other names.
         values: compare bytes and numbers, too.
-        progress: told the bytes done and in all.
+        progress: called with the bytes done and in all.
 
     Raises:
         Pt2Error: a record cannot be read.
@@ -105,7 +106,7 @@ def compare_payloads(
 def _old_name(
     name: str, old: Mapping[str, AnyView], new: Mapping[str, AnyView], renamed: Mapping[str, str]
 ) -> str | None:
-    """The payload that one corresponds to: that of its own name, or the one it was renamed from."""
+    """Return the payload that one corresponds to: that of its own name, or the one it was renamed from."""
     before = name if name in old else renamed.get(name)
     return before if before in old and (before == name or before not in new) else None
 
@@ -136,7 +137,8 @@ def _dtype_text(dtype: Any) -> str:
 
 
 def _shared(payloads: Mapping[str, AnyView]) -> dict[str, dict[str, int]]:
-    """Name -> the tensors that overlap with it, each with the distance of its first byte; only names that have any.
+    """Return name -> the tensors that overlap with it, each with the distance of its first byte; only names that have
+    any.
 
     Tensors overlap if the spans from their first to their last byte do, directly or by others between them.
     """
@@ -161,7 +163,7 @@ def _shared(payloads: Mapping[str, AnyView]) -> dict[str, dict[str, int]]:
 
 
 def _span_length(view: TensorView) -> int:
-    """The bytes from a tensor's first to its last, of one that has elements."""
+    """Return the bytes from a tensor's first to its last, of one that has elements."""
     last = sum((size - 1) * stride for size, stride in zip(view.sizes, view.strides, strict=True))
     return (last + 1) * view.itemsize
 
@@ -189,6 +191,8 @@ def _parts(payload: AnyView) -> list[TensorView]:
         case NestedView():
             nested_parts = (payload.buffer, payload.sizes, payload.strides, payload.storage_offsets)
             return [part for part in nested_parts if isinstance(part, TensorView)]
+        case SubclassView():
+            return list(payload.parts.values())
     return []
 
 
@@ -208,14 +212,14 @@ def compare_values(old: TensorView, new: TensorView) -> ValueDifference | None:
 
 
 def _same_bytes(old: TensorView, new: TensorView, before: memoryview, after: memoryview) -> bool:
-    """Whether two tensors lie in memory in the same way and hold the same bytes."""
+    """Return whether two tensors have the same memory layout and hold the same bytes."""
     if (old.strides, old.conj, old.neg) != (new.strides, new.conj, new.neg):
         return False
     return _equal(_span(old, before), _span(new, after))
 
 
 def _equal(one: memoryview, other: memoryview) -> bool:
-    """Whether two stretches of bytes are the same; copies of pieces compare faster than memoryviews do."""
+    """Return whether two byte ranges are the same; copies of pieces compare faster than memoryviews do."""
     return one.nbytes == other.nbytes and all(
         one[start : start + BLOCK].tobytes() == other[start : start + BLOCK].tobytes()
         for start in range(0, one.nbytes, BLOCK)
@@ -252,7 +256,7 @@ def _difference(old: TensorView, new: TensorView, before: memoryview, after: mem
 
 
 def _bytes_differ(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Which elements of two arrays of one type and shape are not the same to the last bit."""
+    """Return which elements of two arrays of one type and shape are not the same to the last bit."""
     import numpy as np
 
     rows = [np.ascontiguousarray(array).reshape(-1).view(np.uint8).reshape(array.size, -1) for array in (one, other)]
@@ -261,7 +265,7 @@ def _bytes_differ(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> np.
 
 
 def _wide(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Numbers as float64, complex ones as complex128; integers beyond 2**53 are rounded."""
+    """Return numbers as float64, complex ones as complex128; integers beyond 2**53 are rounded."""
     import numpy as np
 
     if array.dtype.names:
@@ -272,7 +276,7 @@ def _wide(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _pieces(view: TensorView, data: memoryview) -> Iterator[np.ndarray[Any, Any]]:
-    """The elements in row-major order in pieces whose sizes depend on the shape alone."""
+    """Yield the elements in row-major order in pieces whose sizes depend on the shape alone."""
     import numpy as np
 
     array = view.over(data)

@@ -1,4 +1,4 @@
-"""Nodes that no neighbour or calculation has matched -> those that stand for one another by order, or by place."""
+"""Matching of the remaining nodes, by order and by position, after neighbors and calculations have matched theirs."""
 
 from __future__ import annotations
 
@@ -66,7 +66,8 @@ def _one_by_one(found: Matching, old: Callable[[int], Hashable | None], new: Cal
 
 
 def _calculation(side: Side, node: int, value: Callable[[int], int | None]) -> Hashable | None:
-    """What a node calculates, from what and of which type, in terms of the new graph. None where that is not known."""
+    """Return the calculation of a node: operation, operands and type, in terms of the new graph. None if that is not
+    known."""
     facts = side.facts
     used = tuple(value(one) for _, slots in facts.inputs[node] for one in slots if one != NO_VALUE)
     if not used or None in used or not facts.results[node]:
@@ -77,7 +78,7 @@ def _calculation(side: Side, node: int, value: Callable[[int], int | None]) -> H
 
 
 def _returned(side: Side) -> Mapping[int, tuple[int, ...]]:
-    """Value -> the positions of the graph outputs that it is."""
+    """Return value -> the positions of the graph outputs that it is."""
     positions = grouped(range(len(side.facts.outputs)), side.facts.outputs.__getitem__)
     return {value: tuple(outputs) for value, outputs in positions.items() if isinstance(value, int)}
 
@@ -89,7 +90,7 @@ def _place(
     user: Callable[[int], int],
     returned: Mapping[int, tuple[int, ...]],
 ) -> Hashable | None:
-    """Where a node stands, in terms of the new graph: what it uses and what uses it. None where that is not known."""
+    """Return the position of a node, in terms of the new graph: its operands and users. None if that is not known."""
     used = tuple(value(one) for _, slots in side.facts.inputs[node] for one in slots if one != NO_VALUE)
     users = tuple(
         (

@@ -1,4 +1,4 @@
-"""A program -> digests: of each part, of each tensor, and of all that it means. `docs/digest.md` defines every byte.
+"""Digests of a program: of each part, of each tensor, and of all that it means. `docs/digest.md` defines every byte.
 
 - `digest`: all of them.
 - `digest_parts`: some of them; `digest_program`: those that need no tensors, of a program alone.

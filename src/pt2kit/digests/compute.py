@@ -1,4 +1,4 @@
-"""A package -> `Digest`; a package and expected digests -> what differs, computing no more than was asked for."""
+"""Computation and verification of digests: a `Digest` of a package, or its differences from an expected one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,17 @@ from pt2kit import codec, schema
 from pt2kit.digests.hashing import hash_value, text
 from pt2kit.digests.payloads import Hasher, Payloads, digest_payloads
 from pt2kit.digests.program import program_parts
-from pt2kit.digests.result import PARTS, TABLES, Digest, Mismatch, compare, read_expected
+from pt2kit.digests.result import (
+    DEFINITION,
+    OLDER,
+    PARTS,
+    TABLES,
+    Digest,
+    Mismatch,
+    compare,
+    definition_of,
+    read_expected,
+)
 from pt2kit.errors import UnsupportedError
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package, open_package
@@ -32,7 +42,7 @@ def digest(package: Package | FileLike, model: str = "model", *, progress: Progr
     Args:
         package: an open package, or a file, which is opened and closed.
         model: which program.
-        progress: told the bytes of tensors done and in all.
+        progress: called with the bytes of tensors done and in all.
 
     Raises:
         KeyError: no such model.
@@ -70,12 +80,13 @@ def verify(
 
     Args:
         package: an open package, or a file, which is opened and closed.
-        expected: a `Digest`, or what its `to_tree` gives, or a part of that: `{"program": "sha256:…"}`.
+        expected: a `Digest`, or what its `to_tree` gives, or a part of that: `{"program": "sha256:…"}`. Digests of an
+            older definition are compared by that definition; those that do not state theirs, by each.
         model: which program.
         parts: the parts to compare ("graph", "weights", …); by default all that `expected` has. With "weights" and
             "constants" their tensors are compared by name, too.
-        tensors: names of weights and constants to compare, and nothing else unless `parts` says so; no others are read.
-        progress: told the bytes of tensors done and in all.
+        tensors: names of weights and constants to compare, and nothing else unless in `parts`; no others are read.
+        progress: called with the bytes of tensors done and in all.
 
     Returns:
         what differs; nothing where all is as expected.
@@ -85,22 +96,34 @@ def verify(
         UnsupportedError: `expected` is malformed, or lacks what was asked for.
         OSError, Pt2Error: the file cannot be read, or the program has no normal form.
     """
-    tree = read_expected(expected.to_tree() if isinstance(expected, Digest) else expected, "expected digests")
+    stated = expected.to_tree() if isinstance(expected, Digest) else expected
+    tree = read_expected(stated, "expected digests")
+    number = definition_of(stated, "expected digests")
     wanted = tuple(part for part in PARTS if part in tree) if parts is None and tensors is None else tuple(parts or ())
     if missing := [part for part in wanted if part not in tree]:
         raise UnsupportedError(f"expected digests: expected one of {missing[0]!r}, got none")
     asked = {part: tree[part] for part in wanted}
     asked |= {table: tree[table] for part, table in TABLE_OF.items() if part in wanted and table in tree}
+    found: list[list[Mismatch]] = []
     with nullcontext(package) if isinstance(package, Package) else open_package(package) as opened:
-        got = digest_parts(opened, wanted, model, progress=progress) if wanted else {}
-        mismatches = compare(asked, got)
-        if tensors is not None:
-            mismatches += _verify_tensors(opened, model, tree, list(tensors), progress)
-    return mismatches
+        for definition in (DEFINITION, *OLDER) if number is None else (number,):
+            got = digest_parts(opened, wanted, model, progress=progress, definition=definition) if wanted else {}
+            mismatches = compare(asked, got)
+            if tensors is not None:
+                mismatches += _verify_tensors(opened, model, tree, list(tensors), progress, definition)
+            if not mismatches:
+                return []
+            found.append(mismatches)
+    return found[0]
 
 
 def digest_parts(
-    package: Package, wanted: Iterable[str], model: str = "model", *, progress: Progress = no_progress
+    package: Package,
+    wanted: Iterable[str],
+    model: str = "model",
+    *,
+    progress: Progress = no_progress,
+    definition: int = DEFINITION,
 ) -> dict[str, Any]:
     """Digest some parts of a program, reading no tensors that they don't need.
 
@@ -108,7 +131,8 @@ def digest_parts(
         package: an open package.
         wanted: parts by name ("graph", "weights", …).
         model: which program.
-        progress: told the bytes of tensors done and in all.
+        progress: called with the bytes of tensors done and in all.
+        definition: the number of the definition to follow.
 
     Returns:
         part -> digest, of those that were asked for and those that came along; with weights or constants their tables.
@@ -123,10 +147,10 @@ def digest_parts(
     everything = "program" in wanted
     if everything or wanted & set(PROGRAM_PARTS):
         stored = package.stored[model]
-        parts = program_parts(stored.program, stored.unknown)
+        parts = program_parts(stored.program, stored.unknown, definition)
         raw |= {part: getattr(parts, part) for part in PROGRAM_PARTS}
     kinds = [kind for kind in TABLE_OF if everything or kind in wanted]
-    for kind, payloads in _payloads(package, model, kinds, progress).items():
+    for kind, payloads in _payloads(package, model, kinds, progress, definition).items():
         raw[kind] = payloads.digest
         tables[TABLE_OF[kind]] = {name: text(one) for name, one in payloads.by_name.items()}
     if everything:
@@ -136,21 +160,24 @@ def digest_parts(
     return tables | {part: text(one) for part, one in raw.items()}
 
 
-def _payloads(package: Package, model: str, kinds: list[str], progress: Progress) -> dict[str, Payloads]:
+def _payloads(
+    package: Package, model: str, kinds: list[str], progress: Progress, definition: int
+) -> dict[str, Payloads]:
     by_kind = {kind: payloads_of(package, model, kind) for kind in kinds}
-    hasher = Hasher([payload for payloads in by_kind.values() for payload in payloads.values()], progress)
+    hasher = Hasher([payload for payloads in by_kind.values() for payload in payloads.values()], progress, definition)
     unknown = _unknown(package, model) if kinds else {}
     return {kind: digest_payloads(payloads, hasher, unknown.get(kind)) for kind, payloads in by_kind.items()}
 
 
 def payloads_of(package: Package, model: str, kind: str) -> Mapping[str, AnyView]:
-    """The weights or the constants of a model by what they mean: pickled tensors of plain data as those tensors."""
+    """Return the weights or the constants of a model by what they mean: pickled tensors of plain data as those
+    tensors."""
     payloads = package.weights(model) if kind == "weights" else package.constants(model)
     return {name: one.meaning() if isinstance(one, OpaquePayload) else one for name, one in payloads.items()}
 
 
 def _unknown(package: Package, model: str) -> dict[str, dict[str, Any]]:
-    """Kind of payload -> the keys of its config that this build does not know; kinds without any are left out."""
+    """Return kind of payload -> unknown keys of its config in this build; kinds without any are omitted."""
     by_kind = {}
     for kind, config in (("weights", names.weights_config(model)), ("constants", names.constants_config(model))):
         if any(place.startswith(f"{config}: ") for place in package.unknown(model)):
@@ -161,14 +188,14 @@ def _unknown(package: Package, model: str) -> dict[str, dict[str, Any]]:
 
 
 def _verify_tensors(
-    package: Package, model: str, tree: Mapping[str, Any], wanted: list[str], progress: Progress
+    package: Package, model: str, tree: Mapping[str, Any], wanted: list[str], progress: Progress, definition: int
 ) -> list[Mismatch]:
     """Compare single tensors, reading no others."""
     by_table = {TABLE_OF[kind]: payloads_of(package, model, kind) for kind in TABLE_OF}
     if missing := [name for name in wanted if not any(name in tree.get(table, ()) for table in TABLES)]:
         raise UnsupportedError(f"expected digests: expected one of a tensor {missing[0][:80]!r}, got none of that name")
     chosen = [(table, name) for table in TABLES for name in wanted if name in tree.get(table, ())]
-    hasher = Hasher([by_table[table][name] for table, name in chosen if name in by_table[table]], progress)
+    hasher = Hasher([by_table[table][name] for table, name in chosen if name in by_table[table]], progress, definition)
     got = {(table, name): text(hasher.leaf(by_table[table][name])) for table, name in chosen if name in by_table[table]}
     return [
         Mismatch(f"{table}[{name!r}]", tree[table][name], got.get((table, name)))

@@ -1,4 +1,4 @@
-"""Values and bytes -> SHA-256, with the kind of thing hashed before it, so that no kind can be taken for another.
+"""SHA-256 of values and bytes, with a prefix for the kind of data, so that no kind can be taken for another.
 
     digest of a value     SHA-256( "pt2kit " kind " 1" NUL encoding )
     digest of bytes       SHA-256( "pt2kit bytes 1" NUL bytes )
@@ -16,11 +16,11 @@ from pt2kit.canonical.encoding import encode_value
 
 PREFIX: Final = "sha256:"
 BLOCK: Final = 1 << 24
-"""Bytes hashed at once, between two reports of progress."""
+"""Bytes hashed together, between two reports of progress."""
 
 
 def hash_value(kind: str, value: Any) -> bytes:
-    """The digest of a value of some kind, 32 bytes.
+    """Return the digest of a value of some kind, 32 bytes.
 
     Raises:
         LimitError, UnsupportedError: as `encode_value`.
@@ -29,7 +29,7 @@ def hash_value(kind: str, value: Any) -> bytes:
 
 
 def hash_bytes(pieces: Iterable[bytes | memoryview]) -> bytes:
-    """The digest of bytes that come in pieces, 32 bytes."""
+    """Return the digest of bytes that come in pieces, 32 bytes."""
     hasher = hashlib.sha256(_tag("bytes"))
     for piece in pieces:
         hasher.update(piece)
@@ -37,7 +37,7 @@ def hash_bytes(pieces: Iterable[bytes | memoryview]) -> bytes:
 
 
 def text(digest: bytes) -> str:
-    """A digest as it is written: "sha256:" and 64 hexadecimal digits."""
+    """Return a digest as it is written: "sha256:" and 64 hexadecimal digits."""
     return PREFIX + digest.hex()
 
 

@@ -1,8 +1,8 @@
-"""Weights and constants -> a digest per tensor or object, and one over all of them.
+"""Digests of weights and constants: one per tensor or object, and one over all of them.
 
-A tensor is what it holds: type, sizes, strides, elements in row-major order, flags and device. Where its bytes lie,
-under which record and beside what is not part of it. That two tensors overlap in memory is: writing to one changes the
-other.
+The digest of a tensor covers its contents: type, sizes, strides, elements in row-major order, flags and device. It
+does not cover the location of its bytes: the record and the tensors next to it. It does cover that two tensors overlap
+in memory, because writing to one changes the other.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from pt2kit.digests.hashing import BLOCK, hash_bytes, hash_value
+from pt2kit.digests.result import DEFINITION
 from pt2kit.errors import UnsupportedError
-from pt2kit.tensors.compound import MetaView, NestedView, QuantizedView, SparseView
+from pt2kit.tensors.compound import MetaView, NestedView, QuantizedView, SparseView, SubclassView
 from pt2kit.tensors.dtypes import DTYPES
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.output import AnyView, Progress, Reader
@@ -75,7 +76,7 @@ def shared(payloads: Mapping[str, AnyView]) -> list[dict[str, int]]:
 
 
 def _span(view: TensorView) -> tuple[int, int]:
-    """The bytes of a storage from the first to the last of a tensor that has elements."""
+    """Return the bytes of a storage from the first to the last of a tensor that has elements."""
     last = sum((size - 1) * stride for size, stride in zip(view.sizes, view.strides, strict=True))
     return view.storage_offset * view.itemsize, (view.storage_offset + last + 1) * view.itemsize
 
@@ -85,10 +86,12 @@ class Hasher:
 
     Args:
         payloads: all that will be digested, in any order.
-        progress: told the bytes done and the bytes in all.
+        progress: called with the bytes done and the bytes in all.
+        definition: the number of the definition to follow.
     """
 
-    def __init__(self, payloads: list[AnyView], progress: Progress) -> None:
+    def __init__(self, payloads: list[AnyView], progress: Progress, definition: int = DEFINITION) -> None:
+        self._definition = definition
         views = [view for payload in payloads for view in parts(payload)]
         self._reader = Reader(views)
         self._known: dict[tuple[Any, ...], bytes] = {}
@@ -99,12 +102,15 @@ class Hasher:
         progress(0, self._total)
 
     def leaf(self, payload: AnyView) -> bytes:
-        """The digest of one payload, 32 bytes.
+        """Return the digest of one payload, 32 bytes.
 
         Raises:
             Pt2Error: a record cannot be read.
         """
-        return hash_value("tensor", self._described(payload))
+        described = self._described(payload)
+        if self._definition > 2 and not payload.is_param and described.get("requires_grad"):
+            described["requires_grad"] = False  # torch sets it for buffers that share memory with a parameter
+        return hash_value("tensor", described)
 
     def _described(self, payload: AnyView) -> dict[str, Any]:
         flags = {"is_param": payload.is_param}
@@ -122,6 +128,8 @@ class Hasher:
                 described = self._quantized(payload)
             case NestedView():
                 described = self._nested(payload)
+            case SubclassView():
+                described = self._subclass(payload)
             case MetaView():
                 shape = {"sizes": payload.sizes, "strides": payload.strides}
                 described = {"kind": "meta", "dtype": DTYPES[payload.dtype].name, **shape}
@@ -168,8 +176,18 @@ class Hasher:
             "storage_offsets": self._parameter(view.storage_offsets),
         }
 
+    def _subclass(self, view: SubclassView) -> dict[str, Any]:
+        return {
+            "kind": "subclass",
+            "class": view.class_name,
+            "dtype": DTYPES[view.dtype].name,
+            "sizes": view.sizes,
+            "parts": {name: self._dense(part) for name, part in view.parts.items()},
+            "options": dict(view.options),
+        }
+
     def _parameter(self, value: Any) -> Any:
-        """A number, several numbers, or a tensor of them."""
+        """Return the form of a parameter that is hashed: a number, several numbers, or a tensor of them."""
         return self._dense(value) if isinstance(value, TensorView) else value
 
     def _elements(self, view: TensorView) -> bytes:
@@ -196,7 +214,7 @@ class Hasher:
 
 
 def parts(payload: AnyView) -> list[TensorView]:
-    """The tensors that a payload is made of, each as often as it is read."""
+    """Return the tensors of a payload, each as often as it is read."""
     match payload:
         case TensorView():
             return [payload]
@@ -209,13 +227,16 @@ def parts(payload: AnyView) -> list[TensorView]:
         case NestedView():
             every = (payload.buffer, payload.sizes, payload.strides, payload.storage_offsets)
             return [view for view in every if isinstance(view, TensorView)]
+        case SubclassView():
+            return list(payload.parts.values())
         case OpaquePayload() | MetaView():
             return []
     raise UnsupportedError(f"expected a tensor or an object of the archive, got {type(payload).__name__}")
 
 
 def _pieces(view: TensorView, data: memoryview) -> Iterator[memoryview]:
-    """The elements of a tensor in row-major order, little-endian, in pieces; without numpy where they lie so."""
+    """Yield the elements of a tensor in row-major order, little-endian, in pieces; without numpy if they are stored
+    so."""
     if view.is_contiguous and not (view.conj or view.neg) and DTYPES[view.dtype].kind != "bool":
         start = view.storage_offset * view.itemsize if view.numel else 0
         return _blocks(data[start : start + view.nbytes])

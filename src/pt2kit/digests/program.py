@@ -1,4 +1,4 @@
-"""A program without its tensors -> the digests of its graph, signature, constraints and metadata.
+"""Digests of a program without its tensors: of its graph, signature, constraints and metadata.
 
 All are of the program's normal form (`canonical.canonicalize`), with the order around nodes that may write kept.
 """
@@ -12,6 +12,7 @@ from pt2kit import codec, schema
 from pt2kit.canonical.form import graph_digest
 from pt2kit.canonical.program import canonicalize, sort_inputs
 from pt2kit.digests.hashing import hash_value
+from pt2kit.digests.result import DEFINITION
 from pt2kit.graph.traversal import graphs
 
 
@@ -25,20 +26,23 @@ class ProgramParts:
     metadata: bytes
 
 
-def program_parts(program: schema.ExportedProgram, unknown: Sequence[codec.Unknown] = ()) -> ProgramParts:
+def program_parts(
+    program: schema.ExportedProgram, unknown: Sequence[codec.Unknown] = (), definition: int = DEFINITION
+) -> ProgramParts:
     """Digest a program without its tensors.
 
     Args:
         program: any program of the current schema version.
         unknown: keys that this build does not know, as they were read with the program. They may mean anything, so
             they count as part of the graph, with the places where they stood.
+        definition: the number of the definition to follow.
 
     Raises:
         GraphError, LimitError: the program has no normal form.
 
     Cost: linear; 10,000 nodes take half a second.
     """
-    form = canonicalize(program, keep_metadata=True, keep_write_order=True)
+    form = canonicalize(program, keep_metadata=True, keep_write_order=True, as_reloaded=definition > 2)
     module = form.graph_module
     graph = {
         "graph": graph_digest(module.graph),
@@ -67,7 +71,8 @@ def program_parts(program: schema.ExportedProgram, unknown: Sequence[codec.Unkno
 
 
 def _arguments(module: schema.GraphModule) -> list[int]:
-    """Where the inputs that a caller passes stand in the normal form, in the order in which they are passed.
+    """Return the positions, in the normal form, of the inputs that a caller passes, in the order in which they are
+    passed.
 
     The normal form puts constant inputs behind the others, and so forgets their places.
     """

@@ -1,4 +1,4 @@
-"""`Digest`: the digests of a program's parts, of its tensors, and of all of it; as JSON and back; what differs.
+"""`Digest`: the digests of a program's parts, of its tensors, and of all of it; to and from JSON; differences.
 
 program ─┬─ graph          operators, arguments, descriptions of values; operator set, verifiers
          ├─ signature      what inputs and outputs are, how the program is called, calls of modules
@@ -17,7 +17,12 @@ from typing import Any, Final
 from pt2kit.digests.hashing import PREFIX
 from pt2kit.errors import UnsupportedError
 
-FORMAT: Final = "pt2kit digest 2"
+DEFINITION: Final = 3
+"""The number of the definition in `docs/digest.md`."""
+OLDER: Final = (2,)
+"""The definitions whose digests can still be verified."""
+_FORMATS: Final = {f"pt2kit digest {number}": number for number in (DEFINITION, *OLDER)}
+FORMAT: Final = f"pt2kit digest {DEFINITION}"
 PARTS: Final = ("program", "graph", "signature", "constraints", "weights", "constants", "metadata")
 """The digests of a program, from the whole to its parts."""
 
@@ -51,7 +56,7 @@ class Digest:
         return f"<Digest {self.program}: {len(self.tensors) + len(self.constant_tensors):,} tensors>"
 
     def to_tree(self) -> dict[str, Any]:
-        """The digests as JSON has them."""
+        """Return the digests as JSON has them."""
         parts = {part: getattr(self, part) for part in PARTS}
         return {"format": FORMAT, **parts, **{table: dict(getattr(self, table)) for table in TABLES}}
 
@@ -92,8 +97,7 @@ def read_expected(tree: Any, where: str) -> dict[str, Any]:
     digests: dict[str, Any] = {}
     for key, value in tree.items():
         if key == "format":
-            if value != FORMAT:
-                raise UnsupportedError(f"{where}: format: expected {FORMAT!r}, got {str(value)[:60]!r}")
+            definition_of(tree, where)
         elif key in TABLES and isinstance(value, Mapping):
             digests[key] = {name: check_digest(one, f"{where}: {key}[{name!r}]") for name, one in value.items()}
         elif key in PARTS:
@@ -104,7 +108,7 @@ def read_expected(tree: Any, where: str) -> dict[str, Any]:
 
 
 def read_programs(tree: Any, where: str) -> dict[str, Any] | None:
-    """The expected digests of each program, where a tree has those of several; None where it is of one.
+    """Return the expected digests of each program if a tree has those of several; None if it is of one.
 
     Raises:
         UnsupportedError: another format, or programs that are no object.
@@ -112,9 +116,25 @@ def read_programs(tree: Any, where: str) -> dict[str, Any] | None:
     if not isinstance(tree, Mapping) or "programs" not in tree:
         return None
     programs = tree["programs"]
-    if tree.get("format", FORMAT) != FORMAT or not isinstance(programs, Mapping) or len(tree) > 2:
+    definition_of(tree, where)
+    if not isinstance(programs, Mapping) or len(tree) > 2:
         raise UnsupportedError(f"{where}: expected format {FORMAT!r} and programs, got {str(list(tree))[:80]}")
-    return dict(programs)
+    found = {"format": tree["format"]} if "format" in tree else {}
+    return {name: {**found, **one} if isinstance(one, Mapping) else one for name, one in programs.items()}
+
+
+def definition_of(tree: Mapping[str, Any], where: str) -> int | None:
+    """Return the number of the definition that digests follow; None if they do not state it.
+
+    Raises:
+        UnsupportedError: a definition that this build does not know.
+    """
+    if "format" not in tree:
+        return None
+    if (number := _FORMATS.get(str(tree["format"]))) is None:
+        known = " or ".join(map(repr, _FORMATS))
+        raise UnsupportedError(f"{where}: format: expected {known}, got {str(tree['format'])[:60]!r}")
+    return number
 
 
 def check_digest(value: Any, where: str) -> str:
@@ -130,7 +150,7 @@ def check_digest(value: Any, where: str) -> str:
 
 
 def compare(expected: Mapping[str, Any], got: Mapping[str, Any]) -> list[Mismatch]:
-    """List the digests in which two trees differ; what is not in `expected` is not looked at.
+    """List the digests in which two trees differ; digests that `expected` lacks are ignored.
 
     Args:
         expected: parts and tables, as `read_expected` gives them.

@@ -1,14 +1,15 @@
-"""Programs and packages -> changed ones: an editor with def-use both ways, passes, extracting, composing, packing.
+"""Editing of programs and packages: an editor with def-use chains in both directions, passes, extraction, composition,
+packing.
 
 editor.py            `edit`, `Editor`: a program and its weights, to be changed and written out again
-finishing.py         what an editor holds -> the program or package that came of it
-graphs.py nodes.py   a graph that can be changed; its nodes in order
-values.py            values and the places that use them
-building.py          an operator's name and plain arguments -> a node; arguments.py, metas.py, filling.py
-inference.py         what the results of a call are like, without torch; infer_*.py
+state.py             what an editor holds; the functions that edit it are in the files below
+graphs.py            a graph that can be changed: its nodes in order, values and their uses; ordered.py, naming.py
+building.py          the signatures that built calls are checked against; arguments.py, metas.py
+inference.py         what the results of a call are like, without torch
 interface*.py        what comes in and goes out; calls.py, trees.py: how it is called
 weights.py           numbers, payloads and configs; weight_edits.py
 assembly.py          records -> a package without a file
+programs.py          graph, signature, calls and ranges -> a program, for editor, extraction and composition
 soundness.py         what must hold when an editor is left
 """
 
@@ -26,15 +27,15 @@ if TYPE_CHECKING:
     from pt2kit.editing.editor import edit as edit
     from pt2kit.editing.extracting import extract as extract
     from pt2kit.editing.graphs import Graph as Graph
+    from pt2kit.editing.graphs import Node as Node
+    from pt2kit.editing.graphs import Value as Value
     from pt2kit.editing.interface import Input as Input
     from pt2kit.editing.interface import Output as Output
     from pt2kit.editing.metas import tensor_meta as tensor_meta
-    from pt2kit.editing.nodes import Node as Node
     from pt2kit.editing.packing import only as only
     from pt2kit.editing.packing import pack as pack
     from pt2kit.editing.packing import unpack as unpack
     from pt2kit.editing.packing import with_extra_files as with_extra_files
-    from pt2kit.editing.values import Value as Value
 
 __getattr__, __dir__, __all__ = front_door(
     __name__,
@@ -42,11 +43,10 @@ __getattr__, __dir__, __all__ = front_door(
         "composing": "compose",
         "editor": "Editor PackageEditor ProgramEditor edit",
         "extracting": "extract",
-        "graphs": "Graph",
+        "graphs": "Graph Node Value",
         "interface": "Input Output",
         "metas": "tensor_meta",
-        "nodes": "Node",
         "packing": "only pack unpack with_extra_files",
-        "values": "Value",
     },
+    "passes",
 )

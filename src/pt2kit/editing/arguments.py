@@ -1,4 +1,4 @@
-"""Plain Python values <-> arguments of the schema with values in the places of names.
+"""Conversion of plain Python values to arguments of the schema, with the values that they name.
 
 A text is what the parameter's type makes of it: a device, an element type, or a text.
 """
@@ -7,20 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
-
-from msgspec import UNSET
+from typing import Any, Final
 
 from pt2kit import schema
-from pt2kit.editing.metas import device_of, scalar_type
-from pt2kit.editing.values import Slot, Value
+from pt2kit.editing.metas import Operand, device_of, scalar_type
 from pt2kit.errors import GraphError, Pt2Error
+from pt2kit.graph.reading import MEMORY_FORMATS
 from pt2kit.messages import quote
 from pt2kit.schema import Argument
 from pt2kit.schema.operator_text import ValueType
-
-if TYPE_CHECKING:
-    from pt2kit.editing.graphs import Graph
 
 _SYMBOLIC: Final[Mapping[str, tuple[str, type[Any], str]]] = MappingProxyType(
     {
@@ -29,85 +24,56 @@ _SYMBOLIC: Final[Mapping[str, tuple[str, type[Any], str]]] = MappingProxyType(
         "sym_bool": ("as_sym_bool", schema.SymBoolArgument, "as_bool"),
     }
 )
-_MEMORY_FORMATS: Final[Mapping[str, schema.MemoryFormat]] = MappingProxyType(
-    {
-        "contiguous_format": schema.MemoryFormat.ContiguousFormat,
-        "channels_last": schema.MemoryFormat.ChannelsLast,
-        "channels_last_3d": schema.MemoryFormat.ChannelsLast3d,
-        "preserve_format": schema.MemoryFormat.PreserveFormat,
-    }
-)
 _PLAIN: Final = ((bool, "as_bool", "as_bools"), (int, "as_int", "as_ints"), (str, "as_string", "as_strings"))
 _EMPTY: Final[Mapping[str, str]] = MappingProxyType(
     {"Tensor": "as_tensors", "float": "as_floats", "bool": "as_bools", "str": "as_strings"}
 )
 
 
-def to_slot(graph: Graph, value: Any, kind: ValueType | None, edit: str) -> Slot:
+def to_argument(value: Any, kind: ValueType | None, edit: str) -> tuple[Argument, list[Operand]]:
     """Write a plain value as an argument.
 
     Args:
-        graph: whose values it may use.
-        value: a `Value`, a node with one result, None, a number, a text, an enum or device of the schema, a list or
-            dict of these, a `schema.GraphArgument`, or a `schema.Argument`, whose names are looked up in the graph.
+        value: a value of a graph, a node with one result, None, a number, a text, an enum or device of the schema, a
+            list or dict of these, or a `schema.GraphArgument`.
         kind: the type of the parameter; None where it is not known.
         edit: what messages call the edit.
 
+    Returns:
+        the argument, and the values that it names.
+
     Raises:
-        GraphError: a value that the format has no kind for, or that is not one of the graph's.
+        GraphError: a value that the format has no kind for.
     """
-    if isinstance(value, Argument):
-        return graph.using(value, edit)
     try:
-        template, values = _write(value, kind, edit)
+        return _write(value, kind, edit)
     except Pt2Error as error:
         raise error if str(error).startswith(edit) else GraphError(f"{edit}: {error}") from None
-    if isinstance(value, schema.GraphArgument):
-        return graph.using(template, edit)
-    for one in values:
-        graph.check_own(edit, one)
-    return Slot(template, values)
 
 
-def to_plain(slot: Slot) -> Any:
-    """An argument as plain Python: numbers, texts, enums, lists, None, and `Value`s where it names them."""
-    argument = slot.template
-    values = iter(slot.values)
-    return _plain(argument, values)
+def argument_of(value: Operand) -> Argument:
+    """Return the argument that names one value."""
+    if value.kind == "tensor":
+        return Argument(as_tensor=schema.TensorArgument(value.name))
+    if value.kind == "custom_obj":
+        return Argument(as_custom_obj=schema.CustomObjArgument(value.name, value.meta.class_fqn if value.meta else ""))
+    arm, cls, _ = _SYMBOLIC[value.kind]
+    return _of_arm(arm, cls(as_name=value.name))
 
 
-def _plain(argument: Argument, values: Any) -> Any:
-    arm, value = argument.type, argument.value
-    if arm == "as_none":
-        return None
-    if arm == "as_string_to_argument":
-        return {key: _plain(inner, values) for key, inner in value.items()}
-    if arm == "as_complex":
-        return complex(float(value.real), float(value.imag))
-    return _item(value, values)
+def _of_arm(arm: str, held: Any) -> Argument:
+    return Argument(**{arm: held})
 
 
-def _item(held: Any, values: Any) -> Any:
-    if isinstance(held, list):
-        return [_item(one, values) for one in held]
-    if isinstance(held, schema.TensorArgument | schema.CustomObjArgument):
-        return next(values)
-    if isinstance(held, schema.OptionalTensorArgument):
-        return None if held.as_tensor is UNSET else next(values)
-    if isinstance(held, schema.SymIntArgument | schema.SymFloatArgument | schema.SymBoolArgument):
-        return held.value if held.as_name is UNSET else next(values)
-    return held
-
-
-def _write(value: Any, kind: ValueType | None, edit: str) -> tuple[Argument, list[Value]]:
+def _write(value: Any, kind: ValueType | None, edit: str) -> tuple[Argument, list[Operand]]:
     base = kind.base if kind is not None else ""
     value = _result(value)
-    if isinstance(value, Value):
+    if isinstance(value, Operand):
         if kind is not None and kind.is_list and value.kind == "tensor" and base == "Tensor":
             raise GraphError(
                 f"{edit}: expected a list of tensors, got the value {quote(value.name)}; write it as a list"
             )
-        return _one_value(value), [value]
+        return argument_of(value), [value]
     if isinstance(value, list | tuple):
         return _list([_result(item) for item in value], kind, edit)
     if isinstance(value, dict):
@@ -118,19 +84,8 @@ def _write(value: Any, kind: ValueType | None, edit: str) -> tuple[Argument, lis
 
 
 def _result(value: Any) -> Any:
-    """A node stands for its one result."""
+    """Return the one result of a node, which a node as an argument means; return anything else unchanged."""
     return value.output if hasattr(value, "outputs_") else value
-
-
-def _one_value(value: Value) -> Argument:
-    if value.kind == "tensor":
-        return Argument(as_tensor=schema.TensorArgument(value.name))
-    if value.kind == "custom_obj":
-        meta = value.meta
-        return Argument(as_custom_obj=schema.CustomObjArgument(value.name, meta.class_fqn if meta else ""))
-    arm, cls, _ = _SYMBOLIC[value.kind]
-    made: Argument = Argument.create(**{arm: cls(as_name=value.name)})
-    return made
 
 
 def _constant(value: Any, base: str, edit: str) -> Argument:
@@ -148,8 +103,7 @@ def _constant(value: Any, base: str, edit: str) -> Argument:
         return _named(value.removeprefix("torch."), base, edit)
     for cls, arm, _ in _PLAIN:
         if isinstance(value, cls):
-            made: Argument = Argument.create(**{arm: cls(value)})
-            return made
+            return _of_arm(arm, cls(value))
     if isinstance(value, complex):
         return Argument(as_complex=schema.ComplexValue(value.real, value.imag))
     if isinstance(value, float) or hasattr(value, "__float__"):
@@ -167,34 +121,34 @@ def _named(name: str, base: str, edit: str) -> Argument:
         return Argument(as_layout=schema.Layout.Strided)
     if base == "Layout" and name in schema.Layout.__members__:
         return Argument(as_layout=schema.Layout[name])
-    if base == "MemoryFormat" and name in _MEMORY_FORMATS:
-        return Argument(as_memory_format=_MEMORY_FORMATS[name])
-    known = ", ".join(_MEMORY_FORMATS if base == "MemoryFormat" else schema.Layout.__members__)
+    if base == "MemoryFormat" and name in MEMORY_FORMATS:
+        return Argument(as_memory_format=MEMORY_FORMATS[name])
+    known = ", ".join(MEMORY_FORMATS if base == "MemoryFormat" else schema.Layout.__members__)
     raise GraphError(f"{edit}: expected one of {known}, got {quote(name)}")
 
 
-def _list(items: Sequence[Any], kind: ValueType | None, edit: str) -> tuple[Argument, list[Value]]:
+def _list(items: Sequence[Any], kind: ValueType | None, edit: str) -> tuple[Argument, list[Operand]]:
     base = kind.base if kind is not None else ""
-    values = [item for item in items if isinstance(item, Value)]
+    values = [item for item in items if isinstance(item, Operand)]
     takes_none = kind is not None and base == "Tensor" and kind.suffix.startswith("?[")
-    if takes_none or None in [item for item in items if not isinstance(item, Value)]:
+    if takes_none or None in [item for item in items if not isinstance(item, Operand)]:
         return _optional_tensors(items, edit), values
     if not items:
-        return Argument.create(**{_EMPTY.get(base, "as_ints"): []}), []
+        return _of_arm(_EMPTY.get(base, "as_ints"), []), []
     if any(isinstance(item, list | tuple) for item in items):
         return _rows(items, edit)
     if values:
         return _with_values(items, values, edit), values
     for cls, _, arm in _PLAIN:
         if all(isinstance(item, cls) and not (cls is int and isinstance(item, bool)) for item in items):
-            return Argument.create(**{arm: list(items)}), []
+            return _of_arm(arm, list(items)), []
     if all(isinstance(item, int | float) for item in items):
         return Argument(as_floats=[float(item) for item in items]), []
     raise GraphError(f"{edit}: expected a list of one kind of values, got {quote(repr(list(items)))}")
 
 
 def _optional_tensors(items: Sequence[Any], edit: str) -> Argument:
-    if not all(item is None or isinstance(item, Value) for item in items):
+    if not all(item is None or isinstance(item, Operand) for item in items):
         raise GraphError(f"{edit}: expected a list of tensors and None, got {quote(repr(list(items)))}")
     return Argument(
         as_optional_tensors=[
@@ -206,22 +160,21 @@ def _optional_tensors(items: Sequence[Any], edit: str) -> Argument:
     )
 
 
-def _with_values(items: Sequence[Any], values: Sequence[Value], edit: str) -> Argument:
+def _with_values(items: Sequence[Any], values: Sequence[Operand], edit: str) -> Argument:
     kinds = {value.kind for value in values}
     if kinds == {"tensor"} and len(values) == len(items):
         return Argument(as_tensors=[schema.TensorArgument(value.name) for value in values])
     if len(kinds) == 1 and (kind := next(iter(kinds))) in _SYMBOLIC:
         arm, cls, plain = _SYMBOLIC[kind]
-        arguments = [cls(as_name=item.name) if isinstance(item, Value) else cls(**{plain: item}) for item in items]
-        made: Argument = Argument.create(**{f"{arm}s": arguments})
-        return made
+        arguments = [cls(as_name=item.name) if isinstance(item, Operand) else cls(**{plain: item}) for item in items]
+        return _of_arm(f"{arm}s", arguments)
     raise GraphError(f"{edit}: expected a list of values of one kind, got {quote(repr(list(items)))}")
 
 
-def _rows(items: Sequence[Any], edit: str) -> tuple[Argument, list[Value]]:
+def _rows(items: Sequence[Any], edit: str) -> tuple[Argument, list[Operand]]:
     flat = [one for row in items if isinstance(row, list | tuple) for one in row]
     if all(isinstance(row, list | tuple) for row in items):
-        if flat and all(isinstance(one, Value) and one.kind == "tensor" for one in flat):
+        if flat and all(isinstance(one, Operand) and one.kind == "tensor" for one in flat):
             rows = [[schema.TensorArgument(one.name) for one in row] for row in items]
             return Argument(as_nested_tensors=rows), flat
         if all(isinstance(one, int) for one in flat):

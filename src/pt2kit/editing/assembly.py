@@ -1,4 +1,5 @@
-"""Records, as names and what gives their bytes -> a `Package` without a file; nothing is copied until it is read.
+"""Assembly of a `Package` in memory from record names and the sources of their bytes; nothing is copied until it is
+read.
 
 What an editor makes is a package like any other: it can be checked, digested, compared, converted and written.
 """
@@ -6,20 +7,23 @@ What an editor makes is a package like any other: it can be checked, digested, c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final
+
+from msgspec import structs
 
 from pt2kit import codec, schema
 from pt2kit.errors import ConversionError, UnsupportedError
 from pt2kit.package import record_names as names
-from pt2kit.package.layout import Layout
+from pt2kit.package.layouts.record_archive import RecordArchive
 from pt2kit.package.open import Package
-from pt2kit.package.plan import PlannedPickle, PlannedRecord, header
+from pt2kit.package.plan import PlannedPickle, PlannedRecord, header, of_bytes
 from pt2kit.release.destinations import find_destination
 from pt2kit.release.models import convert_model, find_model
 from pt2kit.release.other_records import free_numbers, plan_other_records
 from pt2kit.release.programs import operators
+from pt2kit.schema.names import free_name
 from pt2kit.versions.conversion_log import HARMLESS, obstacles
 from pt2kit.zip.directory import Record
 from pt2kit.zip.limits import DEFAULT_LIMITS
@@ -28,29 +32,6 @@ from pt2kit.zip.source import open_bytes
 from pt2kit.zip.writer import DEFAULT_ROOT
 
 _PAYLOADS: Final = frozenset(("weight", "tensor constant", "custom object", "opaque object"))
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One record.
-
-    Args:
-        size: in bytes.
-        read: gives them.
-        origin: the archive and the name of the record that it is a copy of, where it is one.
-        raised: the archive of an older release that it was made from, and the name of the record, where it was.
-    """
-
-    size: int
-    read: Callable[[], Any]
-    origin: tuple[Archive, str] | None = None
-    raised: tuple[Any, str] | None = None
-
-    def is_same(self, other: Part) -> bool:
-        """Whether two records are copies of one."""
-        if self.raised is not None and self.raised == other.raised:
-            return True
-        return self is other or (self.origin is not None and self.origin == other.origin)
 
 
 @dataclass(slots=True)
@@ -67,16 +48,16 @@ class Parts:
 
     name: str
     root: str
-    records: dict[str, Part]
+    records: dict[str, PlannedRecord]
     models: tuple[str, ...]
     origins: list[Package] = field(default_factory=list)
 
     def put(self, name: str, data: bytes | memoryview) -> None:
         """Set a record to bytes that are there."""
-        self.records[name] = Part(len(data), lambda: data)
+        self.records[name] = of_bytes(name, data)
 
     def config(self, model: str, kind: str) -> dict[str, schema.PayloadMeta]:
-        """What a model's weights or constants are; {} where nothing says so."""
+        """Return the config of a model's weights or constants; {} if no record has one."""
         name = names.weights_config(model) if kind == "weights" else names.constants_config(model)
         part = self.records.get(name)
         if part is None:
@@ -84,27 +65,64 @@ class Parts:
         return dict(codec.decode(part.read(), schema.PayloadConfig, name).value.config)
 
     def set_config(self, model: str, kind: str, config: Mapping[str, schema.PayloadMeta]) -> None:
-        """State a model's weights or constants."""
+        """Set the config of a model's weights or constants."""
         name = names.weights_config(model) if kind == "weights" else names.constants_config(model)
         self.put(name, codec.encode(schema.PayloadConfig(dict(config))))
 
     def next_record(self, kind: str) -> str:
-        """A record name for a weight or tensor constant that nothing has yet."""
-        make = names.weight if kind == "weights" else names.tensor_constant
-        number = sum(name.startswith(folder_of(kind)) for name in self.records)
-        while make(number) in self.records:
-            number += 1
-        return make(number)
+        """Return an unused record name for a weight or tensor constant."""
+        stem = (names.weight if kind == "weights" else names.tensor_constant)(0).rpartition("_")[0]
+        count = sum(name.startswith(folder_of(kind)) for name in self.records)
+        return free_name(stem, self.records.__contains__, count)
+
+    def add_payload(self, record: str, part: PlannedRecord, kind: str) -> str:
+        """Add a payload of another package under a free name, and return that name.
+
+        Args:
+            record: its name there, which determines its kind.
+            part: its bytes.
+            kind: "weights" or "constants".
+        """
+        if names.kind(record) in ("weight", "tensor constant"):
+            name = self.next_record(kind)
+        else:
+            name = free_name(record.rpartition("_")[0], self.records.__contains__, 0)
+        self.records[name] = part
+        return name
+
+    def copy_payload(
+        self,
+        meta: schema.PayloadMeta,
+        source: Parts,
+        kind: str,
+        same: Callable[[Parts, str, PlannedRecord, str], str | None],
+    ) -> schema.PayloadMeta:
+        """Add a payload of another package, and return its line in the config.
+
+        Args:
+            meta: its line there.
+            source: the other package.
+            kind: "weights" or "constants".
+            same: returns the record with the same content that is here already, if there is one.
+        """
+        record = folder_of(kind) + meta.path_name
+        part = source.records[record]
+        place = same(self, record, part, kind) or self.add_payload(record, part, kind)
+        return structs.replace(meta, path_name=place.rpartition("/")[2])
+
+    def put_program(self, model: str, program: schema.ExportedProgram) -> None:
+        """Set a program, without sample inputs."""
+        self.put(names.model_json(model), codec.encode(program))
+        self.drop_samples(model)
 
     def drop_samples(self, model: str) -> None:
-        """Leave out the inputs that a model was exported with, which torch wants to find as an empty record."""
-        from pt2kit.package.pickle_free_inputs.names import index_record
+        """Empty the record of the sample inputs that a model was exported with; torch requires the record itself."""
 
-        self.records.pop(index_record(model), None)
+        self.records.pop(names.samples_index(model), None)
         self.put(names.sample_inputs(model), b"")
 
     def drop_unused(self) -> None:
-        """Leave out payload records that no config names."""
+        """Remove payload records that no config names."""
         used = {
             folder_of(kind) + meta.path_name
             for model in self.models
@@ -116,12 +134,11 @@ class Parts:
                 del self.records[name]
 
     def package(self) -> Package:
-        """The package that these records are."""
+        """Return the package of these records."""
         for record in header():
             if record.name not in self.records:
-                self.records[record.name] = Part(record.size, record.read)
-        layout = Layout("archive", "torch 2.9 and later", f"{self.root}/", self.models)
-        return Package(PlannedArchive(self), layout)
+                self.records[record.name] = record
+        return Package(RecordArchive(PlannedArchive(self), f"{self.root}/", self.models, "torch 2.9 and later"))
 
 
 class PlannedArchive(Archive):
@@ -130,19 +147,19 @@ class PlannedArchive(Archive):
     def __init__(self, parts: Parts) -> None:
         super().__init__(open_bytes(b"", name=parts.name), (), DEFAULT_LIMITS)
         self._parts = {f"{parts.root}/{name}": part for name, part in parts.records.items()}
-        # What the records come from must not be collected, which would close it.
+        # The source of the records must not be collected, which would close it.
         self._origins = tuple(parts.origins)
         self._records = MappingProxyType(
             {name: Record(name, part.size, part.size, 0, 0, 0, 0, 0) for name, part in self._parts.items()}
         )
         self._data_offsets = dict.fromkeys(self._parts, 0)
 
-    def part(self, name: str) -> Part:
-        """The record of a full name, as it was planned."""
+    def part(self, name: str) -> PlannedRecord:
+        """Return the planned record of a full name."""
         return self._parts[name]
 
     def read(self, name: str, *, verify: bool = True) -> memoryview:
-        """Give the content of a record.
+        """Return the content of a record.
 
         Raises:
             ArchiveError: no such record (A17).
@@ -158,17 +175,17 @@ class PlannedArchive(Archive):
         buffer[:] = self.read(name)[start : start + buffer.nbytes]
 
     def sum_of(self, name: str) -> Sum:
-        """Nothing to compare with: the bytes were never in a file."""
-        return Sum(lambda piece, total: total, lambda total: None)
+        """Return a checksum that matches anything: the bytes were never in a file."""
+        return Sum(lambda piece, total: total, lambda total: None, lambda first, second, nbytes: 0)
 
     def is_in_place(self, name: str) -> bool:
-        """Whether reading a record copies nothing."""
+        """Return whether reading a record copies nothing."""
         origin = self._parts[name].origin
         return origin is None or origin[0].is_in_place(origin[1])
 
 
 def parts_of(package: Package) -> Parts:
-    """All records of a package, in today's layout: as they are, or converted where it is of an older release.
+    """Return all records of a package in the current layout; records of an older release are converted.
 
     Raises:
         UnsupportedError: there is no program in it.
@@ -189,25 +206,20 @@ def parts_of(package: Package) -> Parts:
 
 
 def folder_of(kind: str) -> str:
-    """Where the records of weights, or of constants, lie."""
+    """Return the folder that holds the records of weights, or of constants."""
     return names.WEIGHTS if kind == "weights" else names.CONSTANTS
 
 
 def is_current(package: Package) -> bool:
-    """Whether a package has today's layout, with payloads as raw records."""
-    from pt2kit.package.parts import parts
-
+    """Return whether a package has the current layout, with payloads as raw records."""
     layout = package.layout
-    return layout.kind == "archive" and all(
-        model not in layout.methods
-        and parts(package.archive, layout, model).stored_as == "records"
-        and not package.stored[model].is_raised
-        for model in layout.models
+    return layout.has_configs and all(
+        layout.parts(model).configs and not package.stored[model].is_raised for model in layout.models
     )
 
 
-def _converted(package: Package) -> Iterable[tuple[str, Part]]:
-    """The records that a conversion to today's version would write, unwritten."""
+def _converted(package: Package) -> Iterable[tuple[str, PlannedRecord]]:
+    """Yield the records that a conversion to the current version would write."""
     to = find_destination(schema.CURRENT.number)
     models = [find_model(package, name, to) for name in package.layout.models]
     numbering = free_numbers(package, models, to)
@@ -221,14 +233,13 @@ def _converted(package: Package) -> Iterable[tuple[str, Part]]:
         if names.kind(record.name) == "header":
             continue
         if isinstance(record, PlannedRecord):
-            yield record.name, Part(record.size, _cut(record), raised=(package.archive, record.name))
+            yield record.name, replace(record, read=_cut(record), raised=(package.archive, record.name))
         else:
-            data = _saved(record)
-            yield record.name, Part(len(data), lambda data=data: data)  # type: ignore[misc]
+            yield record.name, of_bytes(record.name, _saved(record))
 
 
 def _saved(record: PlannedPickle) -> bytes:
-    """The bytes of a torch.save record: sparse and other compound tensors, which are few and small."""
+    """Return the bytes of a torch.save record: sparse and other compound tensors, which are few and small."""
     import io
 
     from pt2kit.pickles import writer as torch_save
@@ -242,8 +253,8 @@ def _cut(record: PlannedRecord) -> Callable[[], Any]:
     return lambda: memoryview(record.read())[: record.size]
 
 
-def _copied(package: Package, record: str, size: int) -> Part:
+def _copied(package: Package, record: str, size: int) -> PlannedRecord:
     archive = package.archive
     if isinstance(archive, PlannedArchive):
         return archive.part(record)
-    return Part(size, lambda: archive.read(record), (archive, record))
+    return PlannedRecord(package.relative(record), size, lambda: archive.read(record), origin=(archive, record))

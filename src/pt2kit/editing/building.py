@@ -1,4 +1,4 @@
-"""An operator's name, plain arguments and metas -> a node, checked against the operator's signature.
+"""Signatures of operators for calls that are built: names, arguments and results are checked against them.
 
 Signatures are those that ship with `checks`. An operator that is not among them (of a library, or a higher-order one)
 is taken at the caller's word: its arguments by name, its results by their metas.
@@ -8,50 +8,39 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final
 
-from pt2kit import schema
 from pt2kit.checks import schemas
 from pt2kit.checks.known_targets import argument_counts
 from pt2kit.checks.parameter_kinds import parameter_arms
-from pt2kit.editing.arguments import to_slot
-from pt2kit.editing.graphs import check_name
-from pt2kit.editing.metas import entry, kind_of
-from pt2kit.editing.nodes import Node
-from pt2kit.editing.values import Slot
+from pt2kit.editing.metas import entry
 from pt2kit.errors import GraphError
 from pt2kit.graph.view import is_custom, operator_namespace
 from pt2kit.messages import quote
-from pt2kit.schema.operator_text import Operator
+from pt2kit.schema.operator_text import Operator, Parameter
 
-if TYPE_CHECKING:
-    from pt2kit.editing.graphs import Graph
-
-Infer: TypeAlias = "str | None"
-"""None for what this build infers, "torch" for torch's fake tensors where it cannot."""
-
-_OPS: Final = "torch.ops."
-_HIGHER_ORDER: Final = "torch.ops.higher_order."
+OPS: Final = "torch.ops."
+HIGHER_ORDER: Final = "torch.ops.higher_order."
 _PLAIN_NAMES: Final = ("a", "b", "c")
-"""What export calls the arguments of functions over numbers."""
+"""Names that export gives to the arguments of functions over numbers."""
 
 _CHOICE_NAMES: Final = ("b", "t", "f")
 _SHOWN: Final = 8
 
 
 def full_target(operator: str, edit: str) -> str:
-    """The whole name of an operator: "aten::relu" -> "torch.ops.aten.relu.default".
+    """Return the full name of an operator: "aten::relu" -> "torch.ops.aten.relu.default".
 
     Raises:
         GraphError: an operator of torch that does not exist, or several overloads and none called "default".
     """
     if (whole_name := _whole_name(operator)) is not None:
         return whole_name
-    name = operator.replace("::", ".").removeprefix(_OPS)
+    name = operator.replace("::", ".").removeprefix(OPS)
     parts = name.split(".")
     if len(parts) < 2 or not all(part.isidentifier() for part in parts):
         raise GraphError(f"{edit}: expected an operator as 'aten.add.Tensor' or '_operator.mul', got {quote(operator)}")
-    target = f"{_OPS}{name}"
+    target = f"{OPS}{name}"
     if operator_namespace(target) == "higher_order" or is_custom(target):
         return target if len(parts) > 2 or parts[0] == "higher_order" else f"{target}.default"
     known = schemas.operators("").schemas
@@ -60,32 +49,34 @@ def full_target(operator: str, edit: str) -> str:
             return target
         there = _overloads(f"{parts[0]}.{parts[1]}.")
         newest = schemas.nearest("")
-        message = f"{edit}: expected an operator of torch {newest}, got {name}{_instead(there)}"
+        message = f"{edit}: no operator {name} in torch {newest}{_instead(there) or _close(name)}"
         raise GraphError(message, rule="T1")
     there = _overloads(f"{name}.")
     if f"{name}.default" in there:
         return f"{target}.default"
+    if not there:
+        raise GraphError(f"{edit}: no operator {name} in torch {schemas.nearest('')}{_close(name)}", rule="T1")
     if len(there) != 1:
         raise GraphError(f"{edit}: expected an operator with its overload, got {name}{_instead(there)}", rule="T1")
-    return f"{_OPS}{there[0]}"
+    return f"{OPS}{there[0]}"
 
 
 @lru_cache(maxsize=1024)
 def _whole_name(operator: str) -> str | None:
-    """The whole name of an operator that is written out, or has an overload called "default"; None for all others."""
+    """Return the full name of an operator that is written in full or has an overload "default"; None for all others."""
     name = operator.replace("::", ".")
     if argument_counts(name) is not None or name.startswith("#"):
         return name
-    name = name.removeprefix(_OPS)
+    name = name.removeprefix(OPS)
     known = schemas.operators("").schemas
     if name in known:
-        return f"{_OPS}{name}"
-    return f"{_OPS}{name}.default" if f"{name}.default" in known else None
+        return f"{OPS}{name}"
+    return f"{OPS}{name}.default" if f"{name}.default" in known else None
 
 
 @lru_cache(maxsize=1024)
 def _overloads(family: str) -> tuple[str, ...]:
-    """The operators of torch whose names begin so."""
+    """Return the operators of torch whose names begin with a prefix."""
     return tuple(name for name in schemas.operators("").schemas if name.startswith(family))
 
 
@@ -93,12 +84,12 @@ def check_call(target: str, names: Sequence[str], results: int, edit: str) -> No
     """Refuse an operator that does not take arguments of those names, or gives another number of results.
 
     Raises:
-        GraphError: it does not (T3, T4, T6); an operator without a signature is taken as it is.
+        GraphError: it does not (T3, T4, T6); an operator without a signature is not checked.
     """
     counts = argument_counts(target)
     if counts is not None and not counts[0] <= len(names) <= counts[1]:
         raise GraphError(f"{edit}: expected {counts[0]} to {counts[1]} arguments, got {len(names)}", rule="T4")
-    signature = schemas.find(target, "") if target.startswith(_OPS) else None
+    signature = signature_of(target)
     if signature is None or signature.is_open:
         return
     for name in names:
@@ -109,89 +100,51 @@ def check_call(target: str, names: Sequence[str], results: int, edit: str) -> No
         if parameter.is_required and parameter.name not in names:
             raise GraphError(f"{edit}: expected the argument {parameter.name} of {_short(target)}, got none", rule="T4")
     if len(signature.results) != results:
-        raise GraphError(f"{edit}: expected an operator with {results} results, got {_short(target)} with "
-                         f"{len(signature.results)}", rule="T6")  # fmt: skip
+        raise GraphError(
+            f"{edit}: expected an operator with {results} results, got {_short(target)} with {len(signature.results)}",
+            rule="T6",
+        )
 
 
-def build_slot(graph: Graph, target: str, name: str, value: Any, edit: str) -> Slot:
-    """One argument of a call.
+def find_parameter(target: str, name: str, edit: str) -> Parameter | None:
+    """Return a parameter of an operator; None if its signature is not known, or open.
 
     Raises:
-        GraphError: a parameter that the operator does not have (T3), or a value that does not fit it (T5).
+        GraphError: a parameter that the operator does not have (T3).
     """
-    signature = schemas.find(target, "") if target.startswith(_OPS) else None
+    signature = signature_of(target)
     parameter = signature.parameters.get(name) if signature is not None else None
     if signature is not None and parameter is None and not signature.is_open:
-        raise GraphError(f"{edit}: expected an argument of {_short(target)} ({_listed(signature)}), got {quote(name)}",
-                         rule="T3")  # fmt: skip
-    slot = to_slot(graph, value, parameter.type if parameter is not None else None, edit)
-    slot.name = name
-    slot.kind = schema.ArgumentKind.POSITIONAL
-    if parameter is not None:
-        arms = parameter_arms(parameter.type)
-        if arms is not None and slot.template.type not in arms:
-            raise GraphError(f"{edit}: expected {parameter.type} as the argument {name} of {_short(target)}, got "
-                             f"{slot.template.type}", rule="T5")  # fmt: skip
-        if parameter.is_keyword_only:
-            slot.kind = schema.ArgumentKind.KEYWORD
-    return slot
+        raise GraphError(
+            f"{edit}: expected an argument of {_short(target)} ({_listed(signature)}), got {quote(name)}", rule="T3"
+        )
+    return parameter
 
 
-def build_node(
-    graph: Graph,
-    before: Node | None,
-    edit: str,
-    operator: str,
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
-    meta: Any,
-    name: str | None,
-    metadata: Mapping[str, str] | None,
-    infer: Infer,
-) -> Node:
-    """Make a node that is in no graph yet; `Graph.append` explains the arguments.
-
-    Raises:
-        GraphError: as there; the graph is as it was.
-    """
-    target = full_target(operator, edit)
-    slots = [build_slot(graph, target, key, value, edit) for key, value in _bound(target, args, kwargs, edit).items()]
-    if target.startswith(_HIGHER_ORDER):
-        for slot in slots[: len(args)]:
-            slot.name = ""
-    for slot in slots:
-        graph.check_defined(edit, slot.values, before)
-    signature = schemas.find(target, "") if target.startswith(_OPS) else None
-    if signature is not None:
-        check_call(target, [slot.name for slot in slots], len(signature.results), edit)
-    if meta is None:
-        from pt2kit.editing.inference import infer_meta
-
-        meta = infer_meta(target, slots, infer, edit)
-    results = _results(meta, signature, edit)
-    wish = name or target.removeprefix(_OPS).split(".")[1] if "." in target else name or target
-    is_single = not isinstance(meta, list | tuple) if target.startswith(_HIGHER_ORDER) else None
-    if name is not None:
-        check_name(edit, name)
-    node = Node(graph, schema.Node(target, [], [], {}, is_single, None))
-    for slot in slots:
-        slot.node = node
-    node.slots = slots
-    node.metadata = dict(metadata or {})
-    node.edit = edit
-    _define(graph, node, wish, results)
-    return node
+def check_argument(target: str, parameter: Parameter, arm: str, edit: str) -> None:
+    """Refuse an argument that does not fit its parameter (T5)."""
+    arms = parameter_arms(parameter.type)
+    if arms is not None and arm not in arms:
+        raise GraphError(
+            f"{edit}: expected {parameter.type} as the argument {parameter.name} of {_short(target)}, got {arm}",
+            rule="T5",
+        )
 
 
-def _bound(target: str, args: Sequence[Any], kwargs: Mapping[str, Any], edit: str) -> dict[str, Any]:
-    """The arguments by parameter, in the order of the schema where there is one."""
-    signature = schemas.find(target, "") if target.startswith(_OPS) else None
+def signature_of(target: str) -> Operator | None:
+    """Return the signature of an operator; None if none ships."""
+    return schemas.find(target, "") if target.startswith(OPS) else None
+
+
+def bound_arguments(target: str, args: Sequence[Any], kwargs: Mapping[str, Any], edit: str) -> dict[str, Any]:
+    """Return the arguments by parameter, in the order of the schema if there is one."""
+    signature = signature_of(target)
     counts = argument_counts(target)
     if counts is not None:
         names: Sequence[str] = _CHOICE_NAMES if target == "torch.sym_ite" else _PLAIN_NAMES
     elif signature is not None:
         names = [parameter.name for parameter in signature.parameters.values() if not parameter.is_keyword_only]
-    elif target.startswith(_HIGHER_ORDER):
+    elif target.startswith(HIGHER_ORDER):
         names = [str(position) for position in range(len(args))]
     else:
         names = ()
@@ -209,8 +162,8 @@ def _bound(target: str, args: Sequence[Any], kwargs: Mapping[str, Any], edit: st
     return dict(sorted(by_parameter.items(), key=lambda row: order.index(row[0]) if row[0] in order else len(order)))
 
 
-def _results(meta: Any, found: Operator | None, edit: str) -> list[Any]:
-    """The metas of the results, one for each, a list for one that is a list."""
+def result_metas(meta: Any, found: Operator | None, edit: str) -> list[Any]:
+    """Return the metas of the results, one for each; a list for a result that is a list."""
     if found is None or found.is_open:
         results = list(meta) if isinstance(meta, tuple) else [meta]
     elif len(found.results) == 1:
@@ -227,45 +180,18 @@ def _results(meta: Any, found: Operator | None, edit: str) -> list[Any]:
     ]
 
 
-def _define(graph: Graph, node: Node, wish: str, results: Sequence[Any]) -> None:
-    """Give a node its name and its results theirs; nothing is refused from here on."""
-    single = len(results) == 1 and not isinstance(results[0], list)
-    if not single:
-        node.name = graph.unique(wish)
-        graph.take(node.name)
-    number = 0
-    for result in results:
-        metas = result if isinstance(result, list) else [result]
-        values = []
-        for meta in metas:
-            name = graph.unique(wish if single else f"{wish}_{number}")
-            values.append(graph.define(name, kind_of(meta, node.edit), meta, node))
-            number += 1
-        node.outputs_.append(result_slot(values, node, is_list=isinstance(result, list)))
-    if single:
-        node.name = node.output.name
-        graph.take(node.name)
-
-
-def result_slot(values: Sequence[Any], node: Node | None, *, is_list: bool) -> Slot:
-    """The slot of a result of a node, or of an input or output of a graph."""
-    if is_list:
-        template = schema.Argument(as_tensors=[schema.TensorArgument(value.name) for value in values])
-    else:
-        [value] = values
-        arms: Mapping[str, Any] = {
-            "tensor": lambda name: {"as_tensor": schema.TensorArgument(name)},
-            "sym_int": lambda name: {"as_sym_int": schema.SymIntArgument(as_name=name)},
-            "sym_float": lambda name: {"as_sym_float": schema.SymFloatArgument(as_name=name)},
-            "sym_bool": lambda name: {"as_sym_bool": schema.SymBoolArgument(as_name=name)},
-            "custom_obj": lambda name: {"as_custom_obj": schema.CustomObjArgument(name, value.meta.class_fqn)},
-        }
-        template = schema.Argument.create(**arms[value.kind](value.name))
-    return Slot(template, list(values), (), node)
-
-
 def _instead(there: Sequence[str]) -> str:
     return f"; there is {', '.join(there[:_SHOWN])}" if there else ""
+
+
+def _close(name: str) -> str:
+    """Return the operators whose names are close to one that does not exist, for messages."""
+    from difflib import get_close_matches
+
+    stem = ".".join(name.split(".")[:2])
+    known = {one.rpartition(".")[0] for one in schemas.operators("").schemas}
+    close = get_close_matches(stem, sorted(known), n=3, cutoff=0.75)
+    return f"; did you mean {' or '.join(close)}?" if close else ""
 
 
 def _listed(found: Operator) -> str:
@@ -273,4 +199,4 @@ def _listed(found: Operator) -> str:
 
 
 def _short(target: str) -> str:
-    return target.removeprefix(_OPS)
+    return target.removeprefix(OPS)

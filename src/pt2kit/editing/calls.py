@@ -1,4 +1,4 @@
-"""How a program and its modules are called, kept right while inputs and outputs come and go.
+"""Call signatures of a program and its modules, updated as inputs and outputs are added and removed.
 
 The root's `in_spec` and `out_spec` are trees whose leaves are the inputs and outputs themselves. Signatures of modules
 follow the names of the values they mention, and go with them.
@@ -13,10 +13,9 @@ from msgspec.structs import replace
 
 from pt2kit import graph as rules
 from pt2kit import schema, treespec
-from pt2kit.editing.graphs import Graph
+from pt2kit.editing.graphs import Graph, Slot
 from pt2kit.editing.interface import USER_INPUTS, USER_OUTPUTS, Input, Output
 from pt2kit.editing.trees import Branch, Tree, grow, leaves_of, spec_of
-from pt2kit.editing.values import Slot
 from pt2kit.errors import GraphError, Pt2Error
 
 
@@ -50,13 +49,13 @@ class Calls:
 
     @property
     def has_changed(self) -> bool:
-        """Whether the caller now passes other things, or by other names."""
+        """Return whether the caller now passes other arguments, or by other names."""
         if self.root is None or self.ins is None:
             return False
         return treespec.dump(spec_of(self.ins)) != treespec.dump(treespec.parse(self.root.in_spec)) or self.reordered
 
     def sources(self) -> tuple[list[int | str], dict[str, int | str]] | None:
-        """Where each argument stood before the edits: by its number, or its keyword.
+        """Return the position of each argument before the edits: its number, or its keyword.
 
         Returns:
             for each positional argument, and by keyword; None where one is new, or is another container than it was.
@@ -74,7 +73,7 @@ class Calls:
         return args, kwargs
 
     def _places(self) -> Iterator[tuple[int | str, Tree]]:
-        """The arguments with their numbers and keywords; none where the call is not known."""
+        """Yield the arguments with their numbers and keywords; none if the call is not known."""
         try:
             args, kwargs = self.sides("")
         except GraphError:
@@ -86,7 +85,7 @@ class Calls:
     prefix = ""
 
     def sides(self, edit: str) -> tuple[Branch, Branch]:
-        """The tuple of positional arguments and the dict of keywords.
+        """Return the tuple of positional arguments and the dict of keywords.
 
         Raises:
             GraphError: the file says nothing of the call that can be understood.
@@ -99,7 +98,8 @@ class Calls:
         raise GraphError(f"{edit}: expected an in_spec of positional arguments and keywords, got none in this program")
 
     def names(self, edit: str) -> list[str]:
-        """The name of each positional argument and keyword: the file's, else that of its value, else `arg_<i>`."""
+        """Return the name of each positional argument and keyword: the file's, else that of its value, else
+        `arg_<i>`."""
         args, kwargs = self.sides(edit)
         known = self.arg_names if len(self.arg_names) == len(args.children) + len(kwargs.children) else []
         argument_names = []
@@ -113,12 +113,12 @@ class Calls:
         return argument_names
 
     def order(self, items: list[Any], tree: Tree, kinds: Sequence[str]) -> None:
-        """Put the items of some kinds into the order of the leaves of a tree; the others keep their places."""
+        """Sort the items of some kinds into the order of a tree's leaves; the others keep their positions."""
         leaves = iter(list(leaves_of(tree)))
         items[:] = [next(leaves) if one.kind in kinds else one for one in items]
 
     def written(self) -> list[schema.ModuleCallEntry]:
-        """The module call graph with all edits."""
+        """Return the module call graph with all edits."""
         return [self._entry(number, entry) for number, entry in enumerate(self._entries)]
 
     def _entry(self, number: int, entry: schema.ModuleCallEntry) -> schema.ModuleCallEntry:
@@ -144,7 +144,7 @@ class Calls:
         return entry if new == old else schema.ModuleCallEntry(entry.fqn, new)
 
     def _slot(self, argument: schema.Argument) -> Slot:
-        """The slot of an argument of a kept signature; None where it names what the graph does not have (K6)."""
+        """Return the slot of an argument of a kept signature; None if it names a value that the graph lacks (K6)."""
         values = self._graph.values
         named_values = [values.get(reference.name) for reference in rules.references(argument)]
         if any(value is None for value in named_values):
@@ -156,7 +156,7 @@ class Calls:
 
 
 class _Fixed(Slot):
-    """An argument that names nothing of the graph, and is left as it is."""
+    """An argument that names nothing of the graph, and is kept."""
 
     def __init__(self, template: schema.Argument) -> None:
         super().__init__(template, [])
@@ -166,7 +166,7 @@ class _Fixed(Slot):
 
 
 def _tree(text: str, leaves: Sequence[Any]) -> Tree | None:
-    """The tree of a spec over inputs or outputs; None where they do not fit."""
+    """Return the tree of a spec over inputs or outputs; None if they do not match."""
     try:
         spec = treespec.parse(text)
     except Pt2Error:
@@ -175,7 +175,7 @@ def _tree(text: str, leaves: Sequence[Any]) -> Tree | None:
 
 
 def _text(old: str, tree: Tree | None) -> str:
-    """The text of a tree; the old one where it says the same."""
+    """Return the text of a tree; the old text if both are equal."""
     if tree is None:
         return old
     spec = spec_of(tree)

@@ -1,27 +1,29 @@
-"""Two programs and which output of the first is which input of the second -> one program that runs both."""
+"""Composition of two programs into one: outputs of the first become inputs of the second."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from pt2kit import codec, schema, symbols, treespec
+from pt2kit import schema, symbols
 from pt2kit.editing import sizes as arithmetic
-from pt2kit.editing.assembly import Part, Parts, folder_of
+from pt2kit.editing.assembly import Parts, folder_of
 from pt2kit.editing.editor import Editor, Source, edit
-from pt2kit.editing.graphs import Graph
+from pt2kit.editing.graphs import Graph, Value
 from pt2kit.editing.interface import INPUT_GROUPS, OUTPUT_GROUPS, USER_INPUTS, USER_OUTPUTS, Input, Output
-from pt2kit.editing.interface_edits import remove_arguments
+from pt2kit.editing.interface_edits import remove_arguments, substituted_meta
+from pt2kit.editing.programs import ProgramBuilder, root_call
 from pt2kit.editing.soundness import check_program, range_of
 from pt2kit.editing.trees import Branch, Tree, leaves_of, spec_of
-from pt2kit.editing.values import Value
 from pt2kit.editing.weights import KINDS
 from pt2kit.errors import GraphError
 from pt2kit.graph.argument_values import graph_arguments
 from pt2kit.graph.values import tables
 from pt2kit.messages import quote
-from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
+from pt2kit.package.plan import PlannedRecord
+from pt2kit.registry import registered
+from pt2kit.schema.names import free_name
 from pt2kit.signature.consistency import targets_below
 
 
@@ -33,6 +35,7 @@ def compose(
     prefixes: tuple[str, str] = ("", ""),
     models: tuple[str | None, str | None] = (None, None),
     name: str = "model",
+    prove: bool = False,
 ) -> Any:
     """Join two programs: outputs of the first become inputs of the second.
 
@@ -46,11 +49,13 @@ def compose(
         prefixes: put in front of the names of values ("enc" gives "enc_x") and weights ("enc.layer.weight") of each.
         models: which program of each package.
         name: of the new program in its package.
+        prove: run the two and the new program on random inputs, and return nothing if results differ.
 
     Returns:
         A program where two programs were given, else a package.
 
     Raises:
+        ProofError: with `prove`, results differ. UnsupportedError: a program has operators that cannot be run.
         GraphError: no such output or input, types or sizes that do not fit, or weights of one name that differ.
         Pt2Error: a source cannot be read.
     """
@@ -72,15 +77,22 @@ def compose(
     program = _joined(a, b, pairs)
     check_program(a, program)
     if not a.has_weights:
+        if prove:
+            raise GraphError("compose: expected packages to prove, got programs alone")
         return program
-    return _package(a, b, program, shared, name)
+    package = _package(a, b, program, shared, name)
+    if prove:
+        registered("prove_joined")(a.source_package, b.source_package, (a.model, b.model), connect, package)
+    return package
 
 
 def _output(editor: Editor, which: str | int) -> Output:
     users = editor.user_outputs
-    user_output = users[which] if isinstance(which, int) and 0 <= which < len(users) else next(
-        (one for one in users if one.name == which), None
-    )  # fmt: skip
+    user_output = (
+        users[which]
+        if isinstance(which, int) and 0 <= which < len(users)
+        else next((one for one in users if one.name == which), None)
+    )
     if user_output is None or user_output.value is None:
         there = ", ".join(one.name for one in users)
         raise GraphError(f"compose: expected an output of the first program ({there}), got {which!r}")
@@ -101,7 +113,7 @@ def _add_prefix(editor: Editor, prefix: str) -> None:
         raise GraphError(f"compose: expected a prefix that is an identifier, got {quote(prefix)}")
     names_before = {one.name: one for one in editor.user_inputs}
     for value in list(editor.graph.values.values()):
-        editor.graph.rename(value, editor.graph.unique(f"{stem}_{value.name}"))
+        editor.graph.rename(value, editor.graph.names.unique(f"{stem}_{value.name}"))
     for one in editor.user_inputs:
         if one.value is None and one.name:
             one.rename_constant(f"{stem}_{one.name}")
@@ -125,27 +137,24 @@ def _keyword_count(editor: Editor) -> int:
 
 
 def _join_symbols(a: Editor, b: Editor, pairs: list[tuple[Output, Input]]) -> None:
-    """Let the symbols of the second program be what the first one gives, and all others be of their own."""
+    """Bind the symbols of the second program to sizes of the first one's outputs, and make all others distinct."""
     expr_by_name: dict[str, Any] = {}
     for output, target in pairs:
         _fit(output, target, expr_by_name)
     taken = {*a.ranges, *b.ranges}
-    number = 0
     for name in b.ranges:
         if name in expr_by_name or name not in a.ranges:
             continue
-        stem = name.rstrip("0123456789") or "s"
-        while f"{stem}{number}" in taken:
-            number += 1
-        taken.add(f"{stem}{number}")
+        free = free_name(name.rstrip("0123456789") or "s", taken.__contains__, 0, separator="")
+        taken.add(free)
         old = _symbol_in(b, name)
-        expr_by_name[name] = symbols.Symbol(f"{stem}{number}", old.assumptions) if old is not None else None
+        expr_by_name[name] = symbols.Symbol(free, old.assumptions) if old is not None else None
     expr_by_name = {name: expr for name, expr in expr_by_name.items() if expr is not None}
     if all(isinstance(expr, symbols.Symbol) and expr.name == name for name, expr in expr_by_name.items()):
         return
     for graph in b.graph.walk():
         for value in graph.values.values():
-            value.meta = _substituted(value.meta, expr_by_name)
+            value.meta = substituted_meta(value.meta, expr_by_name)
     for name, expr in expr_by_name.items():
         limits = b.ranges.pop(name, (None, None))
         if isinstance(expr, symbols.Symbol):
@@ -191,12 +200,6 @@ def _fit(output: Output, target: Input, found: dict[str, Any]) -> None:
             raise GraphError(f"{place}: expected the size {other.value}, got {size.value.expr_str}; specialize it")
 
 
-def _substituted(meta: Any, found: Mapping[str, Any]) -> Any:
-    from pt2kit.editing.interface_edits import substituted_meta
-
-    return substituted_meta(meta, dict(found))
-
-
 def _narrowed(a: tuple[Any, Any], b: tuple[Any, Any]) -> tuple[Any, Any]:
     low = max((one for one in (a[0], b[0]) if one is not None), default=None)
     high = min((one for one in (a[1], b[1]) if one is not None), default=None)
@@ -204,21 +207,16 @@ def _narrowed(a: tuple[Any, Any], b: tuple[Any, Any]) -> tuple[Any, Any]:
 
 
 def _avoid_clashes(a: Editor, b: Editor, gone: list[Input]) -> None:
-    """Give values, nodes and subgraphs of the second program names that the first does not have."""
+    """Rename values, nodes and subgraphs of the second program whose names the first one has."""
     mine = {*a.graph.values, *(node.name for node in a.graph.nodes if node.name)}
     targets = {one.value for one in gone}
     for value in list(b.graph.values.values()):
-        if value in targets or value.name not in mine:
-            continue
-        name = value.name
-        number = 1
-        while f"{name}_{number}" in mine or f"{name}_{number}" in b.graph.values:
-            number += 1
-        _rename(b, value, f"{name}_{number}")
+        if value not in targets and value.name in mine:
+            _rename(b, value, free_name(value.name, lambda name: name in mine or name in b.graph.values))
     for node in b.graph.nodes:
         if node.name in mine:
-            node.name = _free(node.name or "", mine, b.graph)
-            b.graph.take(node.name)
+            node.name = free_name(node.name or "", lambda name: name in mine or b.graph.names.unique(name) != name)
+            b.graph.names.nodes.add(node.name)
     _rename_subgraphs(a.graph, b.graph)
 
 
@@ -229,13 +227,6 @@ def _rename(editor: Editor, value: Value, new: str) -> None:
         editor.graph.rename(value, new)
 
 
-def _free(stem: str, taken: set[Any], graph: Graph) -> str:
-    number = 1
-    while f"{stem}_{number}" in taken or graph.unique(f"{stem}_{number}") != f"{stem}_{number}":
-        number += 1
-    return f"{stem}_{number}"
-
-
 def _rename_subgraphs(a: Graph, b: Graph) -> None:
     mine = {name for node in a.nodes for name in node.subgraphs}
     for node in b.nodes:
@@ -243,19 +234,16 @@ def _rename_subgraphs(a: Graph, b: Graph) -> None:
             for _, carried in graph_arguments(slot.template):
                 if carried.name not in mine or slot.template.type != "as_graph":
                     continue
-                number = 1
-                while f"{carried.name}_{number}" in mine:
-                    number += 1
-                name = f"{carried.name}_{number}"
+                name = free_name(carried.name, mine.__contains__)
                 mine.add(name)
                 slot.template = schema.Argument(as_graph=schema.GraphArgument(name, carried.graph))
 
 
 def _shared_weights(a: Editor, b: Editor) -> set[str]:
-    """The names of weights that both programs have; their numbers must be the same.
+    """Return the names of weights that both programs have; their values must be equal.
 
     Raises:
-        GraphError: they are not, or a weight of one lies below a weight of the other.
+        GraphError: they are not, or the name of a weight of one is below that of the other.
     """
     targets_a, targets_b = ([one.target for one in editor.inputs if one.target] for editor in (a, b))
     for name, other in (targets_below(targets_a, targets_b) | targets_below(targets_b, targets_a)).items():
@@ -270,13 +258,15 @@ def _shared_weights(a: Editor, b: Editor) -> set[str]:
         if mine is None and theirs is None:
             continue
         if mine is None or theirs is None or not _equal(mine, theirs):
-            raise GraphError(f"compose: expected weights of other names, or equal numbers, got {quote(str(name))} "
-                             "in both programs; pass prefixes=")  # fmt: skip
+            raise GraphError(
+                f"compose: expected weights of other names, or equal numbers, got {quote(str(name))} "
+                "in both programs; pass prefixes="
+            )
     return {str(name) for name in both}
 
 
 def _taken_once(a: Editor, b: Editor) -> list[Input]:
-    """The inputs of the second program that take a weight which the first takes by an input of the same name."""
+    """Return the inputs of the second program whose weight the first program takes by an input of the same name."""
     mine = {one.name: one for one in a.inputs if one.target is not None}
     return [
         one for one in b.inputs if one.target is not None and one.name in mine and _taken(one) == _taken(mine[one.name])
@@ -300,66 +290,50 @@ def _joined(a: Editor, b: Editor, pairs: list[tuple[Output, Input]]) -> schema.E
     remove_arguments(b, gone)
     for output, target in pairs:
         if output.value is not None and target.value is not None:
-            target.value._name = output.value.name
+            target.value.name = output.value.name
     graph_b = b.graph.written()
     for output, _ in pairs:
         if output in a.outputs:
-            _take_output(a, output)
+            a.drop_output(a.user_outputs.index(output))
     ins = sorted([*a.inputs, *b.inputs], key=lambda one: INPUT_GROUPS.get(one.kind, 1))
     outs = sorted([*a.outputs, *b.outputs], key=lambda one: OUTPUT_GROUPS.get(one.kind, 1))
     is_named = a.calls.arg_names or b.calls.arg_names  # files up to torch 2.5 do not name them
     in_tree, names_of_arguments = _call(a, b)
     out_tree = _results(a, b)
-    ins = _reordered(ins, in_tree, USER_INPUTS)
-    outs = _reordered(outs, out_tree, USER_OUTPUTS)
+    a.calls.order(ins, in_tree, USER_INPUTS)
+    a.calls.order(outs, out_tree, USER_OUTPUTS)
     graph_a = a.graph.written()
-    merged_tables = [{**old, **{k: v for k, v in new.items() if k not in old}} for new, old in zip(
-        tables(graph_b).values(), tables(graph_a).values(), strict=True)]  # fmt: skip
-    metas = dict(zip(tables(graph_a), merged_tables, strict=True))
-    graph = schema.Graph(
-        [one.slot.written() for one in ins], [one.slot.written() for one in outs], [*graph_a.nodes, *graph_b.nodes],
-        metas["tensor"], metas["sym_int"], metas["sym_bool"], False, metas["custom_obj"], metas["sym_float"],
-    )  # fmt: skip
-    root = schema.ModuleCallSignature(
-        [],
-        [],
-        treespec.dump(spec_of(in_tree)),
-        treespec.dump(spec_of(out_tree)),
-        names_of_arguments if is_named else None,
-    )
-    module = schema.GraphModule(
-        graph,
-        schema.GraphSignature([one.spec() for one in ins], [one.spec() for one in outs]),
-        [schema.ModuleCallEntry("", root), *_modules(a, b)],
-        {**b.metadata, **a.metadata},
-        {**b.program.graph_module.treespec_namedtuple_fields, **a.program.graph_module.treespec_namedtuple_fields},
-    )
-    ranges = {**a.ranges, **b.ranges}
-    return schema.ExportedProgram(
-        module, {**b.opset_version, **a.opset_version}, {name: range_of(one) for name, one in ranges.items()},
-        a.program.schema_version, a.verifiers, a.program.torch_version, [*a.guards, *b.guards],
-    )  # fmt: skip
-
-
-def _take_output(editor: Editor, output: Output) -> None:
-    outs = editor.calls.outs
-    if outs is output:
-        editor.calls.outs = Branch("builtins.tuple", '"null"', [])
-        editor.outputs.remove(output)
-        output.slot.detach()
-    else:
-        editor.drop_output(editor.user_outputs.index(output))
+    metas = {
+        kind: {**old, **{k: v for k, v in tables(graph_b)[kind].items() if k not in old}}
+        for kind, old in tables(graph_a).items()
+    }
+    root = root_call(spec_of(in_tree), spec_of(out_tree), names_of_arguments if is_named else None)
+    fields = [editor.program.graph_module.treespec_namedtuple_fields for editor in (b, a)]
+    return ProgramBuilder(
+        a.program,
+        ins,
+        outs,
+        [root, *_modules(a, b)],
+        {name: range_of(one) for name, one in {**a.ranges, **b.ranges}.items()},
+        {
+            "metadata": {**b.metadata, **a.metadata},
+            "treespec_namedtuple_fields": {**fields[0], **fields[1]},
+            "opset_version": {**b.opset_version, **a.opset_version},
+            "verifiers": a.verifiers,
+            "guards_code": [*a.guards, *b.guards],
+        },
+        nodes=[*graph_a.nodes, *graph_b.nodes],
+        tables=metas,
+    ).build()
 
 
 def _call(a: Editor, b: Editor) -> tuple[Branch, list[str]]:
-    """The tree of what the new program takes, and the names of its arguments."""
+    """Return the tree of the new program's inputs, and the names of its arguments."""
     args_a, kwargs_a = a.calls.sides("compose")
     args_b, kwargs_b = b.calls.sides("compose")
     names_a, names_b = a.calls.names("compose"), b.calls.names("compose")
     keys = [*(kwargs_a.keys or []), *(kwargs_b.keys or [])]
-    names_of = [
-        *names_a[: len(args_a.children)], *names_b[: len(args_b.children)], *keys
-    ]  # fmt: skip
+    names_of = [*names_a[: len(args_a.children)], *names_b[: len(args_b.children)], *keys]
     if len(set(names_of)) != len(names_of):
         seen: set[str] = set()
         for place, one in enumerate(names_of):
@@ -375,7 +349,7 @@ def _call(a: Editor, b: Editor) -> tuple[Branch, list[str]]:
 
 
 def _results(a: Editor, b: Editor) -> Tree:
-    """The tree of what the new program gives: that of the second, where nothing of the first is left."""
+    """Return the tree of the new program's outputs: that of the second, if nothing of the first remains."""
     left, right = a.calls.outs, b.calls.outs
     if left is None or not list(leaves_of(left)):
         return right
@@ -385,11 +359,6 @@ def _results(a: Editor, b: Editor) -> Tree:
 
 def _items(tree: Tree) -> list[Tree]:
     return tree.children if isinstance(tree, Branch) and tree.type == "builtins.tuple" else [tree]
-
-
-def _reordered(items: list[Any], tree: Tree, kinds: tuple[str, ...]) -> list[Any]:
-    leaves = iter(list(leaves_of(tree)))
-    return [next(leaves) if one.kind in kinds else one for one in items]
 
 
 def _modules(a: Editor, b: Editor) -> list[schema.ModuleCallEntry]:
@@ -402,42 +371,21 @@ def _modules(a: Editor, b: Editor) -> list[schema.ModuleCallEntry]:
 
 
 def _package(a: Editor, b: Editor, program: schema.ExportedProgram, shared: set[str], name: str) -> Package:
-    """The package of both programs' weights."""
+    """Return the package of both programs' weights."""
     parts = Parts(a.parts.name, a.parts.root, {}, (name,), [*a.parts.origins, *b.parts.origins])
     for kind in KINDS:
         config: dict[str, schema.PayloadMeta] = {}
         for editor in (a, b):
             table = editor.weights if kind == "weights" else editor.constants
-            known: dict[str, str] = {}
             for key, entry in table.entries.items():
-                meta = entry.meta
-                if meta is None or (key in shared and key in config):
-                    continue
-                record = folder_of(kind) + meta.path_name
-                if record not in known:
-                    part = editor.parts.records[record]
-                    known[record] = _same_record(parts, part, kind) or _new_record(parts, record, part, kind)
-                config[key] = schema.PayloadMeta(
-                    known[record].rpartition("/")[2], meta.is_param, meta.use_pickle, meta.tensor_meta
-                )
+                if entry.meta is not None and not (key in shared and key in config):
+                    config[key] = parts.copy_payload(entry.meta, editor.parts, kind, _same_record)
         parts.set_config(name, kind, config)
-    parts.put(names.model_json(name), codec.encode(program))
-    parts.put(names.sample_inputs(name), b"")
+    parts.put_program(name, program)
     return parts.package()
 
 
-def _same_record(parts: Parts, part: Part, kind: str) -> str | None:
-    """The record of the same storage, where both programs come from one package: what was tied stays tied."""
+def _same_record(parts: Parts, record: str, part: PlannedRecord, kind: str) -> str | None:
+    """Return the record of the same storage if both programs come from one package, so that tied weights stay tied."""
     folder = folder_of(kind)
     return next((name for name, one in parts.records.items() if name.startswith(folder) and one.is_same(part)), None)
-
-
-def _new_record(parts: Parts, record: str, part: Part, kind: str) -> str:
-    new = parts.next_record(kind)
-    if names.kind(record) not in ("weight", "tensor constant"):
-        stem, number = record.rpartition("_")[0], 0
-        while f"{stem}_{number}" in parts.records:
-            number += 1
-        new = f"{stem}_{number}"
-    parts.records[new] = part
-    return new

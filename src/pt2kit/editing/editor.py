@@ -1,4 +1,4 @@
-"""`Editor`: a program that can be changed, with its weights; leaving it gives a new sound program or package.
+"""`Editor`: edit a program and its weights; leaving the context checks it and builds a new program or package.
 
     with pt2kit.edit("model.pt2") as editor:
         relu = editor.graph.nodes["relu"]
@@ -12,24 +12,23 @@ What was opened is never changed. Every edit is checked when it is made; the who
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import IO, Any, TypeAlias, cast, overload
 
-from pt2kit import schema
-from pt2kit.editing import interface_edits, soundness, weight_edits
-from pt2kit.editing.assembly import Parts, is_current, parts_of
-from pt2kit.editing.calls import Calls
-from pt2kit.editing.finishing import finished, written
-from pt2kit.editing.graphs import Graph
-from pt2kit.editing.interface import Input, Output
-from pt2kit.editing.nodes import Node
-from pt2kit.editing.values import Value
-from pt2kit.editing.weights import read_weights
-from pt2kit.errors import ArchiveError, GraphError
+from pt2kit import codec, schema
+from pt2kit.editing import interface_edits, sample_inputs, soundness, weight_edits
+from pt2kit.editing.assembly import is_current, parts_of
+from pt2kit.editing.graphs import Value
+from pt2kit.editing.inference import misstated_type
+from pt2kit.editing.programs import ProgramBuilder
+from pt2kit.editing.state import EditState
+from pt2kit.editing.weights import write_weights
+from pt2kit.errors import ArchiveError, GraphError, SchemaError
 from pt2kit.messages import listed, printable, quote
+from pt2kit.package import record_names as names
 from pt2kit.package.open import Package, open_package
 from pt2kit.package.write import write_package
+from pt2kit.registry import registered
 from pt2kit.zip.opening import FileLike
 
 Source: TypeAlias = "FileLike | Package | schema.ExportedProgram"
@@ -45,7 +44,7 @@ def edit(source: Source, model: str | None = None) -> Editor:
 
     Args:
         source: an open package, whatever `pt2kit.open` takes, or a program alone, which has no weights.
-        model: which program of a package; the only one, or "model", where it is None. The others go over as they are.
+        model: which program of a package; the only one, or "model", where it is None. The others are copied.
 
     Returns:
         The editor: use it in a `with` block, or call `finish()`. Packages of older releases are raised to today's
@@ -69,7 +68,7 @@ def edit(source: Source, model: str | None = None) -> Editor:
     return PackageEditor(opened.programs[chosen], opened, parts, chosen, package)
 
 
-class Editor:
+class Editor(EditState):
     """A program that is being edited, and its weights. `edit` makes one.
 
     Attributes:
@@ -81,49 +80,15 @@ class Editor:
         ranges: symbol -> (least, greatest) size; None is unbounded. Change it as a dict.
         guards: conditions on the inputs, as text.
         verifiers, opset_version, metadata: as the schema has them, to be changed in place.
-        notes: what was lost besides, as text.
+        samples: sample inputs that were set; None for those of the file.
+        notes: what was lost, and what may surprise, as text.
     """
 
-    def __init__(
-        self,
-        program: schema.ExportedProgram,
-        package: Package | None = None,
-        parts: Parts | None = None,
-        model: str = "model",
-        source: Package | None = None,
-    ) -> None:
-        module = program.graph_module
-        self.program = program
-        self._opened = program
-        self.model = model
-        self._package = package
-        self._parts = parts
-        self._source = source
-        self.graph = Graph(module.graph, "$.graph_module.graph")
-        soundness.check_specs(module)
-        self.inputs = [
-            Input(spec, slot) for spec, slot in zip(module.signature.input_specs, self.graph.input_slots, strict=True)
-        ]
-        by_name = {one.name: one for one in self.inputs}
-        self.outputs = [
-            Output(spec, slot, by_name)
-            for spec, slot in zip(module.signature.output_specs, self.graph.output_slots, strict=True)
-        ]
-        self.graph.follow(self.inputs, self.outputs)
-        self.calls = Calls(module, self.graph, self.inputs, self.outputs)
-        self.weights, self.constants = read_weights(package, parts, model)
-        self._stored_weights = [dict(table.entries) for table in (self.weights, self.constants)]
-        self.ranges = {name: (one.min_val, one.max_val) for name, one in program.range_constraints.items()}
-        self.guards = list(program.guards_code)
-        self.verifiers = list(program.verifiers)
-        self.opset_version = dict(program.opset_version)
-        self.metadata = dict(module.metadata)
-        self._result: Result | None = None
-        self.notes: list[str] = []
+    _result: Result | None = None
 
     @property
     def result(self) -> Result:
-        """What came of it, once the editor was left: as `finish` gives it.
+        """Return the result of the edits once the editor has been left, as `finish` returns it.
 
         Raises:
             GraphError: the editor was not left yet, or an error ended it.
@@ -132,163 +97,16 @@ class Editor:
             raise GraphError(f"{self!r}: expected one that was left, by its `with` block or finish(), for a result")
         return self._result
 
-    @property
-    def has_weights(self) -> bool:
-        """Whether there is a package whose weights can be changed, and not a program alone."""
-        return self._parts is not None
-
-    @property
-    def parts(self) -> Parts:
-        """The records of the package that was opened.
-
-        Raises:
-            GraphError: there is only a program.
-        """
-        if self._parts is None:
-            raise GraphError(f"{self!r}: expected a package, got a program alone")
-        return self._parts
-
-    @property
-    def nodes(self) -> Iterable[Node]:
-        """The nodes of all graphs, subgraphs included, each graph in order."""
-        return (node for graph in self.graph.walk() for node in graph.nodes)
-
-    @property
-    def user_inputs(self) -> list[Input]:
-        """What the caller passes, in order."""
-        return [one for one in self.inputs if one.kind in ("user_input", "constant_input")]
-
-    @property
-    def user_outputs(self) -> list[Output]:
-        """What the caller gets, in order."""
-        return [one for one in self.outputs if one.kind in ("user_output", "loss_output")]
-
-    def input(self, name: str) -> Input:
-        """An input by the name of its value, or of the weight or constant that it takes.
-
-        Raises:
-            GraphError: there is none.
-        """
-        return interface_edits.find_input(self, name, "input")
-
-    def value(self, name: str) -> Value:
-        """A value of the program's graph by its name.
-
-        Raises:
-            GraphError: there is none.
-        """
-        return self.graph.value(name)
-
-    def add_input(self, name: str, meta: Any, *, keyword: bool = False, position: int | None = None) -> Value:
-        """Let the caller pass one value more.
-
-        Args:
-            name: of the value, and of the argument.
-            meta: what it is like: a `Value`, a `schema.TensorMeta` (`tensor_meta` makes one), or what else the value
-                tables hold. Symbols that the program does not have get the range from 1 on; `ranges` changes it.
-            keyword: whether it is passed by name, behind all others.
-            position: among the positional arguments; at their end where it is None.
-
-        Raises:
-            GraphError: a name that is taken, or a call that is not known.
-        """
-        return interface_edits.add_input(self, name, meta, keyword, position)
-
-    def drop_input(self, name: str) -> None:
-        """Let the caller pass one argument less.
-
-        Args:
-            name: of a value or constant that nothing uses any more, or of an argument, with all that is in it.
-
-        Raises:
-            GraphError: something uses it, or it stands in a container of a shape of its own.
-        """
-        interface_edits.drop_input(self, name)
-
-    def rename_input(self, old: str, new: str) -> None:
-        """Give an input another name: its value, its argument or keyword, and where guards ask for it.
-
-        Raises:
-            GraphError: there is none of that name, or the new one is taken or no identifier.
-        """
-        interface_edits.rename_input(self, old, new)
-
-    def reorder_inputs(self, order: Sequence[str]) -> None:
-        """Let the caller pass the positional arguments in another order.
-
-        Args:
-            order: the names of all positional arguments.
-
-        Raises:
-            GraphError: other names than those.
-        """
-        interface_edits.reorder_inputs(self, order)
-
-    def freeze_input(self, name: str, numbers: Any = None) -> None:
-        """Make a constant of what the caller passes; it passes one argument less then.
-
-        Args:
-            name: of the input.
-            numbers: an array for a tensor, an int for a sym_int; None for an input that is a constant already. Symbols
-                that are sizes of the array become numbers everywhere.
-
-        Raises:
-            GraphError: an array of another type or of sizes that do not fit, or an input of another kind.
-        """
-        interface_edits.freeze_input(self, name, numbers)
-
-    def specialize(self, symbol: str, number: int) -> None:
-        """Let a symbol be a number in everything that is stated of values; nodes that compute it stay as they are.
-
-        Raises:
-            GraphError: there is no such symbol, or the number is not in its range.
-        """
-        interface_edits.specialize(self, symbol, number)
-
-    def add_output(self, value: str | Value, *, key: str | None = None, position: int | None = None) -> Output:
-        """Give the caller one value more.
-
-        Args:
-            value: of the program's graph.
-            key: where the program returns a dict.
-            position: among the items of the tuple, list or dict that the program returns; at the end where it is None.
-                A program that returns one value returns a tuple then.
-
-        Raises:
-            GraphError: a value that the format has no output for, or results in a container of a shape of its own.
-        """
-        return interface_edits.add_output(self, value, key, position)
-
-    def drop_output(self, which: int | str) -> None:
-        """Give the caller one value less.
-
-        Args:
-            which: its number among what the caller gets, from 0, or its name. A program whose last output goes returns
-                an empty tuple. By its name also a write to a buffer, parameter or input goes.
-
-        Raises:
-            GraphError: there is none, or it stands in a container of a shape of its own.
-        """
-        interface_edits.drop_output(self, which)
-
-    def rename_output(self, old: str, new: str) -> None:
-        """Give the value of an output another name, and the key of a dict that had its name.
-
-        Raises:
-            GraphError: there is none, or the new name is taken or no identifier.
-        """
-        interface_edits.rename_output(self, old, new)
-
-    def reorder_outputs(self, order: Sequence[int | str]) -> None:
-        """Give the caller the items of the tuple or list that the program returns in another order.
-
-        Args:
-            order: the old numbers, from 0, in the new order; or names of values.
-
-        Raises:
-            GraphError: other numbers or names than those.
-        """
-        interface_edits.reorder_outputs(self, order)
+    add_input = interface_edits.add_input
+    drop_input = interface_edits.drop_input
+    rename_input = interface_edits.rename_input
+    reorder_inputs = interface_edits.reorder_inputs
+    freeze_input = interface_edits.freeze_input
+    specialize = interface_edits.specialize
+    add_output = interface_edits.add_output
+    drop_output = interface_edits.drop_output
+    rename_output = interface_edits.rename_output
+    reorder_outputs = interface_edits.reorder_outputs
 
     def add_parameter(self, name: str, numbers: Any, *, requires_grad: bool | None = None) -> Value:
         """Add a parameter and the input of the graph that takes it.
@@ -311,80 +129,17 @@ class Editor:
         """Add a tensor constant and the input of the graph that takes it; as `add_parameter`."""
         return weight_edits.add(self, "tensor_constant", name, numbers)
 
-    def set_weight(self, name: str, numbers: Any) -> None:
-        """Put other numbers into a weight or constant, of the same element type and sizes.
-
-        Names that are tied to it get them too; `untie` first where they should not.
-
-        Raises:
-            GraphError: there is none of that name, or its type or sizes are others.
-        """
-        weight_edits.set_numbers(self, name, numbers)
-
-    def load_weights(self, source: Any, *, prefix: str = "", strict: bool = True) -> list[str]:
-        """Put the numbers of another file into all weights and constants that it has.
-
-        Args:
-            source: a mapping from names to arrays or payloads, the path of a `.safetensors` file or of the index of
-                sharded ones, an open package, or the path of a `.pt2`.
-            prefix: what stands in front of every name there.
-            strict: refuse names that the program does not have, and parameters that the source does not.
-
-        Returns:
-            the names that were set.
-
-        Raises:
-            GraphError: types or sizes that differ, or names that are missing.
-        """
-        return weight_edits.load(self, source, prefix, strict)
-
-    def rename_weight(self, old: str, new: str) -> None:
-        """Give a parameter, buffer or constant another name in the state dict.
-
-        Raises:
-            GraphError: there is none of that name, or the new one is taken.
-        """
-        weight_edits.rename(self, old, new)
-
-    def drop_weight(self, name: str) -> None:
-        """Take a weight or constant out, and the input of the graph that takes it.
-
-        Raises:
-            GraphError: there is none of that name, or something uses it.
-        """
-        weight_edits.drop(self, name)
-
-    def tie(self, name: str, to: str) -> None:
-        """Let one weight be the same memory as another of the same type and sizes; its own numbers go.
-
-        Raises:
-            GraphError: types or sizes differ.
-        """
-        weight_edits.tie(self, name, to)
-
-    def untie(self, name: str) -> None:
-        """Give a weight a copy of its numbers that no other name shares.
-
-        Raises:
-            GraphError: there is none of that name, or it is no dense tensor.
-        """
-        weight_edits.untie(self, name)
-
-    def convert_weight(self, name: str, kind: str, *, persistent: bool = True) -> None:
-        """Make a parameter, buffer or constant one of the other two.
-
-        Args:
-            name: of the weight.
-            kind: "parameter", "buffer", "tensor_constant" (or "constant").
-            persistent: whether a buffer is in the state dict.
-
-        Raises:
-            GraphError: the program writes it, or it has a gradient, which the new kind has not.
-        """
-        weight_edits.convert(self, name, kind, persistent)
+    set_sample_inputs = sample_inputs.set_sample_inputs
+    set_weight = weight_edits.set_weight
+    load_weights = weight_edits.load_weights
+    rename_weight = weight_edits.rename_weight
+    drop_weight = weight_edits.drop_weight
+    tie = weight_edits.tie
+    untie = weight_edits.untie
+    convert_weight = weight_edits.convert_weight
 
     def replace_program(self, program: schema.ExportedProgram) -> None:
-        """Take another program with the same weights: one that was written or changed as text.
+        """Replace the program by another one with the same weights, such as one written or edited as text.
 
         Raises:
             GraphError: the program contradicts itself, or takes weights that the package does not have.
@@ -396,41 +151,60 @@ class Editor:
                 raise GraphError(
                     f"replace_program: expected weights that the package has, got {quote(one.target)}", rule="P19"
                 )
-        weights, constants, stored, opened = self.weights, self.constants, self._stored_weights, self.program
+        weights, constants, stored, opened = self.weights, self.constants, self.stored_weights, self.program
         self.__dict__.update(new.__dict__)
-        self.weights, self.constants, self._stored_weights, self._opened = weights, constants, stored, opened
+        self.weights, self.constants, self.stored_weights, self.opened = weights, constants, stored, opened
+        self._result = None
 
     def check(self) -> schema.ExportedProgram:
-        """The program as it is now, checked; the editor goes on.
+        """Return the program as it is now, checked; editing can continue.
 
         Raises:
             GraphError: the edits made something unsound; the message names the place and the last edit there.
         """
-        program = written(self)
+        program = _written(self)
         if program is not self.program:
             soundness.check_program(self, program)
         return program
 
     def finish(self) -> Result:
-        """The result: a program where a program was opened, else a package, which can be written.
+        """Return the result: a program if a program was opened, else a package, which can be written.
 
         Raises:
             GraphError: as `check`.
             SchemaError: keys that this build does not know would be lost.
         """
-        self._result = finished(self)
+        self._result = _finished(self, self.check())
         return self._result
 
-    def write(self, target: str | os.PathLike[str] | IO[bytes]) -> None:
-        """Finish, and write the package to a path or file object.
+    def prove(self) -> None:
+        """Finish, and check by running that the result computes what the package did; its inputs may be renamed.
 
         Raises:
+            ProofError: results differ, or inputs or outputs are others.
+            UnsupportedError: the program has operators that cannot be run; the message lists them.
+            GraphError: there is only a program, or as `finish`.
+        """
+        result = self._result or self.finish()
+        registered("prove")(self.source_package, result, models={self.model: self.model})
+
+    def write(self, target: str | os.PathLike[str] | IO[bytes], *, prove: bool = False) -> None:
+        """Finish, and write the package to a path or file object.
+
+        Args:
+            target: the file.
+            prove: as `Editor.prove`, before anything is written.
+
+        Raises:
+            ProofError, UnsupportedError: as `Editor.prove`.
             GraphError: there is only a program, or as `finish`.
             OSError: the target cannot be written.
         """
         result = self._result or self.finish()
         if not isinstance(result, Package):
             raise GraphError("write: expected a package to write, got a program alone; pt2kit.edit a package")
+        if prove:
+            self.prove()
         write_package(result, target)
 
     def __enter__(self) -> Editor:
@@ -451,11 +225,11 @@ class ProgramEditor(Editor):
 
     @property
     def result(self) -> schema.ExportedProgram:
-        """As `Editor.result`."""
+        """Return the result, as `Editor.result`."""
         return cast("schema.ExportedProgram", super().result)
 
     def finish(self) -> schema.ExportedProgram:
-        """As `Editor.finish`."""
+        """Return the result, as `Editor.finish`."""
         return cast("schema.ExportedProgram", super().finish())
 
     def __enter__(self) -> ProgramEditor:
@@ -467,12 +241,96 @@ class PackageEditor(Editor):
 
     @property
     def result(self) -> Package:
-        """As `Editor.result`."""
+        """Return the result, as `Editor.result`."""
         return cast("Package", super().result)
 
     def finish(self) -> Package:
-        """As `Editor.finish`."""
+        """Return the result, as `Editor.finish`."""
         return cast("Package", super().finish())
 
     def __enter__(self) -> PackageEditor:
         return self
+
+
+def _finished(editor: EditState, program: schema.ExportedProgram) -> Package | schema.ExportedProgram:
+    """Return the result of the edits: a checked program, or its package with the edited weights."""
+    package = editor.opened_package
+    if package is None:
+        return program
+    parts, stored = editor.parts, package.stored[editor.model]
+    if program is editor.opened and editor.samples is None and not _weights_changed(editor):
+        return editor.source_package
+    if program is not editor.opened:
+        if stored.unknown:
+            raise SchemaError(
+                f"{names.model_json(editor.model)}: expected no keys of a newer schema, got {len(stored.unknown)} "
+                f"that rewriting this program would lose ({stored.unknown[0]}, …); upgrade pt2kit"
+            )
+        parts.put(names.model_json(editor.model), codec.encode(program))
+    write_weights(parts, editor.model, editor.weights, editor.constants)
+    parts.drop_unused()
+    result, notes = sample_inputs.pack(editor, parts, program)
+    editor.notes += notes
+    return result
+
+
+def _weights_changed(editor: EditState) -> bool:
+    return [table.entries for table in (editor.weights, editor.constants)] != editor.stored_weights
+
+
+def _written(editor: EditState) -> schema.ExportedProgram:
+    """Return the program with all edits; the one that was opened if nothing changed."""
+    _check_tokens(editor)
+    _check_types(editor)
+    idle = _idle_tokens(editor)
+    inputs = [one for one in editor.inputs if one.value not in idle]
+    outputs = [one for one in editor.outputs if one.value not in idle]
+    graph = editor.graph.written(without=idle)
+    fields = {
+        "metadata": editor.metadata,
+        "guards_code": editor.guards,
+        "verifiers": editor.verifiers,
+        "opset_version": editor.opset_version,
+    }
+    ranges = soundness.needed_ranges(editor, graph)
+    return ProgramBuilder(editor.program, inputs, outputs, editor.calls.written(), ranges, fields, graph).build()
+
+
+def _check_tokens(editor: EditState) -> None:
+    """Refuse tokens used as numbers and numbers used as tokens: tokens order effects, and torch removes them."""
+    for number, one in enumerate(editor.user_outputs):
+        if one.value is not None and interface_edits.is_token(editor, one.value):
+            raise GraphError(
+                f"output {number}: expected a tensor or a number, got the token {quote(one.name)}, which "
+                "torch takes out",
+                rule="S13",
+            )
+    for one in editor.outputs:
+        if one.kind == "token" and not (one.value is not None and interface_edits.is_token(editor, one.value)):
+            raise GraphError(f"{one!r}: expected a token, got {quote(one.name)}, which is none", rule="S13")
+    for node in editor.graph.nodes:
+        if not node.edit:
+            continue
+        if interface_edits.takes_token(node):
+            if not (node.inputs and interface_edits.is_token(editor, node.inputs[0])):
+                got = quote(node.inputs[0].name) if node.inputs else "no value"
+                raise GraphError(f"{node.edit}: {node.label}: expected a token first, got {got}", rule="S13")
+        elif node.target.startswith("torch.ops.aten.") and any(
+            interface_edits.is_token(editor, value) for value in node.inputs
+        ):
+            raise GraphError(f"{node.edit}: {node.label}: expected a tensor with numbers, got a token", rule="S13")
+
+
+def _check_types(editor: EditState) -> None:
+    """Refuse nodes that edits let give another element type than is stated of what they give."""
+    for graph in editor.graph.walk():
+        for node in graph.nodes:
+            if node.edit and (said := misstated_type(node)) is not None:
+                raise GraphError(f"{node.edit}: {node.label}: {said}", rule="T11")
+
+
+def _idle_tokens(editor: EditState) -> set[Value]:
+    """Return tokens that are returned unchanged after the nodes that took them were erased: torch cannot run those."""
+    going = {one.value for one in editor.outputs if one.kind == "token"}
+    coming = {one.value for one in editor.inputs if one.kind == "token"}
+    return {value for value in going & coming if value is not None and not value.users}

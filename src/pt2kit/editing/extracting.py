@@ -1,36 +1,42 @@
-"""A program and names of values, or the path of a module -> the part of it between them, as a program of its own."""
+"""Extraction of a part of a program, between named values or of one module, as a program of its own."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
-from pt2kit import codec, schema, treespec
+from pt2kit import schema
 from pt2kit.editing.assembly import Parts
 from pt2kit.editing.building import full_target
 from pt2kit.editing.editor import Editor, Source, edit
+from pt2kit.editing.graphs import Node, Slot, Value
 from pt2kit.editing.interface import OF_INPUTS, USER_INPUTS, USER_OUTPUTS, Input, Output
-from pt2kit.editing.nodes import Node
+from pt2kit.editing.programs import ProgramBuilder, root_call
 from pt2kit.editing.soundness import check_program, needed_symbols
-from pt2kit.editing.values import Value
 from pt2kit.editing.weights import KINDS
 from pt2kit.errors import GraphError
+from pt2kit.graph.values import tables
 from pt2kit.messages import quote
 from pt2kit.node_metadata.lenience import lenient
 from pt2kit.node_metadata.modules import parse_module_stack
 from pt2kit.node_metadata.tree import module_fqn
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
+from pt2kit.registry import registered
 from pt2kit.treespec.spec import LEAF, TreeSpec
 
 _TUPLE = "builtins.tuple"
 _CONTEXT = '"null"'
+_NOT_TAKEN: Final = frozenset(
+    ("program", "weights config", "constants config", "sample inputs", "extra file", "compiled code", "other")
+)
+"""Kinds of records of a package that a part of its program does not get."""
 
 
 @dataclass(slots=True)
 class _Cut:
-    """What is cut out of a program.
+    """The part that is extracted from a program.
 
     Args:
         nodes: those that are kept.
@@ -51,7 +57,7 @@ class _Cut:
     call: list[Input] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.call = [_user_input(value) for value in self.ins]
+        self.call = list(map(Input.of, self.ins))
 
 
 def extract(
@@ -61,8 +67,9 @@ def extract(
     inputs: Sequence[str] | None = None,
     outputs: Sequence[str] | None = None,
     model: str | None = None,
+    prove: bool = False,
 ) -> Any:
-    """Cut a part out of a program: a module by its path, or what lies between values.
+    """Cut a part out of a program: a module by its path, or the nodes between values.
 
     Weights keep their names; only those that are used go along. What writes to values that are needed is part of it;
     nodes whose results nothing needs (dead code, of which a scan that was unrolled has some) and sample inputs are not.
@@ -74,11 +81,13 @@ def extract(
             None, the program's own inputs that are needed.
         outputs: the names of values that the caller is to get; where it is None, the program's own.
         model: which program of a package.
+        prove: run the whole program and the part on random inputs, and return nothing if values differ.
 
     Returns:
         A program where a program was given, else a package with this one program.
 
     Raises:
+        ProofError: with `prove`, values differ. UnsupportedError: the program has operators that cannot be run.
         GraphError: a name that the program does not have, or something that is needed and not among the inputs.
         Pt2Error: the source cannot be read.
     """
@@ -89,23 +98,30 @@ def extract(
     program = _program(editor, cut)
     check_program(editor, program)
     if not editor.has_weights:
+        if prove:
+            raise GraphError("extract: expected a package to prove, got a program alone")
         return program
-    return _package(editor, program, cut)
+    package = _package(editor, program, cut)
+    if prove:
+        registered("prove_part")(editor.source_package, editor.model, package)
+    return package
 
 
 def _values_cut(editor: Editor, inputs: Sequence[str] | None, outputs: Sequence[str] | None) -> _Cut:
     graph = editor.graph
     users = {one.value: one for one in editor.inputs if one.value is not None and one.kind in USER_INPUTS}
-    outs = [graph.value(name) for name in outputs] if outputs is not None else [
-        one.value for one in editor.user_outputs if one.value is not None
-    ]  # fmt: skip
+    outs = (
+        [graph.value(name) for name in outputs]
+        if outputs is not None
+        else [one.value for one in editor.user_outputs if one.value is not None]
+    )
     constants = {one.name: one for one in editor.inputs if one.kind == "constant_input" and one.value is None}
     ins = [graph.value(name) for name in inputs if name not in constants] if inputs is not None else list(users)
     goals = list(outs)
     if outputs is None:
         goals += [one.value for one in editor.outputs if one.value is not None]
-    begin = min((one.producer._order for one in ins if one.producer), default=0) if inputs is not None else 0
-    end = max((one.producer._order for one in outs if one.producer), default=0) if outputs is not None else None
+    begin = min((one.producer.order for one in ins if one.producer), default=0) if inputs is not None else 0
+    end = max((one.producer.order for one in outs if one.producer), default=0) if outputs is not None else None
     goals += _written(editor, set(ins), users, begin, end)
     acting = _acting(editor, set(ins), users, begin, end)
     kept = _needed(editor, goals, set(ins), acting)
@@ -119,12 +135,12 @@ def _values_cut(editor: Editor, inputs: Sequence[str] | None, outputs: Sequence[
         raise GraphError(f"extract: expected all that is needed among the inputs, got none of {_listed(missing)}")
     cut = _Cut(kept, ins, outs, _weights(editor, used, set(ins)))
     if inputs is not None:
-        cut.call = [constants[name] if name in constants else _user_input(graph.value(name)) for name in inputs]
+        cut.call = [constants[name] if name in constants else Input.of(graph.value(name)) for name in inputs]
     return cut
 
 
 def _written(editor: Editor, ins: set[Value], users: Iterable[Value], begin: int, end: int | None) -> list[Value]:
-    """Results of nodes that write to what came into the program, which the signature need not say (training IR).
+    """Return results of nodes that write to inputs of the program; the signature may not list them (training IR).
 
     They are part of what is cut out where they stand between its first input and its last output, unless they take
     more than it is given.
@@ -133,7 +149,7 @@ def _written(editor: Editor, ins: set[Value], users: Iterable[Value], begin: int
     outside = set(users) - ins
     goals: list[Value] = []
     for node in editor.graph.nodes:
-        is_between = node._order >= begin and (end is None or node._order <= end)
+        is_between = node.order >= begin and (end is None or node.order <= end)
         if is_between and node.writes and input_values & set(node.inputs) and node.outputs:
             kept = _needed(editor, node.outputs, ins)
             if not outside & {value for one in kept for value in one.inputs}:
@@ -142,19 +158,19 @@ def _written(editor: Editor, ins: set[Value], users: Iterable[Value], begin: int
 
 
 def _acting(editor: Editor, ins: set[Value], users: Iterable[Value], begin: int, end: int | None) -> list[Node]:
-    """Nodes that assert or print and give nothing, of values that are there, where they stand in what is cut out."""
+    """Return nodes without results (assertions, prints) whose operands are available in the extracted part."""
     outside = set(users) - ins
     acting_nodes = []
     for node in editor.graph.nodes:
         if not outside.isdisjoint(node.inputs):
             outside.update(value for value in node.outputs if value not in ins)
-        elif not node.outputs and node._order >= begin and (end is None or node._order <= end):
+        elif not node.outputs and node.order >= begin and (end is None or node.order <= end):
             acting_nodes.append(node)
     return acting_nodes
 
 
 def _needed(editor: Editor, goals: Iterable[Value], stops: set[Value], nodes: Iterable[Node] = ()) -> list[Node]:
-    """The nodes that some values come from, back to where they are given; with what writes to any of them."""
+    """Return the nodes that some values depend on, back to the given ones, and the nodes that write to any of them."""
     wanted = set(nodes)
     seen: set[Value] = set()
     stack = [*goals, *(value for node in wanted for value in node.inputs)]
@@ -171,10 +187,12 @@ def _needed(editor: Editor, goals: Iterable[Value], stops: set[Value], nodes: It
         stack = [
             value
             for node in editor.graph.nodes
-            if node not in wanted and node.writes and any(one in seen for one in node.inputs)
+            if node not in wanted
+            and node.writes
+            and any(one in seen for one in node.inputs)
             and not any(one in stops for one in node.outputs)
             for value in _also(node, wanted)
-        ]  # fmt: skip
+        ]
         if not stack:
             return [node for node in editor.graph.nodes if node in wanted]
 
@@ -188,8 +206,10 @@ def _module_cut(editor: Editor, path: str) -> _Cut:
     kept = [node for node in editor.graph.nodes if _is_inside(node, path)]
     if not kept:
         known = sorted({one for node in editor.graph.nodes for one in _modules(node) if one})
-        raise GraphError(f"extract({quote(path)}): expected the path of a module with nodes, got another; there is "
-                         f"{', '.join(known[:12]) or 'none'}")  # fmt: skip
+        raise GraphError(
+            f"extract({quote(path)}): expected the path of a module with nodes, got another; there is "
+            f"{', '.join(known[:12]) or 'none'}"
+        )
     inside = {value for node in kept for value in node.outputs}
     used = list(dict.fromkeys(value for node in kept for value in node.inputs))
     stored = {one.value for one in editor.inputs if one.kind not in USER_INPUTS}
@@ -211,7 +231,7 @@ def _module_cut(editor: Editor, path: str) -> _Cut:
 
 
 def _size_of(value: Value, tensors: Iterable[Value]) -> tuple[Value, int] | None:
-    """The tensor and dimension whose size a sym_int is."""
+    """Return the tensor and dimension whose size a sym_int is."""
     if value.kind != "sym_int":
         return None
     for tensor in tensors:
@@ -222,7 +242,7 @@ def _size_of(value: Value, tensors: Iterable[Value]) -> tuple[Value, int] | None
 
 
 def _weights(editor: Editor, used: set[Value], ins: set[Value]) -> list[Input]:
-    """The weights, constants and tokens that are needed."""
+    """Return the weights, constants and tokens that are needed."""
     return [one for one in editor.inputs if one.kind not in USER_INPUTS and one.value in used and one.value not in ins]
 
 
@@ -238,52 +258,31 @@ def _program(editor: Editor, cut: _Cut) -> schema.ExportedProgram:
     nodes = [*_size_nodes(cut), *(node.written() for node in cut.nodes)]
     alive: set[Value | None] = {*(one.value for one in ins if one.value is not None), *cut.sizes}
     alive |= {value for node in cut.nodes for value in node.outputs}
-    graph = schema.Graph(
-        [one.slot.written() for one in ins],
-        [one.slot.written() for one in outs],
-        nodes,
-        _table(editor, "tensor", alive),
-        _table(editor, "sym_int", alive),
-        _table(editor, "sym_bool", alive),
-        old.graph_module.graph.is_single_tensor_return,
-        _table(editor, "custom_obj", alive),
-        _table(editor, "sym_float", alive),
-    )
-    module = old.graph_module
-    new = schema.GraphModule(
-        graph,
-        schema.GraphSignature([one.spec() for one in ins], [one.spec() for one in outs]),
+    builder = ProgramBuilder(
+        old,
+        ins,
+        outs,
         _entries(editor, cut, alive, is_whole=is_whole),
-        module.metadata,
-        module.treespec_namedtuple_fields if is_whole else {},
+        old.range_constraints,
+        {} if is_whole else {"treespec_namedtuple_fields": {}, "guards_code": []},
+        nodes=nodes,
+        tables={kind: _table(editor, kind, alive) for kind in tables(old.graph_module.graph)},
     )
-    symbols = set(needed_symbols(graph))
-    gone = set(needed_symbols(module.graph)) - symbols
-    ranges = {name: one for name, one in old.range_constraints.items() if name not in gone}
-    guards = old.guards_code if is_whole else []
-    return schema.ExportedProgram(
-        new, old.opset_version, ranges, old.schema_version, old.verifiers, old.torch_version, guards
-    )
+    symbols = set(needed_symbols(builder.build().graph_module.graph))
+    gone = set(needed_symbols(old.graph_module.graph)) - symbols
+    builder.ranges = {name: one for name, one in old.range_constraints.items() if name not in gone}
+    return builder.build()
 
 
 def _is_whole_call(editor: Editor, cut: _Cut) -> bool:
-    """Whether the caller passes what it passed: all of it, or all values where no constant was asked for."""
+    """Return whether the caller passes the same arguments: all of them, or all values if no constant was asked for."""
     own = editor.user_inputs
     asked = [one.name for one in cut.call]
     return asked in ([one.name for one in own], [one.name for one in own if one.value is not None])
 
 
-def _user_input(value: Value) -> Input:
-    from pt2kit.editing.building import result_slot
-
-    slot = result_slot([value], None, is_list=False)
-    return Input(schema.InputSpec(user_input=schema.UserInputSpec(slot.template)), slot)
-
-
 def _outputs(editor: Editor, cut: _Cut, ins: Collection[Input]) -> list[Output]:
-    """What goes out: tokens, writes to what came along, then what the caller gets, then gradients."""
-    from pt2kit.editing.building import result_slot
-
+    """Return the outputs: tokens, writes to inputs, then user outputs, then gradients."""
     made = {value for node in cut.nodes for value in node.outputs} | {one.value for one in ins}
     targets = {one.target for one in ins if one.target}
     outputs: list[Output] = []
@@ -302,19 +301,15 @@ def _outputs(editor: Editor, cut: _Cut, ins: Collection[Input]) -> list[Output]:
         last = next((node.outputs[0] for node in reversed(cut.nodes) if "with_effects" in node.target), token.value)
         if last is not None:
             spec = schema.OutputSpec(token=schema.OutputTokenSpec(schema.TokenArgument(last.name)))
-            outputs.insert(0, Output(spec, result_slot([last], None, is_list=False), {}))
+            outputs.insert(0, Output(spec, Slot.of(last), {}))
     place = sum(one.kind in ("token",) or one.kind.endswith("mutation") for one in outputs)
     if [one.value for one in editor.user_outputs if one.value is not None] == cut.outs:
         return [*outputs[:place], *editor.user_outputs, *outputs[place:]]
-    users = []
-    for value in cut.outs:
-        slot = result_slot([value], None, is_list=False)
-        users.append(Output(schema.OutputSpec(user_output=schema.UserOutputSpec(slot.template)), slot, {}))
-    return [*outputs[:place], *users, *outputs[place:]]
+    return [*outputs[:place], *map(Output.of, cut.outs), *outputs[place:]]
 
 
 def _size_nodes(cut: _Cut) -> list[schema.Node]:
-    """Nodes that ask an input for its size, in the place of what told it outside."""
+    """Return nodes that ask an input for its size, replacing the size's source outside of the part."""
     kind = schema.ArgumentKind.POSITIONAL
     return [
         schema.Node(
@@ -337,7 +332,7 @@ def _table(editor: Editor, kind: str, alive: set[Value | None]) -> dict[str, Any
 
 
 def _entries(editor: Editor, cut: _Cut, alive: set[Value | None], *, is_whole: bool) -> list[schema.ModuleCallEntry]:
-    """The root's call, and the modules that the nodes are of."""
+    """Return the root's call, and the modules that the nodes belong to."""
     entries = editor.program.graph_module.module_call_graph
     inside = {path for node in cut.nodes for path in _modules(node)}
     kept = [entry for entry in entries[1:] if entry.fqn in inside or not cut.is_module]
@@ -355,8 +350,7 @@ def _entries(editor: Editor, cut: _Cut, alive: set[Value | None], *, is_whole: b
     outs = LEAF if len(cut.outs) == 1 else TreeSpec(_TUPLE, _CONTEXT, tuple(LEAF for _ in cut.outs))
     known = editor.calls.arg_names or not editor.user_inputs  # files up to torch 2.5 do not name them
     names_of_arguments = [one.name for one in cut.call] if known else None
-    root = schema.ModuleCallSignature([], [], treespec.dump(ins), treespec.dump(outs), names_of_arguments)
-    return [schema.ModuleCallEntry("", root), *rest]
+    return [root_call(ins, outs, names_of_arguments), *rest]
 
 
 def _names_of(signature: schema.ModuleCallSignature) -> set[str]:
@@ -376,25 +370,18 @@ def _is_inside(node: Node, path: str) -> bool:
 
 
 def _package(editor: Editor, program: schema.ExportedProgram, cut: _Cut) -> Package:
-    """The package of a part of a program, with the weights that it uses."""
+    """Return the package of a part of a program, with the weights that it uses."""
     old = editor.parts
     targets = {one.target for one in cut.weights}
     externals = {value.name for node in cut.nodes for value in node.inputs if value.kind == "custom_obj"}
     parts = Parts(old.name, old.root, dict(old.records), (editor.model,), list(old.origins))
     for name in list(parts.records):
-        if names.kind(name) in (
-            "program",
-            "weights config",
-            "constants config",
-            "sample inputs",
-            "extra file",
-        ) or names.kind(name) in ("compiled code", "other"):
+        if names.kind(name) in _NOT_TAKEN:
             del parts.records[name]
     for kind in KINDS:
         rows = {key: meta for key, meta in old.config(editor.model, kind).items() if key in targets | externals}
         parts.set_config(editor.model, kind, rows)
-    parts.put(names.model_json(editor.model), codec.encode(program))
-    parts.put(names.sample_inputs(editor.model), b"")
+    parts.put_program(editor.model, program)
     parts.drop_unused()
     return parts.package()
 

@@ -1,32 +1,366 @@
-"""A graph of the schema <-> one that can be changed: nodes in order, values with def-use both ways, subgraphs.
+"""An editable graph: ordered nodes, values with def-use chains in both directions, subgraphs; read from and written to
+the schema.
 
-Nodes are a linked list with an order number each, so inserting, erasing and asking which of two nodes comes first cost
-the same in a graph of ten nodes and of ten thousand. Every edit is checked when it is made and names itself in the
-error; what it refuses, it has not begun.
+A `Value` is known by identity; its name is one of its fields, so renaming touches nothing else. A `Slot` is an argument
+of the schema with holes: where the argument names values, the slot holds the `Value`s themselves. Every edit is checked
+when it is made and names itself in the error; what it refuses, it has not begun.
 """
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from msgspec.structs import replace
 
 from pt2kit import graph as rules
 from pt2kit import schema
-from pt2kit.editing.nodes import Node, Nodes, are_entries, are_same
-from pt2kit.editing.values import Slot, Value
+from pt2kit.canonical.effects import writes
+from pt2kit.editing import building
+from pt2kit.editing.arguments import argument_of, to_argument
+from pt2kit.editing.inference import infer_meta
+from pt2kit.editing.metas import Operand, are_entries, are_same, kind_of
+from pt2kit.editing.naming import Names, check_name
+from pt2kit.editing.ordered import Link, Ordered
 from pt2kit.errors import GraphError
-from pt2kit.graph.argument_values import ValueKind, graph_arguments, references
-from pt2kit.graph.names import GLOBALS, is_variable
+from pt2kit.graph.argument_values import ONE_VALUE, ValueKind, graph_arguments, references, renamed
+from pt2kit.graph.calls import plain
 from pt2kit.graph.values import Meta, tables
 from pt2kit.messages import quote
+from pt2kit.schema.operator_text import ValueType
 
-if TYPE_CHECKING:
-    from pt2kit.editing.building import Infer
-    from pt2kit.editing.interface import Input, Output
+_INHERITED: Final = ("nn_module_stack", "stack_trace", "from_node")
+"""Metadata that a new node has from its neighbor: the module that it belongs to, and where it comes from."""
 
-_GAP: Final = 1 << 60
-"""Between the order numbers of two neighbours at the beginning; halved by each insertion between them."""
+
+class Value(Operand):
+    """A result of a node or an input of a graph, with the nodes that use it.
+
+    Made by the graph it belongs to, which sets its attributes; compares by identity.
+
+    Attributes:
+        graph: the graph that it belongs to.
+        name: unique in its graph; `rename` changes it.
+        kind: "tensor", "sym_int", "sym_float", "sym_bool" or "custom_obj".
+        producer: the node that defines it; None for an input of the graph.
+        uses: the slots that use it, with the position in each.
+    """
+
+    __slots__ = ("graph", "producer", "uses")
+
+    def __init__(self, graph: Graph, name: str, kind: ValueKind, meta: Meta | None, producer: Node | None) -> None:
+        super().__init__(name, kind, meta)
+        self.graph = graph
+        self.producer = producer
+        self.uses: dict[tuple[Slot, int], None] = {}
+
+    @property
+    def meta(self) -> Any:
+        """Return the value's table entry: a `schema.TensorMeta` for a tensor; assign to change it."""
+        return self._meta
+
+    @meta.setter
+    def meta(self, meta: Any) -> None:
+        meta = meta.meta if isinstance(meta, Value) else meta
+        edit = f"meta({quote(self.name)})"
+        if (kind := kind_of(meta, edit)) != self.kind:
+            raise GraphError(f"{edit}: expected the meta of a {self.kind}, got that of a {kind}")
+        self._meta = meta
+        if self.producer is not None:
+            self.producer.edit = edit
+
+    @property
+    def users(self) -> tuple[Node, ...]:
+        """Return the nodes that use it, each once, in the order in which they came to use it."""
+        return tuple(dict.fromkeys(slot.node for slot, _ in self.uses if slot.node is not None))
+
+    @property
+    def is_output(self) -> bool:
+        """Return whether the graph returns the value."""
+        return any(slot.node is None for slot, _ in self.uses)
+
+    @property
+    def is_used(self) -> bool:
+        """Return whether any node or the graph's outputs use the value."""
+        return bool(self.uses)
+
+    def rename(self, name: str) -> None:
+        """Rename the value, wherever it is used.
+
+        Raises:
+            GraphError: no identifier, or a name that the graph has already.
+        """
+        self.graph.rename(self, name)
+
+    def replace_uses(self, new: Value) -> None:
+        """Use another value wherever this one is used: `graph.replace_uses(self, new)`."""
+        self.graph.replace_uses(self, new)
+
+    def __repr__(self) -> str:
+        return f"<Value %{self.name}: {self.kind}>"
+
+
+@dataclass(slots=True, eq=False)
+class Slot:
+    """An argument of a node, or an output of a graph: the schema's argument with values where it has names.
+
+    Args:
+        template: the argument; its names are those that the values had when it was made.
+        values: what it names, in the order of `graph.references`.
+        graphs: the subgraphs that it carries, in the order of `graph.graph_arguments`.
+        node: whose argument it is; None for an output of the graph.
+        name: the parameter that the argument is for; "" where it has none.
+        kind: how it is passed.
+    """
+
+    template: schema.Argument
+    values: list[Value]
+    graphs: tuple[Graph, ...] = ()
+    node: Node | None = None
+    name: str = ""
+    kind: schema.ArgumentKind | None = None
+
+    @classmethod
+    def of(cls, value: Value) -> Slot:
+        """Return the slot of one value: an input or output of a graph."""
+        return cls(argument_of(value), [value])
+
+    @property
+    def plain(self) -> Any:
+        """Return the argument as plain Python: numbers, texts, enums, tuples, None, and `Value`s where it names
+        them."""
+        values = iter(self.values)
+        return plain(self.template, lambda _: next(values))
+
+    def attach(self) -> None:
+        """Enter the slot among the uses of its values."""
+        for position, value in enumerate(self.values):
+            value.uses[self, position] = None
+
+    def detach(self) -> None:
+        """Remove the slot from the uses of its values."""
+        for position, value in enumerate(self.values):
+            value.uses.pop((self, position), None)
+
+    def put(self, position: int, value: Value) -> None:
+        """Use another value in one place."""
+        self.values[position].uses.pop((self, position), None)
+        self.values[position] = value
+        value.uses[self, position] = None
+
+    def written(self) -> schema.Argument:
+        """Return the argument with the current names of its values; the old argument if nothing changed."""
+        old_references = rules.references(self.template) if self.values else []
+        carried = [held for _, held in graph_arguments(self.template)] if self.graphs else []
+        graphs = [graph.written() for graph in self.graphs]
+        if all(old.name == value.name for old, value in zip(old_references, self.values, strict=True)) and all(
+            new is old.graph for new, old in zip(graphs, carried, strict=True)
+        ):
+            return self.template
+        values = iter(self.values)
+        new_graphs = (schema.GraphArgument(old.name, new) for old, new in zip(carried, graphs, strict=True))
+        return renamed(self.template, lambda _: next(values).name, new_graphs)
+
+
+class Node(Link["Node"]):
+    """One call: its operator, its arguments as slots, and the values it defines. Made by the graph it belongs to.
+
+    Attributes:
+        graph: the graph that it belongs to.
+        origin: the node as the schema had it.
+        previous, next: its neighbors in the graph; None at the ends.
+        order: grows along the graph; negative once it is erased.
+        edit: the last edit that changed it, for messages.
+    """
+
+    __slots__ = ("edit", "graph", "metadata", "name", "origin", "outputs_", "slots")
+
+    def __init__(self, graph: Graph, origin: schema.Node) -> None:
+        super().__init__()
+        self.graph = graph
+        self.origin = origin
+        self.slots: list[Slot] = []
+        self.outputs_: list[Slot] = []
+        self.name = origin.name
+        self.metadata: dict[str, str] = dict(origin.metadata)
+        self.edit = ""
+
+    @property
+    def target(self) -> str:
+        """Return the target: "torch.ops.aten.relu.default". `retarget` changes it."""
+        return self.origin.target
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        """Return the values it uses, in the order of its arguments; one that is used twice comes twice."""
+        return tuple(value for slot in self.slots for value in slot.values)
+
+    @property
+    def outputs(self) -> tuple[Value, ...]:
+        """Return the values it defines, lists flattened."""
+        return tuple(value for slot in self.outputs_ for value in slot.values)
+
+    @property
+    def output(self) -> Value:
+        """Return the one value it defines.
+
+        Raises:
+            GraphError: it defines none, or several.
+        """
+        values = self.outputs
+        if len(values) != 1:
+            raise GraphError(f"{self.label}: expected a node with one result, got one with {len(values)}")
+        return values[0]
+
+    @property
+    def subgraphs(self) -> dict[str, Graph]:
+        """Return the subgraphs it carries, by the name they have in it."""
+        return {
+            carried.name: graph
+            for slot in self.slots
+            for (_, carried), graph in zip(graph_arguments(slot.template), slot.graphs, strict=True)
+        }
+
+    @property
+    def arguments(self) -> dict[str, schema.Argument]:
+        """Return the arguments as the schema has them, by parameter; those without a name by position ("0")."""
+        return {slot.name or str(position): slot.written() for position, slot in enumerate(self.slots)}
+
+    @property
+    def plain_arguments(self) -> dict[str, Any]:
+        """Return the arguments as plain Python, by parameter; those without a name by position ("0")."""
+        return {slot.name or str(position): slot.plain for position, slot in enumerate(self.slots)}
+
+    @property
+    def label(self) -> str:
+        """Return the node's label in messages."""
+        first = next(iter(self.outputs), None)
+        return f"node {quote(self.name or (first.name if first else '') or self.target)}"
+
+    @property
+    def writes(self) -> bool:
+        """Return whether the node, or a node of one of its subgraphs, may change what other nodes see."""
+        return writes(self.origin) or any(
+            node.writes for slot in self.slots for graph in slot.graphs for node in graph.nodes
+        )
+
+    def argument(self, name: str) -> Any:
+        """Return the argument of a parameter: a `Value`, or the schema's argument; None if it is left to its
+        default."""
+        place = self._place(name)
+        if place is None:
+            return None
+        slot = self.slots[place]
+        argument = slot.written()
+        return slot.values[0] if argument.type in ONE_VALUE else argument
+
+    def set_argument(self, name: str, value: Any) -> None:
+        """Set the argument of a parameter: a plain Python value or a `Value`, as in `Graph.append`.
+
+        Raises:
+            GraphError: a parameter that the operator does not have, or a value that is not defined before this node.
+        """
+        edit = f"set_argument({self.label}, {quote(name)})"
+        self.graph.check_own(edit, self)
+        new = self.graph.argument(self.target, name, value, edit)
+        self.graph.check_defined(edit, new.values, self)
+        place = self._place(name)
+        if place is None:
+            self.slots.append(new)
+        self.replace_slot(-1 if place is None else place, new, edit)
+
+    def replace_slot(self, place: int, new: Slot, edit: str) -> None:
+        """Replace an argument by another of the same parameter."""
+        old = self.slots[place]
+        new.node, new.name, new.kind = self, old.name, old.kind
+        old.detach()
+        self.slots[place] = new
+        new.attach()
+        self.edit = edit
+
+    def _place(self, name: str) -> int | None:
+        """Return the index of a named argument; an argument without a name is named by its index."""
+        names = [slot.name or str(position) for position, slot in enumerate(self.slots)]
+        return names.index(name) if name in names else None
+
+    def retarget(self, operator: str) -> None:
+        """Call another operator with the same arguments and results.
+
+        Args:
+            operator: "aten.gelu.default", with or without "torch.ops."; a name without overload means the only one, or
+                "default".
+
+        Raises:
+            GraphError: the operator does not take these arguments.
+        """
+        edit = f"retarget({self.label}, {quote(operator)})"
+        self.graph.check_own(edit, self)
+        target = building.full_target(operator, edit)
+        building.check_call(target, [slot.name for slot in self.slots], len(self.outputs_), edit)
+        self.origin = replace(self.origin, target=target, is_hop_single_tensor_return=None)
+        self.edit = edit
+
+    def insert_before(self, operator: str, /, *args: Any, **kwargs: Any) -> Node:
+        """Add a node before this one: `graph.insert_before(self, …)`."""
+        return self.graph.insert_before(self, operator, *args, **kwargs)
+
+    def insert_after(self, operator: str, /, *args: Any, **kwargs: Any) -> Node:
+        """Add a node after this one: `graph.insert_after(self, …)`."""
+        return self.graph.insert_after(self, operator, *args, **kwargs)
+
+    def erase(self) -> None:
+        """Remove the node from its graph: `graph.erase(self)`."""
+        self.graph.erase(self)
+
+    def written(self) -> schema.Node:
+        """Return the node as the schema has it; the one that was read if nothing changed."""
+        old = self.origin
+        inputs = [
+            _named(slot, old.inputs[position] if position < len(old.inputs) else None)
+            for position, slot in enumerate(self.slots)
+        ]
+        outputs = [slot.written() for slot in self.outputs_]
+        if (
+            are_same(inputs, old.inputs)
+            and are_same(outputs, old.outputs)
+            and self.name == old.name
+            and self.metadata == old.metadata
+        ):
+            return old
+        return schema.Node(old.target, inputs, outputs, dict(self.metadata), old.is_hop_single_tensor_return, self.name)
+
+    def __repr__(self) -> str:
+        return f"<Node {', '.join(f'%{value.name}' for value in self.outputs) or '-'} = {self.target}>"
+
+
+class Nodes(Ordered[Node]):
+    """The nodes of a graph in execution order; the one at hand may be erased, and others inserted, on the way."""
+
+    def __init__(self, values: Mapping[str, Value]) -> None:
+        super().__init__()
+        self._values = values
+
+    def __getitem__(self, key: str | int) -> Node:
+        """Return a node by its name, that of a value it defines, or its index; an index takes time linear in the
+        graph."""
+        if isinstance(key, int):
+            if not -len(self) <= key < len(self):
+                raise IndexError(f"expected the place of one of {len(self)} nodes, got {key}")
+            return list(self)[key]
+        value = self._values.get(key)
+        if value is not None and value.producer is not None:
+            return value.producer
+        named_node = next((node for node in self if node.name == key), None)
+        if named_node is None:
+            raise KeyError(key)
+        return named_node
+
+
+class HasSlot(Protocol):
+    """An input or output of a program."""
+
+    slot: Slot
 
 
 class Graph:
@@ -35,73 +369,61 @@ class Graph:
     Args:
         graph: as the schema has it; not changed.
         where: its place, for messages.
-        owner: the node that carries it; None for a program's own graph.
 
     Raises:
         GraphError: the graph contradicts itself (G1 to G12).
     """
 
-    def __init__(self, graph: schema.Graph, where: str = "$.graph_module.graph", owner: Node | None = None) -> None:
-        self._origin = graph
+    def __init__(self, graph: schema.Graph, where: str = "$.graph_module.graph") -> None:
+        self.origin = graph
         self.where = where
-        self.owner = owner
         self._values: dict[str, Value] = {}
         self._externals: dict[str, Value] = {}
-        self._first: Node | None = None
-        self._last: Node | None = None
-        self._count = 0
-        self._names: dict[str, int] = {}
         self._read: dict[str, Value] = {}
-        self._single = graph.is_single_tensor_return
+        self.nodes = Nodes(self._values)
         index = rules.index(graph, where)
-        self._left_over = {
-            name: kind for kind, table in tables(graph).items() for name in table if name not in index.definitions
-        }
+        left_over = {name for table in tables(graph).values() for name in table if name not in index.definitions}
+        self.names = Names(self._values, left_over, self._externals)
         self._input_slots = [self._defining(argument, index, None) for argument in graph.inputs]
         for number, node in enumerate(graph.nodes):
             self._read_node(node, number, index)
         self._output_slots = [self.using(argument, where) for argument in graph.outputs]
         for slot in self._output_slots:
             slot.attach()
-        self._interface: tuple[Sequence[Input], Sequence[Output]] | None = None
-        self._node_names = {node.name for node in self.nodes if node.name}
-
-    @property
-    def nodes(self) -> Nodes:
-        """The nodes in execution order: iterate, `len`, `nodes["relu"]`."""
-        return Nodes(self)
+        self._interface: tuple[Sequence[HasSlot], Sequence[HasSlot]] | None = None
+        self.names.nodes.update(node.name for node in self.nodes if node.name)
 
     @property
     def values(self) -> Mapping[str, Value]:
-        """Name -> value, inputs first at the beginning, new ones last; do not change it."""
+        """Return name -> value, inputs first at the beginning, new ones last; do not change it."""
         return self._values
 
-    def follow(self, inputs: Sequence[Input], outputs: Sequence[Output]) -> None:
-        """Let two lists, which stay the caller's and may change, say from now on what comes in and what goes out."""
+    def follow(self, inputs: Sequence[HasSlot], outputs: Sequence[HasSlot]) -> None:
+        """Take the graph's inputs and outputs from two lists, which the caller keeps and may change."""
         self._interface = inputs, outputs
 
     @property
     def input_slots(self) -> list[Slot]:
-        """What comes in, constants of the calling convention included."""
+        """Return the inputs, constants of the calling convention included."""
         return self._input_slots if self._interface is None else [one.slot for one in self._interface[0]]
 
     @property
     def output_slots(self) -> list[Slot]:
-        """What goes out, constants included."""
+        """Return the outputs, constants included."""
         return self._output_slots if self._interface is None else [one.slot for one in self._interface[1]]
 
     @property
     def inputs(self) -> tuple[Value, ...]:
-        """The values that come in, in order; constants of the calling convention are left out."""
+        """Return the input values, in order; constants of the calling convention are omitted."""
         return tuple(value for slot in self.input_slots for value in slot.values)
 
     @property
     def outputs(self) -> tuple[Value, ...]:
-        """The values that go out, in order; constants are left out."""
+        """Return the output values, in order; constants are omitted."""
         return tuple(value for slot in self.output_slots for value in slot.values)
 
     def walk(self) -> Iterator[Graph]:
-        """This graph and every subgraph, at any depth, each before the ones inside it."""
+        """Yield this graph and every subgraph, at any depth, each before the ones inside it."""
         stack: list[Graph] = [self]
         while stack:
             graph = stack.pop()
@@ -109,7 +431,7 @@ class Graph:
             stack += [inner for node in reversed(graph.nodes) for slot in reversed(node.slots) for inner in slot.graphs]
 
     def value(self, name: str | Value) -> Value:
-        """A value by its name.
+        """Return a value by its name.
 
         Raises:
             GraphError: there is none of that name, or it belongs to another graph.
@@ -119,7 +441,9 @@ class Graph:
             return name
         value = self._values.get(name)
         if value is None:
-            raise GraphError(f"{self.where}: expected the name of a value, got {quote(name)}{self._close(name)}")
+            raise GraphError(
+                f"{self.where}: expected the name of a value, got {quote(name)}{self.names.close_to(name)}"
+            )
         return value
 
     def append(
@@ -130,10 +454,10 @@ class Graph:
         meta: Any = None,
         name: str | None = None,
         metadata: Mapping[str, str] | None = None,
-        infer: Infer = None,
+        infer: str | None = None,
         **kwargs: Any,
     ) -> Node:
-        """Make a node at the end of the graph.
+        """Add a node at the end of the graph.
 
         Args:
             operator: "aten.add.Tensor", with or without "torch.ops."; "_operator.mul" and its like.
@@ -141,9 +465,9 @@ class Graph:
                 devices, layouts and memory formats as texts; an argument of the schema as it is.
             meta: what the result is like: a `Value`, a `schema.TensorMeta` or what else the tables hold; a tuple of
                 them for several results, a list for a result that is a list. None infers it.
-            name: of the result; made from the operator's where it is None. Taken as a wish: a number is put behind one
+            name: of the result; made from the operator's where it is None. A number is appended to one
                 that is taken.
-            metadata: texts of the node (stack trace, module stack).
+            metadata: texts of the node; where it is None, module stack and origin are those of its neighbor.
             infer: "torch" to infer with torch's fake tensors what this build cannot.
 
         Returns:
@@ -157,7 +481,7 @@ class Graph:
         )
 
     def insert_before(self, node: Node, operator: str, /, *args: Any, **options: Any) -> Node:
-        """Make a node in front of another.
+        """Add a node before another.
 
         Args:
             node: the other.
@@ -170,15 +494,15 @@ class Graph:
         return self._insert(node, "insert_before", operator, args, **options)
 
     def insert_after(self, node: Node, operator: str, /, *args: Any, **options: Any) -> Node:
-        """Make a node behind another; as `insert_before`."""
+        """Add a node after another; as `insert_before`."""
         self.check_own(f"insert_after({node.label})", node)
-        return self._insert(node._next, "insert_after", operator, args, **options)
+        return self._insert(node.next, "insert_after", operator, args, **options)
 
     def prepend(self, operator: str, /, *args: Any, **kwargs: Any) -> Node:
-        """Make a node in front of all others; as `append`."""
-        if self._first is None:
+        """Add a node before all others; as `append`."""
+        if self.nodes.first is None:
             return self.append(operator, *args, **kwargs)
-        return self.insert_before(self._first, operator, *args, **kwargs)
+        return self.insert_before(self.nodes.first, operator, *args, **kwargs)
 
     def replace_uses(
         self, old: str | Value, new: str | Value, *, only: Iterable[Node] | Callable[[Node], bool] | None = None
@@ -205,7 +529,7 @@ class Graph:
         chosen = only if callable(only) or only is None else set(only).__contains__
         places = [
             (slot, position)
-            for slot, position in old._slots
+            for slot, position in old.uses
             if slot.node is not new.producer or slot.node is None
             if chosen is None or (slot.node is not None and chosen(slot.node))
         ]
@@ -219,15 +543,15 @@ class Graph:
         return len(places)
 
     def erase(self, node: Node) -> None:
-        """Take a node out.
+        """Remove a node.
 
         Raises:
             GraphError: something uses its results; nothing was changed.
         """
-        if node.graph is not self or node._order < 0:
+        if node.graph is not self or node.order < 0:
             self.check_own(f"erase({node.label})", node)
         for value in node.outputs:
-            if value._slots:
+            if value.uses:
                 who = ", ".join(user.label for user in value.users[:3]) or "the graph's outputs"
                 raise GraphError(
                     f"erase({node.label}): expected a node whose results nobody uses, got {quote(value.name)}, which "
@@ -238,11 +562,11 @@ class Graph:
         for value in node.outputs:
             del self._values[value.name]
         if node.name:
-            self._node_names.discard(node.name)
-        self._unlink(node)
+            self.names.nodes.discard(node.name)
+        self.nodes.unlink(node)
 
     def rename(self, value: str | Value, name: str) -> None:
-        """Give a value another name, wherever it is used; a node named after its result is renamed with it.
+        """Rename a value, wherever it is used; a node named after its result is renamed with it.
 
         Raises:
             GraphError: no identifier (G8), or a name that the graph has already (G2).
@@ -253,86 +577,45 @@ class Graph:
             return
         if value.name in self._externals:
             raise GraphError(f"{edit}: expected a value of the graph, got an object among the archive's constants")
-        self.check_free(edit, name, value.producer if value.producer and value.producer.name == value.name else None)
+        self.names.check_free(edit, name)
         node = value.producer
         if node is not None and node.name == value.name:
-            self._node_names.discard(value.name)
-            self._node_names.add(name)
+            self.names.nodes.discard(value.name)
+            self.names.nodes.add(name)
             node.name = name
         del self._values[value.name]
-        value._name = name
+        value.name = name
         self._values[name] = value
 
-    def set_meta(self, value: Value, meta: Any) -> None:
-        """State something else of a value.
-
-        Raises:
-            GraphError: it is not of the value's kind.
-        """
-        from pt2kit.editing.metas import kind_of
-
-        meta = meta.meta if isinstance(meta, Value) else meta
-        edit = f"meta({quote(value.name)})"
-        if kind_of(meta, edit) != value.kind:
-            raise GraphError(f"{edit}: expected the meta of a {value.kind}, got that of a {kind_of(meta, edit)}")
-        value._meta = meta
-        if value.producer is not None:
-            value.producer.edit = edit
-
-    def unique(self, wish: str) -> str:
-        """A name that nothing in the graph has: the wish itself, or with a number behind it. Takes constant time.
-
-        Names of Python's own get a number too ("sum_1"), which `torch.fx` would give them on loading.
-        """
-        stem = wish if wish.isidentifier() else _identifier(wish)
-        if _is_name(stem) and not hasattr(builtins, stem) and not self._is_taken(stem):
-            return stem
-        number = self._names.get(stem, 1)
-        while self._is_taken(f"{stem}_{number}"):
-            number += 1
-        self._names[stem] = number + 1
-        return f"{stem}_{number}"
-
     def written(self, without: Set[Value] = frozenset()) -> schema.Graph:
-        """The graph as the schema has it, without some inputs that nodes do not use; the one read, where it is that."""
-        old = self._origin
-        nodes = [node.written() for node in self.nodes]
-        inputs = [slot.written() for slot in self.input_slots if without.isdisjoint(slot.values)]
-        outputs = [slot.written() for slot in self.output_slots if without.isdisjoint(slot.values)]
+        """Return the graph as the schema has it, optionally without unused inputs; the graph that was read if they are
+        equal."""
+        old = self.origin
+        lists: dict[str, Sequence[Any]] = {
+            "nodes": [node.written() for node in self.nodes],
+            "inputs": [slot.written() for slot in self.input_slots if without.isdisjoint(slot.values)],
+            "outputs": [slot.written() for slot in self.output_slots if without.isdisjoint(slot.values)],
+        }
         metas = self._tables(without)
-        if are_same(nodes, old.nodes) and are_same(inputs, old.inputs) and are_same(outputs, old.outputs) and all(
+        if all(are_same(new, getattr(old, name)) for name, new in lists.items()) and all(
             are_entries(metas[kind], table) for kind, table in tables(old).items()
-        ) and self._single == old.is_single_tensor_return:  # fmt: skip
+        ):
             return old
-        return schema.Graph(
-            inputs, outputs, nodes, metas["tensor"], metas["sym_int"], metas["sym_bool"], self._single,
-            metas["custom_obj"], metas["sym_float"],
-        )  # fmt: skip
+        return replace(old, **lists, **{f"{kind}_values": table for kind, table in metas.items()})
 
     def define(self, name: str, kind: ValueKind, meta: Meta | None, producer: Node | None) -> Value:
-        """Make a value; the caller has made sure that the name is free."""
+        """Create a value; the caller must ensure that the name is free."""
         value = self._values[name] = Value(self, name, kind, meta, producer)
         return value
 
-    def take(self, name: str) -> None:
-        """Note the name of a node."""
-        self._node_names.add(name)
-
-    def external(self, name: str) -> Value:
-        """An object among the archive's constants, which arguments name without the graph defining it."""
-        value = self._externals.get(name)
-        if value is None:
-            value = self._externals[name] = Value(self, name, "custom_obj", None, None)
-        return value
-
     def forget(self, slot: Slot) -> None:
-        """Take the values of an input out of the graph; the caller has made sure that nobody uses them."""
+        """Remove the values of an input from the graph; the caller must ensure that they have no users."""
         for value in slot.values:
             del self._values[value.name]
 
     def _tables(self, without: Set[Value]) -> dict[ValueKind, dict[str, Any]]:
-        """The value tables, in the order in which they were read, new values behind."""
-        old = tables(self._origin)
+        """Return the value tables in the order in which they were read, with new values at the end."""
+        old = tables(self.origin)
         by_kind: dict[ValueKind, dict[str, Any]] = {kind: {} for kind in old}
         for kind, table in old.items():
             for name, meta in table.items():
@@ -347,29 +630,27 @@ class Graph:
         return by_kind
 
     def _defining(self, argument: schema.Argument, index: rules.GraphIndex, node: Node | None) -> Slot:
-        """The slot of an input of the graph, or of a result of a node."""
+        """Return the slot of an input of the graph, or of a result of a node."""
         values = []
         for name in rules.arguments(argument):
             kind = index.definitions[name].kind
-            self._read[name] = value = self.define(name, kind, tables(self._origin)[kind][name], node)
+            self._read[name] = value = self.define(name, kind, tables(self.origin)[kind][name], node)
             values.append(value)
         return Slot(argument, values, (), node)
 
     def using(self, argument: schema.Argument, where: str, node: Node | None = None) -> Slot:
-        """The slot of an argument as the schema has it, not yet entered among the uses of its values.
+        """Return the slot of an argument of the schema, not yet registered among the uses of its values.
 
         Raises:
             GraphError: it names a value that the graph does not have.
         """
         values = [
-            self.external(reference.name)
+            self._externals.setdefault(reference.name, Value(self, reference.name, "custom_obj", None, None))
             if reference.kind == "custom_obj" and reference.name not in self._values
             else self.value(reference.name)
             for reference in references(argument)
         ]
-        graphs = tuple(
-            Graph(carried.graph, f"{where}.as_graph.graph", node) for _, carried in graph_arguments(argument)
-        )
+        graphs = tuple(Graph(carried.graph, f"{where}.as_graph.graph") for _, carried in graph_arguments(argument))
         return Slot(argument, values, graphs, node)
 
     def _read_node(self, origin: schema.Node, number: int, index: rules.GraphIndex) -> None:
@@ -380,7 +661,7 @@ class Graph:
             slot.name, slot.kind = named.name, named.kind
             node.slots.append(slot)
         node.outputs_ = [self._defining(argument, index, node) for argument in origin.outputs]
-        self._link(node, None)
+        self.nodes.link(node, None)
 
     def _insert(
         self,
@@ -393,106 +674,124 @@ class Graph:
         meta: Any = None,
         name: str | None = None,
         metadata: Mapping[str, str] | None = None,
-        infer: Infer = None,
+        infer: str | None = None,
         **kwargs: Any,
     ) -> Node:
-        from pt2kit.editing.building import build_node
-
         edit = f"{verb}({quote(operator)})"
-        node = build_node(self, before, edit, operator, args, kwargs, meta, name, metadata, infer)
+        if metadata is None:
+            near = before if verb == "insert_before" else before.previous if before is not None else self.nodes.last
+            metadata = {} if near is None else {key: near.metadata[key] for key in _INHERITED if key in near.metadata}
+        target = building.full_target(operator, edit)
+        is_higher_order = target.startswith(building.HIGHER_ORDER)
+        node = Node(self, schema.Node(target, [], [], {}, None, None))
+        for key, value in building.bound_arguments(target, args, kwargs, edit).items():
+            node.slots.append(self.argument(target, key, value, edit))
+            node.slots[-1].node = node
+        for slot in node.slots[: len(args)] if is_higher_order else ():
+            slot.name = ""
+        self.check_defined(edit, node.inputs, before)
+        signature = building.signature_of(target)
+        if signature is not None:
+            building.check_call(target, [slot.name for slot in node.slots], len(signature.results), edit)
+        if meta is None:
+            meta = infer_meta(target, node.plain_arguments, infer, edit)
+        results = building.result_metas(meta, signature, edit)
+        if name is not None:
+            check_name(edit, name)
+        if is_higher_order:
+            node.origin = replace(node.origin, is_hop_single_tensor_return=not isinstance(meta, list | tuple))
+        node.metadata = dict(metadata)
+        node.edit = edit
+        # Nothing is refused from here on.
+        wish = target.removeprefix(building.OPS).split(".")[1] if "." in target else target
+        self._define_results(node, name or wish, results)
         for slot in node.slots:
             slot.attach()
-        self._link(node, before)
+        self.nodes.link(node, before)
         return node
 
-    def _link(self, node: Node, before: Node | None) -> None:
-        """Put a node in front of another, or at the end."""
-        after = self._last if before is None else before._previous
-        node._previous, node._next = after, before
-        low = after._order if after is not None else 0
-        high = before._order if before is not None else low + 2 * _GAP
-        node._order = (low + high) // 2
-        if after is None:
-            self._first = node
-        else:
-            after._next = node
-        if before is None:
-            self._last = node
-        else:
-            before._previous = node
-        self._count += 1
-        if node._order <= low:
-            self._renumber()
+    def _define_results(self, node: Node, wish: str, results: Sequence[Any]) -> None:
+        """Set the name of a node, and define the values that it returns."""
+        single = len(results) == 1 and not isinstance(results[0], list)
+        if not single:
+            node.name = self.names.unique(wish)
+            self.names.nodes.add(node.name)
+        number = 0
+        for result in results:
+            values = []
+            for meta in result if isinstance(result, list) else [result]:
+                name = self.names.unique(wish if single else f"{wish}_{number}")
+                values.append(self.define(name, kind_of(meta, node.edit), meta, node))
+                number += 1
+            if isinstance(result, list):
+                template = schema.Argument(as_tensors=[schema.TensorArgument(value.name) for value in values])
+            else:
+                template = argument_of(values[0])
+            node.outputs_.append(Slot(template, values, (), node))
+        if single:
+            node.name = node.output.name
+            self.names.nodes.add(node.name)
 
-    def _unlink(self, node: Node) -> None:
-        if node._previous is None:
-            self._first = node._next
-        else:
-            node._previous._next = node._next
-        if node._next is None:
-            self._last = node._previous
-        else:
-            node._next._previous = node._previous
-        node._order = -1
-        self._count -= 1
+    def argument(self, target: str, name: str, value: Any, edit: str) -> Slot:
+        """Return one argument of a call, not yet registered among the uses of its values.
 
-    def _renumber(self) -> None:
-        """Spread the order numbers again; needed once for about sixty insertions at one place."""
-        for number, node in enumerate(self.nodes, 1):
-            node._order = number * _GAP
+        Raises:
+            GraphError: a parameter that the operator does not have (T3), or a value that does not fit it (T5).
+        """
+        parameter = building.find_parameter(target, name, edit)
+        slot = self.slot(value, parameter.type if parameter is not None else None, edit)
+        slot.name = name
+        slot.kind = schema.ArgumentKind.POSITIONAL
+        if parameter is not None:
+            building.check_argument(target, parameter, slot.template.type, edit)
+            if parameter.is_keyword_only:
+                slot.kind = schema.ArgumentKind.KEYWORD
+        return slot
+
+    def slot(self, value: Any, kind: ValueType | None, edit: str) -> Slot:
+        """Write a plain value as an argument; names in a `schema.Argument` are looked up in the graph.
+
+        Raises:
+            GraphError: a value that the format has no kind for, or that is not one of the graph's.
+        """
+        if isinstance(value, schema.Argument):
+            return self.using(value, edit)
+        template, operands = to_argument(value, kind, edit)
+        if isinstance(value, schema.GraphArgument):
+            return self.using(template, edit)
+        values = [one for one in operands if isinstance(one, Value)]
+        for one in values:
+            self.check_own(edit, one)
+        return Slot(template, values)
 
     def check_own(self, edit: str, what: Node | Value) -> None:
         """Refuse a node or value that is not in this graph, or not any more."""
         if what.graph is not self:
             raise GraphError(f"{edit}: expected something of the graph at {self.where}, got {what!r} of another graph")
-        is_gone = what._order < 0 if isinstance(what, Node) else (
-            self._values.get(what.name) is not what and self._externals.get(what.name) is not what
-        )  # fmt: skip
+        is_gone = (
+            what.order < 0
+            if isinstance(what, Node)
+            else (self._values.get(what.name) is not what and self._externals.get(what.name) is not what)
+        )
         if is_gone:
             raise GraphError(f"{edit}: expected something that is in the graph, got {what!r}, which was erased")
 
     def check_defined(self, edit: str, values: Iterable[Value], before: Node | None) -> None:
-        """Refuse values that a node could not use where it stands; None stands at the end."""
+        """Refuse values that a node could not use at its position; None is the end of the graph."""
         for value in values:
             self.check_own(edit, value)
             maker = value.producer
-            if maker is not None and before is not None and maker._order >= before._order:
-                raise GraphError(f"{edit}: expected a value that is defined before {before.label}, which is to use it, "
-                                 f"got {quote(value.name)}", rule="G1")  # fmt: skip
-
-    def check_free(self, edit: str, name: str, besides: Node | None = None) -> None:
-        """Refuse a name that cannot be a variable (G8) or is taken (G2, G14)."""
-        check_name(edit, name)
-        if name in self._values or name in self._left_over or name in self._externals:
-            raise GraphError(f"{edit}: expected a name that is not taken, got {quote(name)}", rule="G2")
-        if name in self._node_names and not (besides is not None and besides.name == name):
-            raise GraphError(f"{edit}: expected a name that no node has, got {quote(name)}", rule="G14")
-
-    def _is_taken(self, name: str) -> bool:
-        return name in self._values or name in self._left_over or name in self._externals or name in self._node_names
-
-    def _close(self, name: str) -> str:
-        from difflib import get_close_matches
-
-        near = get_close_matches(name, list(self._values)[:20_000], n=3, cutoff=0.7)
-        return f"; there is {', '.join(near)}" if near else ""
+            if maker is not None and before is not None and maker.order >= before.order:
+                raise GraphError(
+                    f"{edit}: expected a value that is defined before {before.label}, which is to use it, "
+                    f"got {quote(value.name)}",
+                    rule="G1",
+                )
 
 
-def _is_name(name: str) -> bool:
-    return is_variable(name) and name not in GLOBALS
-
-
-def check_name(edit: str, name: str) -> None:
-    """Refuse a name that could not be a variable in what torch generates (G8)."""
-    if not is_variable(name):
-        raise GraphError(f"{edit}: expected an identifier that is no keyword of Python, nor 'self', got {quote(name)}",
-                         rule="G8")  # fmt: skip
-    if name in GLOBALS:
-        raise GraphError(f"{edit}: expected a name that torch does not use in generated source, got {quote(name)}",
-                         rule="G8")  # fmt: skip
-
-
-def _identifier(wish: str) -> str:
-    """A text as a name: what a name cannot have becomes an underscore."""
-    stem = "".join(char if char.isidentifier() or char.isdigit() else "_" for char in wish)
-    return stem if stem.isidentifier() else f"_{stem}"
+def _named(slot: Slot, old: schema.NamedArgument | None) -> schema.NamedArgument:
+    """Return the named argument of a slot; the old one if it is equal."""
+    argument = slot.written()
+    if old is not None and old.arg is argument and old.name == slot.name and old.kind is slot.kind:
+        return old
+    return schema.NamedArgument(slot.name, argument, slot.kind)

@@ -1,101 +1,156 @@
-"""A call -> what its results are like, computed from what its arguments are like. No torch.
+"""Shape and dtype inference for calls that are added or edited, by the result rules of the operator table; no torch.
 
-    infer_elements.py   element-wise operators: broadcasting over symbolic sizes, type promotion, casts, creation
-    infer_views.py      views, indexing by constants, concatenation
-    infer_products.py   linear, matrix products, reductions, normalization, embedding
-    infer_numbers.py    arithmetic on sizes
-
-A rule gives nothing where it is not sure; then the caller has to say what the result is like.
+If a rule is not certain, the caller states the result with `meta=`, or asks torch's fake tensors with `infer="torch"`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
-from pt2kit.editing import infer_elements, infer_numbers, infer_products, infer_views
-from pt2kit.editing.arguments import to_plain
-from pt2kit.editing.calling import Call, Refused, Rule, Unknown
-from pt2kit.editing.values import Slot
+from pt2kit import schema
+from pt2kit.editing.metas import Operand
 from pt2kit.errors import GraphError, Pt2Error
 from pt2kit.messages import quote
+from pt2kit.operators.facts import Mismatch, Symbolic, Tensor, Unknown
+from pt2kit.operators.metas import Symbols, to_meta, to_size
+from pt2kit.operators.table import PREFIX
+from pt2kit.operators.table import infer as infer_facts
+from pt2kit.registry import registered
 from pt2kit.schema import TensorMeta
-from pt2kit.tensors.dtypes import short_name
+from pt2kit.symbols.polynomials import Polynomial, Undecided
+from pt2kit.tensors.dtypes import DTYPES, short_name
 
-if TYPE_CHECKING:
-    from pt2kit.editing.nodes import Node
-
-RULES: Final[Mapping[str, Rule]] = MappingProxyType(
-    {**infer_elements.RULES, **infer_views.RULES, **infer_products.RULES, **infer_numbers.RULES}
-)
-"""Operator without "torch.ops." -> its rule."""
+_NO_GRADIENT: Final = ("detach", "zeros_like", "ones_like", "full_like", "empty_like", "rand", "new_")
+"""Beginnings of names of operators of aten whose results require no gradient, although an argument may."""
 
 
-def infer_meta(target: str, slots: Sequence[Slot], infer: str | None, edit: str) -> Any:
-    """What the results of a call are like.
+class Call(Protocol):
+    """A call as inference sees it: `graphs.Node`."""
+
+    @property
+    def target(self) -> str:
+        """Return the operator."""
+
+    @property
+    def label(self) -> str:
+        """Return its label in messages."""
+
+    @property
+    def outputs(self) -> Sequence[Operand]:
+        """Return the values it defines."""
+
+    @property
+    def plain_arguments(self) -> Mapping[str, Any]:
+        """Return its arguments as plain Python, by parameter."""
+
+
+def infer_meta(target: str, arguments: Mapping[str, Any], infer: str | None, edit: str) -> Any:
+    """Return the metas of the results of a call.
 
     Args:
         target: the operator.
-        slots: its arguments.
-        infer: "torch" to ask torch's fake tensors where this build has no rule, or is not sure.
+        arguments: by parameter, plain, with values of the graph where it uses them.
+        infer: "torch" to ask torch's fake tensors if no rule is certain.
         edit: what messages call the edit.
 
     Returns:
         A meta, a tuple of them for several results, a list for a result that is a list.
 
     Raises:
-        GraphError: it cannot be inferred; the message says which meta to give.
+        GraphError: it cannot be inferred; the message says which meta to pass.
     """
-    call = _call(slots)
-    name = target.removeprefix("torch.ops.")
+    name = target.removeprefix(PREFIX)
     try:
-        return _inferred(name, call)
-    except Unknown as error:
+        return _inferred(name, arguments)
+    except (Unknown, Mismatch) as error:
         why = str(error)
     if infer == "torch":
-        # The bridge stands above this room, and is asked for by name alone: it needs torch, which need not be there.
-        from importlib import import_module
-
-        return import_module("pt2kit.bridge.inference").infer_with_torch(target, call.arguments, edit)
+        results: Any = registered("inference with torch")(target, arguments, edit)
+        return results
     if infer is not None:
         raise GraphError(f"{edit}: expected infer=None or infer='torch', got {infer!r}")
     raise GraphError(
-        f"{edit}: expected meta= for the result of {name}, which cannot be inferred ({why}); give a Value that is like "
+        f"{edit}: expected meta= for the result of {name}, which cannot be inferred ({why}); pass a Value that is like "
         "it, pt2kit.editing.tensor_meta(dtype, sizes), or infer='torch'"
     )
 
 
-def misstated_type(node: Node) -> str | None:
-    """What is wrong with the element types of what a node takes or gives; None where nothing is known to be."""
-    if len(node.outputs) != 1 or not isinstance(node.output.meta, TensorMeta):
+def misstated_type(node: Call) -> str | None:
+    """Return what is wrong with the dtypes of what a node takes or returns; None if nothing is known to be."""
+    output = node.outputs[0] if len(node.outputs) == 1 else None
+    if output is None or not isinstance(output.meta, TensorMeta):
         return None
     try:
-        meta = _inferred(node.target.removeprefix("torch.ops."), _call(node.slots))
-    except Refused as error:
-        return str(error)
+        meta = _inferred(node.target.removeprefix(PREFIX), node.plain_arguments)
+    except Mismatch as error:
+        return str(error) if error.subject in ("dtype", "value") else None
     except Unknown:
         return None
-    if not isinstance(meta, TensorMeta) or meta.dtype is node.output.meta.dtype:
+    if not isinstance(meta, TensorMeta) or meta.dtype is output.meta.dtype:
         return None
-    wanted, stated = short_name(meta.dtype), short_name(node.output.meta.dtype)
-    return f"expected {quote(node.output.name)} to be stated as {wanted}, which it is, got {stated}; set its meta"
+    wanted, stated = short_name(meta.dtype), short_name(output.meta.dtype)
+    return f"expected {quote(output.name)} to be declared as {wanted}, which it is, got {stated}; set its meta"
 
 
-def _call(slots: Sequence[Slot]) -> Call:
-    return Call({slot.name or str(position): to_plain(slot) for position, slot in enumerate(slots)})
-
-
-def _inferred(name: str, call: Call) -> Any:
-    """What the results of a call are like.
+def inferred_metas(node: Call) -> list[Any]:
+    """Return the metas of a node's results, one for each value, from what is known of its arguments now; [] if unknown.
 
     Raises:
-        Unknown: there is no rule for it, or the rule is not sure.
+        GraphError: torch refuses the arguments.
     """
-    rule = RULES.get(name)
-    if rule is None:
-        raise Unknown("there is no rule for it")
     try:
-        return rule(call)
-    except (Pt2Error, ZeroDivisionError, IndexError, KeyError, TypeError, AttributeError, ValueError) as error:
-        raise Unknown(f"its arguments do not fit: {error}") from error
+        metas = _inferred(node.target.removeprefix(PREFIX), node.plain_arguments)
+    except Mismatch as error:
+        raise GraphError(f"{node.label}: {error}", rule="T11") from error
+    except Unknown:
+        return []
+    listed = metas if isinstance(metas, list | tuple) else [metas]
+    flat = [one for meta in listed for one in (meta if isinstance(meta, list) else [meta])]
+    return flat if len(flat) == len(node.outputs) else []
+
+
+def _inferred(name: str, arguments: Mapping[str, Any]) -> Any:
+    """Return the metas of the results of a call.
+
+    Raises:
+        Unknown: there is no rule for it, or the rule is not certain.
+        Mismatch: torch refuses the arguments.
+    """
+    known = Symbols(assumed_least=2)  # As torch's own fake tensors assume.
+    facts = {parameter: _fact(held, known) for parameter, held in arguments.items()}
+    results = infer_facts(name, facts)
+    operands = [one for held in arguments.values() for one in (held if isinstance(held, (list, tuple)) else (held,))]
+    requires_grad = not name.removeprefix("aten.").startswith(_NO_GRADIENT) and any(
+        isinstance(one, Operand) and isinstance(one.meta, TensorMeta) and one.meta.requires_grad for one in operands
+    )
+    try:
+        return _meta(results, requires_grad)
+    except (Undecided, ValueError, Pt2Error) as error:
+        raise Unknown(str(error)) from error
+
+
+def _fact(held: Any, known: Symbols) -> Any:
+    if isinstance(held, Operand):
+        return known.fact(held.meta)
+    if isinstance(held, (list, tuple)):
+        return tuple([_fact(one, known) for one in held])
+    return held
+
+
+def _meta(result: Any, requires_grad: bool) -> Any:
+    if isinstance(result, Tensor):
+        has_gradient = result.dtype is not None and DTYPES[result.dtype].has_gradient
+        if result.strides is None or result.offset is None:
+            raise Unknown("its strides are not certain")
+        return to_meta(result, requires_grad=requires_grad and has_gradient)
+    if isinstance(result, (list, tuple)):
+        metas = [_meta(one, requires_grad) for one in result]
+        return metas if isinstance(result, list) else tuple(metas)
+    if isinstance(result, bool):
+        return schema.SymBool(as_bool=result)
+    if isinstance(result, (int, Polynomial)):
+        return to_size(result)
+    if isinstance(result, Symbolic):
+        raise Unknown(f"it is a symbolic {result.kind.__name__}")
+    raise Unknown("its result is not certain")

@@ -1,11 +1,12 @@
-"""The inputs and outputs of a program: what the signature says of each, beside its slot in the graph."""
+"""Inputs and outputs of a program: their specs in the signature, with their slots in the graph."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from pt2kit import schema
-from pt2kit.editing.values import Slot, Value
+from pt2kit.editing.graphs import Slot, Value
 
 TARGETS: Final = {
     "parameter": "parameter_name",
@@ -52,29 +53,35 @@ class Input:
         self.persistent: bool = getattr(value, "persistent", False)
         self._constant: str | None = value.name if self.kind == "constant_input" else None
 
+    @classmethod
+    def of(cls, value: Value) -> Input:
+        """Return an input that the caller passes."""
+        slot = Slot.of(value)
+        return cls(schema.InputSpec(user_input=schema.UserInputSpec(slot.template)), slot)
+
     @property
     def value(self) -> Value | None:
-        """The value in the graph; None for a constant of the calling convention."""
+        """Return the value in the graph; None for a constant of the calling convention."""
         return self.slot.values[0] if self.slot.values else None
 
     @property
     def name(self) -> str:
-        """The name of the value, or of the placeholder of a constant; "" for a constant without one."""
+        """Return the name of the value, or of the placeholder of a constant; "" for a constant without one."""
         return self.slot.values[0].name if self.slot.values else self._constant or ""
 
     @property
     def constant(self) -> Any:
-        """The constant that the caller has to pass; None where it is no constant, or None is."""
+        """Return the constant that the caller has to pass; None if it is no constant, or is None."""
         if self.slot.values or self.slot.template.type == "as_none":
             return None
         return self.slot.template.value
 
     def rename_constant(self, name: str) -> None:
-        """Give the placeholder of a constant another name."""
+        """Rename the placeholder of a constant."""
         self._constant = name
 
     def spec(self) -> schema.InputSpec:
-        """What the signature says of it; the spec that was read, where nothing changed."""
+        """Return the input's spec in the signature; the spec that was read if nothing changed."""
         new = self._written()
         if new == self._origin:
             return self._origin
@@ -124,18 +131,24 @@ class Output:
         self.target: str | None = getattr(value, TARGETS.get(self.kind, ""), None)
         self.input: Input | None = inputs.get(value.user_input_name) if self.kind in OF_INPUTS else None
 
+    @classmethod
+    def of(cls, value: Value) -> Output:
+        """Return an output that the caller gets."""
+        slot = Slot.of(value)
+        return cls(schema.OutputSpec(user_output=schema.UserOutputSpec(slot.template)), slot, {})
+
     @property
     def value(self) -> Value | None:
-        """The value in the graph; None for a constant."""
+        """Return the value in the graph; None for a constant."""
         return self.slot.values[0] if self.slot.values else None
 
     @property
     def name(self) -> str:
-        """The name of the value; "" for a constant."""
+        """Return the name of the value; "" for a constant."""
         return self.slot.values[0].name if self.slot.values else ""
 
     def spec(self) -> schema.OutputSpec:
-        """What the signature says of it; the spec that was read, where nothing changed."""
+        """Return the output's spec in the signature; the spec that was read if nothing changed."""
         new = self._written()
         return self._origin if new == self._origin else new
 
@@ -158,3 +171,10 @@ class Output:
 
     def __repr__(self) -> str:
         return f"<Output {self.name}: {self.kind}>"
+
+
+def insert_in_group(items: list[Any], new: Any, groups: Mapping[str, int]) -> None:
+    """Insert an input or output after the last one of its group."""
+    group = groups.get(new.kind, 1)
+    place = sum(groups.get(one.kind, 1) <= group for one in items)
+    items.insert(place, new)

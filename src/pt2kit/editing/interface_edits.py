@@ -1,42 +1,52 @@
-"""Edits of what a program takes and gives: graph, signature, trees, argument names, guards and ranges together."""
+"""Edits of inputs and outputs: graph, signature, trees, argument names, guards and ranges are updated together."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+from msgspec.structs import replace
 
 from pt2kit import schema, symbols
 from pt2kit.editing import sizes as arithmetic
-from pt2kit.editing import soundness
-from pt2kit.editing.building import result_slot
-from pt2kit.editing.graphs import check_name
-from pt2kit.editing.interface import INPUT_GROUPS, OF_INPUTS, OUTPUT_GROUPS, USER_INPUTS, USER_OUTPUTS, Input, Output
+from pt2kit.editing import soundness, weight_edits
+from pt2kit.editing.graphs import Node, Value
+from pt2kit.editing.interface import (
+    INPUT_GROUPS,
+    OF_INPUTS,
+    OUTPUT_GROUPS,
+    USER_INPUTS,
+    USER_OUTPUTS,
+    Input,
+    Output,
+    insert_in_group,
+)
 from pt2kit.editing.metas import entry, kind_of
+from pt2kit.editing.naming import check_name
+from pt2kit.editing.state import EditState, find_input
 from pt2kit.editing.trees import Branch, Tree, leaves_of, parent_of
-from pt2kit.editing.values import Value
+from pt2kit.editing.weights import Entry, to_view
 from pt2kit.errors import GraphError
 from pt2kit.messages import quote
-
-if TYPE_CHECKING:
-    from pt2kit.editing.editor import Editor
-    from pt2kit.editing.nodes import Node
 
 _EFFECTS: Final = "torch.ops.higher_order.with_effects"
 """Runs an operator that has effects, in the order of the tokens."""
 
 
-def find_input(editor: Editor, name: str, edit: str) -> Input:
-    """An input by the name of its value or placeholder, or of what it takes from the state dict."""
-    for one in editor.inputs:
-        if name in (one.name, one.target):
-            return one
-    there = ", ".join(one.name for one in editor.user_inputs[:8]) or "none"
-    raise GraphError(f"{edit}: expected the name of an input ({there}), got {quote(name)}")
+def add_input(editor: EditState, name: str, meta: Any, *, keyword: bool = False, position: int | None = None) -> Value:
+    """Add an input to the call.
 
+    Args:
+        name: of the value, and of the argument.
+        meta: what it is like: a `Value`, a `schema.TensorMeta` (`tensor_meta` makes one), or what else the value
+            tables hold. Symbols that the program does not have get the range from 1 on; `ranges` changes it.
+        keyword: whether it is passed by name, behind all others.
+        position: among the positional arguments; at their end where it is None.
 
-def add_input(editor: Editor, name: str, meta: Any, keyword: bool, position: int | None) -> Value:
-    """As `Editor.add_input`."""
+    Raises:
+        GraphError: a name that is taken, or a call that is not known.
+    """
     edit = f"add_input({quote(name)})"
     value_meta = entry(meta, edit)
     args, kwargs = editor.calls.sides(edit)
@@ -46,10 +56,9 @@ def add_input(editor: Editor, name: str, meta: Any, keyword: bool, position: int
     place = len(args.children) if position is None else position
     if not 0 <= place <= len(args.children):
         raise GraphError(f"{edit}: expected a position from 0 to {len(args.children)}, got {place}")
-    editor.graph.check_free(edit, name)
+    editor.graph.names.check_free(edit, name)
     value = editor.graph.define(name, kind_of(value_meta, edit), value_meta, None)
-    slot = result_slot([value], None, is_list=False)
-    new = Input(schema.InputSpec(user_input=schema.UserInputSpec(slot.template)), slot)
+    new = Input.of(value)
     if keyword:
         kwargs.insert(len(kwargs.children), new, name, edit)
         place = len(args.children) + len(kwargs.children) - 1
@@ -57,15 +66,22 @@ def add_input(editor: Editor, name: str, meta: Any, keyword: bool, position: int
         args.insert(place, new, None, edit)
     if editor.calls.arg_names or len(args.children) + len(kwargs.children) == 1:
         editor.calls.arg_names.insert(place, name)
-    _insert(editor.inputs, new, INPUT_GROUPS)
+    insert_in_group(editor.inputs, new, INPUT_GROUPS)
     editor.calls.order(editor.inputs, editor.calls.ins, USER_INPUTS)
     for symbol in soundness.meta_symbols(value.kind, value_meta):
         editor.ranges.setdefault(symbol, soundness.NEW_SYMBOL)
     return value
 
 
-def drop_input(editor: Editor, name: str) -> None:
-    """As `Editor.drop_input`."""
+def drop_input(editor: EditState, name: str) -> None:
+    """Remove an argument from the call.
+
+    Args:
+        name: of a value or constant that nothing uses any more, or of an argument, with all that is in it.
+
+    Raises:
+        GraphError: it has users, or it is in a container of a shape of its own.
+    """
     edit = f"drop_input({quote(name)})"
     args, kwargs = editor.calls.sides(edit)
     chosen: Tree = next((one for one in editor.user_inputs if one.name == name), None)
@@ -81,8 +97,12 @@ def drop_input(editor: Editor, name: str) -> None:
     _take_out(editor, chosen, gone, edit)
 
 
-def rename_input(editor: Editor, old: str, new: str) -> None:
-    """As `Editor.rename_input`."""
+def rename_input(editor: EditState, old: str, new: str) -> None:
+    """Rename an input: its value, its argument or keyword, and its name in guards.
+
+    Raises:
+        GraphError: there is none of that name, or the new one is taken or no identifier.
+    """
     edit = f"rename_input({quote(old)}, {quote(new)})"
     one = next((one for one in editor.inputs if old in (one.name, one.target)), None)
     names = editor.calls.names(edit) if editor.calls.ins is not None else []
@@ -93,7 +113,7 @@ def rename_input(editor: Editor, old: str, new: str) -> None:
         if one.value is not None:
             editor.graph.rename(one.value, new)
         else:
-            editor.graph.check_free(edit, new)
+            editor.graph.names.check_free(edit, new)
             one.rename_constant(new)
         old = old_name
     else:
@@ -102,7 +122,7 @@ def rename_input(editor: Editor, old: str, new: str) -> None:
         _rename_argument(editor, names, old, new, edit)
 
 
-def _rename_argument(editor: Editor, names: list[str], old: str, new: str, edit: str) -> None:
+def _rename_argument(editor: EditState, names: list[str], old: str, new: str, edit: str) -> None:
     if new in names:
         raise GraphError(f"{edit}: expected a name that no argument has, got {quote(new)}", rule="K5")
     place = names.index(old)
@@ -117,8 +137,15 @@ def _rename_argument(editor: Editor, names: list[str], old: str, new: str, edit:
     editor.guards[:] = [pattern.sub(f"L['{new}']", guard) for guard in editor.guards]
 
 
-def reorder_inputs(editor: Editor, order: Sequence[str]) -> None:
-    """As `Editor.reorder_inputs`."""
+def reorder_inputs(editor: EditState, order: Sequence[str]) -> None:
+    """Reorder the positional arguments of the call.
+
+    Args:
+        order: the names of all positional arguments.
+
+    Raises:
+        GraphError: other names than those.
+    """
     edit = f"reorder_inputs({', '.join(map(str, order))[:80]})"
     args, _ = editor.calls.sides(edit)
     count = len(args.children)
@@ -134,8 +161,17 @@ def reorder_inputs(editor: Editor, order: Sequence[str]) -> None:
     editor.calls.reordered = editor.calls.reordered or places != sorted(places)
 
 
-def freeze_input(editor: Editor, name: str, numbers: Any) -> None:
-    """As `Editor.freeze_input`."""
+def freeze_input(editor: EditState, name: str, numbers: Any = None) -> None:
+    """Freeze an input into a constant; the call has one argument less then.
+
+    Args:
+        name: of the input.
+        numbers: an array for a tensor, an int for a sym_int; None for an input that is a constant already. Symbols
+            that are sizes of the array become numbers everywhere.
+
+    Raises:
+        GraphError: an array of another type or of sizes that do not fit, or an input of another kind.
+    """
     edit = f"freeze_input({quote(name)})"
     one = find_input(editor, name, edit)
     if one.kind not in USER_INPUTS:
@@ -153,39 +189,31 @@ def freeze_input(editor: Editor, name: str, numbers: Any) -> None:
         put_number(editor, value, numbers, edit)
         _take_out(editor, one, [one], edit)
     else:
-        raise GraphError(f"{edit}: expected an array for a tensor or an int for a sym_int, got {value.kind} and "
-                         f"{type(numbers).__name__}")  # fmt: skip
+        raise GraphError(
+            f"{edit}: expected an array for a tensor or an int for a sym_int, got {value.kind} and "
+            f"{type(numbers).__name__}"
+        )
 
 
-def put_number(editor: Editor, value: Value, number: int, edit: str) -> None:
-    """Let the users of a sym_int get a number in its place."""
-    from pt2kit.editing.arguments import to_plain, to_slot
-
+def put_number(editor: EditState, value: Value, number: int, edit: str) -> None:
+    """Replace a sym_int by a number in all of its users."""
     for user in value.users:
         for position, slot in enumerate(user.slots):
             if value not in slot.values:
                 continue
-            plain = _with(to_plain(slot), value, number)
-            new = to_slot(user.graph, plain, None, edit)
-            new.node, new.name, new.kind = user, slot.name, slot.kind
-            slot.detach()
-            user.slots[position] = new
-            new.attach()
-            user.edit = edit
+            plain = _with(slot.plain, value, number)
+            user.replace_slot(position, user.graph.slot(plain, None, edit), edit)
 
 
 def _with(plain: Any, value: Value, number: int) -> Any:
-    if isinstance(plain, list):
+    if isinstance(plain, (list, tuple)):
         return [_with(one, value, number) for one in plain]
     if isinstance(plain, dict):
         return {key: _with(one, value, number) for key, one in plain.items()}
     return number if plain is value else plain
 
 
-def _freeze_tensor(editor: Editor, one: Input, value: Value, numbers: Any, edit: str) -> None:
-    from pt2kit.editing import weight_edits
-    from pt2kit.editing.weights import Entry, to_view
-
+def _freeze_tensor(editor: EditState, one: Input, value: Value, numbers: Any, edit: str) -> None:
     weight_edits.check_package(editor, edit)
     if numbers is None:
         raise GraphError(f"{edit}: expected an array for the tensor, got None")
@@ -203,12 +231,12 @@ def _freeze_tensor(editor: Editor, one: Input, value: Value, numbers: Any, edit:
     value.meta = weight_edits.meta_like(view, value.meta)
     one.kind, one.target = "tensor_constant", target
     editor.inputs.remove(one)
-    _insert(editor.inputs, one, INPUT_GROUPS)
+    insert_in_group(editor.inputs, one, INPUT_GROUPS)
     editor.constants.entries[target] = Entry(view, None, "constants")
 
 
-def _fitting(editor: Editor, stated: Sequence[schema.SymInt], got: Sequence[int], edit: str) -> dict[str, int]:
-    """The symbols that sizes of an array determine."""
+def _fitting(editor: EditState, stated: Sequence[schema.SymInt], got: Sequence[int], edit: str) -> dict[str, int]:
+    """Return the symbols that sizes of an array determine."""
     text = [arithmetic.known(size) if arithmetic.known(size) is not None else "?" for size in stated]
     wrong = GraphError(f"{edit}: expected sizes {text}, got {list(got)}", rule="P14")
     if len(stated) != len(got):
@@ -227,13 +255,16 @@ def _fitting(editor: Editor, stated: Sequence[schema.SymInt], got: Sequence[int]
     return number_by_symbol
 
 
-def specialize(editor: Editor, symbol: str, number: int) -> None:
-    """As `Editor.specialize`."""
+def specialize(editor: EditState, symbol: str, number: int) -> None:
+    """Replace a symbol by a number in everything that is declared of values; nodes that compute it are kept.
+
+    Raises:
+        GraphError: there is no such symbol, or the number is not in its range.
+    """
     edit = f"specialize({quote(symbol)}, {number})"
     if symbol not in editor.ranges:
-        raise GraphError(
-            f"{edit}: expected a symbol of the program ({', '.join(editor.ranges) or 'none'}), got another"
-        )
+        known = ", ".join(f"{name} from {low} to {high}" for name, (low, high) in editor.ranges.items()) or "none"
+        raise GraphError(f"{edit}: expected a symbol of the program ({known}), got {quote(symbol)}")
     _check_range(editor, symbol, number, edit)
     for graph in editor.graph.walk():
         for value in graph.values.values():
@@ -242,14 +273,13 @@ def specialize(editor: Editor, symbol: str, number: int) -> None:
 
 
 def substituted_meta(meta: Any, numbers: dict[str, int]) -> Any:
-    """What is known of a value, with numbers in the place of symbols."""
+    """Return the meta of a value, with numbers instead of symbols."""
     if isinstance(meta, schema.TensorMeta):
         sizes = [_substituted(size, numbers) for size in meta.sizes]
         strides = [_substituted(stride, numbers) for stride in meta.strides]
         offset = _substituted(meta.storage_offset, numbers)
-        if (sizes, strides, offset) == (meta.sizes, meta.strides, meta.storage_offset):
-            return meta
-        return schema.TensorMeta(meta.dtype, sizes, meta.requires_grad, meta.device, strides, offset, meta.layout)
+        new = replace(meta, sizes=sizes, strides=strides, storage_offset=offset)
+        return meta if new == meta else new
     if isinstance(meta, schema.SymInt):
         return _substituted(meta, numbers)
     if isinstance(meta, schema.SymFloat | schema.SymBool) and meta.type == "as_expr":
@@ -267,15 +297,25 @@ def _substituted(size: schema.SymInt, numbers: dict[str, int]) -> schema.SymInt:
     return arithmetic.expr_size(expr)
 
 
-def _check_range(editor: Editor, symbol: str, number: int, edit: str) -> None:
+def _check_range(editor: EditState, symbol: str, number: int, edit: str) -> None:
     low, high = editor.ranges.get(symbol, (None, None))
     if (low is not None and number < low) or (high is not None and number > high):
         raise GraphError(f"{edit}: expected {symbol} from {low} to {high}, got {number}", rule="E4")
 
 
-def add_output(editor: Editor, name: str | Value, key: str | None, position: int | None) -> Output:
-    """As `Editor.add_output`."""
-    value = editor.graph.value(name)
+def add_output(editor: EditState, value: str | Value, *, key: str | None = None, position: int | None = None) -> Output:
+    """Add an output to the result.
+
+    Args:
+        value: of the program's graph.
+        key: where the program returns a dict.
+        position: among the items of the tuple, list or dict that the program returns; at the end where it is None.
+            A program that returns one value returns a tuple then.
+
+    Raises:
+        GraphError: a value that the format has no output for, or results in a container of a shape of its own.
+    """
+    value = editor.graph.value(value)
     edit = f"add_output({quote(value.name)})"
     outs = editor.calls.outs
     if outs is None:
@@ -285,8 +325,7 @@ def add_output(editor: Editor, name: str | Value, key: str | None, position: int
         raise GraphError(f"{edit}: expected a tensor or a number, got a truth value, which torch does not load there")
     if is_token(editor, value):
         raise GraphError(f"{edit}: expected a tensor or a number, got a token, which torch takes out")
-    slot = result_slot([value], None, is_list=False)
-    new = Output(schema.OutputSpec(user_output=schema.UserOutputSpec(slot.template)), slot, {})
+    new = Output.of(value)
     if not isinstance(outs, Branch):
         outs = Branch("builtins.tuple", '"null"', [outs])
     place = len(outs.children) if position is None else position
@@ -294,14 +333,14 @@ def add_output(editor: Editor, name: str | Value, key: str | None, position: int
         raise GraphError(f"{edit}: expected a position from 0 to {len(outs.children)}, got {place}")
     outs.insert(place, new, key, edit)
     editor.calls.outs = outs
-    slot.attach()
-    _insert(editor.outputs, new, OUTPUT_GROUPS)
+    new.slot.attach()
+    insert_in_group(editor.outputs, new, OUTPUT_GROUPS)
     editor.calls.order(editor.outputs, outs, USER_OUTPUTS)
     return new
 
 
-def is_token(editor: Editor, value: Value) -> bool:
-    """Whether a value only orders effects."""
+def is_token(editor: EditState, value: Value) -> bool:
+    """Return whether a value is a token, which only orders effects."""
     maker = value.producer
     if maker is None:
         return any(one.kind == "token" and one.value is value for one in editor.inputs)
@@ -309,12 +348,20 @@ def is_token(editor: Editor, value: Value) -> bool:
 
 
 def takes_token(node: Node) -> bool:
-    """Whether a node takes a token, and gives the next one before its results."""
+    """Return whether a node takes a token, and returns the next one before its results."""
     return node.target == _EFFECTS
 
 
-def drop_output(editor: Editor, which: int | str) -> None:
-    """As `Editor.drop_output`."""
+def drop_output(editor: EditState, which: int | str) -> None:
+    """Remove an output from the result.
+
+    Args:
+        which: its number among what the caller gets, from 0, or its name. A program whose last output goes returns
+            an empty tuple. By its name also a write to a buffer, parameter or input goes.
+
+    Raises:
+        GraphError: there is none, or it is in a container of a shape of its own.
+    """
     edit = f"drop_output({which!r})"
     one = _find_output(editor, which, edit)
     if one.kind == "token":
@@ -334,8 +381,12 @@ def drop_output(editor: Editor, which: int | str) -> None:
     one.slot.detach()
 
 
-def rename_output(editor: Editor, old: str, new: str) -> None:
-    """As `Editor.rename_output`."""
+def rename_output(editor: EditState, old: str, new: str) -> None:
+    """Rename the value of an output, and the key of a dict that had its name.
+
+    Raises:
+        GraphError: there is none, or the new name is taken or no identifier.
+    """
     edit = f"rename_output({quote(old)}, {quote(new)})"
     one = _find_output(editor, old, edit)
     if one.value is not None:
@@ -346,8 +397,15 @@ def rename_output(editor: Editor, old: str, new: str) -> None:
         parent.keys = [new if key == old else key for key in keys]
 
 
-def reorder_outputs(editor: Editor, order: Sequence[int | str]) -> None:
-    """As `Editor.reorder_outputs`."""
+def reorder_outputs(editor: EditState, order: Sequence[int | str]) -> None:
+    """Reorder the items of the tuple or list that the program returns.
+
+    Args:
+        order: the old numbers, from 0, in the new order; or names of values.
+
+    Raises:
+        GraphError: other numbers or names than those.
+    """
     edit = f"reorder_outputs({', '.join(map(str, order))[:80]})"
     outs = editor.calls.outs
     if not isinstance(outs, Branch) or not outs.is_open or outs.keys is not None:
@@ -360,7 +418,7 @@ def reorder_outputs(editor: Editor, order: Sequence[int | str]) -> None:
     editor.calls.order(editor.outputs, outs, USER_OUTPUTS)
 
 
-def _find_output(editor: Editor, which: int | str, edit: str) -> Output:
+def _find_output(editor: EditState, which: int | str, edit: str) -> Output:
     users = editor.user_outputs
     if isinstance(which, int):
         if 0 <= which < len(users):
@@ -373,27 +431,25 @@ def _find_output(editor: Editor, which: int | str, edit: str) -> Output:
     return output
 
 
-def _check_unused(editor: Editor, one: Input, edit: str, *, besides_nodes: bool = False) -> None:
+def _check_unused(editor: EditState, one: Input, edit: str, *, besides_nodes: bool = False) -> None:
     """Refuse to take out an input that something uses, or that an output writes to."""
     value = one.value
     if value is not None and value.is_used and not besides_nodes:
         who = ", ".join(user.label for user in value.users[:3]) or "an output"
-        raise GraphError(f"{edit}: expected an input that nothing uses, got {quote(value.name)}, which {who} uses; "
-                         "replace_uses, or freeze_input")  # fmt: skip
+        raise GraphError(
+            f"{edit}: expected an input that nothing uses, got {quote(value.name)}, which {who} uses; "
+            "replace_uses, or freeze_input"
+        )
     for output in editor.outputs:
         if output.kind in OF_INPUTS and output.input is one:
-            raise GraphError(f"{edit}: expected an input that the program does not write, got {quote(one.name)}",
-                             rule="S7")  # fmt: skip
+            raise GraphError(
+                f"{edit}: expected an input that the program does not write, got {quote(one.name)}", rule="S7"
+            )
 
 
-def _take_out(editor: Editor, chosen: Tree, gone: Iterable[Input], edit: str) -> None:
-    """Take a leaf or an argument out of the tree of the call, and inputs out of the graph."""
-    place, argument, parent = _place_of(editor, chosen, edit)
-    is_argument = parent in editor.calls.sides(edit)
-    parent.remove(chosen, edit)
-    if is_argument and editor.calls.arg_names:
-        del editor.calls.arg_names[place]
-    editor.guards[:] = [guard for guard in editor.guards if not _mentions(guard, argument)]
+def _take_out(editor: EditState, chosen: Tree, gone: Iterable[Input], edit: str) -> None:
+    """Remove a leaf or an argument from the tree of the call, and its inputs from the graph."""
+    _leave_call(editor, chosen, edit)
     for one in gone:
         editor.inputs.remove(one)
         editor.graph.forget(one.slot)
@@ -403,35 +459,29 @@ def _mentions(guard: str, name: str) -> bool:
     return f"L['{name}']" in guard or f'L["{name}"]' in guard
 
 
-def _insert(items: list[Any], new: Any, groups: dict[str, int]) -> None:
-    """Put an input or output behind the last one of its group."""
-    group = groups.get(new.kind, 1)
-    place = sum(groups.get(one.kind, 1) <= group for one in items)
-    items.insert(place, new)
-
-
-def remove_arguments(editor: Editor, gone: Sequence[Input]) -> None:
-    """Take inputs out of what the caller passes, whether or not something uses them: another value takes their place.
+def remove_arguments(editor: EditState, gone: Sequence[Input]) -> None:
+    """Remove inputs from the call, whether or not they have users: another value replaces them.
 
     Raises:
-        GraphError: one stands in a container of a shape of its own.
+        GraphError: one is in a container of a shape of its own.
     """
     for one in gone:
-        place, argument, parent = _place_of(editor, one, f"compose({quote(one.name)})")
-        parent.remove(one, f"compose({quote(one.name)})")
-        if parent in editor.calls.sides("compose") and editor.calls.arg_names:
-            del editor.calls.arg_names[place]
-        editor.guards[:] = [guard for guard in editor.guards if not _mentions(guard, argument)]
+        _leave_call(editor, one, f"compose({quote(one.name)})")
         editor.inputs.remove(one)
 
 
-def _place_of(editor: Editor, chosen: Tree, edit: str) -> tuple[int, str, Branch]:
-    """Which argument of the call something is in, by number and name, and the container that holds it."""
+def _leave_call(editor: EditState, chosen: Tree, edit: str) -> None:
+    """Remove a leaf or an argument from the tree of the call, with the guards on its argument."""
     args, kwargs = editor.calls.sides(edit)
     parent = parent_of(editor.calls.ins, chosen)
     if parent is None:
         raise GraphError(f"{edit}: expected an input of the in_spec, got {chosen!r}")
     for place, child in enumerate((*args.children, *kwargs.children)):
         if child is chosen or parent_of(child, chosen) is not None:
-            return place, editor.calls.names(edit)[place], parent
+            argument = editor.calls.names(edit)[place]
+            parent.remove(chosen, edit)
+            if parent in (args, kwargs) and editor.calls.arg_names:
+                del editor.calls.arg_names[place]
+            editor.guards[:] = [guard for guard in editor.guards if not _mentions(guard, argument)]
+            return
     raise GraphError(f"{edit}: expected an argument or what is in one, got {chosen!r}")

@@ -1,15 +1,18 @@
-"""What is known of a value -> the entry that the value tables have for it, from whatever form a caller has it in."""
+"""Metadata of values: conversion from any accepted form to entries of the graph's value tables."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from pt2kit import schema
 from pt2kit.editing import sizes as arithmetic
-from pt2kit.editing.values import Value
 from pt2kit.errors import GraphError
 from pt2kit.graph.argument_values import ValueKind
+from pt2kit.graph.reading import readable_size
 from pt2kit.graph.values import Meta
 from pt2kit.messages import quote
 from pt2kit.tensors.dtypes import DTYPES, scalar_type_named, scalar_type_of
@@ -28,6 +31,39 @@ _SHORT: Final = {row.short: number for number, row in DTYPES.items()}
 _OTHER_NAMES: Final = {"float": "float32", "double": "float64", "half": "float16", "int": "int32", "long": "int64"}
 
 
+class Operand:
+    """A value as arguments and metas refer to it: `graphs.Value` without its graph.
+
+    Attributes:
+        name: unique in its graph.
+        kind: "tensor", "sym_int", "sym_float", "sym_bool" or "custom_obj".
+    """
+
+    __slots__ = ("_meta", "kind", "name")
+
+    def __init__(self, name: str, kind: ValueKind, meta: Meta | None) -> None:
+        self.name = name
+        self.kind: ValueKind = kind
+        self._meta = meta
+
+    @property
+    def meta(self) -> Any:
+        """Return the value's table entry: a `schema.TensorMeta` for a tensor."""
+        return self._meta
+
+    @property
+    def dtype(self) -> schema.ScalarType | None:
+        """Return the element type of a tensor; None for anything else."""
+        return self._meta.dtype if isinstance(self._meta, schema.TensorMeta) else None
+
+    @property
+    def shape(self) -> tuple[int | str, ...] | None:
+        """Return the sizes of a tensor, symbolic ones as the text of their expression; None for anything else."""
+        if not isinstance(self._meta, schema.TensorMeta):
+            return None
+        return tuple(map(readable_size, self._meta.sizes))
+
+
 def tensor_meta(
     dtype: Any,
     sizes: Sequence[Any],
@@ -38,7 +74,7 @@ def tensor_meta(
     requires_grad: bool = False,
     layout: schema.Layout = schema.Layout.Strided,
 ) -> schema.TensorMeta:
-    """State what is known of a tensor.
+    """Return the `schema.TensorMeta` of a tensor.
 
     Args:
         dtype: "float32", "f32", a numpy type or a `schema.ScalarType`.
@@ -63,7 +99,7 @@ def tensor_meta(
 
 
 def row_major(sizes: Sequence[schema.SymInt]) -> list[schema.SymInt]:
-    """The strides of a tensor whose elements lie one after another; torch counts an empty dimension as one of 1."""
+    """Return row-major (contiguous) strides; torch counts an empty dimension as one of 1."""
     strides: list[schema.SymInt] = []
     step = arithmetic.number(1)
     for size in reversed(sizes):
@@ -72,8 +108,13 @@ def row_major(sizes: Sequence[schema.SymInt]) -> list[schema.SymInt]:
     return strides[::-1]
 
 
+def cast_meta(meta: schema.TensorMeta, dtype: schema.ScalarType) -> schema.TensorMeta:
+    """Return the meta of a row-major copy of a tensor in another dtype."""
+    return replace(meta, dtype=dtype, strides=row_major(meta.sizes), storage_offset=ZERO)
+
+
 def size_of(size: Any) -> schema.SymInt:
-    """A size from an int, the text of an expression, a `SymInt`, or the value that holds one.
+    """Return a size from an int, the text of an expression, a `SymInt`, or the value that holds one.
 
     Raises:
         GraphError: something else.
@@ -88,13 +129,13 @@ def size_of(size: Any) -> schema.SymInt:
             return arithmetic.parsed(size)
         case schema.SymInt():
             return size
-        case Value(meta=schema.SymInt() as meta):
+        case Operand(meta=schema.SymInt() as meta):
             return meta
     raise GraphError(f"size: expected an int, an expression or a sym_int value, got {quote(repr(size))}")
 
 
 def scalar_type(dtype: Any) -> schema.ScalarType:
-    """An element type from its number, torch's name or short name for it, or numpy's type.
+    """Return an element type from its number, torch's name or short name for it, or numpy's type.
 
     Raises:
         UnsupportedError: no element type of the schema (P4).
@@ -112,7 +153,7 @@ def scalar_type(dtype: Any) -> schema.ScalarType:
 
 
 def device_of(device: str | schema.Device) -> schema.Device:
-    """A device from its text: "cuda:0".
+    """Return a device from its text: "cuda:0".
 
     Raises:
         GraphError: no text of that form.
@@ -126,12 +167,12 @@ def device_of(device: str | schema.Device) -> schema.Device:
 
 
 def device_text(device: schema.Device) -> str:
-    """A device as `device_of` reads it."""
+    """Return the text of a device, as `device_of` reads it."""
     return device.type if device.index is None else f"{device.type}:{device.index}"
 
 
 def kind_of(meta: Any, edit: str) -> ValueKind:
-    """The kind of value that an entry of the tables is for.
+    """Return the kind of value that a table entry is for.
 
     Raises:
         GraphError: it is no entry of the tables.
@@ -146,12 +187,22 @@ def kind_of(meta: Any, edit: str) -> ValueKind:
 
 
 def entry(meta: Any, edit: str) -> Meta:
-    """What a caller gives as a meta -> the entry: of a `Value` its own.
+    """Return the table entry of a meta in any accepted form; of a `Value` its own.
 
     Raises:
         GraphError: as `kind_of`.
     """
-    unchecked: Any = meta.meta if isinstance(meta, Value) else meta
+    unchecked: Any = meta.meta if isinstance(meta, Operand) else meta
     kind_of(unchecked, edit)
     checked: Meta = unchecked
     return checked
+
+
+def are_same(new: Sequence[Any], old: Sequence[Any]) -> bool:
+    """Return whether two lists hold the same objects."""
+    return len(new) == len(old) and all(map(operator.is_, new, old))
+
+
+def are_entries(new: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
+    """Return whether two tables hold the same objects under the same names, in the same order."""
+    return len(new) == len(old) and all(a == b and new[a] is old[b] for a, b in zip(new, old, strict=True))

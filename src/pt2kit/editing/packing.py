@@ -1,4 +1,4 @@
-"""Packages -> one archive of several programs, with equal weights stored once; and back; the user's own files."""
+"""Packing of several programs into one archive, with equal weights stored once; unpacking; extra files."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from pt2kit import schema
-from pt2kit.editing.assembly import Part, Parts, folder_of, parts_of
+from pt2kit.editing.assembly import Parts, parts_of
 from pt2kit.editing.weights import KINDS
 from pt2kit.errors import ArchiveError
 from pt2kit.messages import quote
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package, open_package
+from pt2kit.package.plan import PlannedRecord
 from pt2kit.package.write import write_package
+from pt2kit.zip.chosen_names import paths_below
 from pt2kit.zip.opening import FileLike
 from pt2kit.zip.record_name import name_problem
 from pt2kit.zip.writer import DEFAULT_ROOT
@@ -27,12 +28,12 @@ def pack(
     *,
     extra_files: Mapping[str, bytes | str] | None = None,
 ) -> Package:
-    """Put the programs of several packages into one; weights whose bytes are equal are stored once.
+    """Pack the programs of several packages into one; weights whose bytes are equal are stored once.
 
     Args:
         sources: name -> package or file; a package of several programs gives `<name>.<model>`. In a list, each program
             keeps its name, and a file whose program is called "model" gives it its own.
-        extra_files: files to put beside the programs: name -> bytes or text.
+        extra_files: files to add to the archive: name -> bytes or text.
 
     Returns:
         The package, with the extra files of all sources. Payloads of equal sizes are read once to compare them.
@@ -52,30 +53,36 @@ def pack(
     return parts.package()
 
 
-def unpack(source: Package | FileLike, folder: str | os.PathLike[str]) -> dict[str, Path]:
+def unpack(
+    source: Package | FileLike, folder: str | os.PathLike[str], *, force: bool = False, rename: bool = False
+) -> dict[str, Path]:
     """Write each program of a package to a file of its own, with the weights that it uses and all extra files.
 
     Args:
         source: an open package or a file.
-        folder: where `<model>.pt2` go; made where it is not there.
+        folder: where `<model>.pt2` go; created if it does not exist.
+        force: replace existing files.
+        rename: change names of programs that are hidden or odd as names of files; else they are refused.
 
     Returns:
         model -> file.
 
     Raises:
+        ArchiveError: a name that is odd, or a file that exists already; nothing was written.
         OSError, Pt2Error: the source cannot be read, or a file not written.
     """
-    os.makedirs(folder, exist_ok=True)
-    paths = {}
     with nullcontext(source) if isinstance(source, Package) else open_package(source) as package:
-        for model in package.layout.models:
-            paths[model] = Path(folder) / f"{model}.pt2"
-            write_package(only(package, model), paths[model])
+        models = {f"{model}.pt2": model for model in package.layout.models}
+        paths = {models[name]: path for name, path in paths_below(folder, models, force=force, rename=rename).items()}
+        for model, path in paths.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_package(only(package, model), path)
+        os.makedirs(folder, exist_ok=True)
     return paths
 
 
 def only(package: Package, model: str) -> Package:
-    """One program of a package, as a package of its own.
+    """Return one program of a package, as a package of its own.
 
     Raises:
         KeyError: no such program.
@@ -94,10 +101,10 @@ def only(package: Package, model: str) -> Package:
 def with_extra_files(
     package: Package, add: Mapping[str, bytes | str] | None = None, drop: Collection[str] = ()
 ) -> Package:
-    """A package with other files of the user's beside its programs.
+    """Return a package with extra files of the user.
 
     Args:
-        package: left as it is.
+        package: not changed.
         add: name -> bytes or text; a file of that name is replaced.
         drop: names of files to leave out.
 
@@ -140,46 +147,28 @@ def _add(parts: Parts, package: Package, name: str | None, known: dict[tuple[Any
 
 
 def _add_payloads(parts: Parts, source: Parts, model: str, new: str, known: dict[tuple[Any, ...], str]) -> None:
+    def same(parts: Parts, record: str, part: PlannedRecord, kind: str) -> str:
+        """Return the record of a payload among the packed ones: one with the same bytes, or a new one."""
+        key = (kind, names.kind(record), part.size, hashlib.sha256(part.read()).digest())
+        if key not in known:
+            known[key] = parts.add_payload(record, part, kind)
+        return known[key]
+
     for kind in KINDS:
-        config = {}
-        for name, meta in source.config(model, kind).items():
-            record = folder_of(kind) + meta.path_name
-            place = _place(parts, source.records[record], record, kind, known)
-            config[name] = schema.PayloadMeta(
-                place.rpartition("/")[2], meta.is_param, meta.use_pickle, meta.tensor_meta
-            )
-        parts.set_config(new, kind, config)
-
-
-def _place(parts: Parts, part: Part, record: str, kind: str, known: dict[tuple[Any, ...], str]) -> str:
-    """The record of a payload among those that are packed: one that has its bytes, or a new one."""
-    what = names.kind(record)
-    key = (kind, what, part.size, hashlib.sha256(part.read()).digest())
-    if key not in known:
-        known[key] = _free(parts, record, kind)
-        parts.records[known[key]] = part
-    return known[key]
-
-
-def _free(parts: Parts, record: str, kind: str) -> str:
-    stem = record.rpartition("_")[0]
-    if names.kind(record) in ("weight", "tensor constant"):
-        return parts.next_record(kind)
-    number = 0
-    while f"{stem}_{number}" in parts.records:
-        number += 1
-    return f"{stem}_{number}"
+        config = source.config(model, kind)
+        parts.set_config(
+            new, kind, {name: parts.copy_payload(meta, source, kind, same) for name, meta in config.items()}
+        )
 
 
 def _records_of(model: str) -> tuple[str, ...]:
-    from pt2kit.package.pickle_free_inputs.names import index_record
 
     return (
         names.model_json(model),
         names.weights_config(model),
         names.constants_config(model),
         names.sample_inputs(model),
-        index_record(model),
+        names.samples_index(model),
     )
 
 
@@ -194,6 +183,6 @@ def _put_extra(parts: Parts, name: str, data: bytes) -> None:
 
 
 def _stem(package: Package) -> str:
-    """The name of a package's file without folder and ending; "" where it has none that a program can have."""
+    """Return a package's file name without folder and suffix; "" if a program cannot have that name."""
     stem = os.path.splitext(os.path.basename(package.name))[0]
     return "" if package.name.startswith("<") or name_problem(f"{stem}.json") else stem

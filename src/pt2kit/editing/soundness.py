@@ -1,4 +1,4 @@
-"""A program that was edited -> nothing, or an error that names the edit: the rules of `checks`, over the whole of it.
+"""Verification of an edited program by the rules of `checks`; errors name the edit that caused them.
 
 What was wrong before the edits is not held against them.
 """
@@ -7,19 +7,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pt2kit import graph as rules
-from pt2kit import schema, signature
+from pt2kit import schema
 from pt2kit.checks.program_context import context_of
 from pt2kit.checks.regions import region_problems
 from pt2kit.checks.run import RULES_OF_PROGRAMS
 from pt2kit.editing.sizes import symbols_of
+from pt2kit.editing.state import EditState
 from pt2kit.errors import GraphError, Problem, Pt2Error
 from pt2kit.graph.values import tables
-
-if TYPE_CHECKING:
-    from pt2kit.editing.editor import Editor
 
 _RECORD = "program"
 NEW_SYMBOL = (1, None)
@@ -30,16 +28,7 @@ _STEP = re.compile(r"\.nodes\[(\d+)\](?:\.inputs\[(\d+)\])?")
 _TABLE = re.compile(r"_values(?:\.(\w+)|\[['\"](.*?)['\"]\])")
 
 
-def check_specs(module: schema.GraphModule) -> None:
-    """Refuse a program whose signature does not fit its graph, before anything is made of it.
-
-    Raises:
-        GraphError: it does not (S1 to S14).
-    """
-    signature.from_schema(module)
-
-
-def check_program(editor: Editor, program: schema.ExportedProgram) -> None:
+def check_program(editor: EditState, program: schema.ExportedProgram) -> None:
     """Refuse a program that has errors which it did not have before.
 
     Raises:
@@ -55,13 +44,13 @@ def check_program(editor: Editor, program: schema.ExportedProgram) -> None:
             raise GraphError(f"{edit}{problem.loc}: {problem.message}", rule=problem.rule)
 
 
-def needed_ranges(editor: Editor, graph: schema.Graph) -> dict[str, schema.RangeConstraint]:
-    """The ranges that a program needs: those it had, without symbols that went, and with those that came."""
+def needed_ranges(editor: EditState, graph: schema.Graph) -> dict[str, schema.RangeConstraint]:
+    """Return the ranges that a program needs: those it had, without removed symbols, and with new ones."""
     old = editor.program.range_constraints
-    if graph is editor.graph._origin:
+    if graph is editor.graph.origin:
         new = {name: range_of(limits) for name, limits in editor.ranges.items()}
         return old if new == old else new
-    before, after = set(needed_symbols(editor.graph._origin)), dict.fromkeys(needed_symbols(graph))
+    before, after = set(needed_symbols(editor.graph.origin)), dict.fromkeys(needed_symbols(graph))
     unused = old.keys() - before  # which the program stated without having them: it goes on to
     kept = {name: range_of(limits) for name, limits in editor.ranges.items() if name in after or name in unused}
     came = {name: range_of(None) for name in after if name not in kept and name not in before}
@@ -69,12 +58,12 @@ def needed_ranges(editor: Editor, graph: schema.Graph) -> dict[str, schema.Range
 
 
 def range_of(limits: tuple[int | None, int | None] | None) -> schema.RangeConstraint:
-    """A range as the schema has it; that of a new symbol where there is none."""
+    """Return a range as the schema has it; that of a new symbol if there is none."""
     return schema.RangeConstraint(*(NEW_SYMBOL if limits is None else limits))
 
 
 def needed_symbols(graph: schema.Graph) -> Iterator[str]:
-    """The symbols in what is known of the values of a graph and its subgraphs."""
+    """Yield the symbols in the metas of the values of a graph and its subgraphs."""
     seen: set[int] = set()
     for scope in rules.graphs(graph):
         for kind, table in tables(scope.graph).items():
@@ -86,7 +75,7 @@ def needed_symbols(graph: schema.Graph) -> Iterator[str]:
 
 
 def meta_symbols(kind: str, meta: Any) -> Iterator[str]:
-    """The symbols in what is known of a value."""
+    """Yield the symbols in the meta of a value."""
     if kind == "tensor":
         for size in (*meta.sizes, *meta.strides, meta.storage_offset):
             yield from symbols_of(size)
@@ -103,8 +92,9 @@ def _errors(program: schema.ExportedProgram) -> Iterator[Problem]:
             yield Problem(_RECORD, error.rule, str(error))
 
 
-def _edit_at(editor: Editor, loc: str) -> str:
-    """The last edit at a place, for messages: of its node, of what carries the subgraph that it is in, of its value."""
+def _edit_at(editor: EditState, loc: str) -> str:
+    """Return the last edit at a location, for messages: of its node, of the node that carries its subgraph, of its
+    value."""
     graph, node = editor.graph, None
     edited = None
     for index, input_index in _STEP.findall(loc):

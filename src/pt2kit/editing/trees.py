@@ -1,4 +1,4 @@
-"""The tree of a call's inputs or outputs <-> one that can be changed, whose leaves are these themselves.
+"""Editable trees (pytrees) of a call's inputs or outputs, whose leaves are the inputs or outputs themselves.
 
 What can be taken out or put in is an item of a tuple, a list or a dict. Other containers have a shape of their own.
 """
@@ -33,7 +33,7 @@ class Branch:
 
     @property
     def keys(self) -> list[Any] | None:
-        """The keys of a dict; None for any other container."""
+        """Return the keys of a dict; None for any other container."""
         if self.type not in MAPPINGS:
             return None
         keys = treespec.inner_context(TreeSpec(self.type, self.context))
@@ -45,11 +45,11 @@ class Branch:
 
     @property
     def is_open(self) -> bool:
-        """Whether children can be added and taken out."""
+        """Return whether children can be added and removed."""
         return self.type in SEQUENCES or self.keys is not None
 
     def insert(self, position: int, child: Tree, key: str | None, edit: str) -> None:
-        """Put a child in.
+        """Insert a child.
 
         Raises:
             GraphError: a container of a shape of its own, or a dict without a new key.
@@ -66,7 +66,7 @@ class Branch:
         self.children.insert(position, child)
 
     def remove(self, child: Tree, edit: str) -> None:
-        """Take a child out.
+        """Remove a child.
 
         Raises:
             GraphError: a container of a shape of its own.
@@ -82,11 +82,11 @@ class Branch:
 
 
 Tree: TypeAlias = "Branch | Any"
-"""A container, or a leaf: whatever stands there."""
+"""A container or a leaf."""
 
 
 def grow(spec: TreeSpec, leaves: Sequence[Any]) -> Tree:
-    """The tree of a spec with things at its leaves; as many as it has."""
+    """Return the tree of a spec with the given items at its leaves, as many as it has."""
     rest = iter(leaves)
     return treespec.fold(
         spec, lambda _: next(rest), lambda node, children: Branch(str(node.type), node.context, children)
@@ -94,14 +94,14 @@ def grow(spec: TreeSpec, leaves: Sequence[Any]) -> Tree:
 
 
 def spec_of(tree: Tree) -> TreeSpec:
-    """The spec of a tree."""
+    """Return the spec of a tree."""
     if not isinstance(tree, Branch):
         return LEAF
     return TreeSpec(tree.type, tree.context, tuple(map(spec_of, tree.children)))
 
 
 def leaves_of(tree: Tree) -> Iterator[Any]:
-    """What stands at the leaves, left to right."""
+    """Yield the items at the leaves, left to right."""
     if not isinstance(tree, Branch):
         yield tree
         return
@@ -110,7 +110,7 @@ def leaves_of(tree: Tree) -> Iterator[Any]:
 
 
 def parent_of(tree: Tree, wanted: Tree) -> Branch | None:
-    """The container that something stands in; None for the root, and for what is not in the tree."""
+    """Return the container of an item; None for the root, and for an item that is not in the tree."""
     stack = [tree]
     while stack:
         branch = stack.pop()

@@ -1,4 +1,4 @@
-"""Edits of weights and constants: payloads, their configs, the inputs that take them and the signature together."""
+"""Edits of weights and constants: payloads, configs, graph inputs and signature are updated together."""
 
 from __future__ import annotations
 
@@ -6,19 +6,21 @@ import keyword
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from msgspec import structs
 
 from pt2kit import schema
 from pt2kit.editing import sizes as arithmetic
-from pt2kit.editing.building import result_slot
-from pt2kit.editing.interface import INPUT_GROUPS, Input
-from pt2kit.editing.interface_edits import find_input
-from pt2kit.editing.metas import row_major
-from pt2kit.editing.values import Value
+from pt2kit.editing.graphs import Value
+from pt2kit.editing.interface import INPUT_GROUPS, Input, insert_in_group
+from pt2kit.editing.metas import cast_meta
+from pt2kit.editing.state import EditState, find_input
 from pt2kit.editing.weights import Entry, Kind, Weights, laid_out, to_view
 from pt2kit.errors import GraphError
 from pt2kit.messages import listed, quote
 from pt2kit.package.open import Package, open_package
+from pt2kit.schema import names
 from pt2kit.signature.consistency import targets_below
 from pt2kit.tensors.bounds import contiguous_strides
 from pt2kit.tensors.compound import MetaView
@@ -27,22 +29,19 @@ from pt2kit.tensors.safetensors_reader import SUFFIXES, read_safetensors
 from pt2kit.tensors.storage import Storage
 from pt2kit.tensors.view import TensorView
 
-if TYPE_CHECKING:
-    from pt2kit.editing.editor import Editor
-
 _OF_SHAPE = (TensorView, MetaView)
 _PREFIXES = {"parameter": "p_", "buffer": "b_", "tensor_constant": "c_"}
 _WRITES = {"buffer_mutation": "buffer", "parameter_mutation": "parameter", "gradient_to_parameter": "parameter"}
 
 
-def check_package(editor: Editor, edit: str) -> None:
+def check_package(editor: EditState, edit: str) -> None:
     """Refuse an edit of weights where there is only a program."""
     if not editor.has_weights:
         raise GraphError(f"{edit}: expected a package, got a program alone, which has no weights")
 
 
-def table_of(editor: Editor, name: str, edit: str) -> Weights:
-    """Weights or constants, whichever has a name.
+def table_of(editor: EditState, name: str, edit: str) -> Weights:
+    """Return the table, of weights or of constants, that has a name.
 
     Raises:
         GraphError: neither.
@@ -55,9 +54,9 @@ def table_of(editor: Editor, name: str, edit: str) -> Weights:
 
 
 def add(
-    editor: Editor, kind: str, name: str, numbers: Any, *, requires_grad: bool | None = None, persistent: bool = True
+    editor: EditState, kind: str, name: str, numbers: Any, *, requires_grad: bool | None = None, persistent: bool = True
 ) -> Value:
-    """As `Editor.add_parameter` and its like."""
+    """Add a weight or constant, as `Editor.add_parameter` and its like."""
     edit = f"add_{kind.removeprefix('tensor_')}({quote(name)})"
     check_package(editor, edit)
     _check_free(editor, name, edit)
@@ -69,24 +68,23 @@ def add(
     else:
         view = replace(view, requires_grad=False, is_param=False)
     wish = f"{_PREFIXES[kind]}{name.replace('.', '_')}"
-    value = editor.graph.define(editor.graph.unique(wish), "tensor", view.meta(), None)
-    slot = result_slot([value], None, is_list=False)
-    argument = schema.TensorArgument(value.name)
-    specs: Mapping[str, Any] = {
-        "parameter": lambda: schema.InputToParameterSpec(argument, name),
-        "buffer": lambda: schema.InputToBufferSpec(argument, name, persistent),
-        "tensor_constant": lambda: schema.InputToTensorConstantSpec(argument, name),
-    }
-    new = Input(schema.InputSpec.create(**{kind: specs[kind]()}), slot)
-    place = sum(INPUT_GROUPS.get(one.kind, 1) <= 1 for one in editor.inputs)
-    editor.inputs.insert(place, new)
+    value = editor.graph.define(editor.graph.names.unique(wish), "tensor", view.meta(), None)
+    new = Input.of(value)
+    new.kind, new.target, new.persistent = kind, name, kind == "buffer" and persistent
+    insert_in_group(editor.inputs, new, INPUT_GROUPS)
     where = home(kind, persistent)
     (editor.weights if where == "weights" else editor.constants).entries[name] = Entry(view, None, where)
     return value
 
 
-def set_numbers(editor: Editor, name: str, numbers: Any) -> None:
-    """As `Editor.set_weight`."""
+def set_weight(editor: EditState, name: str, numbers: Any) -> None:
+    """Replace the values of a weight or constant, of the same element type and sizes.
+
+    Names that are tied to it get them too; `untie` first where they should not.
+
+    Raises:
+        GraphError: there is none of that name, or its type or sizes are others.
+    """
     edit = f"set_weight({quote(name)})"
     table = table_of(editor, name, edit)
     old = table.find(name, edit).payload
@@ -109,8 +107,21 @@ def set_numbers(editor: Editor, name: str, numbers: Any) -> None:
                     _restate(editor, other, like)
 
 
-def load(editor: Editor, source: Any, prefix: str, strict: bool) -> list[str]:
-    """As `Editor.load_weights`."""
+def load_weights(editor: EditState, source: Any, *, prefix: str = "", strict: bool = True) -> list[str]:
+    """Replace the values of all weights and constants that another file has.
+
+    Args:
+        source: a mapping from names to arrays or payloads, the path of a `.safetensors` file or of the index of
+            sharded ones, an open package, or the path of a `.pt2`.
+        prefix: the common prefix of the names there.
+        strict: refuse names that the program does not have, and parameters that the source does not.
+
+    Returns:
+        the names that were set.
+
+    Raises:
+        GraphError: types or sizes that differ, or names that are missing.
+    """
     edit = "load_weights"
     check_package(editor, edit)
     by_name = {name.removeprefix(prefix): one for name, one in _numbers_of(source).items() if name.startswith(prefix)}
@@ -121,11 +132,13 @@ def load(editor: Editor, source: Any, prefix: str, strict: bool) -> list[str]:
         tied = {name for name in missing if any(_tied_in(there, name, other) for other in by_name)}
         if odd or len(tied) < len(missing):
             missing = [name for name in missing if name not in tied]
-            raise GraphError(f"{edit}: expected the names of the program's weights, got {odd[:5]} besides them and "
-                             f"nothing for {missing[:5]}; strict=False, --partial, takes what fits")  # fmt: skip
+            raise GraphError(
+                f"{edit}: expected the names of the program's weights, got {odd[:5]} besides them and "
+                f"nothing for {missing[:5]}; strict=False, --partial, takes what fits"
+            )
     names = [name for name in there if name in by_name]
     for name in names:
-        set_numbers(editor, name, by_name[name])
+        set_weight(editor, name, by_name[name])
     return names
 
 
@@ -143,8 +156,12 @@ def _numbers_of(source: Any) -> Mapping[str, Any]:
     return _numbers_of(open_package(source))
 
 
-def rename(editor: Editor, old: str, new: str) -> None:
-    """As `Editor.rename_weight`."""
+def rename_weight(editor: EditState, old: str, new: str) -> None:
+    """Rename a parameter, buffer or constant in the state dict.
+
+    Raises:
+        GraphError: there is none of that name, or the new one is taken.
+    """
     edit = f"rename_weight({quote(old)}, {quote(new)})"
     if old == new:
         return
@@ -168,8 +185,12 @@ def rename(editor: Editor, old: str, new: str) -> None:
             output.target = new
 
 
-def drop(editor: Editor, name: str) -> None:
-    """As `Editor.drop_weight`."""
+def drop_weight(editor: EditState, name: str) -> None:
+    """Remove a weight or constant, and the input of the graph that takes it.
+
+    Raises:
+        GraphError: there is none of that name, or something uses it.
+    """
     edit = f"drop_weight({quote(name)})"
     inputs = [one for one in editor.inputs if one.target == name]
     kinds = {one.kind for one in inputs}
@@ -189,8 +210,12 @@ def drop(editor: Editor, name: str) -> None:
         editor.graph.forget(one.slot)
 
 
-def tie(editor: Editor, name: str, to: str) -> None:
-    """As `Editor.tie`."""
+def tie(editor: EditState, name: str, to: str) -> None:
+    """Tie a weight to another of the same type and sizes: both share one memory, and its own values are dropped.
+
+    Raises:
+        GraphError: types or sizes differ.
+    """
     edit = f"tie({quote(name)}, {quote(to)})"
     table, other = table_of(editor, name, edit), table_of(editor, to, edit)
     mine, theirs = table.find(name, edit), other.find(to, edit)
@@ -209,8 +234,12 @@ def tie(editor: Editor, name: str, to: str) -> None:
     _restate(editor, name, view)
 
 
-def untie(editor: Editor, name: str) -> None:
-    """As `Editor.untie`."""
+def untie(editor: EditState, name: str) -> None:
+    """Copy the values of a weight, so that no other name shares its memory.
+
+    Raises:
+        GraphError: there is none of that name, or it is no dense tensor.
+    """
     edit = f"untie({quote(name)})"
     table = table_of(editor, name, edit)
     old = table.find(name, edit).payload
@@ -221,10 +250,12 @@ def untie(editor: Editor, name: str) -> None:
     table.entries[name] = Entry(view, None, table.kind)
     _spread_inputs(editor, same)
     _restate(editor, name, view)
+    taken = {one.target for one in editor.inputs}
+    editor.notes += [f"{edit}: nothing uses {quote(one)} now: no input takes it" for one in same if one not in taken]
 
 
-def _spread_inputs(editor: Editor, tied: list[str]) -> None:
-    """Let names that were one weight have an input each, where two inputs took it by one of the names."""
+def _spread_inputs(editor: EditState, tied: list[str]) -> None:
+    """Add inputs so that each formerly tied name has its own, if two inputs took the weight by one of the names."""
     inputs = [one for one in editor.inputs if one.target in tied]
     for name in tied:
         if all(one.target != name for one in inputs):
@@ -235,7 +266,7 @@ def _spread_inputs(editor: Editor, tied: list[str]) -> None:
 
 
 def own_copy(view: TensorView) -> TensorView:
-    """The same numbers in a storage of their own, row-major; read when they are needed."""
+    """Return the same values in a storage of their own, row-major; read when they are needed."""
     nbytes = view.nbytes
     storage = Storage(f"<{view.name}>", nbytes, lambda: memoryview(view.tobytes()))
     return replace(
@@ -243,8 +274,17 @@ def own_copy(view: TensorView) -> TensorView:
     )
 
 
-def convert(editor: Editor, name: str, kind: str, persistent: bool) -> None:
-    """As `Editor.convert_weight`."""
+def convert_weight(editor: EditState, name: str, kind: str, *, persistent: bool = True) -> None:
+    """Convert a parameter, buffer or constant to one of the other two kinds.
+
+    Args:
+        name: of the weight.
+        kind: "parameter", "buffer", "tensor_constant" (or "constant").
+        persistent: whether a buffer is in the state dict.
+
+    Raises:
+        GraphError: the program writes it, or it has a gradient, which the new kind has not.
+    """
     edit = f"convert_weight({quote(name)}, {quote(kind)})"
     kind = {"constant": "tensor_constant"}.get(kind, kind)
     if kind not in _PREFIXES:
@@ -268,8 +308,8 @@ def convert(editor: Editor, name: str, kind: str, persistent: bool) -> None:
         _convert_payload(editor, name, inputs, kind, persistent)
 
 
-def _join(editor: Editor, inputs: list[Input]) -> None:
-    """Let one input take what several took: torch registers a constant once, and fails at the second time."""
+def _join(editor: EditState, inputs: list[Input]) -> None:
+    """Merge several inputs of one constant into one: torch registers a constant once, and fails the second time."""
     first = inputs[0].value
     for one in inputs[1:]:
         if first is not None and one.value is not None:
@@ -279,8 +319,8 @@ def _join(editor: Editor, inputs: list[Input]) -> None:
     del inputs[1:]
 
 
-def _convert_payload(editor: Editor, name: str, inputs: list[Input], kind: str, persistent: bool) -> None:
-    """Put the payload of a weight that is of another kind now where it belongs."""
+def _convert_payload(editor: EditState, name: str, inputs: list[Input], kind: str, persistent: bool) -> None:
+    """Move the payload of a converted weight to the table of its new kind."""
     table = table_of(editor, name, kind)
     entry = table.entries[name]
     if not isinstance(entry.payload, TensorView):
@@ -300,19 +340,16 @@ def _convert_payload(editor: Editor, name: str, inputs: list[Input], kind: str, 
     for one in inputs:
         if one.value is not None:
             stated = one.value.meta
-            one.value.meta = schema.TensorMeta(
-                stated.dtype, stated.sizes, stated.requires_grad and gradient, stated.device, stated.strides,
-                stated.storage_offset, stated.layout,
-            )  # fmt: skip
+            one.value.meta = structs.replace(stated, requires_grad=stated.requires_grad and gradient)
 
 
 def _of_record(meta: schema.PayloadMeta | None, view: TensorView) -> schema.PayloadMeta | None:
-    """What the config says of a tensor, whose bytes are in the record where the meta has them; None where none is."""
+    """Return the config's entry of a tensor that has the bytes of an existing record; None if there is no entry."""
     return None if meta is None else schema.PayloadMeta(meta.path_name, view.is_param, meta.use_pickle, view.meta())
 
 
-def _convert_other_names(editor: Editor, table: Weights, view: TensorView) -> None:
-    """Let the other names of a tied weight that no input takes be of its kind: they are that weight."""
+def _convert_other_names(editor: EditState, table: Weights, view: TensorView) -> None:
+    """Convert the other names of a tied weight that no input takes: they are the same weight."""
     taken = {one.target for one in editor.inputs}
     for name, entry in [*table.entries.items()]:
         if name not in taken and isinstance(entry.payload, TensorView) and _is_tied(entry.payload, view):
@@ -320,7 +357,7 @@ def _convert_other_names(editor: Editor, table: Weights, view: TensorView) -> No
             table.entries[name] = Entry(payload, _of_record(entry.meta, payload), entry.kind)
 
 
-def _drop_other_names(editor: Editor, table: Weights, storage: Storage) -> None:
+def _drop_other_names(editor: EditState, table: Weights, storage: Storage) -> None:
     """Drop the other names of a tied weight that no input takes: they would be copies of it, where it was."""
     taken = {one.target for one in editor.inputs}
     for name, entry in [*table.entries.items()]:
@@ -329,55 +366,48 @@ def _drop_other_names(editor: Editor, table: Weights, storage: Storage) -> None:
 
 
 def home(kind: str, persistent: bool) -> Kind:
-    """Where a weight lies: in the state dict, or among the constants."""
+    """Return the location of a weight: the state dict, or the constants."""
     return "weights" if kind == "parameter" or (kind == "buffer" and persistent) else "constants"
 
 
-def free_name(editor: Editor, wish: str) -> str:
-    """A name that no weight, constant, target or module that these lie in has."""
+def free_name(editor: EditState, wish: str) -> str:
+    """Return a name that no weight, constant, target or module of these has."""
     taken = taken_names(editor)
-    name, number = wish, 1
-    while name in taken or targets_below([name], taken):
-        name, number = f"{wish}_{number}", number + 1
-    return name
+
+    def is_taken(name: str) -> bool:
+        return name in taken or bool(targets_below([name], taken))
+
+    return names.free_name(wish, is_taken) if is_taken(wish) else wish
 
 
 def meta_like(view: TensorView, stated: schema.TensorMeta) -> schema.TensorMeta:
-    """What the graph says of a payload: its type and sizes, row-major, on the device that is stated."""
+    """Return the graph's meta of a payload: its type and sizes, row-major, on the declared device."""
     sizes = [arithmetic.number(size) for size in view.sizes]
-    return schema.TensorMeta(
-        view.dtype, sizes, view.requires_grad, stated.device, row_major(sizes), arithmetic.number(0), stated.layout
+    return structs.replace(
+        cast_meta(structs.replace(stated, sizes=sizes), view.dtype), requires_grad=view.requires_grad
     )
 
 
-def _restate(editor: Editor, name: str, view: TensorView) -> None:
-    """Bring what the graph says of a weight's strides in line with how it lies now."""
+def _restate(editor: EditState, name: str, view: TensorView) -> None:
+    """Update the declared strides of a weight to those of its payload."""
     meta = view.meta()
     for one in editor.inputs:
         if one.target == name and one.value is not None:
-            stated = one.value.meta
-            one.value.meta = schema.TensorMeta(
-                stated.dtype,
-                stated.sizes,
-                stated.requires_grad,
-                stated.device,
-                meta.strides,
-                meta.storage_offset,
-                stated.layout,
-            )
+            one.value.meta = structs.replace(one.value.meta, strides=meta.strides, storage_offset=meta.storage_offset)
 
 
-def taken_names(editor: Editor) -> set[str]:
-    """The names of all weights, constants and targets."""
+def taken_names(editor: EditState) -> set[str]:
+    """Return the names of all weights, constants and targets."""
     return {one.target for one in editor.inputs if one.target is not None} | {*editor.weights, *editor.constants}
 
 
-def _check_free(editor: Editor, name: str, edit: str, old: str | None = None) -> None:
+def _check_free(editor: EditState, name: str, edit: str, old: str | None = None) -> None:
     """Refuse a name that no weight can have besides the others; `old` is about to be left."""
     parts = name.split(".")
     if not all(parts) or any(map(keyword.iskeyword, parts)):
-        raise GraphError(f"{edit}: expected names with dots between them, none a keyword of Python, got {quote(name)}",
-                         rule="S10")  # fmt: skip
+        raise GraphError(
+            f"{edit}: expected names with dots between them, none a keyword of Python, got {quote(name)}", rule="S10"
+        )
     taken = taken_names(editor)
     if name in taken:
         raise GraphError(f"{edit}: expected a name that is not taken, got {quote(name)}", rule="S8")
@@ -385,19 +415,20 @@ def _check_free(editor: Editor, name: str, edit: str, old: str | None = None) ->
     above = next((other for other in others if name.startswith(f"{other}.")), None)
     around = above or targets_below([name], others).get(name)
     if around is not None:
-        raise GraphError(f"{edit}: expected a name that is not below another's, nor above, as tensors hold no others, "
-                         f"got {quote(name)} besides {quote(around)}", rule="S8")  # fmt: skip
+        raise GraphError(
+            f"{edit}: expected a name that is not below another's, nor above, as tensors hold no others, "
+            f"got {quote(name)} besides {quote(around)}",
+            rule="S8",
+        )
 
 
 def _is_tied(a: TensorView | MetaView, b: TensorView | MetaView) -> bool:
-    """Whether two payloads are the same elements of one storage, or were before their data was left out."""
+    """Return whether two payloads are the same elements of one storage, or were before their data was omitted."""
     if isinstance(a, TensorView) and isinstance(b, TensorView):
         same = a.storage is b.storage
     else:
         same = isinstance(a, MetaView) and isinstance(b, MetaView) and a.tie == b.tie != ""
-    return same and (a.dtype, a.sizes, a.strides, a.storage_offset) == (
-        b.dtype, b.sizes, b.strides, b.storage_offset
-    )  # fmt: skip
+    return same and (a.dtype, a.sizes, a.strides, a.storage_offset) == (b.dtype, b.sizes, b.strides, b.storage_offset)
 
 
 def _tied_in(there: Mapping[str, Any], name: str, other: str) -> bool:

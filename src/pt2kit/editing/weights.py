@@ -1,4 +1,4 @@
-"""The weights and constants of a program that is being edited: numbers in, payload records and configs out.
+"""Weights and constants of a program that is being edited: read from and written to payload records and configs.
 
 An entry keeps the line of the config that it came with, so what is not edited is written as it was. New numbers become
 records when the editor finishes; names that share an entry's record are tied.
@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from pt2kit import schema
-from pt2kit.editing.assembly import Part, Parts, folder_of
+from pt2kit.editing.assembly import Parts, folder_of
 from pt2kit.errors import GraphError
 from pt2kit.messages import quote
 from pt2kit.package.open import Package
+from pt2kit.package.plan import of_storage
 from pt2kit.package.stored import Payload
 from pt2kit.tensors import arrays
 from pt2kit.tensors.bounds import contiguous_strides
@@ -34,7 +35,7 @@ class Entry:
     Args:
         payload: what it holds.
         meta: its line in the config; None where its numbers are new.
-        kind: the folder that its record lies in; that of the config it is listed in may be another after an edit.
+        kind: the folder of its record; that of the config that lists it may be another after an edit.
     """
 
     payload: Payload
@@ -64,7 +65,7 @@ class Weights(Mapping[str, Payload]):
         return len(self.entries)
 
     def find(self, name: str, edit: str) -> Entry:
-        """An entry by name.
+        """Return an entry by name.
 
         Raises:
             GraphError: there is none.
@@ -77,7 +78,7 @@ class Weights(Mapping[str, Payload]):
 
 
 def read_weights(package: Package | None, parts: Parts | None, model: str) -> tuple[Weights, Weights]:
-    """The weights and the constants of a model; nothing where there is only a program.
+    """Return the weights and the constants of a model; none if there is only a program.
 
     Raises:
         Pt2Error: they cannot be listed.
@@ -94,7 +95,7 @@ def read_weights(package: Package | None, parts: Parts | None, model: str) -> tu
 
 
 def write_weights(parts: Parts, model: str, weights: Weights, constants: Weights) -> None:
-    """Put the weights and constants of a model into the records of a package.
+    """Write the weights and constants of a model into the records of a package.
 
     Raises:
         GraphError: some weights of a program that was saved without data have numbers now, and others have not.
@@ -113,7 +114,7 @@ def write_weights(parts: Parts, model: str, weights: Weights, constants: Weights
 
 
 def _check_filled(weights: Weights) -> None:
-    """Weights have numbers or have none as a whole, unless they are on the meta device."""
+    """Refuse weights of which some have values and some have none, unless they are on the meta device."""
     missing = [name for name, one in weights.items() if isinstance(one, MetaView) and one.device.type != "meta"]
     if missing and any(isinstance(one, TensorView) and one.storage.nbytes for one in weights.values()):
         shown = ", ".join(map(quote, missing[:5])) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
@@ -125,7 +126,7 @@ def _check_filled(weights: Weights) -> None:
 
 
 def _place(parts: Parts, kind: Kind, entry: Entry, known: dict[tuple[Any, ...], str]) -> schema.PayloadMeta:
-    """Give an entry a record in a folder: one of its own, or the one that what it is tied to got there."""
+    """Assign an entry a record in a folder: its own, or that of the entry to which it is tied."""
     payload = entry.payload
     if not isinstance(payload, TensorView):
         old = entry.meta
@@ -139,13 +140,12 @@ def _place(parts: Parts, kind: Kind, entry: Entry, known: dict[tuple[Any, ...], 
     key = (kind, storage, payload.dtype)
     if key not in known:
         known[key] = parts.next_record(kind)
-        nbytes = storage.nbytes - storage.nbytes % payload.itemsize
-        parts.records[known[key]] = Part(nbytes, lambda: storage.read(keep=False)[:nbytes])
+        parts.records[known[key]] = of_storage(known[key], storage, payload.itemsize)
     return schema.PayloadMeta(known[key].rpartition("/")[2], payload.is_param, False, payload.meta())
 
 
 def laid_out(view: TensorView, strides: tuple[int, ...]) -> TensorView:
-    """The same numbers with the strides of what they replace, where these put elements side by side in some order.
+    """Return the same values with the strides of the tensor they replace, if these are dense in some order.
 
     Returns:
         a view of bytes that are put into that order when they are read; the view itself where there is nothing to do.
@@ -169,7 +169,7 @@ def laid_out(view: TensorView, strides: tuple[int, ...]) -> TensorView:
 
 
 def to_view(name: str, numbers: Any, *, like: TensorView | MetaView | None = None, edit: str = "weights") -> TensorView:
-    """Numbers as a payload.
+    """Return an array or tensor as a payload.
 
     Args:
         name: of the weight.
@@ -190,7 +190,7 @@ def to_view(name: str, numbers: Any, *, like: TensorView | MetaView | None = Non
     if like is None:
         return view
     gradient = like.requires_grad and DTYPES[view.dtype].has_gradient
-    # What has numbers is on no meta device.
+    # A tensor with values is not on the meta device.
     device = CPU if like.device.type == "meta" else like.device
     return replace(view, requires_grad=gradient, device=device, is_param=like.is_param)
 

@@ -1,4 +1,4 @@
-"""What Dask runs: a batch of files -> their rows as Arrow streams, read in a process beside the worker."""
+"""Tasks that Dask workers run: a batch of files -> rows as Arrow streams, read in a child process."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def receive(file: BinaryIO) -> bytes | None:
 
 def main() -> None:
     """Serve a worker."""
-    # What a library prints must not end up among the messages.
+    # Output of libraries must not end up among the messages.
     messages = os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     requests: queue.SimpleQueue[bytes] = queue.SimpleQueue()

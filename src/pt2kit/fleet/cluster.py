@@ -51,7 +51,8 @@ def connect(scheduler: str | None, workers: int | None) -> Iterator[Any]:
     with _without_main(), _local(workers or usable_cores()) as cluster:
         client = Client(cluster, set_as_default=False)
         try:
-            client.register_plugin(Uninterrupted())
+            with _starting(workers or usable_cores()):
+                client.register_plugin(Uninterrupted())
             yield client
         finally:
             _close(client, _HURRY_SECONDS)
@@ -84,12 +85,12 @@ def _local(workers: int) -> Iterator[Any]:
     import dask
     from distributed import LocalCluster
 
-    with dask.config.set({"distributed.scheduler.allowed-failures": ALLOWED_FAILURES}):
+    with dask.config.set({"distributed.scheduler.allowed-failures": ALLOWED_FAILURES}), _starting(workers):
         cluster = LocalCluster(
             n_workers=workers,
             threads_per_worker=1,
             processes=True,
-            memory_limit=None,  # What a file may take is looked at where it is read.
+            memory_limit=None,  # Limits are enforced in the process that reads a file.
             host="127.0.0.1",
             dashboard_address="127.0.0.1:0",
             silence_logs=logging.CRITICAL,
@@ -106,6 +107,25 @@ def _local(workers: int) -> Iterator[Any]:
                 os.kill(process, signal.SIGKILL)
         raise
     _close(cluster, _CLOSE_SECONDS)
+
+
+@contextmanager
+def _starting(workers: int) -> Iterator[None]:
+    """Turn what Dask raises when a worker process does not start, or ends while it starts, into one error.
+
+    Raises:
+        UnsupportedError: that error.
+    """
+    try:
+        yield
+    except (RuntimeError, OSError, TimeoutError) as error:
+        cause: BaseException = error
+        while cause.__cause__ is not None:
+            cause = cause.__cause__
+        raise UnsupportedError(
+            f"cluster: expected {workers} worker processes to start, got: {cause or type(cause).__name__}; "
+            "if memory is short, pass fewer --workers"
+        ) from error
 
 
 @contextmanager

@@ -14,14 +14,16 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from typing import Any, Final
 
 import msgspec
 
 from pt2kit.errors import Pt2Error, UnsupportedError
 from pt2kit.fleet.folder import Folder
+from pt2kit.fleet.listing import is_gone
 from pt2kit.fleet.seen import Seen, state_key
-from pt2kit.fleet.tables import SCHEMA, TABLES, arrow_schema
+from pt2kit.fleet.tables import GONE, SCHEMA, TABLES, arrow_schema
 from pt2kit.fleet.work import Work, installed
 
 MANIFEST: Final = "fleet.json"
@@ -33,7 +35,7 @@ RESERVED: Final = (*TABLES, MANIFEST)
 
 
 def manifest_of(work: Work) -> dict[str, Any]:
-    """What tells one dataset from another."""
+    """Return the manifest of a dataset: the command and its options."""
     return {"format": FORMAT, "schema": SCHEMA, "work": work.name, "options": dict(work.options)}
 
 
@@ -84,7 +86,7 @@ def _shown(key: str, value: Any) -> str:
 
 
 def read_manifest(folder: Folder) -> dict[str, Any] | None:
-    """What a dataset was made by; None where there is none.
+    """Return the manifest of a dataset; None if there is none.
 
     Raises:
         UnsupportedError: a `fleet.json` that is of something else.
@@ -143,7 +145,7 @@ def repair(folder: Folder) -> list[str]:
 
 
 def is_whole(folder: Folder, table: str, name: str) -> bool:
-    """Whether a part of a table can be read: its end is there, and has the table's columns."""
+    """Return whether a part of a table can be read: it is complete and has the table's columns."""
     try:
         columns = set(open_part(folder, table, name).schema_arrow.names)
     except (OSError, Pt2Error, ValueError):
@@ -190,13 +192,34 @@ def load_seen(folder: Folder, seen: Seen, *, again: tuple[str, ...] = ()) -> int
     """
     count = 0
     for row in rows_of(folder, "files", ["url", "size", "etag", "outcome"]):
-        if row["outcome"] not in again:
+        if row["outcome"] == GONE:
+            seen.forget(row["url"])
+        elif row["outcome"] not in again:
             count += seen.add(row["url"], state_key(row["size"], row["etag"]))
     return count
 
 
+def gone_files(folder: Folder, seen: Seen, storage_options: Mapping[str, Any] | None) -> Iterator[str]:
+    """Yield the files of the dataset that are no targets any more because they were removed.
+
+    Args:
+        folder: the dataset.
+        seen: which files were listed, once all were.
+        storage_options: passed to fsspec for URLs.
+
+    Raises:
+        OSError, ArchiveError, ValueError: the dataset cannot be read.
+    """
+    with closing(Seen()) as done:
+        for name in reversed(part_names(folder)):
+            rows = open_part(folder, "files", name).read(columns=["url", "outcome"]).to_pylist()
+            for url, outcome in {row["url"]: row["outcome"] for row in rows}.items():
+                if done.add(url, b"") and outcome != GONE and not seen.is_listed(url) and is_gone(url, storage_options):
+                    yield url
+
+
 def output_name(relative: str) -> str:
-    """Where a written file goes below the folder, which must not be among the tables; "" where it would lead out."""
+    """Return the path of a written file below the folder, outside the tables; "" if it would lead out."""
     names = relative.replace(os.sep, "/").split("/")
     if not relative or any(name in ("", ".", "..") for name in names) or "\0" in relative:
         return ""

@@ -18,7 +18,7 @@ from pt2kit.errors import UnsupportedError
 from pt2kit.fleet import dataset
 from pt2kit.fleet.folder import Folder, make_folder
 from pt2kit.fleet.seen import Seen
-from pt2kit.fleet.tables import FAILURES, SCHEMA, TABLES
+from pt2kit.fleet.tables import FAILURES, GONE, SCHEMA, TABLES
 
 SHOWN_GROUPS: Final = 20
 _EXAMPLES: Final = 3
@@ -46,12 +46,12 @@ class Group:
 
 @dataclass(slots=True)
 class Figures:
-    """What a dataset says.
+    """Figures of a dataset.
 
     Args:
         work: what was done.
         options: of the work.
-        files, bytes, nodes, parameters: of all files.
+        files, bytes, nodes, parameters: of all files that are not gone.
         seconds: that reading them took, all together.
         outcomes: outcome -> files.
         releases: torch release -> files.
@@ -152,13 +152,15 @@ def _rows(folder: Folder, table: str, name: str, fresh: Mapping[str, Mapping[str
 
 
 def _add_file(figures: Figures, row: Mapping[str, Any], groups: _Groups) -> None:
+    figures.outcomes[row["outcome"]] += 1
+    if row["outcome"] == GONE:
+        return
     size = row["size"] or 0
     figures.files += 1
     figures.bytes += size
     figures.nodes += row["nodes"] or 0
     figures.parameters += row["parameters"] or 0
     figures.seconds += row["seconds"] or 0.0
-    figures.outcomes[row["outcome"]] += 1
     if row["size"] is not None:
         figures.sizes[next((bound for bound in _SIZES if size < bound), 0)] += 1
     if row["release"]:

@@ -27,12 +27,12 @@ class Folder:
 
     @property
     def is_remote(self) -> bool:
-        """Whether fsspec is needed."""
+        """Return whether fsspec is needed."""
         return is_url(self.place)
 
     @property
     def shown(self) -> str:
-        """What messages call it."""
+        """Return its name in messages."""
         return public_url(self.place) if self.is_remote else self.place
 
     def path(self, name: str) -> str:

@@ -32,7 +32,7 @@ _TRIES: Final = 2
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """What one file may take: seconds, and bytes of memory that are not those of mapped files."""
+    """Limits of one file: seconds, and bytes of memory other than mapped files."""
 
     seconds: float
     bytes: int
@@ -92,7 +92,9 @@ class Process:
         for pipe in (self._input, self._output):
             with suppress(OSError):
                 pipe.close()
-        with suppress(subprocess.TimeoutExpired):  # What hangs in a file system cannot be ended; nobody waits for it.
+        with suppress(
+            subprocess.TimeoutExpired
+        ):  # A process that hangs in a file system cannot be ended; do not wait for it.
             self._popen.wait(1)
 
     def _ask(self, request: bytes, limits: Limits) -> bytes:

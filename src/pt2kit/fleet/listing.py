@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from pt2kit.errors import Pt2Error
 from pt2kit.fleet.patterns import Pattern, States
+from pt2kit.zip.opening import is_url
 from pt2kit.zip.remote import file_system, guarded, public_url, state_of
 
 _S3: Final = frozenset(("s3", "s3a"))
@@ -36,8 +37,27 @@ class Found(NamedTuple):
 
 
 def local_state(stat: os.stat_result) -> str:
-    """What changes when a file of this machine does: the nanosecond of its last change."""
+    """Return the state of a local file: the nanosecond of its last change."""
     return str(stat.st_mtime_ns)
+
+
+def is_gone(name: str, storage_options: Mapping[str, Any] | None) -> bool:
+    """Return whether a file that a dataset names was removed; False if that is not certain.
+
+    A name in a dataset may be escaped or cut, and web servers answer alike for removed and for refused files.
+    """
+    if is_url(name):
+        if any(mark in name for mark in "?#") or name.lower().startswith("http"):
+            return False
+        try:
+            fs, path = file_system(name, storage_options)
+            fs.info(path)
+        except FileNotFoundError:
+            return True
+        except Exception:  # noqa: BLE001 - whatever a file system raises, the file may be there
+            return False
+        return False
+    return not (name.endswith("…") or (os.sep == "/" and "\\" in name) or os.path.lexists(name))
 
 
 def list_local(root: str, pattern: Pattern) -> Iterator[Found]:
@@ -118,7 +138,7 @@ def _page(fs: Any, bucket: str, prefix: str, token: str | None) -> Any:
 
 def _list_folder(fs: Any, path: str, shown: str, below: str, pattern: Pattern, states: States) -> Iterator[Found]:
     entries = guarded(shown, lambda: fs.ls(path, detail=True))
-    fs.invalidate_cache()  # What is listed once is not needed again.
+    fs.invalidate_cache()  # A listing is used once.
     for entry in entries:
         name = entry["name"].rstrip("/").rpartition("/")[2]
         after = pattern.step(states, name)

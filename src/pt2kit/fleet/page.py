@@ -12,7 +12,7 @@ from pt2kit.messages import printable
 
 _CELL: Final = 400
 _LABEL: Final = 40
-# The page holds names from files that nobody vouches for: it may run the scripts in it, and reach nothing.
+# The page contains names from untrusted files: it may run its own scripts, and reach nothing.
 _POLICY: Final = (
     "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data: blob:; "
     "font-src data:"

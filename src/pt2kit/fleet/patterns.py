@@ -22,7 +22,7 @@ _WEB: Final = re.compile(r"https?://", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """What comes after the fixed beginning.
+    """A compiled pattern for the part after the fixed prefix.
 
     Args:
         parts: an expression for each name; None for any number of folders.
@@ -31,11 +31,11 @@ class Pattern:
     parts: tuple[re.Pattern[str] | None, ...]
 
     def start(self) -> States:
-        """What may come first."""
+        """Return the states before the first name."""
         return self._reached((0,))
 
     def step(self, states: States, name: str) -> States:
-        """What may come after one more name; nothing where the name does not fit."""
+        """Return the states after one more name; none if the name does not fit."""
         after = []
         for state in states:
             if state == len(self.parts):
@@ -48,22 +48,22 @@ class Pattern:
         return self._reached(after)
 
     def follow(self, names: Iterable[str]) -> States:
-        """What may come after several names."""
+        """Return the states after several names."""
         states = self.start()
         for name in names:
             states = self.step(states, name)
         return states
 
     def is_match(self, states: States) -> bool:
-        """Whether the names so far match."""
+        """Return whether the names so far match."""
         return len(self.parts) in states
 
     def goes_on(self, states: States) -> bool:
-        """Whether something in a folder of these names may match."""
+        """Return whether something in a folder of these names may match."""
         return any(state < len(self.parts) for state in states)
 
     def is_any_depth(self, states: States) -> bool:
-        """Whether folders of any names may follow: where links would be followed in circles."""
+        """Return whether folders of any names may follow, where links could lead in circles."""
         return any(state < len(self.parts) and self.parts[state] is None for state in states)
 
     def _reached(self, states: Iterable[int]) -> States:
@@ -83,7 +83,7 @@ def make_pattern(text: str) -> Pattern:
 
 
 def has_wildcard(target: str) -> bool:
-    """Whether a path or URL is a pattern; in addresses of the web only `*` in the path counts."""
+    """Return whether a path or URL is a pattern; in addresses of the web only `*` in the path counts."""
     if _WEB.match(target):
         return "*" in target.partition("?")[0]
     return bool(_WILD.search(target))

@@ -31,7 +31,7 @@ MAX_MESSAGE: Final = 4000
 
 
 class Job(msgspec.Struct, frozen=True):
-    """What is the same for all files of a run.
+    """The options of a run, the same for all files.
 
     Args:
         work: its name.
@@ -66,7 +66,7 @@ class Item(msgspec.Struct, frozen=True):
 
 
 class Rows(msgspec.Struct):
-    """What was found in one file: its row in each table. No row in `files` where it has one already."""
+    """The rows of one file in each table. No row in `files` if it has one already."""
 
     files: dict[str, Any] | None
     problems: list[dict[str, Any]] = []
@@ -74,7 +74,7 @@ class Rows(msgspec.Struct):
 
 
 def shown_name(url: str) -> str:
-    """What a dataset calls a file: no password, and of a query, which may hold a key, only a checksum."""
+    """Return the name of a file in a dataset: no password, and only a checksum of a query, which may contain a key."""
     if not is_url(url):
         return plain(url)
     if not any(mark in url for mark in "?@#"):
@@ -281,7 +281,7 @@ def _refuse(rows: Rows, rule: str, message: str, place: str = "") -> None:
 
 
 def _add_facts(package: Package, rows: Rows) -> None:
-    """What `pt2 show` would say first, and the operators.
+    """Add the facts of `pt2 show`, and the operators.
 
     Raises:
         Pt2Error: a program cannot be read.
@@ -325,7 +325,7 @@ def _add_problems(rows: Rows, problems: Any) -> None:
 
 
 def _add_error(rows: Rows, error: Exception, file: str) -> None:
-    """What kept a file from being read, in its row, and as a problem of its own unless that is there already."""
+    """Add the error of an unreadable file to its row, and as a problem unless that is there already."""
     if not isinstance(error, Pt2Error):
         row: dict[str, Any] = rows.files or {}
         row["error"] = plain(f"{type(error).__name__}: {getattr(error, 'strerror', None) or error}")

@@ -31,7 +31,7 @@ from pt2kit.fleet.work import make_work
 
 SECONDS: Final = 600.0
 MEMORY: Final = 4 << 30
-"""What one file may take unless something else is said: seconds, and bytes."""
+"""Default limits of one file: seconds, and bytes."""
 
 _PART_ROWS: Final = 20_000
 _TICK_SECONDS: Final = 1.0
@@ -52,7 +52,8 @@ class Progress:
         files, bytes: done; of files whose size is known.
         outcomes: outcome -> files.
         skipped: files that had a row already, or were named twice.
-        total_files, total_bytes: counted so far beside the run; None where targets cannot be gone through twice.
+        gone: files that had a row and were removed since; with `resume`.
+        total_files, total_bytes: counted so far; None if the targets can be iterated only once.
         counted: whether that has come to its end.
         started: `time.monotonic()` of the beginning.
         dashboard: the address of Dask's dashboard; "" where there is none.
@@ -62,6 +63,7 @@ class Progress:
     bytes: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
     skipped: int = 0
+    gone: int = 0
     total_files: int | None = None
     total_bytes: int = 0
     counted: bool = False
@@ -133,6 +135,8 @@ def run(
         batches = Batches(files, seen, chosen.writes)
         if batches.is_over():  # A cluster takes seconds to start.
             state.skipped = batches.skipped
+            if resume:
+                _mark_gone(folder, seen, places, state)
             return state
         job = Job(chosen.name, dict(chosen.options), folder.place, dict(places.storage_options or {}))
         with nullcontext(client) if client is not None else connect(scheduler, workers) as dask_client:
@@ -144,7 +148,26 @@ def run(
                 threading.Thread(target=_count, args=(places, state), daemon=True).start()
             with dask_client.as_current():  # Dask's `wait` asks for it.
                 _Run(dask_client, job, Limits(seconds, memory), batches, folder, state, progress, is_local).go()
+        if resume:
+            _mark_gone(folder, seen, places, state)
     return state
+
+
+def _mark_gone(folder: Folder, seen: Seen, places: Targets, state: Progress) -> None:
+    """Add a row for each file of the dataset that was removed since; the next run takes it as new if it comes back."""
+    rows = [
+        {"url": url, "outcome": tables.GONE, "ended": int(time.time() * 1e6), "etag": ""}
+        for url in dataset.gone_files(folder, seen, dict(places.storage_options or {}))
+    ]
+    state.gone = len(rows)
+    if rows:
+        empty = {table: tables.make_table(table, ()) for table in tables.TABLES}
+        dataset.write_part(folder, part_name(), empty | {"files": tables.make_table("files", rows)})
+
+
+def part_name() -> str:
+    """Return the name of a new part; names are ordered by time."""
+    return f"part-{datetime.now(timezone.utc).strftime('%Y%m%dT%H%M%S%f')}-{uuid4().hex[:6]}"
 
 
 def _check(
@@ -178,7 +201,7 @@ def _texts(targets: Any) -> Any:
 
 
 def _count(targets: Targets, state: Progress) -> None:
-    """Count the targets beside the run, for the time that is left."""
+    """Count the targets while the run goes on, for the estimate of the time left."""
     with suppress(OSError, Pt2Error):
         for file in targets.files():
             state.total_files = (state.total_files or 0) + 1
@@ -212,8 +235,7 @@ class _Run:
         self.alone = False
         self.rows: dict[str, list[Any]] = {table: [] for table in tables.TABLES}
         self.waiting = 0
-        stamp = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%S%f")
-        self.part, self.parts = f"part-{stamp}-{uuid4().hex[:6]}", 0
+        self.part, self.parts = part_name(), 0
         self.began = self.written = self.looked = self.staffed = time.monotonic()
         self.width = 0
 
@@ -320,7 +342,7 @@ class _Run:
             self.progress(self.state)
 
     def _write(self) -> None:
-        """Write a part of what came back; the first one also where nothing did, so that there are tables."""
+        """Write a part of the results; the first one even if it is empty, so that the tables exist."""
         import pyarrow as pa
 
         if not self.waiting and (self.parts or dataset.part_names(self.folder)):

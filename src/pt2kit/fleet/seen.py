@@ -11,7 +11,7 @@ _CACHE_KIB: Final = 16_384
 
 
 def state_key(size: int | None, state: str) -> bytes:
-    """What stands for a size and an etag or time of change."""
+    """Return the key of a size and an etag or time of change."""
     return _key(f"{'' if size is None else size}:{state}")
 
 
@@ -23,6 +23,7 @@ class Seen:
         for setting in (f"cache_size=-{_CACHE_KIB}", "journal_mode=OFF", "synchronous=OFF"):
             self._pairs.execute(f"PRAGMA {setting}")
         self._pairs.execute("CREATE TABLE seen (name BLOB, state BLOB, PRIMARY KEY (name, state)) WITHOUT ROWID")
+        self._pairs.execute("CREATE TABLE listed (name BLOB PRIMARY KEY) WITHOUT ROWID")
 
     def add(self, name: str, state: bytes) -> bool:
         """Keep a pair; whether it is new. O(log n)."""
@@ -33,8 +34,20 @@ class Seen:
         """The states that a name was kept with."""
         return tuple(state for (state,) in self._pairs.execute("SELECT state FROM seen WHERE name = ?", (_key(name),)))
 
+    def forget(self, name: str) -> None:
+        """Drop all states of a name."""
+        self._pairs.execute("DELETE FROM seen WHERE name = ?", (_key(name),))
+
+    def mark_listed(self, name: str) -> None:
+        """Note that a name is among the targets."""
+        self._pairs.execute("INSERT OR IGNORE INTO listed VALUES (?)", (_key(name),))
+
+    def is_listed(self, name: str) -> bool:
+        """Return whether a name is among the targets."""
+        return bool(self._pairs.execute("SELECT 1 FROM listed WHERE name = ?", (_key(name),)).fetchone())
+
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database, which removes it."""
         self._pairs.close()
 
 

@@ -1,4 +1,4 @@
-"""What was found in files -> the three tables of a dataset, as Arrow has them; `docs/fleet.md` has their columns."""
+"""The three Arrow tables of a dataset; `docs/fleet.md` lists their columns."""
 
 from __future__ import annotations
 
@@ -70,8 +70,10 @@ OUTCOMES: Final[Mapping[str, str]] = MappingProxyType(
         "timeout": "took longer than it may",
         "memory": "took more memory than it may",
         "crashed": "ended the process that read it, twice, or an error of this package",
+        "gone": "had a row, and was removed since",
     }
 )
+GONE: Final = "gone"
 FAILURES: Final = ("unreadable", "timeout", "memory", "crashed")
 
 

@@ -32,7 +32,7 @@ class Table:
         title: what it is about.
         label: the heading of the labels.
         unit: what the numbers count; "bytes" are shown as such.
-        heads: the headings of what else is told.
+        heads: the headings of the other columns.
         rows: in order.
         left_out: rows beyond those that are shown.
     """
@@ -50,7 +50,7 @@ class Table:
 
 
 def headline(figures: Figures) -> str:
-    """What was done, in one line."""
+    """Return a summary in one line."""
     options = ", ".join(f"{key} {value}" for key, value in figures.options.items() if value)
     return (
         f"{figures.work}{f' ({options})' if options else ''}: {figures.files:,} files, {bytes_text(figures.bytes)}, "

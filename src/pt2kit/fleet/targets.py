@@ -31,7 +31,7 @@ _SNIFFED: Final = 1024
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """What to work on.
+    """The targets of a run.
 
     Args:
         given: as the user gave them, or any iterable of such texts, which is gone through once.
@@ -43,7 +43,7 @@ class Targets:
 
     @property
     def can_repeat(self) -> bool:
-        """Whether they can be gone through a second time, to count them."""
+        """Return whether they can be iterated a second time, to count them."""
         return isinstance(self.given, Sequence) and STDIN not in self.given
 
     def files(self) -> Iterator[Found]:
@@ -133,7 +133,7 @@ def _files(target: str, alone: bool, storage_options: Mapping[str, Any] | None) 
 
 
 def _named(target: str, alone: bool, storage_options: Mapping[str, Any] | None) -> Iterator[Found]:
-    """What one name stands for, which is no list of names."""
+    """Yield the files that one name means, which is no list of names."""
     if _is_pattern(target):
         yield from _matching(*split_pattern(target), alone, storage_options)
     elif _is_folder(target):
@@ -178,7 +178,7 @@ def _file(target: str, alone: bool) -> Found:
 
 
 def _whole(target: str) -> str:
-    """Where a file lies, as a relative path: below here, or from the root or host on."""
+    """Return the path of a file, relative to this folder, or to the root or host."""
     if is_url(target) and not target.lower().startswith("file://"):
         parts = urlsplit(target)
         return f"{parts.netloc.rpartition('@')[2]}/{parts.path.lstrip('/')}"
@@ -212,7 +212,7 @@ def _is_folder(target: str) -> bool:
 
 
 def _is_list(target: str) -> bool:
-    """Whether a local file holds names: text that is neither an archive nor the JSON of a program."""
+    """Return whether a local file is a list of names: text that is neither an archive nor the JSON of a program."""
     path = _local(target)
     if is_url(path) or path.lower().endswith(_PROGRAMS) or not os.path.isfile(path):
         return False

@@ -54,7 +54,7 @@ class Batches:
         self._count = max(1, min(wanted, MAX_BATCH, self._count * _GROWTH))
 
     def is_over(self) -> bool:
-        """Whether nothing is left to hand out.
+        """Return whether no file is left.
 
         Raises: as `take`.
         """
@@ -85,6 +85,7 @@ class Batches:
         """The next file that was not seen."""
         for file in self._files:
             name = shown_name(file.url)
+            self._seen.mark_listed(name)
             is_known = bool(file.state or file.error)
             key = state_key(file.size, file.state) if is_known else _UNKNOWN
             known = () if is_known else self._seen.states(name)

@@ -10,21 +10,22 @@ from pt2kit.digests.result import PARTS
 from pt2kit.errors import UnsupportedError
 from pt2kit.version import __version__
 
-_DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
+DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
     "show": {"model": None, "oldest": False},
     "check": {"payloads": False, "strict": False},
     "digest": {"model": None, "only": ()},
     "convert": {"target": None, "allow": (), "opset": {}, "namedtuples": {}},
     "sanitize": {"drop": (), "strip": (), "scrub_paths": False},
 }
-WORKS: Final = tuple(_DEFAULTS)
+"""Work -> its options, by the names of the single command, and their defaults."""
+WORKS: Final = tuple(DEFAULTS)
 WRITING: Final = ("convert", "sanitize")
 """Works that write a file for each that they read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What is done with each file.
+    """A command and its options, run on each file.
 
     Args:
         name: one of `WORKS`.
@@ -36,7 +37,7 @@ class Work:
 
     @property
     def writes(self) -> bool:
-        """Whether a file is written for each that is read."""
+        """Return whether a file is written for each that is read."""
         return self.name in WRITING
 
 
@@ -53,9 +54,9 @@ def make_work(name: str, options: Mapping[str, Any]) -> Work:
         VersionError: no such target of a conversion (M4).
         TypeError: a value of another type than the single function takes.
     """
-    if name not in _DEFAULTS:
+    if name not in DEFAULTS:
         raise UnsupportedError(f"work: expected one of {', '.join(WORKS)}, got {name[:80]!r}")
-    defaults = _DEFAULTS[name]
+    defaults = DEFAULTS[name]
     if unknown := sorted(options.keys() - defaults.keys()):
         raise UnsupportedError(f"{name}: expected one of {', '.join(defaults)}, got {unknown[0][:80]!r}")
     chosen = {key: _plain(options.get(key, default), key, default) for key, default in defaults.items()}

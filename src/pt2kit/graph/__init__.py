@@ -1,4 +1,4 @@
-"""A program's graphs as something to walk, look up and print: read-only, without torch.
+"""Read-only graphs of a program: walking, lookup, def-use and text, without torch.
 
 - `walk`, `graphs`, `subgraphs`: every node, every graph, subgraphs included, each with its place.
 - `index`, `indexes`: name -> definition and uses, or a `GraphError` with the first contradiction.
@@ -6,7 +6,7 @@
 - `references`, `arguments`, `defined`: the values that one argument names.
 - `node_outputs`, `input_by_name`, `operator_namespace`, `operator_counts`, …: short answers for printers.
 
-Problems and errors carry the rules G1 to G17 of `pt2kit.rules` (G18 stands in `checks`).
+Problems and errors carry the rules G1 to G17 of `pt2kit.rules` (G18 is in `checks`).
 
 `index` raises the errors among them. Warnings and safety findings are for `problems` alone: they do not keep a program
 from being read.

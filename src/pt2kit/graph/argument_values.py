@@ -1,15 +1,15 @@
-"""An argument -> the values it names, the subgraphs it carries, and the arguments inside it.
+"""References of arguments: the values that an argument names, the subgraphs it carries, and the arguments inside it.
 
-`REFERENCES` has an entry for each of the 31 arms of `schema.Argument`; nothing else in this room knows the arms. A
-subgraph names no value of the graph around it: everything it uses comes in through its own inputs.
+`ARMS` has a row for each of the 31 arms of `schema.Argument`; nothing else in this subpackage depends on the
+arms. A subgraph names no value of the graph around it: everything it uses comes in through its own inputs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from types import MappingProxyType
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from msgspec import UNSET
 
@@ -21,6 +21,8 @@ MAX_ARGUMENT_DEPTH: Final = 32
 """Levels of dicts inside dicts of arguments; programs use one or two."""
 
 ValueKind = Literal["tensor", "sym_int", "sym_float", "sym_bool", "custom_obj"]
+SYMBOLIC: Final[tuple[ValueKind, ...]] = ("sym_int", "sym_float", "sym_bool")
+"""The kinds of values that are numbers."""
 
 
 class Reference(NamedTuple):
@@ -37,81 +39,150 @@ class Reference(NamedTuple):
     certain: bool = True
 
 
-Reader = Callable[[Any], list[Reference]]
+Lookup: TypeAlias = Callable[[str], Any]
+"""The name of a value -> what stands for the value."""
+
+Subgraphs: TypeAlias = Iterator[schema.GraphArgument]
 
 
-def _tensor(value: schema.TensorArgument) -> list[Reference]:
-    return [Reference(value.name, "tensor")]
+class OperatorName(str):
+    """The name of an operator that is passed as an argument."""
+
+    __slots__ = ()
 
 
-def _tensors(values: list[schema.TensorArgument]) -> list[Reference]:
-    return [Reference(value.name, "tensor", False) for value in values]
+class Arm(NamedTuple):
+    """An arm of `schema.Argument`: functions of what it holds.
 
+    Args:
+        references: the values that it names.
+        plain: the plain value: numbers and texts as they are, lists as tuples, values by a lookup of their names.
+        renamed: the same with other names of values; None if it names none.
+    """
 
-def _nested_tensors(rows: list[list[schema.TensorArgument]]) -> list[Reference]:
-    return _tensors(list(chain.from_iterable(rows)))
-
-
-def _optional_tensor(value: schema.OptionalTensorArgument) -> list[Reference]:
-    return [] if value.as_tensor is UNSET else [Reference(value.as_tensor.name, "tensor")]
-
-
-def _optional_tensors(values: list[schema.OptionalTensorArgument]) -> list[Reference]:
-    return _tensors([value.as_tensor for value in values if value.as_tensor is not UNSET])
-
-
-def _custom_obj(value: schema.CustomObjArgument) -> list[Reference]:
-    return [Reference(value.name, "custom_obj")]
-
-
-def _sym(kind: ValueKind) -> Reader:
-    return lambda value: [] if value.as_name is UNSET else [Reference(value.as_name, kind)]
-
-
-def _syms(kind: ValueKind) -> Reader:
-    return lambda values: [Reference(value.as_name, kind) for value in values if value.as_name is not UNSET]
+    references: Callable[[Any], list[Reference]]
+    plain: Callable[[Any, Lookup], Any]
+    renamed: Callable[[Any, Callable[[str], str]], Any] | None = None
 
 
 def _nothing(_: object) -> list[Reference]:
     return []
 
 
-REFERENCES: Final[Mapping[str, Reader]] = MappingProxyType(
+def _tensor_references(values: Iterable[schema.TensorArgument]) -> list[Reference]:
+    return [Reference(value.name, "tensor", False) for value in values]
+
+
+def _named(value: Any, lookup: Lookup) -> Any:
+    return lookup(value.name)
+
+
+def _named_list(values: Sequence[Any], lookup: Lookup) -> tuple[Any, ...]:
+    return tuple([lookup(value.name) for value in values])
+
+
+def _tensor(value: schema.TensorArgument, name: Lookup) -> schema.TensorArgument:
+    return schema.TensorArgument(name(value.name))
+
+
+def _tensors(values: Sequence[schema.TensorArgument], name: Lookup) -> list[schema.TensorArgument]:
+    return [schema.TensorArgument(name(value.name)) for value in values]
+
+
+def _optional_plain(value: schema.OptionalTensorArgument, lookup: Lookup) -> Any:
+    return None if value.as_tensor is UNSET else lookup(value.as_tensor.name)
+
+
+def _optional(value: schema.OptionalTensorArgument, name: Lookup) -> schema.OptionalTensorArgument:
+    if value.as_tensor is UNSET:
+        return value
+    return schema.OptionalTensorArgument(as_tensor=_tensor(value.as_tensor, name))
+
+
+def _number(value: Any, lookup: Lookup) -> Any:
+    return value.value if value.as_name is UNSET else lookup(value.as_name)
+
+
+def _symbolic(value: Any, name: Lookup) -> Any:
+    return value if value.as_name is UNSET else value.__class__(as_name=name(value.as_name))
+
+
+def _number_arm(kind: ValueKind) -> Arm:
+    return Arm(
+        lambda value: [] if value.as_name is UNSET else [Reference(value.as_name, kind)],
+        _number,
+        _symbolic,
+    )
+
+
+def _numbers_arm(kind: ValueKind) -> Arm:
+    return Arm(
+        lambda values: [Reference(value.as_name, kind) for value in values if value.as_name is not UNSET],
+        lambda values, lookup: tuple([_number(value, lookup) for value in values]),
+        lambda values, name: [_symbolic(value, name) for value in values],
+    )
+
+
+def _entries(entries: Mapping[str, schema.Argument], lookup: Lookup, depth: int = 0) -> dict[str, Any]:
+    """Read a dict of arguments; the schema's limit on nesting (G11) has been checked where programs are read."""
+    if depth > 64:
+        raise RecursionError("dicts of arguments nest too deep")
+    return {
+        key: _entries(held.as_string_to_argument, lookup, depth + 1)
+        if held.as_string_to_argument is not UNSET
+        else ARMS[held.type].plain(held.value, lookup)
+        for key, held in entries.items()
+    }
+
+
+_CONSTANT: Final = Arm(_nothing, lambda value, lookup: value)
+_CONSTANTS: Final = Arm(_nothing, lambda values, lookup: tuple(values))
+_ROWS: Final = Arm(_nothing, lambda rows, lookup: tuple([tuple(row) for row in rows]))
+
+ARMS: Final[Mapping[str, Arm]] = MappingProxyType(
     {
-        "as_none": _nothing,
-        "as_tensor": _tensor,
-        "as_tensors": _tensors,
-        "as_int": _nothing,
-        "as_ints": _nothing,
-        "as_float": _nothing,
-        "as_floats": _nothing,
-        "as_string": _nothing,
-        "as_strings": _nothing,
-        "as_sym_int": _sym("sym_int"),
-        "as_sym_ints": _syms("sym_int"),
-        "as_scalar_type": _nothing,
-        "as_memory_format": _nothing,
-        "as_layout": _nothing,
-        "as_device": _nothing,
-        "as_bool": _nothing,
-        "as_bools": _nothing,
-        "as_sym_bool": _sym("sym_bool"),
-        "as_sym_bools": _syms("sym_bool"),
-        "as_graph": _nothing,
-        "as_optional_tensors": _optional_tensors,
-        "as_custom_obj": _custom_obj,
-        "as_operator": _nothing,
-        "as_sym_float": _sym("sym_float"),
-        "as_sym_floats": _syms("sym_float"),
-        "as_optional_tensor": _optional_tensor,
-        "as_complex": _nothing,
-        "as_nested_tensors": _nested_tensors,
-        "as_int_lists": _nothing,
-        "as_string_to_argument": lambda entries: _entries(entries),
-        "as_float_lists": _nothing,
+        "as_none": Arm(_nothing, lambda value, lookup: None),
+        **dict.fromkeys(("as_int", "as_float", "as_bool", "as_string", "as_graph"), _CONSTANT),
+        **dict.fromkeys(("as_scalar_type", "as_memory_format", "as_layout", "as_device"), _CONSTANT),
+        **dict.fromkeys(("as_ints", "as_floats", "as_bools", "as_strings"), _CONSTANTS),
+        **dict.fromkeys(("as_int_lists", "as_float_lists"), _ROWS),
+        "as_complex": Arm(_nothing, lambda value, lookup: complex(value.real, value.imag)),
+        "as_operator": Arm(_nothing, lambda value, lookup: OperatorName(value)),
+        "as_tensor": Arm(lambda value: [Reference(value.name, "tensor")], _named, _tensor),
+        "as_tensors": Arm(_tensor_references, _named_list, _tensors),
+        "as_nested_tensors": Arm(
+            lambda rows: _tensor_references(chain.from_iterable(rows)),
+            lambda rows, lookup: tuple([_named_list(row, lookup) for row in rows]),
+            lambda rows, name: [_tensors(row, name) for row in rows],
+        ),
+        "as_optional_tensor": Arm(
+            lambda value: [] if value.as_tensor is UNSET else [Reference(value.as_tensor.name, "tensor")],
+            _optional_plain,
+            _optional,
+        ),
+        "as_optional_tensors": Arm(
+            lambda values: _tensor_references(one.as_tensor for one in values if one.as_tensor is not UNSET),
+            lambda values, lookup: tuple([_optional_plain(value, lookup) for value in values]),
+            lambda values, name: [_optional(value, name) for value in values],
+        ),
+        "as_custom_obj": Arm(
+            lambda value: [Reference(value.name, "custom_obj")],
+            _named,
+            lambda value, name: schema.CustomObjArgument(name(value.name), value.class_fqn),
+        ),
+        **{f"as_{kind}": _number_arm(kind) for kind in SYMBOLIC},
+        **{f"as_{kind}s": _numbers_arm(kind) for kind in SYMBOLIC},
+        "as_string_to_argument": Arm(
+            lambda entries: [
+                reference
+                for _, leaf in leaves(schema.Argument(as_string_to_argument=entries))
+                for reference in references(leaf)
+            ],
+            _entries,
+        ),
     }
 )
-"""Arm of `schema.Argument` -> what reads the values out of what the arm holds."""
+"""Arm of `schema.Argument` -> how it is read and renamed."""
 
 
 ONE_VALUE: Final = frozenset({"as_tensor", "as_sym_int", "as_sym_float", "as_sym_bool", "as_custom_obj"})
@@ -130,7 +201,7 @@ def references(argument: schema.Argument) -> list[Reference]:
         LimitError: dicts nest deeper than `MAX_ARGUMENT_DEPTH` (G11).
     """
     arm = argument.type
-    return REFERENCES[arm](getattr(argument, arm))
+    return ARMS[arm].references(getattr(argument, arm))
 
 
 def arguments(argument: schema.Argument) -> Iterator[str]:
@@ -197,9 +268,25 @@ def graph_arguments(argument: schema.Argument) -> list[tuple[tuple[str, ...], sc
     return [(keys, leaf.as_graph) for keys, leaf in leaves(argument) if leaf.as_graph is not UNSET]
 
 
-def _entries(entries: dict[str, schema.Argument]) -> list[Reference]:
-    """The values that a dict of arguments names, however deep."""
-    value_references: list[Reference] = []
-    for _, leaf in leaves(schema.Argument(as_string_to_argument=entries)):
-        value_references += references(leaf)
-    return value_references
+def renamed(
+    argument: schema.Argument, name: Callable[[str], str], subgraphs: Subgraphs, *, by_key: bool = False
+) -> schema.Argument:
+    """Return an argument with other names and subgraphs; the same one if it has neither.
+
+    Args:
+        argument: any argument, with dicts of at most `MAX_ARGUMENT_DEPTH` levels.
+        name: old name -> new name, called in the order of `references`.
+        subgraphs: the replacement of each subgraph, in the order of `graph_arguments`.
+        by_key: read dicts in the order of their keys, and return them so.
+    """
+    arm = argument.type
+    if arm == "as_graph":
+        return schema.Argument(as_graph=next(subgraphs))
+    if arm == "as_string_to_argument":
+        entries: dict[str, schema.Argument] = argument.value
+        keys = sorted(entries) if by_key else entries
+        return schema.Argument(
+            as_string_to_argument={key: renamed(entries[key], name, subgraphs, by_key=by_key) for key in keys}
+        )
+    change = ARMS[arm].renamed
+    return argument if change is None else schema.Argument(**{arm: change(getattr(argument, arm), name)})

@@ -1,11 +1,10 @@
-"""A program -> everything that is wrong with its graphs, as data: what `index` refuses, and what it lets pass.
+"""Consistency checks of graphs, as data: every error that `index` refuses, and those that it accepts.
 
 `index` stops at the first error of one graph. Here all graphs are gone through, and warnings and safety findings join.
 """
 
 from __future__ import annotations
 
-import keyword
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -16,6 +15,7 @@ from pt2kit.graph.rules import LIMIT_RULE
 from pt2kit.graph.scan import Scan
 from pt2kit.graph.traversal import MAX_SUBGRAPH_DEPTH, TOO_DEEP, Scope, Source, Step, carried, root
 from pt2kit.messages import quote
+from pt2kit.schema.names import is_variable
 
 
 def problems(source: Source, where: str = "") -> Iterator[Problem]:
@@ -41,7 +41,7 @@ def problems(source: Source, where: str = "") -> Iterator[Problem]:
 
 
 def _graph_problems(scope: Scope, inner: list[Scope]) -> Iterator[Problem]:
-    """What is wrong with one graph; the subgraphs that its nodes carry are put into `inner`."""
+    """Yield the errors of one graph; the subgraphs that its nodes carry are added to `inner`."""
     scan = Scan(scope.graph, scope.where)
     yield from scan.run()
     if scope.depth:  # Of the root's outputs the signature has its own rule.
@@ -53,14 +53,14 @@ def _graph_problems(scope: Scope, inner: list[Scope]) -> Iterator[Problem]:
     for number, node in enumerate(scope.graph.nodes):
         step = Step(scope, number, node)
         yield from _label_problems(step, scan, taken)
-        # What is too deep is in the scan's findings already.
+        # Nesting that is too deep is among the scan's findings already.
         with suppress(LimitError):
             yield from _pasted_names(step)
             inner += carried(step)
 
 
 def _label_problems(step: Step, scan: Scan, taken: dict[str, int]) -> Iterator[Problem]:
-    """Names of nodes that are taken (G14): torch renames such a node when it loads the program."""
+    """Yield names of nodes that are taken (G14): torch renames such a node when it loads the program."""
     if not (name := step.node.name):
         return
     definition = scan.definitions.get(name)
@@ -77,7 +77,7 @@ def _label_problems(step: Step, scan: Scan, taken: dict[str, int]) -> Iterator[P
 
 
 def _pasted_names(step: Step) -> Iterator[Problem]:
-    """Names that torch writes into the source of a generated function, unescaped (G15)."""
+    """Yield names that torch writes into the source of a generated function, unescaped (G15)."""
     node = step.node
     if node.name and not node.name.isidentifier():
         yield Problem(f"{step.where}.name", "G15", f"expected an identifier, got {quote(node.name)}", "safety")
@@ -91,7 +91,7 @@ def _pasted_names(step: Step) -> Iterator[Problem]:
                     f"expected identifiers with dots between them as the name of a subgraph, got {quote(subgraph.name)}"
                 )
                 yield Problem(place, "G15", message, "safety" if subgraph.name else "error")
-            elif not subgraph.name.isidentifier() or keyword.iskeyword(subgraph.name) or subgraph.name == "self":
+            elif not is_variable(subgraph.name):
                 message = (
                     f"expected an identifier that is no keyword as the name of a subgraph, got {quote(subgraph.name)}"
                 )

@@ -1,4 +1,4 @@
-"""A graph -> where each of its values is defined and used, by name; or the first thing that contradicts this.
+"""Def-use index of a graph: the definition and the uses of each value by name, or the first contradiction.
 
 Each graph has names of its own, so a subgraph gets an index of its own (`indexes`).
 """
@@ -18,7 +18,7 @@ from pt2kit.graph.values import Meta, tables
 
 @dataclass(frozen=True, slots=True)
 class GraphIndex:
-    """Where the values of one graph are defined and used. Read-only; subgraphs are not in it.
+    """Definitions and uses of the values of one graph. Read-only; does not contain subgraphs.
 
     Args:
         graph: the graph; shared, not copied.
@@ -34,7 +34,7 @@ class GraphIndex:
     externals: tuple[str, ...] = ()
 
     def meta(self, name: str) -> Meta:
-        """What the graph's value tables say of a value.
+        """Return a value's entry in the graph's value tables.
 
         Raises:
             KeyError: the graph defines no such value.
@@ -43,7 +43,7 @@ class GraphIndex:
         return meta
 
     def users(self, name: str) -> tuple[int, ...]:
-        """The numbers of the nodes that use a value, each once, in order.
+        """Return the indices of the nodes that use a value, each once, in order.
 
         Raises:
             KeyError: the graph defines no such value.

@@ -1,4 +1,4 @@
-"""Names that every graph module of torch has as attributes: no subgraph can have them, as it becomes an attribute, too.
+"""Attributes of torch modules: names that subgraphs, parameters, buffers and constants cannot have.
 
 Source: `dir(torch.fx.GraphModule(torch.nn.Module(), torch.fx.Graph()))`, torch 2.9 to 2.15;
 the first two are what torch's compiler adds to the class once it ran.
@@ -33,4 +33,30 @@ register_load_state_dict_post_hook register_load_state_dict_pre_hook register_mo
 register_state_dict_post_hook register_state_dict_pre_hook requires_grad_ set_extra_state set_submodule shape_env
 share_memory state_dict to to_empty to_folder train training type xpu zero_grad
 """
+_GRAPH_MODULES_OWN: Final = """
+__copy__ __deepcopy__ __jit_unused_properties__ __reduce_package__ _boxed_call _code _create_node_hooks _deepcopy_hooks
+_deepcopy_init _erase_node_hooks _graph _lineno_map _prologue_start _recompile_submodules _register_create_node_hook
+_register_deepcopy_hook _register_erase_node_hook _register_replace_node_hook _replace_hooks _set_replace_hook
+_tracer_cls _tracer_extras _unregister_create_node_hook _unregister_deepcopy_hook _unregister_erase_node_hook
+_unregister_replace_node_hook _wrapped_call add_submodule code delete_all_unused_submodules delete_submodule graph meta
+print_readable recompile shape_env to_folder
+"""
+_EXPORTED_MODULES_OWN: Final = "_guards_fn _in_spec _out_spec range_constraints validate_inputs self"
+"""Further attributes of a program's module, as `ExportedProgram.module()` makes it; `self` is a parameter there.
+
+Source: torch/export/_unlift.py, 2.13.
+"""
 MODULE_ATTRIBUTES: Final = frozenset(_NAMES.split())
+"""The attributes of a graph module: the root of a program, and subgraphs."""
+PLAIN_MODULE_ATTRIBUTES: Final = MODULE_ATTRIBUTES - frozenset(_GRAPH_MODULES_OWN.split())
+"""The attributes of every `torch.nn.Module`."""
+ROOT_ATTRIBUTES: Final = MODULE_ATTRIBUTES | frozenset(_EXPORTED_MODULES_OWN.split())
+"""The attributes of the module of a program."""
+
+
+def is_reserved(path: str) -> bool:
+    """Return whether the path of a parameter, buffer or constant would hide an attribute of a module."""
+    first, *rest = path.split(".")
+    return first in ROOT_ATTRIBUTES or any(
+        part in PLAIN_MODULE_ATTRIBUTES or (part.startswith("__") and part.endswith("__")) for part in (first, *rest)
+    )

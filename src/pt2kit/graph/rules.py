@@ -1,4 +1,4 @@
-"""Findings about graphs -> exceptions: which error stands for which rule."""
+"""Exceptions for findings about graphs: the error class of each rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One pass over a graph -> where its values are defined and used, and what is wrong with that, rule by rule.
+"""Scan of a graph: one pass that finds the definitions and uses of its values, and violations of the rules about them.
 
 `index` stops at the first error; `problems` takes them all. Both run this pass.
 """
@@ -25,11 +25,11 @@ from pt2kit.messages import quote
 
 
 class Definition(NamedTuple):
-    """Where a value comes from.
+    """The definition of a value.
 
     Args:
         name: the name of the value.
-        kind: what it is.
+        kind: the kind of value.
         node: the number of the node, from 0; None for a graph input.
         position: which output of the node, or which graph input, from 0.
         item: which value of a list of outputs, from 0.
@@ -43,7 +43,7 @@ class Definition(NamedTuple):
 
 
 class Use(NamedTuple):
-    """Where a value goes.
+    """A use of a value.
 
     Args:
         node: the number of the node, from 0; None for a graph output.
@@ -87,8 +87,8 @@ class Scan:
                 yield from self._carry(named.arg, number, position)
             for position, argument in enumerate(node.outputs):
                 yield from self._define(argument, number, position)
-            if node.is_hop_single_tensor_return and [output.type for output in node.outputs] != ["as_tensor"]:
-                yield self._not_single_tensor(node, number)
+            if node.is_hop_single_tensor_return:
+                yield from single_tensor_problems(node, f"{self.where}.nodes[{number}]")
         for position, argument in enumerate(graph.outputs):
             yield from self._use(argument, None, position)
         yield from self._check_outputs()
@@ -140,10 +140,10 @@ class Scan:
             yield Problem(self._place(None, "outputs", position), "G10", "expected values or constants, got a subgraph")
 
     def _carry(self, argument: schema.Argument, node: int, position: int) -> Iterator[Problem]:
-        """Subgraphs under a name that another one has: the module of that name is one, whichever comes last."""
+        """Yield subgraphs whose name is taken: both have one module then, that of the last one."""
         try:
             subgraphs = graph_arguments(argument)
-        except LimitError:  # Told where the values that it names are looked for.
+        except LimitError:  # Reported with the values that it names.
             return
         place = self._place(node, "inputs", position)
         for _, subgraph in subgraphs:
@@ -154,7 +154,7 @@ class Scan:
                 yield Problem(place, "G16", message)
 
     def _not_defined(self, reference: Reference, node: int | None, position: int) -> Iterator[Problem]:
-        """What is wrong with a use that comes before any definition: nothing where the constants hold the object."""
+        """Yield the error of a use before any definition; none if the constants hold the object."""
         name = reference.name
         if self._definers is None:
             self._definers = _definers(self.graph)
@@ -183,11 +183,6 @@ class Scan:
             message = f"expected one output that is a value, as is_single_tensor_return says, got {got}"
             yield Problem(f"{self.where}.outputs", "G12", message)
 
-    def _not_single_tensor(self, node: schema.Node, number: int) -> Problem:
-        got = node.outputs[0].type if len(node.outputs) == 1 else f"{len(node.outputs)} outputs"
-        message = f"expected one output that is a tensor, as is_hop_single_tensor_return says, got {got}"
-        return Problem(f"{self.where}.nodes[{number}].outputs", "G13", message)
-
     def _left_over(self) -> Iterator[Problem]:
         for name, kind in self._kinds.items():
             if name not in self.definitions:
@@ -200,7 +195,7 @@ class Scan:
         return f"expected a name that is not taken, got {quote(name)}, which {owner} defines"
 
     def _argument_text(self, node: int, position: int) -> str:
-        """An argument as a reader of the operator knows it: "argument 'other' of torch.ops.aten.add.Tensor"."""
+        """Return an argument as its operator names it: "argument 'other' of torch.ops.aten.add.Tensor"."""
         schema_node = self.graph.nodes[node]
         name = schema_node.inputs[position].name
         return f"argument {quote(name) if name else position} of {quote(schema_node.target)[1:-1]}"
@@ -211,7 +206,7 @@ class Scan:
 
 
 def _definers(graph: schema.Graph) -> dict[str, int]:
-    """Name -> the number of the first node that defines it, as far as names can be read."""
+    """Return the index of the first node that defines each name, as far as names can be read."""
     definers: dict[str, int] = {}
     for number, node in enumerate(graph.nodes):
         for argument in node.outputs:
@@ -221,3 +216,16 @@ def _definers(graph: schema.Graph) -> dict[str, int]:
             except LimitError:
                 continue
     return definers
+
+
+def single_tensor_problems(node: schema.Node, where: str) -> Iterator[Problem]:
+    """Iterate what is wrong with the outputs of a node whose `is_hop_single_tensor_return` is true (G13).
+
+    Args:
+        node: the node.
+        where: its place.
+    """
+    if [output.type for output in node.outputs] != ["as_tensor"]:
+        got = node.outputs[0].type if len(node.outputs) == 1 else f"{len(node.outputs)} outputs"
+        message = f"expected one output that is a tensor, as is_hop_single_tensor_return says, got {got}"
+        yield Problem(f"{where}.outputs", "G13", message)

@@ -1,4 +1,4 @@
-"""A program -> its graphs and its nodes, subgraphs included, each with the place where it stands.
+"""Traversal of a program's graphs and nodes, subgraphs included, with the path of each.
 
 A subgraph is an argument of a node and has its own names. Two texts say where a graph is: its *path*, made of names,
 for people ("" for the root, "cond/true_graph_0" below the node `cond`), and its *place*, the JSON path in the record,
@@ -53,17 +53,17 @@ class Step(NamedTuple):
 
     @property
     def where(self) -> str:
-        """The place of the node, for messages."""
+        """Return the location of the node, for messages."""
         return f"{self.scope.where}.nodes[{self.number}]"
 
     @property
     def path(self) -> str:
-        """The names that lead to the node from the root."""
+        """Return the names that lead to the node from the root."""
         return join(self.scope.path, node_label(self.node, self.number))
 
 
 def root(source: Source, where: str = "") -> Scope:
-    """The root graph of a program, of a graph module, or a graph itself, as a scope.
+    """Return the root graph of a program, of a graph module, or a graph itself, as a scope.
 
     Args:
         source: the program or a part of it.
@@ -147,12 +147,12 @@ def check_depth(scope: Scope) -> Scope:
 
 
 def node_label(node: schema.Node, number: int) -> str:
-    """What a node is called: its name, or its place in the list of nodes where it has none (before torch 2.11)."""
+    """Return the label of a node: its name, or its index in the list of nodes if it has none (before torch 2.11)."""
     return node.name or f"nodes[{number}]"
 
 
 def join(path: str, name: str) -> str:
-    """The path of something in the graph that has the path `path`."""
+    """Return the path of an item of the graph whose path is `path`."""
     return f"{path}/{name}" if path else name
 
 

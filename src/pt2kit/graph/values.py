@@ -1,4 +1,4 @@
-"""The value tables of a graph -> what is known of each value, and what the tables get wrong by themselves."""
+"""Value tables of a graph: the metadata of each value, and errors of the tables themselves."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pt2kit.jsontext import path_text
 from pt2kit.messages import cut, quote
 
 Meta = schema.TensorMeta | schema.SymInt | schema.SymFloat | schema.SymBool | schema.CustomObjArgument
-"""What a value table holds for one name."""
+"""The entry of a value table for one name."""
 
 
 MAX_DIMENSIONS: Final = 64
@@ -30,7 +30,7 @@ WITHOUT_GRADIENT: Final = frozenset(
 
 
 def tables(graph: schema.Graph) -> dict[ValueKind, Mapping[str, Any]]:
-    """The value tables of a graph by the kind of value they describe; shared, not copied."""
+    """Return the value tables of a graph by the kind of value they describe; shared, not copied."""
     return {
         "tensor": graph.tensor_values,
         "sym_int": graph.sym_int_values,
@@ -41,7 +41,7 @@ def tables(graph: schema.Graph) -> dict[ValueKind, Mapping[str, Any]]:
 
 
 def kinds(graph: schema.Graph) -> dict[str, ValueKind]:
-    """Name -> the kind of the table that describes it; the last table wins where two do (G4)."""
+    """Return the kind of the table that describes each name; the last table wins if two do (G4)."""
     by_name: dict[str, ValueKind] = {}
     for kind, table in tables(graph).items():
         by_name |= dict.fromkeys(table, kind)
@@ -68,12 +68,12 @@ def table_problems(graph: schema.Graph, where: str) -> Iterator[Problem]:
 
 
 def entry_place(where: str, kind: ValueKind, name: str) -> str:
-    """The place of an entry of a value table, for messages."""
+    """Return the path of an entry of a value table, for messages."""
     return f"{where}.{kind}_values{path_text((cut(name),))[1:]}"
 
 
 def _impossible(meta: schema.TensorMeta) -> str | None:
-    """What is said of a tensor that cannot be."""
+    """Return why a tensor cannot have its metadata; None if it can."""
     if meta.dtype is schema.ScalarType.UNKNOWN:
         return "expected an element type that torch has, got 0 (UNKNOWN)"
     if meta.layout is schema.Layout.Unknown:
@@ -93,7 +93,7 @@ def _impossible(meta: schema.TensorMeta) -> str | None:
 
 
 def _negative(meta: schema.TensorMeta) -> int | None:
-    """The first of a tensor's known numbers that is negative."""
+    """Return the first of a tensor's known numbers that is negative."""
     for number in (*meta.sizes, *meta.strides, meta.storage_offset):
         known = number.as_int
         if isinstance(known, int) and known < 0:

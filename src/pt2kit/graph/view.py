@@ -1,4 +1,4 @@
-"""Nodes and operator names -> the short answers that printers need."""
+"""Views of nodes and operator names for printing: outputs, arguments by name, namespaces."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ _EARLY_HIGHER_ORDER = "torch._higher_order_ops."
 
 
 def node_outputs(node: schema.Node) -> tuple[str, ...]:
-    """The names of the values that a node defines, in order; lists are flattened, None and constants are left out.
+    """Return the names of the values that a node defines, in order; lists are flattened, None and constants are
+    omitted.
 
     Raises:
         GraphError: an output is a subgraph (G10).
@@ -40,12 +41,12 @@ def node_outputs(node: schema.Node) -> tuple[str, ...]:
 
 
 def input_by_name(node: schema.Node, name: str) -> schema.Argument | None:
-    """The argument that the operator's schema calls `name`; None where the node leaves it to its default."""
+    """Return the argument that the operator's schema calls `name`; None if the node leaves it to its default."""
     return next((named.arg for named in node.inputs if named.name == name), None)
 
 
 def operator_namespace(target: str) -> str:
-    """Say where an operator comes from.
+    """Return the namespace of an operator.
 
     Args:
         target: what a node calls.
@@ -75,7 +76,7 @@ def operator_name(target: str) -> str:
 
 
 def is_custom(target: str) -> bool:
-    """Whether an operator is one that torch does not bring along and somebody has to register."""
+    """Return whether an operator is custom: torch does not include it, and somebody has to register it."""
     return operator_namespace(target) not in BUILTIN_NAMESPACES
 
 

@@ -1,11 +1,9 @@
-"""Field tables -> the schema in other languages, and the rules for changing it.
+"""Schema generators: field tables written as schemas in other languages, and the rules for changing the schema.
 
 sources      the tables of every version, of the classes, of a file
 yaml, thrift, proto, jsonschema, cpp, typescript
              one `emit(types) -> str` each
-proto_message, proto_tree
-             JSON <-> messages of the generated Protocol Buffers definition
-changes, compat
+table_changes, compat
              what changed between two tables, and what that demands of the version number
 """
 
@@ -22,8 +20,6 @@ if TYPE_CHECKING:
     from pt2kit.idl.compat import verdict as verdict
     from pt2kit.idl.formats import FORMATS as FORMATS
     from pt2kit.idl.formats import emit as emit
-    from pt2kit.idl.proto_message import to_message as to_message
-    from pt2kit.idl.proto_tree import to_tree as to_tree
     from pt2kit.idl.sources import current_table as current_table
     from pt2kit.idl.sources import read_table as read_table
     from pt2kit.idl.sources import table as table
@@ -40,8 +36,6 @@ __getattr__, __dir__, __all__ = front_door(
     {
         "compat": "EXCEPTIONS Verdict history verdict",
         "formats": "FORMATS emit",
-        "proto_message": "to_message",
-        "proto_tree": "to_tree",
         "sources": "current_table read_table table versions",
         "table_changes": "Change Level RULES changes",
         "pt2kit.schema.fieldtable": "Table frozen_table",

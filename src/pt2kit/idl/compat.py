@@ -1,6 +1,6 @@
-"""Two tables -> the version number that the change between them demands, and whether the one it got is right.
+"""Compatibility of two schema versions: the version number that a change demands, and whether the chosen one is right.
 
-A major number says that old readers must not try; a minor one that they can, as long as a file uses nothing new. The
+A major number forbids old readers to try; a minor one allows it, as long as a file uses nothing new. The
 number after 8.20 is therefore 8.21 or 9.1. `history` holds the releases to it, and
 `EXCEPTIONS` says where they did otherwise.
 """
@@ -32,7 +32,7 @@ EXCEPTIONS: Mapping[tuple[str, str], str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a change demands of the version number, and what it got.
+    """The demand of a change on the version number, and the chosen number.
 
     Args:
         old: the version it starts from; "" where a file did not say.
@@ -46,12 +46,12 @@ class Verdict:
 
     @property
     def demanded(self) -> Level:
-        """The largest demand of any change."""
+        """Return the largest demand of any change."""
         return max((change.level for change in self.changes), default=Level.NONE)
 
     @property
     def chosen(self) -> Level | None:
-        """What the two numbers say; None where one is missing.
+        """Return the level of the step between the two numbers; None if one is missing.
 
         Raises:
             VersionError: the new number is below the old one.
@@ -65,17 +65,17 @@ class Verdict:
 
     @property
     def least(self) -> str:
-        """The smallest number that satisfies the demand; "" where the old one has none."""
+        """Return the smallest number that satisfies the demand; "" if the old one has none."""
         return next_version(self.old, self.demanded) if _numbered(self.old) else ""
 
     @property
     def agrees(self) -> bool:
-        """Whether the number is raised as demanded, no less and no more; True where there are no two numbers."""
+        """Return whether the number is raised as demanded, no less and no more; True if there are no two numbers."""
         return self.chosen in (None, self.demanded)
 
     @property
     def exception(self) -> str:
-        """Why the releases did otherwise here, where they are known to have."""
+        """Return why the releases deviate from the demand here, if known."""
         return EXCEPTIONS.get((self.old, self.new), "")
 
 
@@ -88,7 +88,7 @@ def _pair(version: str) -> tuple[int, int]:
 
 
 def next_version(old: str, demanded: Level) -> str:
-    """The smallest version after another that a demand allows: "8.20" -> "8.21" or "9.1".
+    """Return the smallest version after another that a demand allows: "8.20" -> "8.21" or "9.1".
 
     Raises:
         VersionError: the old version is no number.
@@ -110,21 +110,21 @@ def verdict(old: Table, new: Table) -> Verdict:
 
 
 def history() -> tuple[Verdict, ...]:
-    """Every step between logged versions, oldest first, and the one between the two states of 5.3."""
+    """Return every step between logged versions, oldest first, and the one between the two states of 5.3."""
     numbers = [version.number for version in schema.LOG]
     steps = [*pairwise(numbers), ("5.3-traces", "5.3")]
     return tuple(verdict(frozen_table(old), frozen_table(new)) for old, new in steps)
 
 
 def rule_lines() -> list[str]:
-    """The rules as a Markdown table."""
+    """Return the rules as a Markdown table."""
     words = {Level.NONE: "-", Level.MINOR: "minor", Level.MAJOR: "major"}
     rows = [f"| {rule} | {text} | {words[level]} |" for rule, (level, text) in RULES.items()]
     return ["| rule | change | demands |", "|---|---|---|", *rows]
 
 
 def history_lines() -> list[str]:
-    """Every step of the history as a Markdown table: what changed, what that demands, what was chosen."""
+    """Return every step of the history as a Markdown table: the changes, the demanded and the chosen level."""
     return ["| step | changes | demands | chosen | |", "|---|---|---|---|---|", *map(_history_line, history())]
 
 

@@ -1,4 +1,4 @@
-"""A field table -> a C++17 header: a struct per type, reading from and writing to JSON on nlohmann/json.
+"""C++17 header of a field table: a struct per type, reading from and writing to JSON on nlohmann/json.
 
     struct       a struct; keys of newer minors that it does not know are kept in `unknown` and written back
     union        a struct around a `std::variant`, with a getter and a maker for each arm
@@ -23,18 +23,21 @@ from pt2kit.schema.spelling import as_written, spelling
 
 _SCALARS = {"int": "Int", "float": "double", "str": "std::string", "bool": "bool", "bytes": "Base64"}
 _INCLUDES = (
-    "algorithm", "array", "cmath", "cstdint", "limits", "optional", "set", "stdexcept", "string", "string_view",
-    "tuple", "utility", "variant", "vector",
-)  # fmt: skip
-_KEYWORDS = frozenset((
-    "alignas", "alignof", "and", "asm", "auto", "bool", "break", "case", "catch", "char", "class", "const",
-    "continue", "default", "delete", "do", "double", "else", "enum", "explicit", "export", "extern", "false", "float",
-    "for", "friend", "goto", "if", "inline", "int", "long", "mutable", "namespace", "new", "noexcept", "not",
-    "nullptr", "operator", "or", "private", "protected", "public", "register", "return", "short", "signed", "sizeof",
-    "static", "struct", "switch", "template", "this", "throw", "true", "try", "typedef", "typeid", "typename",
-    "union", "unsigned", "using", "virtual", "void", "volatile", "wchar_t", "while", "xor",
-))  # fmt: skip
-# What `cpp_prelude.h` declares.
+    *("algorithm", "array", "cmath", "cstdint", "limits", "optional", "set", "stdexcept", "string"),
+    *("string_view", "tuple", "utility", "variant", "vector"),
+)
+_KEYWORDS = frozenset(
+    (
+        *("alignas", "alignof", "and", "asm", "auto", "bool", "break", "case", "catch", "char", "class", "const"),
+        *("continue", "default", "delete", "do", "double", "else", "enum", "explicit", "export", "extern"),
+        *("false", "float", "for", "friend", "goto", "if", "inline", "int", "long", "mutable", "namespace"),
+        *("new", "noexcept", "not", "nullptr", "operator", "or", "private", "protected", "public", "register"),
+        *("return", "short", "signed", "sizeof", "static", "struct", "switch", "template", "this", "throw"),
+        *("true", "try", "typedef", "typeid", "typename", "union", "unsigned", "using", "virtual", "void"),
+        *("volatile", "wchar_t", "while", "xor"),
+    )
+)
+# Names that `cpp_prelude.h` declares.
 _PRELUDE_NAMES = ("Base64", "Builder", "Dict", "EmptyTuple", "Error", "Int", "Json", "Object", "Place")
 # The members that every union has.
 _UNION_MEMBERS = frozenset(("Arm", "arm", "arms", "value"))
@@ -73,7 +76,7 @@ def emit(types: Table) -> str:
 
 
 def _by_containment(table: Table) -> list[Definition]:
-    """The definitions, each after those it contains; a list or a dict does not contain its items."""
+    """Return the definitions, each after those it contains; a list or a dict does not contain its items."""
     types = table.definitions
     ordered: dict[str, Definition] = {}
     for first in table.definitions.values():
@@ -104,7 +107,7 @@ def _contained(kind: Type) -> list[str]:
 
 
 def cpp_type(kind: Type) -> str:
-    """The C++ spelling of a type."""
+    """Return the C++ spelling of a type."""
     match kind:
         case Scalar(name):
             return _SCALARS[name]
@@ -181,7 +184,7 @@ def _getter(kind: str, arm: str, index: int) -> str:
 
 
 def _signatures(definition: Definition) -> tuple[str, str]:
-    """The heads of the functions that read and write a type."""
+    """Return the declarations of the functions that read and write a type."""
     name = definition.name
     return (
         f"inline void read(const Json& json, {name}& out, const Place& place)",

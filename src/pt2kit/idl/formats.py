@@ -1,4 +1,5 @@
-"""A field table and the name of a format -> the schema in that language, by the file of `idl` that writes it."""
+"""Formats of schema generation: a field table in the language of a format's name, by the file of `idl` that writes
+it."""
 
 from __future__ import annotations
 

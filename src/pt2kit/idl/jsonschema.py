@@ -1,4 +1,4 @@
-"""A field table -> a JSON Schema (draft 7) for a whole program, with every type of the table under `definitions`.
+"""JSON Schema (draft 7) of a field table for a whole program, with every type of the table under `definitions`.
 
 Says what the encoding says: a union is an object with exactly one key, an enum one of its numbers, a float a number or
 one of three words, bytes are base64. Objects may hold keys that the schema does not know, as newer minors write them;
@@ -61,7 +61,7 @@ def _definition(definition: Definition, table: Table) -> dict[str, Any]:
 
 def _property(field: Field) -> dict[str, Any]:
     schema = _schema(field.type)
-    # Draft 7 ignores what stands beside a $ref.
+    # Draft 7 ignores keywords next to a $ref.
     notes: dict[str, Any] = {"$comment": note} if (note := since_note(field.since)) else {}
     if field.default is not None:
         notes["default"] = default_value(field)
@@ -75,7 +75,7 @@ def _union(fields: Collection[Field]) -> dict[str, Any]:
 
 
 def _null_union(fields: Collection[Field]) -> dict[str, Any]:
-    """Every key is there and all but one are null."""
+    """Return the schema of a union whose keys are all present and of which all but one are null."""
     return {
         "type": "object",
         "properties": {field.name: _nullable(_schema(field.type)) for field in fields},

@@ -1,12 +1,12 @@
-"""A field table -> a Protocol Buffers (proto3) definition that can hold everything the JSON can.
+"""Protocol Buffers (proto3) definition of a field table that can hold everything the JSON can.
 
-How JSON lies in the messages (`proto_message` and `proto_tree` go there and back):
+How JSON is represented by the messages:
 
     a union              a message with one `oneof`
     a list               `repeated`; inside a union or another list a message `…List` with `repeated items`
     a dict               `repeated …Entry` with key and value: the bytes of a `map`, but in the order of the file
     null, or a default   the field is not set
-    an integer           `int64`; beyond 64 bits its decimal digits are in the `…_digits` field beside it
+    an integer           `int64`; beyond 64 bits its decimal digits are in the `…_digits` field next to it
     a fixed-length array a message `…Tuple`; one of several types a message `…Or…`
 
 Field numbers are the format's wire ids. The fields `…_digits` have the field's number plus 10000.
@@ -22,7 +22,7 @@ from pt2kit.schema.fieldtypes import AnyOf, DictOf, ListOf, Nullable, Ref, Scala
 from pt2kit.schema.spelling import as_written
 
 DIGITS_ID = 10_000
-"""What is added to a field's number for the one that holds its digits; the largest wire id is 300."""
+"""Offset from a field's number to that of its digits; the largest wire id is 300."""
 
 _SCALARS = {"int": "int64", "float": "double", "str": "string", "bool": "bool", "bytes": "bytes"}
 _INT = Scalar("int")
@@ -73,7 +73,7 @@ def _enum_rows(definition: Definition) -> list[str]:
 
 
 def field_rows(field: Field) -> list[str]:
-    """The lines of a struct's field.
+    """Return the lines of a struct's field.
 
     Raises:
         UnsupportedError: null inside another type.
@@ -88,7 +88,7 @@ def field_rows(field: Field) -> list[str]:
 
 
 def arm_rows(field: Field) -> list[str]:
-    """The lines of a union's arm."""
+    """Return the lines of a union's arm."""
     return _with_digits("", field.type, field.name, field.id or 0)
 
 
@@ -100,7 +100,7 @@ def _with_digits(label: str, kind: Type, name: str, id: int) -> list[str]:
 
 
 def single(kind: Type) -> str:
-    """The type of one value that is neither repeated nor null.
+    """Return the type of one value that is neither repeated nor null.
 
     Raises:
         UnsupportedError: it may be null.
@@ -117,7 +117,7 @@ def single(kind: Type) -> str:
 
 
 def _helpers(table: Table) -> dict[str, list[str]]:
-    """The messages for what proto3 cannot spell in place: name -> lines."""
+    """Return the messages for types that proto3 cannot spell in place: name -> lines."""
     messages: dict[str, list[str]] = {}
     for kind in all_types(table):
         if isinstance(kind, DictOf):
@@ -129,7 +129,7 @@ def _helpers(table: Table) -> dict[str, list[str]]:
 
 
 def _held_whole(table: Table) -> list[Type]:
-    """The lists, dicts, tuples and alternatives that need a message: all but a struct's repeated fields."""
+    """Return the lists, dicts, tuples and alternatives that need a message: all but a struct's repeated fields."""
     kinds: list[Type] = []
     for definition in table.definitions.values():
         for field in definition.fields.values():

@@ -1,4 +1,4 @@
-"""Where field tables come from: the classes of the current schema, the frozen history, a file -> `Table`."""
+"""Sources of field tables: the classes of the current schema, the frozen history, a file."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ MAX_FILE = 1 << 20
 
 
 def versions() -> tuple[str, ...]:
-    """Every version that `table` knows, oldest first."""
+    """Return every version that `table` has, oldest first."""
     return NAMES
 
 
 def current_table() -> Table:
-    """The table of the classes in `pt2kit.schema`, with a sentence about each type."""
+    """Return the table of the classes in `pt2kit.schema`, with a sentence about each type."""
     number = schema.CURRENT.number
     types = schema.field_table()
     docs = {cls.__name__: " ".join((inspect.getdoc(cls) or "").split()) for cls in schema.TYPES}
@@ -39,7 +39,7 @@ def current_table() -> Table:
 
 
 def table(version: str | None = None) -> Table:
-    """The table of a version; by default, and for the current version, that of the classes.
+    """Return the table of a version; by default, and for the current version, that of the classes.
 
     Raises:
         VersionError: there is no such version.

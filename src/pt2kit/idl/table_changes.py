@@ -1,4 +1,4 @@
-"""Two tables -> what changed between them, each under the rule (C1 …) that says what it demands of the number."""
+"""Changes between two tables, each under the rule (C1 …) that states its demand on the version number."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pt2kit.schema.spelling import spelling
 
 
 class Level(IntEnum):
-    """What a change demands of the version number."""
+    """The demand of a change on the version number."""
 
     NONE = 0
     MINOR = 1
@@ -59,7 +59,7 @@ class Change:
     Args:
         rule: the id of the rule it falls under ("C4").
         where: the type, or type and field ("Node.name").
-        what: what it was and what it is.
+        what: the old and the new state.
     """
 
     rule: str
@@ -68,7 +68,7 @@ class Change:
 
     @property
     def level(self) -> Level:
-        """What it demands of the version number."""
+        """Return the demand of the change on the version number."""
         return RULES[self.rule][0]
 
     def __str__(self) -> str:
@@ -76,7 +76,8 @@ class Change:
 
 
 def changes(old: Table, new: Table) -> tuple[Change, ...]:
-    """Every change from one table to another, in the order of the old one's types, then the types that are added.
+    """Return every change from one table to another, in the order of the old one's types, then the types that are
+    added.
 
     Wire ids are compared where both tables have them: before 8.2 there were none, and torch's own YAML leaves them out.
     """
@@ -105,14 +106,14 @@ def _changes(old: Table, new: Table) -> Iterator[Change]:
 
 
 def _numbered(table: Table) -> bool:
-    """Whether a table has wire ids at all."""
+    """Return whether a table has wire ids at all."""
     return any(
         field.id is not None for definition in table.definitions.values() for field in definition.fields.values()
     )
 
 
 def _own_faults(definition: Definition, old: Definition | None, table: Table, numbered: bool) -> Iterator[Change]:
-    """What is wrong with fields and enum values that are new or have changed, whatever they were."""
+    """Yield the errors of fields and enum values that are new or have changed, whatever they were."""
     before = old.fields if old is not None else {}
     yield from _second_names(definition, old)
     owners = {field.id: field.name for field in before.values()}
@@ -129,7 +130,7 @@ def _own_faults(definition: Definition, old: Definition | None, table: Table, nu
 
 
 def _second_names(definition: Definition, old: Definition | None) -> Iterator[Change]:
-    """The names that an enum gives to numbers which have one already."""
+    """Yield the names that an enum gives to numbers which have one already."""
     before = {value.name: value.value for value in old.members.values()} if old is not None else {}
     first: dict[Any, str] = {}
     for value in definition.members.values():
@@ -139,7 +140,7 @@ def _second_names(definition: Definition, old: Definition | None) -> Iterator[Ch
 
 
 def _fits(default: str, kind: Type, table: Table) -> bool:
-    """Whether the text of a default is a value of a type."""
+    """Return whether the text of a default is a value of a type."""
     match kind:
         case Nullable(inner):
             return default == "None" or _fits(default, inner, table)

@@ -1,4 +1,4 @@
-"""A field table -> a Thrift definition: the same types, ids and optionality as torch's `export_schema.thrift`.
+"""Thrift definition of a field table: the same types, ids and optionality as torch's `export_schema.thrift`.
 
 What Thrift lacks gets a type of its own: fixed-length arrays become structs, values of one of several types unions.
 Its integers have 64 bits; a number beyond that is in JSON only.
@@ -15,19 +15,23 @@ from pt2kit.schema.spelling import as_written
 
 _SCALARS = {"int": "i64", "float": "double", "str": "string", "bool": "bool", "bytes": "binary"}
 # The language's own words, and those of the languages it generates, which it refuses as names.
-_RESERVED = frozenset((
-    "BEGIN", "END", "abstract", "alias", "and", "args", "as", "assert", "begin", "binary", "bool", "break", "byte",
-    "case", "catch", "class", "clone", "const", "continue", "cpp_include", "declare", "def", "default", "del",
-    "delete", "do", "double", "dynamic", "elif", "else", "elseif", "elsif", "end", "enddeclare", "endfor",
-    "endforeach", "endif", "endswitch", "endwhile", "ensure", "enum", "except", "exception", "exec", "extends",
-    "finally", "float", "for", "foreach", "from", "function", "global", "goto", "i16", "i32", "i64", "i8", "if",
-    "implements", "import", "in", "include", "inline", "instanceof", "interface", "is", "lambda", "list", "map",
-    "module", "namespace", "native", "new", "next", "nil", "not", "oneway", "optional", "or", "pass", "print",
-    "private", "protected", "public", "raise", "redo", "register", "required", "rescue", "retry", "return", "self",
-    "service", "set", "sizeof", "static", "string", "struct", "super", "switch", "synchronized", "then", "this",
-    "throw", "throws", "transient", "try", "typedef", "u16", "u32", "u64", "u8", "undef", "union", "unless",
-    "unsigned", "until", "use", "var", "virtual", "void", "volatile", "when", "while", "with", "xor", "yield",
-))  # fmt: skip
+_RESERVED = frozenset(
+    (
+        *("BEGIN", "END", "abstract", "alias", "and", "args", "as", "assert", "begin", "binary", "bool", "break"),
+        *("byte", "case", "catch", "class", "clone", "const", "continue", "cpp_include", "declare", "def"),
+        *("default", "del", "delete", "do", "double", "dynamic", "elif", "else", "elseif", "elsif", "end"),
+        *("enddeclare", "endfor", "endforeach", "endif", "endswitch", "endwhile", "ensure", "enum", "except"),
+        *("exception", "exec", "extends", "finally", "float", "for", "foreach", "from", "function", "global"),
+        *("goto", "i16", "i32", "i64", "i8", "if", "implements", "import", "in", "include", "inline"),
+        *("instanceof", "interface", "is", "lambda", "list", "map", "module", "namespace", "native", "new"),
+        *("next", "nil", "not", "oneway", "optional", "or", "pass", "print", "private", "protected", "public"),
+        *("raise", "redo", "register", "required", "rescue", "retry", "return", "self", "service", "set"),
+        *("sizeof", "static", "string", "struct", "super", "switch", "synchronized", "then", "this", "throw"),
+        *("throws", "transient", "try", "typedef", "u16", "u32", "u64", "u8", "undef", "union", "unless"),
+        *("unsigned", "until", "use", "var", "virtual", "void", "volatile", "when", "while", "with", "xor"),
+        "yield",
+    )
+)
 
 
 def emit(types: Table) -> str:
@@ -65,7 +69,7 @@ def _field(field: Field, definition: Definition) -> str:
 
 
 def thrift_type(kind: Type) -> str:
-    """The Thrift spelling of a type.
+    """Return the Thrift spelling of a type.
 
     Raises:
         UnsupportedError: null inside a list, a dict, a tuple or a union, which Thrift cannot hold.

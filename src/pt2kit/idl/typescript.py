@@ -1,6 +1,6 @@
-"""A field table -> TypeScript types of the JSON: what `JSON.parse` gives, typed.
+"""TypeScript types of a field table's JSON: the result of `JSON.parse`, typed.
 
-Needs no run time: the enums are constants beside a type of their values. `Int` allows `bigint`, because `JSON.parse`
+Needs no run time: the enums are constants with a type of their values. `Int` allows `bigint`, because `JSON.parse`
 rounds integers beyond 2^53 (unbounded ranges have them) and careful parsers give a `bigint`.
 """
 

@@ -1,4 +1,4 @@
-"""Types that a language cannot spell in place (tuples, lists in lists, …) -> names for messages that hold them."""
+"""Wrapper messages for types that a language cannot spell in place (tuples, lists in lists, …), and their names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SCALARS = {"int": "Int", "float": "Float", "str": "String", "bool": "Bool", "by
 
 
 def wrapper_name(kind: Type) -> str:
-    """The name of a type that holds another: "IntListList", "ArgumentDict", "BufferOrExternalBuffer"."""
+    """Return the name of a type that holds another: "IntListList", "ArgumentDict", "BufferOrExternalBuffer"."""
     match kind:
         case Scalar(name):
             return _SCALARS[name]
@@ -32,29 +32,29 @@ def wrapper_name(kind: Type) -> str:
 
 
 def entry_name(value: Type) -> str:
-    """The name of a type that holds a key and its value."""
+    """Return the name of a type that holds a key and its value."""
     return f"{wrapper_name(value)}Entry"
 
 
 def arm_name(kind: Type) -> str:
-    """The name of one of several types inside the one that holds them: "as_external_buffer"."""
+    """Return the name of one of several types inside the one that holds them: "as_external_buffer"."""
     return f"as_{upper_snake(wrapper_name(kind)).lower()}"
 
 
 def item_name(position: int) -> str:
-    """The name of an item of a tuple, from 0."""
+    """Return the name of an item of a tuple, from 0."""
     return f"item{position}"
 
 
 def all_types(table: Table) -> Iterator[Type]:
-    """Every type of every field and every type inside those, inner ones first, in the order of the table."""
+    """Yield every type of every field and every type inside those, inner ones first, in the order of the table."""
     for definition in table.definitions.values():
         for field in definition.fields.values():
             yield from nested(field.type)
 
 
 def nested(kind: Type) -> Iterator[Type]:
-    """The types inside a type, inner ones first, and then the type itself."""
+    """Yield the types inside a type, inner ones first, and then the type itself."""
     for inner in inner_types(kind):
         yield from nested(inner)
     yield kind

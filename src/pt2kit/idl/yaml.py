@@ -1,4 +1,4 @@
-"""A field table -> YAML, in the shape of the frozen tables in `schema/history/`: which is how a new one is frozen."""
+"""YAML of a field table, in the shape of the frozen tables in `schema/history/`, by which a new one is frozen."""
 
 from __future__ import annotations
 

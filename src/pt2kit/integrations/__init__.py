@@ -1,4 +1,4 @@
-"""What other tools ask for, in the form in which they ask: nothing here is imported but by them, or by who uses them.
+"""Plugins for other tools (modelscan, MLflow); each is imported by its tool or its users only.
 
     modelscan.py   `Pt2Scan`, a scanner for modelscan
     mlflow.py      `check_model`, `load_model`, and a loader module for models of MLflow

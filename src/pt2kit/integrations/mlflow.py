@@ -54,7 +54,7 @@ def load_model(model_uri: str, *, dst_path: str | None = None, device: Any = Non
 
 
 def _load_pyfunc(path: str, *_: Any) -> Program:
-    """What MLflow calls for a model that names this module as its `loader_module`."""
+    """Load a model for MLflow, for a model that names this module as its `loader_module`."""
     return Program(_loaded(Path(path), None, ()))
 
 

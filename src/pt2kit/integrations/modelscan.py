@@ -24,12 +24,12 @@ class Pt2Scan(ScanBase):  # type: ignore[misc]
 
     @staticmethod
     def name() -> str:
-        """What modelscan calls it in short."""
+        """Return the short name of the scanner."""
         return "pt2"
 
     @staticmethod
     def full_name() -> str:
-        """What modelscan's settings and reports call it."""
+        """Return the name of the scanner in settings and reports."""
         return "pt2kit.integrations.modelscan.Pt2Scan"
 
     def scan(self, model: Any) -> Any:

@@ -1,9 +1,10 @@
-"""Node metadata as data: every text of the format's metadata <-> what it says, and back to the identical text.
+"""Node metadata as data: parsing of every text of the format's metadata, and printing of the identical text.
 
     modules.py     nn_module_stack, in the styles of all releases
     functions.py   source_fn_stack, source_fn, torch_fn
     origin.py      from_node, custom
     frames.py      stack_trace
+    addresses.py   process addresses: without them, or numbered
     references.py  stack traces <-> references into a table (schema 5.3, docs/traces.md)
     redaction.py   less metadata; no machine paths
     tree.py        the module tree of a program
@@ -19,6 +20,8 @@ from typing import TYPE_CHECKING
 from pt2kit.front_door import front_door
 
 if TYPE_CHECKING:
+    from pt2kit.node_metadata.addresses import AddressNumbers as AddressNumbers
+    from pt2kit.node_metadata.addresses import without_addresses as without_addresses
     from pt2kit.node_metadata.escapes import decode_name as decode_name
     from pt2kit.node_metadata.escapes import encode_name as encode_name
     from pt2kit.node_metadata.frames import Frame as Frame
@@ -59,6 +62,7 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = front_door(
     __name__,
     {
+        "addresses": "AddressNumbers without_addresses",
         "escapes": "decode_name encode_name",
         "frames": "Frame StackTrace dump_stack_trace frame_text parse_stack_trace",
         "functions": "SourceFn dump_source_fn_stack dump_torch_fn parse_source_fn_stack parse_torch_fn",

@@ -1,4 +1,4 @@
-"""Names <-> text without separators: percent escapes, used only where a separator stands inside a name.
+"""Percent escapes of names in text without separators, used only if a separator is inside a name.
 
 torch joins names with "," and ";" and escapes nothing, so a name that contains one comes back as two. pt2kit writes
 such a character as "%" and its two hexadecimal digits ("," is %2C, ";" is %3B). Text without separators inside names
@@ -23,7 +23,7 @@ _PATTERNS = {separators: _pattern(separators) for separators in (";", ",;", ",;(
 
 
 def encode_name(name: str, separators: str, *, only: str | None = None) -> str:
-    """A name as text without separators.
+    """Return a name as text without separators.
 
     Args:
         name: any text.
@@ -43,7 +43,7 @@ def encode_name(name: str, separators: str, *, only: str | None = None) -> str:
 
 
 def decode_name(text: str, separators: str) -> str:
-    """The name that `encode_name` wrote with these separators; other text is its own name."""
+    """Return the name that `encode_name` wrote with these separators; other text is its own name."""
     if "%" not in text:
         return text
 
@@ -57,5 +57,5 @@ def decode_name(text: str, separators: str) -> str:
 
 
 def has_escape(text: str, separators: str) -> bool:
-    """Whether reading the text as escaped would change it."""
+    """Return whether reading the text as escaped would change it."""
     return "%" in text and decode_name(text, separators) != text

@@ -1,4 +1,4 @@
-"""The metadata text `stack_trace` <-> frames, outermost first.
+"""Stack traces of nodes: the metadata text `stack_trace`, parsed to frames, outermost first, and printed.
 
       File "/home/me/model.py", line 12, in forward
         return self.fc(x)
@@ -77,13 +77,13 @@ def parse_stack_trace(text: str, where: str = "stack_trace") -> StackTrace:
 
 
 def dump_stack_trace(trace: StackTrace) -> str:
-    """The text of a stack trace, in its form."""
+    """Return the text of a stack trace, in its form."""
     body = f"\n{_INDENT}".join(frame_text(frame) for frame in trace.frames)
     return f"{_INDENT}{body}\n" if trace.full else body
 
 
 def frame_text(frame: Frame) -> str:
-    """The lines of one frame; the first without its indentation."""
+    """Return the lines of one frame; the first without its indentation."""
     lines = [f'File "{frame.file}", line {frame.line}, in {frame.function}']
     if frame.source is not None:
         lines.append(f"{_SOURCE_INDENT}{frame.source}")

@@ -1,4 +1,5 @@
-"""The metadata texts `source_fn_stack`, `source_fn` and `torch_fn` <-> names.
+"""Source functions of nodes: the metadata texts `source_fn_stack`, `source_fn` and `torch_fn`, parsed to names and
+printed.
 
     source_fn_stack     name,target;name,target     the functions of the user's code a node comes from, outermost first
     source_fn           name,target                 the same up to torch 2.1, one entry
@@ -30,7 +31,7 @@ class SourceFn:
 
 
 def parse_source_fn_stack(text: str, where: str = "source_fn_stack") -> tuple[SourceFn, ...]:
-    """The entries of a source_fn_stack (or of source_fn, which has one); () for an empty text.
+    """Return the entries of a source_fn_stack (or of source_fn, which has one); () for an empty text.
 
     Raises:
         SchemaError: an entry without exactly one comma, which torch does not read either.
@@ -47,16 +48,16 @@ def parse_source_fn_stack(text: str, where: str = "source_fn_stack") -> tuple[So
 
 
 def dump_source_fn_stack(entries: Sequence[SourceFn]) -> str:
-    """The text of a source_fn_stack; the same that was parsed."""
+    """Return the text of a source_fn_stack; the same that was parsed."""
     return ";".join(f"{encode_name(entry.name, ',;')},{encode_name(entry.target, ',;')}" for entry in entries)
 
 
 def parse_torch_fn(text: str) -> tuple[str, ...]:
-    """The parts of a torch_fn, by convention the name of the call and "kind.function"; () for an empty text."""
+    """Return the parts of a torch_fn, by convention the name of the call and "kind.function"; () for an empty text."""
     parts = text.split(";") if text else ()
     return tuple(parts) if "%" not in text else tuple(decode_name(part, ";") for part in parts)
 
 
 def dump_torch_fn(parts: Sequence[str]) -> str:
-    """The text of a torch_fn; the same that was parsed."""
+    """Return the text of a torch_fn; the same that was parsed."""
     return ";".join(encode_name(part, ";") for part in parts)

@@ -1,4 +1,4 @@
-"""A parser of node metadata -> one that gives None for a text it cannot read, for views that show what they can."""
+"""Lenient parsing of node metadata: None for a text that cannot be read, for views that show what they can."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def lenient(parse: Callable[[str], T], text: str) -> T | None:
-    """`parse(text)`, or None where the text can't be read: `lenient(parse_module_stack, text)`."""
+    """Return `parse(text)`, or None if the text can't be read: `lenient(parse_module_stack, text)`."""
     try:
         return parse(text)
     except Pt2Error:

@@ -1,4 +1,5 @@
-"""The metadata text `nn_module_stack` <-> its entries: which modules a node was traced in, outermost first.
+"""Module stacks of nodes: the metadata text `nn_module_stack`, parsed to the modules of the call, outermost first, and
+printed.
 
     key:(path,type);key:(path,type)         torch 2.1                                "paren"
     key,path,type;key,path,type             torch 2.2 and later                      "comma"
@@ -52,7 +53,7 @@ class ModuleEntry:
 
 
 def parse_module_stack(text: str, where: str = "nn_module_stack") -> tuple[ModuleEntry, ...]:
-    """The entries of a stack, outermost first; () for an empty text.
+    """Return the entries of a stack, outermost first; () for an empty text.
 
     Raises:
         SchemaError: the text can't be divided into entries of three parts.
@@ -70,8 +71,16 @@ def parse_module_stack(text: str, where: str = "nn_module_stack") -> tuple[Modul
     return tuple(_plain_entries(text) or _search(text, where))
 
 
+def torch_reads(text: str) -> bool:
+    """Return whether torch divides a stack into entries of three parts; otherwise it refuses the program.
+
+    Texts of torch 2.1 ("paren") count as readable: their programs are upgraded before another release reads them.
+    """
+    return not text or _looks_paren(text) or _plain_entries(text) is not None
+
+
 def module_stack_style(text: str) -> Style:
-    """The style a stack is written in, so that `dump_module_stack` can give back the same text."""
+    """Return the style a stack is written in, so that `dump_module_stack` can return the same text."""
     if _looks_paren(text):
         return "paren"
     if has_escape(text, _SEPARATORS):
@@ -143,7 +152,7 @@ def _paren_entry(piece: str, where: str) -> ModuleEntry:
 
 
 def _split_outside_brackets(text: str) -> list[str]:
-    """Split at commas that stand in no bracket, counting all kinds of brackets alike, as torch's reader does."""
+    """Split at commas outside of brackets, counting all kinds of brackets alike, as torch's reader does."""
     if not ("[" in text or "(" in text or "]" in text or ")" in text):
         return text.split(",")
     parts = []
@@ -203,7 +212,7 @@ def _candidate(text: str) -> tuple[int, ModuleEntry] | None:
 
 
 def _boundary(parts: Sequence[str]) -> int:
-    """How many of the parts are the key: where the key repeats the path, as it does from torch 2.8 on; else one."""
+    """Return how many parts are the key: several if the key repeats the path, as from torch 2.8 on; else one."""
     if 3 < len(parts) <= _MAX_PARTS:
         for i in range(1, len(parts) - 1):
             path = ",".join(parts[i:-1])

@@ -1,4 +1,4 @@
-"""The metadata texts `from_node` and `custom` <-> data: JSON inside a JSON string.
+"""Origins of nodes: the metadata texts `from_node` and `custom`, JSON inside a JSON string, parsed and printed.
 
 `from_node` (torch 2.11 and later) is a list of the nodes that a node was made from, each with its own origins:
 
@@ -47,7 +47,7 @@ _KEYS = ("name", "target", "graph_id", "pass_name", "action", "from_node")
 
 
 def parse_from_node(text: str, where: str = "from_node") -> tuple[NodeSource, ...] | None:
-    """The origins of a node; None for the text "null". Missing keys take their defaults.
+    """Return the origins of a node; None for the text "null". Missing keys take their defaults.
 
     Raises:
         JsonError, SchemaError: not a list of origins.
@@ -62,7 +62,7 @@ def parse_from_node(text: str, where: str = "from_node") -> tuple[NodeSource, ..
 
 
 def dump_from_node(sources: Sequence[NodeSource] | None) -> str:
-    """The text torch writes for these origins.
+    """Return the text torch writes for these origins.
 
     Raises:
         LimitError: more than `MAX_ORIGINS` origins in a chain.
@@ -71,7 +71,7 @@ def dump_from_node(sources: Sequence[NodeSource] | None) -> str:
 
 
 def parse_custom(text: str, where: str = "custom") -> object:
-    """The value of `custom` metadata.
+    """Return the value of `custom` metadata.
 
     Raises:
         JsonError: not JSON.
@@ -81,7 +81,7 @@ def parse_custom(text: str, where: str = "custom") -> object:
 
 
 def dump_custom(value: object, where: str = "custom") -> str:
-    """The text of `custom` metadata.
+    """Return the text of `custom` metadata.
 
     Raises:
         SchemaError: the value is not JSON (the message names the type that is not).

@@ -1,4 +1,4 @@
-"""Node metadata -> less of it, or the same without the paths of the machine it was made on.
+"""Redaction of node metadata: remove keys, or the paths of the machine on which the program was exported.
 
 Paths become neutral by fixed rules, so that two machines give the same text:
 
@@ -35,17 +35,18 @@ _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 _PACKAGES = re.compile(r"/(?:site|dist)-packages(?=/)")
 _STDLIB = re.compile(r"/lib/python\d+(?:\.\d+)?(?=/)")
 _HOME_OF_URL = "//~/"
-"""What "file:///home/alice/" becomes after the colon."""
+"""Replacement of "file:///home/alice/" after the colon."""
 _HOME = re.compile(r"(//|[A-Za-z]:)?(?:/home/[^/]+|/[Uu]sers/[^/]+|/root)(?:/|$)")
 
 
 def strip_metadata(metadata: Mapping[str, str], keys: Collection[str] = STACK_TRACE_KEYS) -> dict[str, str]:
-    """A copy of a node's metadata without some keys; the order of the others stays."""
+    """Return a copy of a node's metadata without some keys; the order of the others is kept."""
     return {key: value for key, value in metadata.items() if key not in keys}
 
 
 def scrub_paths(text: str, replace: Mapping[str, str] | None = None) -> str:
-    """A text without machine paths; meant for stack traces. Without `replace`, scrubbing twice changes nothing more.
+    """Return a text without machine paths; meant for stack traces. Without `replace`, scrubbing twice changes nothing
+    more.
 
     Args:
         text: what to rewrite.
@@ -63,11 +64,11 @@ def scrub_paths(text: str, replace: Mapping[str, str] | None = None) -> str:
 
 
 def hide_paths(text: str) -> str:
-    """A text in which of absolute paths only the part is left that is the same on every machine.
+    """Return a text whose absolute paths are cut to the part that is the same on every machine.
 
-    What is below site-packages or the standard library stays, of other paths the last part: ".../model.py", and "~" for
-    a home folder. Relative paths and URLs stay as they are. JSON stays JSON: its strings are rewritten one by one.
-    Doing it twice changes nothing more.
+    Paths below site-packages or the standard library are kept, of other paths the last part: ".../model.py", and "~"
+    for a home folder. Relative paths and URLs are kept. JSON stays JSON: its strings are rewritten one by one. Doing it
+    twice changes nothing more.
 
     Args:
         text: one value of a node's metadata, or any other text.
@@ -92,7 +93,7 @@ def _hide(text: str, depth: int) -> str:
 
 
 def _is_json(text: str, depth: int) -> bool:
-    """Whether a text is read as JSON: a list, an object or a string, inside of at most seven others."""
+    """Return whether a text is read as JSON: a list, an object or a string, inside of at most seven others."""
     if depth == _MAX_JSON_IN_JSON or text.lstrip()[:1] not in ("[", "{", '"'):
         return False
     try:
@@ -122,13 +123,14 @@ def _hide_token(match: re.Match[str]) -> str:
 
 
 def _is_after_scheme(text: str, end: int) -> bool:
-    """Whether "https:" comes before a place, by itself: not "file:", nor what ends a path, which may be hidden."""
+    """Return whether "https:" comes before a position, by itself: not "file:", nor the end of a path, which may be
+    hidden."""
     scheme = _SCHEME.search(text[max(0, end - _LONGEST_SCHEME) : end])
     return scheme is not None and scheme[1].lower() != "file"
 
 
 def _hidden(path: str) -> str | None:
-    """The neutral form of an absolute path, or of one inside an installation; None for another."""
+    """Return the neutral form of an absolute path, or of one inside an installation; None for another."""
     plain = path.replace("\\", "/")
     if (installed := _installed(plain)) is not None:
         return installed
@@ -141,7 +143,7 @@ def _hidden(path: str) -> str | None:
 
 
 def _scrub_file(file: str) -> str:
-    """The file of a frame; generated code names its maker: "<eval_with_key>.12 from /a/b.py:150 in wrapped"."""
+    """Return the file of a frame; generated code names its maker: "<eval_with_key>.12 from /a/b.py:150 in wrapped"."""
     part = _WORD_PART if file.startswith("<") else _FILE_PART
     return part.sub(lambda match: _scrub_path(match.group()), file)
 
@@ -159,7 +161,7 @@ def _scrub_path(path: str) -> str:
 
 
 def _known(path: str) -> str | None:
-    """The neutral form of a path inside an installation or a home folder, None for another path."""
+    """Return the neutral form of a path inside an installation or a home folder, None for another path."""
     if "/" not in path and "\\" not in path:
         return None
     plain = path.replace("\\", "/")
@@ -173,7 +175,7 @@ def _known(path: str) -> str | None:
 
 
 def _installed(plain: str) -> str | None:
-    """The part of a path below site-packages or the standard library, None for a path outside both."""
+    """Return the part of a path below site-packages or the standard library, None for a path outside both."""
     root, end = "", 0
     for name, pattern in (("site-packages", _PACKAGES), ("python", _STDLIB)):
         for match in pattern.finditer(plain):

@@ -1,11 +1,12 @@
-"""Stack traces <-> references into a table of the files and lines they name (`co_fileinfo_ordered_list` of schema 5.3).
+"""References of stack traces into a table of files and lines (`co_fileinfo_ordered_list` of schema 5.3): expand and
+compact.
 
 A graph's table is a list of `{file_name, line_info_map: {line number: {name, line}}}`, and the `stack_trace` of a
 node then reads "0:12;3:40": file 0 of the table at its line 12, then file 3 at its line 40. The definition of that
 text is normative in docs/traces.md, with test vectors; it never left a development state of torch, so pt2kit defines
 it.
 
-Expansion gives back every text byte for byte. A text that is no standard trace stays in the node as it is.
+Expansion gives back every text byte for byte. A text that is no standard trace is kept in the node.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _SOURCE_INDENT = "\n    "
 
 
 def is_reference(text: str) -> bool:
-    """Whether a `stack_trace` is a reference; in a graph without a table it is a text like any other."""
+    """Return whether a `stack_trace` is a reference; in a graph without a table it is a text like any other."""
     return _REFERENCE.fullmatch(text) is not None
 
 
@@ -52,7 +53,7 @@ def compact(stack_traces: Sequence[str]) -> tuple[list[dict[str, Any]], list[str
     variants: dict[tuple[str, int], int] = {}
 
     def add(frame: Frame) -> str:
-        """The n-th text of one line goes into the n-th entry of its file."""
+        """Return the reference of a frame: the n-th text of one line goes into the n-th entry of its file."""
         entries = lines_of.setdefault(frame.file, [])
         variant = variants.get((frame.file, frame.line), 0)
         variants[frame.file, frame.line] = variant + 1
@@ -79,7 +80,7 @@ def compact(stack_traces: Sequence[str]) -> tuple[list[dict[str, Any]], list[str
 
 
 def expand(reference: str, table: FileTable, where: str = "stack_trace") -> str:
-    """The stack trace that a node of a graph with a table stands for.
+    """Return the stack trace of a node whose graph has a table.
 
     Args:
         reference: the `stack_trace` in the node's metadata.
@@ -109,7 +110,7 @@ def expand(reference: str, table: FileTable, where: str = "stack_trace") -> str:
 
 
 def expand_all(references: Sequence[str], table: FileTable, where: str = "stack_trace") -> list[str]:
-    """`expand` for all nodes of a graph; equal references become one and the same text.
+    """Return `expand` for all nodes of a graph; equal references become one and the same text.
 
     Raises:
         SchemaError: as `expand`.
@@ -129,7 +130,7 @@ def expand_all(references: Sequence[str], table: FileTable, where: str = "stack_
 
 
 def _standard_trace(text: str) -> StackTrace | None:
-    """The frames of a text that the table can hold, None for any other text."""
+    """Return the frames of a text that the table can hold, None for any other text."""
     try:
         trace = parse_stack_trace(text)
     except SchemaError:
@@ -145,7 +146,7 @@ def _line_info(frame: Frame) -> dict[str, str]:
 
 
 def _look_up(table: FileTable, index: int, line: str, where: str) -> tuple[str, str, str]:
-    """The file name, function name and source lines that a reference "index:line" names."""
+    """Return the file name, function name and source lines that a reference "index:line" names."""
     if index >= len(table):
         raise SchemaError(f"{where}: expected a file index below {len(table)}, got {index}")
     entry = table[index]

@@ -1,4 +1,4 @@
-"""Module stacks of nodes, module names and parameter names -> the tree of modules a program was traced from.
+"""Module tree of a program, from module stacks of nodes, module names and parameter names.
 
 A stack says how the traced code reached a module, which differs by release: `L['self'].mid.n`, `L['self'].d['a-b']`,
 `getattr(L['fn'], '0')`, `mid.n`, `_export_root`. `module_fqn` gives the one dotted name for all of them.
@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from pt2kit.errors import LimitError
 from pt2kit.node_metadata.modules import ModuleEntry
 
-MAX_MODULE_DEPTH = 64  # real models nest about ten deep; what lies deeper keeps its dotted name as one name
+MAX_MODULE_DEPTH = 64  # real models nest about ten deep; deeper modules keep their dotted name as one name
 MAX_MODULES = 200_000
 
 # Entries of nodes that torch made itself, outside every module.
-_NO_MODULE = "_empty_nn_module_stack_from_metadata_hook"
+NO_MODULE = "_empty_nn_module_stack_from_metadata_hook"
 _EXPORT_ROOT = "_export_root"
 
 _STRING = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
@@ -57,7 +57,7 @@ class _Draft:
 
 
 def module_fqn(path: str) -> str:
-    """The dotted name of a module from the path in a stack entry; "" for the root.
+    """Return the dotted name of a module from the path in a stack entry; "" for the root.
 
     A path that is no expression of traced code is a dotted name already. Repeated calls of one module ("mid@1") count
     as it.
@@ -72,7 +72,7 @@ def module_fqn(path: str) -> str:
 def module_tree(
     stacks: Iterable[Sequence[ModuleEntry]], fqns: Iterable[str] = (), parameters: Iterable[str] = ()
 ) -> ModuleNode:
-    """Put together what a program says about its modules.
+    """Build the module tree of a program.
 
     Args:
         stacks: the module stack of every node, in graph order.
@@ -93,7 +93,7 @@ def module_tree(
     for stack in stacks:
         innermost = None
         for entry in stack:
-            if entry.path == _NO_MODULE:
+            if entry.path == NO_MODULE:
                 continue
             if entry.path not in names:
                 names[entry.path] = _ensure(drafts, module_fqn(entry.path))
@@ -113,7 +113,7 @@ def module_tree(
 
 
 def _ensure(drafts: dict[str, _Draft], fqn: str) -> str:
-    """Have a module and its parents in the drafts; returns the name it is filed under."""
+    """Add a module and its parents to the drafts, and return its key."""
     if fqn in drafts:
         return fqn
     parts = fqn.split(".", MAX_MODULE_DEPTH - 1)
@@ -138,7 +138,7 @@ def _freeze(drafts: dict[str, _Draft]) -> ModuleNode:
 
 
 def _expression_names(path: str) -> list[str] | None:
-    """The names along an expression like `getattr(L['self'].blocks, '0').mlp`; None where the path is none."""
+    """Return the names along an expression like `getattr(L['self'].blocks, '0').mlp`; None if the path is none."""
     head = _HEAD.match(path)
     if head is None:
         return None

@@ -1,6 +1,6 @@
-"""An archive with a list of payloads that lie beside it -> an `Archive` that has them as records of its own.
+"""External payloads: an `Archive` that includes records stored in files next to the archive.
 
-What reads packages knows nothing of it: a record that lies in another file has a size and gives its bytes like any
+Readers of packages need not distinguish them: a record in another file has a size and returns its bytes like any
 other. A file is opened when the first of its records is read.
 """
 
@@ -14,6 +14,7 @@ from typing import Final
 
 from pt2kit.errors import IntegrityError, LimitError, PayloadError
 from pt2kit.package.external_list import RECORD, Reference, decode
+from pt2kit.package.json_record import read_json
 from pt2kit.tensors.safetensors_header import Row, read_header
 from pt2kit.zip import headers as h
 from pt2kit.zip.beside import Beside
@@ -27,13 +28,13 @@ MAX_FILES: Final = 10_000
 
 
 class ExternalArchive(Archive):
-    """The records of an archive and those beside it.
+    """Records of an archive, and external ones.
 
     Args:
         inner: the archive; closed with this one.
-        references: full name of each record beside it -> where it is.
+        references: full name of each external record -> its location.
         listed: full name of the record that lists them, which is not among the records.
-        beside: where files may lie.
+        beside: where files may be.
 
     Attributes:
         references: as above.
@@ -58,12 +59,12 @@ class ExternalArchive(Archive):
         self._records = MappingProxyType(records)
 
     def read(self, name: str, *, verify: bool = True) -> memoryview:
-        """Give the content of a record; of one beside the archive, as `Archive.read` does, with its SHA-256 for a CRC.
+        """Return the content of a record; of an external one, as `Archive.read` does, with its SHA-256 for a CRC.
 
         Raises:
             UnsupportedError: its URL leaves the folder (B2).
             ArchiveError: there is no such file (B3), or as `Archive.read`.
-            PayloadError: the file is no sound safetensors file (B4), or has not the tensor that is named (B5).
+            PayloadError: the file is no sound safetensors file (B4), or lacks the named tensor (B5).
             IntegrityError: other bytes than those that were there when the archive was written (B6).
         """
         reference = self.references.get(name)
@@ -76,7 +77,7 @@ class ExternalArchive(Archive):
         return content
 
     def sum_of(self, name: str) -> Sum:
-        """A sum to which the bytes of a record can be added as they are read; as `Archive.sum_of`."""
+        """Return a sum to which the bytes of a record can be added as they are read; as `Archive.sum_of`."""
         reference = self.references.get(name)
         if reference is None:
             return self._inner.sum_of(name)
@@ -89,11 +90,11 @@ class ExternalArchive(Archive):
         return Sum(add, lambda _: self._compare(name, reference, total.hexdigest()))
 
     def data_offset(self, name: str) -> int:
-        """Give the offset of a record's data in the file that it lies in."""
+        """Return the offset of a record's data in its file."""
         return self.place_of(name)[1] if name in self.references else self._inner.data_offset(name)
 
     def place_of(self, name: str) -> tuple[Source, int]:
-        """Give the file that a record lies in, and the offset of its data there.
+        """Return the file of a record, and the offset of its data there.
 
         Raises: as `read`, but for B6.
         """
@@ -114,11 +115,11 @@ class ExternalArchive(Archive):
         return source, row.start
 
     def is_in_place(self, name: str) -> bool:
-        """Whether reading a record copies nothing."""
+        """Return whether reading a record copies nothing."""
         return self._beside.is_local if name in self.references else self._inner.is_in_place(name)
 
     def close(self) -> None:
-        """Let go of all files. Views that were handed out stay valid; may be called twice."""
+        """Close all files. Views that were handed out remain valid; may be called twice."""
         with self._lock:
             for source, _ in self._files.values():
                 source.close()
@@ -135,7 +136,7 @@ class ExternalArchive(Archive):
         self._verified.add(name)
 
     def _file(self, reference: Reference) -> tuple[Source, dict[str, Row]]:
-        """An open file and its header."""
+        """Return an open file and its header."""
         with self._lock:
             opened = self._files.get(reference.url)
             if opened is None:
@@ -152,19 +153,17 @@ class ExternalArchive(Archive):
         return f"{show_name(reference.url)}: {show_name(reference.tensor)!r}"
 
 
-def with_external(archive: Archive, root: str, beside: Beside) -> Archive:
-    """An archive with the payloads beside it, where it has a list of them; otherwise the archive itself.
+def with_external(archive: Archive, root: str, beside: Beside) -> ExternalArchive:
+    """Return an archive with the payloads next to it, which a record of it lists.
 
     Args:
-        archive: an open archive of the current layout.
+        archive: an open archive of the current layout that has such a list.
         root: its root folder, with its slash.
-        beside: where files may lie.
+        beside: where files may be.
 
     Raises:
         JsonError, PayloadError, LimitError: the list cannot be read (B1).
     """
     listed = root + RECORD
-    if listed not in archive.records:
-        return archive
-    rows = decode(archive.read(listed), archive.records, root)
+    rows = decode(read_json(archive, listed, RECORD), archive.records, root)
     return ExternalArchive(archive, {root + record: row for record, row in rows.items()}, listed, beside)

@@ -1,11 +1,11 @@
-"""`data/external_payloads.json` <-> which payload records lie in files beside the archive, and where (rule B1).
+"""List of external payloads (`data/external_payloads.json`): payload records in files next to the archive (rule B1).
 
     {"format": "pt2kit external payloads 1",
      "records": {"data/weights/weight_0": {"url": "model.safetensors", "tensor": "fc.weight", "dtype": "F32",
                                            "shape": [16, 8], "sha256": "…64 hexadecimal digits…"}}}
 
-The configs go on naming `weight_0`, and no record of that name is in the archive: a reader that does not know this list
-misses a record, and takes nothing for it.
+The configs go on naming `weight_0`, and no record of that name is in the archive: a reader without support for this
+list misses a record, and takes nothing for it.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ RECORD: Final = "data/external_payloads.json"
 """The record of the list, below the root folder."""
 
 FORMAT: Final = "pt2kit external payloads 1"
-"""What the list says it is; the number is that of the definition in `docs/format/external.md`."""
+"""Format name in the list; the number is that of the definition in `docs/format/external.md`."""
 
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Where the bytes of one payload record are.
+    """Location of the bytes of one payload record.
 
     Args:
         url: of a `.safetensors` file, relative to the archive's folder.
         tensor: the name that it has there.
         dtype: its element type there ("F32").
-        shape: its sizes there, row-major. All bytes of a storage: what tensors lie in it, the config says.
+        shape: its sizes there, row-major. All bytes of a storage: the config lists its tensors.
         sha256: of the bytes.
     """
 
@@ -53,12 +53,12 @@ class Reference:
 
     @property
     def nbytes(self) -> int:
-        """The length of the record."""
+        """Return the length of the record."""
         return math.prod(self.shape) * (itemsize_of(self.dtype) or 0)
 
 
 def decode(data: bytes | memoryview, records: Mapping[str, Any], root: str) -> dict[str, Reference]:
-    """Read a list: name of a payload record, below the root folder -> where its bytes are.
+    """Read a list of external payloads: name of a payload record, below the root folder -> location of its bytes.
 
     Args:
         data: the record.
@@ -67,7 +67,7 @@ def decode(data: bytes | memoryview, records: Mapping[str, Any], root: str) -> d
 
     Raises:
         JsonError: no JSON.
-        PayloadError: a list of another form, or of what is no payload or is in the archive as well (B1).
+        PayloadError: a list of another form, or an entry that is no payload or is in the archive as well (B1).
     """
     tree = codec.parse(data, RECORD)
     rows = tree.get("records") if isinstance(tree, dict) else None
@@ -80,7 +80,7 @@ def decode(data: bytes | memoryview, records: Mapping[str, Any], root: str) -> d
 
 
 def encode(references: Mapping[str, Reference]) -> bytes:
-    """The content of a list."""
+    """Return the content of a list."""
     rows = {record: {**asdict(row), "shape": list(row.shape)} for record, row in references.items()}
     return codec.encode({"format": FORMAT, "records": rows})
 

@@ -1,4 +1,4 @@
-"""Names known at once -> values, computed when they are first asked for, or there; read-only, unknown names refused."""
+"""Lazy read-only mappings: names known immediately, values computed on first access, unknown names refused."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Lazy(Mapping[str, V]):
     Args:
         names: the keys, in order.
         compute: key -> value; what it raises comes through, and nothing is kept then.
-        what: what the names name, for messages.
+        what: the kind of things named, for messages.
     """
 
     def __init__(self, names: tuple[str, ...], compute: Callable[[str], V], what: str = "name") -> None:
@@ -48,14 +48,14 @@ class Lazy(Mapping[str, V]):
 
 
 class Named(dict[str, V]):
-    """A dict that nobody changes, whose errors list the names that are there, and whose repr is short.
+    """Dict that must not be changed, whose errors list the existing names, and whose repr is short.
 
     Args:
         values: name -> value.
-        what: what the names name, for messages.
+        what: the kind of things named, for messages.
 
     Raises (from whatever would change it):
-        TypeError: says to make a new dict.
+        TypeError: advises to make a new dict.
     """
 
     __slots__ = ("_what",)
@@ -83,7 +83,7 @@ class Named(dict[str, V]):
 
 
 def unknown_name(what: str, name: object, names: Iterable[str]) -> KeyError:
-    """The error for a name that is not there: those that are close to it, and the first of those that are."""
+    """Return the error for an unknown name: those that are close to it, and the first of the existing ones."""
     there = list(names)
     close = get_close_matches(str(name)[:200], there[:20_000], n=3, cutoff=0.7)
     listed = ", ".join(map(repr, there[:_SHOWN])) + (f", … {len(there) - _SHOWN:,} more" if there[_SHOWN:] else "")

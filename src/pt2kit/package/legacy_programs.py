@@ -1,4 +1,4 @@
-"""The JSON of a program that torch 2.8 or older wrote, or no release at all -> `StoredProgram`s, through `versions`.
+"""Read programs of torch 2.8 and older, or of no release, as `StoredProgram`s, through `versions`.
 
 A container of schema 8.6 holds several programs; each becomes one of the package.
 """
@@ -12,8 +12,8 @@ import msgspec
 
 from pt2kit import codec, schema
 from pt2kit.errors import JsonError, SchemaError
-from pt2kit.package.current_programs import from_current, is_current_shape, version_trouble
 from pt2kit.package.lazy import Lazy
+from pt2kit.package.programs import from_current, is_current_shape, version_error
 from pt2kit.package.stored import ReadContext, StoredModel, StoredProgram
 from pt2kit.versions.containers import METHOD, container_of, read_model
 from pt2kit.versions.identify import TRACES, find_version
@@ -33,9 +33,9 @@ def read_older(
     Args:
         data: its JSON.
         where: the record's name, for messages.
-        context: what it may need.
+        context: data that it may need.
         method: which program of a container is meant; None for the one there is, or "forward".
-        refusal: why it is none of today's shape, where that was tried before.
+        refusal: why it is none of today's shape, if that was tried before.
 
     Raises:
         JsonError: no JSON document.
@@ -66,7 +66,7 @@ def list_programs(data: memoryview, where: str, model: str) -> Mapping[str, str 
     Args:
         data: its JSON.
         where: the record's name, for messages.
-        model: what a program alone is called, and the first part of what methods are called.
+        model: the name of a program alone, and the first part of the names of methods.
 
     Returns:
         name of a program -> method of the container; None for a program alone.
@@ -75,8 +75,8 @@ def list_programs(data: memoryview, where: str, model: str) -> Mapping[str, str 
         JsonError, LimitError: no JSON document.
         SchemaError, VersionError: it is no program of a version that is read (M4, M5).
 
-    Cost: of a program of today only the top level is looked at, and reading it says what is wrong inside; others are
-    parsed whole.
+    Cost: of a program of today only the top level is looked at, and reading it reports errors inside; others are
+        parsed whole.
     """
     if _is_program_of_today(data):
         return {model: None}
@@ -91,21 +91,21 @@ def list_programs(data: memoryview, where: str, model: str) -> Mapping[str, str 
             return {model: None}
     methods = program_tree.get("methods") if isinstance(program_tree, dict) else None
     if not isinstance(methods, dict) or not methods:
-        return {model: None}  # reading it says what is wrong
+        return {model: None}  # reading it reports what is wrong
     if len(methods) == 1:
         return {model: next(iter(methods))}
     return {model if method == METHOD else f"{model}.{method}": method for method in methods}
 
 
 class _Top(msgspec.Struct):
-    """What the top level of a program has and that of a container has not."""
+    """Fields that the top level of a program has and that of a container has not."""
 
     graph_module: msgspec.Raw
     schema_version: schema.SchemaVersion
 
 
 def _is_program_of_today(data: memoryview) -> bool:
-    """Whether JSON is a program that the typed pass is for, by its top level."""
+    """Return whether JSON is a program that the typed pass is for, by its top level."""
     try:
         return is_current_shape(msgspec.json.decode(data, type=_Top).schema_version)
     except (msgspec.MsgspecError, ValueError, RecursionError):
@@ -113,19 +113,19 @@ def _is_program_of_today(data: memoryview) -> bool:
 
 
 def _read_typed(data: memoryview, tree: Any, where: str, refusal: SchemaError | JsonError | None) -> StoredProgram:
-    """A program of today's shape in a layout of before, or one that was refused."""
+    """Return a program of today's shape in an older layout, or one that was refused."""
     if isinstance(refusal, SchemaError):
-        raise version_trouble(tree, where, refusal) or refusal
+        raise version_error(tree, where, refusal) or refusal
     if refusal is not None:
         raise refusal
     try:
         return from_current(codec.decode(data, schema.ExportedProgram, where), where)
     except SchemaError as error:
-        raise version_trouble(tree, where, error) or error from None
+        raise version_error(tree, where, error) or error from None
 
 
 def _says_its_version(tree: Any) -> bool:
-    """Whether a record that is no program of today is one of before: by its version, or by being a draft."""
+    """Return whether a record that is no program of today is an older one: by its version, or by being a draft."""
     if not isinstance(tree, dict):
         return False
     match tree.get("schema_version"):
@@ -148,7 +148,7 @@ def _stored(raised: Upgraded, where: str, model: StoredModel | None = None) -> S
 def _read_method(
     tree: dict[str, Any], kind: Literal["Model", "Program"], method: str | None, where: str
 ) -> StoredProgram:
-    """One method of a container; the others are not raised, and delegates when they are asked for."""
+    """Return one method of a container; the others are not upgraded, and delegates only on access."""
     program_tree = tree["program"] if kind == "Model" else tree
     methods = program_tree.get("methods") if isinstance(program_tree, dict) else None
     if isinstance(methods, dict):

@@ -1,7 +1,7 @@
-"""Packing: the records of a new archive, as data -> the archive. Nothing is written while they are planned.
+"""Plan of a new archive: its records as data, and writing them. Nothing is written while they are planned.
 
-A plan is whole before the target is touched, so that what can be refused has been refused by then. Whoever writes an
-archive of today makes one: `save`, `convert`, `sanitize` and the editor.
+A plan is complete before the target is touched, so that everything refusable has been refused by then. All writers
+of an archive of today make one: `save`, `convert`, `sanitize` and the editor.
 """
 
 from __future__ import annotations
@@ -11,36 +11,47 @@ from dataclasses import dataclass
 from typing import IO, Any, Final, TypeAlias, cast
 
 from pt2kit.package import record_names as names
-from pt2kit.package.layout import FORMAT, VERSION
+from pt2kit.package.layouts.detection import FORMAT, VERSION
 from pt2kit.package.open import Package
 from pt2kit.pickles import writer as torch_save
 from pt2kit.pickles.values import PickledStorage
 from pt2kit.tensors.storage import Storage
+from pt2kit.zip.reader import Archive
 from pt2kit.zip.writer import ArchiveWriter, as_bytes
 
 Progress = Callable[[int, int], None]
 """Called with (done, total) bytes."""
 DATA_VERSION: Final = b"6\n"
-"""Of torch's zip conventions; what it writes for every `.pt2`."""
+"""Version of torch's zip conventions that it writes for every `.pt2`."""
 
 _PIECE: Final = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedRecord:
-    """A record whose bytes lie somewhere already.
+    """A record whose bytes are stored somewhere already.
 
     Args:
         name: below the root folder.
         size: in bytes.
-        read: gives them, in one buffer or as pieces in order; called when the record is written.
+        read: returns them, in one buffer or as pieces in order; called when the record is written.
         deflate: whether it is deflated.
+        origin: the archive and the full name of the record that it is a copy of, if it is one.
+        raised: the archive of an older release that it was converted from, and its name, if it was.
     """
 
     name: str
     size: int
     read: Callable[[], Any]
     deflate: bool = False
+    origin: tuple[Archive, str] | None = None
+    raised: tuple[Archive, str] | None = None
+
+    def is_same(self, other: PlannedRecord) -> bool:
+        """Return whether two records are copies of one."""
+        if self.raised is not None and self.raised == other.raised:
+            return True
+        return self is other or (self.origin is not None and self.origin == other.origin)
 
     def write(self, writer: ArchiveWriter, report: Callable[[int], None]) -> None:
         """Write the record."""
@@ -62,7 +73,7 @@ class PlannedPickle:
     Args:
         name: below the root folder.
         value: plain containers with descriptions of tensors in them.
-        storages: those that the tensors lie in.
+        storages: those of the tensors.
     """
 
     name: str
@@ -71,7 +82,7 @@ class PlannedPickle:
 
     @property
     def size(self) -> int:
-        """About how many bytes it has."""
+        """Return about how many bytes it has."""
         return sum(storage.nbytes for storage in self.storages)
 
     def write(self, writer: ArchiveWriter, report: Callable[[int], None]) -> None:
@@ -84,21 +95,21 @@ Planned: TypeAlias = PlannedRecord | PlannedPickle
 
 
 def of_bytes(name: str, data: bytes | memoryview, *, deflate: bool = False) -> PlannedRecord:
-    """A record of bytes that are there."""
+    """Return a record of bytes in memory."""
     return PlannedRecord(name, memoryview(data).nbytes, lambda: data, deflate)
 
 
 def of_storage(name: str, storage: Storage, itemsize: int) -> PlannedRecord:
-    """A record of a tensor's storage: the bytes of it that are whole elements. They are not kept when read."""
+    """Return a record of a tensor's storage: the bytes of it that are whole elements. They are not kept when read."""
     size = storage.nbytes - storage.nbytes % itemsize
     return PlannedRecord(name, size, lambda: storage.read(keep=False)[:size])
 
 
 def copied(package: Package, record: str, name: str, *, deflate: bool = False) -> PlannedRecord:
-    """A record that goes over as it is.
+    """Return a record that is copied unchanged.
 
     Args:
-        package: where it is from.
+        package: its source.
         record: its full name there.
         name: below the root folder of the new file.
         deflate: whether it is deflated there.
@@ -107,7 +118,7 @@ def copied(package: Package, record: str, name: str, *, deflate: bool = False) -
 
 
 def header(byteorder: str = "little") -> tuple[PlannedRecord, ...]:
-    """The records by which readers know an archive, in torch's order."""
+    """Return the records that identify an archive, in torch's order."""
     return (
         of_bytes(names.ARCHIVE_FORMAT, FORMAT),
         of_bytes(names.ARCHIVE_VERSION, VERSION),
@@ -117,7 +128,7 @@ def header(byteorder: str = "little") -> tuple[PlannedRecord, ...]:
 
 
 class Numbering:
-    """Gives the payload records of one archive their names, which have numbers.
+    """Assigns the payload records of one archive their names, which have numbers.
 
     Args:
         start: function of `record_names` that makes a name of a number -> the first free number; 0 if it is not there.
@@ -127,7 +138,7 @@ class Numbering:
         self._next = dict(start or {})
 
     def take(self, name_of: Callable[[int], str]) -> str:
-        """The next free name of a kind, such as `record_names.weight`."""
+        """Return the next free name of a kind, such as `record_names.weight`."""
         number = self._next.get(name_of, 0)
         self._next[name_of] = number + 1
         return name_of(number)
@@ -139,7 +150,7 @@ def write_records(writer: ArchiveWriter, plan: Iterable[Planned], progress: Prog
     Args:
         writer: of the new archive.
         plan: its records.
-        progress: told the bytes done and in all.
+        progress: called with the bytes done and in all.
     """
     records = list(plan)
     total = sum(record.size for record in records)
@@ -156,7 +167,7 @@ def write_records(writer: ArchiveWriter, plan: Iterable[Planned], progress: Prog
 
 
 class _Reporting:
-    """A file object that says how much it was given."""
+    """File object that reports how many bytes were written to it."""
 
     def __init__(self, file: Any, report: Callable[[int], None]) -> None:
         self._file = file
@@ -168,7 +179,7 @@ class _Reporting:
         return count
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Do nothing: no bytes are buffered."""
 
     def seekable(self) -> bool:
         return False

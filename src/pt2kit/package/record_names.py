@@ -1,7 +1,7 @@
-"""Every path inside a `.pt2`: parts of a name <-> record name. One function each way per kind of record.
+"""Paths inside a `.pt2`: names of records, built and parsed by one function each way per kind of record.
 
-All names here are relative to the archive's root folder (`Layout.record` puts it in front). Which set of them makes
-which layout is in `layout.py`; which text may be a record name at all is in `record_name.py`.
+All names here are relative to the archive's root folder (`Layout.record` puts it in front). The layouts are in
+`layouts/`; `record_name.py` decides which text may be a record name at all.
 
 Source: torch/csrc/export/pt2_archive_constants.h (2.13); the plain zip of 2.1 to 2.7 as those releases write it.
 """
@@ -16,7 +16,9 @@ ARCHIVE_VERSION: Final = "archive_version"
 BYTEORDER: Final = "byteorder"
 DATA_VERSION: Final = ".data/version"
 DATA_VERSION_SHORT: Final = "version"
-"""Where torch's zip writer puts `.data/version` when nothing in the archive needs version 6 or later."""
+"""Record that torch's zip writer writes instead of `.data/version` when nothing in the archive needs version 6 or
+later.
+"""
 SERIALIZATION_ID: Final = ".data/serialization_id"
 
 MODELS: Final = "models/"
@@ -70,6 +72,8 @@ Kind = Literal[
     "other",
 ]
 
+_SAMPLES_FOLDER: Final = f"{EXTRA}pt2kit/sample_inputs/"
+_SAMPLES_STORAGE: Final = re.compile(r"data/sample_inputs/tensor_(?:0|[1-9][0-9]{0,8})")
 _WEIGHT: Final = re.compile(r"data/weights/weight_([0-9]{1,18})")
 _CONSTANT: Final = re.compile(r"data/constants/(tensor|custom_obj|opaque_obj)_([0-9]{1,18})")
 _CONSTANT_KINDS: Final[dict[str, Kind]] = {
@@ -91,119 +95,149 @@ _HEADERS: Final = frozenset(
 
 
 def model_json(model: str) -> str:
-    """The record of a program: "model" -> "models/model.json"."""
+    """Return the record of a program: "model" -> "models/model.json"."""
     return f"{MODELS}{model}.json"
 
 
 def model_name(record: str) -> str | None:
-    """The program's name, if `record` holds a program: "models/model.json" -> "model"."""
+    """Return the program's name, if `record` holds a program: "models/model.json" -> "model"."""
     return _between(record, MODELS, ".json")
 
 
 def weights_config(model: str) -> str:
-    """The record that says which payload each weight of `model` is."""
+    """Return the record that lists the payload of each weight of `model`."""
     return f"{WEIGHTS}{model}{WEIGHTS_CONFIG_SUFFIX}"
 
 
 def weights_config_model(record: str) -> str | None:
-    """The program's name, if `record` is a weights config."""
+    """Return the program's name, if `record` is a weights config."""
     return _between(record, WEIGHTS, WEIGHTS_CONFIG_SUFFIX)
 
 
 def constants_config(model: str) -> str:
-    """The record that says which payload each constant of `model` is."""
+    """Return the record that lists the payload of each constant of `model`."""
     return f"{CONSTANTS}{model}{CONSTANTS_CONFIG_SUFFIX}"
 
 
 def constants_config_model(record: str) -> str | None:
-    """The program's name, if `record` is a constants config."""
+    """Return the program's name, if `record` is a constants config."""
     return _between(record, CONSTANTS, CONSTANTS_CONFIG_SUFFIX)
 
 
+def payload_folder(kind: str) -> str:
+    """Return the folder of a program's "weights" or "constants"."""
+    return WEIGHTS if kind == "weights" else CONSTANTS
+
+
+def payload_config(model: str, kind: str) -> str:
+    """Return the config of a program's "weights" or "constants"."""
+    return weights_config(model) if kind == "weights" else constants_config(model)
+
+
 def weight(index: int) -> str:
-    """The record of weight storage number `index`."""
+    """Return the record of weight storage number `index`."""
     return f"{WEIGHTS}weight_{index}"
 
 
 def weight_index(record: str) -> int | None:
-    """The number of a weight storage's record."""
+    """Return the number of a weight storage's record."""
     match = _WEIGHT.fullmatch(record)
     return int(match[1]) if match else None
 
 
 def tensor_constant(index: int) -> str:
-    """The record of constant tensor number `index`."""
+    """Return the record of constant tensor number `index`."""
     return f"{CONSTANTS}tensor_{index}"
 
 
 def custom_object(index: int) -> str:
-    """The record of script object number `index` (a torchbind pickle)."""
+    """Return the record of script object number `index` (a torchbind pickle)."""
     return f"{CONSTANTS}custom_obj_{index}"
 
 
 def opaque_object(index: int) -> str:
-    """The record of opaque object number `index` (a pickle)."""
+    """Return the record of opaque object number `index` (a pickle)."""
     return f"{CONSTANTS}opaque_obj_{index}"
 
 
 def constant_index(record: str) -> tuple[Kind, int] | None:
-    """What kind of constant a record holds, and its number."""
+    """Return the kind of constant a record holds, and its number."""
     match = _CONSTANT.fullmatch(record)
     return (_CONSTANT_KINDS[match[1]], int(match[2])) if match else None
 
 
 def weights_payload(model: str) -> str:
-    """The torch.save file with all weights of `model` (torch 2.8)."""
+    """Return the torch.save file with all weights of `model` (torch 2.8)."""
     return f"{WEIGHTS}{model}.pt"
 
 
 def weights_payload_model(record: str) -> str | None:
-    """The program's name, if `record` is such a file of weights."""
+    """Return the program's name, if `record` is such a file of weights."""
     return _between(record, WEIGHTS, ".pt")
 
 
 def constants_payload(model: str) -> str:
-    """The torch.save file with all constants of `model` (torch 2.8)."""
+    """Return the torch.save file with all constants of `model` (torch 2.8)."""
     return f"{CONSTANTS}{model}.pt"
 
 
 def constants_payload_model(record: str) -> str | None:
-    """The program's name, if `record` is such a file of constants."""
+    """Return the program's name, if `record` is such a file of constants."""
     return _between(record, CONSTANTS, ".pt")
 
 
 def sample_inputs(model: str) -> str:
-    """The torch.save file with the `(args, kwargs)` that `model` was exported with."""
+    """Return the torch.save file with the `(args, kwargs)` that `model` was exported with."""
     return f"{SAMPLE_INPUTS}{model}.pt"
 
 
 def sample_inputs_model(record: str) -> str | None:
-    """The program's name, if `record` holds sample inputs."""
+    """Return the program's name, if `record` holds sample inputs."""
     return _between(record, SAMPLE_INPUTS, ".pt")
 
 
+def samples_index(model: str) -> str:
+    """Return the index of a program's sample inputs without a pickle: "extra/pt2kit/sample_inputs/model.json"."""
+    return f"{_SAMPLES_FOLDER}{model}.json"
+
+
+def samples_index_model(record: str) -> str | None:
+    """Return the program's name, if `record` is such an index."""
+    return _between(record, _SAMPLES_FOLDER, ".json")
+
+
+def samples_storage(number: int) -> str:
+    """Return the record of storage number `number` of sample inputs without a pickle."""
+    return f"{SAMPLE_INPUTS}tensor_{number}"
+
+
+def is_samples_storage(record: str) -> bool:
+    """Return whether a record is one of those."""
+    return bool(_SAMPLES_STORAGE.fullmatch(record))
+
+
 def extra(file: str) -> str:
-    """The record of an extra file: "note.txt" -> "extra/note.txt"."""
+    """Return the record of an extra file: "note.txt" -> "extra/note.txt"."""
     return f"{EXTRA}{file}"
 
 
 def extra_name(record: str) -> str | None:
-    """The name of an extra file as its user gave it."""
+    """Return the name of an extra file as its user named it."""
     return _between(record, EXTRA, "")
 
 
 def plain_extra(file: str) -> str:
-    """The record of an extra file in a plain zip (torch 2.1 to 2.7)."""
+    """Return the record of an extra file in a plain zip (torch 2.1 to 2.7)."""
     return f"{PLAIN_EXTRA}{file}"
 
 
 def plain_extra_name(record: str) -> str | None:
-    """The name of an extra file in a plain zip."""
+    """Return the name of an extra file in a plain zip."""
     return _between(record, PLAIN_EXTRA, "")
 
 
 def in_archive(record: str) -> str:
-    """What a record of a plain zip that is the user's own is called in an archive; any other name as it is."""
+    """Return the name in an archive for a user's own record in a plain zip; any other name unchanged."""
     if record == PLAIN_EXAMPLE_INPUTS:
         return sample_inputs("model")
     name = plain_extra_name(record)
@@ -211,23 +245,23 @@ def in_archive(record: str) -> str:
 
 
 def aotinductor(model: str, file: str) -> str:
-    """The record of a file of compiled code of `model`."""
+    """Return the record of a file of compiled code of `model`."""
     return f"{AOTINDUCTOR}{model}/{file}"
 
 
 def aotinductor_model(record: str) -> str | None:
-    """The model's name, if `record` belongs to compiled code."""
+    """Return the model's name, if `record` belongs to compiled code."""
     rest = _between(record, AOTINDUCTOR, "")
     return rest.partition("/")[0] if rest and "/" in rest else None
 
 
 def is_plain(record: str) -> bool:
-    """Whether a record at the top of a zip belongs to the plain layout of torch 2.1 to 2.7."""
+    """Return whether a record at the top of a zip belongs to the plain layout of torch 2.1 to 2.7."""
     return record in PLAIN_RECORDS or record.startswith(PLAIN_EXTRA)
 
 
 def kind(record: str) -> Kind:
-    """What a record of an archive or of a plain zip is, by its name alone."""
+    """Return the kind of a record of an archive or of a plain zip, by its name alone."""
     if record in _HEADERS:
         return "header"
     if record in _PLAIN_KINDS:
@@ -265,7 +299,7 @@ def _constant_kind(record: str) -> Kind:
 
 
 def _between(record: str, prefix: str, suffix: str) -> str | None:
-    """What stands between `prefix` and `suffix`, if that is anything."""
+    """Return the text between `prefix` and `suffix`, if it is not empty."""
     if record.startswith(prefix) and record.endswith(suffix) and len(record) > len(prefix) + len(suffix):
         return record[len(prefix) : len(record) - len(suffix)]
     return None

@@ -1,6 +1,6 @@
-"""The stored sample inputs, a torch.save file -> `(args, kwargs)` as plain containers with tensor views in them.
+"""Sample inputs: a torch.save file read as `(args, kwargs)`, plain containers with tensor views in them.
 
-The pickle is read as data. What it does not say, the program's tree spec does: the field names of named tuples.
+The pickle is read as data. The program's tree spec supplies what it lacks: the field names of named tuples.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from pt2kit.errors import (
     UnsupportedError,
     VersionError,
 )
-from pt2kit.package.pickle_free_inputs.index import PickleFreeInputs
+from pt2kit.package.pickle_free_inputs import PickleFreeInputs
 from pt2kit.pickles.reader import read_payload
-from pt2kit.pickles.values import NamedTuple, Opaque, PickledStorage, Size, TensorLike
+from pt2kit.pickles.values import NamedTuple, Opaque, PickledStorage, Size, TensorLike, size_items
 from pt2kit.tensors.pickled import from_pickled
 from pt2kit.tensors.storage import Storage
 from pt2kit.treespec.kinds import NAMEDTUPLE
@@ -34,19 +34,19 @@ Call: TypeAlias = "tuple[tuple[Any, ...], dict[str, Any]]"
 
 
 def read_sample_inputs(data: memoryview, where: str, program: Callable[[], schema.ExportedProgram]) -> Call:
-    """Read sample inputs; tensors are described, their bytes read when they are asked for.
+    """Read sample inputs; tensors are described, their bytes read on access.
 
     Args:
         data: the record.
         where: its name, for messages.
-        program: gives the program they belong to.
+        program: returns the program they belong to.
 
     Returns:
         Arguments and keyword arguments. Containers are new; tensors that share a storage share it here. Named tuples
-        are of stand-in classes with the fields that the file states, or `NamedTuple` descriptions where it states none.
+        are of placeholder classes with the fields that the file states, or `NamedTuple` descriptions if it states none.
 
     Raises:
-        UnsupportedError: they hold more than data; the message names what.
+        UnsupportedError: they hold more than data; the message names their types.
         PayloadError: a malformed payload, or something other than arguments and keyword arguments.
         ArchiveError, LimitError: as `pickles.reader.read_payload`.
         Pt2Error: the program cannot be read, where it is needed.
@@ -55,11 +55,11 @@ def read_sample_inputs(data: memoryview, where: str, program: Callable[[], schem
 
 
 def view_pickle_free_inputs(moved: PickleFreeInputs, program: Callable[[], schema.ExportedProgram]) -> Call:
-    """Give sample inputs that were moved out of their pickle, as `read_sample_inputs` gave them before.
+    """Return sample inputs that were moved out of their pickle, as `read_sample_inputs` returned them before.
 
     Args:
-        moved: as `read_pickle_free_inputs` gives them.
-        program: gives the program they belong to.
+        moved: the result of `read_pickle_free_inputs`.
+        program: returns the program they belong to.
 
     Returns:
         as `read_sample_inputs`; containers of registered classes are `treespec.Node` descriptions.
@@ -83,7 +83,7 @@ def view_pickle_free_inputs(moved: PickleFreeInputs, program: Callable[[], schem
 
 
 def _as_call(value: Any, where: str, program: Callable[[], schema.ExportedProgram]) -> Call:
-    """The description of a call with views in it."""
+    """Return the description of a call with views in it."""
     _check_call(value, where)
     convert = _Converter(where)
     if _holds(value, NamedTuple) and (call := _by_tree_spec(value, where, program(), convert)) is not None:
@@ -110,7 +110,7 @@ def _is_call(value: Any) -> bool:
 
 
 def _by_tree_spec(value: Any, where: str, program: schema.ExportedProgram, convert: _Converter) -> Call | None:
-    """The value in the structure that the program states; None where it states another one."""
+    """Return the value in the structure that the program states; None if it states another one."""
     with suppress(GraphError, SchemaError, JsonError, VersionError, LimitError):
         spec, fields = _in_spec(program, where)
         leaves = treespec.flatten(value, spec, where, fields=fields, expand=_expand)
@@ -120,7 +120,7 @@ def _by_tree_spec(value: Any, where: str, program: schema.ExportedProgram, conve
 
 
 def _in_spec(program: schema.ExportedProgram, where: str) -> tuple[treespec.TreeSpec, treespec.FieldTable]:
-    """The structure of a program's inputs, and the fields of the named tuples in it."""
+    """Return the structure of a program's inputs, and the fields of the named tuples in it."""
     module = program.graph_module
     fields = {name: row.field_names for name, row in module.treespec_namedtuple_fields.items()}
     root = next((entry.signature for entry in module.module_call_graph if entry.fqn == ""), None)
@@ -128,11 +128,11 @@ def _in_spec(program: schema.ExportedProgram, where: str) -> tuple[treespec.Tree
 
 
 def _expand(kind: str, value: object) -> Sequence[object] | None:
-    return value.values if kind == NAMEDTUPLE and isinstance(value, NamedTuple) else None
+    return value.values if kind == NAMEDTUPLE and isinstance(value, NamedTuple) else size_items(kind, value)
 
 
 def _holds(value: Any, kind: type) -> bool:
-    """Whether a value of some type is anywhere in a tree of containers; what is shared is looked at once."""
+    """Return whether a value of some type is anywhere in a tree of containers; shared values are visited once."""
     seen: set[int] = set()
     stack = [value]
     while stack:
@@ -155,9 +155,9 @@ def _children(value: Any) -> Sequence[Any]:
 
 @dataclass(slots=True)
 class _Converter:
-    """Replaces the descriptions of tensors in a tree by views; what is shared stays shared.
+    """Replaces the descriptions of tensors in a tree by views; shared values remain shared.
 
-    The reader of pickles has bounded depth and size, and refused cycles. What it gave is alive as long as this is used.
+    The reader of pickles has bounded depth and size, and refused cycles. Its result is alive as long as this is used.
     """
 
     where: str
@@ -197,7 +197,7 @@ class _Converter:
 
 
 def _rebuilt(value: Any, children: Sequence[Any]) -> Any:
-    """A container of the same kind with other children."""
+    """Return a container of the same kind with other children."""
     if isinstance(value, NamedTuple):
         return NamedTuple(value.class_name, tuple(children))
     if isinstance(value, tuple):

@@ -1,7 +1,7 @@
-"""A package, with some of its programs replaced -> a new `.pt2` file; its weights in it, beside it, or left out.
+"""Write a package as a new `.pt2` file, with some of its programs replaced; its weights inside, external, or left out.
 
-Everything else goes over as it is, records that this build does not know among it. Weights are stored, so that the new
-file can be mapped; JSON of the format is deflated.
+Everything else is copied unchanged, including records that are unknown to this build. Weights are stored, so that
+the new file can be mapped; JSON of the format is deflated.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from pt2kit import codec, schema
 from pt2kit.errors import SchemaError, UnsupportedError
 from pt2kit.package import external_list
 from pt2kit.package import record_names as names
-from pt2kit.package.current_programs import DIRECT_SINCE
 from pt2kit.package.open import Package, open_package
-from pt2kit.package.parts import program_record
+from pt2kit.package.programs import DIRECT_SINCE
 from pt2kit.package.write_external import SHARD_BYTES, check_name, plan, raw_weights, write_files
 from pt2kit.zip.opening import FileLike, is_url
 from pt2kit.zip.replacement import replacing
@@ -36,31 +35,33 @@ def write_package(
     shard_bytes: int = SHARD_BYTES,
     skeleton: bool = False,
     fsync: bool = False,
+    compress: bool = True,
 ) -> None:
     """Write a package as a new file: the same records in the same order, with some programs replaced.
 
-    Weights that lay beside the package's file are in the new one, unless `external` says otherwise.
+    Weights that were external to the package's file are in the new one, unless `external` is passed.
 
     Args:
-        package: where everything comes from: an open package, or whatever `pt2kit.open` takes.
+        package: the source: an open package, or anything that `pt2kit.open` accepts.
         target: a path, replaced whole or not at all, a URL that fsspec can write to, or a binary file object; it may be
             the package's own file.
-        programs: model name -> what to write instead. A program that is not the one that was read loses the keys this
-            build does not know, so that is refused where there are any.
+        programs: model name -> program to write instead. A program that is not the one that was read loses the keys
+            unknown to this build, so that is refused if there are any.
         external: a `.safetensors` file, by its path relative to the new file, that weights are written to instead;
             the new file names it, with the SHA-256 of each weight. Stock torch does not read such a file; writing it
             again, or converting it, makes it whole.
         shard_bytes: about how many bytes of weights one such file holds; more are written as shards, named
             `model-00001-of-00002.safetensors`, with the index `model.safetensors.index.json`.
-        skeleton: leave the numbers of weights out; constants stay. Such weights load on the meta device.
-        fsync: wait for the disk also where no file is replaced; replacing one always does.
+        skeleton: omit weight data; constants are kept. Such weights load on the meta device.
+        fsync: wait for the disk also if no file is replaced; replacing one always does.
+        compress: deflate the JSON; False stores it, for readers in other languages that accept stored records only.
 
     Raises:
         KeyError: a program for a model that the package does not have.
-        SchemaError: keys that this build does not know would be lost.
+        SchemaError: keys unknown to this build would be lost.
         UnsupportedError: the package is a JSON file, or a program to replace is stored in an older form, or weights to
-            leave out are, which `pt2kit.convert` raises first; an unfit name for `external`, or a target that nothing
-            can be beside (B2).
+            leave out are, which `pt2kit.convert` upgrades first; an unfit name for `external`, or a target that has
+            no folder for adjacent files (B2).
         ArchiveError: a record is damaged.
         OSError: the target cannot be written.
 
@@ -76,14 +77,15 @@ def write_package(
                 shard_bytes=shard_bytes,
                 skeleton=skeleton,
                 fsync=fsync,
+                compress=compress,
             )
         return
-    if package.layout.kind == "json":
+    if package.layout.is_text:
         raise UnsupportedError(
             f"{package.name}: expected an archive, got {package.layout.releases}; pt2kit.convert makes one of it"
         )
     changed: dict[str, bytes] = {
-        program_record(package.archive, package.layout, model): _encode_program(package, model, new)
+        package.layout.program_record(model): _encode_program(package, model, new)
         for model, new in (programs or {}).items()
     }
     if skeleton:
@@ -96,7 +98,7 @@ def write_package(
     with ExitStack() as stack:
         file = stack.enter_context(not_while_reading(package.archive.source, target))
         root = package.layout.root.rstrip("/")
-        writer = stack.enter_context(ArchiveWriter(file, root=root, fsync=fsync))
+        writer = stack.enter_context(ArchiveWriter(file, root=root, fsync=fsync, compress=compress))
         if external is not None and outside:
             # Finished before the archive is, which names them.
             references = write_files(
@@ -112,18 +114,18 @@ def write_package(
 
 def _write_records(package: Package, writer: ArchiveWriter, changed: Mapping[str, bytes], left_out: set[str]) -> None:
     """Write the records that are in the archive."""
-    is_archive = package.layout.kind != "plain-zip"  # whose readers expect everything stored
+    is_archive = package.layout.is_archive  # readers of a plain zip expect everything stored
     for record in package.records:
         relative = package.relative(record)
         if record in left_out or ((changed or left_out) and relative == names.SERIALIZATION_ID):
-            continue  # torch tells files apart by that id, and this is another file; it may be missing.
+            continue  # torch distinguishes files by that id, and this is another file; it may be missing.
         data = changed[record] if record in changed else package.archive.read(record)
         writer.write(relative, data, deflate=is_archive and names.kind(relative) in _DEFLATED)
 
 
 @contextmanager
 def _new_beside(target: str | os.PathLike[str] | IO[bytes], path: str, fsync: bool) -> Iterator[IO[bytes]]:
-    """A file beside a target, which appears when the block ends well."""
+    """Yield a file next to a target, which appears when the block ends without an error."""
     if isinstance(target, str) and is_url(target):
         from pt2kit.zip.remote import create_beside
 
@@ -153,4 +155,4 @@ def _encode_program(package: Package, model: str, new: schema.ExportedProgram) -
     return codec.encode(new)
 
 
-write = write_package  # what the package as a whole calls it
+write = write_package  # its name in the package's public API

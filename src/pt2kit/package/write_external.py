@@ -1,8 +1,9 @@
-"""A package -> its weights in `.safetensors` files beside the archive that is written, and the list that names them.
+"""Write weights to external `.safetensors` files next to the archive, and the list that names them.
 
-A record that one tensor fills is there under the tensor's name, in its shape, as other programs expect it; any other
-record (views of one storage, tensors that are not row-major) is there as its elements in a row, `<name>.storage`. Tied
-weights share a record, so they are there once, under the first name. Types that the format lacks stay in the archive.
+A record that one tensor fills has the tensor's name and shape there, as other programs expect it; any other record
+(views of one storage, tensors that are not row-major) is stored as its elements in a row, `<name>.storage`. Tied
+weights share a record, so they are there once, under the first name. Types that the format lacks remain in the
+archive.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from pt2kit.tensors.view import TensorView
 from pt2kit.zip.beside import path_problem, url_of
 
 SHARD_BYTES: Final = 5_000_000_000
-"""Bytes of weights in one file unless the caller says otherwise, as Hugging Face has it."""
+"""Bytes of weights in one file by default, as Hugging Face has it."""
 SUFFIX: Final = ".safetensors"
 
 _PIECE: Final = 16 << 20
@@ -32,12 +33,12 @@ _PIECE: Final = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """One payload record that goes into a file.
+    """One payload record that goes into an external file.
 
     Args:
         record: its full name.
         tensor: its name in the file.
-        dtype, shape, nbytes: what it is there.
+        dtype, shape, nbytes: of it there.
     """
 
     record: str
@@ -48,7 +49,7 @@ class Outside:
 
 
 def check_name(external: str, target: Any) -> None:
-    """Refuse a name that no file beside the archive can have.
+    """Refuse a name that no file next to the archive can have.
 
     Raises:
         UnsupportedError: it is no relative path, not named `….safetensors`, or the target is no path.
@@ -71,13 +72,13 @@ def check_name(external: str, target: Any) -> None:
 
 
 def raw_weights(package: Package) -> dict[str, list[tuple[str, TensorView]]]:
-    """Full name of each record that weights lie in as raw bytes -> (model, weight) of all of them.
+    """Return the weights in each raw record: full name -> (model, weight) of all of them.
 
     Raises:
         UnsupportedError: a package of an older layout, which has none.
         Pt2Error: the weights cannot be listed.
     """
-    if package.layout.kind != "archive":
+    if not package.layout.has_configs:
         raise UnsupportedError(
             f"{package.name}: expected weights as records of their own, got the layout of {package.layout.releases}; "
             "convert the file first (pt2kit.convert)"
@@ -91,7 +92,7 @@ def raw_weights(package: Package) -> dict[str, list[tuple[str, TensorView]]]:
 
 
 def plan(package: Package) -> list[Outside]:
-    """What goes into files, in the order of the configs.
+    """Return what goes into files, in the order of the configs.
 
     Raises: as `raw_weights`.
     """
@@ -112,7 +113,7 @@ def plan(package: Package) -> list[Outside]:
 
 
 def _fills(view: TensorView) -> bool:
-    """Whether a tensor is all of its storage, row-major."""
+    """Return whether a tensor is all of its storage, row-major."""
     return view.is_contiguous and view.storage_offset == 0 and view.nbytes == view.storage.nbytes
 
 
@@ -122,14 +123,14 @@ def write_files(
     """Write the files, and the index of several.
 
     Args:
-        package: where the bytes come from; each record is read once.
-        pieces: what goes into them.
+        package: the source of the bytes; each record is read once.
+        pieces: their contents.
         external: the path of the file, relative to the archive; shards and their index are named after it.
         shard_bytes: about how many bytes of weights one file holds; a larger tensor has one for itself.
-        create: path relative to the archive -> a new file, which somebody else finishes.
+        create: path relative to the archive -> a new file, which the caller finishes.
 
     Returns:
-        name of each record below the root folder -> where it is.
+        name of each record below the root folder -> its location.
 
     Raises:
         Pt2Error: a record cannot be read.

@@ -1,4 +1,4 @@
-"""The allow-list: every global a payload may refer to, and what stands for it here.
+"""Allow-list of pickles: every global a payload may refer to, and its replacement here.
 
 Nothing is looked up by a name from a file anywhere else: a global is a key of one of these tables, or it is refused.
 """
@@ -14,6 +14,7 @@ from pt2kit.pickles import numpy_reducers as pickle_numpy
 from pt2kit.pickles import tensor_kind_reducers as pickle_tensor_kinds
 from pt2kit.pickles import tensor_reducers as pickle_tensors
 from pt2kit.pickles.argument_checks import Handler
+from pt2kit.pickles.tensor_subclasses import OPTIONS, SUBCLASSES, WRAPPER
 from pt2kit.pickles.torch_names import ITEM_SIZES, MEMORY_FORMATS, QSCHEMES, STORAGES
 from pt2kit.pickles.values import DType, Global, MemoryFormat, QScheme
 
@@ -80,7 +81,7 @@ CALLS: Mapping[str, Handler] = MappingProxyType(
         **{f"numpy.{core}.numeric._frombuffer": pickle_numpy.from_buffer for core in ("core", "_core")},
     }
 )
-"""Global -> what stands for calling it."""
+"""Handler for calls of each global."""
 
 CONSTANTS: Mapping[str, Any] = MappingProxyType(
     {
@@ -97,6 +98,8 @@ CONSTANTS: Mapping[str, Any] = MappingProxyType(
 CLASSES: frozenset[str] = frozenset(
     {
         *STORAGES,
+        *SUBCLASSES,
+        WRAPPER,
         *pickle_plain.FACTORIES,
         "builtins.bytearray",
         "builtins.frozenset",
@@ -113,25 +116,27 @@ CLASSES: frozenset[str] = frozenset(
         "torch.nn.parameter.Parameter",
     }
 )
-"""Classes that may stand in a payload as themselves; calling one that is not in `CALLS` too is refused."""
+"""Classes that may be values of a payload themselves; calling one that is not in `CALLS` too is refused."""
 
-INERT: frozenset[str] = frozenset({"torch._dynamo.decorators._DimRange"})
-"""Data classes of torch that are read into `Opaque` without being trusted first: marks of dynamic dimensions."""
+MARKS: frozenset[str] = frozenset({"torch._dynamo.decorators._DimRange"})
+"""Marks of dynamic dimensions."""
+INERT: frozenset[str] = MARKS | OPTIONS
+"""Data classes that are read into `Opaque` without being trusted first."""
 
 _MODULES = MappingProxyType({"__builtin__": "builtins", "copy_reg": "copyreg", "torch.tensor": "torch._tensor"})
 _NAMES = MappingProxyType({"builtins.xrange": "range", "builtins.unicode": "str", "builtins.long": "int"})
 
 
 def name_global(module: str, name: str) -> Global:
-    """Make a `Global`, with the spellings of Python 2 and of older torch releases raised to today's."""
+    """Return a `Global`, with the spellings of Python 2 and of older torch releases upgraded to today's."""
     module = _MODULES.get(module, module)
     return Global(module, _NAMES.get(f"{module}.{name}", name))
 
 
 def is_plain(path: str) -> bool:
-    """Say whether a global is on the allow-list: reading a payload that refers to it is reading data.
+    """Return whether a global is on the allow-list: reading a payload that refers to it is reading data.
 
     Args:
-        path: `module.name`, as `globals_in` gives it.
+        path: `module.name`, as `globals_in` returns it.
     """
     return path in CALLS or path in CONSTANTS or path in CLASSES or path in INERT

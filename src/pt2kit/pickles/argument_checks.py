@@ -1,4 +1,4 @@
-"""The checks that handlers of pickled calls share: each takes a value of unknown type and returns it, or raises."""
+"""Checks that handlers of pickled calls share: each accepts a value of unknown type and returns it, or raises."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pt2kit.pickles.budget import Budget, describe
 from pt2kit.pickles.values import PickledTensor, Size
 
 Handler: TypeAlias = Callable[[Budget, str, tuple[Any, ...]], Any]
-"""(budget, the global's path, arguments) -> the value that stands for the call."""
+"""Function of (budget, the global's path, arguments) that returns the replacement of a call's result."""
 
 MAX_RANK = 64
 """Dimensions of a tensor or array; numpy's limit, and torch's for every operator that iterates."""

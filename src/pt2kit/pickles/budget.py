@@ -1,4 +1,4 @@
-"""Limits on pickled payloads, and the budget of one reading: what it spent, and how its errors are worded."""
+"""Limits on pickled payloads, and the budget of one reading: what it has spent, and the wording of its errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pt2kit.pickles.values import Device, DType, Global, Layout, MemoryFormat, N
 
 @dataclass(frozen=True, slots=True)
 class PickleLimits:
-    """What one payload may cost: a state dict of 60,000 tensors passes, a hostile stream ends in seconds below 1 GB.
+    """Limits of one payload: a state dict of 60,000 tensors passes, a hostile stream ends in seconds below 1 GB.
 
     Args:
         stream_bytes: length of the pickle stream. Tensor bytes are not in it; numpy arrays and byte strings are.
@@ -22,7 +22,7 @@ class PickleLimits:
         integer_bytes: length of one integer. 128 bytes are 309 digits, which Python still prints without complaint.
         depth: containers inside containers in the result. Its readers may recurse; Python allows about 1,000 frames.
         total_items: values in the result counted as a tree, shared parts once per use: a payload of lists that repeat
-            lists is small until somebody walks it.
+            lists is small until it is traversed.
         built_bytes: memory taken by copies that calls in the stream make (a byte string made from a text, a set from
             a list). Without it a short stream could copy one long string many times.
         unusual_keys: dict keys and set elements, in all, whose hashes a file could make collide (floats, tuples, long
@@ -44,7 +44,7 @@ class PickleLimits:
 
 
 DEFAULT_PICKLE_LIMITS = PickleLimits()
-"""The limits used where none are given."""
+"""Default limits."""
 
 MAX_NAME = 1_024
 """Characters of a module or of a global's name; the longest real ones have about 100."""
@@ -56,18 +56,18 @@ _KEY_LEAVES = (bool, int, float, complex, str, bytes, DType, Layout, MemoryForma
 
 
 def describe(value: Any) -> str:
-    """What `value` is, in a word or two, for the *got* part of a message."""
+    """Return a description of `value` in a word or two, for the *got* part of a message."""
     if isinstance(value, Global):
         return f"the global {printable(value.path)}"
     return "a dict" if isinstance(value, dict) else kind_of(value)
 
 
 class Budget:
-    """What one reading of a payload has spent so far, and the place its errors name.
+    """Budget of one reading of a payload so far, and the place its errors name.
 
     Args:
         where: the record that holds the payload.
-        limits: what may be spent.
+        limits: its limits.
     """
 
     __slots__ = ("_built", "_unusual", "limits", "where")
@@ -79,7 +79,7 @@ class Budget:
         self._unusual = 0
 
     def error(self, subject: str, expected: str, got: str) -> PayloadError:
-        """The error *where: subject: expected X, got Y*."""
+        """Return the error *where: subject: expected X, got Y*."""
         return PayloadError(f"{self.where}: {subject}: expected {expected}, got {got}")
 
     def spend(self, nbytes: int) -> None:
@@ -99,7 +99,7 @@ class Budget:
         """Check that `key` may go into a dict or set: its hash is cheap, and few others can be made to share it.
 
         Raises:
-            PayloadError: a key of an unhashable type or of one that has no business being a key.
+            PayloadError: a key of an unhashable type or of one that cannot sensibly be a key.
             LimitError: too long a key, or too many of the kinds that can be made to collide.
         """
         if key is None or isinstance(key, str | bytes | bool):

@@ -1,4 +1,4 @@
-"""A pickle stream of allowed globals -> its value: scalars, containers and the descriptions of `pickles.values`."""
+"""Build the value of a pickle stream of allowed globals: scalars, containers and descriptions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pt2kit.pickles.values import Global, NumpyArray, NumpyDType, Opaque, Pickle
 
 
 class StorageRecord(NamedTuple):
-    """The record of a storage: its length in bytes, and what reads it."""
+    """Record of a storage: its length in bytes, and its reader."""
 
     nbytes: int
     read: Callable[[], memoryview]
@@ -67,7 +67,7 @@ def build(
 
 
 class _Builder:
-    """The hooks that make values; keeps the storages made so far."""
+    """Hooks that build values; keeps the storages made so far."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class _Builder:
         elif isinstance(target, Opaque):
             if target.built:
                 raise self.budget.error(printable(target.cls.path), "one state", "a second one")
-            # The description stays frozen for everybody else: a pickle makes an object first and sets its state next.
+            # The description is frozen for all other code: a pickle makes an object first and sets its state next.
             force_setattr(target, "state", state)
             force_setattr(target, "built", True)
         else:

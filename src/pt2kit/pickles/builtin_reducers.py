@@ -1,7 +1,7 @@
-"""Calls that make plain values: Python's containers and byte strings, torch's sizes, devices, layouts, result tuples.
+"""Pickled calls of plain types: Python's containers and byte strings, torch's sizes, devices, layouts, result tuples.
 
-Containers come back as Python's own, filled by our code from arguments that were checked first; memory that a call
-takes beyond its arguments is charged to the reading.
+Containers are Python's own, filled by our code from arguments that were checked first; memory that a call takes
+beyond its arguments is charged to the reading.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FACTORIES: Mapping[str, Callable[[], Any]] = MappingProxyType(
         "collections.OrderedDict": PickledDict,
     }
 )
-"""What a defaultdict may make of nothing."""
+"""Factories that a defaultdict may have."""
 
 _DEVICE = re.compile(r"([a-z][a-z0-9_]{0,31})(?::([0-9]{1,5}))?")
 _LATIN1 = ("latin1", "latin-1")
@@ -44,7 +44,7 @@ _ITEM = 64
 
 
 def ordered_dict(budget: Budget, path: str, args: tuple[Any, ...]) -> PickledDict:
-    """`OrderedDict()` or, as Python 2 wrote it, `OrderedDict([[key, value], …])`."""
+    """Handle `OrderedDict()` or, as Python 2 wrote it, `OrderedDict([[key, value], …])`."""
     check_arity(budget, path, args, 0, 1)
     made = PickledDict()
     pairs = _items(budget, path, args)
@@ -57,7 +57,7 @@ def ordered_dict(budget: Budget, path: str, args: tuple[Any, ...]) -> PickledDic
 
 
 def counter(budget: Budget, path: str, args: tuple[Any, ...]) -> Counter[Any]:
-    """`Counter()` or `Counter({value: count, …})`."""
+    """Handle `Counter()` or `Counter({value: count, …})`."""
     check_arity(budget, path, args, 0, 1)
     counts = args[0] if args else {}
     if not isinstance(counts, dict):
@@ -70,7 +70,7 @@ def counter(budget: Budget, path: str, args: tuple[Any, ...]) -> Counter[Any]:
 
 
 def default_dict(budget: Budget, path: str, args: tuple[Any, ...]) -> defaultdict[Any, Any]:
-    """`defaultdict()` or `defaultdict(factory)` with one of `FACTORIES`."""
+    """Handle `defaultdict()` or `defaultdict(factory)` with one of `FACTORIES`."""
     check_arity(budget, path, args, 0, 1)
     budget.spend(_CONTAINER)
     factory = args[0] if args else None
@@ -82,7 +82,7 @@ def default_dict(budget: Budget, path: str, args: tuple[Any, ...]) -> defaultdic
 
 
 def make_deque(budget: Budget, path: str, args: tuple[Any, ...]) -> deque[Any]:
-    """`deque()`, `deque(items)` or `deque(items, maxlen)`."""
+    """Handle `deque()`, `deque(items)` or `deque(items, maxlen)`."""
     check_arity(budget, path, args, 0, 1, 2)
     maxlen = args[1] if len(args) > 1 else None
     if maxlen is not None:
@@ -91,7 +91,7 @@ def make_deque(budget: Budget, path: str, args: tuple[Any, ...]) -> deque[Any]:
 
 
 def make_set(budget: Budget, path: str, args: tuple[Any, ...]) -> set[Any]:
-    """`set()` or `set(items)`."""
+    """Handle `set()` or `set(items)`."""
     check_arity(budget, path, args, 0, 1)
     items = _items(budget, path, args)
     for item in items:
@@ -100,7 +100,7 @@ def make_set(budget: Budget, path: str, args: tuple[Any, ...]) -> set[Any]:
 
 
 def make_frozenset(budget: Budget, path: str, args: tuple[Any, ...]) -> frozenset[Any]:
-    """`frozenset()` or `frozenset(items)`."""
+    """Handle `frozenset()` or `frozenset(items)`."""
     return frozenset(make_set(budget, path, args))
 
 
@@ -113,7 +113,7 @@ def _items(budget: Budget, path: str, args: tuple[Any, ...]) -> list[Any] | tupl
 
 
 def encode(budget: Budget, path: str, args: tuple[Any, ...]) -> bytes:
-    """`_codecs.encode(text, "latin1")`: how protocol 2 spells a byte string."""
+    """Handle `_codecs.encode(text, "latin1")`: how protocol 2 spells a byte string."""
     check_arity(budget, path, args, 2)
     text, codec = args
     if not isinstance(text, str) or codec not in _LATIN1:
@@ -126,13 +126,13 @@ def encode(budget: Budget, path: str, args: tuple[Any, ...]) -> bytes:
 
 
 def make_bytes(budget: Budget, path: str, args: tuple[Any, ...]) -> bytes:
-    """`bytes()`: how protocol 2 spells the empty byte string."""
+    """Handle `bytes()`: how protocol 2 spells the empty byte string."""
     check_arity(budget, path, args, 0)
     return b""
 
 
 def make_bytearray(budget: Budget, path: str, args: tuple[Any, ...]) -> bytearray:
-    """`bytearray()`, `bytearray(bytes)` or `bytearray(text, "latin-1")`."""
+    """Handle `bytearray()`, `bytearray(bytes)` or `bytearray(text, "latin-1")`."""
     check_arity(budget, path, args, 0, 1, 2)
     if len(args) == 2:
         return bytearray(encode(budget, path, args))
@@ -144,7 +144,7 @@ def make_bytearray(budget: Budget, path: str, args: tuple[Any, ...]) -> bytearra
 
 
 def make_complex(budget: Budget, path: str, args: tuple[Any, ...]) -> complex:
-    """`complex(real, imag)`."""
+    """Handle `complex(real, imag)`."""
     check_arity(budget, path, args, 2)
     for part in args:
         if not isinstance(part, float):
@@ -153,7 +153,7 @@ def make_complex(budget: Budget, path: str, args: tuple[Any, ...]) -> complex:
 
 
 def make_slice(budget: Budget, path: str, args: tuple[Any, ...]) -> slice:
-    """`slice(start, stop, step)` of integers and None."""
+    """Handle `slice(start, stop, step)` of integers and None."""
     check_arity(budget, path, args, 3)
     for part in args:
         if part is not None and not isinstance(part, int):
@@ -162,7 +162,7 @@ def make_slice(budget: Budget, path: str, args: tuple[Any, ...]) -> slice:
 
 
 def make_range(budget: Budget, path: str, args: tuple[Any, ...]) -> range:
-    """`range(start, stop, step)`."""
+    """Handle `range(start, stop, step)`."""
     check_arity(budget, path, args, 3)
     for part in args:
         if not isinstance(part, int):
@@ -173,7 +173,7 @@ def make_range(budget: Budget, path: str, args: tuple[Any, ...]) -> range:
 
 
 def make_size(budget: Budget, path: str, args: tuple[Any, ...]) -> Size:
-    """`torch.Size((2, 3))`."""
+    """Handle `torch.Size((2, 3))`."""
     check_arity(budget, path, args, 1)
     if not isinstance(args[0], tuple | list):
         raise budget.error(path, "a tuple of integers", describe(args[0]))
@@ -185,7 +185,7 @@ def make_size(budget: Budget, path: str, args: tuple[Any, ...]) -> Size:
 
 
 def make_device(budget: Budget, path: str, args: tuple[Any, ...]) -> Device:
-    """`torch.device("cuda", 1)`, or with the index in the text."""
+    """Handle `torch.device("cuda", 1)`, or with the index in the text."""
     check_arity(budget, path, args, 1, 2)
     match = _DEVICE.fullmatch(args[0]) if isinstance(args[0], str) else None
     if match is None or (match[2] and len(args) > 1):
@@ -196,7 +196,7 @@ def make_device(budget: Budget, path: str, args: tuple[Any, ...]) -> Device:
 
 
 def get_layout(budget: Budget, path: str, args: tuple[Any, ...]) -> Layout:
-    """`torch.serialization._get_layout("torch.strided")`."""
+    """Handle `torch.serialization._get_layout("torch.strided")`."""
     check_arity(budget, path, args, 1)
     name = args[0].removeprefix("torch.") if isinstance(args[0], str) else None
     if name not in LAYOUTS:
@@ -205,7 +205,7 @@ def get_layout(budget: Budget, path: str, args: tuple[Any, ...]) -> Layout:
 
 
 def return_type(budget: Budget, path: str, args: tuple[Any, ...]) -> NamedTuple:
-    """`torch.return_types.max((values, indices), {})`: the result tuple of an operator."""
+    """Handle `torch.return_types.max((values, indices), {})`: the result tuple of an operator."""
     check_arity(budget, path, args, 1, 2)
     if not isinstance(args[0], tuple) or (len(args) > 1 and args[1] != {}):
         raise budget.error(printable(path), "a tuple of values and no hidden fields", describe(args[-1]))

@@ -1,4 +1,4 @@
-"""The bytes of a payload -> its pickle stream; and names for what else torch would take for a payload."""
+"""Find the pickle stream in the bytes of a payload, and name other kinds of payloads that torch would accept."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pt2kit.pickles.scan import Uses, name_paths, scan
 from pt2kit.zip.reader import Archive, open_archive
 
 ZIP_MAGIC = b"PK\x03\x04"
-"""How torch tells a zip: a payload that has these bytes anywhere else than at its start is not taken for one."""
+"""Signature by which torch recognizes a zip; it has no effect anywhere else than at the start of a payload."""
 
 _LEGACY_MAGIC = b"\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
 _LEGACY_PICKLES = 5
@@ -21,7 +21,7 @@ _STREAM = "data.pkl"
 
 
 def is_zip(data: memoryview) -> bool:
-    """Say whether torch would open `data` as a zip."""
+    """Return whether torch would open `data` as a zip."""
     return bytes(data[:4]) == ZIP_MAGIC
 
 
@@ -55,7 +55,7 @@ def open_payload(data: memoryview, where: str) -> tuple[Archive, str]:
 
 
 def check_byteorder(archive: Archive, root: str, where: str) -> None:
-    """Check that the storages are little-endian; a payload of torch before 2.1 does not say and is taken to be.
+    """Check that the storages are little-endian; a payload of torch before 2.1 does not state it and counts as such.
 
     Raises:
         UnsupportedError: they are big-endian.
@@ -91,7 +91,7 @@ def read_stream(archive: Archive, root: str, where: str, limits: PickleLimits) -
 
 
 def scan_other(data: memoryview, where: str, limits: PickleLimits, uses: Uses) -> tuple[str, Pt2Error | None]:
-    """Look through a payload that is no zip, as torch would unpickle it.
+    """Scan a payload that is no zip, as torch would unpickle it.
 
     Args:
         data: the payload.
@@ -100,7 +100,7 @@ def scan_other(data: memoryview, where: str, limits: PickleLimits, uses: Uses) -
         uses: the globals it refers to are added here.
 
     Returns:
-        what it is, in words, and the error that ended the stream too early, if any.
+        its kind, in words, and the error that ended the stream too early, if any.
 
     Raises:
         UnsupportedError: a tar file.
@@ -124,7 +124,7 @@ def scan_other(data: memoryview, where: str, limits: PickleLimits, uses: Uses) -
 
 
 def refuse_other(data: memoryview, where: str, limits: PickleLimits, trust: Set[str]) -> UnsupportedError:
-    """Word the refusal of a payload that is no zip, with the globals it refers to.
+    """Return the error that refuses a payload that is no zip, with the globals it refers to.
 
     Raises:
         UnsupportedError: a tar file.

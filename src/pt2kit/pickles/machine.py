@@ -1,7 +1,7 @@
-"""The state in which a pickle stream is interpreted (position, stack, memo), and the hooks it calls.
+"""State of a pickle interpreter (position, stack, memo), and the hooks it calls.
 
-`pickles.opcodes` has the opcodes themselves. Every length is compared with what is left of the stream before it is
-used; the memo, strings and names are held to their limits here.
+`pickles.opcodes` has the opcodes themselves. Every length is compared with the rest of the stream before it is used;
+the memo, strings and names are limited here.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ MAX_LINE = 65_536
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """What the machine asks of its caller. Each may raise a `Pt2Error`.
+    """Hooks of the machine, implemented by its caller. Each may raise a `Pt2Error`.
 
     Args:
-        find: (module, name) -> the value that stands for that global.
-        call: (callee, args, kwargs, opcode name) -> the value that stands for the call's result.
+        find: (module, name) -> the value that replaces that global.
+        call: (callee, args, kwargs, opcode name) -> the value that replaces the call's result.
         build: (object, state) sets an object's state.
-        persistent: (id) -> the value that a persistent id stands for.
+        persistent: (id) -> the value of a persistent id.
         extend: (object, values) appends to a list-like object.
         update: (object, [key, value, key, value, …]) sets items of a dict-like object.
         add: (object, values) adds to a set-like object.
@@ -60,15 +60,15 @@ class Machine:
         self.done = False
 
     def error(self, expected: str, got: str) -> PayloadError:
-        """The error for a malformed stream, with the position of the current opcode."""
+        """Return the error for a malformed stream, with the position of the current opcode."""
         return PayloadError(f"{self.where}: pickle byte {self.at}: expected {expected}, got {got}")
 
     def limit(self, what: str, allowed: int, got: int) -> LimitError:
-        """The error for a passed limit, with the position of the current opcode."""
+        """Return the error for a passed limit, with the position of the current opcode."""
         return LimitError(f"{self.where}: pickle byte {self.at}: expected {what} of at most {allowed}, got {got}")
 
     def take(self, count: int) -> bytes:
-        """The next `count` bytes of the stream."""
+        """Return the next `count` bytes of the stream."""
         end = self.pos + count
         if end > len(self.stream):
             raise self.error(f"{count} more bytes", f"{len(self.stream) - self.pos} (the stream is cut off)")
@@ -77,7 +77,7 @@ class Machine:
         return chunk
 
     def unsigned(self, width: int) -> int:
-        """The next `width` bytes as a little-endian unsigned integer."""
+        """Return the next `width` bytes as a little-endian unsigned integer."""
         end = self.pos + width
         if end > len(self.stream):
             self.take(width)
@@ -86,7 +86,7 @@ class Machine:
         return value
 
     def line(self) -> bytes:
-        """The bytes up to the next newline, which is consumed too."""
+        """Return the bytes up to the next newline, which is consumed too."""
         end = self.stream.find(b"\n", self.pos, self.pos + MAX_LINE)
         if end < 0:
             left = len(self.stream) - self.pos
@@ -98,21 +98,21 @@ class Machine:
         return text
 
     def sized(self, width: int) -> bytes:
-        """A byte string behind a length of `width` bytes, held to `PickleLimits.string_bytes`."""
+        """Return a byte string after a length of `width` bytes, limited by `PickleLimits.string_bytes`."""
         count = self.unsigned(width)
         if count > self.limits.string_bytes:
             raise self.limit("a string length", self.limits.string_bytes, count)
         return self.take(count)
 
     def text(self, data: bytes) -> str:
-        """`data` as UTF-8 text."""
+        """Return `data` as UTF-8 text."""
         try:
             return data.decode("utf-8")
         except UnicodeDecodeError as bad:
             raise self.error("valid UTF-8", f"{bad.reason} at byte {bad.start} of the string") from None
 
     def name(self, data: bytes) -> str:
-        """`data` as the name of a module or global."""
+        """Return `data` as the name of a module or global."""
         if len(data) > MAX_NAME:
             raise self.limit("a global's name", MAX_NAME, len(data))
         return self.text(data)
@@ -122,19 +122,19 @@ class Machine:
         self.stack.append(value)
 
     def pop(self) -> Any:
-        """Take the top value; values below the last mark are out of reach."""
+        """Pop the top value; values below the last mark are out of reach."""
         if not self.stack:
             raise self.error("a value on the stack", "an empty stack")
         return self.stack.pop()
 
     def top(self) -> Any:
-        """The top value, which stays."""
+        """Return the top value without popping it."""
         if not self.stack:
             raise self.error("a value on the stack", "an empty stack")
         return self.stack[-1]
 
     def pop_mark(self) -> list[Any]:
-        """Take all values above the last mark, and the mark."""
+        """Pop all values above the last mark, and the mark."""
         if not self.outer:
             raise self.error("a mark on the stack", "none")
         items = self.stack
@@ -142,7 +142,7 @@ class Machine:
         return items
 
     def pop_tuple(self, count: int) -> tuple[Any, ...]:
-        """Take the top `count` values, lowest first."""
+        """Pop the top `count` values, lowest first."""
         if len(self.stack) < count:
             raise self.error(f"{count} values on the stack", str(len(self.stack)))
         items = tuple(self.stack[-count:])

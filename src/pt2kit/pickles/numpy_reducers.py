@@ -1,4 +1,4 @@
-"""Calls and states that make numpy's arrays, scalars and dtypes -> descriptions with their bytes.
+"""Pickled arrays, scalars and dtypes of NumPy: calls and states become descriptions with their bytes.
 
 Plain elements only: bool, integers, floats, complex numbers, fixed-length strings and raw bytes. Object arrays hold
 pickles, structured and dated types hold more than bytes: both are refused by name.
@@ -26,13 +26,13 @@ _BYTES_PER_CHARACTER = 4
 
 
 def item_size(dtype: str) -> int:
-    """Give the bytes per element of an array-interface string ("<f4" -> 4, "<U3" -> 12)."""
+    """Return the bytes per element of an array-interface string ("<f4" -> 4, "<U3" -> 12)."""
     count = int(dtype[2:])
     return count * _BYTES_PER_CHARACTER if dtype[1] == "U" else count
 
 
 def make_dtype(budget: Budget, path: str, args: tuple[Any, ...]) -> NumpyDType:
-    """`numpy.dtype("f4", align, copy)`; little-endian until its state says otherwise."""
+    """Handle `numpy.dtype("f4", align, copy)`; little-endian until its state changes it."""
     check_arity(budget, path, args, 1, 2, 3)
     if not isinstance(args[0], str):
         raise budget.error(path, "a type code such as 'f4'", describe(args[0]))
@@ -53,12 +53,12 @@ def build_dtype(budget: Budget, dtype: NumpyDType, state: Any) -> None:
         raise budget.error("numpy.dtype: state", "a version, a byte order and no fields", describe(state))
     if any(part is not None for part in state[2:5]):
         raise UnsupportedError(f"{budget.where}: numpy.dtype: expected a plain element type, got a structured one")
-    # The description stays frozen for everybody else: a pickle makes an object first and sets its state next.
+    # The description is frozen for all other code: a pickle makes an object first and sets its state next.
     force_setattr(dtype, "name", _ordered(dtype.name[1:], state[1]))
 
 
 def make_scalar(budget: Budget, path: str, args: tuple[Any, ...]) -> NumpyScalar:
-    """`numpy.core.multiarray.scalar(dtype, bytes)`."""
+    """Handle `numpy.core.multiarray.scalar(dtype, bytes)`."""
     check_arity(budget, path, args, 2)
     dtype, data = args
     if not isinstance(dtype, NumpyDType) or not isinstance(data, bytes):
@@ -69,7 +69,7 @@ def make_scalar(budget: Budget, path: str, args: tuple[Any, ...]) -> NumpyScalar
 
 
 def reconstruct(budget: Budget, path: str, args: tuple[Any, ...]) -> NumpyArray:
-    """`numpy.core.multiarray._reconstruct(numpy.ndarray, (0,), b"b")`: empty until its state fills it."""
+    """Handle `numpy.core.multiarray._reconstruct(numpy.ndarray, (0,), b"b")`: empty until its state fills it."""
     check_arity(budget, path, args, 3)
     if not isinstance(args[0], Global) or args[0].path != "numpy.ndarray":
         raise UnsupportedError(f"{budget.where}: {path}: expected numpy.ndarray, got {describe(args[0])}")
@@ -86,7 +86,7 @@ def build_array(budget: Budget, array: NumpyArray, state: Any) -> None:
 
 
 def from_buffer(budget: Budget, path: str, args: tuple[Any, ...]) -> NumpyArray:
-    """`numpy.core.numeric._frombuffer(buffer, dtype, shape, order)`: how protocol 5 spells an array."""
+    """Handle `numpy.core.numeric._frombuffer(buffer, dtype, shape, order)`: how protocol 5 spells an array."""
     check_arity(budget, path, args, 4)
     if args[3] not in ("C", "F"):
         raise budget.error(f"{path}: order", "'C' or 'F'", describe(args[3]))

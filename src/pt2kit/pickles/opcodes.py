@@ -1,7 +1,7 @@
-"""A pickle stream -> calls on hooks: the opcodes of protocols 0 to 5 over an explicit stack and memo.
+"""Pickle interpreter: opcodes of protocols 0 to 5 over an explicit stack and memo, with hooks for calls and globals.
 
-Nothing here knows a class or a function. Scalars, strings, tuples, lists and plain stack moves are decoded; whatever
-unpickling would look up, call, or change goes to `Hooks`, which decide what that means. Nothing recurses.
+Nothing here resolves a class or a function. Scalars, strings, tuples, lists and plain stack moves are decoded; whatever
+unpickling would look up, call, or change goes to `Hooks`, which decide its meaning. Nothing recurses.
 
 Where this is stricter than Python's unpickler: exactly one value may be left at STOP; strings must be valid UTF-8
 without lone surrogates; out-of-band buffers are refused; integers and texts are limited in length.
@@ -49,7 +49,7 @@ def run(stream: bytes, where: str, hooks: Hooks, limits: PickleLimits, start: in
     Args:
         stream: the pickle, possibly followed by more bytes.
         where: the record it comes from, for messages.
-        hooks: what globals, calls and state mean.
+        hooks: interpret globals, calls and state.
         limits: bounds on the stream.
         start: index of the pickle's first byte in `stream`.
 
@@ -295,7 +295,7 @@ def _update(m: Machine, target: Any, items: list[Any]) -> None:
     m.hooks.update(target, items)
 
 
-# What unpickling would look up, call or change
+# Opcodes by which unpickling would look up, call or change something
 
 
 def _global_line(m: Machine) -> None:
@@ -313,7 +313,7 @@ def _stack_global(m: Machine) -> None:
 
 
 def _extension(width: int) -> Step:
-    # A code stands for whatever global the reading process has registered: never something a file can count on.
+    # A code represents whatever global the reading process has registered: never something a file can count on.
     return lambda m: m.push(m.hooks.find("copyreg", f"_inverted_registry[{m.unsigned(width)}]"))
 
 

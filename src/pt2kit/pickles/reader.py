@@ -1,4 +1,4 @@
-"""What `torch.save` wrote -> plain values and descriptions of tensors. Nothing from the file is run or imported.
+"""Read a `torch.save` file as plain values and descriptions of tensors. Nothing from the file is run or imported.
 
 A payload is a zip inside a record of the archive::
 
@@ -8,8 +8,8 @@ A payload is a zip inside a record of the archive::
     <root>/version, .format_version, .storage_alignment, .data/serialization_id    not needed to read it
 
 The stream is read twice. First `scan` collects the globals it refers to, and everything outside the allow-list of
-`allowed_globals` is refused by name, all names at once. Then `builder` makes the values, and `value_limits` checks that
-they can be walked. Storages are views into the payload, read when they are asked for.
+`allowed_globals` is refused by name, all names together. Then `builder` makes the values, and `value_limits` checks
+that they can be traversed. Storages are views into the payload, read on access.
 
 Not read, but named: files of torch before 1.6 and of `_use_new_zipfile_serialization=False`, tar files, bare pickles,
 TorchScript archives, TorchBind objects, payloads of big-endian machines.
@@ -48,14 +48,14 @@ def read_payload(
     """Read a torch.save payload as data.
 
     Args:
-        data: the payload's bytes; storages of the result are views into them where the record is stored.
+        data: the payload's bytes; storages of the result are views into them if the record is stored.
         where: the record's name, for messages.
-        limits: what the payload may cost.
+        limits: the limits of the payload's cost.
         trust: globals outside the allow-list ("module.Name") whose use is read into inert `Opaque` descriptions.
 
     Returns:
-        None, bool, int, float, complex, str, bytes, Python's containers, and the types of `pickles.values`. What was
-        shared in the payload is shared here. Costs two passes over the stream; no storage is read.
+        None, bool, int, float, complex, str, bytes, Python's containers, and the types of `pickles.values`. Values
+        shared in the payload are shared here. Costs two passes over the stream; no storage is read.
 
     Raises:
         UnsupportedError: it refers to globals that are not plain data (all are named), or it is another kind of file.
@@ -97,14 +97,14 @@ def globals_in(
 ) -> tuple[str, ...]:
     """List every global that unpickling a payload would look up, sorted; nothing is made of them.
 
-    Bare pickles and the files of torch before 1.6 are looked through too, as torch would unpickle them. Of a stream
+    Bare pickles and the files of torch before 1.6 are scanned too, as torch would unpickle them. Of a stream
     that breaks off after a global outside the allow-list, the globals up to there are listed: unpickling would have
     used them.
 
     Args:
         data: the payload's bytes, a torch.save zip or a pickle.
         where: the record's name, for messages.
-        limits: what looking through it may cost.
+        limits: the limits of scanning it.
 
     Raises:
         UnsupportedError: a tar file or a TorchScript archive.

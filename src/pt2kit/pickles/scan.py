@@ -1,4 +1,4 @@
-"""A pickle stream -> the globals it refers to and how it uses them, without making anything of them."""
+"""Scan a pickle stream for the globals it refers to and their uses, without building anything."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SHOWN = 20
 
 @dataclass(frozen=True, slots=True)
 class Uses:
-    """What a stream does with globals, by `module.name`.
+    """Uses of globals in a stream, by `module.name`.
 
     Args:
         seen: every global referred to.
@@ -33,7 +33,7 @@ class Uses:
     changed: set[str] = field(default_factory=set)
 
     def named_tuples(self) -> frozenset[str]:
-        """The classes outside the allow-list that are only ever made as named tuples are.
+        """Return the classes outside the allow-list that are only ever made as named tuples are.
 
         Python's own modules have none that a program would pass around, and many functions; they are left out.
         """
@@ -44,14 +44,14 @@ class Uses:
         )
 
     def refused(self, trust: Set[str]) -> list[str]:
-        """The globals that reading the stream as data would need and may not have, sorted."""
+        """Return the globals that reading the stream as data would need but that are not allowed, sorted."""
         allowed = self.named_tuples() | trust
         return sorted(path for path in self.seen if not is_plain(path) and path not in allowed)
 
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """What stands for the result of a call while scanning."""
+    """Placeholder for the result of a call while scanning."""
 
     path: str = ""
 
@@ -64,7 +64,7 @@ def scan(stream: bytes, where: str, limits: PickleLimits, start: int, uses: Uses
         where: the record, for messages.
         limits: bounds on the stream.
         start: index of the pickle's first byte.
-        uses: what was found is added here, also where the stream then turns out to be broken: unpickling it would have
+        uses: the found globals are added here, also if the stream then turns out to be broken: unpickling it would have
             used those globals before it came to the break.
 
     Returns:
@@ -103,7 +103,7 @@ def scan(stream: bytes, where: str, limits: PickleLimits, start: int, uses: Uses
 
 
 def name_paths(paths: list[str]) -> str:
-    """`paths` for a message: made printable, and cut to the first twenty."""
+    """Return `paths` for a message: made printable, and cut to the first twenty."""
     return listed([_name(path) for path in paths], _SHOWN)
 
 
@@ -113,8 +113,8 @@ def _name(path: str) -> str:
 
 
 def refusal(where: str, paths: list[str]) -> UnsupportedError:
-    """Word the refusal of a payload that refers to `paths`, which are not on the allow-list."""
+    """Return the error that refuses a payload because of `paths`, which are not on the allow-list."""
     return UnsupportedError(
         f"{where}: expected plain data, got a pickle that refers to {name_paths(paths)}; unpickling would import and "
-        "run that; if you know it to be data, name it in trust= to have it read as a description"
+        "run that"
     )

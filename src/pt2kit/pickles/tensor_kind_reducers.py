@@ -1,4 +1,4 @@
-"""torch's rebuild functions for sparse, quantized, nested, meta and device tensors -> descriptions of their parts.
+"""Rebuild functions of torch for sparse, quantized, nested, meta and device tensors: descriptions of their parts.
 
 Shapes and types of the parts are checked against each other; the values in index tensors are not read.
 
@@ -32,7 +32,7 @@ from pt2kit.pickles.values import (
 
 
 def rebuild_sparse_tensor(budget: Budget, path: str, args: tuple[Any, ...]) -> SparseTensor:
-    """`_rebuild_sparse_tensor(layout, parts)` for all five sparse layouts."""
+    """Handle `_rebuild_sparse_tensor(layout, parts)` for all five sparse layouts."""
     check_arity(budget, path, args, 2)
     layout, parts = args
     if not isinstance(layout, Layout) or layout.name not in SPARSE_LAYOUTS:
@@ -105,7 +105,7 @@ def _check_compressed_sizes(
 
 
 def rebuild_qtensor(budget: Budget, path: str, args: tuple[Any, ...]) -> QuantizedTensor:
-    """`_rebuild_qtensor(storage, storage_offset, size, stride, quantizer_params, requires_grad, backward_hooks)`."""
+    """Handle `_rebuild_qtensor(storage, offset, size, stride, quantizer_params, requires_grad, backward_hooks)`."""
     check_arity(budget, path, args, 7)
     values = dense(budget, path, *args[:4])
     if values.dtype_name not in QUANTIZED:
@@ -158,7 +158,7 @@ def _per_channel(budget: Budget, subject: str, value: Any, channels: int) -> Pic
 
 
 def rebuild_nested_tensor(budget: Budget, path: str, args: tuple[Any, ...]) -> NestedTensor:
-    """`_rebuild_nested_tensor(buffer, sizes, strides, storage_offsets)`."""
+    """Handle `_rebuild_nested_tensor(buffer, sizes, strides, storage_offsets)`."""
     check_arity(budget, path, args, 4)
     buffer = check_tensor(budget, f"{path}: buffer", args[0])
     sizes = check_tensor(budget, f"{path}: sizes", args[1], "int64")
@@ -174,7 +174,7 @@ def rebuild_nested_tensor(budget: Budget, path: str, args: tuple[Any, ...]) -> N
 
 
 def rebuild_meta_tensor(budget: Budget, path: str, args: tuple[Any, ...]) -> MetaTensor:
-    """`_rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad)`."""
+    """Handle `_rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad)`."""
     check_arity(budget, path, args, 4)
     if not isinstance(args[0], DType):
         raise budget.error(path, "a dtype", describe(args[0]))
@@ -186,7 +186,7 @@ def rebuild_meta_tensor(budget: Budget, path: str, args: tuple[Any, ...]) -> Met
 
 
 def rebuild_device_tensor(budget: Budget, path: str, args: tuple[Any, ...]) -> DeviceTensor:
-    """`_rebuild_device_tensor_from_numpy` and `…_from_cpu_tensor(data, dtype, device, requires_grad)`."""
+    """Handle `_rebuild_device_tensor_from_numpy` and `…_from_cpu_tensor(data, dtype, device, requires_grad)`."""
     check_arity(budget, path, args, 4)
     data, dtype, device, requires_grad = args
     if not isinstance(data, NumpyArray | PickledTensor):

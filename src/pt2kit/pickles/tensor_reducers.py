@@ -1,6 +1,6 @@
-"""torch's rebuild functions for dense tensors and parameters -> descriptions, every extent checked against its storage.
+"""Rebuild functions of torch for dense tensors and parameters: descriptions, every extent checked against its storage.
 
-Each `rebuild_…` function stands for the one of torch that a payload names: it takes the same arguments and returns a
+Each `rebuild_…` function replaces the one of torch that a payload names: it has the same parameters and returns a
 description instead of a tensor. Arithmetic is in Python integers, so nothing wraps.
 
 Source: torch/_utils.py and torch/_tensor.py, as called by files of torch 1.6 to 2.15.
@@ -19,6 +19,7 @@ from pt2kit.errors import UnsupportedError
 from pt2kit.messages import printable
 from pt2kit.pickles.argument_checks import INT64, Handler, check_arity, check_bool, check_count, check_dims
 from pt2kit.pickles.budget import Budget, describe
+from pt2kit.pickles.tensor_subclasses import WRAPPER, rebuild_subclass
 from pt2kit.pickles.torch_names import ELEMENTS_PER_BYTE, ITEM_SIZES, QUANTIZED
 from pt2kit.pickles.values import (
     NO_ATTRIBUTES,
@@ -38,15 +39,15 @@ _KINDS: Mapping[str, TensorKind | None] = MappingProxyType(
         "torch.nn.parameter.Buffer": "buffer",
     }
 )
-"""The tensor classes without code of their own, and what a tensor of that class is."""
+"""Kind of the tensors of each tensor class without code of its own."""
 
 
 def needed_bytes(sizes: tuple[int, ...], strides: tuple[int, ...], storage_offset: int, dtype_name: str) -> int:
-    """Give the bytes that a storage must have for a tensor: up to the end of its last element; 0 if it has none.
+    """Return the bytes that a storage must have for a tensor: up to the end of its last element; 0 if it has none.
 
     Args:
         sizes, strides, storage_offset: in elements, not negative; as many sizes as strides.
-        dtype_name: a key of `ITEM_SIZES`; of the packed types the tensor is taken to be contiguous.
+        dtype_name: a key of `ITEM_SIZES`; a tensor of a packed type is assumed to be contiguous.
     """
     if 0 in sizes:
         return 0
@@ -60,7 +61,7 @@ def needed_bytes(sizes: tuple[int, ...], strides: tuple[int, ...], storage_offse
 def dense(
     budget: Budget, path: str, storage: Any, storage_offset: Any, size: Any, stride: Any, dtype_name: str = ""
 ) -> PickledTensor:
-    """Describe a dense tensor and check that it lies inside its storage.
+    """Describe a dense tensor and check that it is inside its storage.
 
     Args:
         budget: the reading.
@@ -101,7 +102,7 @@ def _contiguous(sizes: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def check_no_hooks(budget: Budget, path: str, hooks: Any) -> None:
-    """Check that a tensor brings no backward hooks: they are code.
+    """Check that a tensor has no backward hooks: they are code.
 
     Raises:
         UnsupportedError: it does.
@@ -127,20 +128,20 @@ def plain_values(budget: Budget, path: str, tensor: PickledTensor) -> PickledTen
 
 
 def rebuild_tensor(budget: Budget, path: str, args: tuple[Any, ...]) -> PickledTensor:
-    """`_rebuild_tensor(storage, storage_offset, size, stride)`."""
+    """Handle `_rebuild_tensor(storage, storage_offset, size, stride)`."""
     check_arity(budget, path, args, 4)
     return plain_values(budget, path, dense(budget, path, *args))
 
 
 def rebuild_tensor_v2(budget: Budget, path: str, args: tuple[Any, ...]) -> PickledTensor:
-    """`_rebuild_tensor_v2(storage, storage_offset, size, stride, requires_grad, backward_hooks, metadata=None)`."""
+    """Handle `_rebuild_tensor_v2(storage, offset, size, stride, requires_grad, backward_hooks, metadata=None)`."""
     check_arity(budget, path, args, 6, 7)
     tensor = dense(budget, path, *args[:4])
     return _finished(budget, path, tensor, args[4], args[5], args[6] if len(args) > 6 else None)
 
 
 def rebuild_tensor_v3(budget: Budget, path: str, args: tuple[Any, ...]) -> PickledTensor:
-    """As `_rebuild_tensor_v2`, with `dtype` before `metadata`: for element types without a storage class."""
+    """Handle `_rebuild_tensor_v3`: as v2, with `dtype` before `metadata`, for element types without a storage class."""
     check_arity(budget, path, args, 7, 8)
     if not isinstance(args[6], DType):
         raise budget.error(path, "a dtype", describe(args[6]))
@@ -171,13 +172,13 @@ def _flags(budget: Budget, path: str, metadata: Any) -> tuple[bool, bool]:
 
 
 def rebuild_parameter(budget: Budget, path: str, args: tuple[Any, ...]) -> TensorLike:
-    """`_rebuild_parameter(data, requires_grad, backward_hooks)`."""
+    """Handle `_rebuild_parameter(data, requires_grad, backward_hooks)`."""
     check_arity(budget, path, args, 3)
     return _parameter(budget, path, *args)
 
 
 def rebuild_parameter_with_state(budget: Budget, path: str, args: tuple[Any, ...]) -> TensorLike:
-    """`_rebuild_parameter_with_state(data, requires_grad, backward_hooks, state)`; the state is kept as data."""
+    """Handle `_rebuild_parameter_with_state(data, requires_grad, backward_hooks, state)`; the state is kept as data."""
     check_arity(budget, path, args, 4)
     return with_state(budget, path, _parameter(budget, path, *args[:3]), args[3])
 
@@ -227,7 +228,7 @@ def with_state(budget: Budget, path: str, tensor: TensorLike, state: Any) -> Ten
 
 
 def rebuild_from_type(inner: Mapping[str, Handler]) -> Handler:
-    """Give the handler of `_rebuild_from_type_v2(function, type, args, state)` and of its forerunner.
+    """Return the handler of `_rebuild_from_type_v2(function, type, args, state)` and of its predecessor.
 
     Args:
         inner: the rebuild functions that may be named in `function`.
@@ -236,6 +237,10 @@ def rebuild_from_type(inner: Mapping[str, Handler]) -> Handler:
     def handler(budget: Budget, path: str, args: tuple[Any, ...]) -> TensorLike:
         check_arity(budget, path, args, 4)
         function, cls, arguments, state = args
+        if isinstance(function, Global) and function.path == WRAPPER and isinstance(cls, Global):
+            if not isinstance(arguments, tuple):
+                raise budget.error(path, "a tuple of arguments", describe(arguments))
+            return rebuild_subclass(budget, path, cls, arguments, state)
         if not isinstance(function, Global) or function.path not in inner:
             raise budget.error(path, "a function of torch that rebuilds a tensor", describe(function))
         if not isinstance(cls, Global) or cls.path not in _KINDS:

@@ -1,4 +1,4 @@
-"""The torch names a payload may mention as data: dtypes, storage classes, layouts, memory formats, schemes.
+"""Names of torch that a payload may mention as data: dtypes, storage classes, layouts, memory formats, schemes.
 
 Source: torch/storage.py, torch/_utils.py and the dtype list of torch 2.13; storage class names of torch 1.6 to 2.13.
 """

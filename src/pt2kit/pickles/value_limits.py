@@ -1,4 +1,7 @@
-"""The last look at a value: no cycles, not too deep, not too large as a tree, no stray globals. Nothing recurses."""
+"""Final checks of an unpickled value: no cycles, not too deep, not too large as a tree, no stray globals.
+
+Nothing recurses.
+"""
 
 from __future__ import annotations
 
@@ -42,15 +45,15 @@ class _Walk:
 
 
 def check_tree(budget: Budget, value: Any, is_allowed: Callable[[str], bool]) -> list[str]:
-    """Check that walking `value` as a tree ends, within the limits on depth and size.
+    """Check that traversing `value` as a tree ends, within the limits on depth and size.
 
     Args:
         budget: the reading.
-        value: what the stream was read into.
-        is_allowed: says whether a global, by its path, may stand in the value as itself.
+        value: the value of the stream.
+        is_allowed: whether a global, by its path, may be part of the value.
 
     Returns:
-        the globals that may not, sorted. Cost: linear in the parts, each shared part being walked once.
+        the globals that may not, sorted. Cost: linear in the parts, each shared part is visited once.
 
     Raises:
         PayloadError: a value that contains itself.
@@ -108,7 +111,7 @@ def _check_depth(walk: _Walk, depth: int) -> None:
 
 
 def _parts(value: Any) -> Iterator[Any] | None:
-    """What a container holds; None for a leaf and for an empty container."""
+    """Return the entries of a container; None for a leaf and for an empty container."""
     if isinstance(value, str | bytes | int | float) or value is None:
         return None
     if isinstance(value, list | tuple | set | frozenset | deque):

@@ -1,11 +1,11 @@
-"""What a torch.save payload is read into: frozen descriptions, data only.
+"""Values of a torch.save payload: frozen descriptions, data only.
 
 Scalars and containers of a payload come back as Python's own (None, bool, int, float, complex, str, bytes, bytearray,
 list, tuple, dict, set, frozenset, deque, defaultdict, Counter, slice, range, Ellipsis). Everything that torch or numpy
 would rebuild by calling a function comes back as one of the types here. None of them holds an array, imports torch or
 numpy, or runs code; turning a `PickledTensor` into numbers is the work of `pt2kit.tensors`.
 
-They are msgspec's structs: making as many dataclasses takes a fifth of the time that `pt2 show` has.
+They are msgspec's structs: making as many dataclasses takes a fifth of the time budget of `pt2 show`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Global(Struct, frozen=True):
     """A class or function that a pickle refers to by name; never imported.
 
     Args:
-        module: the module's dotted name, Python 2 spellings (`__builtin__`, `copy_reg`) raised to today's.
+        module: the module's dotted name, Python 2 spellings (`__builtin__`, `copy_reg`) upgraded to today's.
         name: the name inside the module; dotted for a nested class.
     """
 
@@ -36,7 +36,7 @@ class Global(Struct, frozen=True):
 
     @property
     def path(self) -> str:
-        """`module.name`, the spelling of the allow-list and of `trust`."""
+        """Return `module.name`, the spelling of the allow-list and of `trust`."""
         return f"{self.module}.{self.name}"
 
 
@@ -65,7 +65,7 @@ class QScheme(Struct, frozen=True):
 
 
 class Device(Struct, frozen=True):
-    """A torch device: `cuda:1` is type "cuda", index 1; index None where the payload gives none."""
+    """A torch device: `cuda:1` is type "cuda", index 1; index None if the payload has none."""
 
     type: str
     index: int | None = None
@@ -75,6 +75,14 @@ class Size(Struct, frozen=True):
     """A `torch.Size`: elements per dimension, outermost first."""
 
     sizes: tuple[int, ...]
+
+
+def size_items(kind: str, value: object) -> tuple[int, ...] | None:
+    """Return the items of a described `torch.Size` if a tree spec has a tuple; None for anything else.
+
+    Export treats a `torch.Size` among the inputs as a tuple, and the pickle of sample inputs keeps it.
+    """
+    return value.sizes if isinstance(value, Size) and kind in ("builtins.tuple", "torch.Size") else None
 
 
 class NamedTuple(Struct, frozen=True):
@@ -90,16 +98,16 @@ class NamedTuple(Struct, frozen=True):
 
 
 class Opaque(Struct, frozen=True, eq=False):
-    """What a trusted class or function would have been called with; nothing was called. Compares by identity.
+    """Recorded call of a trusted class or function; nothing was called. Compares by identity.
 
     Args:
         cls: the class or function.
         args: positional arguments.
         kwargs: keyword arguments.
-        items: what would have been appended to the object or added to it, in order.
+        items: the values that would have been appended to the object or added to it, in order.
         pairs: (key, value) pairs that would have been set as items of the object, in order.
-        state: what the object's state would have been set to; `built` says whether there was any.
-        built: True where the payload sets a state.
+        state: the value that the object's state would have been set to; `built` states whether there was any.
+        built: True if the payload sets a state.
     """
 
     cls: Global
@@ -114,8 +122,9 @@ class Opaque(Struct, frozen=True, eq=False):
 class PickledDict(OrderedDict[Any, Any]):
     """An `OrderedDict` of a payload; equal to any OrderedDict with the same items.
 
-    `attributes` holds what was pickled beside the items. State dicts carry `_metadata` there: module versions by path.
-    They stay data: none becomes an attribute of this object, so no name from a file can hide a method.
+    `attributes` holds the attributes that were pickled in addition to the items. State dicts carry `_metadata` there:
+    module versions by path.
+    They remain data: none becomes an attribute of this object, so no name from a file can hide a method.
     """
 
     attributes: Mapping[str, Any] = NO_ATTRIBUTES
@@ -128,8 +137,8 @@ class PickledStorage(Struct, frozen=True, eq=False):
         key: the storage's name in the payload; its bytes are the record `data/<key>`.
         dtype_name: the element type it was saved with; "uint8" for an untyped storage.
         nbytes: its length in bytes, known from the directory without reading the record.
-        device: where it lived when it was saved, as torch spells it ("cpu", "cuda:0").
-        read: gives the record's bytes; called by `data`.
+        device: its device when it was saved, as torch spells it ("cpu", "cuda:0").
+        read: returns the record's bytes; called by `data`.
     """
 
     key: str
@@ -140,7 +149,7 @@ class PickledStorage(Struct, frozen=True, eq=False):
 
     @property
     def data(self) -> memoryview:
-        """The storage's bytes, read-only, little-endian: a view into the payload where the record is stored.
+        """Return the storage's bytes, read-only, little-endian: a view into the payload if the record is stored.
 
         Cost: the record's checksum is computed over all of its bytes on every access; a deflated record is inflated.
 
@@ -151,16 +160,16 @@ class PickledStorage(Struct, frozen=True, eq=False):
 
 
 class PickledTensor(Struct, frozen=True):
-    """A dense tensor over a storage, its extent checked to lie inside the storage.
+    """A dense tensor over a storage, its extent checked to be inside the storage.
 
     Args:
         storage: the bytes; shared with every other tensor over the same storage.
-        dtype_name: element type ("float32"); may differ from the storage's where the payload gives it on its own.
+        dtype_name: element type ("float32"); may differ from the storage's if the payload states it separately.
         sizes: elements per dimension, outermost first.
         strides: elements to step per dimension, each 0 or more.
         storage_offset: elements of `dtype_name` before the first one.
         requires_grad: whether autograd follows it.
-        kind: "parameter" or "buffer" where it was saved as one.
+        kind: "parameter" or "buffer" if it was saved as one.
         conj: the values are the complex conjugates of the stored ones.
         neg: the values are the negatives of the stored ones.
         attributes: Python attributes pickled with the tensor (dynamic-shape marks, say); data only.
@@ -186,7 +195,7 @@ class SparseTensor(Struct, frozen=True):
         indices: for COO one int64 tensor [sparse dimensions, nonzeros]; for the others (compressed, plain) indices.
         values: the nonzero values (blocks for BSR and BSC), outermost dimension nonzeros for COO.
         sizes: elements per dimension of the whole tensor.
-        is_coalesced: for COO whether indices are sorted and unique, None where the payload does not say.
+        is_coalesced: for COO whether indices are sorted and unique, None if the payload does not state it.
         requires_grad, kind, attributes: as in `PickledTensor`.
     """
 
@@ -201,7 +210,7 @@ class SparseTensor(Struct, frozen=True):
 
 
 class QuantizedTensor(Struct, frozen=True):
-    """A quantized tensor: the integers and what they mean.
+    """A quantized tensor: the integers and their meaning.
 
     Args:
         values: the integers; `dtype_name` is "quint8", "qint8", "qint32", "quint4x2" or "quint2x4".
@@ -265,8 +274,8 @@ class NumpyArray(Struct, frozen=True):
     Args:
         dtype: array-interface string of the element type.
         shape: elements per dimension.
-        fortran_order: True where the first dimension is the fastest.
-        data: the elements' bytes, in the byte order of `dtype`; as many as shape and dtype say.
+        fortran_order: True if the first dimension is the fastest.
+        data: the elements' bytes, in the byte order of `dtype`; as many as shape and dtype require.
     """
 
     dtype: str
@@ -300,5 +309,33 @@ class DeviceTensor(Struct, frozen=True):
     attributes: Mapping[str, Any] = NO_ATTRIBUTES
 
 
-TensorLike: TypeAlias = PickledTensor | SparseTensor | QuantizedTensor | NestedTensor | MetaTensor | DeviceTensor
+class SubclassTensor(Struct, frozen=True):
+    """A tensor of a class of torchao, by its inner tensors; see `tensor_subclasses`.
+
+    Args:
+        class_name: a key of `tensor_subclasses.SUBCLASSES`.
+        dtype_name: element type that the whole represents.
+        sizes, strides, storage_offset: of the whole.
+        device: where it was ("cpu", "cuda:0").
+        parts: name of an attribute -> inner tensor.
+        options: name of an attribute -> plain data or a description of an object of `tensor_subclasses.OPTIONS`.
+        requires_grad, kind, attributes: as in `PickledTensor`.
+    """
+
+    class_name: str
+    dtype_name: str
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    storage_offset: int
+    device: str
+    parts: Mapping[str, PickledTensor]
+    options: Mapping[str, Any]
+    requires_grad: bool = False
+    kind: TensorKind = "tensor"
+    attributes: Mapping[str, Any] = NO_ATTRIBUTES
+
+
+TensorLike: TypeAlias = (
+    PickledTensor | SparseTensor | QuantizedTensor | NestedTensor | MetaTensor | DeviceTensor | SubclassTensor
+)
 """Every description of a tensor; all have `requires_grad`, `kind` and `attributes`. Works with `isinstance`."""

@@ -1,7 +1,9 @@
-"""Descriptions of tensors in plain containers -> a torch.save file; the opposite of `pickles.reader`. Runs nothing.
+"""Write descriptions of tensors in plain containers as a torch.save file.
+
+The opposite of `pickles.reader`. Runs nothing.
 
 The older layouts keep weights, constants and sample inputs in such files. Storages are written once each, shared by all
-tensors over them; the same value gives the same bytes. The stream is pickle protocol 2, the oldest that torch writes.
+tensors over them; the same value has the same bytes. The stream is pickle protocol 2, the oldest that torch writes.
 
 Source: torch/serialization.py and torch/_utils.py, 2.1 to 2.13, and the files of those releases.
 """
@@ -169,7 +171,7 @@ class _Stream:
         self.parts.append(b"tR")
 
     def _data(self, tensor: PickledTensor | SparseTensor, requires_grad: bool, depth: int) -> None:
-        """A tensor; a dense one of the newer dtypes names its dtype, as its storage does not."""
+        """Write a tensor; a dense one of the newer dtypes names its dtype, as its storage does not."""
         if isinstance(tensor, SparseTensor):
             self._sparse(tensor, depth)
             return

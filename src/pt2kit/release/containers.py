@@ -1,7 +1,7 @@
-"""Programs with their payloads -> the `Model` containers of schema 8.6, one per model, and a record per tensor.
+"""Write programs with their payloads as the `Model` containers of schema 8.6, one per model, and a record per tensor.
 
-A weight is a raw record where the graph describes it as it lies there, and tied weights then share the record; any
-other is a torch.save file of one tensor. The methods of one container of the source stay together.
+A weight is a raw record if the graph describes it as it is stored, and tied weights then share the record; any other
+is a torch.save file of one tensor. The methods of one container of the source are kept together.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pt2kit.package.stored import Kind
 from pt2kit.release.descriptions import Descriptions, Plain
 from pt2kit.release.destinations import Destination
 from pt2kit.release.models import Model, Outcome, fitting, metas, sample_inputs
-from pt2kit.release.programs import Operators, convert_program, lower_tree
+from pt2kit.release.programs import Requested, convert_program, lower_tree
 from pt2kit.schema import TensorMeta
 from pt2kit.tensors.view import TensorView
 from pt2kit.versions import encoding
@@ -27,12 +27,12 @@ from pt2kit.versions.conversion_log import SideInputs
 
 @dataclass(slots=True)
 class Paths:
-    """Where the tensors of one model go.
+    """Record paths of the tensors of one model.
 
     Args:
         weights, constants: name -> path of the record below the root.
-        records: what is written.
-        shared: what tensors have in common that share a record -> its path.
+        records: the planned records.
+        shared: key of the tensors that share a record -> its path.
     """
 
     weights: dict[str, str] = field(default_factory=dict)
@@ -41,14 +41,14 @@ class Paths:
     shared: dict[Any, str] = field(default_factory=dict)
 
 
-def convert_models(models: list[Model], to: Destination, wanted: Operators, numbering: Numbering) -> list[Outcome]:
+def convert_models(models: list[Model], to: Destination, wanted: Requested, numbering: Numbering) -> list[Outcome]:
     """Plan the records of all programs, as containers.
 
     Args:
-        models: the programs of a package, with what belongs to them.
+        models: the programs of a package, with their records.
         to: the target.
-        wanted: what the operators are to be.
-        numbering: gives records their numbers.
+        wanted: the requested operator sets.
+        numbering: assigns records their numbers.
 
     Raises:
         Pt2Error: a program or its payloads cannot be read.
@@ -71,7 +71,7 @@ def convert_models(models: list[Model], to: Destination, wanted: Operators, numb
 
 
 def _grouped(models: list[Model]) -> Iterator[list[Model]]:
-    """The programs by the container they were in, or each alone."""
+    """Return the programs by the container they were in, or each alone."""
     groups: dict[str, list[Model]] = {}
     for model in models:
         groups.setdefault(model.record if model.stored_model is not None else model.name, []).append(model)
@@ -83,7 +83,7 @@ def _method(model: Model) -> str:
 
 
 def _container(model: Model, methods: Mapping[str, Any], paths: Paths, found: Outcome) -> PlannedRecord:
-    """The JSON of a `Model`."""
+    """Return the JSON of a `Model`."""
     was = model.stored_model
     delegates: dict[str, Any] = {}
     for delegate, programs in (was.delegates if was is not None else {}).items():
@@ -108,7 +108,7 @@ def _container(model: Model, methods: Mapping[str, Any], paths: Paths, found: Ou
 
 
 def _place(model: Model, paths: Paths, numbering: Numbering, found: Outcome) -> None:
-    """Give every tensor of a program its record."""
+    """Assign every tensor of a program its record."""
     stated = metas(model.package.programs[model.name])
     tables: tuple[tuple[Kind, dict[str, str], Callable[[int], str]], ...] = (
         ("weights", paths.weights, names.weight),
@@ -134,7 +134,7 @@ def _record(record: str, view: Plain, raw: bool) -> Planned:
 
 
 def _is_as_stated(view: Plain, meta: TensorMeta | None) -> bool:
-    """Whether the graph describes a tensor as it lies in its storage."""
+    """Return whether the graph describes a tensor as it is stored."""
     if meta is None or not isinstance(view, TensorView) or view.conj or view.neg or not view.storage.nbytes:
         return False
     return (

@@ -1,7 +1,7 @@
-"""A package, and the name of a version or release -> a file as that release writes it, and a report of what changed.
+"""Convert a package to a schema version or a release of torch, with a report of all changes.
 
-Everything is planned before the target is touched: programs are brought to the version, payloads get their places,
-whatever has no place is gathered. Only a plan that nothing stands in the way of is written.
+Everything is planned before the target is touched: programs are converted to the version, payloads get their places,
+and everything without a place is collected. Only a plan without obstacles is written.
 """
 
 from __future__ import annotations
@@ -11,17 +11,20 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
+from tempfile import TemporaryFile
 from typing import IO, Final
 
 from pt2kit.errors import ArchiveError, ConversionError
 from pt2kit.package import record_names as names
+from pt2kit.package.layouts.bare_json import BareJson
 from pt2kit.package.open import Package, open_package
 from pt2kit.package.plan import Planned, PlannedRecord, Progress, header, of_bytes, write_records
+from pt2kit.registry import registered
 from pt2kit.release import containers
-from pt2kit.release.destinations import Destination, find_destination
+from pt2kit.release.destinations import Destination, find_destination, own_destination
 from pt2kit.release.models import Model, Outcome, convert_model, find_model
 from pt2kit.release.other_records import free_numbers, plan_other_records
-from pt2kit.release.programs import Operators, operators
+from pt2kit.release.programs import Requested, operators
 from pt2kit.release.report import Report, Side
 from pt2kit.versions.conversion_log import HARMLESS as OF_PROGRAMS
 from pt2kit.versions.conversion_log import Note, obstacles
@@ -32,63 +35,73 @@ from pt2kit.zip.target import not_while_reading, open_target
 from pt2kit.zip.writer import ArchiveWriter
 
 HARMLESS: Final = OF_PROGRAMS | {"sample_inputs"}
-"""Losses that need no permission: what a program computes, and which inputs the older torch accepts, stays the same."""
+"""Losses that need no permission: the program's results, and the inputs that the older torch accepts, are the same."""
 
 
 def convert(
     src: FileLike | Package,
     dst: str | os.PathLike[str] | IO[bytes] | None,
     *,
-    target: str,
+    target: str | None = None,
     fsync: bool = False,
+    compress: bool = True,
     allow: Iterable[str] = (),
     keep: Iterable[str] = (),
+    normalize: bool = False,
     opset_version: Mapping[str, int] | None = None,
     operator_changes: Iterable[OperatorChange] = (),
     namedtuples: Mapping[str, str] | None = None,
     tell: Callable[[Report], object] | None = None,
     progress: Progress | None = None,
+    prove: bool = False,
 ) -> Report:
     """Write a package as another version of the schema, or another release of torch, writes it.
 
     Args:
-        src: an open package, or whatever `pt2kit.open` takes.
+        src: an open package, or anything that `pt2kit.open` accepts.
         dst: a path, replaced whole or not at all, or a binary file object; either may be the source's own file. None
-            writes nothing: the report says what would be done.
-        target: a schema version ("8.7", "5.3-traces", "draft") or a release ("torch==2.4"). A version stands for the
-            first release that wrote it.
-        fsync: wait for the disk also where no file is replaced; replacing one always does.
-        allow: names of losses that are accepted ("persistent") beside those of `HARMLESS`.
+            writes nothing: the report lists what would be done.
+        target: a schema version ("8.7", "5.3-traces", "draft") or a release ("torch==2.4"). A version means the
+            first release that wrote it. None keeps the source's.
+        fsync: wait for the disk also if no file is replaced; replacing one always does.
+        compress: deflate the JSON; False stores it, for readers in other languages that accept stored records only.
+        allow: names of losses that are accepted ("persistent") in addition to those of `HARMLESS`.
         keep: names of losses that are not accepted, though they are in `HARMLESS`.
-        opset_version: namespace -> number of the operator set that the programs are to have, beside those of torch.
-        operator_changes: how operators of the caller's namespaces changed between those numbers.
+        normalize: replace the process addresses in node metadata by numbers, so that two exports of one model are the
+            same bytes, as `pt2kit.save` writes them.
+        opset_version: namespace -> version of the operator set that the programs are to have, in addition to those of
+            torch.
+        operator_changes: how operators of the caller's namespaces changed between those versions.
         namedtuples: class name -> name under which it is registered, for sources up to schema 5.1 (torch 2.3), which
-            know the class name only ("NT" -> "corpus.NT"); a package that is open already knows its own.
-        tell: called with the report before anything is written; what it raises keeps the file from being written.
+            have the class name only ("NT" -> "corpus.NT"); a package that is open already has its own.
+        tell: called with the report before anything is written; an exception of it prevents the write.
         progress: called with (done, total) bytes while the file is written.
+        prove: run the program before and after on random inputs, and write nothing if results differ.
 
     Returns:
-        What changed, what was lost, and what could not be judged.
+        The report of changes, losses, and problems that could not be judged.
 
     Raises:
-        VersionError: no such target (M4), or operators newer than expected that nothing leads back from (O1).
+        VersionError: no such target (M4), or operators newer than expected that cannot be downgraded (O1).
         ConversionError: the target cannot express the package, or something would be lost that was not allowed: all of
-            it is listed, with its place and the version that brought it (M3). Nothing was written.
-        OperatorError: an operator that cannot be brought to the expected number (O3).
+            it is listed, with its place and the version that introduced it (M3). Nothing was written.
+        ProofError: with `prove`, results differ.
+        UnsupportedError: with `prove`, the program has operators that cannot be run; the message lists them.
+        OperatorError: an operator that cannot be converted to the expected version (O3).
         Pt2Error: the source cannot be read.
         OSError: the target cannot be written.
 
     Cost: programs as `downgrade_program`; weights are read and written once and never held, but for the draft's, which
         are text inside the program.
     """
-    to = find_destination(target)
-    wanted = operators(opset_version, operator_changes)
+    wanted = operators(opset_version, operator_changes, normalize=normalize)
     with nullcontext(src) if isinstance(src, Package) else open_package(src, namedtuples=namedtuples) as package:
         if not package.layout.models:
             raise ArchiveError(package.without_program("to convert"))
+        to = find_destination(target) if target is not None else own_destination(package)
         models = [find_model(package, name, to) for name in package.layout.models]
         if _is_program_alone(package, models):
-            to = replace(to, kind="json")
+            to = replace(to, layout=BareJson)
         outcomes = _convert_models(models, to, wanted)
         rest, left_over = plan_other_records(package, models, to)
         notes = _joined([*(note for outcome in outcomes for note in outcome.notes), *left_over])
@@ -99,23 +112,26 @@ def convert(
         if dst is not None:
             plan = [record for outcome in outcomes for record in outcome.records] + _marks(to) + rest
             # Programs of one archive may share records.
+            records = list({record.name: record for record in plan}.values())
+            if prove:
+                _prove(package, to, records)
             with not_while_reading(package.archive.source, dst) as file:
-                _write(file, to, list({record.name: record for record in plan}.values()), progress, fsync)
+                _write(file, to, records, progress, fsync, compress)
     return report
 
 
 def _is_program_alone(package: Package, models: list[Model]) -> bool:
-    """Whether a JSON text is a program whose payloads are nowhere; a draft has its own inside."""
-    if package.layout.kind != "json":
+    """Return whether a JSON text is a program whose payloads are nowhere; a draft has its own inside."""
+    if not package.layout.is_text:
         return False
     if any(model.payloads("weights") or model.payloads("constants") for model in models):
         return False
     return all(stored.version != DRAFT and stored.model is None for stored in package.stored.values())
 
 
-def _convert_models(models: list[Model], to: Destination, wanted: Operators) -> list[Outcome]:
+def _convert_models(models: list[Model], to: Destination, wanted: Requested) -> list[Outcome]:
     numbering = free_numbers(models[0].package, models, to)
-    if to.kind == "model":
+    if to.holds_containers:
         return containers.convert_models(models, to, wanted, numbering)
     return [convert_model(model, to, wanted, numbering) for model in models]
 
@@ -140,15 +156,15 @@ def _report(package: Package, to: Destination, notes: tuple[Note, ...], outcomes
     source = Side(
         ", ".join(dict.fromkeys(stored[name].version for name in layout.models)), layout.kind, package.producer
     )
-    if source.layout != to.kind:
-        message = f"the layout, from {source.layout} to {to.kind}"
+    if source.layout != to.layout.kind:
+        message = f"the layout, from {source.layout} to {to.layout.kind}"
         notes = (Note("changed", "", message, "", (package.name,), 1), *notes)
     if package.external:
         message = f"{len(package.external)} payloads, which lay beside the file and are in the new one"
         notes = (Note("changed", "", message, "", (package.name,), 1), *notes)
     return Report(
         source,
-        Side(to.version, to.kind, f"torch {to.release}" if to.release else ""),
+        Side(to.version, to.layout.kind, f"torch {to.release}" if to.release else ""),
         layout.models,
         notes,
         tuple(problem for outcome in outcomes for problem in outcome.converted.problems),
@@ -156,7 +172,7 @@ def _report(package: Package, to: Destination, notes: tuple[Note, ...], outcomes
 
 
 def _joined(notes: Iterable[Note]) -> tuple[Note, ...]:
-    """Notes that say the same of several places as one."""
+    """Merge notes that report the same of several places."""
     by_key: dict[tuple[str, str, str, str], Note] = {}
     for note in notes:
         key = (note.kind, note.name, note.message, note.since)
@@ -171,17 +187,31 @@ def _joined(notes: Iterable[Note]) -> tuple[Note, ...]:
     return tuple(by_key.values())
 
 
+def _prove(package: Package, to: Destination, records: list[Planned]) -> None:
+    """Write a temporary file, and compare by running.
+
+    Raises:
+        ProofError, UnsupportedError: as `convert`.
+    """
+    with TemporaryFile() as file:
+        _write(file, to, records, None, fsync=False, compress=False)
+        file.seek(0)
+        with open_package(file) as result:
+            registered("prove")(package, result)
+
+
 def _write(
     dst: str | os.PathLike[str] | IO[bytes],
     to: Destination,
     plan: list[Planned],
     progress: Progress | None,
     fsync: bool,
+    compress: bool,
 ) -> None:
-    if to.kind == "json":
+    if to.is_text:
         _write_text(dst, plan[0], fsync)
         return
-    with ArchiveWriter(dst, root=None if to.is_archive else "", fsync=fsync) as writer:
+    with ArchiveWriter(dst, root=None if to.is_archive else "", fsync=fsync, compress=compress) as writer:
         write_records(writer, plan, progress)
         if to.is_archive:
             write_records(writer, header())
@@ -200,11 +230,11 @@ def _write_text(dst: str | os.PathLike[str] | IO[bytes], text: Planned, fsync: b
 
 
 def _marks(to: Destination) -> list[Planned]:
-    """What a plain zip says of itself."""
-    return [of_bytes(names.PLAIN_VERSION, to.version.partition("-")[0].encode())] if to.kind == "plain-zip" else []
+    """Return the record by which a plain zip states its version."""
+    return [of_bytes(names.PLAIN_VERSION, to.version.partition("-")[0].encode())] if to.has_fixed_name else []
 
 
 def _serialization_id(writer: ArchiveWriter) -> bytes:
-    """Forty digits by which torch tells files apart: here they follow from the content."""
+    """Return forty digits by which torch distinguishes files: here they follow from the content."""
     text = "\n".join(f"{name} {crc32} {size}" for name, crc32, size in writer.checksums)
     return str(int(hashlib.sha256(text.encode()).hexdigest()[:32], 16)).rjust(40, "0").encode()

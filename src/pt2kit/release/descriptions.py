@@ -1,4 +1,4 @@
-"""Views of tensors -> the descriptions that torch.save files are written from. No bytes are read.
+"""Describe views of tensors for writing torch.save files. No bytes are read.
 
 Tensors that shared a storage share one again, as long as they have one element type: torch reads all tensors over a
 storage of a file as elements of the first one's type.
@@ -39,7 +39,7 @@ class Descriptions:
 
     @property
     def storages(self) -> tuple[PickledStorage, ...]:
-        """The storages of all tensors described so far."""
+        """Return the storages of all tensors described so far."""
         return tuple(self._known.values())
 
     def describe(self, view: Plain) -> Described:
@@ -86,7 +86,7 @@ class Descriptions:
 
 
 def plain_tensor(payload: Payload) -> Plain:
-    """The tensor of a payload.
+    """Return the tensor of a payload.
 
     Raises:
         UnsupportedError: one that only code can rebuild, or of a kind that is not written.
@@ -99,7 +99,7 @@ def plain_tensor(payload: Payload) -> Plain:
 
 
 def device_text(device: Device) -> str:
-    """A device as torch prints it: "cpu", "cuda:1"."""
+    """Return a device as torch prints it: "cpu", "cuda:1"."""
     return device.type if device.index is None else f"{device.type}:{device.index}"
 
 

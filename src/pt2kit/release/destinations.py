@@ -1,9 +1,9 @@
-"""The name of a target -> the schema version, the layout and the records that the release of it writes.
+"""Conversion targets by name: the schema version, the layout and the records that the release of each writes.
 
 draft               one JSON text, tensors inside
-1 (2.1)             plain zip; state dict called .json, constants inside the program, no sample inputs
-2 (2.2)             plain zip; state dict and constants called .json, no sample inputs
-5.1 (2.3)           plain zip; state dict and constants called .pt, no sample inputs
+1 (2.1)             plain zip; state dict named .json, constants inside the program, no sample inputs
+2 (2.2)             plain zip; state dict and constants named .json, no sample inputs
+5.1 (2.3)           plain zip; state dict and constants named .pt, no sample inputs
 5.3-traces, 5.3 (2.4), 7.3 (2.5), 8.2 (2.6), 8.7 (2.7)      the same with sample inputs
 8.6                 archive whose models are containers (`Model`), one record per tensor
 8.8 (2.8)           archive; weights, constants and sample inputs as torch.save files
@@ -12,58 +12,100 @@ draft               one JSON text, tensors inside
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
+from pt2kit.errors import VersionError
 from pt2kit.package import record_names as names
+from pt2kit.package.layouts.bare_json import BareJson
+from pt2kit.package.layouts.base import Layout
+from pt2kit.package.layouts.container import Container
+from pt2kit.package.layouts.plain_zip import PlainZip
+from pt2kit.package.layouts.record_archive import RecordArchive
+from pt2kit.package.layouts.torch_save_archive import TorchSaveArchive
+from pt2kit.package.open import Package
+from pt2kit.package.stored import Kind
 from pt2kit.schema import parse_version
 from pt2kit.versions.containers import VERSION as CONTAINER
 from pt2kit.versions.identify import DRAFT, TRACES, parse_target
 
-Kind = Literal["archive", "archive-2.8", "plain-zip", "model", "json"]
-
 ARCHIVE_SINCE: Final = (8, 14)
 SAVED_ARCHIVE: Final = "8.8"
+_RELEASE: Final = re.compile(r"torch (\d+\.\d+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """What a conversion writes.
+    """Target of a conversion.
 
     Args:
         version: the name of the table ("5.3").
         release: the release of torch that is followed ("2.4"); "" for a version that no release wrote.
         operators: the release whose operators programs may call; "" for a version that no release wrote.
-        kind: the layout; "model" for an archive of containers, "json" for one JSON text.
-        state_dict, constants, sample_inputs: names of the records of a plain zip; "" where it has none.
+        layout: the layout.
+        state_dict, constants, sample_inputs: names of the records of a plain zip; "" if it has none.
     """
 
     version: str
     release: str
     operators: str
-    kind: Kind
+    layout: type[Layout]
     state_dict: str = ""
     constants: str = ""
     sample_inputs: str = ""
 
     @property
     def has_sample_inputs(self) -> bool:
-        """Whether sample inputs have a place."""
-        return self.kind not in ("plain-zip", "json") or bool(self.sample_inputs)
+        """Return whether sample inputs have a place."""
+        return self.is_archive or bool(self.sample_inputs)
 
     @property
     def is_archive(self) -> bool:
-        """Whether it is an archive of any number of programs, with one root folder."""
-        return self.kind in ("archive", "archive-2.8", "model")
+        """Return whether it is an archive of any number of programs, with one root folder."""
+        return self.layout.is_archive
+
+    @property
+    def is_text(self) -> bool:
+        """Return whether it is one JSON text."""
+        return self.layout.is_text
+
+    @property
+    def has_configs(self) -> bool:
+        """Return whether weights and constants are raw records that configs list."""
+        return self.layout.has_configs
+
+    @property
+    def has_fixed_name(self) -> bool:
+        """Return whether there is only one program, whose name is no part of the file."""
+        return not self.is_archive and not self.is_text
+
+    @property
+    def holds_containers(self) -> bool:
+        """Return whether programs are methods of containers."""
+        return self.is_archive and self.version == CONTAINER
+
+    def program_record(self, model: str) -> str:
+        """Return the name of a program's record below the root folder."""
+        return names.PLAIN_PROGRAM if self.has_fixed_name else names.model_json(model)
+
+    def pickles(self, model: str) -> dict[Kind, str]:
+        """Return the names of the torch.save files of a program's weights and constants, as far as it has them."""
+        if self.is_text:
+            return {}
+        if self.is_archive and self.version == SAVED_ARCHIVE:
+            return {"weights": names.weights_payload(model), "constants": names.constants_payload(model)}
+        records: dict[Kind, str] = {"weights": self.state_dict, "constants": self.constants}
+        return {kind: record for kind, record in records.items() if record}
 
     @property
     def keeps_all_buffers(self) -> bool:
-        """Whether buffers that are not persistent are in the state dict too."""
+        """Return whether buffers that are not persistent are in the state dict too."""
         return self.version in (DRAFT, "1", "2")
 
     @property
     def has_constants_inside(self) -> bool:
-        """Whether constants are part of the program."""
+        """Return whether constants are part of the program."""
         return self.version in (DRAFT, "1")
 
 
@@ -76,20 +118,37 @@ def find_destination(target: str) -> Destination:
     parsed = parse_target(target)
     version, release, operators = parsed.version, parsed.release, parsed.operators
     if version == DRAFT:
-        return Destination(version, release, operators, "json")
+        return Destination(version, release, operators, BareJson)
     if version == CONTAINER:
-        return Destination(version, release, operators, "model")
+        return Destination(version, release, operators, Container)
     if version == SAVED_ARCHIVE:
-        return Destination(version, release, operators, "archive-2.8")
+        return Destination(version, release, operators, TorchSaveArchive)
     if version != TRACES and parse_version(version) >= ARCHIVE_SINCE:
-        return Destination(version, release, operators, "archive")
+        return Destination(version, release, operators, RecordArchive)
     old = version in ("1", "2")
     return Destination(
         version,
         release,
         operators,
-        "plain-zip",
+        PlainZip,
         names.PLAIN_STATE_DICT_OLD if old else names.PLAIN_STATE_DICT,
         "" if version == "1" else names.PLAIN_CONSTANTS_OLD if old else names.PLAIN_CONSTANTS,
         "" if old or version == "5.1" else names.PLAIN_EXAMPLE_INPUTS,
     )
+
+
+def own_destination(package: Package) -> Destination:
+    """Return the release that wrote a package, or the version of its first program if that is all that is known.
+
+    Raises:
+        Pt2Error: the program cannot be read.
+    """
+    version = package.stored[package.layout.models[0]].version
+    if release := _RELEASE.match(package.producer):
+        try:
+            destination = find_destination(f"torch=={release[1]}")
+        except VersionError:  # newer than all that are known
+            destination = find_destination(version)
+        if destination.version == version and isinstance(package.layout, destination.layout):
+            return destination
+    return find_destination(version)

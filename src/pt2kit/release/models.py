@@ -1,4 +1,4 @@
-"""One program of a package with its payloads -> the records of it in another layout, and what stands in the way."""
+"""Convert one program of a package with its payloads to the records of another layout, and collect obstacles."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from pt2kit import codec, schema
 from pt2kit.errors import UnsupportedError
 from pt2kit.package import record_names as names
+from pt2kit.package.layouts.base import Parts
 from pt2kit.package.open import Package
-from pt2kit.package.parts import Parts, parts, program_record, sample_inputs_record
 from pt2kit.package.payloads import stated_metas
 from pt2kit.package.plan import Numbering, Planned, PlannedPickle, PlannedRecord, copied, of_bytes
 from pt2kit.package.stored import Kind, Payload, StoredModel
 from pt2kit.pickles.values import PickledTensor
 from pt2kit.release.descriptions import Descriptions, Plain, plain_tensor
 from pt2kit.release.destinations import Destination
-from pt2kit.release.programs import Converted, Operators, convert_program
+from pt2kit.release.programs import Converted, Requested, convert_program
 from pt2kit.release.records import listed_in, pack
 from pt2kit.tensors.compound import MetaView
 from pt2kit.tensors.opaque import OpaquePayload
@@ -49,21 +49,21 @@ class Model:
 
     @property
     def record(self) -> str:
-        """The full name of its record."""
+        """Return the full name of its record."""
         return self.parts.program
 
     @property
     def stored_model(self) -> StoredModel | None:
-        """The container that it is in."""
+        """Return the container that it is in."""
         return self.package.stored[self.name].model
 
     @property
     def where(self) -> str:
-        """Its record, for messages."""
+        """Return the name of its record for messages."""
         return self.package.relative(self.record)
 
     def payloads(self, kind: Kind) -> Payloads:
-        """What its state dict holds at the target, or what its constants are there.
+        """Return the contents of its state dict at the target, or its constants there.
 
         Raises:
             UnsupportedError: payloads that only code can rebuild.
@@ -76,13 +76,13 @@ class Model:
         return {**weights, **{name: constants[name] for name in self.moved if name in constants}}
 
     def stored(self, kind: Kind) -> str | None:
-        """The full name of the record that lists or holds one of the two."""
+        """Return the full name of the record that lists or holds one of the two."""
         return self.parts.weights if kind == "weights" else self.parts.constants
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What the conversion of one program gives, grown step by step.
+    """Result of converting one program, extended step by step.
 
     Args:
         converted: the program itself.
@@ -96,22 +96,16 @@ class Outcome:
 
 
 def find_model(package: Package, name: str, to: Destination) -> Model:
-    """Find what belongs to a program. Its payloads are described when they are asked for: some go over as they are.
+    """Find the parts of a program. Its payloads are described on access: some are copied unchanged.
 
     Raises:
         Pt2Error: the program cannot be read.
     """
-    archive, layout = package.archive, package.layout
-    if package.stored[name].model is None:
-        place = parts(archive, layout, name)
-    else:
-        inputs = sample_inputs_record(archive, layout, name)
-        place = Parts(program_record(archive, layout, name), "program", sample_inputs=inputs)
     moved = _buffers_beside(package.programs[name]) if to.keeps_all_buffers else []
-    return Model(package, name, place, tuple(moved))
+    return Model(package, name, package.layout.parts(name), tuple(moved))
 
 
-def convert_model(model: Model, to: Destination, wanted: Operators, numbering: Numbering) -> Outcome:
+def convert_model(model: Model, to: Destination, wanted: Requested, numbering: Numbering) -> Outcome:
     """Plan the records of one program.
 
     Raises:
@@ -123,24 +117,17 @@ def convert_model(model: Model, to: Destination, wanted: Operators, numbering: N
         model.package, model.name, model.record, to.version, side_inputs, wanted, release=to.operators
     )
     outcome = Outcome(converted, [], [*notes, *converted.notes])
-    name = names.PLAIN_PROGRAM if to.kind == "plain-zip" else names.model_json(model.name)
-    text = of_bytes(name, converted.data, deflate=True)
-    if to.kind == "archive":
+    if to.has_configs:
         _as_records(model, numbering, outcome)
-        outcome.records.append(text)
-    elif to.kind == "json":
-        outcome.records.append(text)
-    else:
-        outcome.records.append(text)
-        in_archive = to.kind == "archive-2.8"
-        _as_saved(model, "weights", names.weights_payload(model.name) if in_archive else to.state_dict, outcome)
-        _as_saved(model, "constants", names.constants_payload(model.name) if in_archive else to.constants, outcome)
+    outcome.records.append(of_bytes(to.program_record(model.name), converted.data, deflate=True))
+    for kind, record in to.pickles(model.name).items():
+        _as_saved(model, kind, record, outcome)
     sample_inputs(model, to, outcome)
     return outcome
 
 
 def _buffers_beside(program: schema.ExportedProgram) -> list[str]:
-    """The buffers that are no part of the state dict today."""
+    """Return the buffers that are no part of the state dict today."""
     specs = [spec.value for spec in program.graph_module.signature.input_specs]
     return [spec.buffer_name for spec in specs if isinstance(spec, schema.InputToBufferSpec) and not spec.persistent]
 
@@ -148,12 +135,12 @@ def _buffers_beside(program: schema.ExportedProgram) -> list[str]:
 def fitting(
     model: Model, kind: Kind, notes: list[Note], *, is_left_out: Callable[[Payload], bool] = lambda _: False
 ) -> Iterator[tuple[str, Plain]]:
-    """The payloads that can be written in any layout; the others are noted as blocked.
+    """Yield the payloads that can be written in any layout; the others are noted as blocked.
 
     Args:
-        model: whose they are.
+        model: their program.
         kind: which of them.
-        notes: gets the others.
+        notes: receives notes on the others.
         is_left_out: which payloads to pass over.
 
     Raises:
@@ -177,7 +164,10 @@ def fitting(
 
 
 def _beside(model: Model, notes: list[Note]) -> SideInputs:
-    """Payloads for versions that keep them inside the program. What is no dense tensor is blocked there by its name."""
+    """Return the payloads for versions that keep them inside the program.
+
+    Other payloads than dense tensors are blocked there.
+    """
     known = Descriptions()
     constants = _dense(known, dict(fitting(model, "constants", notes, is_left_out=_is_object)))
     weights = _dense(known, dict(fitting(model, "weights", notes)))
@@ -201,11 +191,9 @@ def _dense(known: Descriptions, views: Mapping[str, Plain]) -> dict[str, Pickled
 
 
 def _as_saved(model: Model, kind: Kind, record: str, found: Outcome) -> None:
-    """Weights or constants as one torch.save file: the one there is, or a new one; none where it has no name."""
-    if not record:
-        return
+    """Add weights or constants as one torch.save file: the one there is, or a new one."""
     stored = model.stored(kind)
-    if model.parts.stored_as == "torch.save" and stored is not None and not model.moved:
+    if stored in model.parts.pickles and stored is not None and not model.moved:
         found.records.append(copied(model.package, stored, record))
         return
     known = Descriptions()
@@ -216,14 +204,14 @@ def _as_saved(model: Model, kind: Kind, record: str, found: Outcome) -> None:
 
 
 def _as_records(model: Model, numbering: Numbering, found: Outcome) -> None:
-    """Weights and constants as raw records with their configs: those there are, or new ones."""
+    """Plan weights and constants as raw records with their configs: existing or new ones."""
     stated = metas(model.package.programs[model.name])
     kinds: tuple[tuple[Kind, Callable[[int], str], str], ...] = (
         ("weights", names.weight, names.weights_config(model.name)),
         ("constants", names.tensor_constant, names.constants_config(model.name)),
     )
     for kind, name_of, config in kinds:
-        if model.parts.stored_as == "records":
+        if model.parts.configs:
             found.records += _listed(model, kind)
             continue
         packed = pack(dict(fitting(model, kind, found.notes)), stated, numbering, name_of)
@@ -234,10 +222,10 @@ def _as_records(model: Model, numbering: Numbering, found: Outcome) -> None:
 
 
 def _listed(model: Model, kind: Kind) -> Iterator[PlannedRecord]:
-    """A config and the records that it lists, as they are.
+    """Yield a config and the records that it lists, unchanged.
 
     Raises:
-        Pt2Error: what the config says contradicts its records or the graph.
+        Pt2Error: the config contradicts its records or the graph.
     """
     model.payloads(kind)
     package, config = model.package, model.stored(kind) or ""
@@ -247,12 +235,12 @@ def _listed(model: Model, kind: Kind) -> Iterator[PlannedRecord]:
 
 
 def metas(program: schema.ExportedProgram) -> dict[str, schema.TensorMeta]:
-    """Name of a weight or constant -> what the graph says of it."""
+    """Return the graph's description of each weight or constant by name."""
     return {name: meta for name, meta, _ in stated_metas(program)}
 
 
 def sample_inputs(model: Model, to: Destination, found: Outcome) -> None:
-    """The sample inputs as they are; an empty record where there are none."""
+    """Plan the sample inputs unchanged; an empty record if there are none."""
     package, stored = model.package, model.parts.sample_inputs
     has_any = stored is not None and package.records[stored].size > 0
     if to.has_sample_inputs:

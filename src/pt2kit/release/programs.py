@@ -1,4 +1,4 @@
-"""A program of a package -> the JSON text of it at another version, and everything there is to say about that.
+"""Convert a program of a package to its JSON text at another version, with all notes on the conversion.
 
 A program that is of the target's version already, and whose operators need no change, keeps its bytes.
 """
@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from pt2kit import codec, schema
 from pt2kit.codec.unknown import put_back
 from pt2kit.errors import Problem
+from pt2kit.jsontext import Path
+from pt2kit.node_metadata.addresses import AddressNumbers
 from pt2kit.package.open import Package
 from pt2kit.package.stored import StoredModel, StoredProgram
 from pt2kit.versions.check import too_deep
@@ -21,19 +24,22 @@ from pt2kit.versions.operator_calls import fit_calls
 from pt2kit.versions.opset.changes import EXPECTED, convert_opset
 from pt2kit.versions.opset.operator_change import OperatorChange
 from pt2kit.versions.program import Downgraded, try_to_lower
+from pt2kit.versions.rewrite import rewrite
 
 
 @dataclass(frozen=True, slots=True)
-class Operators:
-    """What the operators of a converted program are to be.
+class Requested:
+    """Requested conversion of programs, besides their version.
 
     Args:
-        expected: namespace -> number of its operator set.
-        changes: the caller's, beside those of aten.
+        expected: namespace -> version of its operator set.
+        changes: of operators of the caller's namespaces; those of aten are known.
+        normalize: number the process addresses in node metadata, so that exports of one model are the same bytes.
     """
 
     expected: Mapping[str, int]
     changes: tuple[OperatorChange, ...]
+    normalize: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +47,9 @@ class Converted:
     """One program at the target's version.
 
     Args:
-        tree: its canonical tree; empty where the stored bytes are kept.
-        data: its JSON text, as the release of the version writes it; empty where something is blocked.
-        notes: what changed, what was lost and what is blocked; places name the record.
+        tree: its canonical tree; empty if the stored bytes are kept.
+        data: its JSON text, as the release of the version writes it; empty if something is blocked.
+        notes: changes, losses and obstacles; places name the record.
         problems: what could not be judged.
     """
 
@@ -53,9 +59,11 @@ class Converted:
     problems: tuple[Problem, ...]
 
 
-def operators(opset_version: Mapping[str, int] | None, changes: Iterable[OperatorChange]) -> Operators:
-    """The numbers that torch has, and those that the caller gives beside them or instead."""
-    return Operators({**EXPECTED, **(opset_version or {})}, tuple(changes))
+def operators(
+    opset_version: Mapping[str, int] | None, changes: Iterable[OperatorChange], *, normalize: bool = False
+) -> Requested:
+    """Return the requested operator sets: those of torch, and those that the caller names besides it or instead."""
+    return Requested({**EXPECTED, **(opset_version or {})}, tuple(changes), normalize)
 
 
 def convert_program(
@@ -64,35 +72,38 @@ def convert_program(
     record: str,
     version: str,
     side_inputs: SideInputs,
-    wanted: Operators,
+    wanted: Requested,
     *,
     release: str = "",
     in_container: bool = False,
 ) -> Converted:
-    """Bring one program to another version.
+    """Convert one program to another version.
 
     Args:
-        package: where it is from.
+        package: its source.
         model: its name.
         record: the full name of its record.
         version: the name of the target's table.
         side_inputs: weights and constants, for versions that keep them inside.
-        wanted: what its operators are to be.
-        release: of torch, whose operators there are; without it, the last that writes the version.
-        in_container: whether it becomes part of a container: then its tree is always given, and its text never.
+        wanted: its operator sets, and whether its metadata is normalized.
+        release: of torch, whose operators may be used; by default the last that writes the version.
+        in_container: whether it becomes part of a container: then its tree is always returned, and its text never.
 
     Raises:
-        VersionError, OperatorError, ConversionError: operators that cannot be brought to the numbers expected.
+        VersionError, OperatorError, ConversionError: operators that cannot be converted to the expected versions.
         Pt2Error: the program cannot be read.
     """
     stored = package.stored[model]
     where = package.relative(record)
     converted = convert_opset(stored.program, where, expected=wanted.expected, changes=wanted.changes)
     notes = [Note("changed", "", text, "", (where,), 1) for text in converted.notes]
-    is_same = converted.program is stored.program and stored.version == version
+    numbers = AddressNumbers() if wanted.normalize else None
+    is_same = converted.program is stored.program and stored.version == version and numbers is None
     if is_same and not in_container and stored.model is None and _suits(stored, release, where):
         return Converted({}, package.archive.read(record), tuple(notes), converted.problems)
     tree, dropped = _tree(stored, converted.program, version)
+    if numbers is not None:
+        tree = rewrite(tree, schema.CURRENT.number, {"Node": partial(_numbered, numbers)})
     if stored.model is not None and not in_container:
         tree, left = _taken_out(tree, stored.model, where)
         notes += left
@@ -103,7 +114,7 @@ def convert_program(
 
 
 def _suits(stored: StoredProgram, release: str, where: str) -> bool:
-    """Whether a release takes all calls of a program of its version; only of 8.20 are there several releases."""
+    """Return whether a release accepts all calls of a program of its version; only 8.20 has several releases."""
     if stored.version != schema.CURRENT.number or not release:
         return True
     log = ConversionLog("")
@@ -112,6 +123,13 @@ def _suits(stored: StoredProgram, release: str, where: str) -> bool:
         return fit_calls(tree, stored.version, release, log) is tree and not log.notes
     except RecursionError:
         raise too_deep(where) from None
+
+
+def _numbered(numbers: AddressNumbers, node: Any, _: Path) -> Any:
+    """Return a node with numbers for the process addresses in its metadata."""
+    old = node["metadata"]
+    new = numbers.numbered(old)
+    return node if new == old else {**node, "metadata": new}
 
 
 def lower_tree(
@@ -127,7 +145,7 @@ def lower_tree(
 
 
 def _taken_out(tree: dict[str, Any], was: StoredModel, where: str) -> tuple[dict[str, Any], list[Note]]:
-    """A method of a container as a program of its own, on the devices that the container gives it."""
+    """Return a method of a container as a program of its own, on the devices that the container assigns."""
     notes = []
     if was.devices:
         tree = map_devices(tree, was.devices, where)
@@ -142,8 +160,8 @@ def _taken_out(tree: dict[str, Any], was: StoredModel, where: str) -> tuple[dict
 def _tree(
     stored: StoredProgram, program: schema.ExportedProgram, version: str
 ) -> tuple[dict[str, Any], tuple[Note, ...]]:
-    """A program as a plain tree, with the keys that no schema here knows where they have a place."""
-    major, minor = schema.CURRENT.pair  # a newer minor stays what it was until here
+    """Return a program as a plain tree, with the keys that no schema here has at their places."""
+    major, minor = schema.CURRENT.pair  # a newer minor is kept unchanged until here
     tree: dict[str, Any] = {**codec.to_tree(program), "schema_version": {"major": major, "minor": minor}}
     is_older, has_new_nodes = version != schema.CURRENT.number, program is not stored.program
     gone = [one for one in stored.unknown if is_older or (has_new_nodes and "nodes" in one.path)]
@@ -156,5 +174,5 @@ def _tree(
 
 
 def _placed(note: Note, where: str) -> Note:
-    """A note whose places name the record too."""
+    """Return a note whose places name the record too."""
     return replace(note, places=tuple(f"{where}: {place}" for place in note.places))

@@ -1,7 +1,8 @@
-"""Views of tensors -> raw records and the config that says which tensor is which: torch 2.9 and later.
+"""Write tensors as raw records with the config that lists them: torch 2.9 and later.
 
 Names are grouped by storage and element type, as those releases do it: a record holds elements of one type, tied
-tensors and views share one. Empty storages share a record. What is no strided tensor is a torch.save file in a record.
+tensors and views share one. Empty storages share a record. Anything but a strided tensor is a torch.save file in a
+record.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pt2kit.tensors.bounds import contiguous_strides
 from pt2kit.tensors.view import TensorView
 
 Metas = Mapping[str, schema.TensorMeta]
-"""Name of a weight or constant -> what the graph says of it."""
+"""The graph's description of each weight or constant, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class Packed:
 
     Args:
         records: in the order in which they are written.
-        config: what lists them.
+        config: lists them.
     """
 
     records: tuple[Planned, ...]
@@ -40,8 +41,8 @@ def pack(payloads: Mapping[str, Plain], metas: Metas, numbering: Numbering, name
 
     Args:
         payloads: name -> view.
-        metas: what the graph says of them; for what is no strided tensor.
-        numbering: gives records their numbers.
+        metas: the graph's descriptions; for anything but strided tensors.
+        numbering: assigns records their numbers.
         name_of: makes the name of a record of a number.
     """
     records: list[Planned] = []
@@ -64,21 +65,21 @@ def pack(payloads: Mapping[str, Plain], metas: Metas, numbering: Numbering, name
 
 
 def listed_in(package: Package, config: str) -> Iterable[str]:
-    """Full names of the records that a config lists, each once."""
+    """Return the full names of the records that a config lists, each once."""
     folder = config.rpartition("/")[0]
     listed = codec.decode(package.archive.read(config), schema.PayloadConfig, package.relative(config)).value
     return dict.fromkeys(f"{folder}/{meta.path_name}" for meta in listed.config.values())
 
 
 def _group(view: TensorView) -> object:
-    """What tensors have in common that share a record."""
+    """Return the key that tensors of one record share."""
     if view.conj or view.neg:
         return id(view)
     return (view.storage, view.dtype) if view.storage.nbytes else (None, view.dtype)
 
 
 def _raw(record: str, view: TensorView) -> PlannedRecord:
-    """The storage of a tensor; its elements where conjugating or negating them was put off."""
+    """Return the storage of a tensor; its elements if it has a lazy conjugate or negative bit."""
     if view.conj or view.neg:
         return PlannedRecord(record, view.nbytes, view.contiguous_bytes)
     return of_storage(record, view.storage, view.itemsize)

@@ -1,4 +1,4 @@
-"""What a conversion did, as data: where it began, where it ended, what changed and what was lost on the way."""
+"""Report of a conversion as data: its source, its target, changes and losses."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a conversion did.
+    """Report of a conversion.
 
     Args:
         source, target: its two ends.
         models: names of the programs, in order.
-        notes: what changed and kept its meaning, and what was lost; places name the record.
-        problems: what could not be judged, such as operators of an unknown namespace.
+        notes: changes that keep the meaning, and losses; places name the record.
+        problems: facts that could not be judged, such as operators of an unknown namespace.
     """
 
     source: Side
@@ -46,16 +46,16 @@ class Report:
 
     @property
     def changed(self) -> tuple[Note, ...]:
-        """What is written in another way and means the same."""
+        """Return the parts that are written in another way and mean the same."""
         return tuple(note for note in self.notes if note.kind == "changed")
 
     @property
     def lost(self) -> tuple[Note, ...]:
-        """What the target has no place for, and was dropped."""
+        """Return the parts that the target has no place for, and that were dropped."""
         return tuple(note for note in self.notes if note.kind == "lost")
 
     def to_tree(self) -> dict[str, Any]:
-        """The report as plain JSON values."""
+        """Return the report as plain JSON values."""
         sides = {
             name: {"schema": side.schema, "layout": side.layout, "release": side.release}
             for name, side in (("source", self.source), ("target", self.target))

@@ -1,7 +1,7 @@
-"""A package -> a file that means the same and carries no pickle and no code; stock torch loads it.
+"""Sanitizing of packages: write a file with the same meaning and without pickles and code; stock torch loads it.
 
     options.py    what a caller may give up, by name
-    plan.py       a package -> all records of the new file, or everything that stands in the way
+    plan.py       a package -> all records of the new file, or all obstacles
     samples.py    sample inputs -> raw records and an index of them
     payloads.py   weights and constants -> raw records and their configs
     programs.py   a program -> what of it is code; less metadata, no machine paths
@@ -10,7 +10,7 @@
     writing.py    a plan -> a file, compared with the package before it takes its place
     verify.py     two packages -> their digests, and proof that they mean the same
 
-What stands in the way carries the rules Z1 to Z6 of `pt2kit.rules`, or the X rules of `checks`; `docs/sanitize.md` has
+Obstacles carry the rules Z1 to Z6 of `pt2kit.rules`, or the X rules of `checks`; `docs/sanitize.md` has
 all.
 """
 

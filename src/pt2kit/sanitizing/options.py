@@ -1,4 +1,4 @@
-"""What a caller wants left out -> options, each of them known by name."""
+"""Options of sanitizing by name: extra files, metadata and paths to remove."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ DROPS: Final[Mapping[str, str]] = MappingProxyType(
         "unused": "records that nothing refers to",
     }
 )
-"""What may be dropped, and what that is; besides, the name of one extra file's record ("extra/note.txt")."""
+"""Droppable items and their descriptions; the name of one extra file's record ("extra/note.txt") is valid, too."""
 
 STRIPS: Final[Mapping[str, frozenset[str] | None]] = MappingProxyType(
     {"traces": STACK_TRACE_KEYS, "provenance": PROVENANCE_KEYS, "metadata": None}
 )
-"""What may be stripped -> the keys of node metadata that go; None for all, and the graph module's own with them."""
+"""Strip option -> the removed keys of node metadata; None for all, and the graph module's own with them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the new file goes without.
+    """The items that the new file omits.
 
     Args:
         drop: names of `DROPS`, and records of extra files.
@@ -43,12 +43,12 @@ class Options:
 
     @property
     def stripped_keys(self) -> frozenset[str] | None:
-        """The keys of node metadata that go; None for all."""
+        """Return the removed keys of node metadata; None for all."""
         keys = [STRIPS[name] for name in self.strip]
         return None if None in keys else frozenset().union(*(group for group in keys if group is not None))
 
     def drops_extra(self, record: str) -> bool:
-        """Whether an extra file goes, by its record's name below the root folder."""
+        """Return whether an extra file is dropped, by its record's name below the root folder."""
         return "extra" in self.drop or record in self.drop
 
 

@@ -1,4 +1,5 @@
-"""Weights and constants of all programs -> raw records and the configs that list them, or what cannot be a raw record.
+"""Conversion of weights and constants of all programs to raw records with configs, and problems of those that cannot be
+raw.
 
 A storage is written once, however many names or programs share it. Storages are numbered as they come.
 """
@@ -81,7 +82,7 @@ class PayloadPlan:
                     )
 
     def _dense(self, payload: AnyView, what: str, package: Package) -> TensorView | MetaView | None:
-        """The dense tensor of a payload, or one without data; None, and a problem, where there is none."""
+        """Return the dense tensor of a payload, or one without data; None, and a problem, if there is none."""
         if isinstance(payload, OpaquePayload):
             tensor = self._unpickled(payload, what, package)
             if tensor is None:
@@ -123,7 +124,7 @@ class PayloadPlan:
         return PayloadMeta(self._path_name(view, kind, package), view.is_param, False, view.meta())
 
     def _path_name(self, view: TensorView | MetaView, kind: str, package: Package) -> str:
-        """The record of a tensor's storage, by the last part of its name. A record has elements of one type."""
+        """Return the record of a tensor's storage, by the last part of its name. A record has elements of one type."""
         storage = view.storage if isinstance(view, TensorView) else Storage(view.record, 0, lambda: memoryview(b""))
         # Records of an archive are the same ones for all of its programs; storages of a pickle are not.
         shared = storage.record if storage.record in package.records else id(storage)
@@ -136,5 +137,5 @@ class PayloadPlan:
 
 
 def _records(payload: AnyView) -> set[str]:
-    """The names of the records that a payload comes from, among other names of storages."""
+    """Return the names of the records that a payload comes from, among other names of storages."""
     return {payload.record} if isinstance(payload, OpaquePayload | TensorView | MetaView) else set()

@@ -1,4 +1,4 @@
-"""A package and options -> all records of the new file; or everything that stands in the way, as problems."""
+"""Plan of a sanitized file: all of its records, or every obstacle as a problem."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pt2kit import codec
 from pt2kit.errors import Problem, Pt2Error, UnsupportedError
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
-from pt2kit.package.pickle_free_inputs.names import index_record, is_storage_record, storage_record
 from pt2kit.package.plan import PlannedRecord, copied, header, of_bytes
 from pt2kit.package.stored import StoredProgram
 from pt2kit.pickles.values import PickledStorage
@@ -26,15 +25,15 @@ from pt2kit.zip.writer import DEFAULT_ROOT
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What sanitizing a package would write.
+    """The records that sanitizing a package would write.
 
     Args:
         records: of the new file, in order; of no use where there are problems.
         root: its root folder.
-        problems: what stands in the way.
+        problems: the obstacles.
         kept: safety findings about plain data that stock torch needs.
         samples: model -> its sample inputs, of those that have some.
-        views: model -> kind of payload -> name -> tensor, as they are written.
+        views: model -> kind of payload -> name -> tensor, as written.
         unpickled: tensors that were pickles.
         dropped: what is left out, by name.
         raised: what changed when programs of older versions became current ones ("model: …").
@@ -54,7 +53,7 @@ class Plan:
 
 
 def make_plan(package: Package, options: Options) -> Plan:
-    """Look through a package for everything that sanitizing has to move, to leave out or to refuse. Reads no tensor.
+    """Plan how to move, remove or refuse everything in a package. Reads no tensor.
 
     Raises:
         UnsupportedError: there is no program in it; an extra file to be dropped that is not there.
@@ -77,7 +76,7 @@ class _Planner:
         self._storages = 0
 
     def plan(self) -> Plan:
-        """Raises: as `make_plan`."""
+        """Return the plan; raise as `make_plan`."""
         package = self._package
         self._check_asked()
         models = [record for model in package.layout.models for record in self._model(model)]
@@ -113,8 +112,7 @@ class _Planner:
         package, options = self._package, self._options
         self._payloads.add(package, model)
         place = parts_of(package, model)
-        records = {place.program, place.weights, place.constants, place.sample_inputs}
-        self._used |= {record for record in records if record is not None}
+        self._used |= set(place.all)
         stored = package.stored[model]
         self._problems += find_unknown(package, model)
         self._problems += find_container(stored, model)
@@ -126,7 +124,7 @@ class _Planner:
             (names.constants_config(model), configs["constants"]),
         ):
             yield of_bytes(name, codec.encode(config), deflate=True)
-        # What is not changed goes over as it is: raised to a newer minor, an older torch might not read it.
+        # An unchanged program is copied: upgraded to a newer minor, an older torch might not read it.
         if program is stored.program and _is_current_shape(package, stored):
             yield copied(package, place.program, names.model_json(model), deflate=True)
         else:
@@ -141,7 +139,7 @@ class _Planner:
         except Pt2Error as error:
             samples = None
             # Which of the raw records are those of an index that cannot be read, nobody can say.
-            self._used |= {name for name in package.records if is_storage_record(package.relative(name))}
+            self._used |= {name for name in package.records if names.is_samples_storage(package.relative(name))}
             if drop:
                 self._dropped.append(f"sample inputs of {model}")
             else:
@@ -156,8 +154,8 @@ class _Planner:
         first = self._storages
         self._storages += len(samples.storages)
         for number, storage in enumerate(samples.storages):
-            yield _storage(storage_record(first + number), storage)
-        yield of_bytes(index_record(model), samples.index(first), deflate=True)
+            yield _storage(names.samples_storage(first + number), storage)
+        yield of_bytes(names.samples_index(model), samples.index(first), deflate=True)
 
 
 def _unmoved(model: str, error: Pt2Error) -> Problem:
@@ -166,12 +164,12 @@ def _unmoved(model: str, error: Pt2Error) -> Problem:
 
 
 def _is_current_shape(package: Package, stored: StoredProgram) -> bool:
-    """Whether a program has a record of its own, in today's shape."""
-    return package.layout.kind == "archive" and stored.model is None and not stored.is_raised
+    """Return whether a program has a record of its own, in the current layout."""
+    return package.layout.has_configs and stored.model is None and not stored.is_raised
 
 
 def _raised(stored: StoredProgram) -> Iterator[str]:
-    """What changed when a program became a current one, and what was around it."""
+    """Yield the changes of a program's upgrade to the current version, and the data that its container had."""
     yield from map(str, stored.notes)
     if stored.model is not None:
         yield f"a method of the container {show_name(stored.model.name[:100])} became a program of its own"

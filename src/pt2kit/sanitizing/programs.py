@@ -1,4 +1,4 @@
-"""A program -> what in it is more than data; and the same program with less metadata, or without machine paths."""
+"""Sanitizing of one program: find everything that is more than data, and remove metadata or machine paths."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from pt2kit.jsontext import Path, path_text
 from pt2kit.node_metadata.redaction import hide_paths, strip_metadata
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
-from pt2kit.package.parts import program_record
 from pt2kit.package.stored import StoredProgram
 from pt2kit.pickles.builtin_reducers import FACTORIES
 from pt2kit.sanitizing.options import Options
@@ -25,8 +24,6 @@ from pt2kit.zip.record_name import show_name
 
 HANDLED: Final = frozenset(("X1", "X2", "X3", "X8"))
 """Findings about payloads and records: they are moved, or refused where that is found out."""
-COMPUTED: Final = frozenset(("X11",))
-"""Findings about what a program computes, not about what loading it runs."""
 
 _SHOWN_KEYS: Final = 3
 _MAX_PATHS: Final = 20
@@ -51,7 +48,9 @@ def find_code(package: Package) -> tuple[list[Problem], list[Problem]]:
     kept: list[Problem] = []
     for finding in safety_findings(package):
         if finding.rule not in HANDLED:
-            fine = finding.rule in COMPUTED or harmless.get((finding.rule, finding.loc), False)
+            # Warnings about kernels are about what a run computes, not about what loading runs.
+            is_computed = finding.rule == "X10" and finding.kind == "warning"
+            fine = is_computed or harmless.get((finding.rule, finding.loc), False)
             (kept if fine else refused).append(finding)
     odd = [problem for model in package.layout.models for problem in _suspicious_expressions(package, model)]
     # The findings are only about expressions that would do something; these are about all that are none.
@@ -59,7 +58,7 @@ def find_code(package: Package) -> tuple[list[Problem], list[Problem]]:
 
 
 def _suspicious_expressions(package: Package, model: str) -> Iterator[Problem]:
-    """Texts that are not what stands where they stand: torch would evaluate them all the same."""
+    """Yield texts that are not valid where they are stored: torch would evaluate them all the same."""
     program = package.programs[model]
     record = package.relative(_record(package, model))
     for text in program.range_constraints:
@@ -75,7 +74,7 @@ def _suspicious_expressions(package: Package, model: str) -> Iterator[Problem]:
 
 
 def _expressions(graph: Graph) -> Iterator[tuple[Callable[[str], Any], Any]]:
-    """The symbolic values of a graph, each with what reads an expression in its place."""
+    """Yield the symbolic values of a graph, each with the parser of an expression there."""
     for meta in graph.tensor_values.values():
         yield from ((symbols.parse_size, size.value) for size in (*meta.sizes, *meta.strides, meta.storage_offset))
     yield from ((symbols.parse_size, value.value) for value in graph.sym_int_values.values())
@@ -92,7 +91,7 @@ def _suspicious(text: str, parse: Callable[[str], Any]) -> str | None:
 
 
 def _places(package: Package, model: str) -> Iterator[tuple[tuple[str, str], bool]]:
-    """Rule and place of the findings that there may be about plain data, and whether it is plain."""
+    """Yield rule and location of possible findings about plain data, and whether it is plain."""
     module = package.programs[model].graph_module
     plain = all(_is_condition(text) for text in package.programs[model].guards_code)
     for where in dict.fromkeys((names.model_json(model), package.relative(_record(package, model)))):
@@ -103,7 +102,7 @@ def _places(package: Package, model: str) -> Iterator[tuple[tuple[str, str], boo
 
 
 def _record(package: Package, model: str) -> str:
-    return program_record(package.archive, package.layout, model)
+    return package.layout.program_record(model)
 
 
 def _is_condition(text: str) -> bool:
@@ -115,7 +114,7 @@ def _is_condition(text: str) -> bool:
 
 
 def _is_plain_spec(text: str) -> bool:
-    """Whether no context of a spec has torch import more than one of Python's own containers or numbers."""
+    """Return whether no context of a spec makes torch import more than Python's own containers or numbers."""
     try:
         for node in treespec.walk(treespec.parse(text)):
             if node.type == DEFAULTDICT:
@@ -134,7 +133,7 @@ def _names_a_class(context: str) -> bool:
 
 
 def find_unknown(package: Package, model: str) -> Iterator[Problem]:
-    """The keys that this build does not know: nobody can say whether they are data.
+    """Yield this build's unknown keys: nobody can tell whether they are data.
 
     Raises:
         Pt2Error: a record cannot be read.
@@ -147,7 +146,7 @@ def find_unknown(package: Package, model: str) -> Iterator[Problem]:
 
 
 def find_container(stored: StoredProgram, model: str) -> Iterator[Problem]:
-    """What a program's container has that a program alone cannot have: it would be lost."""
+    """Yield the contents of a program's container that a program alone cannot have: they would be lost."""
     if stored.model is None:
         return
     for what, entries in (("delegates", stored.model.delegates), ("a map of devices", stored.model.devices)):
@@ -158,7 +157,7 @@ def find_container(stored: StoredProgram, model: str) -> Iterator[Problem]:
 
 
 def rewrite_metadata(program: ExportedProgram, where: str, options: Options) -> tuple[ExportedProgram, list[Problem]]:
-    """Take out of a program's metadata what the options name.
+    """Remove the metadata that the options name from a program.
 
     Args:
         program: of the current version; not changed.
@@ -216,7 +215,7 @@ class _ModuleVisitor:
 
 
 def _paths_left(tree: Any, where: str) -> Iterator[Problem]:
-    """The texts of a program in which a path still stands."""
+    """Yield the texts of a program that still contain a path."""
     count = 0
     stack: list[tuple[Any, Path]] = [(tree, ())]
     while stack and count < _MAX_PATHS:

@@ -1,4 +1,4 @@
-"""The records of an archive -> which of them belong to what, and which to nothing."""
+"""Classification of an archive's records: those of a program, and those that belong to nothing."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from types import MappingProxyType
 
 from pt2kit.errors import ArchiveError, Problem
 from pt2kit.package import record_names as names
+from pt2kit.package.layouts.base import Parts
 from pt2kit.package.open import Package
-from pt2kit.package.parts import Parts, extra_files, parts, program_record
-from pt2kit.package.pickle_free_inputs.names import index_record
 from pt2kit.sanitizing.options import Options
 from pt2kit.sanitizing.texts import not_text
 
@@ -22,7 +21,7 @@ class Others:
     """The records that are no program and no payload.
 
     Args:
-        extra: name of each extra file that goes over -> full name of its record.
+        extra: name of each kept extra file -> full name of its record.
         dropped: names of what is left out, below the root folder.
         problems: records that must not go over, and that nobody said to drop.
     """
@@ -33,18 +32,16 @@ class Others:
 
 
 def parts_of(package: Package, model: str) -> Parts:
-    """The records of a program; of one whose payloads are elsewhere, its own and its sample inputs."""
-    archive, layout = package.archive, package.layout
+    """Return the records of a program; of one whose payloads are elsewhere, its own and its sample inputs."""
     try:
-        return parts(archive, layout, model)
+        return package.layout.parts(model)
     except ArchiveError:
-        samples = layout.record(names.sample_inputs(model))
-        program = program_record(archive, layout, model)
-        return Parts(program, "program", sample_inputs=samples if samples in archive.records else None)
+        program = package.layout.program_record(model)
+        return Parts(program, sample_inputs=package.layout.sample_inputs_record(model))
 
 
 def sort_records(package: Package, used: Iterable[str], options: Options) -> Others:
-    """Say what becomes of all records but those that programs and payloads are read from.
+    """Decide what happens to all records except those that programs and payloads are read from.
 
     Args:
         package: an open package.
@@ -54,8 +51,8 @@ def sort_records(package: Package, used: Iterable[str], options: Options) -> Oth
     Raises:
         Pt2Error: an extra file cannot be read.
     """
-    extra = dict(extra_files(package.archive, package.layout))
-    known = {*used, *(package.layout.record(index_record(model)) for model in package.layout.models)}
+    extra = dict(package.layout.extra_files())
+    known = {*used, *(package.layout.record(names.samples_index(model)) for model in package.layout.models)}
     left = [record for record in package.records if record not in known and record not in extra.values()]
     relative = [(record, package.relative(record)) for record in left]
     compiled = [name for _, name in relative if name.startswith((names.AOTINDUCTOR, names.EXECUTORCH))]

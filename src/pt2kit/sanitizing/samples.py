@@ -1,4 +1,4 @@
-"""The sample inputs of a program -> JSON values and storages, or the reason why they are more than data."""
+"""Sample inputs of a program as JSON values and storages, or the reason why they are more than data."""
 
 from __future__ import annotations
 
@@ -9,10 +9,16 @@ from typing import Any
 from pt2kit import treespec
 from pt2kit.errors import PayloadError, Pt2Error, UnsupportedError
 from pt2kit.package.open import Package
-from pt2kit.package.pickle_free_inputs.index import PickleFreeInputs, read_pickle_free_inputs, write_index
-from pt2kit.package.pickle_free_inputs.kinds import FAKE_TENSOR, InputValues, encode_values
+from pt2kit.package.pickle_free_inputs import (
+    FAKE_TENSOR,
+    InputValues,
+    PickleFreeInputs,
+    encode_values,
+    read_pickle_free_inputs,
+    write_index,
+)
 from pt2kit.pickles.reader import globals_in, is_plain, read_payload
-from pt2kit.pickles.values import NamedTuple, Opaque, PickledStorage
+from pt2kit.pickles.values import NamedTuple, Opaque, PickledStorage, size_items
 from pt2kit.schema import ExportedProgram
 from pt2kit.treespec.kinds import NAMEDTUPLE
 
@@ -33,11 +39,11 @@ class Samples:
 
     @property
     def storages(self) -> tuple[PickledStorage, ...]:
-        """What the tensors lie in, in the order of their records."""
+        """Return the storages of the tensors, in the order of their records."""
         return self.moved.storages
 
     def index(self, first: int) -> bytes:
-        """The index, where the first storage has the number `first`."""
+        """Return the index, if the first storage has the number `first`."""
         return write_index(self.moved, is_flat=self.is_flat, first=first)
 
 
@@ -55,7 +61,7 @@ def read_samples(package: Package, model: str, record: str | None) -> Samples | 
     """
     data = package.archive.read(record) if record is not None else memoryview(b"")
     if not data:
-        moved = read_pickle_free_inputs(package.archive, package.layout, model)
+        moved = read_pickle_free_inputs(package.layout, model)
         return _again(moved, package, model) if moved else None
     where = package.relative(record or "")
     global_paths = globals_in(data, where)
@@ -72,7 +78,7 @@ def read_samples(package: Package, model: str, record: str | None) -> Samples | 
 
 
 def _again(moved: PickleFreeInputs, package: Package, model: str) -> Samples:
-    """Sample inputs that were moved before."""
+    """Return sample inputs that an earlier sanitizing has moved."""
     if not moved.is_flat:
         _check_call(moved.leaves[0], moved.where)
     else:
@@ -90,9 +96,10 @@ def _check_call(value: Any, where: str) -> Any:
 
 
 def _leaves(data: memoryview, where: str, program: ExportedProgram, trust: frozenset[str]) -> list[Any] | None:
-    """The leaves of inputs whose containers are objects of classes that the program's tree spec has; None if not so.
+    """Return the leaves of inputs whose containers are objects of classes that the program's tree spec has; None if not
+    so.
 
-    Such objects are not written: the tree spec, which is part of the program, says what they are.
+    Such objects are not written: the tree spec, which is part of the program, describes them.
     """
     try:
         spec, fields = _in_spec(program, where)
@@ -104,7 +111,7 @@ def _leaves(data: memoryview, where: str, program: ExportedProgram, trust: froze
 
 
 def _in_spec(program: ExportedProgram, where: str) -> tuple[treespec.TreeSpec, treespec.FieldTable]:
-    """The structure of a program's inputs, and the fields of the named tuples in it."""
+    """Return the structure of a program's inputs, and the fields of the named tuples in it."""
     module = program.graph_module
     fields = {name: row.field_names for name, row in module.treespec_namedtuple_fields.items()}
     root = next((entry.signature for entry in module.module_call_graph if entry.fqn == ""), None)
@@ -133,4 +140,4 @@ class _Opened:
             if names and all(name in state for name in names):
                 others = [item for name, item in state.items() if name not in names]
                 return None if any(item is not None for item in others) else [state[name] for name in names]
-        return None
+        return size_items(kind, value)

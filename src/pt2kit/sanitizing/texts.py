@@ -1,4 +1,4 @@
-"""The content of an extra file -> what it is besides text, in words; "" for text."""
+"""Detection of file types for extra files: a description of a file that is not text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _ZIP_MARKS = (b"PK\x03\x04", b"PK\x05\x06")
 
 
 def not_text(content: memoryview, where: str) -> str:
-    """Say what a file is if it is no text: "a zip archive".
+    """Return what kind of file it is if it is no text: "a zip archive".
 
     A text counts as a pickle where unpickling it would come to an end, or would call something before it breaks off.
 

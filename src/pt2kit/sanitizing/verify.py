@@ -1,4 +1,4 @@
-"""Two packages -> their digests; and the proof that the second means what the first did, and carries no code."""
+"""Verification of a sanitized package by digests: it has the meaning of the original, and carries no code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from pt2kit.digests.result import PARTS
 from pt2kit.errors import UnsupportedError
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
-from pt2kit.package.pickle_free_inputs.names import is_storage_record
 from pt2kit.sanitizing.plan import Plan
 from pt2kit.sanitizing.programs import find_code
 from pt2kit.sanitizing.samples import Samples, read_samples
@@ -30,14 +29,14 @@ _ALLOWED: Final = frozenset(
 def digests_of(
     package: Package, model: str, views: Mapping[str, Mapping[str, AnyView]], unpickled: bool, progress: Progress
 ) -> dict[str, str]:
-    """The digests of a program's parts, pickled tensors digested as the tensors that they are.
+    """Return the digests of a program's parts; pickled tensors are digested as the tensors that they are.
 
     Args:
         package: an open package.
         model: which program.
         views: kind -> name -> tensor.
         unpickled: whether these are other ones than the package's own.
-        progress: told the bytes of tensors done and in all.
+        progress: called with the bytes of tensors done and in all.
 
     Raises:
         Pt2Error: as `digests.digest`.
@@ -63,7 +62,7 @@ def prove(
         result: what was written, opened again.
         plan: what was to be written.
         before: model -> digests of what it comes from.
-        progress: told the bytes of tensors done and in all.
+        progress: called with the bytes of tensors done and in all.
 
     Returns:
         model -> digests of its parts.
@@ -93,7 +92,7 @@ def _check_records(result: Package) -> None:
         name = result.relative(record)
         kind = names.kind(name)
         is_empty = kind == "sample inputs" and row.size == 0
-        if kind not in _ALLOWED and not is_storage_record(name) and not is_empty:
+        if kind not in _ALLOWED and not names.is_samples_storage(name) and not is_empty:
             raise UnsupportedError(f"{result.name}: expected no {kind} record, got {name}")
 
 

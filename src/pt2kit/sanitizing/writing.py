@@ -1,4 +1,4 @@
-"""A plan -> a file that takes its place when it is proven to mean the same."""
+"""Writing of a sanitized file, which replaces the target only if it is proven to mean the same."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import IO, Any
 from pt2kit.errors import Problem, UnsupportedError
 from pt2kit.package.open import Package, open_package
 from pt2kit.package.plan import write_records
+from pt2kit.registry import registered
 from pt2kit.sanitizing.options import make_options
 from pt2kit.sanitizing.plan import Plan, make_plan
 from pt2kit.sanitizing.verify import digests_of, prove
@@ -25,7 +26,7 @@ _SHOWN = 50
 
 @dataclass(frozen=True, slots=True)
 class Sanitized:
-    """What became of a package.
+    """The result of sanitizing a package.
 
     Args:
         digests: model -> part -> digest of what was written; but for "metadata" where that was to change, they are
@@ -47,7 +48,7 @@ class Sanitized:
     kept: tuple[Problem, ...]
 
     def to_tree(self) -> dict[str, Any]:
-        """The same as JSON has it."""
+        """Return the result as JSON has it."""
         return {
             "models": {
                 model: {"digests": dict(digests), "metadata_before": self.metadata_before[model]}
@@ -70,6 +71,7 @@ def sanitize(
     scrub_paths: bool = False,
     fsync: bool = False,
     progress: Progress = no_progress,
+    prove: bool = False,
 ) -> Sanitized:
     """Write a package as a file that means the same and carries no pickle and no code; stock torch loads it.
 
@@ -84,9 +86,11 @@ def sanitize(
         strip: metadata to leave out: "traces", "provenance" (traces and where nodes come from), or "metadata" (all).
         scrub_paths: leave of absolute paths in metadata only what is the same on every machine.
         fsync: wait for the disk also where no file is replaced; replacing one always does.
-        progress: told the bytes of tensors done and in all, once for each time they are read.
+        progress: called with the bytes of tensors done and in all, once for each time they are read.
+        prove: run the program before and after on random inputs, and write nothing if results differ.
 
     Raises:
+        ProofError: with `prove`, results differ.
         UnsupportedError: what cannot be expressed as data, all of it by name; an unknown name in `drop` or `strip`.
         OSError: a file cannot be read or written.
         Pt2Error: the package cannot be read.
@@ -98,11 +102,11 @@ def sanitize(
         plan = make_plan(package, options)
         if plan.problems:
             raise refusal(package, plan)
-        return execute(package, plan, dst, fsync=fsync, progress=progress)
+        return execute(package, plan, dst, fsync=fsync, progress=progress, run=prove)
 
 
 def refusal(package: Package, plan: Plan) -> UnsupportedError:
-    """The error that lists what stands in the way."""
+    """Return the error that lists the obstacles."""
     shown = "".join(f"\n  {problem}" for problem in plan.problems[:_SHOWN])
     more = f"\n  … and {len(plan.problems) - _SHOWN:,} more" if len(plan.problems) > _SHOWN else ""
     return UnsupportedError(
@@ -117,6 +121,7 @@ def execute(
     *,
     fsync: bool = False,
     progress: Progress = no_progress,
+    run: bool = False,
 ) -> Sanitized:
     """Write what a plan without problems says, and prove it.
 
@@ -130,10 +135,10 @@ def execute(
     }
     if isinstance(dst, str | os.PathLike):
         with new_file(dst, fsync=fsync) as file:
-            after = _write_and_prove(file, plan, before, progress)
+            after = _write_and_prove(file, plan, before, progress, package if run else None)
     else:
         with spooled(dst) as file:
-            after = _write_and_prove(file, plan, before, progress)
+            after = _write_and_prove(file, plan, before, progress, package if run else None)
         if is_source(package.archive.source, dst):
             dst.truncate()
     return Sanitized(
@@ -148,10 +153,16 @@ def execute(
 
 
 def _write_and_prove(
-    file: IO[bytes], plan: Plan, before: Mapping[str, Mapping[str, str]], progress: Progress
+    file: IO[bytes],
+    plan: Plan,
+    before: Mapping[str, Mapping[str, str]],
+    progress: Progress,
+    source: Package | None,
 ) -> dict[str, dict[str, str]]:
     with ArchiveWriter(file, root=plan.root) as writer:
         write_records(writer, plan.records)
     file.seek(0)
     with open_package(file) as result:
+        if source is not None:
+            registered("prove")(source, result)
         return prove(result, plan, before, progress)

@@ -35,7 +35,7 @@ class ScalarType(IntEnum):
 
 
 class Layout(IntEnum):
-    """How the elements of a tensor lie in memory."""
+    """Memory layout of a tensor's elements."""
 
     Unknown = 0
     SparseCoo = 1
@@ -58,7 +58,7 @@ class MemoryFormat(IntEnum):
 
 
 class ArgumentKind(IntEnum):
-    """How an argument is passed."""
+    """Way of passing an argument."""
 
     UNKNOWN = 0
     POSITIONAL = 1
@@ -82,4 +82,6 @@ ENUM_SINCE: Mapping[str, Mapping[str, str]] = MappingProxyType(
         "ArgumentKind": MappingProxyType({"UNKNOWN": "8.6", "POSITIONAL": "8.6", "KEYWORD": "8.6"}),
     }
 )
-"""Enum name -> value name -> the schema version that brought it; what is not listed is as old as the schema."""
+"""Schema version that introduced each value of an enum, by enum name and value name; others are as old as the
+schema.
+"""

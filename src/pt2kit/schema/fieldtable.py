@@ -1,7 +1,7 @@
-"""A field table as plain data (the YAML files of `history/`, a reflection of the classes) -> the same as typed data.
+"""Field tables of schema versions: plain data (YAML files of `history/`, reflected classes) as typed data.
 
-`history/tables.json` holds every frozen table, so that no YAML is read at run time; `tools/history_tables.py` makes it
-from the YAML files, and a test keeps the two equal. The draft's enums have names in the place of numbers.
+`history/tables.json` holds every frozen table, so that no YAML is read at run time; `tools/history_tables.py` makes
+it from the YAML files, and a test keeps the two equal. The draft's enums have names instead of numbers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from pt2kit.errors import SchemaError, VersionError
-from pt2kit.schema.fieldtypes import Scalar, Type, parse_type, references
+from pt2kit.schema.fieldtypes import Nullable, Scalar, Type, parse_type, references
 from pt2kit.schema.versions import LOG
 
 NAMES: Final = (
@@ -38,9 +38,9 @@ class Field:
 
     Args:
         name: the key in JSON.
-        type: what it holds.
+        type: of its value.
         id: its wire id; None before 8.2, which had none.
-        default: the text of what an absent key means (see `default_value`); None where the key is required.
+        default: the text of an absent key's value (see `default_value`); None if the key is required.
         since: the first version that has it.
     """
 
@@ -76,7 +76,7 @@ class Table:
     """All types of one version.
 
     Args:
-        version: "8.20"; "draft" and "5.3-traces" for the two without a number of their own; "" where a file gave none.
+        version: "8.20"; "draft" and "5.3-traces" for the two without a number of their own; "" if a file states none.
         definitions: by name, in the order of the table.
     """
 
@@ -85,25 +85,25 @@ class Table:
 
     @property
     def root(self) -> str:
-        """The type of a whole program; "" where the table has none."""
+        """Return the type of a whole program; "" if the table has none."""
         return next((name for name in ROOTS if name in self.definitions), "")
 
     @property
     def has_ids(self) -> bool:
-        """Whether every field has its wire id."""
+        """Return whether every field has its wire id."""
         return all(field.id is not None for each in self.definitions.values() for field in each.fields.values())
 
 
 # A memo of a pure function over a file of the package, which never changes.
 @functools.cache
 def frozen_table(version: str) -> Table:
-    """The table of a version as it was frozen; the same one on each call.
+    """Return the table of a version as it was frozen; the same one on each call.
 
     Args:
         version: one of `NAMES` ("8.7", "draft").
 
     Raises:
-        VersionError: there is no such version; the message lists those that there are.
+        VersionError: there is no such version; the message lists the existing ones.
 
     Cost: 10 ms for the first, 1 ms for each other one.
     """
@@ -113,7 +113,7 @@ def frozen_table(version: str) -> Table:
 
 
 def frozen_tables() -> dict[str, dict[str, Any]]:
-    """Version -> its frozen table as plain data; new objects on each call. Cost: milliseconds."""
+    """Return the frozen tables as plain data, by version; new objects on each call. Cost: milliseconds."""
     text = (files("pt2kit.schema") / "history" / "tables.json").read_text(encoding="utf-8")
     tables: dict[str, dict[str, Any]] = json.loads(text)
     return tables
@@ -128,7 +128,7 @@ def _first_versions() -> Mapping[tuple[str, str], str]:
 
 
 def first_versions(tables: Mapping[str, Mapping[str, Any]]) -> dict[tuple[str, str], str]:
-    """(Type name, field or enum value) -> the first logged version that has it, of plain tables by version."""
+    """Return the first logged version of each (type name, field or enum value), of plain tables by version."""
     first: dict[tuple[str, str], str] = {}
     for version in LOG:
         for name, row in tables.get(version.number, {}).items():
@@ -143,10 +143,10 @@ def make_table(
     """Turn a plain table into a typed one.
 
     Args:
-        version: what the table calls itself.
-        types: type name -> {"kind": …, "fields": …}, as `schema.field_table()` gives it.
+        version: the table's own name.
+        types: type name -> {"kind": …, "fields": …}, as `schema.field_table()` returns it.
         where: its source, for messages.
-        docs: type name -> a sentence about it; empty where there is none.
+        docs: type name -> a sentence about it; empty if there is none.
         since: (type name, field) -> the first version that has it; missing entries are the table's own version.
 
     Raises:
@@ -197,15 +197,18 @@ def _field(name: str, row: Any, where: str, since: str) -> Field:
     id, default = row.get("id"), row.get("default")
     if id is not None and (not isinstance(id, int) or isinstance(id, bool) or not 0 < id < 2**15):
         raise SchemaError(f"{where}: expected a wire id from 1 to {2**15 - 1}, got {_brief(id)}")
-    if default is None and "default" in row:
-        raise SchemaError(f'{where}: expected the text of a default, got null; write "None" for null')
+    kind = parse_type(row["type"], where)
+    if default is None and "default" in row:  # YAML's null: torch writes it as text
+        if not isinstance(kind, Nullable):
+            raise SchemaError(f"{where}: expected the text of a default, got null, which only Optional may be")
+        default = "None"
     if default is not None and not isinstance(default, str):
         raise SchemaError(f"{where}: expected the text of a default, got {_brief(default)}")
-    return Field(name, parse_type(row["type"], where), id, default, since)
+    return Field(name, kind, id, default, since)
 
 
 def _brief(value: Any) -> str:
-    """A value for a message, short whatever a file put there."""
+    """Return a value for a message, short whatever a file contains."""
     return repr(value)[:60] if isinstance(value, str | int | float | None) else f"a {type(value).__name__}"
 
 
@@ -220,7 +223,7 @@ def _check_references(definitions: Mapping[str, Definition], where: str) -> None
 
 
 def default_value(field: Field) -> Any:
-    """What an absent key of a field with a default means, as a new tree.
+    """Return the value of an absent key of a field with a default, as a new tree.
 
     Raises:
         SchemaError: the default's text is not understood.
@@ -240,5 +243,5 @@ def default_value(field: Field) -> Any:
 
 
 def default_values(definition: Definition) -> dict[str, Any]:
-    """Field -> what an absent key of it means, as new trees, for the fields that have a default."""
+    """Return the values of absent keys by field, as new trees, for the fields that have a default."""
     return {name: default_value(field) for name, field in definition.fields.items() if field.default is not None}

@@ -1,4 +1,4 @@
-"""The type text of a field ("dict[str, SymInt]", "int | None") <-> a type as data.
+"""Type texts of fields ("dict[str, SymInt]", "int | None"), parsed into types as data and printed.
 
 Reads two spellings: the one of the frozen tables (`list[int]`, `int | None`, `A or B`) and the one of torch's own
 `schema.yaml` (`List[int]`, `Optional[int]`).
@@ -63,7 +63,7 @@ class TupleOf:
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """A value of one of several types that nothing but its own shape tells apart."""
+    """A value of one of several types that only its own shape distinguishes."""
 
     arms: tuple[Type, ...]
 
@@ -149,7 +149,7 @@ def _arguments(tokens: list[str]) -> tuple[list[Type], list[str]]:
 
 
 def type_text(kind: Type) -> str:
-    """The text of a type, in the spelling of the frozen tables."""
+    """Return the text of a type, in the spelling of the frozen tables."""
     match kind:
         case Scalar(name) | Ref(name):
             return name
@@ -166,7 +166,7 @@ def type_text(kind: Type) -> str:
 
 
 def inner_types(kind: Type) -> tuple[Type, ...]:
-    """The types directly inside a type; none for scalars and references."""
+    """Return the types directly inside a type; none for scalars and references."""
     match kind:
         case ListOf(inner) | DictOf(inner) | Nullable(inner):
             return (inner,)
@@ -177,7 +177,7 @@ def inner_types(kind: Type) -> tuple[Type, ...]:
 
 
 def references(kind: Type) -> Iterator[str]:
-    """The names of the types of the table that a type mentions."""
+    """Yield the names of the types of the table that a type mentions."""
     if isinstance(kind, Ref):
         yield kind.name
     for inner in inner_types(kind):

@@ -1,10 +1,10 @@
-"""The text of an operator's schema, as torch prints it -> its parameters and results; no torch.
+"""Parser of operator schemas as torch prints them: parameters and results; no torch.
 
     aten::add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)
 
 A type is a name ("Tensor", "SymInt", "Dict(str, Tensor)"), then "?" for None, "[]" for a list and "[2]" for a list
-that a single value may stand for, from the inside out. What is in brackets behind it says what memory it shares with
-what: "(a)" is a view, "(a!)" is written to, "(a -> *)" goes into something else.
+that a single value may replace, from the inside out. Brackets after it declare aliases: "(a)" is a view, "(a!)" is
+written to, "(a -> *)" goes into something else.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class ValueType:
 
     Args:
         base: of the single value: "Tensor", "SymInt", "ScalarType", "Dict(str, t)".
-        suffix: what is made of it, from the inside out: "" a value, "?" or None, "[]" a list, "?[]" a list with Nones.
-        length: of a list that a single value may stand for ("int[2]"), else 0.
+        suffix: its modifiers, from the inside out: "" a value, "?" or None, "[]" a list, "?[]" a list with Nones.
+        length: of a list that a single value may replace ("int[2]"), else 0.
         alias: the memory it shares: "a" with other values of that name, "a!" which is written to; "" with nothing.
     """
 
@@ -43,17 +43,17 @@ class ValueType:
 
     @property
     def is_written(self) -> bool:
-        """Whether the operator writes into it."""
+        """Return whether the operator writes into it."""
         return "!" in self.alias
 
     @property
     def is_list(self) -> bool:
-        """Whether it is a list of anything."""
+        """Return whether it is a list of anything."""
         return "[]" in self.suffix
 
     @property
     def is_optional(self) -> bool:
-        """Whether None may stand for the whole."""
+        """Return whether None may replace the whole."""
         return self.suffix.endswith("?")
 
     def __str__(self) -> str:
@@ -67,8 +67,8 @@ class Parameter:
     Args:
         name: as a call names it.
         type: of its value.
-        default: its default as torch prints it ("1", "None", "[0, 1]", '"none"'); None where it must be given.
-        is_keyword_only: it stands behind the "*".
+        default: its default as torch prints it ("1", "None", "[0, 1]", '"none"'); None if it is required.
+        is_keyword_only: it comes after the "*".
     """
 
     name: str
@@ -78,19 +78,19 @@ class Parameter:
 
     @property
     def is_required(self) -> bool:
-        """Whether every call must give it."""
+        """Return whether every call must pass it."""
         return self.default is None
 
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """What the schema of an operator says.
+    """Schema of an operator.
 
     Args:
         name: "aten.add.Tensor"; the overload without a name is "default".
         parameters: name -> parameter, in order.
         results: the type of each result.
-        is_open: it takes, or gives, any number of values more.
+        is_open: it accepts, or returns, any number of further values.
     """
 
     name: str
@@ -100,12 +100,12 @@ class Operator:
 
     @property
     def is_view(self) -> bool:
-        """Whether some result shares memory with an argument that is not written."""
+        """Return whether some result shares memory with an argument that is not written."""
         return any(result.alias and not result.is_written for result in self.results)
 
 
 def operator_name(text: str) -> str:
-    """The name that the text of a schema begins with, as targets have it: "aten.add.Tensor", "aten.relu.default"."""
+    """Return the name that a schema's text begins with, as targets have it: "aten.add.Tensor", "aten.relu.default"."""
     name = text.partition("(")[0].replace("::", ".")
     return name if name.count(".") > 1 else f"{name}.default"
 
@@ -140,12 +140,15 @@ def parse_operator(text: str) -> Operator:
 
 
 def _items(text: str) -> list[str]:
-    """What the commas of a list separate; those inside quotes and brackets do not."""
+    """Split a list at its commas; those inside quotes and brackets do not count."""
     return [item.strip() for item in _ITEM.findall(text)]
 
 
 def _unwrapped(results: str) -> str:
-    """Results without the brackets around several of them; a tuple that is one result has brackets of its own."""
+    """Return results without the brackets around several of them.
+
+    A tuple that is one result has brackets of its own.
+    """
     return results[1:-1] if results.startswith("(") and results.endswith(")") else results
 
 
@@ -165,7 +168,7 @@ def _result(item: str) -> ValueType:
 def parse_type(text: str) -> ValueType:
     """Read a type as a schema has it ("int[2]?"), or as torch prints one by itself ("Optional[List[int]]").
 
-    The second does not tell whether a single value may stand for a list; the length is then 1.
+    The second does not show whether a single value may replace a list; the length is then 1.
 
     Raises:
         ValueError: it is not the text of a type.
@@ -181,7 +184,7 @@ def parse_type(text: str) -> ValueType:
 
 
 def _as_in_schemas(text: str) -> str:
-    """The spelling of schemas: "int[1]?" for "Optional[List[int]]"."""
+    """Return the spelling of schemas: "int[1]?" for "Optional[List[int]]"."""
     suffix = ""
     while match := _WRAPPER.fullmatch(text):
         suffix = ("?" if match[1] == "Optional" else "[1]") + suffix

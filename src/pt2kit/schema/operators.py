@@ -1,8 +1,8 @@
-"""The operators of every release of torch -> their schemas, from a table that ships with the package; no torch.
+"""Operator schemas of every release of torch, from a table that ships with the package; no torch.
 
-`history/operators.txt` is one table of all releases: its first line names them, a line "@ 2.1-2.4 2.6" says which have
-the lines below it, up to the next. A line is the text of an operator's schema as torch prints it, the name of a
-higher-order operator ("higher_order::cond"), or that of a Python function that programs call ("_operator.add").
+`history/operators.txt` is one table of all releases: its first line names them, a line "@ 2.1-2.4 2.6" lists the
+releases of the lines below it, up to the next. A line is the text of an operator's schema as torch prints it, the name
+of a higher-order operator ("higher_order::cond"), or that of a Python function that programs call ("_operator.add").
 `tools/operator_schemas.py` writes it from installations of the releases.
 
     operators_of("2.6")["aten.add.Tensor"]     the text of one schema
@@ -28,12 +28,14 @@ RELEASES: Final = tuple(release for version in LOG for release in version.releas
 COMPLETE: Final = frozenset(("aten", "prim", "prims"))
 """The namespaces that every build of a release registers whole; others depend on the build and on what is imported."""
 
+_DIGITS: Final = 9
+"""Digits of one part of a release; a longer one is no number that a release has."""
 _HIGHER_ORDER: Final = "higher_order::"
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseOperators:
-    """What one release registers.
+    """Operators that one release registers.
 
     Args:
         schemas: "aten.add.Tensor" -> the text of its schema.
@@ -47,15 +49,34 @@ class ReleaseOperators:
 
 
 def known_releases() -> tuple[str, ...]:
-    """The releases that the table has, oldest first."""
+    """Return the releases that the table has, oldest first."""
     return _table().releases
 
 
+def nearest(release: str) -> str:
+    """Return the release of the table for programs of a release: itself, the next newer one, or the newest.
+
+    Args:
+        release: "2.6"; "" or any other text if it is not known.
+    """
+    known = known_releases()
+    if release in known:
+        return release
+    order = _order(release)
+    return next((one for one in known if order and _order(one) > order), known[-1])
+
+
+def _order(release: str) -> tuple[int, ...]:
+    return tuple(
+        int(part) for part in release.split(".") if len(part) <= _DIGITS and part.isascii() and part.isdecimal()
+    )
+
+
 def operators_of(release: str) -> Mapping[str, str]:
-    """Overload name ("aten.add.Tensor") -> the text of its schema, of one release ("2.6").
+    """Return the schemas of one release ("2.6") as texts, by overload name ("aten.add.Tensor").
 
     Raises:
-        VersionError: no release that the table knows.
+        VersionError: a release that is missing in the table.
 
     Cost: some 10 ms for the first call with a release; nothing for the next.
     """
@@ -63,26 +84,26 @@ def operators_of(release: str) -> Mapping[str, str]:
 
 
 def find_operator(name: str, release: str) -> Operator | None:
-    """The schema of one overload, parsed; None where the release has none of that name.
+    """Return the parsed schema of one overload; None if the release has none of that name.
 
     Args:
         name: "aten.add.Tensor", without "torch.ops.".
         release: "2.6".
 
     Raises:
-        VersionError: no release that the table knows.
+        VersionError: a release that is missing in the table.
     """
     text = operators_of(release).get(name)
     return None if text is None else parse_operator(text)
 
 
-# Files of the package never change; a release is read when it is asked for.
+# Files of the package never change; a release is read on access.
 @functools.cache
 def release_operators(release: str) -> ReleaseOperators:
-    """Everything that one release registers.
+    """Return everything that one release registers.
 
     Raises:
-        VersionError: no release that the table knows.
+        VersionError: a release that is missing in the table.
     """
     table = _table()
     if release not in table.releases:
@@ -111,12 +132,17 @@ def _table() -> _Table:
     groups = []
     for part in parts:
         spans, *lines = part.splitlines()
-        groups.append((_releases_in(spans, releases), tuple(lines)))
+        groups.append((releases_in(spans, releases), tuple(lines)))
     return _Table(releases, tuple(groups))
 
 
-def _releases_in(spans: str, releases: tuple[str, ...]) -> frozenset[str]:
-    """The releases that a line "@ 2.1-2.4 2.6" names, from what stands behind the "@"."""
+def releases_in(spans: str, releases: tuple[str, ...]) -> frozenset[str]:
+    """Return the releases of a text of spans, such as "2.1-2.4 2.6".
+
+    Args:
+        spans: single releases, and first and last releases of spans, with spaces between them.
+        releases: all releases of the table, oldest first.
+    """
     named: set[str] = set()
     for span in spans.split():
         first, _, last = span.partition("-")

@@ -1,6 +1,6 @@
-"""The types of the current version -> their field table, in the shape of the frozen ones in `history/`.
+"""Reflection of the current version's types: their field table, in the shape of the frozen ones in `history/`.
 
-The one reflection over the classes; generators and tests read its result.
+Generators and tests read this one reflection over the classes.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _default(info: FieldInfo) -> str | None:
 
 
 def type_text(annotation: Any) -> str:
-    """The schema's text for the type of a field: "dict[str, SymInt]", "int | None"."""
+    """Return the schema's text for the type of a field: "dict[str, SymInt]", "int | None"."""
     if annotation == Float:
         return "float"
     if annotation is type(None):

@@ -1,4 +1,4 @@
-"""How the releases of each version spelled their JSON, where the field tables don't say it.
+"""Spelling of JSON in each schema version, where the field tables don't define it.
 
     union            1, 2: every arm is written, null but for one; later the one arm alone
     None             5.1 to 8.2: a field that may be left out and is None is left out; else written as null
@@ -21,7 +21,7 @@ from pt2kit.schema.fieldtable import Table
 from pt2kit.schema.fieldtypes import AnyOf, Scalar, Type
 
 MAX_RANGE: Final = 9223372036854775806
-"""What 1 and 5.3 write for a range without an upper end."""
+"""Value that versions 1 and 5.3 write for a range without an upper end."""
 MIN_RANGE: Final = -9223372036854775808
 """Likewise for the lower end; no file with one is known."""
 
@@ -37,7 +37,7 @@ class Spelling:
         padded_unions: unions hold every arm, null except for one; else exactly one arm.
         left_out_nones: fields that are None by default and in fact are left out.
         bare_floats: Infinity and NaN are written without quotes, which is no JSON.
-        lowest, highest: what is written for the open ends of a range.
+        lowest, highest: the values written for the open ends of a range.
         infinite_ranges: files hold infinities in ranges, which the field table declares as integers.
         bools_as_ints: a constant that is a truth value is under `as_int`.
     """
@@ -70,7 +70,7 @@ SPELLINGS: Final[Mapping[str, Spelling]] = MappingProxyType(
 
 
 def spelling(version: str) -> Spelling:
-    """How the releases of a version spell its JSON; that of the current version for one that is not known."""
+    """Return the JSON spelling of a version's releases; that of the current version for an unknown one."""
     return SPELLINGS.get(version, _CURRENT)
 
 
@@ -79,9 +79,9 @@ _INT_OR_BOOL: Final = AnyOf((Scalar("int"), Scalar("bool")))
 
 
 def as_written(table: Table) -> Table:
-    """The table with what files of its version hold beyond it, for generators.
+    """Return the table with fields that files of its version hold in addition, for generators.
 
-    Wire ids where there are none yet: ten times the position, which is stable because released tables never change, but
+    Wire ids if there are none yet: ten times the position, which is stable because released tables never change, but
     means nothing across versions. And the types of fields where writers did not keep to the table.
     """
     spelled = spelling(table.version)

@@ -1,18 +1,18 @@
-"""Every type of the current schema, in the order of the format: the JSON of a `.pt2` as Python objects.
+"""Types of the current schema, in the order of the format: the JSON of a `.pt2` as Python objects.
 
-Each field carries its wire id and the version that brought it. Frozen: change with `msgspec.structs.replace`.
-Unions (`Union`) hold exactly one field. The frozen tables of all versions are in `history/`.
+Each field has its wire id and the version that introduced it. Frozen: change with `msgspec.structs.replace`. Unions
+(`Union`) hold exactly one field. The frozen tables of all versions are in `history/`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from typing import Annotated, Any
 
 from msgspec import UNSET, UnsetType, field
 from msgspec.structs import astuple, force_setattr
 
+from pt2kit.registry import registered
 from pt2kit.schema.enums import ArgumentKind, Layout, MemoryFormat, ScalarType
 from pt2kit.schema.wire import Float, FrozenDict, FrozenList, Holder, Object, Union, as_float, as_floats, wire
 
@@ -77,7 +77,7 @@ class SymBool(Union, frozen=True):
 
 
 class TensorMeta(Holder, frozen=True):
-    """What is known of a tensor without its bytes; `sizes`, `strides` and `storage_offset` count elements."""
+    """Description of a tensor without its bytes; `sizes`, `strides` and `storage_offset` count elements."""
 
     dtype: Annotated[ScalarType, wire(10, since="1")]
     sizes: Annotated[list[SymInt], wire(20, since="1")]
@@ -231,11 +231,11 @@ _OWN_FORMS: tuple[tuple[str, Callable[[Any], Any]], ...] = (
     ("as_float_lists", lambda rows: FrozenList(map(as_floats, rows))),
     ("as_string_to_argument", FrozenDict),
 )
-"""What an argument makes of the arms that it does not hold as they are given, the frequent ones first."""
+"""Conversion of arms that an argument does not hold as they are passed, the frequent ones first."""
 
 
 class NamedArgument(Object, frozen=True):
-    """An argument with the parameter name the operator's schema gives it; the name is empty where there is none."""
+    """An argument with its parameter name in the operator's schema; the name is empty if there is none."""
 
     name: Annotated[str, wire(10, since="1")]
     arg: Annotated[Argument, wire(20, since="1")]
@@ -260,7 +260,7 @@ class Node(Holder, frozen=True):
 
 
 class Graph(Holder, frozen=True):
-    """A flat list of calls in execution order, and what is known of every value in it."""
+    """A flat list of calls in execution order, and descriptions of all values in it."""
 
     inputs: Annotated[list[Argument], wire(10, since="1")]
     outputs: Annotated[list[Argument], wire(20, since="1")]
@@ -337,7 +337,7 @@ class InputTokenSpec(Object, frozen=True):
 
 
 class InputSpec(Union, frozen=True):
-    """What one graph input is; in the order of `Graph.inputs`."""
+    """Kind and name of one graph input; in the order of `Graph.inputs`."""
 
     user_input: Annotated[UserInputSpec | UnsetType, wire(10, since="2")] = UNSET
     parameter: Annotated[InputToParameterSpec | UnsetType, wire(20, since="2")] = UNSET
@@ -402,7 +402,7 @@ class OutputTokenSpec(Object, frozen=True):
 
 
 class OutputSpec(Union, frozen=True):
-    """What one graph output is; in the order of `Graph.outputs`."""
+    """Kind and name of one graph output; in the order of `Graph.outputs`."""
 
     user_output: Annotated[UserOutputSpec | UnsetType, wire(10, since="2")] = UNSET
     loss_output: Annotated[LossOutputSpec | UnsetType, wire(20, since="2")] = UNSET
@@ -415,7 +415,7 @@ class OutputSpec(Union, frozen=True):
 
 
 class GraphSignature(Holder, frozen=True):
-    """What each input and each output of the graph is."""
+    """Kinds of all inputs and outputs of the graph."""
 
     input_specs: Annotated[list[InputSpec], wire(10, since="2")]
     output_specs: Annotated[list[OutputSpec], wire(20, since="2")]
@@ -429,7 +429,7 @@ class RangeConstraint(Object, frozen=True):
 
 
 class ModuleCallSignature(Holder, frozen=True):
-    """How a module was called: arguments and results, flattened, and the trees they came from.
+    """Call signature of a module: arguments and results, flattened, and the trees they came from.
 
     `in_spec` and `out_spec` are JSON text that `pt2kit.treespec` reads.
     """
@@ -455,7 +455,7 @@ class NamedTupleDef(Holder, frozen=True):
 
 
 class GraphModule(Holder, frozen=True):
-    """A graph, what its inputs and outputs are, and the modules it came from."""
+    """A graph, its signature, and the modules it came from."""
 
     graph: Annotated[Graph, wire(10, since="1")]
     signature: Annotated[GraphSignature, wire(50, since="1")]
@@ -487,12 +487,12 @@ class ExportedProgram(Holder, frozen=True):
         sizes = f"{len(graph.inputs)} inputs, {len(graph.nodes)} nodes, {len(graph.outputs)} outputs"
         return f"<ExportedProgram of schema {version.major}.{version.minor}: {sizes}>"
 
-    def _repr_html_(self) -> str:  # for notebooks, by name: the room that prints is above this one
-        return str(import_module("pt2kit.viewing.notebook").program_html(self))
+    def _repr_html_(self) -> str:
+        return str(registered("notebook view of a program")(self))
 
 
 class PayloadMeta(Object, frozen=True):
-    """Where a weight or constant lies in the archive and how to read it."""
+    """Location of a weight or constant in the archive and how to read it."""
 
     path_name: Annotated[str, wire(10, since="8.14")]
     is_param: Annotated[bool, wire(20, since="8.14")]
@@ -507,7 +507,7 @@ class PayloadConfig(Holder, frozen=True):
 
 
 class AOTInductorModelPickleData(Holder, frozen=True):
-    """What a compiled package records of its library; kept for completeness, never loaded."""
+    """Facts that a compiled package records of its library; kept for completeness, never loaded."""
 
     library_basename: Annotated[str, wire(1, since="8.7")]
     input_names: Annotated[list[str], wire(2, since="8.7")]

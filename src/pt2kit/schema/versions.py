@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pt2kit.errors import VersionError
 
@@ -15,17 +15,20 @@ class Version:
     Args:
         number: as files carry it ("8.20"; "1" before there were minors).
         releases: the torch releases that write it ("2.12"); empty for a development state.
-        note: what it brought, in a line.
+        note: its changes, in a line.
+
+    Attributes:
+        pair: (major, minor).
     """
 
     number: str
     releases: tuple[str, ...]
     note: str
+    pair: tuple[int, int] = field(init=False)
 
-    @property
-    def pair(self) -> tuple[int, int]:
-        """(major, minor)."""
-        return parse_version(self.number)
+    def __post_init__(self) -> None:
+        """Set the pair."""
+        object.__setattr__(self, "pair", parse_version(self.number))
 
 
 def parse_version(number: str) -> tuple[int, int]:
@@ -57,3 +60,16 @@ LOG: tuple[Version, ...] = (
 
 CURRENT: Version = LOG[-1]
 MINIMUM: Version = LOG[0]
+
+
+def release_written(torch_version: str, stored_version: str) -> str:
+    """Return the release of torch that exported a program ("2.13"), as far as the file states it, else "".
+
+    Args:
+        torch_version: as the program has it ("2.13.0+cpu", "<=2.4").
+        stored_version: the schema version that it was stored in, which shows the release if nothing else does.
+    """
+    if match := re.match(r"(\d{1,4})\.(\d{1,4})(?:\.|$|\+|a|rc)", torch_version, re.ASCII):
+        return f"{match[1]}.{match[2]}"
+    releases = next((row.releases for row in LOG if row.number == stored_version), ())
+    return releases[0] if len(releases) == 1 else ""

@@ -1,6 +1,6 @@
-"""What the types of the schema are made of: objects, unions, frozen lists, floats, and the wire id of each field.
+"""Building blocks of the schema's types: objects, unions, frozen lists, floats, and the wire id of each field.
 
-`types.py` declares the format with these four. Nothing here knows any type of the format.
+`types.py` declares the format with these four. Nothing here depends on a type of the format.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Wire:
 
     Args:
         id: the number the field keeps for good, as in the generated definitions for other languages.
-        since: the schema version that brought the field ("8.2"); "1" for the oldest.
+        since: the schema version that introduced the field ("8.2"); "1" for the oldest.
     """
 
     id: int
@@ -27,7 +27,7 @@ class Wire:
 
 
 def wire(id: int, *, since: str) -> Wire:
-    """Name the wire id and the first version of a field, for use inside `Annotated`."""
+    """Declare the wire id and the first version of a field, for use inside `Annotated`."""
     return Wire(id, since)
 
 
@@ -38,8 +38,8 @@ Float = float | Literal["Infinity", "-Infinity", "NaN"]
 class SpelledFloat(float):
     """A float that the JSON encoder must not spell itself.
 
-    Infinities and nan, which JSON has no number for, and numbers that Python, so torch, writes with an exponent: what
-    is read is written back letter for letter.
+    Infinities and nan, which JSON has no number for, and numbers that Python, and so torch, writes with an exponent:
+    they are written back exactly as they were read.
     """
 
     __slots__ = ()
@@ -49,13 +49,13 @@ class SpelledFloat(float):
 
 
 def as_float(value: Float) -> float:
-    """Turn what a file or a caller gives for a float into the one form that the schema's objects hold."""
+    """Turn a float of a file or a caller into the one form that the schema's objects hold."""
     text = repr(number := float(value))
     return SpelledFloat(number) if "e" in text or "n" in text else number
 
 
 class _Frozen:
-    """What refuses the methods that change a list or dict, with what to do instead."""
+    """Base class that refuses the methods that change a list or dict, with advice on what to do instead."""
 
     __slots__ = ()
 
@@ -73,7 +73,7 @@ class FrozenList(_Frozen, list[Any]):
     """A list that cannot be changed in place; it equals a list of the same entries, and a copy of it is a plain one.
 
     Raises (from whatever would change it):
-        TypeError: says how to change what it belongs to.
+        TypeError: explains how to change the object that it belongs to.
     """
 
     __slots__ = ()
@@ -87,7 +87,7 @@ class FrozenDict(_Frozen, dict[str, Any]):
     """A dict that cannot be changed in place; it equals a dict of the same entries, and a copy of it is a plain one.
 
     Raises (from whatever would change it):
-        TypeError: says how to change what it belongs to.
+        TypeError: explains how to change the object that it belongs to.
     """
 
     __slots__ = ()
@@ -98,7 +98,7 @@ class FrozenDict(_Frozen, dict[str, Any]):
 
 
 def as_floats(values: Iterable[Float]) -> FrozenList:
-    """`as_float` for each entry of a list; a new list."""
+    """Apply `as_float` to each entry of a list; return a new list."""
     return FrozenList(map(as_float, values))
 
 
@@ -107,7 +107,7 @@ class Object(Struct, frozen=True, gc=False):
 
 
 class Holder(Object, frozen=True):
-    """A record with lists or dicts among its fields: it takes frozen copies of what it is given.
+    """Record with lists or dicts among its fields: it stores frozen copies of them.
 
     Cost: a copy of each that is not frozen already.
     """
@@ -144,7 +144,7 @@ class Union(Struct, frozen=True, forbid_unknown_fields=True, gc=False, kw_only=T
 
     @property
     def type(self) -> str:
-        """The name of the field that is set ("as_tensor")."""
+        """Return the name of the field that is set ("as_tensor")."""
         for name in self.__struct_fields__:
             if getattr(self, name) is not UNSET:
                 return name
@@ -152,15 +152,15 @@ class Union(Struct, frozen=True, forbid_unknown_fields=True, gc=False, kw_only=T
 
     @property
     def value(self) -> Any:
-        """What the field that is set holds."""
+        """Return the value of the field that is set."""
         return getattr(self, self.type)
 
     @classmethod
     def create(cls, **one: Any) -> Any:
-        """Make a union from its one field, by name: `Argument.create(as_int=3)`.
+        """Build a union from its one field, by name: `Argument.create(as_int=3)`.
 
         Raises:
             TypeError: the field does not belong to this union.
-            ValueError: none or more than one field was given.
+            ValueError: none or more than one field was passed.
         """
         return cls(**one)

@@ -1,4 +1,4 @@
-"""The graph signature without torch: which input of a graph is what, and what its outputs mean.
+"""Graph signature without torch: the kind and target of each input and output of a graph.
 
 - `from_schema` reads it from a graph module and proves that it fits the graph; `to_schema` writes it back, exactly.
 - `problems` lists all that does not fit, as data; `from_schema` raises the first error among it.

@@ -1,4 +1,4 @@
-"""A graph module -> everything that is wrong with its signature, as data; `from_schema` raises the first error."""
+"""Consistency checks of a graph module's signature, as data; `from_schema` raises the first error."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from pt2kit import schema
 from pt2kit.errors import GraphError, Problem
 from pt2kit.messages import quote
+from pt2kit.schema.names import MAX_NAME, is_own_spelling
 from pt2kit.signature.convert import argument_spec, input_spec, output_spec
 from pt2kit.signature.order import order_problems
 from pt2kit.signature.specs import (
@@ -89,7 +90,7 @@ def _read(specs: Sequence[A], reader: Callable[[A], B], place: str, into: dict[i
 
 
 def _bare(error: GraphError) -> str:
-    """The message of an error without the rule at its end."""
+    """Return the message of an error without the rule at its end."""
     return str(error).removesuffix(f" [{error.rule}]")
 
 
@@ -99,7 +100,7 @@ def _compare(
     place: str,
     rule: str,
 ) -> Iterator[Problem]:
-    """Hold specs against the inputs or outputs of the graph at their positions."""
+    """Compare specs with the inputs or outputs of the graph at their positions."""
     for position, spec in specs.items():
         if position >= len(arguments):
             continue
@@ -146,7 +147,7 @@ _NOUNS: Mapping[type, str] = MappingProxyType(
 def _owner_problems(
     inputs: Mapping[int, InputSpec], outputs: Mapping[int, OutputSpec], place: str
 ) -> Iterator[Problem]:
-    """Mutations and gradients of what is not there, and mutations that torch takes for one (S7).
+    """Check for mutations and gradients of missing targets, and mutations that torch takes for one (S7).
 
     Source: `_verify_exported_program_signature` in torch/_export/verifier.py, 2.13, counts them by their values.
     """
@@ -165,10 +166,15 @@ def _owner_problems(
         OutputKind.GRADIENT_TO_USER_INPUT: (user_inputs, "user input that is a tensor"),
     }
     written: dict[tuple[OutputKind, str], str | None] = {}
+    targets: set[tuple[OutputKind, str | None]] = set()
     for position, spec in outputs.items():
         if spec.kind not in owners:
             continue
         if spec.kind.name.endswith("_MUTATION"):
+            if (spec.kind, spec.target) in targets:
+                message = f"expected one mutation of {quote(spec.target)}, got another one"
+                yield Problem(f"{place}.output_specs[{position}]", "S7", message)
+            targets.add((spec.kind, spec.target))
             value = spec.arg.name
             other = written.setdefault((spec.kind, value), spec.target)
             if other != spec.target:
@@ -183,7 +189,7 @@ def _owner_problems(
 
 
 def _target_problems(inputs: Mapping[int, InputSpec], graph: schema.Graph, place: str) -> Iterator[Problem]:
-    """Targets that are no names (S10), and inputs that share a target but not what it is (S8).
+    """Check for targets that are no names (S10), and inputs that share a target but not its kind (S8).
 
     Two inputs for one parameter are legal: torch writes them for tied weights. A target below another is not, as a
     tensor holds no others: torch fails where it makes the module.
@@ -194,7 +200,7 @@ def _target_problems(inputs: Mapping[int, InputSpec], graph: schema.Graph, place
     for position, spec in inputs.items():
         if spec.target is None:
             continue
-        if not _is_target(spec.target):
+        if not is_target(spec.target):
             message = (
                 "expected names with dots between them, without quotes, backslashes and control characters, "
                 f"got {quote(spec.target)}"
@@ -222,9 +228,9 @@ def _target_problems(inputs: Mapping[int, InputSpec], graph: schema.Graph, place
 
 
 def targets_below(names: Iterable[str], targets: Iterable[str]) -> dict[str, str]:
-    """Those of some names that targets lie below ("a" of "a.b") -> the first of these in order.
+    """Return those of some names that targets lie below ("a" of "a.b") -> the first of these in order.
 
-    Cost: that of sorting the targets; what lies below a name stands right behind it.
+    Cost: that of sorting the targets; targets below a name follow it directly.
     """
     paths = sorted({tuple(target.split(".")) for target in targets})
     below: dict[str, str] = {}
@@ -237,24 +243,33 @@ def targets_below(names: Iterable[str], targets: Iterable[str]) -> dict[str, str
 
 
 def _meta(graph: schema.Graph, spec: InputSpec) -> object:
-    """What the graph says of the value behind a parameter, buffer, constant or custom object."""
+    """Return the graph's meta of the value of a parameter, buffer, constant or custom object."""
     if isinstance(spec.arg, CustomObjArgument):
         return spec.arg.class_fqn
     return graph.tensor_values.get(spec.arg.name)
 
 
-def _is_target(target: str) -> bool:
-    """Whether a target can be the path of an attribute: module names may hold blanks and dashes, but nothing that
-    would end the quoted text which torch pastes them into.
+def is_target(target: str) -> bool:
+    """Return whether a target can be the path of an attribute: module names may hold blanks and dashes, but nothing
+    that would end the quoted text which torch pastes them into, nor letters that Python spells otherwise.
     """
-    return all(target.split(".")) and _UNFIT.search(target) is None
+    parts = target.split(".")
+    return (
+        all(parts)
+        and len(target) <= MAX_NAME
+        and len(parts) <= _MAX_PARTS
+        and _UNFIT.search(target) is None
+        and all(is_own_spelling(part) for part in parts if part.isidentifier())
+    )
 
 
-_UNFIT = re.compile(r"[\"'\\\x00-\x1f\x7f]")
+_UNFIT = re.compile(r"[\"'\\\x00-\x1f\x7f\x85\u2028\u2029]")
+_MAX_PARTS: Final = 128
+"""Modules inside modules; torch and Python go through them by recursion."""
 
 
 def _placeholder_problems(inputs: Mapping[int, InputSpec], place: str) -> Iterator[Problem]:
-    """Constant inputs whose placeholder torch could not declare (S14)."""
+    """Check for constant inputs whose placeholder torch could not declare (S14)."""
     taken: dict[str, int] = {
         spec.arg.name: position for position, spec in inputs.items() if not isinstance(spec.arg, ConstantArgument)
     }

@@ -1,4 +1,5 @@
-"""`schema.GraphSignature` <-> the specs of this room, one spec at a time; exact in both directions.
+"""Conversion between `schema.GraphSignature` and the specs of this package, one spec at a time; exact in both
+directions.
 
 A constant input is one spec here and, by the age of the file, one of two in the schema: `constant_input`, which names
 its placeholder, or (before schema 5.3) a `user_input` that holds the constant. The name "" stands for the latter.
@@ -177,7 +178,7 @@ def schema_output_spec(spec: OutputSpec) -> schema.OutputSpec:
 
 
 def _constant_arm(value: Constant) -> dict[str, Any]:
-    """The arm that holds a constant, by its name, as `schema.Argument` and `schema.ConstantValue` share them.
+    """Return the arm of a constant, by its name, as `schema.Argument` and `schema.ConstantValue` share them.
 
     Raises:
         UnsupportedError: the constant is complex, or no constant of the schema.

@@ -1,4 +1,4 @@
-"""The signature of a graph: what each input and output is, and the views of it that programs ask for.
+"""Signature of a graph (`ExportGraphSignature`): the spec of each input and output, and views of them.
 
 The torch-free twin of torch's class of the same name: the same properties with the same types (tuples, read-only
 mappings in the order of the specs), the same text. It is checked when it is made: the order of inputs and outputs, and
@@ -32,15 +32,15 @@ S = TypeVar("S", InputSpec, OutputSpec)
 
 
 class FxNode(Protocol):
-    """What a replace hook asks of a node of torch.fx."""
+    """The attributes of a torch.fx node that a replace hook needs."""
 
     @property
     def name(self) -> str:
-        """The name of the node."""
+        """Return the name of the node."""
 
     @property
     def op(self) -> str:
-        """The kind of the node ("placeholder", "output", …)."""
+        """Return the kind of the node ("placeholder", "output", …)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class ExportBackwardSignature:
 
 @dataclass(slots=True)
 class ExportGraphSignature:
-    """What each input and each output of a graph is.
+    """The specs of all inputs and outputs of a graph.
 
     Args:
         input_specs: in the order of the graph's inputs; copied into a list.
@@ -84,79 +84,80 @@ class ExportGraphSignature:
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """The parameters, by their names in the module."""
+        """Return the parameters, by their names in the module."""
         return self._targets(InputKind.PARAMETER)
 
     @property
     def buffers(self) -> tuple[str, ...]:
-        """The buffers, persistent or not, by their names in the module."""
+        """Return the buffers, persistent or not, by their names in the module."""
         return self._targets(InputKind.BUFFER)
 
     @property
     def non_persistent_buffers(self) -> tuple[str, ...]:
-        """The buffers that are not in the state dict, by their names in the module."""
+        """Return the buffers that are not in the state dict, by their names in the module."""
         specs = [spec for spec in self.input_specs if spec.kind is InputKind.BUFFER and spec.persistent is False]
         return tuple(spec.target for spec in specs if spec.target is not None)
 
     @property
     def lifted_tensor_constants(self) -> tuple[str, ...]:
-        """The tensor constants, by their names in the module."""
+        """Return the tensor constants, by their names in the module."""
         return self._targets(InputKind.CONSTANT_TENSOR)
 
     @property
     def lifted_custom_objs(self) -> tuple[str, ...]:
-        """The custom objects, by their names in the module."""
+        """Return the custom objects, by their names in the module."""
         return self._targets(InputKind.CUSTOM_OBJ)
 
     @property
     def user_inputs(self) -> tuple[Constant, ...]:
-        """The flattened inputs of the caller: names of values, and constants themselves."""
+        """Return the flattened inputs of the caller: names of values, and constants themselves."""
         return tuple(_name_or_value(spec.arg) for spec in self.input_specs if spec.kind is InputKind.USER_INPUT)
 
     @property
     def user_outputs(self) -> tuple[Constant, ...]:
-        """The flattened outputs to the caller, the loss among them: names of values, and constants themselves."""
+        """Return the flattened outputs to the caller, the loss among them: names of values, and constants
+        themselves."""
         kinds = (OutputKind.USER_OUTPUT, OutputKind.LOSS_OUTPUT)
         return tuple(_name_or_value(spec.arg) for spec in self.output_specs if spec.kind in kinds)
 
     @property
     def inputs_to_parameters(self) -> Mapping[str, str]:
-        """Name of the graph input -> parameter."""
+        """Return name of the graph input -> parameter."""
         return _mapping(self.input_specs, InputKind.PARAMETER)
 
     @property
     def inputs_to_buffers(self) -> Mapping[str, str]:
-        """Name of the graph input -> buffer."""
+        """Return name of the graph input -> buffer."""
         return _mapping(self.input_specs, InputKind.BUFFER)
 
     @property
     def buffers_to_mutate(self) -> Mapping[str, str]:
-        """Name of the new value among the outputs -> buffer."""
+        """Return name of the new value among the outputs -> buffer."""
         return _mapping(self.output_specs, OutputKind.BUFFER_MUTATION)
 
     @property
     def parameters_to_mutate(self) -> Mapping[str, str]:
-        """Name of the new value among the outputs -> parameter."""
+        """Return name of the new value among the outputs -> parameter."""
         return _mapping(self.output_specs, OutputKind.PARAMETER_MUTATION)
 
     @property
     def user_inputs_to_mutate(self) -> Mapping[str, str]:
-        """Name of the new value among the outputs -> name of the user input."""
+        """Return name of the new value among the outputs -> name of the user input."""
         return _mapping(self.output_specs, OutputKind.USER_INPUT_MUTATION)
 
     @property
     def inputs_to_lifted_tensor_constants(self) -> Mapping[str, str]:
-        """Name of the graph input -> tensor constant."""
+        """Return name of the graph input -> tensor constant."""
         return _mapping(self.input_specs, InputKind.CONSTANT_TENSOR)
 
     @property
     def inputs_to_lifted_custom_objs(self) -> Mapping[str, str]:
-        """Name of the graph input -> custom object."""
+        """Return name of the graph input -> custom object."""
         return _mapping(self.input_specs, InputKind.CUSTOM_OBJ)
 
     @property
     def backward_signature(self) -> ExportBackwardSignature | None:
-        """The gradients of a joint graph; None where no output is a loss."""
+        """Return the gradients of a joint graph; None if no output is a loss."""
         losses = [spec.arg.name for spec in self.output_specs if spec.kind is OutputKind.LOSS_OUTPUT]
         if not losses:
             return None
@@ -168,17 +169,17 @@ class ExportGraphSignature:
 
     @property
     def assertion_dep_token(self) -> Mapping[int, str] | None:
-        """Always None, as in torch: assertions are no longer threaded through a token."""
+        """Return None, as in torch: assertions are no longer threaded through a token."""
         return None
 
     @property
     def input_tokens(self) -> tuple[str, ...]:
-        """The names of the effect tokens that come in."""
+        """Return the names of the input effect tokens."""
         return tuple(spec.arg.name for spec in self.input_specs if spec.kind is InputKind.TOKEN)
 
     @property
     def output_tokens(self) -> tuple[str, ...]:
-        """The names of the effect tokens that go out."""
+        """Return the names of the output effect tokens."""
         return tuple(spec.arg.name for spec in self.output_specs if spec.kind is OutputKind.TOKEN)
 
     def replace_all_uses(self, old: str, new: str) -> None:
@@ -190,7 +191,7 @@ class ExportGraphSignature:
         self.output_specs[:] = _renamed(self.output_specs, old, new)
 
     def get_replace_hook(self, replace_inputs: bool = False) -> Callable[[FxNode, str, FxNode], None]:
-        """Make a hook for torch.fx graph modules that follows replaced nodes with `replace_all_uses`.
+        """Return a hook for torch.fx graph modules that follows replaced nodes with `replace_all_uses`.
 
         Args:
             replace_inputs: follow replaced placeholders too, and not only what outputs use.
@@ -206,7 +207,7 @@ class ExportGraphSignature:
         return hook
 
     def __str__(self) -> str:
-        """All specs, one on a line, as torch prints them."""
+        """Return all specs, one on a line, as torch prints them."""
         inputs = "\n".join(map(str, self.input_specs))
         outputs = "\n".join(map(str, self.output_specs))
         return f"\n# inputs\n{inputs}\n\n# outputs\n{outputs}\n"
@@ -220,7 +221,7 @@ def _name_or_value(arg: ArgumentSpec) -> Constant:
 
 
 def _mapping(specs: Sequence[InputSpec] | Sequence[OutputSpec], kind: InputKind | OutputKind) -> Mapping[str, str]:
-    """Name of the argument -> target, for the specs of one kind."""
+    """Return name of the argument -> target, for the specs of one kind."""
     return MappingProxyType(
         {spec.arg.name: spec.target for spec in specs if spec.kind is kind and spec.target is not None}
     )

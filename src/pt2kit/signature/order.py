@@ -1,4 +1,4 @@
-"""The order of a signature's inputs and outputs, which decides what a caller passes and gets where.
+"""Order of a signature's inputs and outputs, which decides the order of a call's arguments and results.
 
 Source: torch/export/exported_program.py, torch 2.13, which calls a graph with the state first and the user's inputs
 after it; torch/_export/verifier.py, which counts tokens, mutations and user outputs off in this order.
@@ -45,7 +45,7 @@ _OUTPUTS_EXPECTED = "expected tokens, then mutations, then user outputs and the 
 
 
 def order_problems(inputs: Mapping[int, InputSpec], outputs: Mapping[int, OutputSpec], where: str) -> Iterator[Problem]:
-    """Iterate what stands in the wrong group (S5, S6), and every loss after the first (S9).
+    """Iterate specs in the wrong group (S5, S6), and every loss after the first (S9).
 
     Args:
         inputs: position -> spec, in order; positions may be missing.

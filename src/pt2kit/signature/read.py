@@ -1,4 +1,5 @@
-"""`schema.GraphModule` -> `ExportGraphSignature`, proved against the graph; and back to `schema.GraphSignature`."""
+"""Reading and writing of signatures: `schema.GraphModule` to a verified `ExportGraphSignature`, and back to
+`schema.GraphSignature`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one input or output of a graph is: argument descriptions, kinds, `InputSpec`, `OutputSpec`.
+"""Specs of graph inputs and outputs: argument descriptions, kinds, `InputSpec`, `OutputSpec`.
 
 The torch-free twins of the classes of the same names in torch; frozen. A spec is checked when it is made: it has the
 argument and the target that its kind needs (S11).
@@ -104,7 +104,7 @@ _USER = (TensorArgument, SymIntArgument, SymFloatArgument, SymBoolArgument, Cust
 
 
 class InputKind(Enum):
-    """What a graph input is."""
+    """Kinds of graph inputs."""
 
     USER_INPUT = auto()
     PARAMETER = auto()
@@ -115,7 +115,7 @@ class InputKind(Enum):
 
 
 class OutputKind(Enum):
-    """What a graph output is."""
+    """Kinds of graph outputs."""
 
     USER_OUTPUT = auto()
     LOSS_OUTPUT = auto()
@@ -129,7 +129,7 @@ class OutputKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class InputSpec:
-    """What one graph input is.
+    """The spec of one graph input.
 
     Args:
         kind: the kind.
@@ -154,14 +154,14 @@ class InputSpec:
             raise GraphError(message, rule="S11")
 
     def __str__(self) -> str:
-        """The spec on one line, as torch prints it: "p_w: PARAMETER target='w'"."""
+        """Return the spec on one line, as torch prints it: "p_w: PARAMETER target='w'"."""
         flag = "" if self.persistent is None else f" persistent={self.persistent}"
         return _line(self.kind, self.arg, self.target) + flag
 
 
 @dataclass(frozen=True, slots=True)
 class OutputSpec:
-    """What one graph output is.
+    """The spec of one graph output.
 
     Args:
         kind: the kind.
@@ -181,13 +181,13 @@ class OutputSpec:
         _check_fit(self.kind, _OUTPUTS[self.kind], self.arg, self.target)
 
     def __str__(self) -> str:
-        """The spec on one line, as torch prints it: "add: BUFFER_MUTATION target='b'"."""
+        """Return the spec on one line, as torch prints it: "add: BUFFER_MUTATION target='b'"."""
         return _line(self.kind, self.arg, self.target)
 
 
 @dataclass(frozen=True, slots=True)
 class _Fit:
-    """What a kind needs: one of some arguments, and a target or none."""
+    """Requirements of a kind: one of some arguments, and a target or none."""
 
     arguments: tuple[type, ...]
     target: bool

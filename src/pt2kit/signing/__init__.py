@@ -1,13 +1,13 @@
-"""Packages -> signatures over what they mean, and back: whether a package is the one that was signed.
+"""Sign packages and verify signatures over the meaning of a program: is a package the one that was signed?
 
-- `sign`: a file and a key, a certificate or an identity -> a signature beside it.
-- `verify`: a file, its signature and what is trusted -> `Verified`: what is as signed, and what is not, by name.
+- `sign`: a file and a key, a certificate or an identity -> a signature next to it.
+- `verify`: a file, its signature and a trust anchor -> `Verified`: the unchanged and the changed parts, by name.
 
-    statement.py   a package -> names and digests, and what differs from signed ones
+    statement.py   a package -> names and digests, and differences from signed ones
     bundle.py      names and digests <-> a signed sigstore bundle, by OpenSSF's model-signing; only here is it imported
-    files.py       `sign` and `verify`: files, and which statement is meant
+    files.py       `sign` and `verify`: files, and the choice of the statement
 
-docs/signing.md says what a signature covers.
+docs/signing.md describes what a signature covers.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Names and digests <-> a sigstore bundle: a DSSE envelope over an in-toto statement, by OpenSSF's model-signing.
+"""Sigstore bundles of names and digests: a DSSE envelope over an in-toto statement, by OpenSSF's model-signing.
 
-model-signing signs manifests of files; its `hashing.Config` says how they are made. Here that gives a manifest of what
-a package means (`statement.py`), named `pt2kit-digest-1`, so that tools that know files alone refuse the statement by
-its name instead of finding everything changed. A signature over the file's bytes is model-signing's own, and its
-command verifies it. Keys, certificates and identities are its business: nothing here computes or compares a signature.
+model-signing signs manifests of files; its `hashing.Config` defines how they are made. Here that returns a manifest
+of a package's meaning (`statement.py`), named `pt2kit-digest-3`, so that tools for files alone refuse the statement
+by its name instead of finding everything changed. A signature over the file's bytes is model-signing's own, and its
+command verifies it. model-signing handles keys, certificates and identities: nothing here computes or compares a
+signature.
 """
 
 from __future__ import annotations
@@ -15,29 +16,32 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any, Final
 
 from pt2kit import codec
+from pt2kit.digests.result import DEFINITION
 from pt2kit.errors import JsonError, LimitError, SignatureError, UnsupportedError
 from pt2kit.messages import quote
 
-HASHING: Final = "pt2kit-digest-1"
-"""How the digests of a statement over the meaning are made; the number is that of `docs/digest.md`."""
+HASHING: Final = f"pt2kit-digest-{DEFINITION}"
+"""Name of the digests of a statement over the meaning; the number is that of `docs/digest.md`."""
+DEFINITIONS: Final = MappingProxyType({HASHING: DEFINITION, "pt2kit-digest-1": 2})
+"""Name in a statement -> definition of its digests; statements over definition 2 were named after its encoding, 1."""
 MAX_SIGNATURE: Final = 1 << 28
-"""Bytes of a signature: a weight takes about 200 of them."""
+"""Limit of a signature's bytes: a weight takes about 200 of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Signer:
-    """Who signs: an elliptic-curve key, a certificate with its key, or, without either, an identity (OpenID Connect).
+    """Identity of a signer: an elliptic-curve key, a certificate with its key, or an OpenID Connect identity.
 
     Args:
         key: a private key in PEM.
         password: of the key, if it is encrypted.
         certificate: the signing certificate in PEM.
         chain: certificates between that and a root.
-        identity_token: of an identity; without one, the environment's (a CI run's) or the browser's is asked for.
+        identity_token: of an identity; without one, the environment's (a CI run's) or the browser's is requested.
     """
 
     key: Path | None = None
@@ -47,7 +51,7 @@ class Signer:
     identity_token: str | None = None
 
     def configured(self, config: Any) -> Any:
-        """A `signing.Config` of model-signing that signs as this says."""
+        """Return a `signing.Config` of model-signing that signs accordingly."""
         if self.certificate is not None:
             # model-signing 1.1 fails on an empty chain; the certificate once more changes nothing.
             chain = self.chain or (self.certificate,)
@@ -64,12 +68,12 @@ class Signer:
 
 @dataclass(frozen=True, slots=True)
 class Trusted:
-    """Who is trusted: the owner of a public key, of a certificate below a root, or of an identity.
+    """Trust anchor: the owner of a public key, of a certificate below a root, or of an identity.
 
     Args:
         key: a public key in PEM.
         chain: root certificates, and any between, in PEM.
-        identity, issuer: an identity (an address, a workflow), and who vouches for it (a URL).
+        identity, issuer: an identity (an address, a workflow), and its issuer (a URL).
     """
 
     key: Path | None = None
@@ -78,7 +82,7 @@ class Trusted:
     issuer: str | None = None
 
     def configured(self, config: Any) -> Any:
-        """A `verifying.Config` of model-signing that trusts as this says."""
+        """Return a `verifying.Config` of model-signing that trusts accordingly."""
         if self.key is not None:
             return config.use_elliptic_key_verifier(public_key=self.key)
         if self.chain:
@@ -88,10 +92,10 @@ class Trusted:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a signature says, before anybody looked whether it is authentic.
+    """Contents of a signature, before its authenticity is verified.
 
     Args:
-        hashing: how its digests are made.
+        hashing: the name of its hashing method.
         digests: resource name -> hexadecimal digits.
     """
 
@@ -115,7 +119,7 @@ def sign_bytes(file: Path, target: Path, signer: Signer) -> None:
 
 
 def claim(signature: bytes, where: str) -> Claim:
-    """Read what a bundle says, trusting none of it.
+    """Read the contents of a bundle without trusting them.
 
     Raises:
         SignatureError: it is no bundle over a statement of model-signing.
@@ -136,10 +140,10 @@ def claim(signature: bytes, where: str) -> Claim:
 
 
 def authenticate(claimed: Claim, signature: bytes, where: str, trusted: Trusted) -> None:
-    """Have model-signing verify that whom one trusts signed exactly what was claimed.
+    """Verify with model-signing that a trusted signer signed exactly the claim.
 
     Raises:
-        SignatureError: another signed it, it was changed since, or it is not what was claimed.
+        SignatureError: another signer signed it, it was changed since, or it differs from the claim.
     """
     library = _library()
     config = library.verifying.Config().set_hashing_config(_stating(library, claimed.digests, "claimed"))
@@ -148,7 +152,7 @@ def authenticate(claimed: Claim, signature: bytes, where: str, trusted: Trusted)
 
 
 def file_digests(file: Path, hashing: str, where: str) -> dict[str, str]:
-    """The digests of a file's bytes, as model-signing names and makes them.
+    """Return the digests of a file's bytes, as model-signing names and makes them.
 
     Raises:
         OSError: the file cannot be read.
@@ -161,7 +165,7 @@ def file_digests(file: Path, hashing: str, where: str) -> dict[str, str]:
 
 
 def _stating(library: SimpleNamespace, stated: Mapping[str, str], name: str) -> Any:
-    """A `hashing.Config` whose manifest has the given names and digests, whatever file it is asked about."""
+    """Return a `hashing.Config` whose manifest has the given names and digests, whatever file it is asked about."""
     manifest = library.manifest
     kind = manifest.SerializationType.from_args({"method": "files", "hash_type": HASHING, "allow_symlinks": False})
 
@@ -174,7 +178,7 @@ def _stating(library: SimpleNamespace, stated: Mapping[str, str], name: str) -> 
 
     made = manifest.Manifest(Path(name).name, [item(*row) for row in stated.items()], kind)
     if {row.identifier for row in made.resource_descriptors()} != set(stated):
-        raise SignatureError(f"{name}: expected names that stay as they are in a statement, got others")
+        raise SignatureError(f"{name}: expected names that a statement keeps unchanged, got others")
 
     class Stating(library.hashing.Config):  # type: ignore[misc, name-defined]
         def hash(self, model_path: Any, *, files_to_hash: Any = None) -> Any:
@@ -195,7 +199,7 @@ def _library() -> SimpleNamespace:
 
 @contextmanager
 def _copied(signature: bytes) -> Iterator[Path]:
-    """A file with a signature: what is verified are the bytes that were read."""
+    """Yield a file with a signature, so that the bytes that were read are those that are verified."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "signature")
         path.write_bytes(signature)
@@ -204,7 +208,7 @@ def _copied(signature: bytes) -> Iterator[Path]:
 
 @contextmanager
 def _as_errors_of_ours(where: str) -> Iterator[None]:
-    """Turn what model-signing, and the libraries below it, raise into one error that says what it means."""
+    """Turn the exceptions of model-signing, and the libraries below it, into one error that explains them."""
     from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
     from OpenSSL.crypto import X509StoreContextError
     from sigstore.errors import Error as SigstoreError

@@ -1,4 +1,4 @@
-"""A file -> a signature beside it; a file and its signature -> whether it is what was signed."""
+"""Sign and verify files: write a signature next to a file, and check that a file is unchanged since it was signed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TypeAlias
 from pt2kit.errors import SignatureError, UnsupportedError
 from pt2kit.package.open import open_package
 from pt2kit.signing import bundle
-from pt2kit.signing.bundle import HASHING, MAX_SIGNATURE, Signer, Trusted
+from pt2kit.signing.bundle import DEFINITIONS, MAX_SIGNATURE, Signer, Trusted
 from pt2kit.signing.statement import Difference, differences, left_out, not_covered, statement
 from pt2kit.signing.verified import Verified
 from pt2kit.tensors.output import Progress, no_progress
@@ -32,22 +32,22 @@ def sign(
     whole_file: bool = False,
     progress: Progress = no_progress,
 ) -> Path:
-    """Sign what a file means, so that it verifies however it is packed: its programs, weights and what is beside them.
+    """Sign a file's meaning, so that it verifies however it is packed: its programs, weights and other records.
 
     Args:
         file: a path.
-        signature: where the signature goes; beside the file, with `.sig` at the end of its name, by default. Replaced.
+        signature: path of the signature; by default next to the file, with `.sig` at the end of its name. Replaced.
         key: an elliptic-curve private key in PEM (P-256, P-384 or P-521). Without a key, an identity signs, which
-            needs the network: that of `identity_token`, of the CI run, or one that the browser asks for.
+            needs the network: that of `identity_token`, of the CI run, or one that the browser requests.
         password: of the key.
-        certificate: of the key, in PEM, for those who trust a root certificate and not this key.
+        certificate: of the key, in PEM, for verifiers that trust a root certificate and not this key.
         chain: certificates between that and the root.
         identity_token: an OpenID Connect token.
         whole_file: sign the bytes of the file instead, as the `model_signing` command does.
-        progress: told the bytes of tensors done and in all.
+        progress: called with the bytes of tensors done and in all.
 
     Returns:
-        where the signature is.
+        the path of the signature.
 
     Raises:
         OSError: a file cannot be read or written.
@@ -86,27 +86,27 @@ def verify(
     whole_file: bool = False,
     progress: Progress = no_progress,
 ) -> Verified:
-    """Say whether a file is what somebody who is trusted has signed; a changed weight by its name.
+    """Verify that a file is what a trusted signer has signed; changed weights are named.
 
     Args:
         file: a path.
-        signature: the signature; beside the file, with `.sig` at the end of its name, by default.
+        signature: the signature; by default next to the file, with `.sig` at the end of its name.
         key: the public key in PEM that is trusted.
         chain: or the root certificates in PEM.
-        identity, issuer: or the identity and who vouches for it, as for sigstore.
+        identity, issuer: or the identity and its issuer, as for sigstore.
         whole_file: accept only a signature over the bytes of the file.
-        progress: told the bytes of tensors done and in all.
+        progress: called with the bytes of tensors done and in all.
 
     Returns:
-        how the file compares; true where it is as signed.
+        the comparison of the file; true if it is as signed.
 
     Raises:
         OSError: a file cannot be read; the signature is missing.
-        SignatureError: it is not by whom is trusted, was changed since, or is no signature.
-        UnsupportedError: nobody was named to be trusted, model-signing is not installed, or sigstore cannot be reached.
+        SignatureError: it is not by a trusted signer, was changed since, or is no signature.
+        UnsupportedError: no trust anchor was passed, model-signing is not installed, or sigstore cannot be reached.
         Pt2Error: the file cannot be read.
 
-    Cost: reads all of the file once, after the signature was found to be authentic.
+    Cost: reads all of the file once, after the signature was verified.
     """
     source = Path(file)
     place = Path(signature) if signature is not None else source.with_name(source.name + ".sig")
@@ -119,17 +119,17 @@ def verify(
         raise SignatureError(f"{place}: expected at most {MAX_SIGNATURE} bytes of signature, got {size}")
     signed = place.read_bytes()
     claimed = bundle.claim(signed, str(place))
-    if whole_file and claimed.hashing == HASHING:
+    if whole_file and claimed.hashing in DEFINITIONS:
         raise SignatureError(f"{place}: expected a signature over the bytes of the file, got one over what it means")
     bundle.authenticate(claimed, signed, str(place), trusted)
-    if claimed.hashing != HASHING:
+    if claimed.hashing not in DEFINITIONS:
         digests = bundle.file_digests(source, claimed.hashing, str(place))
         changed = Difference(
             "the bytes of the file", *(next(iter(one.values()), None) for one in (claimed.digests, digests))
         )
         return Verified("bytes", () if digests == claimed.digests else (changed,))
     with open_package(source) as package:
-        digests = statement(package, progress=progress)
+        digests = statement(package, progress=progress, definition=DEFINITIONS[claimed.hashing])
         differing = tuple(differences(claimed.digests, digests))
         return Verified("meaning", differing, left_out(claimed.digests, digests), not_covered(package))
 

@@ -1,12 +1,13 @@
-"""A package -> the names and digests that a signature states, and what of a package differs from signed ones.
+"""Statement of a signature: names and digests of a package's parts, and their differences from signed ones.
 
     models/<model>/program                 and graph, signature, constraints, weights, constants, metadata
     models/<model>/weights/<name>          one weight or buffer
     models/<model>/constants/<name>        one constant
-    records/<record>                       sha256 of a record beside programs: sample inputs, extra files, compiled code
+    records/<record>                       sha256 of any other record below the root folder, known or not: sample
+                                           inputs, extra files, compiled code, payloads that no program uses
 
-Digests are those of `pt2 digest`, so that how the file is packed, and metadata of nodes, make no difference. Records
-beside the programs may be missing in what is verified, but not be others: PyTorch unpickles or loads some of them.
+Digests are those of `pt2 digest`, so that the packing of the file, and metadata of nodes, make no difference. Other
+records than programs may be missing in the verified file, but not differ: PyTorch unpickles or loads some of them.
 Names are percent-encoded, so that a slash in one is no separator.
 """
 
@@ -19,31 +20,29 @@ from typing import Final
 from urllib.parse import quote as percent_encoded
 from urllib.parse import unquote
 
-from pt2kit.digests.compute import digest
+from pt2kit.digests.compute import digest_parts
 from pt2kit.digests.hashing import PREFIX
-from pt2kit.digests.result import PARTS
+from pt2kit.digests.result import DEFINITION, PARTS
 from pt2kit.errors import UnsupportedError
 from pt2kit.messages import quote
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
-from pt2kit.package.pickle_free_inputs.names import index_model, is_storage_record
+from pt2kit.release.records import listed_in
 from pt2kit.tensors.output import Progress, no_progress
 
-BESIDE: Final = frozenset(("sample inputs", "extra file", "compiled code", "other"))
-"""The kinds of records whose bytes are signed; all others hold what digests speak of."""
 TABLES: Final = (("weights", "tensors"), ("constants", "constant_tensors"))
 HARMLESS: Final = "metadata"
-"""The part that may differ: it says where a program comes from, and changes nothing that is computed."""
+"""Part that may differ: it states where a program comes from, and changes nothing that is computed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing that is not as signed.
+    """One part that is not as signed.
 
     Args:
         what: its name: "weight 'fc.weight' of 'model'", "record 'extra/note.txt'".
-        signed: the digest that was signed, 64 hexadecimal digits; None where nothing of that name was.
-        got: the digest of what is there; None where nothing is.
+        signed: the digest that was signed, 64 hexadecimal digits; None if nothing of that name was.
+        got: the digest of the part in the file; None if it is missing.
     """
 
     what: str
@@ -54,12 +53,13 @@ class Difference:
         return f"{self.what}: expected {_shown(self.signed)}, got {_shown(self.got)}"
 
 
-def statement(package: Package, *, progress: Progress = no_progress) -> dict[str, str]:
-    """Name and digest all that a signature of a package speaks of.
+def statement(package: Package, *, progress: Progress = no_progress, definition: int = DEFINITION) -> dict[str, str]:
+    """Compute the name and digest of everything that a signature of a package covers.
 
     Args:
-        package: reads all of its tensors and the records beside its programs.
-        progress: told the bytes of tensors done and in all, program by program.
+        package: all of its tensors and other records are read.
+        progress: called with the bytes of tensors done and in all, program by program.
+        definition: the number of the definition of digests to follow.
 
     Returns:
         resource name -> 64 hexadecimal digits.
@@ -74,16 +74,19 @@ def statement(package: Package, *, progress: Progress = no_progress) -> dict[str
         )
     stated: dict[str, str] = {}
     for model in package.layout.models:
-        digests = digest(package, model, progress=progress)
-        stated |= {resource("models", model, part): getattr(digests, part) for part in PARTS}
+        digests = digest_parts(package, PARTS, model, progress=progress, definition=definition)
+        stated |= {resource("models", model, part): digests[part] for part in PARTS}
         for kind, table in TABLES:
-            stated |= {resource("models", model, kind, name): one for name, one in getattr(digests, table).items()}
+            stated |= {resource("models", model, kind, name): one for name, one in digests[table].items()}
     stated = {name: one.removeprefix(PREFIX) for name, one in stated.items()}
     return stated | {resource("records", name): one for name, one in _beside(package)}
 
 
 def differences(signed: Mapping[str, str], found: Mapping[str, str]) -> Iterator[Difference]:
-    """What of a package is not as signed; a tensor by its name, and its whole only where no tensor explains it."""
+    """Yield the parts of a package that are not as signed.
+
+    A changed tensor is named itself; the part that contains it is named only if no tensor explains it.
+    """
     for name in sorted({*signed, *found}):
         one, other = signed.get(name), found.get(name)
         parts = split(name)
@@ -95,31 +98,31 @@ def differences(signed: Mapping[str, str], found: Mapping[str, str]) -> Iterator
 
 
 def left_out(signed: Mapping[str, str], found: Mapping[str, str]) -> tuple[str, ...]:
-    """The signed records that a package does not have, and metadata that it has no longer, or otherwise."""
+    """Return the signed records that a package lacks, and metadata that is missing or changed."""
     missing = [described(split(name)) for name in sorted(signed) if name not in found and split(name)[0] == "records"]
     metadata = [name for name in signed if len(split(name)) == 3 and split(name)[2] == HARMLESS]
     return (*missing, *(described(split(name)) for name in metadata if found.get(name) not in (None, signed[name])))
 
 
 def not_covered(package: Package) -> tuple[str, ...]:
-    """What a package has that no statement speaks of: sample inputs that are no pickle, which nothing runs."""
-    return tuple(name for name in map(package.relative, package.records) if is_storage_record(name))[:1] and (
+    """Return the parts of a package that no statement covers: sample inputs that are no pickle, which nothing runs."""
+    return tuple(name for name in map(package.relative, package.records) if names.is_samples_storage(name))[:1] and (
         "sample inputs without a pickle",
     )
 
 
 def resource(*parts: str) -> str:
-    """A name for a statement; `split` gives the parts back."""
+    """Return a name for a statement; `split` returns the parts."""
     return "/".join(_encoded(part) for part in parts)
 
 
 def split(name: str) -> tuple[str, ...]:
-    """The parts of a resource's name."""
+    """Return the parts of a resource's name."""
     return tuple("" if part == "%" else unquote(part, errors="surrogatepass") for part in name.split("/"))
 
 
 def described(parts: tuple[str, ...]) -> str:
-    """A resource, as messages call it."""
+    """Return the name of a resource in messages."""
     if parts[0] == "models" and len(parts) == 4:
         return f"{parts[2].removesuffix('s')} {quote(parts[3])} of {quote(parts[1])}"
     if parts[0] == "models" and len(parts) == 3:
@@ -128,13 +131,13 @@ def described(parts: tuple[str, ...]) -> str:
 
 
 def _encoded(part: str) -> str:
-    """A part without a slash, never empty, and none of those that paths give a meaning (`.`, `..`)."""
+    """Return a part without a slash, never empty, and none of those that are special in paths (`.`, `..`)."""
     text = percent_encoded(part, safe="", errors="surrogatepass")
     return text.replace(".", "%2E") if text in (".", "..") else text or "%"
 
 
 def _explained(parts: tuple[str, ...], signed: Mapping[str, str], found: Mapping[str, str]) -> bool:
-    """Whether a part of a program differs because parts or tensors of it do, which are named themselves."""
+    """Return whether a part of a program differs because parts or tensors of it do, which are named themselves."""
     _, model, part = parts
     if part == "program":
         below = [resource("models", model, one) for one in PARTS if one not in ("program", HARMLESS)]
@@ -145,14 +148,30 @@ def _explained(parts: tuple[str, ...], signed: Mapping[str, str], found: Mapping
 
 
 def _beside(package: Package) -> Iterator[tuple[str, str]]:
-    """Name and sha256 of each record beside the programs; empty ones, and indexes of moved sample inputs, are none."""
+    """Iterate name and sha256 of each record that no digest of a program speaks of.
+
+    Empty ones are none, and so are sample inputs that were moved out of their pickle.
+    """
+    digested = set(_digested(package))
     for name, record in package.records.items():
         relative = package.relative(name)
-        if names.kind(relative) not in BESIDE or is_storage_record(relative):
+        if name in digested or names.kind(relative) == "header" or names.is_samples_storage(relative):
             continue
-        if (index_model(relative) in package.layout.models) or not record.size:
+        if (names.samples_index_model(relative) in package.layout.models) or not record.size:
             continue
         yield names.in_archive(relative), hashlib.sha256(package.archive.read(name)).hexdigest()
+
+
+def _digested(package: Package) -> Iterator[str]:
+    """Iterate full names of the records that programs and their payloads are read from."""
+    layout = package.layout
+    for model in layout.models:
+        parts = layout.parts(model)
+        yield from (record for record in parts.all if record != parts.sample_inputs)
+        for config in parts.configs:
+            yield from listed_in(package, config)
+        if (container := package.stored[model].model) is not None:
+            yield from map(layout.record, (*container.weight_paths.values(), *container.constant_paths.values()))
 
 
 def _shown(found: str | None) -> str:

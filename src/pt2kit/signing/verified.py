@@ -1,4 +1,4 @@
-"""`Verified`: how a file compares with what was signed."""
+"""`Verified`: the comparison of a file with its signature."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pt2kit.signing.statement import Difference
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What an authentic signature says of a file. True where the file is as signed.
+    """Comparison of a file with its authentic signature. True if the file is as signed.
 
     Args:
-        signed: "meaning", the programs and what is beside them, or "bytes", the file itself.
-        differences: what is not as signed, by name; empty where all is.
-        left_out: what was signed and is not in the file, without changing what it means: records beside the programs.
-        not_covered: what the file has that a statement over the meaning does not speak of.
+        signed: "meaning", the programs and other records, or "bytes", the file itself.
+        differences: the parts that are not as signed, by name; empty if there are none.
+        left_out: signed parts that are missing in the file, without changing its meaning: records that are no programs.
+        not_covered: parts of the file that a statement over the meaning does not cover.
     """
 
     signed: Literal["meaning", "bytes"]
@@ -26,7 +26,7 @@ class Verified:
 
     @property
     def ok(self) -> bool:
-        """Whether the file is as signed."""
+        """Return whether the file is as signed."""
         return not self.differences
 
     def __bool__(self) -> bool:

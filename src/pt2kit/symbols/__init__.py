@@ -1,12 +1,13 @@
-"""Symbolic expressions of an exported program as data: text <-> tree, values, ranges, guards.
+"""Symbolic expressions of an exported program as data: parsing and printing, values, ranges, guards.
 
-`expr_str` holds sympy expressions in one of two dialects: str() up to torch 2.5, srepr() since 2.6. This room reads
-both into one tree (`expr`), prints it in both (`srepr`, `printer`), computes it (`evaluation`) and says what it yields
-before it is computed (`kinds`, `ranges`). `guards` reads the conditions of `guards_code`. It runs nothing from a file
-and knows no sympy: the functions are a closed table (`functions`), and text, tree and numbers have limits (`Limits`).
+`expr_str` holds sympy expressions in one of two dialects: str() up to torch 2.5, srepr() since 2.6. This package reads
+both into one tree (`expr`), prints it in both (`srepr`, `printer`), computes it (`evaluation`) and returns its kind and
+bounds before it is computed (`kinds`, `ranges`). `guards` reads the conditions of `guards_code`. It runs nothing from a
+file and does not need sympy: the functions are a closed table (`functions`), and text, tree and numbers have limits
+(`Limits`).
 
 It does not simplify: a tree is what was written. The names load when they are first used (PEP 562), so that importing
-this room costs next to nothing.
+this package costs next to nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sums, products and powers as infix text writes them -> the calls that sympy makes of them.
+"""Sums, products and powers in infix text, built into the calls that sympy makes of them.
 
 `s0/2 - 4*s1` is `Add(Mul(Rational(1, 2), s0), Mul(-1, 4, s1))`: a difference is a sum with a factor -1, a quotient a
 product with a power -1, and the number in front of a product is one exact number, written after a -1 where it is
@@ -60,7 +60,7 @@ Operand = Expr | OpenSum | OpenProduct | OpenChain
 
 
 def close(operand: Operand) -> Expr:
-    """The finished expression of an operand."""
+    """Return the finished expression of an operand."""
     if isinstance(operand, OpenProduct):
         return _close_product(operand)
     if isinstance(operand, OpenSum):
@@ -71,7 +71,7 @@ def close(operand: Operand) -> Expr:
 
 
 def add(left: Operand, right: Operand) -> Operand:
-    """left + right; extends `left` in place where it is an open sum."""
+    """Return left + right; extends `left` in place if it is an open sum."""
     if not isinstance(left, OpenSum):
         left = OpenSum(close(left))
     left.terms.append(close(right))
@@ -79,12 +79,12 @@ def add(left: Operand, right: Operand) -> Operand:
 
 
 def subtract(left: Operand, right: Operand) -> Operand:
-    """left - right; extends `left` in place where it is an open sum."""
+    """Return left - right; extends `left` in place if it is an open sum."""
     return add(left, negate(close(right)))
 
 
 def chain(function: str, left: Operand, right: Operand) -> Operand:
-    """function(left, right); extends `left` in place where it is an open chain of the same function."""
+    """Return function(left, right); extends `left` in place if it is an open chain of the same function."""
     if not (isinstance(left, OpenChain) and left.function == function):
         left = OpenChain(function, close(left))
     left.args.append(close(right))
@@ -92,7 +92,7 @@ def chain(function: str, left: Operand, right: Operand) -> Operand:
 
 
 def multiply(left: Operand, right: Operand, where: str, limits: Limits) -> Operand:
-    """left * right; extends `left` in place where it is an open product.
+    """Return left * right; extends `left` in place if it is an open product.
 
     Raises:
         LimitError: the numbers together need more than `limits.bits`.
@@ -104,7 +104,7 @@ def multiply(left: Operand, right: Operand, where: str, limits: Limits) -> Opera
 
 
 def divide(left: Operand, right: Operand, where: str, limits: Limits) -> Operand:
-    """left / right as an exact quotient; extends `left` in place where it is an open product.
+    """Return left / right as an exact quotient; extends `left` in place if it is an open product.
 
     Raises:
         ExpressionError: right is a literal zero.
@@ -120,14 +120,14 @@ def divide(left: Operand, right: Operand, where: str, limits: Limits) -> Operand
 
 
 def minus(operand: Operand, where: str, limits: Limits) -> Operand:
-    """-operand, open for further factors as in `-2*s0`."""
+    """Return -operand, open for further factors as in `-2*s0`."""
     product = _open(operand, where, limits)
     product.p = -product.p
     return product
 
 
 def negate(expr: Expr) -> Expr:
-    """-expr, with the sign in the number in front."""
+    """Return -expr, with the sign in the number in front."""
     match expr:
         case Integer(value):
             return Integer(-value)
@@ -148,7 +148,7 @@ def negate(expr: Expr) -> Expr:
 
 
 def is_negative(expr: Expr) -> bool:
-    """Whether an expression is a number below 0."""
+    """Return whether an expression is a number below 0."""
     match expr:
         case Integer(value) | Rational(value, _):
             return value < 0
@@ -161,7 +161,7 @@ def is_negative(expr: Expr) -> bool:
 
 
 def is_below(expr: Expr) -> bool:
-    """Whether an expression stands under the fraction bar of a product: a power with a negative exponent."""
+    """Return whether an expression belongs below the fraction bar of a product: a power with a negative exponent."""
     if not (isinstance(expr, Call) and expr.function == "Pow"):
         return False
     exponent = expr.args[1]
@@ -169,7 +169,7 @@ def is_below(expr: Expr) -> bool:
 
 
 def invert(expr: Expr, where: str) -> Expr:
-    """1/expr as an exact number or a power.
+    """Return 1/expr as an exact number or a power.
 
     Raises:
         ExpressionError: expr is a literal zero.
@@ -191,7 +191,7 @@ def invert(expr: Expr, where: str) -> Expr:
 
 
 def exact(p: int, q: int) -> Integer | Rational:
-    """The exact number p/q, q > 0, in lowest terms."""
+    """Return the exact number p/q, q > 0, in lowest terms."""
     common = gcd(p, q)
     return Integer(p // common) if q == common else Rational(p // common, q // common)
 

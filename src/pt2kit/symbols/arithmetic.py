@@ -1,9 +1,9 @@
-"""Arithmetic on the values of expressions: exact where the numbers are exact, and never larger than a limit.
+"""Arithmetic on the values of expressions: exact for exact numbers, and never larger than a limit.
 
 Values are bool, int, Fraction and float. Integers and fractions stay exact, a float makes the result a float. Division
 and modulo round as in Python (down, the sign of the divisor), which is what torch does when it runs a program. Infinity
 is a float here, also torch's `int_oo`; a result that is not a number is an error. The bits a result needs are checked
-before it is computed where it can be far larger than what it is made of (powers, shifts).
+before it is computed where it can be far larger than its operands (powers, shifts).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAX_BITS = DEFAULT_LIMITS.bits
 
 
 def fraction(p: int, q: int) -> Number:
-    """p/q exactly: an int where it is whole, else a Fraction.
+    """Return p/q exactly: an int if it is whole, else a Fraction.
 
     Raises:
         ExpressionError: q is 0.
@@ -40,7 +40,7 @@ def fraction(p: int, q: int) -> Number:
 
 
 def checked(value: Number) -> Number:
-    """The same value, a whole Fraction as an int.
+    """Return the same value, a whole Fraction as an int.
 
     Raises:
         ExpressionError: it is not a number (nan).
@@ -57,7 +57,7 @@ def checked(value: Number) -> Number:
 
 
 def to_float(value: Number) -> float:
-    """The nearest double.
+    """Return the nearest double.
 
     Raises:
         ExpressionError: the number is too large for one.
@@ -69,7 +69,7 @@ def to_float(value: Number) -> float:
 
 
 def add(args: Sequence[Number]) -> Number:
-    """The sum, from left to right."""
+    """Return the sum, from left to right."""
     total: Number = 0
     for arg in args:
         total = checked(mixed(total, arg, lambda a, b: a + b))
@@ -77,7 +77,7 @@ def add(args: Sequence[Number]) -> Number:
 
 
 def multiply(args: Sequence[Number]) -> Number:
-    """The product, from left to right."""
+    """Return the product, from left to right."""
     total: Number = 1
     for arg in args:
         total = checked(mixed(total, arg, lambda a, b: a * b))
@@ -85,7 +85,7 @@ def multiply(args: Sequence[Number]) -> Number:
 
 
 def power(args: Sequence[Number]) -> Number:
-    """base ** exponent: exact for whole exponents of exact numbers, else a float."""
+    """Return base ** exponent: exact for whole exponents of exact numbers, else a float."""
     base, exponent = args
     if isinstance(exponent, int) and not isinstance(base, float):
         return _exact_power(base, exponent)
@@ -108,7 +108,7 @@ def _exact_power(base: int | Fraction, exponent: int) -> Number:
 
 
 def floor_divide(args: Sequence[Number]) -> Number:
-    """a // b rounded down, as an int where it is finite."""
+    """Return a // b rounded down, as an int if it is finite."""
     a, b = args
     if b == 0:
         raise ExpressionError("division by zero")
@@ -116,12 +116,12 @@ def floor_divide(args: Sequence[Number]) -> Number:
 
 
 def _floor_quotient(a: Number, b: Number) -> Number:
-    # inf // 2 is nan in Python; torch floors the quotient instead.
+    # inf // 2 is nan in Python; torch rounds the quotient down instead.
     return a / b if isinstance(a, float) and math.isinf(a) else a // b
 
 
 def modulo(args: Sequence[Number]) -> Number:
-    """a % b with the sign of b."""
+    """Return a % b with the sign of b."""
     a, b = args
     if b == 0:
         raise ExpressionError("modulo by zero")
@@ -129,7 +129,7 @@ def modulo(args: Sequence[Number]) -> Number:
 
 
 def true_divide(args: Sequence[Number]) -> Number:
-    """a / b as the nearest double, also for integers that no double holds."""
+    """Return a / b as the nearest double, also for integers that no double represents."""
     a, b = args
     if b == 0:
         raise ExpressionError("division by zero")
@@ -140,7 +140,7 @@ def true_divide(args: Sequence[Number]) -> Number:
 
 
 def shift_left(args: Sequence[Number]) -> Number:
-    """a * 2**b for whole numbers, b not negative."""
+    """Return a * 2**b for whole numbers, b not negative."""
     a, b = integers(args)
     if b < 0:
         raise ExpressionError(f"expected a shift of at least 0, got {b}")
@@ -150,7 +150,7 @@ def shift_left(args: Sequence[Number]) -> Number:
 
 
 def shift_right(args: Sequence[Number]) -> Number:
-    """a // 2**b for whole numbers, b not negative."""
+    """Return a // 2**b for whole numbers, b not negative."""
     a, b = integers(args)
     if b < 0:
         raise ExpressionError(f"expected a shift of at least 0, got {b}")
@@ -158,7 +158,7 @@ def shift_right(args: Sequence[Number]) -> Number:
 
 
 def natural_power(args: Sequence[Number]) -> Number:
-    """a ** b for whole numbers, b not negative; exact also where torch gives up (beyond 64 bits it says `int_oo`)."""
+    """Return a ** b for whole numbers, b not negative; exact also where torch returns `int_oo` (beyond 64 bits)."""
     a, b = integers(args)
     if b < 0:
         raise ExpressionError(f"expected an exponent of at least 0, got {b}")
@@ -166,26 +166,26 @@ def natural_power(args: Sequence[Number]) -> Number:
 
 
 def modular_indexing(args: Sequence[Number]) -> Number:
-    """(a // b) % c for whole numbers."""
+    """Return (a // b) % c for whole numbers."""
     a, b, c = integers(args)
     return modulo((floor_divide((a, b)), c))
 
 
 def ceil_divide(args: Sequence[Number]) -> Number:
-    """a / b rounded up."""
+    """Return a / b rounded up."""
     a, b = args
     return multiply((-1, floor_divide((multiply((-1, a)), b))))
 
 
 def whole(rounding: Callable[[Number], int], value: Number) -> Number:
-    """A number rounded to an int; infinity stays what it is."""
+    """Return a number rounded to an int; infinity is returned unchanged."""
     if isinstance(value, float) and math.isinf(value):
         return value
     return checked(rounding(value))
 
 
 def real(compute: Callable[[], Number]) -> Number:
-    """What `compute` yields, with Python's errors turned into ours.
+    """Return the result of `compute`, with Python's errors converted to `ExpressionError`.
 
     Raises:
         ExpressionError: it divides by zero, leaves the domain of a function, or is too large for a float.
@@ -201,14 +201,14 @@ def real(compute: Callable[[], Number]) -> Number:
 
 
 def mixed(a: Number, b: Number, operate: Callable[[Number, Number], Number]) -> Number:
-    """operate(a, b), with both as floats as soon as one is."""
+    """Return operate(a, b), with both as floats if one is."""
     if isinstance(a, float) != isinstance(b, float):
         return operate(to_float(a), to_float(b))
     return operate(a, b)
 
 
 def integers(args: Sequence[Number]) -> list[int]:
-    """The same numbers, if all of them are whole.
+    """Return the same numbers, if all of them are whole.
 
     Raises:
         ExpressionError: one is not.

@@ -1,4 +1,4 @@
-"""Text of either dialect -> tree, and the checks that go with a use: a size, a number, a truth value.
+"""Parsing of expressions in either dialect, for a use as a size, a number or a truth value.
 
 Nothing is kept between calls.
 """
@@ -15,10 +15,10 @@ _SREPR_PARTS = ("Symbol('", "Integer(", "Float('", "Rational(", "ExprCondPair(")
 
 
 def parse(text: str, *, where: str = "", limits: Limits = DEFAULT_LIMITS) -> Expr:
-    """Reads an expression of either dialect; srepr is known by what only it writes (`Integer(`, ...).
+    """Parse an expression of either dialect; srepr is recognized by names that only it writes (`Integer(`, ...).
 
     Args:
-        text: `expr_str` as it stands in a file.
+        text: `expr_str` of a file.
         where: the place to name in errors.
         limits: what the expression may cost.
 
@@ -38,7 +38,7 @@ def parse(text: str, *, where: str = "", limits: Limits = DEFAULT_LIMITS) -> Exp
 
 
 def parse_size(text: str, *, where: str = "", limits: Limits = DEFAULT_LIMITS) -> Expr:
-    """Reads an expression that must be usable as a size, stride or other int.
+    """Parse an expression that must be usable as a size, stride or other int.
 
     Raises:
         ExpressionError: no expression, or one that yields no int or has no value whatever its symbols are.
@@ -49,7 +49,7 @@ def parse_size(text: str, *, where: str = "", limits: Limits = DEFAULT_LIMITS) -
 
 
 def parse_number(text: str, *, where: str = "", limits: Limits = DEFAULT_LIMITS) -> Expr:
-    """Reads an expression that must yield an int or a float, as a SymFloat may.
+    """Parse an expression that must yield an int or a float, as a SymFloat may.
 
     Raises:
         ExpressionError: no expression, or one that yields a truth value or has no value whatever its symbols are.
@@ -62,7 +62,7 @@ def parse_number(text: str, *, where: str = "", limits: Limits = DEFAULT_LIMITS)
 
 
 def parse_truth(text: str, *, where: str = "", limits: Limits = DEFAULT_LIMITS) -> Expr:
-    """Reads an expression that must yield a truth value, as a SymBool does.
+    """Parse an expression that must yield a truth value, as a SymBool does.
 
     Raises:
         ExpressionError: no expression, or one that yields a number or has no value whatever its symbols are.

@@ -1,4 +1,4 @@
-"""Tree + values of its symbols -> an int, a float or a truth value.
+"""Evaluation of an expression with values of its symbols, to an int, a float or a truth value.
 
 Only what the result needs is required to have a value: the branch of a `Piecewise` or `Where` that is not taken may
 divide by zero or name a symbol without a value, as in the Python text that torch makes of an expression.
@@ -25,7 +25,7 @@ _Result = Union[Number, _Error, tuple["_Result", "_Result"]]  # noqa: UP007 - na
 
 
 def evaluate(expr: Expr, values: Mapping[str, int | float | bool], *, where: str = "") -> int | float | bool:
-    """Computes an expression.
+    """Compute an expression.
 
     Args:
         expr: the tree.
@@ -34,7 +34,8 @@ def evaluate(expr: Expr, values: Mapping[str, int | float | bool], *, where: str
 
     Returns:
         An int, float or bool, as `kind` says; `inf` may stand for an unbounded int. Exact quotients (`s0/2`) become
-        floats at the very end, so `floor(s0/2)` is exact; roots are floats at once, so `floor(sqrt(3)/sqrt(3))` is 0.
+        floats at the very end, so `floor(s0/2)` is exact; roots are floats immediately, so `floor(sqrt(3)/sqrt(3))` is
+        0.
 
     Raises:
         ExpressionError: a symbol has no value, a function is called with what it does not take (0 as divisor, -1 to
@@ -59,7 +60,7 @@ def evaluate(expr: Expr, values: Mapping[str, int | float | bool], *, where: str
 
 
 def check_constants(expr: Expr, *, where: str = "") -> Expr:
-    """The same expression, if every part of it without symbols has a value.
+    """Return the same expression, if every part of it without symbols has a value.
 
     Raises:
         ExpressionError: some part divides by zero or the like, whatever its symbols are.
@@ -161,7 +162,7 @@ def _where(args: Sequence[_Result]) -> _Result:
 
 
 def _until(stop: bool) -> Callable[[Sequence[_Result]], _Result]:
-    """The rule of And (stops at the first false) and Or (stops at the first true)."""
+    """Return the evaluation rule of And (stops at the first false) or Or (stops at the first true)."""
 
     def rule(args: Sequence[_Result]) -> _Result:
         for arg in args:

@@ -1,4 +1,4 @@
-"""The tree of a symbolic expression: its nodes, one walk over them, its limits.
+"""Tree of a symbolic expression: its nodes, one traversal of them, its limits.
 
 A tree is plain, frozen, hashable data. It says what was written and nothing more: no node is simplified, sorted or
 evaluated when it is built. Leaves are `Symbol`, `Integer`, `Rational`, `Float`, `Boolean` and `Infinity`; everything
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What an expression may cost.
+    """Limits on the size and the computation of an expression.
 
     Args:
         text: characters of one expression; a sum over a thousand symbols takes about 40,000.
@@ -36,7 +36,7 @@ class Limits:
 
     @property
     def digits(self) -> int:
-        """The decimal digits that `bits` bits can fill."""
+        """Return the decimal digits that `bits` bits can fill."""
         return self.bits * 30103 // 100000 + 1
 
 
@@ -133,7 +133,7 @@ TRUE = Boolean(True)
 
 
 def fold(expr: Expr, leaf: Callable[[Leaf], T], call: Callable[[Call, list[T]], T]) -> T:
-    """Computes a value bottom up, without recursion.
+    """Compute a value bottom up, without recursion.
 
     Args:
         expr: the tree.
@@ -163,7 +163,7 @@ def fold(expr: Expr, leaf: Callable[[Leaf], T], call: Callable[[Call, list[T]], 
 
 
 def free_symbols(expr: Expr) -> tuple[Symbol, ...]:
-    """The symbols of a tree, each once, in the order in which they are written."""
+    """Return the symbols of a tree, each once, in the order in which they are written."""
     symbols: dict[Symbol, None] = {}
     todo = [expr]
     while todo:
@@ -178,7 +178,7 @@ def free_symbols(expr: Expr) -> tuple[Symbol, ...]:
 def substitute(
     expr: Expr, mapping: Mapping[str, Expr | int], *, where: str = "", limits: Limits = DEFAULT_LIMITS
 ) -> Expr:
-    """Puts other expressions in the place of symbols, all at once.
+    """Replace symbols by other expressions, all together.
 
     Args:
         expr: the tree.
@@ -212,7 +212,7 @@ def substitute(
 
 
 def measure(expr: Expr) -> tuple[int, int]:
-    """Counts the nodes of a tree and the calls on its longest path: `(nodes, depth)`."""
+    """Count the nodes of a tree and the calls on its longest path: `(nodes, depth)`."""
 
     def call(_: Call, args: list[tuple[int, int]]) -> tuple[int, int]:
         return 1 + sum(nodes for nodes, _ in args), 1 + max((depth for _, depth in args), default=0)
@@ -221,7 +221,7 @@ def measure(expr: Expr) -> tuple[int, int]:
 
 
 def check_size(nodes: int, depth: int, where: str, limits: Limits) -> None:
-    """Refuses a tree of that many nodes or that depth.
+    """Refuse a tree of that many nodes or that depth.
 
     Raises:
         LimitError: either number is over its limit.
@@ -233,7 +233,7 @@ def check_size(nodes: int, depth: int, where: str, limits: Limits) -> None:
 
 
 def fail(where: str, message: str, error: type[Pt2Error] = ExpressionError) -> NoReturn:
-    """Raises `error` with its place in front.
+    """Raise `error` with its location in front.
 
     Raises:
         Pt2Error: always, of the class `error`.
@@ -242,7 +242,7 @@ def fail(where: str, message: str, error: type[Pt2Error] = ExpressionError) -> N
 
 
 def quote(text: str) -> str:
-    """Text of a file as it may stand in a message: quoted, on one line, shortened to 80 characters."""
+    """Return the text of a file for a message: quoted, on one line, shortened to 80 characters."""
     return repr(text if len(text) <= 80 else f"{text[:77]}...")
 
 
@@ -257,7 +257,7 @@ _DEFAULTS: Mapping[str, tuple[tuple[str, bool], ...]] = MappingProxyType(
 
 
 def default_assumptions(name: str) -> tuple[tuple[str, bool], ...]:
-    """The assumptions torch makes on a symbol of that name, for texts that do not say them.
+    """Return torch's assumptions on a symbol of that name, for texts that do not state them.
 
     `s<n>` is a positive integer, `zf<n>` real, `zuf<n>` (and `f<n>` of 2.1 to 2.3) has none; `u<n>`, `i<n>` of 2.1 and
     2.2 and every other name is an integer. An integer input that may be 0 or negative is called `s<n>` as well, so for

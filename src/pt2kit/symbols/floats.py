@@ -1,4 +1,4 @@
-"""Floating point numbers <-> the decimal texts that the two dialects hold.
+"""Floating point numbers in expressions, and their decimal texts in both dialects.
 
 srepr writes a double with 17 significant digits (`0.10000000000000001`), str with 15 (`0.1`, or
 `0.100000000000000` where the number stands alone). Both write `1.0e-7` and `2.5e+20` outside a middle range.
@@ -17,7 +17,7 @@ _NUMBER = r"-?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 
 
 def float_of(text: str, precision: int = 53, where: str = "") -> Float:
-    """The node of a decimal text as srepr holds it; the text stays as it is.
+    """Return the node of a decimal text as srepr writes it; the text is kept.
 
     Raises:
         ExpressionError: not a decimal number, or too large for a double.
@@ -30,12 +30,12 @@ def float_of(text: str, precision: int = 53, where: str = "") -> Float:
 
 
 def float_from(value: float) -> Float:
-    """The node of a finite double, written as srepr writes it."""
+    """Return the node of a finite double, written as srepr writes it."""
     return Float(decimal_text(value, SREPR_DIGITS))
 
 
 def decimal_text(value: float, digits: int, *, strip: bool = True) -> str:
-    """A finite double as sympy writes it.
+    """Return a finite double as sympy writes it.
 
     Args:
         value: the number.

@@ -1,4 +1,4 @@
-"""The functions an expression may call: a closed table, names of both dialects -> what a function takes and gives.
+"""Functions that an expression may call: a closed table by their names in both dialects, with arguments and results.
 
 The names are those of the classes in sympy and in torch/utils/_sympy/functions.py, 2.1 to 2.13, which is what both
 dialects print. A name that is not in the table is refused; nothing is ever looked up by a name from a file.
@@ -17,7 +17,7 @@ Gives = Literal["number", "int", "float", "bool", "power", "first", "joined", "b
 
 
 class Function(NamedTuple):
-    """What a function takes and gives.
+    """Arguments and result of a function.
 
     Args:
         least, most: how many arguments; `most` None is any number.
@@ -88,7 +88,7 @@ ALIASES: Mapping[str, str] = MappingProxyType(
 
 
 def make_call(name: str, args: Sequence[Expr], where: str = "") -> Call:
-    """The call of a function by its written name.
+    """Return the call of a function by its written name.
 
     Args:
         name: the name in either dialect; `Eq`, `Ne`, `Ge`, `Le`, `Gt` and `Lt` become their class names.
@@ -113,7 +113,7 @@ def make_call(name: str, args: Sequence[Expr], where: str = "") -> Call:
 
 
 def check_arity(name: str, function: Function, count: int, where: str) -> None:
-    """Refuses a call with too few or too many arguments.
+    """Refuse a call with too few or too many arguments.
 
     Raises:
         ExpressionError: `function` does not take `count` arguments.

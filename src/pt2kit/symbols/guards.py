@@ -1,4 +1,4 @@
-"""An entry of `guards_code` (schema 8.14 and later) -> an expression over the inputs it names.
+"""Guards of a program: entries of `guards_code` (schema 8.14 and later) as expressions over the inputs they name.
 
     (L['x'].size()[0] // 2) + L['y'].size()[1] >= 2
 
@@ -38,6 +38,7 @@ from pt2kit.symbols.expr import (
     quote,
 )
 from pt2kit.symbols.functions import OPAQUE, make_call
+from pt2kit.symbols.growth import check_growth
 from pt2kit.symbols.infix import Binary, Grammar, Unary, parse_infix
 from pt2kit.symbols.kinds import kind
 from pt2kit.symbols.plain import (
@@ -73,11 +74,15 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """One condition on the inputs: its text, the expression that must be true, and what it takes from the inputs."""
+    """One condition on the inputs: its text, the expression that must be true, and what it reads from the inputs.
+
+    `open_powers` counts powers in it whose exponent is a size; computing one takes as long as the size says.
+    """
 
     text: str
     expr: Expr
     sources: tuple[Source, ...]
+    open_powers: int = 0
 
 
 _KEY = r"\[(?:'[^'\"\\\x00-\x1f\x7f]*'|\"[^'\"\\\x00-\x1f\x7f]*\"|-?\d+)\]"
@@ -95,7 +100,7 @@ MAX_NESTING: Final = 150
 
 
 def parse_guard(text: str, *, where: str = "", limits: Limits = DEFAULT_LIMITS) -> Guard:
-    """Reads one entry of `guards_code`.
+    """Parse one entry of `guards_code`.
 
     Args:
         text: the entry.
@@ -107,7 +112,7 @@ def parse_guard(text: str, *, where: str = "", limits: Limits = DEFAULT_LIMITS) 
 
     Raises:
         ExpressionError: not a condition of this grammar.
-        LimitError: longer, larger or deeper than `limits` allow.
+        LimitError: longer, larger or deeper than `limits` allow, or of numbers that may be far larger than the inputs.
 
     Source: torch/export/exported_program.py and torch/utils/_sympy/printers.py (PythonPrinter), 2.10 to 2.13.
     """
@@ -120,11 +125,13 @@ def parse_guard(text: str, *, where: str = "", limits: Limits = DEFAULT_LIMITS) 
     if kind(expr, where=where) not in ("bool", "any"):
         fail(where, f"expected a condition, got a number in {quote(text)}")
     check_constants(expr, where=where)
-    return Guard(text, expr, tuple(_source(symbol.name, where, limits) for symbol in free_symbols(expr)))
+    open_powers = check_growth(expr, where=where)
+    sources = tuple(_source(symbol.name, where, limits) for symbol in free_symbols(expr))
+    return Guard(text, expr, sources, open_powers)
 
 
 def _nesting(text: str) -> int:
-    """How deep brackets stand in each other; those in quoted keys count too, which errs on the safe side."""
+    """Return the nesting depth of brackets; those in quoted keys count too, which errs on the safe side."""
     depth = deepest = 0
     for character in text:
         depth += (character in "([{") - (character in ")]}")

@@ -1,4 +1,4 @@
-"""Infix text -> tree, by a grammar given as data: the engine under the str dialect and under guards.
+"""Parser of infix text by a grammar given as data: the engine of the str dialect and of guards.
 
 Operator precedence with two explicit stacks, one pass, no recursion. It knows operators, brackets, calls and
 `a if c else b`; which tokens, operators, names and functions exist, and what they build, the grammar says.
@@ -21,7 +21,7 @@ Unary = Callable[[Operand, str, Limits], Operand]
 
 
 class Grammar(NamedTuple):
-    """What an infix text may hold.
+    """Operators, names and literals that an infix text may contain.
 
     Args:
         token: a pattern (ASCII) with the groups `float`, `int`, `name` and `op`, tried at every position after spaces.
@@ -63,7 +63,7 @@ class _Frame:
 
 
 def parse_infix(text: str, grammar: Grammar, where: str, limits: Limits) -> Expr:
-    """Reads one expression.
+    """Parse one expression.
 
     Raises:
         ExpressionError: the text does not follow the grammar.
@@ -120,7 +120,7 @@ class _Reader:
         return token
 
     def _operand(self, token: re.Match[str]) -> bool:
-        """Takes a token where a value must stand; tells whether a value must still follow."""
+        """Consume a token if a value is due; return whether a value is still due."""
         written = token[0]
         match token.lastgroup:
             case "float":
@@ -152,7 +152,7 @@ class _Reader:
         return bool(self.frames) and self.frames[-1].kind == "call" and self.frames[-1].first == len(self.operands)
 
     def _operator(self, token: re.Match[str]) -> bool:
-        """Takes a token after a value; tells whether a value must follow."""
+        """Consume a token after a value; return whether a value is due."""
         written = token[0]
         binary = self.grammar.binary.get(written)
         if binary is not None:
@@ -204,7 +204,7 @@ class _Reader:
         return True
 
     def _reduce(self, precedence: int) -> None:
-        """Builds every waiting operator that binds at least that tightly; -1 also finishes conditionals."""
+        """Build every waiting operator that binds at least that tightly; -1 also finishes conditionals."""
         frames, operands, grammar = self.frames, self.operands, self.grammar
         while frames:
             frame = frames[-1]

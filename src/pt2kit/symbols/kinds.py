@@ -1,4 +1,4 @@
-"""What an expression yields, known before any value is: an int, a float or a truth value.
+"""Kinds of expressions, known before any value: an int, a float or a truth value.
 
 A tensor size must be an int: `s77*0.5` is refused without knowing s77. Arguments are checked on the way, so `true + 1`
 is refused too.
@@ -30,7 +30,7 @@ Kind = Literal["int", "float", "bool", "any"]
 
 
 class Facts(NamedTuple):
-    """What is known about a part while a kind is computed.
+    """Known facts of a part while a kind is computed.
 
     Args:
         kind: one of `Kind`; or "rational" for an exact quotient, or "pair" and the kind of its value inside a
@@ -62,7 +62,7 @@ _NAMES = {
 
 
 def kind(expr: Expr, *, where: str = "") -> Kind:
-    """What an expression yields.
+    """Return the kind of an expression's value.
 
     Args:
         expr: the tree.
@@ -86,7 +86,7 @@ def kind(expr: Expr, *, where: str = "") -> Kind:
 
 
 def require_int(expr: Expr, *, where: str = "") -> Expr:
-    """The same expression, if it yields an int.
+    """Return the same expression, if it yields an int.
 
     Raises:
         ExpressionError: it yields a float or a truth value.
@@ -98,7 +98,7 @@ def require_int(expr: Expr, *, where: str = "") -> Expr:
 
 
 def symbol_kind(symbol: Symbol) -> Kind:
-    """What a symbol stands for: what its assumptions say, else those that torch makes on its name.
+    """Return the kind of a symbol, from its assumptions, else from those that torch makes on its name.
 
     Returns:
         "int" or "float"; "any" for a whole input that a guard names.
@@ -110,7 +110,7 @@ def symbol_kind(symbol: Symbol) -> Kind:
 
 
 def facts_of_leaf(leaf: Leaf) -> Facts:
-    """What is known about a leaf."""
+    """Return the known facts of a leaf."""
     match leaf:
         case Integer(value):
             return Facts("int", value >= 0)
@@ -128,7 +128,7 @@ def facts_of_leaf(leaf: Leaf) -> Facts:
 
 
 def facts_of_call(node: Call, args: Sequence[Facts], where: str) -> Facts:
-    """What is known about a call, from what is known about its arguments.
+    """Return the known facts of a call, from those of its arguments.
 
     Raises:
         ExpressionError: an unknown function, or arguments it does not take.

@@ -1,4 +1,4 @@
-"""The functions that yield numbers, by name: `NUMERIC` of the table in `functions`, computed by `arithmetic`.
+"""Numeric functions of expressions by name: `NUMERIC` of the table in `functions`, computed by `arithmetic`.
 
 Rounding, floats and the functions that only torch has; their rules are those of Python's `math`, which torch calls.
 """
@@ -36,7 +36,8 @@ Numeric = Callable[[Sequence[Number]], Number]
 
 
 def is_dense(args: Sequence[Number]) -> Number:
-    """1 if strides, the second half of the arguments, lay out sizes, the first half, without gap or overlap; else 0.
+    """Return 1 if strides, the second half of the arguments, lay out sizes, the first half, without gap or overlap;
+    else 0.
 
     Source: torch/fx/experimental/symbolic_shapes.py 2.13 (a dimension of one element may have any stride).
     """
@@ -58,7 +59,7 @@ def is_dense(args: Sequence[Number]) -> Number:
 
 
 def round_decimal(args: Sequence[Number]) -> Number:
-    """The first number rounded to that many decimals, a tie to even; an int stays an int, the rest are floats."""
+    """Return the first number rounded to that many decimals, ties to even; an int stays an int, the rest are floats."""
     number, digits = args[0], integers(args[1:])[0]
     if isinstance(number, int):
         if digits >= 0:

@@ -1,4 +1,4 @@
-"""The order in which sympy writes arguments that have none of their own.
+"""Order in which sympy writes the arguments of commutative functions.
 
 str and srepr agree on the order of terms and factors, so a tree keeps the written one. They differ for `Max` and `Min`
 (str sorts by `sort_key`, srepr by size first), and a factor under a fraction bar has lost its place in str text; for
@@ -36,17 +36,17 @@ _ANY_ARITY = frozenset(("Piecewise", "IsNonOverlappingAndDenseIndicator", "Ident
 
 
 def sort_key(expr: Expr) -> Key:
-    """The key by which sympy sorts factors: comparable with every other key."""
+    """Return the key by which sympy sorts factors: comparable with every other key."""
     return fold(expr, _leaf_key, _call_key)[0]
 
 
 def by_key(args: Sequence[Expr]) -> tuple[Expr, ...]:
-    """Arguments in the order of `sort_key`: factors of a product, and `Max` and `Min` in str."""
+    """Return arguments in the order of `sort_key`: factors of a product, and `Max` and `Min` in str."""
     return tuple(sorted(args, key=sort_key)) if _are_small(args) else tuple(args)
 
 
 def by_size(args: Sequence[Expr]) -> tuple[Expr, ...]:
-    """Arguments in the order of `Max` and `Min` in srepr: fewest nodes first, then by `sort_key`."""
+    """Return arguments in the order of `Max` and `Min` in srepr: fewest nodes first, then by `sort_key`."""
     return tuple(sorted(args, key=lambda arg: (_size(arg), sort_key(arg)))) if _are_small(args) else tuple(args)
 
 

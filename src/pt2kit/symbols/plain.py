@@ -1,10 +1,10 @@
-"""The str dialect of `expr_str`, which torch wrote up to 2.5 and still uses for the keys of ranges: text -> tree.
+"""Parser of the str dialect of `expr_str`, which torch wrote up to 2.5 and still uses for the keys of ranges.
 
     s0*s1 - (s0//2) + Mod(s0, 3) + 3
 
 What sympy's str() prints: Python's operators, `Eq(..)` and `Ne(..)`, `&`, `|`, `^` and `~` between truth values, calls
 by class name, pairs in brackets inside `Piecewise`, `oo` and `int_oo`. `/` is exact division. The text does not say
-what is assumed about a symbol; `default_assumptions` says what torch assumes about one of that name.
+what is assumed about a symbol; `default_assumptions` has torch's assumptions about one of that name.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _NO_VALUES = frozenset({"nan", "zoo", "I", "E", "pi"})
 def parse_str(
     text: str, *, where: str = "", assumptions: Assumptions = default_assumptions, limits: Limits = DEFAULT_LIMITS
 ) -> Expr:
-    """Reads an expression in the str dialect.
+    """Parse an expression in the str dialect.
 
     Args:
         text: what str() of a sympy expression printed.
@@ -70,7 +70,7 @@ def parse_str(
 
 
 def call_operator(function: str) -> Binary:
-    """The builder of a two-sided operator that stands for a function."""
+    """Return the builder of a binary operator that represents a function."""
 
     def build(left: Operand, right: Operand, where: str, _: Limits) -> Operand:
         return make_call(function, (close(left), close(right)), where)
@@ -79,7 +79,7 @@ def call_operator(function: str) -> Binary:
 
 
 def chain_operator(function: str) -> Binary:
-    """The builder of a two-sided operator whose calls grow: `a & b & c` is one call."""
+    """Return the builder of a binary operator whose calls grow: `a & b & c` is one call."""
 
     def build(left: Operand, right: Operand, _where: str, _limits: Limits) -> Operand:
         return chain(function, left, right)
@@ -88,22 +88,22 @@ def chain_operator(function: str) -> Binary:
 
 
 def not_operator(operand: Operand, where: str, limits: Limits) -> Operand:
-    """The builder of `~` and `not`."""
+    """Return the builder of `~` and `not`."""
     return Call("Not", (close(operand),))
 
 
 def plus_operator(operand: Operand, where: str, limits: Limits) -> Operand:
-    """The builder of a leading `+`, which changes nothing."""
+    """Return the builder of a leading `+`, which changes nothing."""
     return operand
 
 
 def add_operator(left: Operand, right: Operand, where: str, limits: Limits) -> Operand:
-    """The builder of `+`."""
+    """Return the builder of `+`."""
     return add(left, right)
 
 
 def subtract_operator(left: Operand, right: Operand, where: str, limits: Limits) -> Operand:
-    """The builder of `-` between two values."""
+    """Return the builder of `-` between two values."""
     return subtract(left, right)
 
 

@@ -1,4 +1,4 @@
-"""Tree -> the str dialect, with the brackets that torch up to 2.5 wrote.
+"""Printer of the str dialect, with the brackets that torch up to 2.5 wrote.
 
 `parse_str` reads back what is written here. For a tree that came from srepr the text is the one that str() of the sympy
 expression gave in torch 2.1 to 2.5, with these differences: `Identity(x)` is written out (2.5 printed it as `I`); a
@@ -52,7 +52,7 @@ _MINUS_HALF = Rational(-1, 2)
 
 
 def to_str(expr: Expr) -> str:
-    """Writes a tree in the str dialect of torch 2.1 to 2.5.
+    """Write a tree in the str dialect of torch 2.1 to 2.5.
 
     Source: sympy/printing/str.py 1.12 to 1.14 and the `_sympystr` methods of torch/utils/_sympy/functions.py 2.5.1.
     """
@@ -141,7 +141,7 @@ def _power(base: _Text, exponent: _Text) -> str:
 
 
 def _product(node: Call, factors: Sequence[_Text]) -> _Text:
-    """A product as `numerator/(denominator)` with the sign of its number in front."""
+    """Return a product as `numerator/(denominator)` with the sign of its number in front."""
     minus = is_negative(node.args[0])
     level = _ADD if minus else _MUL
     above: list[str] = []
@@ -165,7 +165,7 @@ def _product(node: Call, factors: Sequence[_Text]) -> _Text:
 
 
 def _turned(factor: _Text) -> _Text | None:
-    """What stands under the fraction bar for a power with a negative exponent; None for everything else."""
+    """Return the denominator of a power with a negative exponent; None for everything else."""
     if not is_below(factor.expr):
         return None
     base, exponent = factor.args
@@ -176,7 +176,7 @@ def _turned(factor: _Text) -> _Text | None:
 
 
 def _negated(part: _Text) -> _Text:
-    """The printed form of -part for a negative number or a product that starts with one."""
+    """Return the printed form of -part for a negative number or a product that starts with one."""
     expr = negate(part.expr)
     if not isinstance(expr, Call):
         return _leaf(expr)

@@ -1,4 +1,4 @@
-"""The least and the greatest value an expression can take, from those of its symbols. Conservative: never too narrow.
+"""Bounds of an expression: its least and greatest value, from those of its symbols. Conservative: never too narrow.
 
 Used to show the range of a dynamic dimension. Interval arithmetic treats every use of a symbol as independent, so
 `s0 - s0` is not found to be 0; where no rule is known the interval is everything.
@@ -37,7 +37,7 @@ _LARGEST = 1 << DEFAULT_LIMITS.bits
 
 
 def bounds(expr: Expr, ranges: Mapping[str, tuple[End | None, End | None]], *, where: str = "") -> Interval:
-    """The interval that holds every value of an expression.
+    """Return the interval that contains every value of an expression.
 
     Args:
         expr: the tree.
@@ -75,7 +75,7 @@ def _call(function: str, args: Sequence[Interval], *, is_int: bool) -> Interval:
 
 
 def _outward(low: End, high: End) -> Interval:
-    """Moves ends that were rounded or have grown too large to the side where nothing is lost."""
+    """Move ends that were rounded or have grown too large outward, so that no value is lost."""
     return -_widened(-low), _widened(high)
 
 
@@ -90,15 +90,21 @@ def _widened(high: End) -> End:
 
 def _symbol(symbol: Symbol, given: tuple[End | None, End | None] | None) -> Interval:
     assumptions = dict(symbol.assumptions or default_assumptions(symbol.name))
+    smallest = 1 if assumptions.get("integer") else 0
     low: End = -_INF
+    high: End = _INF
     if assumptions.get("positive"):
-        low = 1 if assumptions.get("integer") else 0
+        low = smallest
     elif assumptions.get("nonnegative"):
         low = 0
+    if assumptions.get("negative"):
+        high = -smallest
+    elif assumptions.get("nonpositive"):
+        high = 0
     if given is None:
-        return low, _INF
+        return low, high
     least, greatest = given
-    return low if least is None else max(low, least), _INF if greatest is None else greatest
+    return low if least is None else max(low, least), high if greatest is None else min(high, greatest)
 
 
 def _literal(leaf: Integer | Rational | Float | Boolean | Infinity) -> Interval:

@@ -1,9 +1,12 @@
-"""The srepr dialect of `expr_str`, which torch writes since 2.6: text <-> tree.
+"""Parser and printer of the srepr dialect of `expr_str`, which torch writes since 2.6.
 
     Add(Mul(Integer(2), Symbol('s0', positive=True, integer=True)), Integer(1))
 
 Nested calls of class names; the leaves are `Symbol`, `Integer`, `Rational`, `Float`, `true`, `false`, `oo`, `-oo`,
 `int_oo` and `-int_oo`. The tree keeps the written order, so printing it gives the same text byte for byte.
+
+A function that torch's reader does not know (`OpaqueUnaryFn_sqrt`) becomes `Function('OpaqueUnaryFn_sqrt')` when torch
+loads and saves a program; it is read as the function, and printed without.
 """
 
 from __future__ import annotations
@@ -34,14 +37,15 @@ from pt2kit.symbols.floats import float_of
 from pt2kit.symbols.functions import make_call
 
 # One match is one leaf or one opened call; the groups say which (`lastindex` is the last group that took part).
-# Patterns are compiled when they are first used, and kept by `re`: importing this room costs little that way.
+# Patterns are compiled when they are first used, and kept by `re`: importing this package costs little that way.
 _TOKEN = r"""\s*(?:
     Symbol\(\s*'([A-Za-z_]\w*)'((?:\s*,\s*\w+\s*=\s*(?:True|False))*)\s*\)   # 1 name, 2 assumptions
     |Integer\(\s*(-?\d+)\s*\)                                                # 3 value
     |Rational\(\s*(-?\d+)\s*,\s*(\d+)\s*\)                                   # 4 p, 5 q
     |Float\(\s*'([^']*)'\s*,\s*precision=(\d{1,5})\s*\)                      # 6 text, 7 precision
-    |([A-Za-z_]\w*)\(                                                        # 8 function
+    |(?!Function\()([A-Za-z_]\w*)\(                                          # 8 function
     |(true|false|-?oo|-?int_oo)\b                                            # 9 constant
+    |Function\(\s*'([A-Za-z_]\w*)'\s*\)\(                                    # 10 function that torch did not know
     )"""
 _ASSUMPTION = r"(\w+)\s*=\s*(True|False)"
 
@@ -56,7 +60,7 @@ _CONSTANTS: tuple[tuple[str, Leaf], ...] = (
 
 
 def parse_srepr(text: str, *, where: str = "", limits: Limits = DEFAULT_LIMITS) -> Expr:
-    """Reads an expression in the srepr dialect.
+    """Parse an expression in the srepr dialect.
 
     Args:
         text: what srepr wrote; spaces around commas and brackets do not matter.
@@ -83,8 +87,8 @@ def parse_srepr(text: str, *, where: str = "", limits: Limits = DEFAULT_LIMITS) 
             _refuse("a value", text, at, where)
         at = token.end()
         nodes += 1
-        if token.lastindex == 8:
-            opened.append((token[8], args))
+        if token.lastindex in (8, 10):
+            opened.append((token[token.lastindex], args))
             args = []
             if nodes > limits.nodes or len(opened) > limits.depth:
                 check_size(nodes, len(opened), where, limits)
@@ -112,7 +116,7 @@ def parse_srepr(text: str, *, where: str = "", limits: Limits = DEFAULT_LIMITS) 
 
 
 def to_srepr(expr: Expr) -> str:
-    """Writes a tree in the srepr dialect; `parse_srepr` gives the same tree back."""
+    """Write a tree in the srepr dialect; `parse_srepr` returns the same tree."""
 
     def call(node: Call, args: list[str]) -> str:
         return f"{node.function}({', '.join(args)})"
@@ -121,7 +125,7 @@ def to_srepr(expr: Expr) -> str:
 
 
 def whole_number(digits: str, where: str, limits: Limits) -> int:
-    """The int of a run of decimal digits.
+    """Return the int of a run of decimal digits.
 
     Raises:
         LimitError: more digits than `limits.bits` can fill.
@@ -133,7 +137,7 @@ def whole_number(digits: str, where: str, limits: Limits) -> int:
 
 
 def _close_call(opened: list[tuple[str, list[Expr]]], args: list[Expr], where: str) -> list[Expr]:
-    """Ends the innermost open call and gives the arguments of the one around it."""
+    """End the innermost open call and return the arguments of the one around it."""
     name, outer = opened.pop()
     if name == "ExprCondPair" and not (opened and opened[-1][0] == "Piecewise"):
         fail(where, "expected ExprCondPair inside Piecewise, got it elsewhere")
@@ -153,7 +157,7 @@ def _skip(text: str, at: int) -> int:
 
 
 def _leaf(token: re.Match[str], where: str, limits: Limits) -> Leaf:
-    name, assumptions, value, p, q, decimal, precision, _, constant = token.groups()
+    name, assumptions, value, p, q, decimal, precision, _, constant, _ = token.groups()
     if name is not None:
         pairs = tuple((key, truth == "True") for key, truth in re.findall(_ASSUMPTION, assumptions, re.ASCII))
         return Symbol(name, pairs)

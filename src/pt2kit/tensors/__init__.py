@@ -1,8 +1,8 @@
-"""Payloads -> tensors: what a record holds, checked and described; numbers when they are asked for. No torch, no copy.
+"""Tensors of payloads: records are checked and described; numbers are read on access. No torch, no copy.
 
-`views_from_config` describes the raw records of torch 2.9 and later, `from_pickled` the torch.save payloads of
-earlier releases and of sample inputs. A `TensorView` knows name, type, shape and where its bytes are; `numpy()`
-reads them. numpy and `ml_dtypes` are imported by the first function that makes an array, not before.
+`views_from_config` describes the raw records of torch 2.9 and later, `from_pickled` the torch.save payloads of earlier
+releases and of sample inputs. A `TensorView` has a name, type, shape and the location of its bytes; `numpy()` reads
+them. numpy and `ml_dtypes` are imported by the first function that makes an array, not before.
 
 Its errors carry the rules P1 to P18 of `pt2kit.rules`.
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pt2kit.tensors.compound import NestedView as NestedView
     from pt2kit.tensors.compound import QuantizedView as QuantizedView
     from pt2kit.tensors.compound import SparseView as SparseView
+    from pt2kit.tensors.compound import SubclassView as SubclassView
     from pt2kit.tensors.compound import View as View
     from pt2kit.tensors.dtypes import DTYPES as DTYPES
     from pt2kit.tensors.dtypes import DType as DType
@@ -53,7 +54,7 @@ __getattr__, __dir__, __all__ = front_door(
     __name__,
     {
         "bounds": "MAX_EXPANDED_BYTES MAX_NDIM",
-        "compound": "MetaView NestedView QuantizedView SparseView View",
+        "compound": "MetaView NestedView QuantizedView SparseView SubclassView View",
         "dtypes": "DTYPES DType numpy_dtype scalar_type_of short_name",
         "export": "to_npy to_npz",
         "opaque": "OpaquePayload",

@@ -1,6 +1,8 @@
-"""Bytes and a proven geometry -> numpy arrays, and arrays -> pieces of bounded size. Knows no file and no format.
+"""NumPy arrays over bytes of a proven geometry, and their elements in pieces of bounded size.
 
-numpy is imported when a function is called: what only lists tensors does not pay for it.
+Independent of file formats.
+
+numpy is imported when a function is called: listing tensors does not need it.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ def strided(
     storage_offset: int,
     where: str,
 ) -> Array:
-    """Look at bytes as an array, without a copy.
+    """Return bytes as an array, without a copy.
 
     Args:
         data: the storage; the array keeps it alive and is read-only if it is.
@@ -81,7 +83,7 @@ def check_bools(array: Array, where: str) -> None:
     small = without_repeats(array)
     span = sum((size - 1) * step for size, step in zip(small.shape, small.strides, strict=True)) + 1
     if small.size > span:
-        # Overlapping windows: looking at each element could take for ever, at each byte below them it can't.
+        # Overlapping windows: visiting each element could take forever, each byte below them can't.
         import numpy as np
 
         small = np.lib.stride_tricks.as_strided(small, (span,), (1,), writeable=False)
@@ -91,7 +93,7 @@ def check_bools(array: Array, where: str) -> None:
 
 
 def without_repeats(array: Array) -> Array:
-    """A view that holds one of the equal slices along each dimension that only repeats (stride 0)."""
+    """Return a view that holds one of the equal slices along each dimension that only repeats (stride 0)."""
     if array.size == 0:
         return array
     return array[tuple(slice(0, 1) if step == 0 else slice(None) for step in array.strides)]
@@ -122,10 +124,10 @@ def blocks(array: Array, elements: int = BLOCK_ELEMENTS) -> Iterator[Array]:
 def values(
     array: Array, scalar_type: ScalarType, *, conj: bool = False, neg: bool = False, wide: bool = False
 ) -> Array:
-    """Work out the values that a tensor stands for; a copy where anything has to be done.
+    """Compute the values that a tensor represents; a copy if anything has to be done.
 
     Args:
-        array: as `strided` gives it.
+        array: as `strided` returns it.
         scalar_type: its element type.
         conj: take the complex conjugates.
         neg: take the negatives.
@@ -157,7 +159,7 @@ def values(
 
 
 def raw_bytes(array: Array) -> memoryview:
-    """The elements' bytes in row-major order; a view where they lie so, a copy otherwise."""
+    """Return the elements' bytes in row-major order; a view if they are stored so, a copy otherwise."""
     import numpy as np
 
     if array.size == 0:

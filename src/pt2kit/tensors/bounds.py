@@ -1,4 +1,4 @@
-"""Sizes, strides, offsets and devices as a file states them -> accepted, or the error that says what is wrong.
+"""Checks of sizes, strides, offsets and devices that a file states.
 
 Everything is decided in Python integers, which do not wrap, before any byte of the tensor is touched.
 """
@@ -20,7 +20,7 @@ MAX_NDIM: Final = 64
 """Dimensions of a tensor: numpy's limit since 2.0, and torch's for every operator that iterates."""
 
 MAX_EXPANDED_BYTES: Final = 1 << 30
-"""What a copy may take if its tensor's storage is smaller than it (stride 0, overlapping windows, sparse zeros)."""
+"""Limit of a copy's bytes if its tensor's storage is smaller than it (stride 0, overlapping windows, sparse zeros)."""
 
 MAX_DEVICE_INDEX: Final = 127
 """torch keeps the index of a device in 8 bits with a sign."""
@@ -29,7 +29,7 @@ DEVICE_TYPES: Final = frozenset(
     (
         *("cpu", "cuda", "ipu", "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip", "ve", "fpga", "maia", "xla"),
         *("lazy", "vulkan", "mps", "meta", "hpu", "mtia", "privateuseone"),
-        # What others rename `privateuseone` to: Ascend, Cambricon, Moore Threads, Spyre, torch's own example.
+        # Names that others give `privateuseone`: Ascend, Cambricon, Moore Threads, Spyre, torch's own example.
         *("npu", "mlu", "musa", "spyre", "openreg"),
     )
 )
@@ -37,12 +37,12 @@ DEVICE_TYPES: Final = frozenset(
 
 
 def numel(sizes: Sequence[int]) -> int:
-    """The number of elements; 1 for no dimensions."""
+    """Return the number of elements; 1 for no dimensions."""
     return math.prod(sizes)
 
 
 def contiguous_strides(sizes: Sequence[int]) -> tuple[int, ...]:
-    """The strides, in elements, that torch gives a row-major tensor; a size of 0 counts as 1."""
+    """Return the strides, in elements, of a row-major tensor in torch; a size of 0 counts as 1."""
     strides, step = [], 1
     for size in reversed(sizes):
         strides.append(step)
@@ -51,7 +51,10 @@ def contiguous_strides(sizes: Sequence[int]) -> tuple[int, ...]:
 
 
 def is_contiguous(sizes: Sequence[int], strides: Sequence[int]) -> bool:
-    """Whether elements lie one after another in row-major order; strides of dimensions of size 1 do not count."""
+    """Return whether elements are stored in row-major order without gaps.
+
+    Strides of dimensions of size 1 do not count.
+    """
     if 0 in sizes:
         return True
     step = 1
@@ -64,7 +67,7 @@ def is_contiguous(sizes: Sequence[int], strides: Sequence[int]) -> bool:
 
 
 def extent(sizes: Sequence[int], strides: Sequence[int], storage_offset: int, itemsize: int) -> int:
-    """The bytes that a storage must have for a tensor: up to the end of its last element; 0 if it has no element.
+    """Return the bytes that a storage must have for a tensor: up to the end of its last element; 0 if it has none.
 
     Args:
         sizes, strides, storage_offset: in elements, none negative, as many sizes as strides.
@@ -85,7 +88,7 @@ def check_geometry(
     itemsize: int,
     nbytes: int,
 ) -> None:
-    """Check that a tensor is well formed and lies inside its storage.
+    """Check that a tensor is well formed and inside its storage.
 
     Args:
         where: what messages call the tensor.
@@ -136,8 +139,13 @@ def check_shape(
         )
 
 
+def is_device(device: Device) -> bool:
+    """Return whether a device is one that torch could have."""
+    return device.type in DEVICE_TYPES and (device.index is None or 0 <= device.index <= MAX_DEVICE_INDEX)
+
+
 def check_device(where: str, device: Device) -> None:
-    """Check that a device is one that torch could have; it says where the bytes lay, and changes nothing in them.
+    """Check that a device is one that torch could have; it states where the bytes were, and does not affect them.
 
     Raises:
         UnsupportedError: an unknown type, or an index out of range (P6).
@@ -156,7 +164,7 @@ def check_device(where: str, device: Device) -> None:
 
 
 def check_copy(where: str, needed: int, held: int) -> None:
-    """Check that a copy is not much larger than what it is made from, as expanded and sparse tensors can make it.
+    """Check that a copy is not much larger than its source, as expanded and sparse tensors can make it.
 
     Args:
         where: what messages call the tensor.
@@ -175,5 +183,5 @@ def check_copy(where: str, needed: int, held: int) -> None:
 
 
 def show_integer(value: int) -> str:
-    """An integer as messages print it: its digits, or its length where those are too many to print."""
+    """Return an integer as messages print it: its digits, or its length if those are too many to print."""
     return str(value) if value.bit_length() <= 256 else f"an integer of {value.bit_length()} bits"

@@ -1,12 +1,12 @@
-"""Tensors that are more than one buffer, or none: sparse, quantized, nested and meta tensors of torch.save payloads.
+"""Tensors of several buffers, or of none: sparse, quantized, nested and meta tensors of torch.save payloads.
 
-Each is a frozen description whose parts are `TensorView`s. What the numbers in index tensors claim is checked when they
-are read, before anything is addressed by them.
+Each is a frozen description whose parts are `TensorView`s. Numbers in index tensors are checked when they are read,
+before anything is addressed by them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -31,7 +31,7 @@ MAX_NESTED_NUMBERS: Final = 1_000_000
 
 
 def not_one_array(name: str, what: str) -> UnsupportedError:
-    """The error of a payload that is no one array of numbers (P18)."""
+    """Return the error of a payload that is not one array of numbers (P18)."""
     return UnsupportedError(f"{name!r}: expected a tensor that is one array, got {what}", rule="P18")
 
 
@@ -44,13 +44,13 @@ def computed(
     make: Callable[[], Array],
     **flags: Any,
 ) -> TensorView:
-    """A view of an array that is worked out when its bytes are first asked for.
+    """Return a view of an array that is computed when its bytes are first needed.
 
     Args:
         name, dtype, sizes: of the tensor.
         record: what messages call its storage.
-        held: bytes that it is worked out from, which bound what it may take.
-        make: gives the array, of that dtype and those sizes.
+        held: bytes that it is computed from, which limit its size.
+        make: returns the array, of that dtype and those sizes.
         flags: other fields of the view.
 
     Raises:
@@ -74,7 +74,7 @@ class SparseView:
         indices: for COO one view [sparse dimensions, nonzeros]; for the others (compressed, plain) indices.
         values: the nonzero values; see `dense.py` for their sizes.
         sizes: elements per dimension of the whole tensor.
-        is_coalesced: for COO, whether indices are sorted and unique; None where the file does not say.
+        is_coalesced: for COO, whether indices are sorted and unique; None if the file does not state it.
         requires_grad, is_param: as in `TensorView`.
     """
 
@@ -89,26 +89,26 @@ class SparseView:
 
     @property
     def dtype(self) -> ScalarType:
-        """Element type of the values."""
+        """Return the element type of the values."""
         return self.values.dtype
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The same as `sizes`."""
+        """Return `sizes`."""
         return self.sizes
 
     @property
     def record(self) -> str:
-        """The storage of the values."""
+        """Return the storage of the values."""
         return self.values.record
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all parts, as they are stored."""
+        """Return the bytes of all parts, as they are stored."""
         return self.values.nbytes + sum(part.nbytes for part in self.indices)
 
     def describe(self) -> str:
-        """Type, shape and layout: `f32[3, 4] SparseCoo, 5 nonzeros`."""
+        """Return type, shape and layout: `f32[3, 4] SparseCoo, 5 nonzeros`."""
         last = self.indices[-1].sizes[-1:] if self.indices else ()
         count = last[0] if last else 0
         return f"{short_name(self.dtype)}{list(self.sizes)} {self.layout.name}, {count} nonzeros"
@@ -117,7 +117,7 @@ class SparseView:
         return f"SparseView({self.name!r}, {self.describe()}, {self.record!r})"
 
     def dense(self) -> TensorView:
-        """The same tensor with its zeros, worked out when it is read.
+        """Return the same tensor with its zeros, computed when it is read.
 
         Raises:
             LimitError: it would be far larger than its parts (P16).
@@ -135,8 +135,19 @@ class SparseView:
         )
 
     def numpy(self, *, upcast: bool = False) -> Array:
-        """The dense array; see `dense`."""
+        """Return the dense array; see `dense`."""
         return self.dense().numpy(upcast=upcast)
+
+    def check_indices(self) -> None:
+        """Check that the parts fit together; reads them.
+
+        Raises:
+            PayloadError: they do not, or indices are outside the tensor (P17).
+        """
+        for part in (*self.indices, self.values):
+            check_copy(part.where, part.nbytes, part.storage.nbytes)
+        indices = [part.numpy() for part in self.indices]
+        dense.check_parts(self.layout, indices, self.values.numpy(), self.sizes, self.values.where)
 
     def _fill(self) -> Array:
         for part in (*self.indices, self.values):
@@ -149,7 +160,7 @@ class SparseView:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class QuantizedView:
-    """A quantized tensor: integers, and what they mean.
+    """A quantized tensor: integers, and their meaning.
 
     Args:
         name: the name it has in its state dict.
@@ -178,35 +189,35 @@ class QuantizedView:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The same as `sizes`."""
+        """Return `sizes`."""
         return self.sizes
 
     @property
     def record(self) -> str:
-        """The storage of the integers."""
+        """Return the storage of the integers."""
         return self.values.record
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the integers, as they are stored."""
+        """Return the bytes of the integers, as they are stored."""
         return self.values.nbytes
 
     def describe(self) -> str:
-        """Type, shape and scheme: `quint8[3, 4] per_tensor_affine`."""
+        """Return type, shape and scheme: `quint8[3, 4] per_tensor_affine`."""
         return f"{self.dtype_name}{list(self.sizes)} {self.qscheme}"
 
     def __repr__(self) -> str:
         return f"QuantizedView({self.name!r}, {self.describe()}, {self.record!r})"
 
     def integers(self) -> Array:
-        """The stored integers, read-only; packed ones unpacked into bytes."""
+        """Return the stored integers, read-only; packed ones unpacked into bytes."""
         array = self.values.numpy()
         if self.bits is None:
             return array
         return dense.unpack(array, self.bits, self.sizes)
 
     def dense(self) -> TensorView:
-        """The float32 tensor that it stands for, worked out when it is read.
+        """Return the float32 tensor that it represents, computed when it is read.
 
         Raises:
             LimitError: it would be far larger than its storage (P16).
@@ -224,7 +235,7 @@ class QuantizedView:
         )
 
     def numpy(self, *, upcast: bool = False) -> Array:
-        """The float32 array that it stands for: `(integer - zero_point) * scale`."""
+        """Return the float32 array that it represents: `(integer - zero_point) * scale`."""
         return self.dense().numpy(upcast=upcast)
 
     def _dequantize(self) -> Array:
@@ -233,7 +244,7 @@ class QuantizedView:
         return dense.dequantize(self.integers(), scale, zero, self.axis, len(self.sizes))
 
     def _parameter(self, field: str, given: float | TensorView | tuple[float, ...]) -> Any:
-        """A scale or zero point as numbers, one per channel where there are channels."""
+        """Return a scale or zero point as numbers, one per channel if there are channels."""
         where = f"{self.values.where}: {field}"
         if isinstance(given, TensorView):
             if DTYPES[given.dtype].kind not in ("float", "int", "uint"):
@@ -271,21 +282,21 @@ class NestedView:
 
     @property
     def dtype(self) -> ScalarType:
-        """Element type of the buffer."""
+        """Return the element type of the buffer."""
         return self.buffer.dtype
 
     @property
     def record(self) -> str:
-        """The storage of the buffer."""
+        """Return the storage of the buffer."""
         return self.buffer.record
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the buffer."""
+        """Return the bytes of the buffer."""
         return self.buffer.nbytes
 
     def describe(self) -> str:
-        """Type and number of tensors: `f32 nested, 3 tensors of 2 dimensions`."""
+        """Return type and number of tensors: `f32 nested, 3 tensors of 2 dimensions`."""
         count, ndim = self.sizes.sizes if len(self.sizes.sizes) == 2 else (0, 0)
         return f"{short_name(self.dtype)} nested, {count} tensors of {ndim} dimensions"
 
@@ -293,7 +304,7 @@ class NestedView:
         return f"NestedView({self.name!r}, {self.describe()}, {self.record!r})"
 
     def dense(self) -> TensorView:
-        """Refuse: there is no one array of numbers.
+        """Raise an error: there is no one array of numbers.
 
         Raises:
             UnsupportedError: always (P18).
@@ -301,14 +312,14 @@ class NestedView:
         raise not_one_array(self.name, self.describe())
 
     def numpy(self, *, upcast: bool = False) -> Array:
-        """As `dense`."""
+        """Raise the error of `dense`."""
         return self.dense().numpy(upcast=upcast)
 
     def tensors(self) -> tuple[TensorView, ...]:
-        """The tensors inside, over the storage of the buffer. Reads sizes, strides and offsets, not the buffer.
+        """Return the tensors inside, over the storage of the buffer. Reads sizes, strides and offsets, not the buffer.
 
         Raises:
-            PayloadError: one of them lies outside the buffer (P9), or their numbers do not fit together (P17).
+            PayloadError: one of them is outside the buffer (P9), or their numbers do not fit together (P17).
             LimitError: more than 100,000 of them (P17).
         """
         sizes, strides = self._rows(self.sizes), self._rows(self.strides)
@@ -335,7 +346,7 @@ class NestedView:
         )
 
     def _rows(self, part: TensorView) -> list[tuple[int, ...]]:
-        """The rows of a [tensors, dimensions] view of integers."""
+        """Return the rows of a [tensors, dimensions] view of integers."""
         if not part.numel:
             return [()] * (part.sizes[0] if self._fits(part, 2) else 0)
         if not self._fits(part, 2):
@@ -351,7 +362,7 @@ class NestedView:
         return tuple(map(int, offsets.numpy()))
 
     def _fits(self, part: TensorView, ndim: int) -> bool:
-        """Whether a view of integers has `ndim` dimensions, and few enough numbers to be read one by one."""
+        """Return whether a view of integers has rank `ndim`, and few enough numbers to be read one by one."""
         if part.numel > MAX_NESTED_NUMBERS or (part.sizes and part.sizes[0] > MAX_NESTED):
             raise LimitError(
                 f"{part.where}: expected at most {MAX_NESTED} tensors and {MAX_NESTED_NUMBERS} numbers, "
@@ -371,9 +382,9 @@ class MetaView:
         sizes, strides: in elements.
         requires_grad, is_param: as in `TensorView`.
         device: where it was; "meta", or that of a tensor that was saved without its data.
-        record: the empty record that stands for it, "" where there is none.
+        record: its empty record, "" if there is none.
         storage_offset: elements before the first one, in the memory it had.
-        tie: what tensors have in common that lay in the same memory; "" where the file does not tell.
+        tie: a key shared by tensors of the same memory; "" if the file does not state it.
     """
 
     name: str
@@ -393,27 +404,27 @@ class MetaView:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The same as `sizes`."""
+        """Return `sizes`."""
         return self.sizes
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all elements, if there were any."""
+        """Return the bytes of all elements, if there were any."""
         return numel(self.sizes) * DTYPES[self.dtype].itemsize
 
     def meta(self) -> TensorMeta:
-        """The description as the schema writes it, for a payload config."""
+        """Return the description as the schema writes it, for a payload config."""
         return strided_meta(self, Layout.Strided)
 
     def describe(self) -> str:
-        """Type and shape: `f32[3, 4] meta`."""
+        """Return type and shape: `f32[3, 4] meta`."""
         return f"{short_name(self.dtype)}{list(self.sizes)} meta"
 
     def __repr__(self) -> str:
         return f"MetaView({self.name!r}, {self.describe()})"
 
     def dense(self) -> TensorView:
-        """Refuse: there is no one array of numbers.
+        """Raise an error: there is no one array of numbers.
 
         Raises:
             UnsupportedError: always (P18).
@@ -421,9 +432,95 @@ class MetaView:
         raise not_one_array(self.name, self.describe())
 
     def numpy(self, *, upcast: bool = False) -> Array:
-        """As `dense`."""
+        """Raise the error of `dense`."""
         return self.dense().numpy(upcast=upcast)
 
 
-View: TypeAlias = TensorView | SparseView | QuantizedView | NestedView | MetaView
+@dataclass(frozen=True, slots=True, repr=False)
+class SubclassView:
+    """A tensor of a class of torchao, by its inner tensors.
+
+    Args:
+        name: the name it has in its state dict.
+        class_name: the class, with its module.
+        dtype: element type that it represents.
+        sizes: elements per dimension of the whole.
+        parts: name of an attribute -> inner tensor; "qdata" is the first.
+        options: name of another attribute -> plain data: numbers, texts, lists, dicts.
+        requires_grad, is_param: as in `TensorView`.
+    """
+
+    name: str
+    class_name: str
+    dtype: ScalarType
+    sizes: tuple[int, ...]
+    parts: Mapping[str, TensorView]
+    options: Mapping[str, Any]
+    requires_grad: bool = False
+    is_param: bool = False
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Return `sizes`."""
+        return self.sizes
+
+    @property
+    def record(self) -> str:
+        """Return the storage of the first inner tensor."""
+        return self.parts["qdata"].record
+
+    @property
+    def nbytes(self) -> int:
+        """Return the bytes of all parts, as they are stored."""
+        return sum(part.nbytes for part in self.parts.values())
+
+    def describe(self) -> str:
+        """Return type, shape, class and parts: `f32[3, 4] Int8Tensor, qdata i8[3, 4], scale f32[3, 1]`."""
+        parts = (f"{name} {part.describe()}" for name, part in self.parts.items())
+        own = f"{short_name(self.dtype)}{list(self.sizes)} {self.class_name.rpartition('.')[2]}"
+        return ", ".join((own, *parts))
+
+    def __repr__(self) -> str:
+        return f"SubclassView({self.name!r}, {self.describe()}, {self.record!r})"
+
+    def dense(self) -> TensorView:
+        """Return the float32 tensor that it represents, computed when it is read: `(qdata - zero_point) * scale`.
+
+        Raises:
+            UnsupportedError: several elements share a number, packed as a kernel needs them (P18).
+            LimitError: it would be far larger than its storage (P16).
+            PayloadError: while reading, a scale or zero point that does not fit (P17).
+        """
+        if self.parts["qdata"].sizes != self.sizes or "scale" not in self.parts:
+            raise not_one_array(self.name, self.describe())
+        held = 16 * self.parts["qdata"].storage.nbytes
+        flags = {"requires_grad": self.requires_grad, "is_param": self.is_param}
+        record = f"{self.record} (dequantized)"
+        return computed(self.name, record, ScalarType.FLOAT, self.sizes, held, self._dequantize, **flags)
+
+    def numpy(self, *, upcast: bool = False) -> Array:
+        """Return the float32 array that it represents; see `dense`."""
+        return self.dense().numpy(upcast=upcast)
+
+    def _dequantize(self) -> Array:
+        values = self.parts["qdata"].numpy(upcast=True).astype("float32")
+        if "zero_point" in self.parts:
+            values = values - self._by_block("zero_point")
+        return values * self._by_block("scale")
+
+    def _by_block(self, name: str) -> Array:
+        """Return an inner tensor with each number repeated over the block that it is for."""
+        part = self.parts[name]
+        sizes = part.sizes if len(part.sizes) == len(self.sizes) else (1,) * len(self.sizes)
+        if numel(sizes) != numel(part.sizes) or any(
+            not size or whole % size for whole, size in zip(self.sizes, sizes, strict=True)
+        ):
+            raise PayloadError(f"{part.where}: expected one number for each block, got {part.describe()}", rule="P17")
+        numbers = part.numpy(upcast=True).astype("float32").reshape(sizes)
+        for axis, (whole, size) in enumerate(zip(self.sizes, sizes, strict=True)):
+            numbers = numbers.repeat(whole // size, axis) if size > 1 else numbers
+        return numbers
+
+
+View: TypeAlias = TensorView | SparseView | QuantizedView | NestedView | MetaView | SubclassView
 """Every description of a tensor."""

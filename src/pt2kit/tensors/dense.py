@@ -1,4 +1,4 @@
-"""Parts of sparse and quantized tensors, as arrays -> the dense array that they stand for.
+"""Dense arrays of sparse and quantized tensors, computed from the arrays of their parts.
 
 Sizes of the parts (batch and dense dimensions may be none)::
 
@@ -14,7 +14,7 @@ anything.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pt2kit.errors import PayloadError
@@ -44,12 +44,37 @@ def fill(
     """
     import numpy as np
 
+    out = np.zeros(sizes, dtype)
+    _fill(out, layout, indices, values, where, _add)
+    return out
+
+
+def check_parts(layout: Layout, indices: Sequence[Array], values: Array, sizes: tuple[int, ...], where: str) -> None:
+    """Check the parts of a sparse tensor without making it dense.
+
+    Args:
+        layout, indices, values, sizes, where: as in `fill`.
+
+    Raises:
+        PayloadError: parts that do not fit together, or indices outside the tensor (P17).
+    """
+    import numpy as np
+
+    # An array of one element that is repeated takes no memory, however large the tensor is.
+    _fill(np.broadcast_to(np.zeros((), np.int8), sizes), layout, indices, values, where, lambda *_: None)
+
+
+def _fill(
+    out: Array, layout: Layout, indices: Sequence[Array], values: Array, where: str, add: Callable[..., None]
+) -> None:
+    import numpy as np
+
+    sizes = out.shape
     if len(indices) != (1 if layout == Layout.SparseCoo else 2) or any(part.dtype.kind != "i" for part in indices):
         raise _misfit(where, layout, indices, values, sizes)
-    out = np.zeros(sizes, dtype)
     if layout == Layout.SparseCoo:
-        _fill_coo(out, indices[0], values, where)
-        return out
+        _fill_coo(out, indices[0], values, where, add)
+        return
     compressed, plain = indices
     batch = compressed.ndim - 1
     block = 2 if layout in (Layout.SparseBsr, Layout.SparseBsc) else 0
@@ -64,11 +89,10 @@ def fill(
     ):
         raise _misfit(where, layout, indices, values, sizes)
     for index in np.ndindex(*sizes[:batch]):
-        _fill_compressed(out[index], layout, compressed[index], plain[index], values[index], where)
-    return out
+        _fill_compressed(out[index], layout, compressed[index], plain[index], values[index], where, add)
 
 
-def _fill_coo(out: Array, indices: Array, values: Array, where: str) -> None:
+def _fill_coo(out: Array, indices: Array, values: Array, where: str, add: Callable[..., None]) -> None:
     dims = indices.shape[0] if indices.ndim == 2 else -1
     if not 0 <= dims <= out.ndim or values.shape != (indices.shape[1], *out.shape[dims:]):
         raise _misfit(where, Layout.SparseCoo, (indices,), values, out.shape)
@@ -77,12 +101,20 @@ def _fill_coo(out: Array, indices: Array, values: Array, where: str) -> None:
     if dims == 0:  # Every value is at the one place there is.
         import numpy as np
 
-        _add(out[np.newaxis], (np.zeros(values.shape[0], np.int64),), values)
+        add(out[np.newaxis], (np.zeros(values.shape[0], np.int64),), values)
     else:
-        _add(out, tuple(indices), values)
+        add(out, tuple(indices), values)
 
 
-def _fill_compressed(out: Array, layout: Layout, compressed: Array, plain: Array, values: Array, where: str) -> None:
+def _fill_compressed(
+    out: Array,
+    layout: Layout,
+    compressed: Array,
+    plain: Array,
+    values: Array,
+    where: str,
+    add: Callable[..., None],
+) -> None:
     """Fill one matrix of a batch; `out` is [rows, columns, *dense]."""
     import numpy as np
 
@@ -107,7 +139,7 @@ def _fill_compressed(out: Array, layout: Layout, compressed: Array, plain: Array
         )
     _check_range(plain, inner, where)
     rising = np.repeat(np.arange(outer), np.diff(compressed))
-    _add(target, (rising, plain) if by_rows else (plain, rising), values)
+    add(target, (rising, plain) if by_rows else (plain, rising), values)
 
 
 def _check_range(index: Array, size: int, where: str) -> None:
@@ -159,7 +191,7 @@ def unpack(packed: Array, bits: int, sizes: tuple[int, ...]) -> Array:
 
 
 def dequantize(integers: Array, scale: Any, zero_point: Any, axis: int | None, ndim: int) -> Array:
-    """Work out `(integer - zero_point) * scale` in float32; a copy.
+    """Compute `(integer - zero_point) * scale` in float32; a copy.
 
     Args:
         integers: the stored integers.

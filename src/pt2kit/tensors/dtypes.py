@@ -1,7 +1,7 @@
-"""Element types: the schema's numbers <-> torch's names, short names, sizes and numpy's types.
+"""Element types (dtypes): the schema's numbers, torch's names, short names, sizes and numpy's types.
 
-One table. numpy has no bfloat16 and no 8-bit floats; `ml_dtypes` brings them. Complex numbers of two half floats exist
-nowhere: their array has two fields, `real` and `imag`. Bytes are little-endian in every file.
+One table. numpy has no bfloat16 and no 8-bit floats; `ml_dtypes` supplies them. Complex numbers of two half floats
+exist nowhere: their array has two fields, `real` and `imag`. Bytes are little-endian in every file.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class DType:
         name: torch's name without the `torch.` ("float32").
         short: the short name that torch prints in graphs ("f32").
         itemsize: bytes per element.
-        kind: what its values are.
+        kind: the kind of its values.
         array: numpy's type string ("<f4"), or the name in `ml_dtypes`, or "" for complex half.
         wide: numpy's type string of the narrowest type of numpy's own that holds every value exactly.
     """
@@ -45,12 +45,12 @@ class DType:
 
     @property
     def is_native(self) -> bool:
-        """Whether numpy has this type without help."""
+        """Return whether numpy has this type without `ml_dtypes`."""
         return self.array == self.wide
 
     @property
     def has_gradient(self) -> bool:
-        """Whether a tensor of this type can require a gradient."""
+        """Return whether a tensor of this type can require a gradient."""
         return self.kind in ("float", "complex")
 
 
@@ -115,10 +115,10 @@ def dtype_of(scalar_type: ScalarType, where: str) -> DType:
 
 
 def scalar_type_named(name: str, where: str) -> ScalarType:
-    """Give the number of an element type that torch calls `name` ("bfloat16").
+    """Return the number of an element type by torch's name ("bfloat16").
 
     Raises:
-        UnsupportedError: a type that torch may know but the schema doesn't (P4).
+        UnsupportedError: a type that torch may have but the schema lacks (P4).
     """
     scalar_type = _BY_NAME.get(name)
     if scalar_type is None:
@@ -130,16 +130,16 @@ def scalar_type_named(name: str, where: str) -> ScalarType:
 
 
 def short_name(scalar_type: ScalarType) -> str:
-    """The short name of any element type: "f32"; "?" for UNKNOWN."""
+    """Return the short name of any element type: "f32"; "?" for UNKNOWN."""
     dtype = DTYPES.get(scalar_type)
     return dtype.short if dtype else "?"
 
 
 def numpy_dtype(scalar_type: ScalarType, where: str = "numpy_dtype") -> np.dtype[Any]:
-    """Give the numpy type whose elements have the bytes of `scalar_type`, little-endian.
+    """Return the numpy type whose elements have the bytes of `scalar_type`, little-endian.
 
     Args:
-        scalar_type: its number in the schema. COMPLEXHALF gives a structured type with the fields `real` and `imag`.
+        scalar_type: its number in the schema. COMPLEXHALF is a structured type with the fields `real` and `imag`.
         where: what messages call the tensor.
 
     Raises:
@@ -171,7 +171,7 @@ def numpy_dtype(scalar_type: ScalarType, where: str = "numpy_dtype") -> np.dtype
 
 
 def scalar_type_of(array_dtype: np.dtype[Any], where: str) -> ScalarType:
-    """Give the element type whose bytes a numpy type has, whatever its byte order.
+    """Return the element type whose bytes a numpy type has, whatever its byte order.
 
     Raises:
         UnsupportedError: the schema has no such type (P4).

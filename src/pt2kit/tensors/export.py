@@ -1,8 +1,8 @@
-"""Views -> `.npy` and `.npz` files, in pieces; the file appears when it is complete.
+"""Export tensors to `.npy` and `.npz` files, in pieces; the file appears when it is complete.
 
 Neither format has a name for bfloat16, 8-bit floats or complex half: those become float32 and complex64, which hold
-the same values exactly in two or four times the bytes, and only if the caller says so. An `.npz` is a zip of stored
-`.npy` files, one per tensor, named after it.
+the same values exactly in two or four times the bytes, and only if the caller requests it. An `.npz` is a zip of
+stored `.npy` files, one per tensor, named after it.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def to_npz(
 
 
 def _check_types(tensors: Mapping[str, TensorView], widen: bool, where: str) -> None:
-    """Refuse types that would become others without anybody having said so (P18)."""
+    """Refuse types that would change without the caller's request (P18)."""
     odd = [name for name, tensor in tensors.items() if not DTYPES[tensor.dtype].is_native]
     if odd and not widen:
         types = ", ".join(sorted({DTYPES[tensors[name].dtype].name for name in odd}))

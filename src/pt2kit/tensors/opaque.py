@@ -1,17 +1,18 @@
-"""Payloads that are not raw tensor bytes: pickled tensors, script objects, Python objects. Listed, never rebuilt.
+"""Opaque payloads, which are not raw tensor bytes: pickled tensors, script objects, Python objects. Never rebuilt.
 
 torch 2.9 and later pickle tensors of classes of their own (`use_pickle` in a config), script objects
-(`custom_obj_<i>`) and opaque Python objects (`opaque_obj_<i>`). Loading any of them in torch runs what the pickle says.
+(`custom_obj_<i>`) and opaque Python objects (`opaque_obj_<i>`). Loading any of them in torch runs the code that the
+pickle names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from pt2kit.errors import Pt2Error, UnsupportedError
+from pt2kit.errors import PayloadError, Pt2Error, UnsupportedError
 from pt2kit.messages import listed
 from pt2kit.schema import TensorMeta
 from pt2kit.tensors.storage import Storage
@@ -43,7 +44,7 @@ class OpaquePayload:
         storage: the record's bytes.
         kind: "pickle" for a tensor that torch.save wrote, "torchbind" for a script object, "opaque" for a Python
             object.
-        tensor_meta: what the config says of a pickled tensor; its bytes are not compared with it.
+        tensor_meta: the config's description of a pickled tensor; its bytes are not compared with it.
         is_param: whether it is a parameter.
     """
 
@@ -55,12 +56,15 @@ class OpaquePayload:
 
     @property
     def is_pickled(self) -> bool:
-        """Whether the record begins as a zip archive or a pickle, so that torch unpickles it. Reads it."""
+        """Return whether the record begins as a zip archive or a pickle, so that torch unpickles it. Reads it."""
         return self._begin.startswith((_ZIP, b"\x80"))
 
     @property
     def is_as_written(self) -> bool:
-        """Whether the record begins as its writer writes it: torch.save's pickles begin with a number. Reads it."""
+        """Return whether the record begins as its writer writes it: torch.save's pickles begin with a number.
+
+        Reads the record.
+        """
         return self.is_pickled and (self.kind != "pickle" or self._begin.startswith(_ZIP) or _MAGIC in self._begin)
 
     @property
@@ -69,28 +73,30 @@ class OpaquePayload:
 
     @property
     def record(self) -> str:
-        """The archive record that holds it."""
+        """Return the archive record that holds it."""
         return self.storage.record
 
     @property
     def nbytes(self) -> int:
-        """Length of the record in bytes."""
+        """Return the length of the record in bytes."""
         return self.storage.nbytes
 
     @property
     def where(self) -> str:
-        """What messages call this payload: its record and its name."""
+        """Return the name of this payload for messages: its record and its name."""
         return f"{show_name(self.storage.record)}: {self.name!r}"
 
     def __repr__(self) -> str:
         return f"OpaquePayload({self.name!r}, {self.kind}, {self.record!r}, {self.nbytes} bytes)"
 
     def describe(self) -> str:
-        """What it is, in words: `a script object, 512 bytes`."""
+        """Return a description in words: `a script object, 512 bytes`."""
         return f"{_WHAT[self.kind]}, {self.nbytes} bytes"
 
     def globals(self) -> tuple[str, ...]:
-        """List what unpickling it would import, sorted ("builtins.open"). Reads the record and makes nothing of it.
+        """List the globals that unpickling it would import, sorted ("builtins.open").
+
+        Reads the record without building anything.
 
         Raises:
             UnsupportedError: a TorchScript archive, as real script objects are.
@@ -101,11 +107,11 @@ class OpaquePayload:
         return globals_in(self.storage.read(), self.where)
 
     def buffer(self) -> memoryview:
-        """The record as it is, for those who know what to do with it."""
+        """Return the record unchanged, for callers that can interpret it."""
         return self.storage.read()
 
     def dense(self) -> TensorView:
-        """The tensor as one array of numbers, where the payload is one and holds plain data only.
+        """Return the tensor as one array of numbers, if the payload is one and holds plain data only.
 
         Raises:
             UnsupportedError, Pt2Error: as `view`, or it is no one array of numbers (P18).
@@ -113,17 +119,17 @@ class OpaquePayload:
         return self.view().dense()
 
     def numpy(self, *, upcast: bool = False) -> Array:
-        """The array; see `dense`."""
+        """Return the array; see `dense`."""
         return self.dense().numpy(upcast=upcast)
 
     def view(self) -> View:
-        """Give the tensor, where the payload is one and holds plain data only.
+        """Return the tensor, if the payload is one and holds plain data only.
 
         Raises:
-            UnsupportedError: it would take code to rebuild it; what it refers to is named (P15).
+            UnsupportedError: it would take code to rebuild it; its globals are named (P15).
             Pt2Error: the record cannot be read.
         """
-        from pt2kit.pickles.reader import is_plain, read_payload
+        from pt2kit.pickles.reader import is_plain
         from pt2kit.tensors.pickled import from_pickled
 
         refused: tuple[str, ...] = ()
@@ -135,7 +141,7 @@ class OpaquePayload:
                 raise
             reason = f" ({error})"
         if self.kind == "pickle" and not refused:
-            value = read_payload(self.storage.read(), self.where)
+            value = self.described()
             return from_pickled(value, name=self.name, where=show_name(self.record), storages={})
         if refused:
             reason = f" that refers to {listed([show_name(name) for name in refused], _SHOWN)}"
@@ -144,10 +150,27 @@ class OpaquePayload:
             rule="P15",
         )
 
-    def meaning(self) -> View | OpaquePayload:
-        """What it is as data: the tensor, where it is one that holds plain data only, and itself otherwise.
+    def described(self, trust: Set[str] = frozenset()) -> Any:
+        """Return what the pickle describes, as data; nothing of it is built.
 
-        Whether it is a parameter is what the config says. Cost: reads the record of a pickled tensor.
+        Args:
+            trust: globals outside the allow-list that are read into inert descriptions.
+
+        Raises:
+            PayloadError: it is malformed, or its tensors contradict themselves (P22).
+            UnsupportedError, LimitError, ArchiveError: as `pickles.reader.read_payload`.
+        """
+        from pt2kit.pickles.reader import read_payload
+
+        try:
+            return read_payload(self.storage.read(), self.where, trust=trust)
+        except PayloadError as error:
+            raise PayloadError(str(error), rule="P22") from None
+
+    def meaning(self) -> View | OpaquePayload:
+        """Return the payload as data: the tensor, if it is one that holds plain data only, and itself otherwise.
+
+        The config states whether it is a parameter. Cost: reads the record of a pickled tensor.
         """
         if self.kind != "pickle":
             return self

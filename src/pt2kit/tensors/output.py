@@ -1,4 +1,4 @@
-"""What exports share: a file that appears whole or not at all, a pass over tensors that reads each storage once."""
+"""Common parts of exports: atomic files, and a pass over tensors that reads each storage once."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import IO, TypeAlias
 
 from pt2kit.errors import UnsupportedError
-from pt2kit.tensors.compound import MetaView, NestedView, QuantizedView, SparseView
+from pt2kit.tensors.compound import MetaView, NestedView, QuantizedView, SparseView, SubclassView
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.storage import Storage
 from pt2kit.tensors.view import TensorView
 from pt2kit.zip.opening import is_url
 from pt2kit.zip.replacement import replacing
 
-AnyView: TypeAlias = TensorView | SparseView | QuantizedView | NestedView | MetaView | OpaquePayload
+AnyView: TypeAlias = TensorView | SparseView | QuantizedView | NestedView | MetaView | SubclassView | OpaquePayload
 """Whatever a weight or constant may be."""
 
 Progress: TypeAlias = Callable[[int, int], object]
@@ -24,12 +24,12 @@ Progress: TypeAlias = Callable[[int, int], object]
 
 
 def no_progress(done: int, total: int) -> None:
-    """Tell nobody."""
+    """Ignore progress."""
 
 
 @contextlib.contextmanager
 def new_file(path: str | os.PathLike[str], *, fsync: bool = False) -> Iterator[IO[bytes]]:
-    """Give an empty file that takes the place of `path` at the end, unless an error comes.
+    """Yield an empty file that replaces `path` at the end, unless an error occurs.
 
     Args:
         path, fsync: as for `Replacement`; or a URL that fsspec can write to.
@@ -37,7 +37,7 @@ def new_file(path: str | os.PathLike[str], *, fsync: bool = False) -> Iterator[I
     Raises:
         OSError: the folder does not exist or cannot be written to.
         ArchiveError: the URL cannot be written to.
-        UnsupportedError: `path` is there and no file (P18).
+        UnsupportedError: `path` exists and is no file (P18).
     """
     if isinstance(path, str) and is_url(path):
         from pt2kit.zip.remote import create_url
@@ -57,7 +57,7 @@ def check_is_file(path: str | os.PathLike[str]) -> None:
 
 
 def dense_view(view: AnyView) -> TensorView:
-    """Give a tensor as one array of numbers: sparse ones with their zeros, quantized ones as the floats they stand for.
+    """Return a tensor as one array of numbers: sparse ones with their zeros, quantized ones as floats.
 
     Raises:
         UnsupportedError: a nested tensor, one without data, or a payload that would take code to rebuild (P15, P18).
@@ -66,7 +66,7 @@ def dense_view(view: AnyView) -> TensorView:
 
 
 class Reader:
-    """Reads the storages of some views: each once, and no longer held than until the last view of it was taken.
+    """Reads the storages of some views: each once, and held only until the last view of it is taken.
 
     Args:
         views: those that will be taken, in any order.
@@ -77,7 +77,7 @@ class Reader:
         self._held: dict[Storage, memoryview] = {}
 
     def take(self, view: TensorView) -> memoryview:
-        """The bytes of a view's storage."""
+        """Return the bytes of a view's storage."""
         storage = view.storage
         data = self._held.pop(storage, None)
         if data is None:

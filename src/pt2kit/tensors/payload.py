@@ -1,6 +1,6 @@
-"""A payload config (`data/weights/<model>_weights_config.json` and its like) and an archive -> views by name.
+"""Payload configs (`data/weights/<model>_weights_config.json` and similar): views by name.
 
-Reads no payload: names, numbers and the lengths of records are compared, all of them before any byte is touched.
+Names, numbers and the lengths of records are compared, all of them before any byte is touched.
 
 Source: torch/export/pt2_archive/_package.py (2.13). torch groups what it writes by (storage, element type), so that
 a record never holds tensors of two types; empty storages, of which there may be any number, share one empty record.
@@ -41,9 +41,9 @@ def views_from_config(
     """Describe every payload of one config, in the config's order; nothing is read.
 
     Args:
-        config: name -> where the payload lies and how to read it.
-        archive: what holds the records.
-        folder: what stands before a `path_name`, with the archive's root: "mlp/data/weights/".
+        config: name -> the payload's location and how to read it.
+        archive: the archive of the records.
+        folder: the prefix of a `path_name`, with the archive's root: "mlp/data/weights/".
         where: the config's record, for messages.
         storages: those of other configs of the same archive; this one's are added. Each call has its own if None.
 
@@ -73,10 +73,10 @@ def views_from_config(
 def _tied(
     views: dict[str, TensorView | MetaView | OpaquePayload],
 ) -> dict[str, TensorView | MetaView | OpaquePayload]:
-    """The same, where tensors without data say which of them lay in the same memory.
+    """Return the payloads, with ties among the tensors without data that were in the same memory.
 
-    torch puts all of one element type into one empty record, whether they are tied or not. Where there are several for
-    one type, the writer told them apart, as pt2kit does.
+    torch puts all of one element type into one empty record, whether they are tied or not. If there are several for
+    one type, the writer distinguished them, as pt2kit does.
     """
     records: dict[ScalarType, set[str]] = {}
     empty = {name: view for name, view in views.items() if not isinstance(view, TensorView | OpaquePayload)}
@@ -102,7 +102,7 @@ def _check_empty_records(views: Mapping[str, TensorView | MetaView | OpaquePaylo
         raise PayloadError(
             f"{show_name(empty.record)}: {empty.name!r}: expected {empty.nbytes} bytes, as other weights have theirs "
             f"({full.name!r}), got an empty record; a weight without data among others is saved by pt2kit.save, which "
-            "says so, or filled first",
+            "marks it, or filled first",
             rule="P9",
         )
 
@@ -112,10 +112,10 @@ def _is_weight(view: TensorView | MetaView) -> bool:
 
 
 def check_against(view: TensorView | SparseView | MetaView, meta: TensorMeta, where: str) -> None:
-    """Compare a payload with what the graph says of the value that it becomes.
+    """Compare a payload with the graph's description of the value that it becomes.
 
-    Element type and sizes must agree; symbolic sizes are left to the range constraints. Strides and `requires_grad` may
-    differ without a change of values; whether they do is not looked at.
+    Dtype and sizes must agree; symbolic sizes are left to the range constraints. Strides and `requires_grad` may differ
+    without a change of values and are not compared.
 
     Args:
         view: the payload.
@@ -143,7 +143,7 @@ def _place(where: str, name: str, *fields: str | int) -> str:
 
 
 def _storage(archive: Archive, record: str, name: str, path_name: str, where: str) -> Storage:
-    """The storage of a record, for a `path_name` that is fit to name one."""
+    """Return the storage of a record, for a `path_name` that is fit to name one."""
     problem = "holds a slash" if "/" in path_name else name_problem(path_name)
     if path_name.endswith(_CONFIG_SUFFIX):
         problem = "is the name of a config"
@@ -198,7 +198,7 @@ def _has_elements(tensor: TensorMeta) -> bool:
 
 
 def _without_data(name: str, meta: PayloadMeta, tensor: TensorMeta, storage: Storage, where: str) -> MetaView:
-    """A tensor of which the file says that it has no data: one on the meta device, or one with an empty record."""
+    """Return a tensor that the file declares to have no data: one on the meta device, or one with an empty record."""
     from pt2kit.tensors.compound import MetaView
 
     place = f"{show_name(storage.record)}: {name!r}"

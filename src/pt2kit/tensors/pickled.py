@@ -1,4 +1,4 @@
-"""Tensors of a torch.save payload, as `pickles.reader` describes them -> views.
+"""Build tensor views from a torch.save payload, as `pickles.reader` describes its tensors.
 
 The payloads are the weights, constants and sample inputs of torch 2.1 to 2.8, and the sample inputs of later releases.
 """
@@ -7,31 +7,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from pt2kit.errors import UnsupportedError
 from pt2kit.pickles.values import (
     DeviceTensor,
+    DType,
     MetaTensor,
     NestedTensor,
     NumpyArray,
+    Opaque,
     PickledStorage,
     PickledTensor,
     QuantizedTensor,
+    Size,
     SparseTensor,
+    SubclassTensor,
     TensorLike,
 )
 from pt2kit.schema import Device, Layout, ScalarType
 from pt2kit.tensors import arrays
 from pt2kit.tensors.bounds import check_shape, contiguous_strides, numel
-from pt2kit.tensors.compound import MetaView, NestedView, QuantizedView, SparseView, View, computed
+from pt2kit.tensors.compound import MetaView, NestedView, QuantizedView, SparseView, SubclassView, View, computed
 from pt2kit.tensors.dtypes import DTYPES, numpy_dtype, scalar_type_named
 from pt2kit.tensors.storage import Storage
 from pt2kit.tensors.view import TensorView
 from pt2kit.zip.record_name import show_name
 
 Storages = MutableMapping[PickledStorage, Storage]
-"""The storages of one payload that have become ours already; what keeps tied tensors tied."""
+"""Storages of one payload that are converted already; this table keeps tied tensors tied."""
 
 _LAYOUTS: Final[Mapping[str, Layout]] = MappingProxyType(
     {
@@ -58,10 +62,10 @@ def from_pickled(tensor: TensorLike, *, name: str, where: str, storages: Storage
     """Turn one pickled tensor into a view; nothing is read.
 
     Args:
-        tensor: the description that the reader of pickles gives.
-        name: what to call it.
+        tensor: the description that the reader of pickles returns.
+        name: its name.
         where: the record of the payload, for messages.
-        storages: those that tensors of the same payload brought before; this one's are added. An empty dict at first.
+        storages: those of earlier tensors of the same payload; this one's are added. An empty dict at first.
 
     Raises:
         PayloadError: metadata that contradicts itself (P7 to P12).
@@ -85,6 +89,8 @@ def from_pickled(tensor: TensorLike, *, name: str, where: str, storages: Storage
             return MetaView(name, scalar_type, tensor.sizes, tensor.strides, tensor.requires_grad, is_param)
         case DeviceTensor():
             return at.moved(tensor, name)
+        case SubclassTensor():
+            return at.subclass(tensor, name)
     raise UnsupportedError(f"{where}: {name!r}: expected a tensor, got a {type(tensor).__name__}", rule="P15")
 
 
@@ -102,8 +108,23 @@ def parse_device(text: str, where: str) -> Device:
     return Device(kind, int(index))
 
 
+def plain_option(value: Any) -> Any:
+    """Return an option of a tensor subclass as numbers, texts, lists and dicts."""
+    match value:
+        case DType(name):
+            return f"torch.{name}"
+        case Size(sizes):
+            return list(sizes)
+        case list() | tuple():
+            return [plain_option(item) for item in value]
+        case Opaque():
+            fields = {name: plain_option(item) for name, item in (value.state if value.built else {}).items()}
+            return {"class": value.cls.name, "values": [plain_option(item) for item in value.args], "fields": fields}
+    return value
+
+
 class _Place:
-    """Where the tensors of one payload come from: its record, and the storages that they share."""
+    """Origin of the tensors of one payload: its record, and the storages that they share."""
 
     def __init__(self, where: str, storages: Storages) -> None:
         self.where = where
@@ -167,7 +188,7 @@ class _Place:
         )
 
     def integers(self, tensor: PickledTensor, name: str) -> TensorView:
-        """The integers of a quantized tensor under the type that they are stored in."""
+        """Return the integers of a quantized tensor under the type that they are stored in."""
         where = f"{self.where}: {name!r}"
         if tensor.dtype_name not in _INTEGERS:
             raise UnsupportedError(
@@ -199,8 +220,25 @@ class _Place:
             tensor.kind == "parameter",
         )
 
+    def subclass(self, tensor: SubclassTensor, name: str) -> SubclassView:
+        """Return a tensor of a class of torchao by its parts."""
+        where = f"{self.where}: {name!r}"
+        scalar_type = scalar_type_named(tensor.dtype_name, where)
+        check_shape(where, tensor.sizes, tensor.strides, tensor.storage_offset, DTYPES[scalar_type].itemsize)
+        parse_device(tensor.device, where)
+        return SubclassView(
+            name,
+            tensor.class_name,
+            scalar_type,
+            tensor.sizes,
+            {part: self.dense(inner, f"{name}.{part}") for part, inner in tensor.parts.items()},
+            {option: plain_option(value) for option, value in tensor.options.items()},
+            tensor.requires_grad,
+            tensor.kind == "parameter",
+        )
+
     def moved(self, tensor: DeviceTensor, name: str) -> TensorView:
-        """A tensor of a device without storages: converted to its type there when it is read."""
+        """Return a tensor of a device without storages: converted to its type there when it is read."""
         where = f"{self.where}: {name!r}"
         scalar_type = scalar_type_named(tensor.dtype_name, where)
         source = self.array(tensor.data, name) if isinstance(tensor.data, NumpyArray) else self.dense(tensor.data, name)
@@ -210,7 +248,7 @@ class _Place:
                 return source.numpy()
             import numpy as np
 
-            with np.errstate(all="ignore"):  # What does not fit becomes what it becomes on the device, nearly.
+            with np.errstate(all="ignore"):  # Values out of range become nearly what they become on the device.
                 return source.numpy(upcast=True).astype(numpy_dtype(scalar_type, where))
 
         kinds = DTYPES[source.dtype].kind, DTYPES[scalar_type].kind
@@ -232,7 +270,7 @@ class _Place:
         )
 
     def array(self, data: NumpyArray, name: str) -> TensorView:
-        """A pickled numpy array as a view over its bytes."""
+        """Return a pickled numpy array as a view over its bytes."""
         order, code = data.dtype[:1], data.dtype[1:]
         scalar_type = next(
             (row.scalar_type for row in DTYPES.values() if row.is_native and row.array[1:] == code), None

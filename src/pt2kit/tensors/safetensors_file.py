@@ -1,9 +1,9 @@
-"""Views -> a `.safetensors` file, written by the safetensors library.
+"""Write tensors as a `.safetensors` file, by the safetensors library.
 
 The format has no strides and no sharing: tensors become row-major, and tied ones are written once per name or once
-in all, as the caller says. Bytes that lie in a mapped file as the format wants them go from there to the new file;
-all others (fetched, inflated, strided) pass through a temporary file beside it, so that memory never holds more than
-one storage.
+in all, as the caller chooses. Bytes that a mapped file stores as the format requires go from there to the new file;
+all others (fetched, inflated, strided) pass through a temporary file next to it, so that memory never holds more
+than one storage.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def to_safetensors(
     Args:
         views: name -> tensor; storages are read once and held no longer than needed.
         path: the file, replaced when everything is written.
-        metadata: texts for the header, besides `format: pt`, which tells readers whose state dict it is.
+        metadata: texts for the header, besides `format: pt`, which identifies a state dict of PyTorch.
         tied: "copy" writes tensors that are the same bytes in full under each name, so that every reader finds them;
             "once" writes the first and notes `other name: first name` in the metadata, as `save_model` of safetensors
             does.
@@ -48,7 +48,7 @@ def to_safetensors(
 
     Raises:
         OSError: the file cannot be written.
-        UnsupportedError: a type, name or kind of tensor that the format has not (P15, P18), or no safetensors 0.8 is
+        UnsupportedError: a type, name or kind of tensor that the format lacks (P15, P18), or no safetensors 0.8 is
             installed.
         Pt2Error: a tensor cannot be read.
     """
@@ -78,10 +78,10 @@ def to_safetensors(
 
 @contextlib.contextmanager
 def _beside(path: str | os.PathLike[str]) -> Iterator[str]:
-    """Give the path of an empty file beside `path` that takes its place at the end, unless an error comes.
+    """Yield the path of an empty file next to `path` that replaces it at the end, unless an error occurs.
 
-    The library takes no file, but a path, and makes the file there anew: so it has a name while it is written, and
-    gets its permissions at the end.
+    The library accepts no file, but a path, and creates the file there anew: so it has a name while it is written,
+    and gets its permissions at the end.
     """
     final = os.path.realpath(path)
     temporary = os.path.join(os.path.dirname(final), f".pt2kit-{os.urandom(8).hex()}.tmp")
@@ -128,7 +128,7 @@ def _check(name: str, tensor: TensorView) -> None:
 
 
 def _drop_tied(tensors: dict[str, TensorView]) -> dict[str, str]:
-    """Take out every tensor whose elements another one has already; give its name and the other's."""
+    """Remove every tensor whose elements another one has already; return its name and the other's."""
     first: dict[Any, str] = {}
     notes = {}
     for name, view in list(tensors.items()):
@@ -143,7 +143,7 @@ def _drop_tied(tensors: dict[str, TensorView]) -> dict[str, str]:
 def _gather(
     tensors: Mapping[str, TensorView], spool: IO[bytes], progress: Progress, total: int
 ) -> dict[str, memoryview]:
-    """The row-major bytes of each tensor, where they lie or in `spool`, which is mapped."""
+    """Return the row-major bytes of each tensor, from their storage or from `spool`, which is mapped."""
     import mmap
 
     reader = Reader(tensors.values())
@@ -171,7 +171,7 @@ def _gather(
 
 
 def _spec(library: Any, tensor: TensorView, buffer: memoryview) -> Any:
-    """What the library needs to know of a tensor; `buffer` must outlive its use."""
+    """Return the library's description of a tensor; `buffer` must outlive its use."""
     import numpy as np
 
     # The address of no bytes at all may be null, which the library must not see.

@@ -1,11 +1,11 @@
-"""The header of a `.safetensors` file <-> where each tensor's bytes are (rule B4).
+"""Header of a `.safetensors` file: read and write the location of each tensor's bytes (rule B4).
 
     8 bytes      the header's length, little-endian
     header       JSON: name -> dtype, shape, data_offsets (from the end of the header), and "__metadata__"
     data         the tensors one after another, without a gap
 
 Source: the format's description in the README of safetensors 0.8. Types that the schema lacks are listed all the same:
-only a tensor that is asked for must be of a known one.
+only a requested tensor must be of a known one.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def _row(name: str, row: Any, begin: int, where: str) -> Row:
 
 
 def _check_data(rows: Mapping[str, Row], begin: int, source: Source) -> None:
-    """Tensors lie one after another up to the end of the file."""
+    """Check that tensors are stored one after another up to the end of the file."""
     reached = begin
     for name, row in sorted(rows.items(), key=lambda item: (item[1].start, item[1].end)):
         if row.start != reached:
@@ -128,17 +128,17 @@ def _check_data(rows: Mapping[str, Row], begin: int, source: Source) -> None:
 
 
 def itemsize_of(dtype: str) -> int | None:
-    """Bytes of an element of a type by the format's name; None for a type that the schema lacks."""
+    """Return the bytes of an element of a type by the format's name; None for a type that the schema lacks."""
     return DTYPES[scalar_type_named(_NAMES[dtype], dtype)].itemsize if dtype in _NAMES else None
 
 
 def code_of(dtype: ScalarType) -> str | None:
-    """The format's name of an element type; None where it has none."""
+    """Return the format's name of an element type; None if it has none."""
     return _CODES.get(dtype)
 
 
 def view_of(name: str, row: Row, source: Source) -> TensorView:
-    """A tensor of an open file, read when it is asked for.
+    """Return a tensor of an open file, read on access.
 
     Raises:
         UnsupportedError: a type that the schema lacks (P4).
@@ -155,7 +155,7 @@ def view_of(name: str, row: Row, source: Source) -> TensorView:
 
 
 def arrange(tensors: Mapping[str, tuple[str, tuple[int, ...], int]]) -> list[str]:
-    """The order in which tensors are written: whole multiples of `ALIGNMENT` bytes first, then larger elements first.
+    """Return the order to write tensors in: whole multiples of `ALIGNMENT` bytes first, then larger elements first.
 
     Args:
         tensors: name -> dtype, shape and bytes.
@@ -171,7 +171,7 @@ def arrange(tensors: Mapping[str, tuple[str, tuple[int, ...], int]]) -> list[str
 def header_bytes(
     tensors: Iterable[tuple[str, str, tuple[int, ...], int]], metadata: Mapping[str, str] | None = None
 ) -> bytes:
-    """The length and the header of a file.
+    """Return the length and the header of a file.
 
     Args:
         tensors: name, dtype, shape and bytes of each, in the order of the data.

@@ -1,6 +1,6 @@
-"""A `.safetensors` file, or the index of sharded ones -> views by name; nothing is read but headers.
+"""Read tensor views by name from a `.safetensors` file, or the index of sharded ones; only headers are read.
 
-Files are mapped and stay so as long as a view of them is used.
+Files are mapped and remain so as long as a view of them is used.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from pt2kit.zip.record_name import show_name
 from pt2kit.zip.source import Source, open_bytes, open_path
 
 SUFFIXES = (".safetensors", ".json")
-"""How the names of such files, and of indexes, end."""
+"""Endings of the names of such files, and of indexes."""
 
 
 def read_safetensors(path: str | os.PathLike[str]) -> dict[str, TensorView]:
-    """The tensors of a file, or of all files that an index (`….index.json`, as Hugging Face writes it) names.
+    """Return the tensors of a file, or of all files that an index (`….index.json`, as Hugging Face writes it) names.
 
     Args:
-        path: of the file or the index; the files of an index lie beside it.
+        path: of the file or the index; the files of an index are next to it.
 
     Raises:
-        PayloadError: a file contradicts itself or was cut short, or has not what the index says (B4).
+        PayloadError: a file contradicts itself or was cut short, or lacks a tensor of the index (B4).
         UnsupportedError: a tensor of a type that the schema lacks (P4).
         OSError: a file cannot be opened.
     """
@@ -40,7 +40,7 @@ def read_safetensors(path: str | os.PathLike[str]) -> dict[str, TensorView]:
 
 
 class SafetensorsArchive(Archive):
-    """The tensors of such files as records of an archive, for who reads records in pieces.
+    """Tensors of such files as records of an archive, for readers of records in pieces.
 
     Args:
         path: as for `read_safetensors`.
@@ -64,26 +64,26 @@ class SafetensorsArchive(Archive):
         )
 
     def read(self, name: str, *, verify: bool = True) -> memoryview:
-        """Give the bytes of a tensor; there is no checksum."""
+        """Return the bytes of a tensor; there is no checksum."""
         del verify
         source, start = self._places[name]
         return source.read(start, self._records[name].size)
 
     def place_of(self, name: str) -> tuple[Source, int]:
-        """Give the file that a tensor lies in, and where."""
+        """Return the file of a tensor, and its offset there."""
         return self._places[name]
 
     def is_in_place(self, name: str) -> bool:
-        """Whether reading copies nothing."""
+        """Return whether reading copies nothing."""
         return self._places[name][0].is_local
 
     def sum_of(self, name: str) -> Sum:
-        """A sum that is compared with nothing."""
-        return Sum(lambda piece, total: total, lambda total: None)
+        """Return a sum that is compared with nothing."""
+        return Sum(lambda piece, total: total, lambda total: None, lambda first, second, nbytes: 0)
 
 
 def _rows(path: str | os.PathLike[str]) -> dict[str, tuple[Row, Source]]:
-    """Name -> where it is, in which file."""
+    """Return the location of each tensor, and its file, by name."""
     where, folder = os.fspath(path), os.path.dirname(os.fspath(path))
     source = open_path(path)
     if not where.endswith(".json"):
@@ -101,14 +101,14 @@ def _rows(path: str | os.PathLike[str]) -> dict[str, tuple[Row, Source]]:
 
 
 def _placed(index: Any, where: str) -> dict[str, str]:
-    """Name -> file, as an index says."""
+    """Return the file of each tensor by name, from an index."""
     weight_map = index.get("weight_map") if isinstance(index, dict) else None
     if not isinstance(weight_map, dict) or not weight_map:
         raise PayloadError(f"{where}: expected an index with a weight_map, got {quote(str(index))}", rule="B4")
     for name, file in weight_map.items():
         if not isinstance(file, str) or file != os.path.basename(file) or file in ("", ".", ".."):
             raise PayloadError(
-                f"{where}: {show_name(name)}: expected the name of a file beside the index, got {quote(str(file))}",
+                f"{where}: {show_name(name)}: expected the name of a file next to the index, got {quote(str(file))}",
                 rule="B2",
             )
     return weight_map

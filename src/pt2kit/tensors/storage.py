@@ -14,8 +14,8 @@ class Storage:
     Args:
         record: full name of the record, or another name of the storage, for messages.
         nbytes: its length in bytes, known without reading.
-        load: gives the bytes; called when they are first asked for.
-        in_place: whether what `load` gives is part of a mapped file, or of memory that is there anyway, not a copy.
+        load: returns the bytes; called on first access.
+        in_place: whether the result of `load` is part of a mapped file, or of existing memory, not a copy.
     """
 
     __slots__ = ("_data", "_load", "_lock", "in_place", "nbytes", "record")
@@ -29,14 +29,14 @@ class Storage:
         self._lock = Lock()
 
     def read(self, *, keep: bool = True) -> memoryview:
-        """Give the bytes, read-only.
+        """Return the bytes, read-only.
 
         Args:
-            keep: remember them. Costs nothing where they are in place; where they were fetched or inflated, they
-                stay in memory as long as this object. False for one pass over many tensors.
+            keep: remember them. Costs nothing if they are in place; if they were fetched or inflated, they
+                remain in memory as long as this object. False for one pass over many tensors.
 
         Raises:
-            PayloadError: the loader gave another number of bytes than `nbytes` (P9).
+            PayloadError: the loader returned another number of bytes than `nbytes` (P9).
             Pt2Error: whatever the loader raises for a damaged or missing record.
         """
         with self._lock:  # Two threads must not fetch the same gigabyte.

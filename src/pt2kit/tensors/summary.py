@@ -1,4 +1,4 @@
-"""A tensor -> a few numbers about its values, in one pass and bounded memory."""
+"""Statistics of a tensor's values, in one pass and bounded memory."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """What the values of a tensor are like.
+    """Statistics of a tensor's values.
 
     Args:
         numel: number of elements.
         min, max: over the finite values; integers for integer and bool tensors, floats otherwise; of complex tensors
-            over the magnitudes. None where there is no finite value.
+            over the magnitudes. None if there is no finite value.
         mean, std: likewise, as floats; `std` is that of a whole population (divided by the number of values).
         zeros: elements that are zero, of either sign.
         non_finite: elements that are an infinity or not a number.
@@ -54,7 +54,7 @@ class _Running:
     non_finite: int = 0
 
     def add(self, block: Array) -> None:
-        """Take in a block of real numbers of one of numpy's own types."""
+        """Add a block of real numbers of one of numpy's own types."""
         import numpy as np
 
         self.zeros += block.size - int(np.count_nonzero(block))
@@ -80,11 +80,10 @@ class _Running:
 
 
 def statistics(view: TensorView | SparseView | QuantizedView) -> Statistics:
-    """Work out the statistics of a tensor; sparse ones with their zeros, quantized ones as the floats they stand for.
+    """Compute the statistics of a tensor; sparse ones with their zeros, quantized ones as the floats they represent.
 
-    Elements that a stride of 0 repeats count each time and are looked at once. Beside the storage's own bytes it
-    takes less than 64 MiB, however large the tensor. Means and deviations beyond the range of a double come out
-    infinite.
+    Elements that a stride of 0 repeats count each time and are visited once. In addition to the storage's own bytes it
+    takes less than 64 MiB, however large the tensor. Means and deviations beyond the range of a double are infinite.
 
     Args:
         view: the tensor; its record is read and not kept.

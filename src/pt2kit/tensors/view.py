@@ -1,8 +1,8 @@
-"""A tensor of a file: its description, and its numbers when they are asked for.
+"""View of a tensor in a file: its description, and its numbers on access.
 
     TensorView('fc1.weight', f32[16, 8], 'mlp/data/weights/weight_0')
 
-A view says which bytes of which storage are the tensor. It is checked when it is made, so that no view points
+A view defines which bytes of which storage are the tensor. It is checked when it is made, so that no view points
 outside its storage; nothing is read before the first call of `numpy`, `buffer`, `contiguous_bytes`, `tobytes` or
 `iter_bytes`.
 """
@@ -38,17 +38,17 @@ class TensorView:
         storage_offset: elements before the first one.
         storage: the bytes; the same object in every view of the same record.
         requires_grad: whether autograd follows it.
-        device: where it lay when it was saved; its bytes are in the file all the same.
+        device: its device when it was saved; its bytes are in the file nevertheless.
         layout: Strided; the others have descriptions of their own.
         is_param: whether it is a parameter, not a buffer or a constant.
-        conj, neg: the tensor is the complex conjugate, the negative, of what is stored (torch.save keeps such
-            marks). `numpy` and everything below it give the tensor; `buffer` gives what is stored.
+        conj, neg: the tensor is the complex conjugate, the negative, of the stored values (torch.save keeps such
+            marks). `numpy` and everything below it return the tensor; `buffer` returns the stored values.
 
     Raises:
         PayloadError: numbers out of range (P7, P8), an extent beyond the storage (P9), a gradient that cannot be
             (P12), a tensor on the meta device (P6).
         SchemaError: an unknown element type (P4).
-        UnsupportedError: another layout (P5), a device that torch does not know (P6).
+        UnsupportedError: another layout (P5), a device unknown to torch (P6).
         LimitError: more than 64 dimensions (P7).
     """
 
@@ -92,45 +92,45 @@ class TensorView:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The same as `sizes`."""
+        """Return `sizes`."""
         return self.sizes
 
     @property
     def record(self) -> str:
-        """The archive record, or the storage of a payload, that holds the bytes."""
+        """Return the archive record, or the storage of a payload, that holds the bytes."""
         return self.storage.record
 
     @property
     def where(self) -> str:
-        """What messages call this tensor: its record and its name."""
+        """Return the name of this tensor for messages: its record and its name."""
         return f"{show_name(self.storage.record)}: {self.name!r}"
 
     @property
     def itemsize(self) -> int:
-        """Bytes per element."""
+        """Return the bytes per element."""
         return DTYPES[self.dtype].itemsize
 
     @property
     def numel(self) -> int:
-        """Number of elements; repeated ones count each time."""
+        """Return the number of elements; repeated ones count each time."""
         return numel(self.sizes)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all elements: what `tobytes` returns, however few the file holds."""
+        """Return the bytes of all elements: the length of `tobytes`, however few the file holds."""
         return self.numel * self.itemsize
 
     @property
     def is_contiguous(self) -> bool:
-        """Whether the elements lie one after another in row-major order."""
+        """Return whether the elements are stored in row-major order without gaps."""
         return is_contiguous(self.sizes, self.strides)
 
     def shares_storage(self, other: TensorView) -> bool:
-        """Whether both tensors lie in the same storage, as tied weights and views of one another do."""
+        """Return whether both tensors share a storage, as tied weights and views of one another do."""
         return self.storage is other.storage
 
     def describe(self) -> str:
-        """Type and shape, as graphs print them: `f32[16, 8]`."""
+        """Return type and shape, as graphs print them: `f32[16, 8]`."""
         return f"{short_name(self.dtype)}{list(self.sizes)}"
 
     def __repr__(self) -> str:
@@ -138,21 +138,21 @@ class TensorView:
         return f"TensorView({self.name!r}, {self.describe()}, {self.record!r}{flags})"
 
     def meta(self) -> TensorMeta:
-        """The description as the schema writes it, for a payload config."""
+        """Return the description as the schema writes it, for a payload config."""
         return strided_meta(self, self.layout)
 
     def dense(self) -> TensorView:
-        """This tensor: it is one array of numbers already. Every payload has this method."""
+        """Return this tensor: it is one array of numbers already. Every payload has this method."""
         return self
 
     def numpy(self, *, upcast: bool = False) -> Array:
-        """Give the numbers as a read-only array, without a copy.
+        """Return the numbers as a read-only array, without a copy.
 
         bfloat16 and the 8-bit floats have the types of `ml_dtypes`. Complex half has the fields `real` and `imag`, both
         float16. `conj` and `neg` make a copy.
 
         Args:
-            upcast: give types that numpy lacks as float32, and complex half as complex64: exactly the same values,
+            upcast: return types that numpy lacks as float32, and complex half as complex64: exactly the same values,
                 in a copy.
 
         Raises:
@@ -163,7 +163,7 @@ class TensorView:
         return self.over(self.storage.read(), upcast=upcast)
 
     def over(self, data: memoryview, *, upcast: bool = False) -> Array:
-        """As `numpy`, over bytes that the caller holds: what `storage.read(keep=False)` gave.
+        """Return the array as `numpy`, over bytes that the caller holds: the result of `storage.read(keep=False)`.
 
         Args:
             data: all bytes of the storage.
@@ -178,7 +178,7 @@ class TensorView:
         return array
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        """What `np.asarray(view)` calls."""
+        """Return the array for `np.asarray(view)`."""
         array = self.numpy()
         if dtype is not None and array.dtype != dtype:
             if copy is False:
@@ -187,11 +187,11 @@ class TensorView:
         return array.copy() if copy else array
 
     def buffer(self) -> memoryview:
-        """The whole storage as the file holds it, read-only; the tensor is part of it."""
+        """Return the whole storage as the file holds it, read-only; the tensor is part of it."""
         return self.storage.read()
 
     def contiguous_bytes(self) -> memoryview:
-        """The elements in row-major order, little-endian, read-only: a view where they are stored so, a copy otherwise.
+        """Return the elements in row-major order, little-endian, read-only: a view if stored so, a copy otherwise.
 
         Raises:
             LimitError: a copy that would be far larger than its storage (P16).
@@ -204,14 +204,14 @@ class TensorView:
         return arrays.raw_bytes(self.numpy())
 
     def tobytes(self) -> bytes:
-        """The elements in row-major order, little-endian, as a copy."""
+        """Return the elements in row-major order, little-endian, as a copy."""
         return bytes(self.contiguous_bytes())
 
     def iter_bytes(self, data: memoryview | None = None) -> Iterator[memoryview]:
-        """The elements in row-major order, little-endian, in pieces of at most 16 MiB.
+        """Yield the elements in row-major order, little-endian, in pieces of at most 16 MiB.
 
         Args:
-            data: all bytes of the storage, where the caller holds them already.
+            data: all bytes of the storage, if the caller holds them already.
 
         Raises:
             Pt2Error: as `contiguous_bytes`.
@@ -230,7 +230,7 @@ class TensorView:
 
 
 class _Strided(Protocol):
-    """What has elements in a memory, or would have."""
+    """Objects with elements in a memory, or with the geometry of some."""
 
     @property
     def dtype(self) -> ScalarType: ...
@@ -247,7 +247,7 @@ class _Strided(Protocol):
 
 
 def strided_meta(view: _Strided, layout: Layout) -> TensorMeta:
-    """The description of a tensor with known numbers for sizes, as the schema writes it."""
+    """Return the description of a tensor with known numbers for sizes, as the schema writes it."""
     return TensorMeta(
         dtype=view.dtype,
         sizes=[SymInt(as_int=size) for size in view.sizes],

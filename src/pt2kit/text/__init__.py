@@ -1,4 +1,4 @@
-"""Programs, packages and problems -> text for people, and summaries as plain data for scripts.
+"""Text and summaries of programs, packages and problems: readable text for people, plain data for scripts.
 
     names.py format.py columns.py   names, numbers and tables that are safe and aligned on a terminal
     values.py arguments.py call.py      values, arguments, call signatures
@@ -7,7 +7,7 @@
                                         tensors: how much of them there is, lists of them, in which modules they are
     summary.py report.py                a package at a glance, as data and as lines
 
-Nothing here prints. Whatever a file holds, what comes out has no control characters in it.
+Nothing here prints. The text has no control characters, whatever the file contains.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pt2kit.text.source import print_program
-    from pt2kit.text.source_reader import parse
+    from pt2kit.text.source_reader import parse, read
 
-__all__ = ["parse", "print_program"]
+__all__ = ["parse", "print_program", "read"]
 
 
 def __getattr__(name: str) -> Any:
     """Load what few callers need when it is first asked for (PEP 562)."""
     if name == "print_program":
         return import_module("pt2kit.text.source").print_program
-    if name == "parse":
-        return import_module("pt2kit.text.source_reader").parse
+    if name in ("parse", "read"):
+        return getattr(import_module("pt2kit.text.source_reader"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

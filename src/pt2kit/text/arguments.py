@@ -1,4 +1,4 @@
-"""Arguments of nodes -> text: `%x`, `[1, 2]`, `dtype.f32`, `@true_graph`."""
+"""Text of node arguments: `%x`, `[1, 2]`, `dtype.f32`, `@true_graph`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PLAIN = {"as_int": "int", "as_float": "float", "as_bool": "bool", "as_string": 
 
 
 def argument_text(argument: Argument | ConstantValue, depth: int = 0) -> str:
-    """One argument as text; what nests deeper than `MAX_DEPTH` is shown as `…`."""
+    """Return one argument as text; nesting deeper than `MAX_DEPTH` is shown as `…`."""
     if depth > MAX_DEPTH:
         return "…"
     kind, value = argument.type, argument.value
@@ -37,13 +37,13 @@ def argument_text(argument: Argument | ConstantValue, depth: int = 0) -> str:
 
 
 def named_text(named: NamedArgument) -> str:
-    """An argument with its parameter's name: `dim=1`."""
+    """Return an argument with its parameter's name: `dim=1`."""
     text = argument_text(named.arg)
     return f"{show_name(named.name)}={text}" if named.name else text
 
 
 def constant_text(constant: Argument | ConstantValue) -> str:
-    """A constant of the calling convention with its type: `int = 3`."""
+    """Return a constant of the calling convention with its type: `int = 3`."""
     text = argument_text(constant)
     return text if constant.type == "as_none" else f"{_PLAIN.get(constant.type, constant.type)} = {text}"
 

@@ -1,4 +1,4 @@
-"""A program -> how it is called: a readable Python signature with types, shapes and dynamic sizes."""
+"""Call signature of a program as readable Python, with types, shapes and dynamic sizes."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def summarize_call(program: ExportedProgram, texts: ValueTexts) -> CallSummary:
 
 
 def _leaf(spec: InputSpec, program: ExportedProgram, texts: ValueTexts) -> str | None:
-    """What a leaf of the call's arguments is; None for inputs that the caller does not pass."""
+    """Return the description of a leaf of the call's arguments; None for inputs that the caller does not pass."""
     if spec.type == "user_input":
         return _described(spec.value.arg, program, texts)
     if spec.type == "constant_input":
@@ -72,7 +72,7 @@ def _leaf(spec: InputSpec, program: ExportedProgram, texts: ValueTexts) -> str |
 
 
 def _result(spec: OutputSpec, program: ExportedProgram, texts: ValueTexts) -> str | None:
-    """What a leaf of the call's result is; None for outputs that the caller does not get."""
+    """Return the description of a leaf of the call's result; None for outputs that the caller does not get."""
     if spec.type == "user_output":
         return _described(spec.value.arg, program, texts)
     if spec.type == "loss_output":

@@ -1,4 +1,4 @@
-"""One change -> what differs in it as text: `argument dim: -1 -> -2`, `values: 12 of 4,096 differ, by at most 0.5`."""
+"""Text of one change between two files: `argument dim: -1 -> -2`, `values: 12 of 4,096 differ, by at most 0.5`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Texts = tuple[ValueTexts, ValueTexts] | None
 
 
 def change_lines(change: Change, texts: Texts, *, full: bool = True) -> Iterator[str]:
-    """The properties that differ, a line each.
+    """Yield the properties that differ, a line each.
 
     Args:
         change: a modified thing.
@@ -49,7 +49,7 @@ def _is_metadata(detail: Detail) -> bool:
 
 
 def differences_text(detail: Detail, texts: Texts) -> tuple[str, str]:
-    """What a property was and is, as text; where long texts differ late, from where they differ."""
+    """Return a property before and after as text; long texts that differ late begin at the difference."""
     old, new = (_text(value, detail.what, texts and texts[side]) for side, value in enumerate((detail.old, detail.new)))
     if max(len(old), len(new)) <= MAX_VALUE:
         return printable(old, MAX_VALUE), printable(new, MAX_VALUE)
@@ -60,7 +60,7 @@ def differences_text(detail: Detail, texts: Texts) -> tuple[str, str]:
 
 
 def kind_of(change: Change, texts: Texts) -> object:
-    """What changes must have in common to count as alike: the same properties, and the same values but names."""
+    """Return the key by which changes are grouped: the same properties, and the same values except names."""
     return (
         change.kind,
         change.area,
@@ -72,7 +72,7 @@ def kind_of(change: Change, texts: Texts) -> object:
 
 
 def _names_things(detail: Detail) -> bool:
-    """Whether a detail is about names or numbers of its own, so that no two are equal."""
+    """Return whether a detail is about names or numbers of its own, so that no two are equal."""
     values = (detail.old, detail.new)
     return (
         detail.what in ("name", "place", "bytes", "crc32", "write order")
@@ -86,12 +86,13 @@ def _names_things(detail: Detail) -> bool:
 
 
 def value_difference_text(found: ValueDifference) -> str:
-    """How far the numbers of two tensors are apart."""
+    """Return how far the values of two tensors are apart."""
     return value_differences_text([found])
 
 
 def value_differences_text(found: Sequence[ValueDifference]) -> str:
-    """How far the numbers of some pairs of tensors are apart: all that differ, the greatest distance, the norms."""
+    """Return how far the values of some pairs of tensors are apart: how many differ, the greatest distance, the
+    norms."""
     changed, elements = sum(one.changed for one in found), sum(one.elements for one in found)
     parts = [f"{changed:,} of {elements:,} differ"]
     if distances := [one.max_difference for one in found if one.max_difference is not None]:
@@ -102,7 +103,7 @@ def value_differences_text(found: Sequence[ValueDifference]) -> str:
 
 
 def _text(value: Any, what: str, texts: ValueTexts | None) -> str:
-    """Any value of a detail."""
+    """Return any value of a detail as text."""
     if value is None:
         return "absent"
     if isinstance(value, str):

@@ -1,4 +1,4 @@
-"""The differences of two files -> readable text: a summary first, then what differs, with what stands around it.
+"""Comparison of two files as readable text: a summary first, then each difference with its context.
 
     model.pt2 -> new.pt2: 2 differences
       nodes          1 modified, 1 added (of 2,678), in layers.5.mlp
@@ -8,7 +8,7 @@
         ~ %silu_5: f32[s77, 256] = aten.relu.default(self=%linear_37)
             target: aten.silu.default -> aten.relu.default
 
-Marks: `+` added, `-` removed, `~` modified, nothing for what only stands around. What is alike is shown a few times and
+Marks: `+` added, `-` removed, `~` modified, nothing for context. Similar changes are shown a few times and
 then counted; so are nodes that do what they did, of whose results something else is known. `changes_graph.py` has the
 nodes, `change_details.py` what differs in one thing, `changes_html.py` the same as a page.
 """
@@ -51,7 +51,7 @@ class Section:
 
 
 def diff_lines(diff: Diff, *, full: bool = False) -> Iterator[str]:
-    """The differences as text, a line at a time.
+    """Yield the differences as text, a line at a time.
 
     Args:
         diff: what was found.
@@ -70,19 +70,19 @@ def diff_lines(diff: Diff, *, full: bool = False) -> Iterator[str]:
 
 
 def headline(diff: Diff) -> str:
-    """One line: which files, and how many differences."""
+    """Return one line: which files, and how many differences."""
     count = count_text(len(diff.changes), "difference") if diff.changes else "no differences"
     note = "" if diff.tensors_compared else " (numbers of tensors not compared)"
     return f"{printable(diff.old)} -> {printable(diff.new)}: {count}{note}"
 
 
 def models_of(diff: Diff) -> list[str]:
-    """The models of which something differs; "" for what belongs to none."""
+    """Return the models that have differences; "" for differences that belong to no model."""
     return list(dict.fromkeys(change.model for change in diff.changes))
 
 
 def summary(diff: Diff, model: str) -> Iterator[tuple[str, str]]:
-    """(title, text) of each kind of thing of which something differs in one model."""
+    """Yield (title, text) of each kind of difference in one model."""
     by_area: dict[str, list[Change]] = defaultdict(list)
     for change in diff.changes:
         if change.model == model:
@@ -96,7 +96,7 @@ def summary(diff: Diff, model: str) -> Iterator[tuple[str, str]]:
 
 
 def _nodes_summary(changes: list[Change], pair: ModelPair | None) -> Iterator[tuple[str, str]]:
-    """Nodes that do something else, then nodes of whose results something else is known, then their metadata."""
+    """Yield counts of nodes that compute something else, of nodes with other result metas, and of changed metadata."""
     nodes = [change for change in changes if not change.is_described_only]
     if nodes:
         total = sum(len(graph.new.nodes) for graph in pair.graphs) if pair else 0
@@ -130,7 +130,7 @@ def _counts_text(changes: Iterable[Change]) -> str:
 
 
 def _modules_text(changes: list[Change]) -> str:
-    """The modules that most of some changes are in."""
+    """Return the modules that most of some changes are in."""
     modules = Counter(change.module for change in changes if change.module)
     if not modules:
         return ""
@@ -139,7 +139,7 @@ def _modules_text(changes: list[Change]) -> str:
 
 
 def sections(diff: Diff, model: str, *, full: bool = False) -> Iterator[Section]:
-    """What differs in one model, section by section."""
+    """Yield the differences of one model, section by section."""
     pair = diff.models.get(model)
     for area, title in AREAS:
         changes = [change for change in diff.changes if change.model == model and change.area == area]
@@ -151,7 +151,7 @@ def sections(diff: Diff, model: str, *, full: bool = False) -> Iterator[Section]
 
 
 def _node_sections(changes: list[Change], pair: ModelPair, full: bool) -> Iterator[Section]:
-    """The changes of nodes, graph by graph: each with its neighbours."""
+    """Yield the changes of nodes, graph by graph: each with its neighbors."""
     texts = ValueTexts(pair.old), ValueTexts(pair.new)
     by_graph: dict[str, list[Change]] = defaultdict(list)
     for change in changes:
@@ -167,7 +167,7 @@ Texts = tuple[ValueTexts, ValueTexts] | None
 
 
 def _listed(changes: list[Change], pair: ModelPair | None, full: bool) -> Iterator[Line]:
-    """Changes one after another, those that are alike together and folded: their names differ in numbers alone."""
+    """Yield changes one after another; similar ones, whose names differ in numbers alone, are folded."""
     texts = (ValueTexts(pair.old), ValueTexts(pair.new)) if pair is not None else None
     groups: dict[object, list[Change]] = defaultdict(list)
     for number, change in enumerate(changes):
@@ -204,14 +204,15 @@ def _group_lines(group: list[Change], texts: Texts) -> Iterator[Line]:
 
 
 def name_text(change: Change) -> str:
-    """What a changed thing is called; records and what is numbered as they are, modules and tensors as dotted names."""
+    """Return the name of a changed item; records and numbered items as they are, modules and tensors as dotted
+    names."""
     if change.area == "module call" and not change.name:
         return "(the program itself)"
     return printable(change.name) if change.area in ("record", "output", "guard") else dotted(change.name)
 
 
 def _short(change: Change, texts: Texts) -> str:
-    """The one thing that is known of what was added or removed."""
+    """Return the one known detail of an added or removed item."""
     if change.kind == "modified" or len(change.details) != 1:
         return ""
     old, new = differences_text(change.details[0], texts)

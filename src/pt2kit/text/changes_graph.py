@@ -1,4 +1,4 @@
-"""The changes of one graph's nodes -> lines: each with the nodes around it, in pieces as `diff -u` has them."""
+"""Changes of a graph's nodes as lines, each with its neighboring nodes, in hunks as those of `diff -u`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Texts: TypeAlias = tuple[ValueTexts, ValueTexts]
 
 
 def graph_lines(graph: GraphPair, changes: list[Change], texts: Texts, full: bool) -> Iterator[Line]:
-    """The changes of the nodes of a graph with what stands around them.
+    """Yield the changes of a graph's nodes with their context.
 
     Args:
         graph: the two graphs.
@@ -58,7 +58,7 @@ def graph_lines(graph: GraphPair, changes: list[Change], texts: Texts, full: boo
 
 
 def _chosen(graph: GraphPair, changes: list[Change], texts: Texts, full: bool) -> dict[Row, Change]:
-    """The changes that are shown: all, or some of each kind and of each run."""
+    """Return the changes to show: all, or some of each kind and of each run."""
     seen: Counter[object] = Counter()
     chosen: dict[Row, Change] = {}
     run = 0
@@ -75,12 +75,12 @@ def _chosen(graph: GraphPair, changes: list[Change], texts: Texts, full: bool) -
 
 
 def _follows(row: Row, last: Row) -> bool:
-    """Whether a node comes right after another one that is in the same graph alone."""
+    """Return whether a node directly follows another one that is in the same graph alone."""
     return any(one is not None and other is not None and one == other + 1 for one, other in zip(row, last, strict=True))
 
 
 def _kind(graph: GraphPair, change: Change, texts: Texts) -> object:
-    """What nodes must have in common to count as alike: the operator of those that came or went, else what differs."""
+    """Return the key by which nodes are grouped: the operator of an added or removed node, else its differences."""
     return change.kind, _target(graph, change) if change.kind != "modified" else kind_of(change, texts)
 
 
@@ -90,7 +90,7 @@ def _target(graph: GraphPair, change: Change) -> str:
 
 
 def _rest(graph: GraphPair, changes: list[Change], texts: Texts) -> Iterator[Line]:
-    """What was left out: those that came and those that went, by operator, and how many of each kind differ."""
+    """Yield what was omitted: added and removed nodes by operator, and how many changes of each kind there are."""
     for kind in ("removed", "added"):
         if left := [change for change in changes if change.kind == kind]:
             yield Line("", f"… {len(left):,} more {kind}{_where(left)}: {_operators(graph, left)}")
@@ -117,7 +117,7 @@ def _operators(graph: GraphPair, changes: list[Change]) -> str:
 
 
 def _rows(graph: GraphPair) -> list[Row]:
-    """All nodes of both graphs: the new ones in order, the removed ones before the node that followed them."""
+    """Return all nodes of both graphs: the new ones in order, the removed ones before the node that followed them."""
     matched = dict(graph.pairs)
     olds = {new: old for old, new in graph.pairs}
     removed = iter([*(old for old in range(len(graph.old.nodes)) if old not in matched), len(graph.old.nodes)])
@@ -136,7 +136,7 @@ def _rows(graph: GraphPair) -> list[Row]:
 
 
 def _hunks(places: list[int], length: int) -> list[tuple[int, int]]:
-    """The stretches of rows to show: those around the places, joined where they meet."""
+    """Return the ranges of rows to show: those around the changes, joined if they meet."""
     hunks: list[tuple[int, int]] = []
     for place in places:
         first, end = max(0, place - CONTEXT), min(length, place + CONTEXT + 1)

@@ -1,4 +1,4 @@
-"""The differences of two files -> one HTML page that needs nothing else: no script, no font, no other file."""
+"""Comparison of two files as one self-contained HTML page: no script, no font, no other file."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ pre span { display: block; padding: 0 .5em; min-width: max-content; }
 
 
 def diff_html(diff: Diff) -> str:
-    """The differences as a page; everything that the files say is escaped."""
+    """Return the differences as a page; every text from the files is escaped."""
     return "\n".join(_page(diff)) + "\n"
 
 

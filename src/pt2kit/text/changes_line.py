@@ -1,4 +1,4 @@
-"""`Line`, what the text of a comparison is made of, and how much of it is shown."""
+"""`Line`, the unit of a comparison's text, and limits on how much is shown."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Line:
     """One line of a section.
 
     Args:
-        mark: "+", "-", "~", "@" for where a piece of a graph begins, or "" for what stands around and for details.
+        mark: "+", "-", "~", "@" for where a piece of a graph begins, or "" for context and for details.
         text: what to print; printable.
     """
 
@@ -33,7 +33,7 @@ class Line:
 
 
 def left_out(changes: Sequence[Change]) -> Line:
-    """How many changes of one kind are not shown, and the names of the first of them."""
+    """Return how many changes of one kind are not shown, and the names of the first of them."""
     names = ", ".join(dotted(change.name) for change in changes[:NAMED])
     more = ", …" * (len(changes) > NAMED)
     return Line("", f"… {len(changes):,} more {changes[0].kind} like these: {names}{more}")

@@ -1,4 +1,4 @@
-"""Texts -> columns and wrapped lines. A character counts as many columns as a terminal gives it."""
+"""Columns and line wrapping of text by display width: a character counts as many columns as a terminal uses for it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _BREAK = re.compile(r"(?<=[,;]) ")
 
 
 def display_width(text: str) -> int:
-    """Columns that a text takes on a terminal: two for wide characters, none for combining ones."""
+    """Return the columns that a text takes on a terminal: two for wide characters, none for combining ones."""
     if text.isascii():
         return len(text)
     return sum(
@@ -21,13 +21,15 @@ def display_width(text: str) -> int:
 
 
 def pad(text: str, width: int, *, right: bool = False) -> str:
-    """A text filled up with blanks to a number of columns, on its right or on its left; longer ones are left alone."""
+    """Pad a text with blanks to a number of columns, on its right or on its left; longer texts are returned
+    unchanged."""
     blanks = " " * (width - display_width(text))
     return blanks + text if right else text + blanks
 
 
 def wrap(text: str, width: int) -> Iterator[str]:
-    """The lines of a text that is broken after commas and semicolons; a longer part stands alone on too long a line."""
+    """Yield the lines of a text that is broken after commas and semicolons; a longer part gets a line that is too
+    long."""
     line, used = "", 0
     for part in _BREAK.split(text):
         columns = display_width(part)
@@ -40,7 +42,7 @@ def wrap(text: str, width: int) -> Iterator[str]:
 
 
 def fit(line: str, width: int) -> Iterator[str]:
-    """A line as lines of at most some columns, broken between words; what follows is indented further.
+    """Yield a line as lines of at most some columns, broken between words; continuation lines are indented further.
 
     Breaks between columns of a table are taken before those after commas, and these before any blank; what follows a
     break inside a column of the left half stands below the column. A word that is longer than the room for it is left
@@ -61,18 +63,18 @@ def fit(line: str, width: int) -> Iterator[str]:
 
 
 _PLACES = (re.compile(r"  +(?=\S)"), re.compile(r"(?<=[,;]) +(?=\S)|(?<=->) "), re.compile(r" +(?=\S)"))
-"""Where a line may be broken: better places first."""
+"""Places to break a line, best first."""
 
 
 def _column(line: str, begin: int, place: int, width: int) -> int:
-    """Where the column of a break begins, if it is in the left half and leaves room for each word; else 0."""
+    """Return where the column of a break begins, if it is in the left half and leaves space for each word; else 0."""
     room = width - max(map(display_width, line[place:].split()), default=0)
     columns = (gap.end() for gap in _PLACES[0].finditer(line, begin, place))
     return max((column for column in columns if column <= min(room, width // 2)), default=0)
 
 
 def _break_place(line: str, begin: int, width: int) -> int:
-    """Where what stands on the first line ends; 0 where there is no place to break it."""
+    """Return the length of the first line; 0 if there is no place to break it."""
     limit = _reach(line, width)
     places = [[place.start() for place in kind.finditer(line, begin + 1)] for kind in _PLACES]
     fitting = [[place for place in kind if place <= limit] for kind in places]
@@ -85,7 +87,7 @@ def _break_place(line: str, begin: int, width: int) -> int:
 
 
 def _reach(line: str, width: int) -> int:
-    """How many characters of a line fit in some columns."""
+    """Return how many characters of a line fit in some columns."""
     if line.isascii():
         return width
     columns = 0
@@ -97,11 +99,11 @@ def _reach(line: str, width: int) -> int:
 
 
 def table(rows: Iterable[Sequence[str]], limit: int, *, right: Iterable[int] = ()) -> Iterator[str]:
-    """Rows as lines with aligned columns, two blanks apart; nothing is cut.
+    """Yield rows as lines with aligned columns, two blanks apart; nothing is cut.
 
     Args:
         rows: all of the same length.
-        limit: the most columns that the first cell gets; a longer one stands on a line of its own, above its row.
+        limit: the most columns that the first cell gets; a longer one gets a line of its own, above its row.
         right: numbers of the columns that are aligned on the right.
     """
     rows = list(rows)

@@ -1,4 +1,4 @@
-"""The report of a conversion -> lines of text: a headline, what changed, what was lost."""
+"""Text of a conversion report: a headline, the changes, the losses."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _PLACES = 3
 
 
 def headline(report: Report) -> str:
-    """One line: both ends, and the names of what was lost."""
+    """Return one line: source and target, and the names of what was lost."""
     return str(report)
 
 
 def report_lines(report: Report) -> Iterator[str]:
-    """Everything that a report says.
+    """Yield every line of a report.
 
     Args:
         report: as `convert` gives it.

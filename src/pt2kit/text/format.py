@@ -1,4 +1,4 @@
-"""Numbers -> short text: `31.2 kB`, `4 tensors`, `12,345`."""
+"""Formatting of numbers as short text: `31.2 kB`, `4 tensors`, `12,345`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ _UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 
 
 def bytes_text(count: int) -> str:
-    """A number of bytes with a decimal unit: 31200 -> "31.2 kB"."""
+    """Return a number of bytes with a decimal unit: 31200 -> "31.2 kB"."""
     value, unit = float(count), 0
     while value >= 999.5 and unit < len(_UNITS) - 1:
         value, unit = value / 1000, unit + 1
@@ -14,5 +14,5 @@ def bytes_text(count: int) -> str:
 
 
 def count_text(count: int, noun: str, plural: str | None = None) -> str:
-    """A number and what it counts: "1 tensor", "1,200 tensors"."""
+    """Return a count and its unit: "1 tensor", "1,200 tensors"."""
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"

@@ -1,4 +1,4 @@
-"""A whole file -> lines that can be compared line by line, as git compares texts: programs, tensors, other records.
+"""Full text of a file for line-based comparison, as in `git diff`: programs, tensors, other records.
 
 What depends on how the file is packed is left out, and so is the metadata of nodes.
 """
@@ -22,7 +22,7 @@ MAX_SPEC: Final = 10_000
 
 
 def whole_lines(package: Package) -> Iterator[str]:
-    """Everything in a package, a line at a time; of each tensor its type and its digest.
+    """Yield everything in a package, a line at a time; of each tensor its type and its digest.
 
     Raises:
         Pt2Error: a part of it cannot be read.
@@ -46,7 +46,7 @@ def whole_lines(package: Package) -> Iterator[str]:
 
 
 def _sorted(program: ExportedProgram) -> ExportedProgram:
-    """A program with its maps and sets in an order of their own."""
+    """Return a program with its maps and sets sorted."""
     return ExportedProgram(
         graph_module=program.graph_module,
         opset_version=program.opset_version,
@@ -59,7 +59,7 @@ def _sorted(program: ExportedProgram) -> ExportedProgram:
 
 
 def _header_lines(program: ExportedProgram) -> Iterator[str]:
-    """What a program says of itself."""
+    """Yield the fields of a program's header."""
     versions = program.opset_version
     yield f"operator sets {', '.join(f'{printable(name)} {versions[name]}' for name in sorted(versions))}"
     yield f"verifiers {', '.join(map(printable, program.verifiers))}"
@@ -67,7 +67,7 @@ def _header_lines(program: ExportedProgram) -> Iterator[str]:
 
 
 def _call_lines(program: ExportedProgram) -> Iterator[str]:
-    """How modules are called, those that keep their signature; the program itself is the first."""
+    """Yield the call signatures of modules that keep theirs, the program itself first."""
     module = program.graph_module
     for entry in sorted(module.module_call_graph, key=lambda entry: entry.fqn):
         if (call := entry.signature) is None:

@@ -1,4 +1,4 @@
-"""A program and its tensors -> the tree of its modules, each with what it holds and how large that is."""
+"""Module tree of a program, with the nodes, tensors and sizes of each module."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ModuleSummary:
 
 
 def summarize_modules(program: ExportedProgram, tensors: Mapping[str, Payload]) -> ModuleSummary | None:
-    """Put the module tree of a program together; None where what the file says of it cannot be read.
+    """Build the module tree of a program; None if the file's module metadata cannot be read.
 
     Args:
         program: its nodes say in which modules they were traced.
@@ -57,7 +57,7 @@ def summarize_modules(program: ExportedProgram, tensors: Mapping[str, Payload]) 
 
 
 def _stacks(texts: Iterable[str]) -> Iterable[tuple[ModuleEntry, ...]]:
-    """The module stacks of nodes; few differ, so each text is parsed once."""
+    """Yield the module stacks of nodes; few differ, so each text is parsed once."""
     known: dict[str, tuple[ModuleEntry, ...]] = {}
     for text in texts:
         if text not in known:
@@ -66,7 +66,7 @@ def _stacks(texts: Iterable[str]) -> Iterable[tuple[ModuleEntry, ...]]:
 
 
 def _with_sizes(node: ModuleNode, amounts: Mapping[str, Amount]) -> ModuleSummary:
-    """Trees are at most `node_metadata.tree.MAX_MODULE_DEPTH` deep."""
+    """Add the sizes of all modules; trees are at most `node_metadata.tree.MAX_MODULE_DEPTH` deep."""
     children = tuple(_with_sizes(child, amounts) for child in node.children)
     own = sum_of(amounts.get(name, NOTHING) for name in node.parameters)
     total = own + sum_of(child.total for child in children)

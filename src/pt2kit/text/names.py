@@ -1,4 +1,4 @@
-"""Names and texts from a file -> what may be printed on a terminal."""
+"""Escaping of names and texts from a file, so that they can be printed on a terminal safely."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pt2kit.treespec.callsig import show_name
 
 
 def dotted(name: str) -> str:
-    """A dotted name as it is if each part is plain, quoted otherwise."""
+    """Return a dotted name unchanged if each part is plain, quoted otherwise."""
     parts = name.split(".")
     if all(part.isalnum() or part.replace("_", "a").isalnum() for part in parts) and len(name) <= PRINTED:
         return name
@@ -15,5 +15,5 @@ def dotted(name: str) -> str:
 
 
 def value_name(name: str) -> str:
-    """The name of a value: `%x`."""
+    """Return the name of a value: `%x`."""
     return f"%{show_name(name)}"

@@ -1,4 +1,4 @@
-"""A name in a program -> the nodes and graph inputs that have it, with everything the file says of them.
+"""Search for nodes and graph inputs by name, with everything that the file has about them.
 
 A node is found by its name, by that of a value it defines, by its place (`nodes[3]`), and by a path through subgraphs
 (`cond/true_graph_0/add`). Names repeat between graphs, so there may be several.
@@ -64,7 +64,7 @@ def find(program: ExportedProgram, name: str) -> list[Found]:
 
 
 def found_lines(found: Found, texts: ValueTexts) -> Iterator[str]:
-    """One node or graph input with everything the file says of it: arguments, results, users, metadata."""
+    """Yield everything about one node or graph input: arguments, results, users, metadata."""
     graph, node = found.scope.graph, found.node
     if node is None:
         name = found.values[0]

@@ -1,4 +1,4 @@
-"""The payloads of a program -> rows of a list, as data and as lines."""
+"""List of a program's payloads (weights and constants), as data and as lines."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pt2kit.messages import printable
 from pt2kit.package.open import Package
+from pt2kit.tensors.compound import SubclassView
 from pt2kit.tensors.opaque import OpaquePayload
 from pt2kit.tensors.view import TensorView
 from pt2kit.text.columns import table
@@ -44,12 +45,12 @@ def entries_of(package: Package, model: str, *, constants: bool) -> list[Entry]:
         Pt2Error: the records that describe them cannot be read.
     """
     weights = package.weights(model)
-    entries = [Entry(name, _kind(payload, "buffer"), payload) for name, payload in weights.items()]
+    entries = [Entry(name, _kind(payload, "buffer"), _read(payload)) for name, payload in weights.items()]
     if constants:
         specs = package.programs[model].graph_module.signature.input_specs
         buffers = {spec.value.buffer_name for spec in specs if spec.type == "buffer"}
         for name, payload in package.constants(model).items():
-            entries.append(Entry(name, _kind(payload, "buffer" if name in buffers else "constant"), payload))
+            entries.append(Entry(name, _kind(payload, "buffer" if name in buffers else "constant"), _read(payload)))
     return entries
 
 
@@ -59,12 +60,19 @@ def _kind(payload: AnyView, otherwise: str) -> str:
     return "parameter" if payload.is_param else otherwise
 
 
+def _read(payload: AnyView) -> AnyView:
+    """Return a pickled tensor of torchao by its parts, and anything else unchanged."""
+    meaning = payload.meaning() if isinstance(payload, OpaquePayload) else payload
+    return meaning if isinstance(meaning, SubclassView) else payload
+
+
 def payload_row(entry: Entry, found: Statistics | None = None) -> dict[str, Any]:
-    """One payload as data.
+    """Return one payload as data.
 
     Returns:
         name, kind, type (as people read it), record and bytes; of a dense tensor also dtype, sizes, strides,
-        storage_offset and requires_grad; statistics where they are given.
+        storage_offset and requires_grad; of a tensor of torchao dtype, sizes, class, parts and options; statistics
+        where they are given.
     """
     payload = entry.payload
     row: dict[str, Any] = {
@@ -82,11 +90,19 @@ def payload_row(entry: Entry, found: Statistics | None = None) -> dict[str, Any]
             "storage_offset": payload.storage_offset,
             "requires_grad": payload.requires_grad,
         }
+    if isinstance(payload, SubclassView):
+        row |= {
+            "dtype": dtype_of(payload),
+            "sizes": payload.sizes,
+            "class": payload.class_name,
+            "parts": {name: part.describe() for name, part in payload.parts.items()},
+            "options": payload.options,
+        }
     return {**row, "statistics": asdict(found)} if found else row
 
 
 def payload_lines(entries: Sequence[Entry]) -> Iterator[str]:
-    """A list of payloads: name, type, bytes, kind, record, and the first name of those that share the record."""
+    """Yield a list of payloads: name, type, bytes, kind, record, and the first name of those that share the record."""
     yield _total(entries)
     first: dict[str, str] = {}
     rows = []
@@ -99,7 +115,7 @@ def payload_lines(entries: Sequence[Entry]) -> Iterator[str]:
 
 
 def statistics_lines(entries: Sequence[Entry], found: Mapping[int, Statistics]) -> Iterator[str]:
-    """A list of payloads with what their values are like.
+    """Yield a list of payloads with statistics of their values.
 
     Args:
         entries: the payloads.
@@ -122,13 +138,13 @@ def _total(entries: Sequence[Entry]) -> str:
 def _head(entry: Entry) -> tuple[str, str, str]:
     payload = entry.payload
     text = payload.describe()
-    # Of a pickle, its length stands in the next column.
+    # The length of a pickle is in the next column.
     what = text.partition(",")[0] if isinstance(payload, OpaquePayload) else text
     return dotted(entry.name), what, bytes_text(payload.nbytes)
 
 
 def _record(payload: AnyView) -> str:
-    """Where the bytes are; a tensor without bytes is nowhere."""
+    """Return the location of the bytes; "" for a tensor without bytes."""
     return str(getattr(payload, "record", ""))
 
 

@@ -1,4 +1,4 @@
-"""Problems -> lines to read, and a summary as data.
+"""Report of problems as readable lines, and as data for `--json`.
 
 Lines are grouped by how much they weigh, then by rule: the rule once, each problem under it, and what to do.
 """
@@ -17,6 +17,8 @@ from pt2kit.rules import FAMILIES, RULES
 MAX_LISTED: Final = 10
 """Problems of one rule that are printed unless all are asked for."""
 MAX_CHARACTERS: Final = 400
+FOREIGN: Final = "expected a .pt2 file, got "
+"""How the problem of a file begins that is of another format; its rule, about zip archives, explains nothing."""
 
 GROUPS: Final[Mapping[str, str]] = MappingProxyType(
     {"error": "errors", "safety": "what torch would run on loading this", "warning": "warnings", "note": "notes"}
@@ -27,7 +29,7 @@ _ORDER: Final = {letter: number for number, letter in enumerate(FAMILIES)}
 
 
 def problem_lines(file: str, problems: Sequence[Problem], *, full: bool = False, notes: bool = True) -> Iterator[str]:
-    """What `pt2 check` prints.
+    """Yield the lines that `pt2 check` prints.
 
     Args:
         file: its name.
@@ -35,6 +37,9 @@ def problem_lines(file: str, problems: Sequence[Problem], *, full: bool = False,
         full: list every problem, not only the first few of each rule.
         notes: list notes as well, which are counted in any case.
     """
+    if len(problems) == 1 and problems[0].message.startswith(FOREIGN):
+        yield f"{printable(file)}: {printable(problems[0].message, MAX_CHARACTERS)} [{problems[0].rule}]"
+        return
     yield f"{printable(file)}: {verdict(problems)}"
     for kind, heading in GROUPS.items():
         group = [problem for problem in problems if _group(problem) == kind]
@@ -45,7 +50,7 @@ def problem_lines(file: str, problems: Sequence[Problem], *, full: bool = False,
 
 
 def verdict(problems: Iterable[Problem]) -> str:
-    """One line about all problems: "2 errors, 1 warning, 3 notes", "sound, 1 note", "sound"."""
+    """Return one line about all problems: "2 errors, 1 warning, 3 notes", "sound, 1 note", "sound"."""
     counts = Counter(problem.severity for problem in problems)
     words = [
         f"{counts[key]:,} {key}{'' if counts[key] == 1 else 's'}" for key in ("error", "warning", "note") if counts[key]
@@ -54,7 +59,7 @@ def verdict(problems: Iterable[Problem]) -> str:
 
 
 def problems_tree(file: str, problems: Sequence[Problem]) -> dict[str, Any]:
-    """What `pt2 check --json` prints: counts, and each problem with its rule's text and hint."""
+    """Return the data of `pt2 check --json`: counts, and each problem with its rule's text and hint."""
     counts = Counter(problem.severity for problem in problems)
     return {
         "file": file,
@@ -81,7 +86,7 @@ def _group(problem: Problem) -> str:
 
 
 def rule_order(rule: str) -> tuple[int, int]:
-    """The place of a rule id among all: its family, then its number."""
+    """Return the sort key of a rule id: its family, then its number."""
     number = rule[1:]
     return _ORDER.get(rule[:1], len(_ORDER)), int(number) if number.isdecimal() else 0
 

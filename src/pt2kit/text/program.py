@@ -1,4 +1,4 @@
-"""A whole program -> readable lines: inputs, every node with what it defines, outputs, subgraphs below their owner."""
+"""Text of a whole program: inputs, every node with its results, outputs, subgraphs below their owner."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _KINDS = {
 
 
 def program_lines(program: ExportedProgram) -> Iterator[str]:
-    """The program as text, a line at a time. Linear; nothing is held but the current line."""
+    """Yield the program as text, a line at a time. Linear; only the current line is held in memory."""
     texts = ValueTexts(program)
     graph, signature = program.graph_module.graph, program.graph_module.signature
     yield "inputs"
@@ -66,7 +66,7 @@ def program_lines(program: ExportedProgram) -> Iterator[str]:
 
 
 def node_line(graph: Graph, node: Node, texts: ValueTexts) -> str:
-    """One node in a line: `%y: f32[4] = aten.relu.default(self=%x)  # block.act`."""
+    """Return one node as a line: `%y: f32[4] = aten.relu.default(self=%x) # block.act`."""
     types = [texts.named(graph, name) for output in node.outputs for name in arguments(output)]
     declared = f": {', '.join(filter(None, types))}" if any(types) else ""
     results = results_text(node)
@@ -77,12 +77,12 @@ def node_line(graph: Graph, node: Node, texts: ValueTexts) -> str:
 
 
 def target_text(target: str) -> str:
-    """The operator's name without what all of them share: `aten.add.Tensor`, `higher_order.cond`."""
+    """Return the operator's name without the common prefix: `aten.add.Tensor`, `higher_order.cond`."""
     return printable(target.removeprefix("torch.ops."))
 
 
 def module_of(node: Node) -> str:
-    """The dotted name of the innermost module a node was traced in; "" for the root or where the file does not say."""
+    """Return the dotted name of the innermost module of a node; "" for the root or if the file has none."""
     text = node.metadata.get("nn_module_stack", "")
     entries = lenient(parse_module_stack, text) if text else None
     return module_fqn(entries[-1].path) if entries and entries[-1].path != _NO_MODULE else ""
@@ -124,7 +124,7 @@ def _edge_line(graph: Graph, argument: Argument, spec: InputSpec | OutputSpec | 
 
 
 def _role(spec: InputSpec | OutputSpec | None) -> str:
-    """What an input or output is: "parameter fc1.weight"."""
+    """Return the role of an input or output: "parameter fc1.weight"."""
     if spec is None:
         return "(no spec)"
     value = spec.value
@@ -136,7 +136,7 @@ def _role(spec: InputSpec | OutputSpec | None) -> str:
 
 
 def results_text(node: Node) -> str:
-    """What a node defines: `%a, %b`; "" where it defines nothing."""
+    """Return the values that a node defines: `%a, %b`; "" if it defines none."""
     return ", ".join(map(argument_text, node.outputs))
 
 

@@ -1,6 +1,6 @@
-"""A summary -> the lines that `pt2 show` prints: one screen for an ordinary file.
+"""Report of a package summary, as `pt2 show` prints it: one screen for an ordinary file.
 
-Headings stand at the left margin, entries are indented by two blanks and begin with a label of `LABEL` columns.
+Headings are at the left margin, entries are indented by two blanks and begin with a label of `LABEL` columns.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pt2kit.errors import Problem
 from pt2kit.messages import printable
 from pt2kit.schema import LOG
 from pt2kit.tensors.dtypes import DTYPES
-from pt2kit.text.columns import WIDTH, table, wrap
+from pt2kit.text.columns import WIDTH, display_width, table, wrap
 from pt2kit.text.format import bytes_text, count_text
 from pt2kit.text.modules import ModuleSummary
 from pt2kit.text.names import dotted
@@ -27,12 +27,13 @@ MAX_LISTED = 6
 MAX_CHARACTERS = 300
 
 
-def summary_lines(summary: Summary, width: int = WIDTH) -> Iterator[str]:
-    """The summary of a file, line by line.
+def summary_lines(summary: Summary, width: int = WIDTH, columns: int | None = None) -> Iterator[str]:
+    """Yield the summary of a file, line by line.
 
     Args:
-        summary: what is known of it.
+        summary: the facts.
         width: columns that lines should fit in; a name or a number that is longer is not cut.
+        columns: of a terminal: labels of modules are cut to fit it.
     """
     yield f"{summary.file}  {bytes_text(summary.bytes)} in {count_text(summary.records, 'record')}"
     yield from _entry("written by", f"{printable(summary.producer)}, layout of {summary.layout}", width)
@@ -40,13 +41,13 @@ def summary_lines(summary: Summary, width: int = WIDTH) -> Iterator[str]:
     yield from _entry("weights in", ", ".join(_first(outside)), width)
     for model in summary.models:
         yield ""
-        yield from model_lines(model, width)
+        yield from model_lines(model, width, columns)
     yield from _extra(summary, width)
     yield from _safety(summary.safety)
 
 
-def model_lines(model: ModelSummary, width: int = WIDTH) -> Iterator[str]:
-    """The summary of one program, line by line; as `summary_lines`."""
+def model_lines(model: ModelSummary, width: int = WIDTH, columns: int | None = None) -> Iterator[str]:
+    """Yield the summary of one program, line by line; as `summary_lines`."""
     yield f"{printable(model.name)}  schema {model.schema_version}, {count_text(model.nodes, 'node')}"
     yield from _call(model)
     symbols = [f"{symbol.name}: {bounds_text(symbol.min, symbol.max)}" for symbol in model.symbols]
@@ -76,11 +77,11 @@ def model_lines(model: ModelSummary, width: int = WIDTH) -> Iterator[str]:
     yield from _list("lifted", model.lifted)
     yield from _list("unknown keys", model.unknown)
     yield from _list("problems", model.problems)
-    yield from _modules(model.modules, width)
+    yield from _modules(model.modules, columns)
 
 
 def _oldest(version: str) -> str:
-    """The oldest release that could read a program; "" where that is not known."""
+    """Return the oldest release that could read a program; "" if that is not known."""
     numbers = [row.number for row in LOG]
     if version not in numbers:
         return ""
@@ -88,17 +89,25 @@ def _oldest(version: str) -> str:
     return f"torch {release} could read it, once converted to schema {version}"
 
 
-def module_lines(root: ModuleSummary, limit: int = MAX_MODULES, width: int = WIDTH) -> Iterator[str]:
-    """A module and those below it, a line each with its elements and bytes, as deep as the limit of lines allows.
+def module_lines(root: ModuleSummary, limit: int = MAX_MODULES, room: int | None = None) -> Iterator[str]:
+    """Yield a module and those below it, a line each with its elements and bytes, as deep as the limit of lines allows.
 
     Neighbours that look alike are shown once.
+
+    Args:
+        root: the module.
+        limit: lines at most.
+        room: columns of a line: longer labels are cut; None for no limit.
     """
     depth, rows = 0, _rows(root, 0, 0)
     while len(deeper := _rows(root, 0, depth + 1)) <= limit and len(deeper) > len(rows):
         depth, rows = depth + 1, deeper
     if not depth:
         rows = _rows(root, 0, 1)[:limit]
-    yield from table(rows, width if width >= WIDTH else max(12, width - 20), right=(1, 2))
+    if room is not None:
+        sizes = sum(max(len(row[column]) for row in rows) + 2 for column in (1, 2))
+        rows = [(_cut(label, max(12, room - sizes)), count, size) for label, count, size in rows]
+    yield from table(rows, WIDTH, right=(1, 2))
     if hidden := len(_rows(root, 0, limit)) - len(rows):
         yield f"… {count_text(hidden, 'line')} more: pt2 show --module NAME"
 
@@ -112,9 +121,19 @@ def _call(model: ModelSummary) -> Iterator[str]:
         yield f"  {printable(line, 20 * WIDTH)}"
 
 
-def _modules(root: ModuleSummary | None, width: int) -> Iterator[str]:
+def _cut(label: str, width: int) -> str:
+    """Return a label in at most some columns of a terminal, with "…" for the rest."""
+    if display_width(label) <= width:
+        return label
+    while display_width(label) >= width:
+        label = label[:-1]
+    return f"{label}…"
+
+
+def _modules(root: ModuleSummary | None, columns: int | None) -> Iterator[str]:
     if root is not None and root.children:
-        for number, line in enumerate(module_lines(root, width=width if width >= WIDTH else width - LABEL - 2)):
+        room = None if columns is None else columns - LABEL - 2
+        for number, line in enumerate(module_lines(root, room=room)):
             yield f"  {'modules' if number == 0 else '':<{LABEL}}{line}"
 
 
@@ -171,7 +190,7 @@ def _short(target: str) -> str:
 
 
 def _rows(node: ModuleSummary, indent: int, depth: int) -> list[tuple[str, str, str]]:
-    """The rows of a module and of those at most `depth` below it: name and class, elements, bytes."""
+    """Return the rows of a module and of those at most `depth` below it: name and class, elements, bytes."""
     rows = [_row(_class_text(node) or "(root)", node, indent)] if not indent else []
     if depth:
         for first, last, child in _folded(node.children):
@@ -189,7 +208,7 @@ def _row(text: str, node: ModuleSummary, indent: int) -> tuple[str, str, str]:
 
 
 def _folded(children: Iterable[ModuleSummary]) -> Iterator[tuple[str, str, ModuleSummary]]:
-    """Runs of numbered children that look alike as one: (first name, last name, the first of them)."""
+    """Yield runs of numbered children that look alike as one: (first name, last name, the first of them)."""
     run: list[ModuleSummary] = []
     for child in children:
         if run and not (child.name.isdigit() and run[-1].name.isdigit() and _shape(child) == _shape(run[0])):

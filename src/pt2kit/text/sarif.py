@@ -1,4 +1,4 @@
-"""Problems -> SARIF 2.1.0, the format in which code hosts and editors take findings of static checks.
+"""SARIF 2.1.0 output of problems, the format in which code hosts and editors read findings of static checks.
 
 Only rules that were broken are listed. A place inside the file is a logical location; the file itself is the artifact.
 """
@@ -22,12 +22,12 @@ MAX_CHARACTERS: Final = 2000
 def sarif_tree(
     found: Mapping[str, Sequence[Problem]], version: str, unread: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """The findings of files as one SARIF log with one run.
+    """Return the findings of files as one SARIF log with one run.
 
     Args:
         found: path or URL, as the caller gave it -> problems, as `check` gives them.
         version: of pt2kit.
-        unread: path or URL -> why it could not be read; such a run says that it did not succeed.
+        unread: path or URL -> why it could not be read; such a run is marked as failed.
     """
     rules = sorted({problem.rule for problems in found.values() for problem in problems}, key=rule_order)
     places = {rule: number for number, rule in enumerate(rules)}
@@ -82,7 +82,7 @@ def _result(problem: Problem, index: int, file: str, number: int) -> dict[str, A
 
 
 def _uri(file: str) -> str:
-    """A path as a URI reference, a URL as it is."""
+    """Return a path as a URI reference, a URL unchanged."""
     if "://" in file:
         return quote(file, safe=":/?#[]@!$&'()*+,;=%~")
     path = PurePath(file)

@@ -1,4 +1,4 @@
-"""A package -> where its bytes are, as data and as lines: records, modules, types, tensors, and what can go."""
+"""Size breakdown of a package, as data and as lines: records, modules, types, tensors, and possible savings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from pt2kit import codec
 from pt2kit.messages import printable
 from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
-from pt2kit.package.parts import program_record
 from pt2kit.package.stored import Payload
 from pt2kit.sanitizing.options import STRIPS, make_options
 from pt2kit.sanitizing.programs import rewrite_metadata
@@ -57,7 +56,7 @@ class Share:
         name: whose they are.
         count: how many records, or tensors.
         bytes: as they are read.
-        stored: as they lie in the file; the same where nothing is deflated.
+        stored: as stored in the file; the same if nothing is deflated.
     """
 
     name: str
@@ -68,7 +67,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Where the bytes of a file are; of tensors that share a record, the first has its bytes.
+    """The size breakdown of a file; of tensors that share a record, the first has its bytes.
 
     Args:
         file: its name.
@@ -125,7 +124,7 @@ def find_sizes(package: Package, models: Sequence[str], *, top: int) -> Sizes:
 
 
 def size_lines(sizes: Sizes, width: int = WIDTH) -> Iterator[str]:
-    """What `pt2 show --sizes` prints."""
+    """Yield the lines that `pt2 show --sizes` prints."""
     yield f"{sizes.file}  {bytes_text(sizes.bytes)}"
     yield from _table("where the bytes are", sizes.parts, sizes.bytes, "record", width)
     weights = sum(share.bytes for share in sizes.dtypes)
@@ -171,7 +170,7 @@ def _parts(package: Package) -> tuple[Share, ...]:
 
 
 def _owned(package: Package, models: Sequence[str]) -> Iterator[tuple[str, str, int, bool]]:
-    """Name, type, bytes of its record, whether it is a weight: each payload that is the first with its record."""
+    """Yield name, type, record bytes and whether it is a weight for each payload that is the first with its record."""
     seen = set[object]()
     for model in models:
         head = f"{model}: " if len(models) > 1 else ""
@@ -192,7 +191,7 @@ def _stored(payload: Payload) -> int:
 
 
 def _modules(weights: Sequence[tuple[str, int]], top: int) -> tuple[Share, ...]:
-    """Weights by module, as deep as their number allows; deeper than the depth of the names nothing changes."""
+    """Return weights by module, as deep as their count allows; deeper than the depth of the names nothing changes."""
     depth, shares = 1, _at_depth(weights, 1)
     while len(deeper := _at_depth(weights, depth + 1)) <= top and depth < 64:
         depth, shares = depth + 1, deeper
@@ -222,7 +221,7 @@ def _summed(rows: Iterable[tuple[str, int]]) -> tuple[Share, ...]:
 
 
 def _stripped(package: Package, models: Sequence[str]) -> tuple[dict[str, int], dict[str, int]]:
-    """What is stripped -> bytes of JSON that stay; option -> bytes by which the records get smaller; "" for none."""
+    """Return the remaining bytes of JSON by stripped part, and the saved record bytes by option; "" for none."""
     now = sum(package.records[record].compressed_size for record in {_record(package, model) for model in models})
     kept: dict[str, int] = {}
     savings: dict[str, int] = {}
@@ -235,7 +234,7 @@ def _stripped(package: Package, models: Sequence[str]) -> tuple[dict[str, int], 
             same = program is stored.program
             text = codec.encode(program, stored.unknown if same else ())
             kept[name] += len(text)
-            # What is not changed goes over as it is.
+            # Unchanged records are copied.
             written = package.archive.read(_record(package, model)) if same and not stored.is_raised else text
             deflated += len(zlib.compress(written, DEFLATE_LEVEL)) - _WRAPPING
         savings[f"--strip {name}" if name else ""] = now - deflated
@@ -243,4 +242,4 @@ def _stripped(package: Package, models: Sequence[str]) -> tuple[dict[str, int], 
 
 
 def _record(package: Package, model: str) -> str:
-    return program_record(package.archive, package.layout, model)
+    return package.layout.program_record(model)

@@ -1,4 +1,4 @@
-"""A program -> text that can be read back: every field of the schema, a line for each node (`source_reader` parses it).
+"""Lossless text form of a program: every field of the schema, a line for each node (`source_reader` parses it).
 
 `docs/text.md` has the grammar. What the text leaves out is what its reader puts in: strides of row-major tensors, the
 device "cpu", names of nodes that are those of their results, the kind of arguments that are positional.
@@ -99,7 +99,7 @@ class _Printer:
             yield f"{indent}signature {_text(codec.encode(signature).decode())}"
 
     def _rest(self, graph: schema.Graph, kinds: Mapping[str, str], defined: list[str]) -> Iterator[str]:
-        """Entries of the value tables that no definition tells, and tables in another order."""
+        """Yield entries of the value tables that no definition implies, and tables in another order."""
         for kind, table in tables(graph).items():
             own = [name for name in dict.fromkeys(defined) if kinds.get(name) == kind and name in table]
             for name, meta in table.items():
@@ -115,9 +115,9 @@ class _Printer:
         inputs = ", ".join(self._named(named, depth) for named in node.inputs)
         types = self._typed(graph, kinds, node.outputs)
         own = node.outputs[0].value.name if len(node.outputs) == 1 and node.outputs[0].type == "as_tensor" else None
-        name = "" if node.name == own and own is not None else " unnamed" if node.name is None else (
-            f" named {_text(node.name)}"
-        )  # fmt: skip
+        name = " unnamed" if node.name is None else f" named {_text(node.name)}"
+        if node.name == own and own is not None:
+            name = ""
         single = {None: "", True: " single true", False: " single false"}[node.is_hop_single_tensor_return]
         metadata = f" {json.dumps(node.metadata, ensure_ascii=False)}" if node.metadata else ""
         head = f"{results} = " if results else ""
@@ -129,7 +129,7 @@ class _Printer:
         return f"{mark}{name}{'=' if name else ''}{self._argument(named.arg, depth)}"
 
     def _typed(self, graph: schema.Graph, kinds: Mapping[str, str], defining: list[schema.Argument]) -> str:
-        """The types of the values that some arguments define; "?" for one that no table has."""
+        """Return the types of the values that some arguments define; "?" for one that no table has."""
         names = [name for argument in defining for name in arguments(argument)]
         if not names:
             return ""
@@ -139,7 +139,7 @@ class _Printer:
         )
 
     def _type(self, meta: Any) -> str:
-        """What is known of a value; what is shared is written once."""
+        """Return the type of a value; shared parts are written once."""
         known = self._types.get(id(meta))
         if known is None:
             known = self._types[id(meta)] = self._fresh_type(meta)
@@ -196,7 +196,7 @@ class _Printer:
 
 
 def _roles(graph: schema.Graph, signature: schema.GraphSignature | None) -> tuple[list[str], list[str], bool]:
-    """What follows each input and output: its spec in words; and whether all of them have words."""
+    """Return the text after each input and output, its spec in words, and whether all of them have words."""
     nothing = [""] * len(graph.inputs), [""] * len(graph.outputs), False
     if signature is None:
         return nothing
@@ -243,7 +243,7 @@ def _output_role(argument: schema.Argument, spec: schema.OutputSpec) -> str:
 
 
 def _is_same(make: Callable[[], Any], spec: Any) -> bool:
-    """Whether words give back a spec, to the letter."""
+    """Return whether words parse to exactly a spec."""
     try:
         return codec.encode(make()) == codec.encode(spec)
     except (TypeError, ValueError):
@@ -293,7 +293,7 @@ def _symbolic(value: Any) -> str:
 
 
 def _list(one: Callable[[Any], str], word: str = "") -> Callable[[Any], str]:
-    """A list in brackets, or in the brackets of a word: always where it is empty, and has no first item to tell."""
+    """Return a writer of lists in brackets, or in the brackets of a word, which tells the type of an empty list."""
 
     def write(values: Any) -> str:
         listed = ", ".join(map(one, values))

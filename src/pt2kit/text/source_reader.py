@@ -1,4 +1,4 @@
-"""The text form of a program -> the program: what `source` prints, and what people write by hand.
+"""Parser of the text form of a program: reads what `source` prints, and what people write by hand.
 
 One regular expression cuts the text into tokens; each rule of the grammar (`docs/text.md`) is one function. The text
 of a type is read once, however often it occurs.
@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -16,10 +17,12 @@ from pt2kit import codec, schema
 from pt2kit.collector import no_collection
 from pt2kit.errors import Pt2Error
 from pt2kit.graph.argument_values import arguments
-from pt2kit.graph.traversal import MAX_SUBGRAPH_DEPTH
+from pt2kit.graph.traversal import MAX_SUBGRAPH_DEPTH, graphs
+from pt2kit.graph.values import tables
+from pt2kit.jsontext import path_text
 from pt2kit.schema import Argument, TensorArgument
 from pt2kit.tensors.bounds import contiguous_strides
-from pt2kit.text.source_arguments import ARMS, SHORT, WORDS
+from pt2kit.tensors.dtypes import DTYPES
 from pt2kit.text.source_tokens import CONSTANTS, STRING, Tokens
 from pt2kit.text.source_words import INPUT_WORDS, KIND_MARKS, OUTPUT_WORDS, VERSION, input_spec, output_spec
 
@@ -28,6 +31,8 @@ _MARKS: Final = {mark: kind for kind, mark in KIND_MARKS.items() if mark}
 _INPUTS: Final = {word: kind for kind, word in INPUT_WORDS.items()}
 _TABLES: Final = ("tensor", "sym_int", "sym_float", "sym_bool", "custom_obj")
 _UNKNOWN: Final = object()
+_SHORT: Final = {row.short: number for number, row in DTYPES.items()}
+"""Short name of an element type -> the type."""
 
 
 def parse(text: str, where: str = "text") -> schema.ExportedProgram:
@@ -42,12 +47,66 @@ def parse(text: str, where: str = "text") -> schema.ExportedProgram:
         schema, `pt2kit.edit` and `pt2kit.check` do that.
 
     Raises:
-        SchemaError: text that the grammar does not have; the message names the line.
+        SchemaError: text that the grammar does not have; the message names the line and column.
 
     Cost: linear; a program of 2,700 nodes takes about half a second.
     """
+    return read(text, where).program
+
+
+def read(text: str, where: str = "text") -> Parsed:
+    """Read a program from its text form, as `parse` does, and remember where its parts are.
+
+    Raises:
+        SchemaError: as `parse`.
+    """
     with no_collection():
-        return Reader(text, where).program()
+        reader = Reader(text, where)
+        return Parsed(reader.program(), reader, where)
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A program that was read from text.
+
+    Args:
+        program: the program.
+        reader: has read it.
+        where: what messages call the text.
+    """
+
+    program: schema.ExportedProgram
+    reader: Reader
+    where: str
+
+    def place(self, loc: str) -> str | None:
+        """Return the place in the text of a place in the program: "text: line 7, column 3".
+
+        Args:
+            loc: a JSON path, or a text with one, such as a finding's `loc` or the message of an error; the innermost
+                part that it names counts.
+
+        Cost: linear in the program.
+        """
+        best, token = "", None
+        for scope in graphs(self.program):
+            for part, number in _parts(scope.graph, self.reader.starts.get(id(scope.graph), {})):
+                name = scope.where + part
+                if len(name) > len(best) and re.search(rf"{re.escape(name)}(?![\w-])", loc):
+                    best, token = name, number
+        return None if token is None else f"{self.where}: {self.reader.places([token])[token]}"
+
+
+def _parts(graph: schema.Graph, starts: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+    """Iterate the parts of a graph and the descriptions of their values: JSON path, first token."""
+    owners = {name: f"inputs[{n}]" for n, argument in enumerate(graph.inputs) for name in arguments(argument)}
+    for n, node in enumerate(graph.nodes):
+        owners |= {name: f"nodes[{n}]" for output in node.outputs for name in arguments(output)}
+    yield from ((f".{part}", token) for part, token in starts.items())
+    for kind, table in tables(graph).items():
+        for name in table:
+            if owners.get(name) in starts:
+                yield path_text((f"{kind}_values", name))[1:], starts[owners[name]]
 
 
 class Reader(Tokens):
@@ -59,17 +118,17 @@ class Reader(Tokens):
         self._types: dict[str, schema.TensorMeta] = {}
         self._tensors: dict[str, Argument] = {}
         self.depth = 0
+        self.starts: dict[int, dict[str, int]] = {}
+        """The id of each graph of the program -> its inputs, outputs and nodes by name, with their first tokens."""
 
     def program(self) -> schema.ExportedProgram:
-        """The whole text."""
+        """Parse the whole text."""
         self.word("pt2")
         if self.integer() != VERSION:
             self.fail(f"the version {VERSION} of the text form", back=1)
         version = schema.SchemaVersion(*schema.CURRENT.pair)
-        header: dict[str, Any] = {
-            "torch": "", "opset": {}, "verifier": [], "range": {}, "guard": [], "metadata": {}, "namedtuple": {},
-            "module": [],
-        }  # fmt: skip
+        lists = ("verifier", "guard", "module")
+        header: dict[str, Any] = {"torch": "", **{word: [] if word in lists else {} for word in (*lists, *_HEADERS)}}
         while not self.is_at("graph"):
             word = self.next("word")
             if word == "schema":
@@ -102,7 +161,7 @@ class Reader(Tokens):
         return schema.SchemaVersion(int(major), int(minor))
 
     def range(self) -> schema.RangeConstraint:
-        """The two ends of a range."""
+        """Parse the two ends of a range."""
         low, high = self.constant(), self.constant()
         if any(type(end) is not int and end is not None for end in (low, high)):
             self.fail("two ints or none", back=1)
@@ -134,28 +193,32 @@ class Reader(Tokens):
         return schema.ModuleCallEntry(fqn, schema.ModuleCallSignature(ins, outs, in_spec, out_spec, names))
 
     def block(self, *, is_root: bool = False) -> tuple[schema.Graph, schema.GraphSignature]:
-        """A graph in braces, and what its inputs and outputs are."""
+        """Parse a graph in braces, and the specs of its inputs and outputs."""
         self.depth += 1
         if self.depth > MAX_SUBGRAPH_DEPTH + 1:
             self.fail(f"subgraphs nested at most {MAX_SUBGRAPH_DEPTH} levels deep")
         self.sign("{")
-        tables: dict[str, dict[str, Any]] = {kind: {} for kind in _TABLES}
+        held: dict[str, dict[str, Any]] = {kind: {} for kind in _TABLES}
         ins: list[Argument] = []
         outs: list[Argument] = []
         nodes: list[schema.Node] = []
         specs: list[Any] = []
         results: list[Any] = []
         signature, single = None, False
+        starts: dict[str, int] = {}
         tokens = self.tokens
         while tokens[self.at] != "}":
+            start = self.at
             word = tokens[self.at] if self.kinds[self.at] == "word" and tokens[self.at + 1] != "(" else ""
             if word == "input":
                 self.at += 1
+                starts[f"inputs[{len(ins)}]"] = start
                 ins.append(self.argument())
-                self._defined(ins[-1:], tables)
+                self._defined(ins[-1:], held)
                 specs += [self._role(ins[-1], _INPUTS, input_spec)] if is_root and self.take("=") else []
             elif word == "output":
                 self.at += 1
+                starts[f"outputs[{len(outs)}]"] = start
                 outs.append(self.argument())
                 words = dict(zip(OUTPUT_WORDS, OUTPUT_WORDS, strict=True))
                 results += [self._role(outs[-1], words, output_spec)] if is_root and self.take("=") else []
@@ -167,19 +230,19 @@ class Reader(Tokens):
                 signature = self._signature()
             elif word == "entry":
                 self.at += 1
-                table, name = self._table(tables), self.string()
+                table, name = self._table(held), self.string()
                 table[name] = self._type()[1]
             elif word == "order":
                 self.at += 1
-                self._order(tables)
+                self._order(held)
             else:
-                nodes.append(self._node(tables))
+                starts[f"nodes[{len(nodes)}]"] = start
+                nodes.append(self._node(held))
         self.at += 1
         self.depth -= 1
-        graph = schema.Graph(
-            ins, outs, nodes, tables["tensor"], tables["sym_int"], tables["sym_bool"], single, tables["custom_obj"],
-            tables["sym_float"],
-        )  # fmt: skip
+        values = {f"{kind}_values": table for kind, table in held.items()}
+        graph = schema.Graph(ins, outs, nodes, is_single_tensor_return=single, **values)
+        self.starts[id(graph)] = starts
         return graph, signature or schema.GraphSignature(specs, results)
 
     def _table(self, held: dict[str, dict[str, Any]]) -> dict[str, Any]:
@@ -211,7 +274,9 @@ class Reader(Tokens):
         if word not in words:
             self.fail(f"one of {', '.join(words)}", back=1)
         rest = []
-        while self.kinds[self.at] in ("string", "number") or self.tokens[self.at] in CONSTANTS:
+        while (self.kinds[self.at] in ("string", "number") or self.tokens[self.at] in CONSTANTS) and self.tokens[
+            self.at + 1
+        ] not in ("=", ",", "("):  # those begin a node: `none = …`, `"target"(…)`
             rest.append(self.constant())
         try:
             return make(words[word], argument, rest)
@@ -253,8 +318,8 @@ class Reader(Tokens):
                 return schema.Node(target, inputs, outputs, metadata, single, name)
 
     def _is_call(self) -> bool:
-        """Whether a word with brackets is an operator, and not a result such as `sym_int(%x)`."""
-        return self.kinds[self.at] == "string" or self.tokens[self.at] not in WORDS
+        """Return whether a word with brackets is an operator, and not a result such as `sym_int(%x)`."""
+        return self.kinds[self.at] == "string" or self.tokens[self.at] not in _WORDS
 
     def _pair(self) -> tuple[str, str]:
         key = self.string()
@@ -307,13 +372,13 @@ class Reader(Tokens):
         return expression
 
     def _tensor(self, text: str) -> schema.TensorMeta:
-        """The type of a tensor, from the text of its token."""
+        """Return the type of a tensor, from the text of its token."""
         parts = _PART.findall(text)
         (dtype, inside), rest = parts[0], dict(parts[1:])
-        number = SHORT.get(dtype)
+        number = _SHORT.get(dtype)
         if number is None:
             if dtype not in schema.ScalarType.__members__:
-                self.fail(f"an element type ({', '.join(SHORT)}), got {dtype!r},", back=1)
+                self.fail(f"an element type ({', '.join(_SHORT)}), got {dtype!r},", back=1)
             number = schema.ScalarType[dtype]
         sizes = self._sizes(inside)
         if "strides" in rest:
@@ -365,7 +430,7 @@ class Reader(Tokens):
         return schema.NamedArgument(name, self.argument(), kind)
 
     def argument(self) -> Argument:
-        """One argument of a node, a graph or a call."""
+        """Parse one argument of a node, a graph or a call."""
         kind, token = self.kinds[self.at], self.tokens[self.at]
         if kind == "value":
             self.at += 1
@@ -373,12 +438,12 @@ class Reader(Tokens):
             if tensor is None:
                 tensor = self._tensors[token] = Argument(as_tensor=TensorArgument(self.unquoted(token[1:])))
             return tensor
-        if kind == "word" and token in WORDS and self.tokens[self.at + 1] == "(":
+        if kind == "word" and token in _WORDS and self.tokens[self.at + 1] == "(":
             self.at += 1
-            return WORDS[token](self)
+            return _WORDS[token](self)
         if kind in ("string", "number", "word"):
             value = self.constant()
-            return Argument(as_none=True) if value is None else Argument.create(**{ARMS[type(value)]: value})
+            return Argument(as_none=True) if value is None else Argument.create(**{_ARMS[type(value)]: value})
         if token == "[":
             return self._list()
         return self.fail("an argument")
@@ -387,7 +452,7 @@ class Reader(Tokens):
         items = self.listed("[", "]", self.argument)
         arms = {item.type for item in items}
         arm = next(iter(arms)) if len(arms) == 1 else ""
-        if arm == "as_tensor" or arm in ARMS.values():
+        if arm == "as_tensor" or arm in _ARMS.values():
             made: Argument = Argument.create(**{f"{arm}s": [item.value for item in items]})
             return made
         return self.fail("a list of values, numbers or texts of one kind", back=1)
@@ -402,3 +467,137 @@ _HEADERS: Final[Mapping[str, Callable[[Reader], Any]]] = MappingProxyType(
     }
 )
 """Word of the head that is followed by a name -> what reads the rest of the line."""
+
+
+# Words with brackets and the arguments that they stand for, such as `sym_ints(%s, 3)`.
+
+
+def _in_brackets(read: Callable[[Reader], Argument]) -> Callable[[Reader], Argument]:
+    def parse_word(reader: Reader) -> Argument:
+        reader.sign("(")
+        argument = read(reader)
+        reader.sign(")")
+        return argument
+
+    return parse_word
+
+
+def _symbolic_item(cls: type[Any], arm: str) -> Callable[[Reader], Any]:
+    def read(reader: Reader) -> Any:
+        if reader.kinds[reader.at] == "value":
+            return cls(as_name=reader.name())
+        return cls(**{arm: reader.constant()})
+
+    return read
+
+
+def _items(arm: str, one: Callable[[Reader], Any]) -> Callable[[Reader], Argument]:
+    return lambda reader: Argument.create(**{arm: reader.listed("(", ")", lambda: one(reader))})
+
+
+def _single(arm: str, one: Callable[[Reader], Any]) -> Callable[[Reader], Argument]:
+    return _in_brackets(lambda reader: Argument.create(**{arm: one(reader)}))
+
+
+def _member(cls: Any, names: Mapping[str, Any] | None = None) -> Callable[[Reader], Any]:
+    def read(reader: Reader) -> Any:
+        word = reader.next("word")
+        member = (names or {}).get(word, cls.__members__.get(word))
+        if member is None:
+            reader.fail(f"one of {', '.join([*(names or {}), *cls.__members__])}", back=1)
+        return member
+
+    return read
+
+
+def _optional(reader: Reader) -> schema.OptionalTensorArgument:
+    if reader.take("none"):
+        return schema.OptionalTensorArgument(as_none=True)
+    return schema.OptionalTensorArgument(as_tensor=TensorArgument(reader.name()))
+
+
+def _device(reader: Reader) -> schema.Device:
+    kind = reader.string()
+    return schema.Device(kind, reader.integer() if reader.take(",") else None)
+
+
+def _object(reader: Reader) -> schema.CustomObjArgument:
+    name = reader.name()
+    reader.sign(",")
+    return schema.CustomObjArgument(name, reader.string())
+
+
+def _complex(reader: Reader) -> schema.ComplexValue:
+    real = float(reader.constant())
+    reader.sign(",")
+    return schema.ComplexValue(real, float(reader.constant()))
+
+
+def _graph(reader: Reader) -> schema.GraphArgument:
+    name = reader.string()
+    return schema.GraphArgument(name, reader.block()[0])
+
+
+def _dict(reader: Reader) -> Argument:
+    def one() -> tuple[str, Argument]:
+        key = reader.string()
+        reader.sign(":")
+        return key, reader.argument()
+
+    reader.depth += 1
+    if reader.depth > MAX_SUBGRAPH_DEPTH:
+        reader.fail("dicts nested less deeply")
+    entries = dict(reader.listed("(", ")", one))
+    reader.depth -= 1
+    return Argument(as_string_to_argument=entries)
+
+
+def _row(one: Callable[[Reader], Any]) -> Callable[[Reader], list[Any]]:
+    return lambda reader: reader.listed("[", "]", lambda: one(reader))
+
+
+def _tensor_item(reader: Reader) -> TensorArgument:
+    return TensorArgument(reader.name())
+
+
+def _constant_item(reader: Reader) -> Any:
+    return reader.constant()
+
+
+_ARMS: Final[Mapping[type, str]] = MappingProxyType(
+    {bool: "as_bool", int: "as_int", float: "as_float", str: "as_string"}
+)
+_INT = _symbolic_item(schema.SymIntArgument, "as_int")
+_FLOAT = _symbolic_item(schema.SymFloatArgument, "as_float")
+_BOOL = _symbolic_item(schema.SymBoolArgument, "as_bool")
+_WORDS: Final[Mapping[str, Callable[[Reader], Argument]]] = MappingProxyType(
+    {
+        "none": _single("as_none", _constant_item),
+        "tensors": _items("as_tensors", _tensor_item),
+        "ints": _items("as_ints", _constant_item),
+        "floats": _items("as_floats", _constant_item),
+        "strings": _items("as_strings", _constant_item),
+        "bools": _items("as_bools", _constant_item),
+        "sym_int": _single("as_sym_int", _INT),
+        "sym_ints": _items("as_sym_ints", _INT),
+        "sym_float": _single("as_sym_float", _FLOAT),
+        "sym_floats": _items("as_sym_floats", _FLOAT),
+        "sym_bool": _single("as_sym_bool", _BOOL),
+        "sym_bools": _items("as_sym_bools", _BOOL),
+        "dtype": _single("as_scalar_type", _member(schema.ScalarType, _SHORT)),
+        "memory_format": _single("as_memory_format", _member(schema.MemoryFormat)),
+        "layout": _single("as_layout", _member(schema.Layout)),
+        "device": _single("as_device", _device),
+        "optional_tensor": _single("as_optional_tensor", _optional),
+        "optional_tensors": _items("as_optional_tensors", _optional),
+        "nested_tensors": _items("as_nested_tensors", _row(_tensor_item)),
+        "object": _single("as_custom_obj", _object),
+        "operator": _single("as_operator", lambda reader: reader.string()),
+        "complex": _single("as_complex", _complex),
+        "int_lists": _items("as_int_lists", _row(_constant_item)),
+        "float_lists": _items("as_float_lists", _row(_constant_item)),
+        "graph": _single("as_graph", _graph),
+        "dict": _dict,
+    }
+)
+"""Word with brackets -> what reads the argument that it stands for."""

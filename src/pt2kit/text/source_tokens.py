@@ -1,18 +1,20 @@
-"""Text -> tokens, and the few steps that every rule of a grammar is made of: take one, expect one, refuse one."""
+"""Tokenizer of the text form of programs, with the basic steps of its grammar: accept, expect or refuse a token."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, NoReturn
 
 from pt2kit.errors import SchemaError
 
 STRING: Final = r'"(?:[^"\\\n]|\\.)*"'
 _TYPE = r"[A-Za-z]\w*\[[^\]\n]*\](?: (?:strides|offset|on|layout|grad)\[[^\]\n]*\])*"
+_SPACE = r"[ \t\r\n]*(?://[^\n]*[ \t\r\n]*)*"
+_BLANK: Final = re.compile(_SPACE)
 _TOKENS: Final = re.compile(
-    rf"[ \t\r\n]*(?://[^\n]*[ \t\r\n]*)*(?:(?P<string>{STRING})|(?P<value>%(?:[A-Za-z_]\w*|{STRING}))"
+    rf"{_SPACE}(?:(?P<string>{STRING})|(?P<value>%(?:[A-Za-z_]\w*|{STRING}))"
     rf"|(?P<type>{_TYPE})|(?P<number>-?(?:\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|inf))|(?P<word>[A-Za-z_][\w.]*)"
     r"|(?P<expr>#\w+)|(?P<sign>[()\[\]{}=:,*!?])|(?P<end>\Z))",
     re.ASCII,
@@ -51,21 +53,21 @@ class Tokens:
         while True:
             token_match = match(text, position)
             if token_match is None:
-                line = text.count("\n", 0, position) + 1
+                start = _BLANK.match(text, position).end()  # type: ignore[union-attr]  # It matches everything.
                 raise SchemaError(
-                    f"{self._where}: line {line}: expected a token, got {text[position : position + 40]!r}"
+                    f"{self._where}: {self._place(start)}: expected a token, got {text[start : start + 40]!r}"
                 )
             kind = token_match.lastgroup or "end"
             kinds.append(kind)
             tokens.append(token_match[kind])
             position = token_match.end()
             if kind == "end":
-                tokens.append("")  # whoever looks one token ahead sees the end twice
+                tokens.append("")  # a look-ahead by one token sees the end twice
                 kinds.append("end")
                 return
 
     def listed(self, first: str, last: str, one: Callable[[], Any]) -> list[Any]:
-        """What stands between two brackets, with commas between."""
+        """Return the items between two brackets, separated by commas."""
         self.sign(first)
         items: list[Any] = []
         tokens = self.tokens
@@ -77,7 +79,7 @@ class Tokens:
         return items
 
     def constant(self) -> Any:
-        """A number, a text, true, false or none."""
+        """Parse a number, a text, true, false or none."""
         kind, token = self.kinds[self.at], self.tokens[self.at]
         if kind == "string":
             return self.string()
@@ -89,22 +91,22 @@ class Tokens:
         return self.fail("a number, a text, true, false or none", back=1)
 
     def integer(self) -> int:
-        """A whole number."""
+        """Parse a whole number."""
         value = self.constant()
         if type(value) is not int:
             self.fail("an int", back=1)
         return value
 
     def name(self) -> str:
-        """The name of a value: `%x`."""
+        """Parse the name of a value: `%x`."""
         return self.unquoted(self.next("value")[1:])
 
     def string(self) -> str:
-        """A text."""
+        """Parse a text."""
         return self.unquoted(self.next("string"))
 
     def unquoted(self, token: str) -> str:
-        """What a token in quotes says; a token without is taken as it is."""
+        """Return the content of a token in quotes, or a token without quotes unchanged."""
         if token[0] != '"':
             return token
         text = self._strings.get(token)
@@ -116,7 +118,7 @@ class Tokens:
         return text
 
     def is_at(self, token: str) -> bool:
-        """Whether the token at hand is a certain word or sign."""
+        """Return whether the current token is a certain word or sign."""
         return self.tokens[self.at] == token and self.kinds[self.at] != "string"
 
     def take(self, token: str) -> bool:
@@ -141,12 +143,32 @@ class Tokens:
         return self.tokens[self.at - 1]
 
     def fail(self, expected: str, back: int = 0) -> NoReturn:
-        """Refuse the token at hand, or one before it; where it stands is found out only now."""
+        """Refuse the token at hand, or one before it; its place is computed only now.
+
+        Raises:
+            SchemaError: always.
+        """
         number = max(self.at - back, 0)
-        position = 0
-        for _ in range(number + 1):
-            match = _TOKENS.match(self._text, position)
-            start, position = (match.start(match.lastgroup or 0), match.end()) if match else (position, position)
-        line = self._text.count("\n", 0, start) + 1
         got = self.tokens[number][:60] or "the end"
-        raise SchemaError(f"{self._where}: line {line}: expected {expected}, got {got!r}")
+        raise SchemaError(f"{self._where}: {self.places([number])[number]}: expected {expected}, got {got!r}")
+
+    def places(self, numbers: Iterable[int]) -> dict[int, str]:
+        """Return the line and column of some tokens, by their numbers.
+
+        Cost: reads the text once more, up to the last of them.
+        """
+        wanted = frozenset(numbers)
+        found: dict[int, str] = {}
+        position = 0
+        for number in range(max(wanted, default=-1) + 1):
+            if (match := _TOKENS.match(self._text, position)) is None:
+                break  # the end, which is there twice
+            position = match.end()
+            if number in wanted:
+                found[number] = self._place(match.start(match.lastgroup or 0))
+        return dict.fromkeys(wanted, self._place(position)) | found
+
+    def _place(self, position: int) -> str:
+        """Return the line and column of a character, both from 1."""
+        line = self._text.count("\n", 0, position) + 1
+        return f"line {line}, column {position - self._text.rfind(chr(10), 0, position)}"

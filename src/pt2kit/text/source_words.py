@@ -1,4 +1,4 @@
-"""The words of the text form of programs, shared by what prints and what parses it."""
+"""Vocabulary of the text form of programs, shared by printer and parser."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ KIND_MARKS: Final[Mapping[schema.ArgumentKind | None, str]] = MappingProxyType(
         None: "?",
     }
 )
-"""How an argument is passed -> what stands in front of it."""
+"""How an argument is passed -> the prefix of its text."""
 
 INPUT_WORDS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -48,7 +48,7 @@ OUTPUT_WORDS: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def input_spec(kind: str, argument: schema.Argument, rest: Sequence[Any]) -> schema.InputSpec:
-    """The spec of an input of the graph.
+    """Return the spec of an input of the graph.
 
     Args:
         kind: the field of `schema.InputSpec`.
@@ -75,7 +75,7 @@ def input_spec(kind: str, argument: schema.Argument, rest: Sequence[Any]) -> sch
 
 
 def output_spec(kind: str, argument: schema.Argument, rest: Sequence[Any]) -> schema.OutputSpec:
-    """The spec of an output of the graph; `rest` is the target, where it has one."""
+    """Return the spec of an output of the graph; `rest` is the target, if it has one."""
     if kind == "user_output":
         return schema.OutputSpec(user_output=schema.UserOutputSpec(argument))
     name = getattr(argument.value, "name", "")
@@ -94,7 +94,7 @@ def output_spec(kind: str, argument: schema.Argument, rest: Sequence[Any]) -> sc
 
 
 def constant_value(value: Any) -> schema.ConstantValue:
-    """A constant of the calling convention."""
+    """Return a constant of the calling convention."""
     if value is None:
         return schema.ConstantValue(as_none=True)
     for cls, arm in ((bool, "as_bool"), (int, "as_int"), (float, "as_float")):

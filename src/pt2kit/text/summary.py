@@ -1,4 +1,4 @@
-"""A package -> what a person wants to know of it at a glance, as data; reads no tensor bytes.
+"""Summary of a package as data: programs, inputs, outputs, weights, operators; reads no tensor bytes.
 
 Everything here is plain and frozen: `pt2 show --json` prints it as it is, and `report.py` makes text of it. The fields
 are the keys of that JSON; `docs/cli.md` lists them.
@@ -17,7 +17,6 @@ from pt2kit.graph.traversal import walk
 from pt2kit.graph.view import is_custom, operator_namespace
 from pt2kit.messages import printable
 from pt2kit.package.open import Package
-from pt2kit.package.parts import extra_files
 from pt2kit.package.stored import Payload
 from pt2kit.schema import ExportedProgram, InputSpec, OutputSpec
 from pt2kit.tensors.compound import MetaView
@@ -40,7 +39,7 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True)
 class ModelSummary:
-    """What one program of a package is.
+    """Summary of one program of a package.
 
     Args:
         name: the model's name.
@@ -101,7 +100,7 @@ class ModelSummary:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a package is.
+    """Summary of a package.
 
     Args:
         file: as it was named; what does not print is escaped.
@@ -112,8 +111,8 @@ class Summary:
         records: how many.
         models: its programs.
         extra_files: name -> bytes.
-        external: file beside this one -> bytes of the weights that are in it.
-        compiled: compiled models beside the programs.
+        external: external file -> bytes of the weights that are in it.
+        compiled: compiled models in the package.
         safety: what torch would run, or import by a name from the file, on loading it.
     """
 
@@ -131,17 +130,17 @@ class Summary:
 
 
 def summarize(package: Package, *, oldest: bool = False) -> Summary:
-    """Look through a package; decodes its programs, reads no tensor bytes.
+    """Summarize a package; decodes its programs, reads no tensor bytes.
 
     Args:
         package: open.
         oldest: also find the oldest version that each program could be converted to. Cost: 0.4 s per 1,000 nodes.
 
     Raises:
-        Pt2Error: a program cannot be read. Lesser trouble (a signature that contradicts itself, payloads that are
+        Pt2Error: a program cannot be read. Lesser errors (a signature that contradicts itself, payloads that are
             missing) is reported in `ModelSummary.problems`.
     """
-    records = extra_files(package.archive, package.layout)
+    records = package.layout.extra_files()
     extra = {name: package.records[records[name]].size for name in package.extra_files}
     external: Counter[str] = Counter()
     for row in package.external.values():
@@ -162,7 +161,7 @@ def summarize(package: Package, *, oldest: bool = False) -> Summary:
 
 
 def summarize_model(package: Package, model: str, *, oldest: bool = False) -> ModelSummary:
-    """Look through one program of a package.
+    """Summarize one program of a package.
 
     Args:
         package: open.
@@ -237,7 +236,7 @@ class _Tensors:
 
     @property
     def all(self) -> dict[str, Payload]:
-        """Every payload. A name stands for one thing in a program."""
+        """Return every payload. A name is unique in a program."""
         return {**self.parameters, **self.buffers, **self.constants}
 
 
@@ -264,7 +263,7 @@ def _operators(program: ExportedProgram) -> dict[str, dict[str, int]]:
 
 
 def _in_place(operators: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
-    """The calls whose operator's name ends with an underscore, which by torch's custom says that it works in place."""
+    """Return the calls whose operator's name ends with an underscore, torch's convention for in-place operators."""
     in_place = {}
     for counts in operators.values():
         for target, count in counts.items():

@@ -1,4 +1,4 @@
-"""Tensors -> how many, how many elements and how many bytes; in all and by element type."""
+"""Totals of tensors: count, elements and bytes, in all and by element type."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ class TensorGroup:
 
 
 def amount_of(payload: AnyView) -> Amount:
-    """One payload; a pickle has no elements that are known, only bytes."""
+    """Return the amount of one payload; a pickle has no known elements, only bytes."""
     return Amount(1, elements_of(payload), payload.nbytes)
 
 
 def elements_of(payload: AnyView) -> int:
-    """The number of elements of a payload; 0 for a pickle."""
+    """Return numel of a payload; 0 for a pickle."""
     if isinstance(payload, OpaquePayload):
         return 0
     sizes: Any = payload.sizes
@@ -69,13 +69,13 @@ def elements_of(payload: AnyView) -> int:
 
 
 def dtype_of(payload: AnyView) -> str:
-    """Torch's name of the element type of a payload ("float32"); "" for a pickle."""
+    """Return torch's name of the element type of a payload ("float32"); "" for a pickle."""
     dtype = getattr(payload, "dtype", None)
     return DTYPES[dtype].name if dtype is not None else getattr(payload, "dtype_name", "")
 
 
 def group_of(payloads: Mapping[str, AnyView]) -> TensorGroup:
-    """Payloads by name as a group."""
+    """Return payloads by name as a group."""
     dtypes: dict[str, Amount] = {}
     opaque: dict[str, str] = {}
     for name, payload in payloads.items():
@@ -88,12 +88,12 @@ def group_of(payloads: Mapping[str, AnyView]) -> TensorGroup:
 
 
 def sum_of(amounts: Iterable[Amount]) -> Amount:
-    """Several amounts as one."""
+    """Return the sum of several amounts."""
     return sum(amounts, NOTHING)
 
 
 def stored_bytes(payloads: Iterable[AnyView]) -> int:
-    """Bytes of the records that hold some payloads; a record that several share counts once."""
+    """Return the bytes of the records that hold some payloads; a record that several share counts once."""
     bytes_by_record: dict[str, int] = {}
     for number, payload in enumerate(payloads):
         storage = getattr(payload, "storage", None)

@@ -1,4 +1,4 @@
-"""Values of a graph -> short text: `f32[s77, 8]`, `SymInt(2*s77)`."""
+"""Text of the types of a graph's values: `f32[s77, 8]`, `SymInt(2*s77)`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ValueTexts:
         self._expressions: dict[str, str] = {}
 
     def expression(self, text: str) -> str:
-        """A symbolic expression, in whichever dialect it is stored, as people write it; as stored if it won't parse."""
+        """Return a symbolic expression, in any stored dialect, as people write it; unchanged if it does not parse."""
         known = self._expressions.get(text)
         if known is None:
             try:
@@ -44,7 +44,7 @@ class ValueTexts:
         return known
 
     def size(self, value: SymInt) -> str:
-        """One size, stride or offset."""
+        """Return one size, stride or offset."""
         match value:
             case SymInt(as_int=int(number)):
                 return str(number)
@@ -52,20 +52,20 @@ class ValueTexts:
                 return self.expression(value.value.expr_str)
 
     def meta(self, meta: TensorMeta) -> str:
-        """A tensor: dtype and sizes, and what is out of the ordinary (device, layout)."""
+        """Return the type of a tensor: dtype and sizes, and anything unusual (device, layout)."""
         text = f"{dtype_text(meta.dtype)}[{', '.join(map(self.size, meta.sizes))}]"
         if meta.layout is not Layout.Strided:
             text += f" {meta.layout.name}"
         return text if meta.device.type == "cpu" else f"{text} on {device_text(meta.device)}"
 
     def symbolic(self, value: SymInt | SymFloat | SymBool) -> str:
-        """A symbolic number and what it is equal to: `SymInt(2*s77)`."""
+        """Return a symbolic number and its expression: `SymInt(2*s77)`."""
         inner = value.value
         known = str(inner) if isinstance(inner, int | float) else self.expression(inner.expr_str)
         return f"{type(value).__name__}({known})"
 
     def named(self, graph: Graph, name: str) -> str:
-        """The type of a value of a graph, by its name; "" where the graph says nothing of it."""
+        """Return the type of a value of a graph, by its name; "" if the graph has none."""
         if (meta := graph.tensor_values.get(name)) is not None:
             return self.meta(meta)
         for values in (graph.sym_int_values, graph.sym_float_values, graph.sym_bool_values):
@@ -75,7 +75,7 @@ class ValueTexts:
         return custom_object_text(custom) if custom is not None else ""
 
     def ranges(self) -> tuple[tuple[str, str], ...]:
-        """(symbol, range) for each dynamic symbol, in the file's order: ("s77", "2 … 1,024")."""
+        """Return (symbol, range) for each dynamic symbol, in the file's order: ("s77", "2 … 1,024")."""
         constraints = self.program.range_constraints
         return tuple(
             (self.expression(name), bounds_text(row.min_val, row.max_val)) for name, row in constraints.items()
@@ -83,12 +83,12 @@ class ValueTexts:
 
 
 def dtype_text(dtype: ScalarType) -> str:
-    """The short name of an element type: `f32`."""
+    """Return the short name of an element type: `f32`."""
     return DTYPES[dtype].short if dtype in DTYPES else dtype.name.lower()
 
 
 def bounds_text(low: int | None, high: int | None) -> str:
-    """An inclusive range; what is unbounded is said so."""
+    """Return the text of an inclusive range; an unbounded end is named as such."""
     if low is None:
         return "any" if high is None else f"at most {high:,}"
     if high is None:
@@ -97,11 +97,11 @@ def bounds_text(low: int | None, high: int | None) -> str:
 
 
 def device_text(device: Device) -> str:
-    """A device as torch writes it: `cuda:0`."""
+    """Return a device as torch writes it: `cuda:0`."""
     name = show_name(device.type)
     return name if device.index is None else f"{name}:{device.index}"
 
 
 def custom_object_text(custom: CustomObjArgument) -> str:
-    """The class of a custom object."""
+    """Return the class of a custom object."""
     return f"object {printable(custom.class_fqn)}"

@@ -1,12 +1,13 @@
-"""Pytree specs (`in_spec`, `out_spec`) as data: text <-> `TreeSpec`, values <-> leaves, fields, call signatures.
+"""Pytree specs (`in_spec`, `out_spec`) as data: parsing and printing, flattening and unflattening, fields, call
+signatures.
 
     spec.py     text <-> TreeSpec; counting, walking, rewriting
     kinds.py    what each container type says about its children; validation; key paths
-    fields.py   the named-tuple field table, stand-in classes, adapting to a class that changed
+    fields.py   the named-tuple field table, placeholder classes, adapting to a class that changed
     values.py   plain Python values <-> flat lists of leaves
     callsig.py  the readable call signature; checks of `forward_arg_names`
 
-Types are names and contexts are data: nothing in this room imports, resolves or calls what a file names.
+Types are names and contexts are data: nothing in this package imports, resolves or calls what a file names.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tree specs, argument names and leaf descriptions -> the call signature of a program as people write it.
+"""Call signature of a program as people write it, from tree specs, argument names and leaf descriptions.
 
     forward(x: f32[s77, 8], d: dict{"p": f32[2], "q": list[f32[2]]}, *, scale: int = 3) -> (f32[s77, 4], NT(a=f32[]))
 
@@ -57,7 +57,7 @@ class CallSignature:
 def split_call(
     in_spec: TreeSpec, where: str = "in_spec", *, schema_1: bool = False
 ) -> tuple[tuple[TreeSpec, ...], dict[str, TreeSpec]]:
-    """The specs of the positional arguments, and those of the keyword arguments by name.
+    """Return the specs of the positional arguments, and those of the keyword arguments by name.
 
     Args:
         in_spec: a tuple of the tuple of positional arguments and the dict of keyword arguments.
@@ -125,7 +125,7 @@ def _returns(spec: TreeSpec, leaves: Sequence[str], where: str, fields: FieldTab
 
 
 def _deal(specs: Sequence[TreeSpec], leaves: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """The leaves of each spec in turn."""
+    """Yield the leaves of each spec in turn."""
     start = 0
     for spec in specs:
         stop = start + leaf_count(spec)
@@ -134,7 +134,7 @@ def _deal(specs: Sequence[TreeSpec], leaves: Sequence[str]) -> Iterator[tuple[st
 
 
 def annotation(spec: TreeSpec, leaves: Sequence[str], where: str = "spec", fields: FieldTable | None = None) -> str:
-    """One structure with a description per leaf, in one line: `tuple[f32[2], dict{"k": i64[]}]`.
+    """Return one structure with a description per leaf, in one line: `tuple[f32[2], dict{"k": i64[]}]`.
 
     Raises:
         GraphError: not as many descriptions as leaves.
@@ -148,7 +148,7 @@ def annotation(spec: TreeSpec, leaves: Sequence[str], where: str = "spec", field
 
 
 def render(signature: CallSignature, name: str = "forward", width: int | None = None) -> str:
-    """The signature as text.
+    """Return the signature as text.
 
     Args:
         signature: what `call_signature` made.
@@ -168,14 +168,14 @@ def render(signature: CallSignature, name: str = "forward", width: int | None = 
 
 
 def show_name(name: str) -> str:
-    """A name as it may be printed: itself if it is an identifier, else in quotes with everything odd escaped."""
+    """Return a name as it may be printed: itself if it is an identifier, else in quotes with everything odd escaped."""
     if name.isidentifier() and not keyword.iskeyword(name) and len(name) <= 200:
         return name
     return _quoted(name)
 
 
 def find_name_problems(names: Sequence[str], in_spec: TreeSpec, where: str = "forward_arg_names") -> Iterator[Problem]:
-    """What is wrong with `forward_arg_names`, which torch pastes into generated source: they must be identifiers.
+    """Yield the problems of `forward_arg_names`, which torch pastes into generated source: they must be identifiers.
 
     The caller names the rule. An empty list means no names and is fine.
 

@@ -1,8 +1,8 @@
-"""Named tuples of a spec by their field names: the file's table, stand-in classes, inputs of a class that changed.
+"""Named tuples of a spec by their field names: the file's table, placeholder classes, inputs of a class that changed.
 
-A file says which fields a named tuple had when it was saved. A class may since have gained, lost or reordered fields;
-values are then matched by name: fields that the other side does not know are dropped, fields that it needs must be
-there.
+A file lists the fields that a named tuple had when it was saved. A class may since have gained, lost or reordered
+fields; values are then matched by name: fields that the other side does not know are dropped, fields that it needs must
+be there.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 def stand_in(name: str, names: Sequence[str], where: str = "treespec") -> type[tuple[object, ...]]:
-    """A new named tuple class in place of one that cannot be imported.
+    """Return a new named tuple class as a placeholder for one that cannot be imported.
 
     Args:
         name: the registered type name; the class is called by its last part.
@@ -53,7 +53,7 @@ def adapt_values(
     where: str,
     defaults: Mapping[str, T] | None = None,
 ) -> tuple[T, ...]:
-    """The values of one named tuple in the order of another version of its class.
+    """Return the values of one named tuple in the order of another version of its class.
 
     Args:
         values: one value per name of `source`.

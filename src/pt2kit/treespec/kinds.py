@@ -1,4 +1,4 @@
-"""What each container type of a spec says about its children: how many there are and by which key each is reached.
+"""Container types of pytree specs: the number of children of each, and the keys by which they are reached.
 
 Covers the types that torch registers with a serialized name: tuple, list, dict, OrderedDict, defaultdict, deque,
 named tuples (both context styles), torch.Size and the two immutable collections of fx. Other types are the user's;
@@ -67,7 +67,7 @@ class Key:
 
 
 def child_keys(spec: TreeSpec, where: str = "treespec", fields: FieldTable | None = None) -> tuple[Key, ...]:
-    """The key of every child of one container, in order.
+    """Return the key of every child of one container, in order.
 
     Args:
         spec: a container; its children are not looked into.
@@ -108,7 +108,7 @@ def validate(spec: TreeSpec, where: str = "treespec", fields: FieldTable | None 
 
 
 def find_problems(spec: TreeSpec, where: str = "treespec", fields: FieldTable | None = None) -> Iterator[Problem]:
-    """The findings of `validate`, all of them and as data; the caller names the rule."""
+    """Yield the findings of `validate`, all of them and as data; the caller names the rule."""
     for place, node in walk_places(spec, where):
         try:
             child_keys(node, place, fields)
@@ -117,7 +117,7 @@ def find_problems(spec: TreeSpec, where: str = "treespec", fields: FieldTable | 
 
 
 def walk_places(spec: TreeSpec, where: str) -> Iterator[tuple[str, TreeSpec]]:
-    """Every node with its place in the JSON of the spec, parents first."""
+    """Yield every node with its path in the JSON of the spec, parents first."""
     stack = [(spec, f"{where}: $[1]", -1)]
     while stack:
         node, place, index = stack.pop()
@@ -128,7 +128,7 @@ def walk_places(spec: TreeSpec, where: str) -> Iterator[tuple[str, TreeSpec]]:
 
 
 def key_paths(spec: TreeSpec, where: str = "treespec", fields: FieldTable | None = None) -> tuple[str, ...]:
-    """The path of every leaf, like "[0]['mask'].values", left to right; non-printing characters are escaped.
+    """Return the path of every leaf, like "[0]['mask'].values", left to right; non-printing characters are escaped.
 
     Raises:
         SchemaError, JsonError: as `child_keys`.
@@ -150,7 +150,7 @@ def key_paths(spec: TreeSpec, where: str = "treespec", fields: FieldTable | None
 
 
 def mapping_keys(spec: TreeSpec, where: str = "treespec") -> tuple[object, ...]:
-    """The keys of a dict-like container, hashable: lists became tuples, enum members `EnumKey`s.
+    """Return the keys of a dict-like container, hashable: lists became tuples, enum members `EnumKey`s.
 
     Raises:
         SchemaError: the context is not a list of distinct keys.
@@ -165,7 +165,8 @@ def mapping_keys(spec: TreeSpec, where: str = "treespec") -> tuple[object, ...]:
 
 
 def defaultdict_parts(spec: TreeSpec, where: str = "treespec") -> tuple[str, list[object]]:
-    """The name of a defaultdict's factory as "module.name", and its keys as JSON values. The factory is not imported.
+    """Return the name of a defaultdict's factory as "module.name", and its keys as JSON values. The factory is not
+    imported.
 
     Raises:
         SchemaError: the context is not the object that torch writes.
@@ -181,7 +182,8 @@ def defaultdict_parts(spec: TreeSpec, where: str = "treespec") -> tuple[str, lis
 
 
 def namedtuple_name(spec: TreeSpec, where: str = "treespec") -> str | None:
-    """The type name of a named tuple: registered name (torch 2.4 on) or bare class name; None for other nodes."""
+    """Return the type name of a named tuple: registered name (torch 2.4 on) or bare class name; None for other
+    nodes."""
     if spec.type != NAMEDTUPLE:
         return None
     context = context_value(spec, where)
@@ -195,7 +197,8 @@ def namedtuple_name(spec: TreeSpec, where: str = "treespec") -> str | None:
 def namedtuple_fields(
     spec: TreeSpec, where: str = "treespec", fields: FieldTable | None = None
 ) -> tuple[str, ...] | None:
-    """The field names of a named tuple, from its own context (up to torch 2.3) or the table; None if neither has them.
+    """Return the field names of a named tuple, from its own context (up to torch 2.3) or the table; None if neither has
+    them.
 
     Raises:
         SchemaError: names that are no names, or the same name twice.
@@ -231,20 +234,22 @@ def _sequence_keys(spec: TreeSpec, where: str) -> tuple[Key, ...]:
 
 
 def _unknown_keys(spec: TreeSpec) -> tuple[Key, ...]:
-    """Keys of a type this build does not know, guessed from the two usual contexts; indices otherwise."""
+    """Return keys of a type that is not built in, guessed from the usual contexts; indices otherwise.
+
+    The usual contexts are a list of names, and a list that begins with one: names and further data.
+    """
     try:
         value = inner_context(spec)
     except Pt2Error:  # any context is allowed for a user's type
         return _indices(spec)
     if not isinstance(value, list):
         return _indices(spec)
-    if _all_strings(value) and len(set(value)) == len(value) == len(spec.children):
-        return tuple(Key("item", name) for name in value)
-    if len(value) == 2 and all(isinstance(part, list) and _all_strings(part) for part in value):
-        names = value[0]
-        if len(names) == len(set(names)) == len(spec.children):
-            return tuple(Key("field", name) for name in names)
-    return _indices(spec)
+    is_nested = bool(value) and isinstance(value[0], list)
+    names = value[0] if is_nested else value
+    if not _all_strings(names) or len(set(names)) < len(names) or len(names) != len(spec.children):
+        return _indices(spec)
+    is_dataclass = is_nested and len(value) == 2 and isinstance(value[1], list) and _all_strings(value[1])
+    return tuple(Key("field" if is_dataclass else "item", name) for name in names)
 
 
 def _indices(spec: TreeSpec) -> tuple[Key, ...]:

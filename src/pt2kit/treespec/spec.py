@@ -1,4 +1,4 @@
-"""Pytree specs: the JSON text of `in_spec` and `out_spec` <-> `TreeSpec`, a tree of types, contexts and children.
+"""Pytree specs: `TreeSpec`, a tree of types, contexts and children, read from and written to JSON text.
 
 The text (protocol 1) is a list of the protocol number and the root node. A node is an object of three keys:
 
@@ -46,7 +46,7 @@ class TreeSpec:
 
     @property
     def is_leaf(self) -> bool:
-        """Whether this node stands for a value and not for a container."""
+        """Return whether this node is a leaf (a value), not a container."""
         return self.type is None
 
 
@@ -57,7 +57,7 @@ def parse(text: str, where: str = "treespec") -> TreeSpec:
     """Read the text of a tree spec.
 
     Args:
-        text: what stands in `in_spec` or `out_spec`.
+        text: the content of `in_spec` or `out_spec`.
         where: place of the text, for messages.
 
     Returns:
@@ -81,7 +81,7 @@ def parse(text: str, where: str = "treespec") -> TreeSpec:
 
 
 def _build(root: object, where: str) -> TreeSpec:
-    """The spec of a JSON node, children first; an explicit stack, because the caller's own depth is unknown."""
+    """Return the spec of a JSON node, children first; an explicit stack, because the caller's own depth is unknown."""
     built: list[TreeSpec] = []
     stack: list[tuple[object, str, int | None, int, bool]] = [(root, where, None, 1, False)]
     while stack:
@@ -103,7 +103,7 @@ def _build(root: object, where: str) -> TreeSpec:
 
 
 def _members(value: object, place: str) -> tuple[str | None, object, list[object]]:
-    """The type, context and children of one JSON node, checked."""
+    """Return the type, context and children of one JSON node, checked."""
     if not isinstance(value, dict) or set(value) != set(_NODE_KEYS):
         raise SchemaError(f"{place}: expected an object with the keys {', '.join(_NODE_KEYS)}, got {kind_of(value)}")
     name, context, children = (value[key] for key in _NODE_KEYS)
@@ -165,7 +165,7 @@ def fold(spec: TreeSpec, on_leaf: Callable[[int], T], on_node: Callable[[TreeSpe
 
 
 def walk(spec: TreeSpec) -> Iterator[TreeSpec]:
-    """Every node, parents before children, left to right."""
+    """Yield every node, parents before children, left to right."""
     stack = [spec]
     while stack:
         node = stack.pop()
@@ -174,7 +174,7 @@ def walk(spec: TreeSpec) -> Iterator[TreeSpec]:
 
 
 def map_nodes(spec: TreeSpec, change: Callable[[TreeSpec], TreeSpec]) -> TreeSpec:
-    """A spec in which every container was replaced by `change(container)`, children first; leaves stay.
+    """Return a spec in which every container was replaced by `change(container)`, children first; leaves are kept.
 
     This is how a converter rewrites contexts, for example named tuples between torch 2.3 and 2.4.
     """
@@ -182,17 +182,17 @@ def map_nodes(spec: TreeSpec, change: Callable[[TreeSpec], TreeSpec]) -> TreeSpe
 
 
 def depth(spec: TreeSpec) -> int:
-    """Containers inside each other: 0 for a leaf."""
+    """Return the nesting depth of containers: 0 for a leaf."""
     return fold(spec, lambda _: 0, lambda _, children: 1 + max(children, default=0))
 
 
 def leaf_count(spec: TreeSpec) -> int:
-    """How many values a tree of this shape flattens to."""
+    """Return how many values a tree of this shape flattens to."""
     return sum(1 for node in walk(spec) if node.is_leaf)
 
 
 def context_value(spec: TreeSpec, where: str = "treespec") -> object:
-    """The context as a JSON value; a string that holds JSON stays a string.
+    """Return the context as a JSON value; a string that holds JSON stays a string.
 
     Raises:
         JsonError: a context that was put in by hand and is not JSON.
@@ -201,7 +201,7 @@ def context_value(spec: TreeSpec, where: str = "treespec") -> object:
 
 
 def inner_context(spec: TreeSpec, where: str = "treespec") -> object:
-    """The value that a context string holds (the keys of a dict, the maxlen of a deque).
+    """Return the value that a context string holds (the keys of a dict, the maxlen of a deque).
 
     Raises:
         SchemaError: the context is not a string.
@@ -214,5 +214,5 @@ def inner_context(spec: TreeSpec, where: str = "treespec") -> object:
 
 
 def context_text(value: object) -> str:
-    """The context text of a builtin container whose inner value is `value`: JSON inside a JSON string."""
+    """Return the context text of a builtin container whose inner value is `value`: JSON inside a JSON string."""
     return json.dumps(json.dumps(value))

@@ -1,6 +1,7 @@
-"""Plain Python values <-> flat lists of leaves, by a spec: it alone says what is a container, no torch, no registry.
+"""Flattening and unflattening of plain Python values by a spec, which alone decides what is a container; no torch, no
+registry.
 
-Containers that the spec names and Python has are used as they are; named tuples are matched by field names or, where
+Containers that the spec names and Python has are used directly; named tuples are matched by field names or, where
 the file has none, by position; every other type becomes a `Node`, a description with its children.
 """
 
@@ -10,6 +11,7 @@ from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
 
 from pt2kit.errors import GraphError
 from pt2kit.messages import printable
@@ -59,6 +61,10 @@ class Node:
     children: tuple[object, ...]
 
 
+_PYTHONS_OWN: Final = frozenset((*MAPPINGS, *SEQUENCES, NAMEDTUPLE))
+"""Types whose containers are Python's; of others, a caller may not have the class."""
+
+
 def flatten(
     value: object,
     spec: TreeSpec,
@@ -67,7 +73,7 @@ def flatten(
     fields: FieldTable | None = None,
     expand: Expand | None = None,
 ) -> list[object]:
-    """The leaves of a value in the order that a spec says.
+    """Return the leaves of a value in the order of a spec.
 
     Args:
         value: nested containers; dict keys may come in any order, a named tuple's fields too (its class may have more).
@@ -99,11 +105,11 @@ def flatten(
 def unflatten(
     leaves: Sequence[object], spec: TreeSpec, where: str = "value", *, fields: FieldTable | None = None
 ) -> object:
-    """The value that a spec and its leaves describe, new containers around the same leaves.
+    """Return the value that a spec and its leaves describe, new containers around the same leaves.
 
-    Named tuples with known fields become stand-in classes, one per type and call; what Python does not have becomes a
-    `Node`; a defaultdict whose factory is not a plain builtin gets none, because nothing is imported by a name from a
-    file.
+    Named tuples with known fields become placeholder classes, one per type and call; types that Python does not have
+    become a `Node`; a defaultdict whose factory is not a plain builtin gets none, because nothing is imported by a name
+    from a file.
 
     Raises:
         GraphError: not as many leaves as the spec has.
@@ -137,6 +143,8 @@ def _children(
         return _named_children(value, spec, path, fields)
     elif spec.type in SEQUENCES and _is_sequence(value, str(spec.type)):
         children = list(value) if isinstance(value, deque) else value  # type: ignore[assignment]
+    elif expand is not None and spec.type not in _PYTHONS_OWN and isinstance(value, Mapping):
+        return _mapping_children(value, keys, path)  # a dict in place of a library's container, such as a KV cache
     else:
         raise GraphError(f"{path}: expected {printable(_name(spec, path))}, got {printable(type(value).__name__)}")
     if len(children) != len(keys):

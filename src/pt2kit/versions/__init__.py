@@ -1,4 +1,5 @@
-"""A program between schema versions: a stored tree of any release -> the current version, and back.
+"""Upgrade and downgrade of programs between schema versions: a stored tree of any release to the current version, and
+back.
 
     program.py         `upgrade_program`: a stored program -> the current version; `downgrade_program`: the way back
     steps.py           all steps as one line
@@ -8,7 +9,7 @@
     containers.py      `Program` and `Model` of schema 8.6
     identify.py        which version a program is of; names of targets
     encoding.py        how each release spelled its JSON
-    conversion_log.py  what a conversion changed, lost, and carries beside the tree
+    conversion_log.py  what a conversion changed, lost, and stores outside of the tree
     check.py           what does not fit the table of a version; conforms.py: whether, quickly
     blockers.py        what an older version cannot express
     rewrite.py         a tree -> a new tree, sharing all that did not change

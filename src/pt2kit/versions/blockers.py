@@ -1,4 +1,4 @@
-"""A tree after a downgrade step -> what in it the older version cannot express, noted; and a tree that fits.
+"""Blockers of a downgrade: parts of a tree that the older version cannot express are noted, and replaced.
 
 What the older table does not have blocks the conversion: a field that says something, an arm of a union, a member of an
 enum. Each is replaced by the smallest thing that fits, so that the remaining steps can look for more.
@@ -57,7 +57,7 @@ def _message(misfit: Misfit) -> str:
 
 
 def _replace(tree: Any, misfit: Misfit, version: str, copied: set[Path]) -> None:
-    """Put something that fits in the place of a misfit, in place but for what is not in `copied` yet."""
+    """Replace a mismatch by something that fits, in place except for what is not in `copied` yet."""
     *outer, last = misfit.path
     holder = tree
     for depth, step in enumerate(outer, 1):
@@ -74,7 +74,7 @@ def _replace(tree: Any, misfit: Misfit, version: str, copied: set[Path]) -> None
 
 
 def smallest(kind: Type, version: str) -> Any:
-    """The smallest value of a type: nothing in lists, the first arm that does not hold its own union."""
+    """Return the smallest value of a type: nothing in lists, the first arm that does not hold its own union."""
     match kind:
         case Scalar(name):
             return {"str": "", "int": 0, "float": 0.0, "bool": False, "bytes": ""}[name]

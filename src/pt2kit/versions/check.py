@@ -1,4 +1,4 @@
-"""A plain tree and the frozen table of its version -> what does not fit, as data.
+"""Validation of a plain tree against the frozen table of its version: mismatches as data.
 
 Trees are checked in their canonical form (see `encoding`): every field written out, unions with one key, infinities as
 strings, a range without an end as None whatever the release wrote.
@@ -68,7 +68,7 @@ def check_tree(tree: Any, version: str, where: str, *, root: str = "ExportedProg
         root: the type of the tree.
 
     Raises:
-        SchemaError: it does not; the first misfit is named (M1).
+        SchemaError: it does not; the first mismatch is named (M1).
         LimitError: nested too deep for this interpreter.
 
     Cost: 0.05 s for 3,000 nodes.
@@ -84,7 +84,7 @@ def check_tree(tree: Any, version: str, where: str, *, root: str = "ExportedProg
 
 
 def fits(tree: Any, version: str, *, root: str = "ExportedProgram") -> bool:
-    """Whether a tree fits the table of a version exactly, without unknown keys; quicker than `misfits`."""
+    """Return whether a tree fits the table of a version exactly, without unknown keys; faster than `misfits`."""
     return predicates(version)[root](tree)
 
 
@@ -94,7 +94,7 @@ def misfits(tree: Any, version: str, *, root: str = "ExportedProgram") -> Iterat
 
 
 def too_deep(where: str) -> LimitError:
-    """The error for a tree that this interpreter cannot walk."""
+    """Return the error for a tree that this interpreter cannot traverse."""
     return LimitError(f"{where}: expected a tree that fits this interpreter's stack, got one nested deeper", rule="M2")
 
 

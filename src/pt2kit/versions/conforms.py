@@ -1,4 +1,4 @@
-"""The frozen table of a version -> a predicate per type: whether a tree conforms to it; the quick side of `check`.
+"""Predicates of a version's types: whether a tree conforms to the frozen table; the fast part of `check`.
 
 A predicate does not say why not: `check.misfits` walks again for that. Both take trees in canonical form (see
 `encoding`).
@@ -24,14 +24,14 @@ _KINDS: Final[Mapping[str, type]] = MappingProxyType(
 
 
 def canonical_type(type_name: str, field: Field) -> Type:
-    """The type of a field in a canonical tree: the table's, but for the ends of a range."""
+    """Return the type of a field in a canonical tree: the table's, except for the ends of a range."""
     return _OPEN_ENDED if type_name == "RangeConstraint" else field.type
 
 
 # One set of predicates per version; they are pure functions of a frozen table.
 @functools.cache
 def predicates(version: str, *, exact: bool = True) -> Mapping[str, Predicate]:
-    """Type name -> whether a value is of that type.
+    """Return a predicate for each type, by name: whether a value is of that type.
 
     Args:
         version: the name of the table.
@@ -44,7 +44,7 @@ def predicates(version: str, *, exact: bool = True) -> Mapping[str, Predicate]:
 
 
 def predicate(kind: Type, version: str, *, exact: bool = True) -> Predicate:
-    """Whether a value is of a type, in a version."""
+    """Return a predicate: whether a value is of a type, in a version."""
     return _predicate(kind, version, predicates(version, exact=exact))
 
 
@@ -76,7 +76,7 @@ def _predicate(kind: Type, version: str, known: Mapping[str, Predicate]) -> Pred
 
 
 def _exactly(kind: Type, version: str) -> Predicate:
-    """A predicate that is looked up when it is used: its table may be half made."""
+    """Return a predicate that is looked up when it is used: its table may be incomplete until then."""
     return lambda value: predicate(kind, version)(value)
 
 
@@ -95,7 +95,7 @@ def _values(item: Type, entry: Predicate) -> Predicate:
 
 
 def plain_kind(kind: Type) -> type | None:
-    """A Python type whose every value is of a type of the table; None where there is none."""
+    """Return a Python type whose every value is of a type of the table; None if there is none."""
     match kind:
         case Nullable(inner):
             return plain_kind(inner)

@@ -1,4 +1,4 @@
-"""The container types of schema 8.6: `Program` (methods by name) and `Model` (a program, its payloads, its delegates).
+"""Container types of schema 8.6: `Program` (methods by name) and `Model` (a program, its payloads, its delegates).
 
     Model   {name, tensorPaths, program, delegates, deviceAllocationMap, constantPaths}
     Program {methods: {name: ExportedProgram}}
@@ -79,7 +79,7 @@ class Model:
 
 
 def container_of(raw: Any) -> Literal["Model", "Program"] | None:
-    """Which container a parsed record is, by its keys; None for a program alone, or anything else."""
+    """Return the container type of a parsed record, by its keys; None for a program alone, or anything else."""
     if not isinstance(raw, dict) or "graph_module" in raw:
         return None
     if {"program", "tensorPaths"} <= raw.keys():
@@ -161,7 +161,7 @@ def read_model_payload(
 
 
 def map_devices(tree: Tree, devices: Mapping[str, str], where: str) -> Tree:
-    """A program whose values lie on other devices.
+    """Return a program whose values are on other devices.
 
     Args:
         tree: of the current version; not changed.

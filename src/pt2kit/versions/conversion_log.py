@@ -1,4 +1,4 @@
-"""What a conversion has to say and to carry: changes, losses, blocked places, and values that live beside the tree.
+"""Log of a conversion: changes, losses, blocked places, and values that are stored outside of the tree.
 
 One `ConversionLog` goes through all steps of one conversion. It is the only thing that a step changes.
 """
@@ -47,9 +47,9 @@ class Note:
     """One thing that a conversion did or could not do, in all its places.
 
     Args:
-        kind: "changed" keeps the meaning, "lost" does not, "blocked" means that there is no result.
+        kind: "changed" keeps the meaning, "lost" does not, "blocked" prevents a result.
         name: what the caller allows to be lost ("guards_code"); "" for the other kinds.
-        message: what, in words.
+        message: a description of the item.
         since: the version that brought what is lost or blocked ("8.14"); "" where that says nothing.
         places: the first ten paths.
         count: how many places there are.
@@ -63,36 +63,40 @@ class Note:
     count: int
 
     def __str__(self) -> str:
-        more = f" and {self.count - len(self.places)} more" if self.count > len(self.places) else ""
+        return self.text()
+
+    def text(self, advice: str = "") -> str:
+        """Return the reason, an advice, and one of the places."""
+        more = f" and {self.count - 1:,} more" if self.count > 1 else ""
         since = f" (since {self.since})" if self.since else ""
-        return f"{', '.join(self.places)}{more}: {self.message}{since}"
+        return f"{self.message}{since}{advice}: {self.places[0]}{more}"
 
 
 def obstacles(notes: Iterable[Note], allow: Iterable[str]) -> list[str]:
-    """What keeps a conversion from being one: a line for everything blocked, or lost and not allowed."""
+    """Return the obstacles of a conversion: a line for each item that is blocked, or lost and not allowed."""
     allowed = frozenset(allow)
     lines = []
     for note in notes:
         if note.kind == "blocked":
             lines.append(str(note))
         elif note.kind == "lost" and note.name not in allowed:
-            lines.append(f"{note}; allow {note.name!r} to drop it")
+            lines.append(note.text(f"; allow {note.name!r} to drop it"))
     return lines
 
 
 ReadExternal = Callable[[str, int, int], bytes]
-"""(location, offset, length) -> the bytes of a file beside the program."""
+"""(location, offset, length) -> the bytes of a file next to the program."""
 
 
 @dataclass(frozen=True, slots=True)
 class SideInputs:
-    """What lies beside a program, for versions that keep it inside.
+    """Data outside of a program, for versions that keep it inside.
 
     Args:
         constants: for schema 1 and the draft: name -> tensor, or the torch.save bytes of one; the bytes of a custom
             object as they are.
         weights: for the draft: name -> tensor, parameters and buffers alike.
-        read_external: reads files beside a draft program; `side_files.read_folder` makes one.
+        read_external: reads files next to a draft program; `side_files.read_folder` returns one.
     """
 
     constants: Mapping[str, bytes | PickledTensor] = field(default_factory=dict)
@@ -105,7 +109,7 @@ class ConversionLog:
 
     Args:
         where: the record's name, for messages.
-        side_inputs: what lies beside the program.
+        side_inputs: data outside of the program.
         namedtuples: for raising: class name -> name under which it is registered today ("NT" -> "corpus.NT").
 
     Attributes:
@@ -145,15 +149,15 @@ class ConversionLog:
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """Everything noted so far, in order, equal notes joined."""
+        """Return everything noted so far, in order, equal notes joined."""
         return tuple(Note(*key, tuple(self._places[key]), count) for key, count in self._counts.items())
 
     def place(self, path: Path) -> str:
-        """A path with its record, for errors: "models/model.json: $.graph_module"."""
+        """Return a path with its record, for errors: "models/model.json: $.graph_module"."""
         return f"{self.where}: {path_text(path)}"
 
     def raise_if_blocked(self, target: str, allow: Iterable[str]) -> None:
-        """Raise if anything is blocked, or lost without having been allowed.
+        """Raise if anything is blocked, or lost without being allowed.
 
         Raises:
             ConversionError: all of it, each with its place and the version that brought it (M3).
@@ -165,7 +169,7 @@ class ConversionLog:
             )
 
     def obstacles(self, allow: Iterable[str]) -> list[str]:
-        """What keeps the conversion from being one, as `obstacles` says it."""
+        """Return the obstacles of the conversion, as the function `obstacles`."""
         return obstacles(self.notes, allow)
 
     def _add(self, kind: Kind, name: str, message: str, since: str, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""How each release wrote its JSON: a parsed record <-> the canonical tree of its version; that tree -> bytes.
+"""JSON encoding of each release: a parsed record to the canonical tree of its version, and that tree to bytes.
 
 The frozen tables say which fields there are, `schema.spelling` how the releases spelled them. And the development of 1
 wrote loss_outout for loss_output.
@@ -83,7 +83,7 @@ Change = Callable[[dict[str, Any], Spelling], dict[str, Any]]
 # Pure functions of a frozen table.
 @functools.cache
 def _readers(version: str) -> Mapping[str, Turn]:
-    """Type name -> what reads a value of it."""
+    """Return the reader of each type, by name."""
     spelled = spelling(version)
     readers: dict[str, Turn] = {}
     for name, definition in frozen_table(version).definitions.items():
@@ -133,7 +133,7 @@ def _after(change: Change, spelled: Spelling, turn: Turn) -> Turn:
 
 @functools.cache
 def _spellers(version: str) -> Mapping[str, Turn]:
-    """Type name -> what spells a value of it."""
+    """Return the speller of each type, by name."""
     spelled = spelling(version)
     spellers: dict[str, Turn] = {}
     for name, definition in frozen_table(version).definitions.items():
@@ -192,13 +192,13 @@ def _before(turn: Turn, change: Change, spelled: Spelling) -> Turn:
 
 
 def _turns(definition: Definition, known: Mapping[str, Turn], floats: Turn | None) -> dict[str, Turn | None]:
-    """Field -> what turns it."""
+    """Return the converter of each field."""
     fields = definition.fields.items()
     return {key: _turn(canonical_type(definition.name, field), known, floats) for key, field in fields}
 
 
 def _turn(kind: Type, known: Mapping[str, Turn], floats: Turn | None) -> Turn | None:
-    """What turns a value of a type; None where it stays what it is."""
+    """Return the converter of a type's values; None if they are unchanged."""
     match kind:
         case Scalar(name):
             return floats if name == "float" else None

@@ -1,4 +1,4 @@
-"""A program's values -> the names that the readers of 2.3 and 2.4 give the nodes that they make of them.
+"""Names of FX nodes that the readers of 2.3 and 2.4 create for a program's values.
 
 The signature of a program names inputs and results by its values. Up to 2.4, `torch.fx` may call the node of a value
 otherwise, and then the signature does not fit: an input called `input` is a builtin of Python and becomes `input_1`
@@ -35,7 +35,7 @@ def name_as_fx(tree: Tree, log: ConversionLog, *, keeps_inputs: bool) -> Tree:
     Args:
         tree: a program of 5.3; not changed.
         log: gets a note for each value that is renamed.
-        keeps_inputs: whether the reader leaves the names of inputs as they are, as 2.4 does.
+        keeps_inputs: whether the reader keeps the names of inputs, as 2.4 does.
 
     Returns:
         `tree` itself where every node is called like its value.
@@ -68,7 +68,7 @@ def name_as_fx(tree: Tree, log: ConversionLog, *, keeps_inputs: bool) -> Tree:
 
 
 def _needed(called: Mapping[str, str], ends: list[str | None]) -> dict[str, str]:
-    """The renamings that the ends of a graph need, and those that make room for them."""
+    """Return the renamings that the ends of a graph need, and those that avoid clashes with them."""
     names: dict[str, str] = {}
     waiting = [name for name in ends if name is not None]
     while waiting:
@@ -88,7 +88,7 @@ class _Namespace:
         self._counts: defaultdict[str, int] = defaultdict(int)
 
     def create(self, candidate: str) -> str:
-        """The name of a new node that would like to be called so."""
+        """Return the name of a new node whose preferred name is given."""
         candidate = re.sub(r"[^0-9a-zA-Z_]+", "_", candidate) or "_unnamed"
         candidate = f"_{candidate}" if candidate[0].isdigit() else candidate
         match = _SUFFIX.match(candidate)
@@ -105,7 +105,7 @@ class _Namespace:
 
 
 def _node_names(graph: dict[str, Any], *, keeps_inputs: bool) -> Iterator[tuple[str, str]]:
-    """Each value that is the result of one node, with the name of that node."""
+    """Yield each value that is the result of one node, with the name of that node."""
     space = _Namespace()
     for index, argument in enumerate(graph["inputs"]):
         name = _name(argument)
@@ -141,14 +141,14 @@ def _results(node: dict[str, Any], space: _Namespace) -> Iterator[tuple[str, str
 
 
 def _called(target: str) -> str:
-    """How a node without a name is called after its target: "sym_size_int"."""
+    """Return the name that a node without one gets from its target: "sym_size_int"."""
     parts = target.split(".")
     called = parts[-1] if is_higher_order(target) else ".".join(parts[3:]) if target.startswith(_PREFIX) else parts[-1]
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", called).lower()
 
 
 def _name(argument: dict[str, Any]) -> str | None:
-    """The value that an argument names; None for a constant, or for several."""
+    """Return the value that an argument names; None for a constant, or for several."""
     match argument:
         case {"as_tensor": {"name": str(name)}} | {"as_custom_obj": {"name": str(name)}}:
             return name
@@ -158,7 +158,7 @@ def _name(argument: dict[str, Any]) -> str | None:
 
 
 def _renamed(value: Any, names: Mapping[str, str]) -> Any:
-    """Arguments with other names for values; subgraphs have values of their own."""
+    """Return arguments with other names for values; subgraphs have values of their own."""
     if isinstance(value, list):
         return [_renamed(entry, names) for entry in value]
     if not isinstance(value, dict):

@@ -1,8 +1,8 @@
-"""A parsed program -> which version it is of, and which frozen table describes it.
+"""Identification of a parsed program's schema version, and of the frozen table that describes it.
 
 A number between two tables of one major (8.10) is of a development state between two releases: the next newer table
-describes it, since minors only add what may be left out. Two versions are told by their keys: the design draft, which
-has no number, and the other 5.3, which has the number of another.
+describes it, since minors only add what may be left out. Two versions are recognized by their keys: the design draft,
+which has no number, and the other 5.3, which has the number of another.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NUMBERED: Final = tuple(sorted((name for name in NAMES if name not in (DRAFT, T
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a program says of its version.
+    """The version that a program declares.
 
     Args:
         number: as stored: "8.10", "2", or "draft".
@@ -88,7 +88,7 @@ def _number(raw: dict[str, Any], where: str) -> str:
 
 
 def _has_tables(raw: Any) -> bool:
-    """Whether any graph has a table of source files; the root graph of a 5.3-traces program always does."""
+    """Return whether any graph has a table of source files; the root graph of a 5.3-traces program always does."""
     match raw:
         case {"graph_module": {"graph": dict(graph)}}:
             return _TABLE_KEY in graph
@@ -97,7 +97,7 @@ def _has_tables(raw: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a program is converted to.
+    """The target of a conversion.
 
     Args:
         version: the name of a table ("5.3").

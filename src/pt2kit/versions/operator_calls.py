@@ -1,7 +1,7 @@
-"""The calls of a program -> the same calls as a release of torch takes them, or what of them it does not have.
+"""Operator calls between releases of torch: adapt the calls of a program to a release, or report what it lacks.
 
-The table of operators (`schema.operators`) says what each release registers. A call that the release takes stays as it
-is. Otherwise the nearest release that does take it says what the call means, and:
+The table of operators (`schema.operators`) lists the operators of each release. A call that the release takes stays as
+it is. Otherwise the nearest release that does take it defines the call's meaning, and:
 
 - an argument that the release does not know is dropped if it says no more than its default;
 - an argument that only changed its name, place and type being the same, gets the name of the release;
@@ -54,7 +54,7 @@ ASSERTED: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
 
 
 def fit_calls(tree: Tree, version: str, release: str, log: ConversionLog) -> Tree:
-    """Make the calls of a program those of a release.
+    """Adapt the calls of a program to a release.
 
     Args:
         tree: a program; not changed.
@@ -99,7 +99,7 @@ def _fitted(node: dict[str, Any], path: Path, release: str, log: ConversionLog) 
 
 
 def _missing(target: str, release: str) -> str | None:
-    """The version that brought what has no schema, where the release does not have it; None where it has."""
+    """Return the version that introduced a target without schema, if the release lacks it; None if it has it."""
     if target.startswith(targets.PREFIX):
         name = target.removeprefix(targets.PREFIX)
         having = _having(lambda known: known.higher_order, name)
@@ -114,14 +114,14 @@ def _missing(target: str, release: str) -> str | None:
 
 
 def _having(names: Callable[[ReleaseOperators], frozenset[str]], name: str) -> list[str]:
-    """The releases that have what has no schema."""
+    """Return the releases that have a target without schema."""
     return [release for release in known_releases() if name in names(release_operators(release))]
 
 
 def _fitted_inputs(
     node: dict[str, Any], ours: Operator, theirs: Operator, path: Path, log: ConversionLog, since: str
 ) -> list[dict[str, Any]]:
-    """The arguments of a call that `theirs` takes, as `ours` does."""
+    """Return the arguments of a call that `theirs` takes, as `ours` takes them."""
     renamed = _renamed(ours, theirs)
     inputs = []
     for index, named in enumerate(node["inputs"]):
@@ -145,7 +145,7 @@ def _fitted_inputs(
 
 
 def _stated(parameter: Parameter, theirs: Operator, path: Path, log: ConversionLog) -> list[dict[str, Any]]:
-    """An argument that must be given, with the default that another release has for it."""
+    """Return an argument that must be passed, with the default that another release has for it."""
     same = theirs.parameters.get(parameter.name)
     arm = None if same is None or same.default is None else _argument(same)
     if arm is None:
@@ -156,7 +156,7 @@ def _stated(parameter: Parameter, theirs: Operator, path: Path, log: ConversionL
 
 
 def _takes(operator: Operator, node: dict[str, Any]) -> bool:
-    """Whether a call is one of an operator; one with arguments without names says nothing."""
+    """Return whether an operator takes a call; a call with arguments without names is accepted."""
     names = {named["name"] for named in node["inputs"]}
     if operator.is_open or "" in names:
         return True
@@ -168,7 +168,7 @@ def _takes(operator: Operator, node: dict[str, Any]) -> bool:
 
 
 def _nearest(name: str, node: dict[str, Any], release: str) -> str | None:
-    """The release nearest to one that takes a call, newer ones first where both are as near."""
+    """Return the release nearest to one that takes a call, newer ones first if both are as near."""
     releases = known_releases()
     at = releases.index(release)
     for other in sorted(releases, key=lambda other: (abs(releases.index(other) - at), -releases.index(other))):
@@ -190,7 +190,7 @@ def _note_missing(name: str, path: Path, release: str, log: ConversionLog) -> No
 
 
 def _renamed(ours: Operator, theirs: Operator) -> dict[str, str]:
-    """Names of parameters that only the other release has -> what stands in their place, of the same type."""
+    """Return parameters that only the other release has -> those that replace them, of the same type."""
     pairs = zip(theirs.parameters.values(), ours.parameters.values(), strict=False)
     return {
         other.name: own.name
@@ -204,7 +204,7 @@ def _renamed(ours: Operator, theirs: Operator) -> dict[str, str]:
 
 
 def _is_default(argument: dict[str, Any], parameter: Parameter) -> bool:
-    """Whether an argument says no more than its default."""
+    """Return whether an argument is equal to its default."""
     if parameter.default is None:
         return False
     if parameter.default == "None":
@@ -213,7 +213,7 @@ def _is_default(argument: dict[str, Any], parameter: Parameter) -> bool:
 
 
 def _argument(parameter: Parameter) -> dict[str, Any] | None:
-    """A default as an argument of a call; None for one that has no simple form."""
+    """Return a default as an argument of a call; None for one that has no simple form."""
     text = parameter.default or ""
     if text == "None":
         return {"as_none": True}
@@ -227,5 +227,5 @@ def _argument(parameter: Parameter) -> dict[str, Any] | None:
 
 
 def _version(release: str) -> str:
-    """The schema that a release writes."""
+    """Return the schema version that a release writes."""
     return next(version.number for version in LOG if release in version.releases)

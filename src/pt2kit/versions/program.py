@@ -1,7 +1,7 @@
-"""A stored program, as parsed JSON -> its tree at the current version; and a current tree -> that of an older one.
+"""Upgrade of a stored program (parsed JSON) to the current version, and downgrade of a current tree to an older one.
 
-The two ends of the time machine. What a tree of the current version means is for `codec.convert`; payloads that a
-version keeps inside the program come out beside it.
+`codec.convert` interprets the trees of the current version. Payloads that a version keeps inside the program are
+returned next to it.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Downgraded:
     notes: tuple[Note, ...]
 
     def encode(self, where: str) -> bytes:
-        """The bytes that the release of the version would have written for this tree."""
+        """Return the bytes that the release of the version would have written for this tree."""
         return encoding.encode(self.tree, self.version, where, root=root_type(self.version))
 
 
@@ -63,14 +63,14 @@ def upgrade_program(
     namedtuples: Mapping[str, str] | None = None,
     read_external: ReadExternal | None = None,
 ) -> Upgraded:
-    """Raise a stored program of any version to the current one.
+    """Upgrade a stored program of any version to the current one.
 
     Args:
         raw: the record, as `codec.parse(data, where, bare_literals=True)` gives it; not changed.
         where: the record's name, for messages.
         namedtuples: class name -> name under which it is registered, for programs up to schema 5.1, which know the
             class name only ("NT" -> "corpus.NT"). A name that is missing stays.
-        read_external: reads the files beside a program of the draft (`side_files.read_folder(folder)`).
+        read_external: reads the files next to a program of the draft (`side_files.read_folder(folder)`).
 
     Raises:
         VersionError: a version that no table describes (M4).
@@ -129,7 +129,8 @@ def downgrade_program(
 def try_to_lower(
     tree: Tree, target: str, where: str, *, side_inputs: SideInputs | None = None, release: str = ""
 ) -> Downgraded:
-    """Like `downgrade_program`, but what the target cannot express is among the notes and raises nothing.
+    """Downgrade a program like `downgrade_program`; what the target cannot express is among the notes and raises
+    nothing.
 
     Where there is such a note ("blocked"), the tree has something that fits in its place, and is no result.
 
@@ -162,7 +163,7 @@ _NO_FIELD_NAMES: Final = frozenset(("5.3-traces", "5.3", "7.3", "8.2"))
 
 
 def release_of(version: str) -> str:
-    """The last release that writes a version; for a development state, the first that came after it."""
+    """Return the last release that writes a version; for a development state, the first that came after it."""
     following = VERSIONS[VERSIONS.index(TRACES.newer if version == TRACES.older else version) :]
     return next(row.releases[-1] for name in following for row in LOG if row.number == name and row.releases)
 

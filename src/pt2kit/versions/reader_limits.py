@@ -1,4 +1,4 @@
-"""What the readers of older releases do not read although their schema has it -> noted, or written so that they do.
+"""Limits of older releases' readers: what their schema has but they do not read is noted, or written differently.
 
     graph inputs     2.1, 2.2: tensors alone; up to 2.6: no symbolic sizes
     graph outputs    up to 2.3: tensors and symbolic values (2.2: these from subgraphs alone);
@@ -69,7 +69,7 @@ def make_readable(tree: Tree, version: str, log: ConversionLog) -> Tree:
 
 
 def _without_calls(tree: Tree, log: ConversionLog) -> Tree:
-    """A program of 2.1, which has a place for how modules are called, but does not read it."""
+    """Return a program of 2.1, whose schema has the call signatures of modules, but whose reader ignores them."""
     module = tree["graph_module"]
     entries = module["module_call_graph"]
     for index, entry in enumerate(entries):
@@ -92,7 +92,7 @@ def _note_graph(graph: dict[str, Any], path: Path, version: str, log: Conversion
 
 
 def _since(arm: str, version: str, key: str) -> str:
-    """The first version after one whose readers take an arm."""
+    """Return the first version after another whose readers accept an arm."""
     table = _INPUTS if key == "inputs" else _OUTPUTS
     later = list(table)[list(table).index(version) + 1 :]
     return next((name for name in later if arm in table[name]), "8.7")
@@ -105,7 +105,7 @@ def _note_texts(argument: dict[str, Any], path: Path, log: ConversionLog) -> dic
 
 
 def narrow_ranges(tree: Tree, log: ConversionLog, since: str) -> Tree:
-    """Make the least value of every symbol in a tensor's sizes 2, as 2.3 needs to read it.
+    """Set the least value of every symbol in a tensor's sizes to 2, which 2.3 needs to read it.
 
     It runs such a program at sizes of 0 and 1 all the same: it checks least values above 2 only.
     """

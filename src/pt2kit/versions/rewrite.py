@@ -1,4 +1,4 @@
-"""A tree and a function per type -> a new tree with those functions applied, sharing all that did not change.
+"""Rewriting of trees by a function per type: the new tree shares all unchanged parts.
 
 The field table says where the types are, so a step names only what it changes.
 """
@@ -16,7 +16,7 @@ from pt2kit.schema.fieldtable import frozen_table
 from pt2kit.schema.fieldtypes import DictOf, ListOf, Nullable, Ref, Type, references
 
 Visitor = Callable[[Any, Path], Any]
-"""(value, its path) -> what stands there afterwards: the same object where nothing changes, never changed in place."""
+"""(value, its path) -> its replacement: the same object if nothing changes, never changed in place."""
 
 
 def rewrite(tree: Any, version: str, visitors: Mapping[str, Visitor], *, root: str = "ExportedProgram") -> Any:
@@ -41,7 +41,7 @@ Plan = Mapping[str, Mapping[str, Type]]
 # Steps use the same few sets of types again and again.
 @functools.cache
 def _plan(version: str, visited: frozenset[str]) -> Plan:
-    """Type -> its fields that can hold a visited type."""
+    """Return type -> its fields that can hold a visited type."""
     types = frozen_table(version).definitions
     mentioned = {
         name: {key: frozenset(references(field.type)) for key, field in definition.fields.items()}
@@ -81,7 +81,7 @@ _LEFT: Final = _Walk(lambda value, _: value)
 
 
 def _walks(plan: Plan, visitors: Mapping[str, Visitor], version: str) -> Mapping[str, _Walk]:
-    """Type -> how its values are walked; types that hold nothing visited are left out."""
+    """Return type -> the traversal of its values; types that hold nothing visited are omitted."""
     walks: dict[str, _Walk] = {name: _Walk(visitor) for name, visitor in visitors.items()}
     inner: dict[str, dict[str, Visitor]] = {name: {} for name, fields in plan.items() if fields}
     for name, fields in inner.items():
@@ -94,7 +94,8 @@ def _walks(plan: Plan, visitors: Mapping[str, Visitor], version: str) -> Mapping
 
 
 def _entered(name: str, inside: Visitor, plan: Plan, visitors: Mapping[str, Visitor], version: str) -> _Walk:
-    """For a type without a function of its own. Most arguments are of arms that hold nothing visited."""
+    """Return the traversal of a type without a function of its own. Most arguments are of arms that hold nothing
+    visited."""
     types, fields = frozen_table(version).definitions, plan[name]
     if types[name].kind == "union":
         return _Walk(inside, frozenset(fields))
@@ -105,7 +106,7 @@ def _entered(name: str, inside: Visitor, plan: Plan, visitors: Mapping[str, Visi
 
 
 def _inside(fields: Mapping[str, Visitor], count: int) -> Visitor:
-    """What walks an object's fields, `count` of them, in the order they have there; `fields` is filled afterwards."""
+    """Return the traversal of an object's `count` fields, in their order; `fields` is filled afterwards."""
 
     def inside(value: Any, path: Path) -> Any:
         if not isinstance(value, dict):
@@ -179,7 +180,7 @@ def _dict(entry: _Walk) -> Visitor:
 
 
 def _is_dull(values: Iterable[Any], arms: frozenset[str], key: str) -> bool:
-    """Whether none of the values has one of the arms; quicker than walking them."""
+    """Return whether none of the values has one of the arms; faster than traversing them."""
     for value in values:
         union = value.get(key) if key and type(value) is dict else value
         if type(union) is not dict or not arms.isdisjoint(union):

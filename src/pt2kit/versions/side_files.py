@@ -1,4 +1,4 @@
-"""Files beside a program that was not in an archive -> their bytes; never a file outside the program's folder."""
+"""Files next to a program that was not in an archive: read safely, never outside the program's folder."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pt2kit.versions.conversion_log import ReadExternal
 
 
 def read_folder(folder: str | Path) -> ReadExternal:
-    """A reader of files in one folder; it refuses to leave it.
+    """Return a reader of files in one folder; it refuses to leave it.
 
     Args:
-        folder: where the program lies.
+        folder: the program's folder.
     """
     root = Path(folder)
 
@@ -29,12 +29,12 @@ def read_folder(folder: str | Path) -> ReadExternal:
 
 
 def path_below(folder: Path, location: str, place: str) -> Path:
-    """The path of a file that a program names.
+    """Return the path of a file that a program names.
 
     Args:
-        folder: where the program lies.
-        location: what it says, with forward slashes.
-        place: where it says so, for messages.
+        folder: the program's folder.
+        location: the path that the program names, with forward slashes.
+        place: the location of the name, for messages.
 
     Raises:
         PayloadError: no relative path, or one that leads out of the folder, by dots or by a link.
@@ -50,7 +50,7 @@ def path_below(folder: Path, location: str, place: str) -> Path:
 
 
 def check_location(text: str, place: str) -> str:
-    """A path as a program may name it: relative, with forward slashes, leading nowhere but down.
+    """Return a path in the form that a program may name: relative, with forward slashes, never leading upwards.
 
     Raises:
         PayloadError: any other.

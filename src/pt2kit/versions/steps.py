@@ -1,4 +1,4 @@
-"""All steps between versions as one line, and how a tree goes along it.
+"""Steps between all versions as one line, and the conversion of a tree along it.
 
     draft - 1 - 2 - 5.1 - 5.3 - 7.3 - 8.2 - 8.6 - 8.7 - 8.8 - 8.14 - 8.15 - 8.17 - 8.20
                           5.3 - 5.3-traces
@@ -74,7 +74,7 @@ VERSIONS: Final = (*(step.older for step in STEPS), STEPS[-1].newer)
 
 
 def route(source: str, target: str) -> tuple[tuple[Step, bool], ...]:
-    """The steps between two versions, each with True for upwards.
+    """Return the steps between two versions, each with True for upwards.
 
     Raises:
         VersionError: one of them has no table.
@@ -96,7 +96,7 @@ def route(source: str, target: str) -> tuple[tuple[Step, bool], ...]:
 
 
 def convert(tree: Tree, source: str, target: str, log: ConversionLog) -> Tree:
-    """Take a canonical tree from one version to another.
+    """Convert a canonical tree from one version to another.
 
     Args:
         tree: fits the table of `source`; not changed.
@@ -138,7 +138,7 @@ def check_start(tree: Tree, version: str, log: ConversionLog) -> Checked:
 
 
 def apply_step(checked: Checked, step: Step, upwards: bool, log: ConversionLog) -> Checked:
-    """Take one step, and check the tree that it makes.
+    """Apply one step, and check the resulting tree.
 
     Args:
         checked: the tree before; it is not changed.
@@ -169,10 +169,10 @@ def apply_step(checked: Checked, step: Step, upwards: bool, log: ConversionLog) 
 
 
 def root_type(version: str) -> str:
-    """The type that a stored program has in a version: a bare graph module in the draft."""
+    """Return the type of a stored program in a version: a bare graph module in the draft."""
     return "GraphModule" if version == DRAFT else "ExportedProgram"
 
 
 def versions() -> tuple[str, ...]:
-    """Every version a tree can be taken to, oldest first."""
+    """Return every version that a tree can be converted to, oldest first."""
     return (*VERSIONS[: VERSIONS.index(TRACES.newer)], TRACES.older, *VERSIONS[VERSIONS.index(TRACES.newer) :])

@@ -1,7 +1,7 @@
-"""A package -> a page that shows it: the picture of its programs, folded by modules, and what is known of every part.
+"""Viewer of packages: a page with the graphs of its programs, folded by modules, and details of every part.
 
     columns.py    what is drawn, as columns of numbers;  draw.py: a program as such columns
-    modules.py    the modules that nodes stand in;  repeats.py: equal ones in a row, put together
+    modules.py    the modules of nodes;  repeats.py: equal ones in a row, put together
     compared.py   two programs in one picture
     details.py facts.py findings.py samples.py    a node, a program, what is wrong, the numbers of a tensor
     answers.py    requests of a page -> these, as JSON

@@ -1,4 +1,4 @@
-"""Requests of a page -> answers as JSON bytes: the same for the server, for a file that stands alone, for a notebook.
+"""Requests of a page, answered as JSON bytes: the same for the server, for a standalone file, for a notebook.
 
     index                 the file, its programs, what compares them
     program/N             the picture of program number N
@@ -6,13 +6,18 @@
     findings/N            what `check` finds, with the nodes
     details/N/C           the nodes of chunk C
     tensor/N/W/I.J        the numbers of tensor W: statistics, histogram, the slice at I, J
-    changes/N             what differs, where there are two files
+    changes/N             what differs, if there are two files
+    costs/N               FLOPs, bytes and memory of the nodes
+    data                  numbers of the user's own, by name of a node
+    version               changes when a file changes that is watched
 
 An answer that cannot be given is an object with the one key "error".
 """
 
 from __future__ import annotations
 
+import os
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -33,11 +38,14 @@ from pt2kit.viewing.details import CHUNK, node_details
 from pt2kit.viewing.draw import Drawing, draw
 from pt2kit.viewing.facts import program_facts
 from pt2kit.viewing.findings import findings
+from pt2kit.viewing.numbers import Data, node_costs
 from pt2kit.viewing.samples import sample
 from pt2kit.zip.opening import FileLike
 
 MAX_ERROR: Final = 4000
 MAX_PROGRAMS: Final = 1000
+DIRECTORIES: Final = re.compile(rb'(?<![\w.:/\\])(?:/(?:[^/"\\\s]+/)+|[A-Za-z]:(?:\\\\|/)(?:[^/"\\]+(?:\\\\|/))+)')
+"""Directories of an absolute path in JSON text, on POSIX and on Windows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +57,17 @@ class NoAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """What a page asks for first.
+    """The first answer that a page requests.
 
     Args:
         file: as it was named.
         old: the file it is compared with; "" for none.
         bytes: size of the file.
         programs: the names of its programs.
-        chunk: how many nodes' details come at once.
+        chunk: how many nodes' details one answer has.
         live: whether numbers of tensors can be asked for.
+        data: whether there are numbers of the user's own.
+        watch: whether the page shall follow changes of the files.
         error: why the file cannot be shown; "" where it can.
         notes: what an archive without programs holds instead.
     """
@@ -68,37 +78,78 @@ class Index:
     programs: list[str]
     chunk: int
     live: bool
+    data: bool = False
+    watch: bool = False
     error: str = ""
     notes: tuple[str, ...] = ()
 
 
 class Answers:
-    """Answers about one file, or about two; what was worked out is kept. Close it to let go of the files.
+    """Answers about one file, or about two; results are kept. Close it to close the files.
 
     Args:
         file: a path, a URL, bytes, a file object, or an open package, which stays open.
         old: what to compare it with.
         live: whether numbers of tensors can be asked for later.
+        data: numbers to show on nodes, by name of a column and of a node.
+        watch: whether to read the files again when they change; both must be paths.
+        hide_paths: leave the directories of absolute paths out of all answers.
+
+    Attributes:
+        failure: why the files cannot be shown; None if they can.
     """
 
-    def __init__(self, file: FileLike | Package, old: FileLike | Package | None = None, *, live: bool = True) -> None:
-        self.live = live
+    def __init__(
+        self,
+        file: FileLike | Package,
+        old: FileLike | Package | None = None,
+        *,
+        live: bool = True,
+        data: Data | None = None,
+        watch: bool = False,
+        hide_paths: bool = False,
+    ) -> None:
+        self.live, self.data, self.watch, self.hide_paths = live, data or {}, watch, hide_paths
         self._lock = threading.RLock()
+        self._sources = [file] if old is None else [file, old]
         self._opened: list[Package] = []
+        self._names = _name(file), _name(old) if old is not None else ""
+        self._state = self._stat()
+        self._read()
+
+    def _read(self) -> None:
+        """Open the files, and forget what was found in others."""
         self._drawings: dict[int, Drawing] = {}
         self._changes: dict[int, list[ChangeRow]] = {}
         self._problems: list[Problem] | None = None
         self._diff: Diff | None = None
-        self._error = ""
+        self.failure: Exception | None = None
         self.package: Package | None = None
         self.old: Package | None = None
-        self._names = _name(file), _name(old) if old is not None else ""
         try:
-            self.package = self._open(file)
-            self.old = self._open(old) if old is not None else None
+            self.package, self.old = (*map(self._open, self._sources), None)[:2]
         except (Pt2Error, OSError) as error:
             self.close()
-            self._error = printable(str(error), MAX_ERROR)
+            self.failure = error
+        self._error = printable(str(self.failure), MAX_ERROR) if self.failure is not None else ""
+
+    def _stat(self) -> str:
+        """Return a text that differs after a watched file changed; "" for what is no file."""
+        found = []
+        for source in self._sources if self.watch else ():
+            with suppress(OSError):
+                stat = os.stat(source)  # type: ignore[arg-type]
+                found.append(f"{stat.st_ino}-{stat.st_size}-{stat.st_mtime_ns}")
+        return "/".join(found)
+
+    def version(self) -> str:
+        """Return the version of the files that answers are about; reads them again if they changed and are complete."""
+        state = self._stat()
+        if state != self._state and state == self._stat():
+            self.close()
+            self._read()
+            self._state = state
+        return self._state
 
     def _open(self, file: FileLike | Package) -> Package:
         if isinstance(file, Package):
@@ -108,14 +159,14 @@ class Answers:
         return package
 
     def close(self) -> None:
-        """Let go of the files that were opened here."""
+        """Close the files that were opened here."""
         for package in self._opened:
             package.close()
         self._opened.clear()
 
     @property
     def programs(self) -> list[str]:
-        """The names of the programs that are shown."""
+        """Return the names of the programs that are shown."""
         if self.package is None or self._error:
             return []
         names = list(self.package.layout.models[:MAX_PROGRAMS])
@@ -125,7 +176,7 @@ class Answers:
         return names
 
     def answer(self, request: str) -> bytes:
-        """The answer to a request, as JSON. One request is worked on at a time.
+        """Return the answer to a request, as JSON. Requests are answered one at a time.
 
         Raises:
             KeyError: there is no such request.
@@ -135,19 +186,23 @@ class Answers:
             raise KeyError(request)
         with self._lock:
             try:
-                return codec.encode(_ANSWERS[name](self, rest))
+                found = codec.encode(_ANSWERS[name](self, rest))
+                return DIRECTORIES.sub(b"", found) if self.hide_paths else found
             except (Pt2Error, OSError) as error:
                 return codec.encode(NoAnswer(printable(str(error), MAX_ERROR)))
             except MemoryError:
                 return codec.encode(NoAnswer("expected more memory than there is: what was asked for is too large"))
 
     def all_requests(self, *, tensors: bool = False) -> Iterator[str]:
-        """Every request of a page that stands alone; with `tensors`, those for the numbers of tensors too."""
+        """Yield every request of a standalone page; with `tensors`, those for the values of tensors too."""
         yield "index"
+        if self.data:
+            yield "data"
         for number in range(len(self.programs)):
             yield f"program/{number}"
             yield f"facts/{number}"
             yield f"findings/{number}"
+            yield f"costs/{number}"
             if self.old is not None:
                 yield f"changes/{number}"
             try:
@@ -165,7 +220,7 @@ class Answers:
                 self.answer("program/0")
 
     def index(self) -> Index:
-        """What a page asks for first."""
+        """Return the first answer that a page requests."""
         size = self.package.archive.source.size if self.package is not None and not self._error else 0
         notes = tuple(_notes(self.package)) if self.package is not None and not self._error else ()
         return Index(
@@ -175,12 +230,14 @@ class Answers:
             [printable(name, MAX_TEXT) for name in self.programs],
             CHUNK,
             self.live,
+            bool(self.data),
+            self.watch,
             self._error,
             () if self.programs else notes,
         )
 
     def drawing(self, number: int) -> Drawing:
-        """A drawn program; in a comparison with what changed marked in it.
+        """Return a drawn program; in a comparison with its changes marked.
 
         Raises:
             KeyError: no such program.
@@ -196,7 +253,7 @@ class Answers:
         return self._drawings[number]
 
     def changes(self, number: int) -> list[ChangeRow]:
-        """What differs in a program; nothing where there is nothing to compare it with.
+        """Return the differences of a program; nothing without another program to compare it with.
 
         Raises:
             KeyError, Pt2Error: as `drawing`.
@@ -217,19 +274,23 @@ class Answers:
         return self._diff
 
     def facts(self, number: int) -> Any:
-        """What is known of a program as a whole."""
+        """Return the facts of a program as a whole."""
         package, model = self._model(number)
         return program_facts(package, model, self.drawing(number).problem)
 
     def findings(self, number: int) -> Any:
-        """What is wrong with a program."""
+        """Return the findings of `check` for a program."""
         package, model = self._model(number)
         if self._problems is None:
             self._problems = check(package)
         return findings(package, model, self.drawing(number), self._problems)
 
+    def costs(self, number: int) -> Any:
+        """Return the costs of the drawn nodes of a program."""
+        return node_costs(*self._model(number), self.drawing(number))
+
     def tensor(self, number: int, weight: int, index: list[int]) -> Any:
-        """The numbers of one tensor; reads its record."""
+        """Return the values of one tensor; reads its record."""
         drawing = self.drawing(number)
         entries = drawing.entries
         if not 0 <= weight < len(drawing.picture.weights.name):
@@ -240,7 +301,7 @@ class Answers:
 
 
 def _name(file: Any) -> str:
-    """What messages call a file."""
+    """Return the name of a file in messages."""
     if isinstance(file, Package):
         return file.name
     if isinstance(file, bytes | bytearray | memoryview):
@@ -249,14 +310,14 @@ def _name(file: Any) -> str:
 
 
 def _notes(package: Package) -> Iterator[str]:
-    """What is in an archive."""
+    """Yield notes on the contents of an archive."""
     yield f"{len(package.records):,} records"
     for name in list(package.records)[:200]:
         yield printable(name, MAX_TEXT)
 
 
 def _numbers(text: str, count: int) -> list[int]:
-    """The numbers of a request.
+    """Return the numbers of a request.
 
     Raises:
         KeyError: it has others, or none.
@@ -284,7 +345,10 @@ _ANSWERS: Final[Mapping[str, Callable[[Answers, str], Any]]] = MappingProxyType(
         "program": lambda answers, rest: answers.drawing(*_numbers(rest, 1)).picture,
         "facts": lambda answers, rest: answers.facts(*_numbers(rest, 1)),
         "findings": lambda answers, rest: answers.findings(*_numbers(rest, 1)),
+        "costs": lambda answers, rest: answers.costs(*_numbers(rest, 1)),
         "changes": lambda answers, rest: answers.changes(*_numbers(rest, 1)),
+        "data": lambda answers, rest: answers.data,
+        "version": lambda answers, rest: answers.version(),
         "details": _details,
         "tensor": _tensor,
     }

@@ -1,4 +1,4 @@
-"""What a page draws, as plain columns: texts once in a table, everything else numbers that point into it.
+"""Columns of a drawing: texts once in a table, everything else numbers that point into it.
 
 A program of 100,000 nodes is some lists of numbers here, which JSON, Python and a browser all handle fast. Every text
 has been made harmless (`text.names.printable`) and cut before it gets in.
@@ -21,6 +21,9 @@ MODULE, REPEAT, SUBGRAPH, CALL = range(4)
 OPERATION, INPUT, OUTPUT = range(3)
 """Kinds of nodes."""
 
+ADDED, REMOVED, MODIFIED = 1, 2, 3
+"""Status of nodes and weights in a comparison."""
+
 
 class Texts:
     """Texts -> their numbers, in the order in which they came; number 0 is the empty one.
@@ -34,7 +37,7 @@ class Texts:
         self._numbers = {text: number for number, text in enumerate(self.list)}
 
     def __call__(self, text: str) -> int:
-        """The number of a text, which is made harmless and cut."""
+        """Return the number of a text, which is escaped and cut."""
         number = self._numbers.get(text)
         if number is None:
             number = self._numbers[text] = len(self.list)
@@ -63,7 +66,7 @@ class Boxes:
     node: list[int] = field(default_factory=list)
 
     def add(self, parent: int, name: int, type: int, path: int, kind: int = MODULE, node: int = -1) -> int:
-        """Put in a box; returns its number."""
+        """Add a box; return its number."""
         self.parent.append(parent)
         self.name.append(name)
         self.type.append(type)
@@ -81,8 +84,9 @@ class Nodes:
     Args:
         kind: `OPERATION`, …
         name, target, source: texts: its path through subgraphs, its operator or role, "file:line" of its model's code.
-        box: the box it stands in.
+        box: the box that contains it.
         status: of a comparison: 0 same, 1 added, 2 removed, 3 modified.
+        note: a text: important arguments of an operator, the name by which callers know an input or output.
     """
 
     kind: list[int] = field(default_factory=list)
@@ -91,9 +95,11 @@ class Nodes:
     source: list[int] = field(default_factory=list)
     box: list[int] = field(default_factory=list)
     status: list[int] = field(default_factory=list)
+    note: list[int] = field(default_factory=list)
 
     def add(self, kind: int, name: int, target: int, source: int, box: int, status: int = 0) -> int:
-        """Put in a node; returns its number."""
+        """Add a node; return its number."""
+        self.note.append(0)
         self.kind.append(kind)
         self.name.append(name)
         self.target.append(target)
@@ -112,7 +118,7 @@ class Values:
     type: list[int] = field(default_factory=list)
 
     def add(self, node: int, name: int, type: int) -> int:
-        """Put in a value; returns its number."""
+        """Add a value; return its number."""
         self.node.append(node)
         self.name.append(name)
         self.type.append(type)
@@ -148,12 +154,12 @@ class Pairs:
     target: list[int] = field(default_factory=list)
 
     def add(self, source: int, target: int) -> None:
-        """Put in a pair."""
+        """Add a pair."""
         self.source.append(source)
         self.target.append(target)
 
     def extend(self, pairs: Iterable[tuple[int, int]]) -> None:
-        """Put in several."""
+        """Add several pairs."""
         for source, target in pairs:
             self.add(source, target)
 

@@ -1,4 +1,4 @@
-"""Two packages -> one picture of both: the new program, what changed in it marked, and what is gone drawn beside it.
+"""Drawing of a comparison of two packages: the new program with its changes marked, and removed nodes drawn next to it.
 
 The differences are those of `pt2kit.diffs`; a node that is gone is drawn where its module is now.
 """
@@ -9,18 +9,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from pt2kit.diffs.changes import Change, Diff
+from pt2kit.diffs.changes import Change, Detail, Diff
+from pt2kit.diffs.tensors import ValueDifference
 from pt2kit.errors import Pt2Error
 from pt2kit.messages import printable
-from pt2kit.text.change_details import change_lines
+from pt2kit.text.change_details import Texts as OldAndNew
+from pt2kit.text.change_details import differences_text, value_difference_text
 from pt2kit.text.values import ValueTexts
-from pt2kit.viewing.columns import INPUT, MAX_TEXT, OPERATION, OUTPUT, Texts
+from pt2kit.viewing.columns import ADDED, INPUT, MAX_TEXT, MODIFIED, MODULE, OPERATION, OUTPUT, REMOVED, Picture, Texts
 from pt2kit.viewing.draw import Drawing
 
-ADDED, REMOVED, MODIFIED = 1, 2, 3
 STATUS: Final[Mapping[str, int]] = {"added": ADDED, "removed": REMOVED, "modified": MODIFIED}
 MAX_CHANGES: Final = 20_000
 MAX_LINES: Final = 40
+METADATA: Final = ("metadata ", "name", "place")
+"""Beginnings of the properties of a node that do not change what it computes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +32,13 @@ class ChangeRow:
 
     Args:
         kind: "added", "removed" or "modified".
-        area: what kind of thing it is about.
-        name: what it is called.
+        area: what kind of thing it is about; "node metadata" for a node that computes the same.
+        name: its name.
         module: where a node stands.
         node: the drawn node; -1 for none.
         weight: the tensor; -1 for none.
-        lines: what differs, as text.
+        drift: of a tensor with other values, the norm of the difference relative to that of the old values.
+        lines: (property, old value, new value), as text; of a distance between values, None and the distance.
     """
 
     kind: str
@@ -43,7 +47,8 @@ class ChangeRow:
     module: str
     node: int
     weight: int
-    lines: list[str]
+    drift: float | None
+    lines: list[tuple[str, str | None, str]]
 
 
 def mark_changes(drawing: Drawing, old: Drawing | None, found: Diff, model: str) -> list[ChangeRow]:
@@ -58,7 +63,8 @@ def mark_changes(drawing: Drawing, old: Drawing | None, found: Diff, model: str)
     Cost: linear in both programs.
     """
     merge = _Merge(drawing, old, found, model)
-    merge.put_in_removed()
+    if old is not None:
+        merge.put_in_removed(old)
     rows = [merge.row(change) for change in found.changes if change.model in (model, "")]
     return rows[:MAX_CHANGES]
 
@@ -67,7 +73,7 @@ class _Merge:
     """Numbers of nodes in both graphs -> drawn nodes of the one picture."""
 
     def __init__(self, drawing: Drawing, old: Drawing | None, found: Diff, model: str) -> None:
-        self.drawing, self.old = drawing, old
+        self.drawing = drawing
         self.pair = found.models.get(model)
         self.paths: dict[int, str] = {}  # id of an old graph -> path of the new one
         self.new_nodes = _numbered(drawing)
@@ -83,47 +89,45 @@ class _Merge:
                 if one is not None and other is not None:
                     self.matched[one] = other
 
-    def put_in_removed(self) -> None:
+    def put_in_removed(self, drawing: Drawing) -> None:
         """Draw the old program's nodes that no node of the new one corresponds to."""
-        if self.old is None:
-            return
-        old, new = self.old.picture, self.drawing.picture
+        old, new = drawing.picture, self.drawing.picture
         texts = Texts(new.texts)
         boxes = {new.texts[path]: box for box, path in reversed(list(enumerate(new.boxes.path)))}
         for node in range(len(old.nodes.kind)):
             if node in self.matched:
                 continue
-            if (step := self.old.steps[node]) is None:
-                self._match_end(node)
+            if (step := drawing.steps[node]) is None:
+                end = self.ends.get((old.nodes.kind[node], old.texts[old.nodes.name[node]]))
+                if end is not None:
+                    self.matched[node] = end
                 continue
-            box, fallback = old.nodes.box[node], 0
-            while box >= 0:
-                if old.texts[old.boxes.path[box]] in boxes:
-                    fallback = boxes[old.texts[old.boxes.path[box]]]
-                    break
-                box = old.boxes.parent[box]
+            box = self._box(old, old.nodes.box[node], boxes, texts)
             name, target, source = (
                 texts(old.texts[column[node]]) for column in (old.nodes.name, old.nodes.target, old.nodes.source)
             )
-            self.matched[node] = new.nodes.add(OPERATION, name, target, source, fallback, REMOVED)
+            self.matched[node] = new.nodes.add(OPERATION, name, target, source, box, REMOVED)
+            new.nodes.note[-1] = texts(old.texts[old.nodes.note[node]])
             self.drawing.steps.append(step)
-            self.drawing.scopes.append(self.old.scopes[node])
-        self._connect(texts)
+            self.drawing.scopes.append(drawing.scopes[node])
+        self._connect(old, texts)
 
-    def _match_end(self, node: int) -> None:
-        """Find the input or output of the new program that one of the old is."""
-        if self.old is None:
-            return
-        old = self.old.picture
-        key = old.nodes.kind[node], old.texts[old.nodes.name[node]]
-        if key in self.ends:
-            self.matched[node] = self.ends[key]
+    def _box(self, picture: Picture, box: int, boxes: dict[str, int], texts: Texts) -> int:
+        """Return the box in the new picture for a box of the old one; modules that are gone get one."""
+        if box < 0:
+            return 0
+        old, new, column = picture.boxes, self.drawing.picture.boxes, picture.texts
+        path = column[old.path[box]]
+        if path not in boxes:
+            above = self._box(picture, old.parent[box], boxes, texts)
+            if old.kind[box] != MODULE:
+                return above
+            boxes[path] = new.add(above, texts(column[old.name[box]]), texts(column[old.type[box]]), texts(path))
+        return boxes[path]
 
-    def _connect(self, texts: Texts) -> None:
-        """The edges of nodes that are gone."""
-        if self.old is None:
-            return
-        old, new = self.old.picture, self.drawing.picture
+    def _connect(self, old: Picture, texts: Texts) -> None:
+        """Add the edges of removed nodes."""
+        new = self.drawing.picture
         values: dict[int, int] = {}
         first: dict[int, int] = {}
         for number, node in enumerate(new.values.node):
@@ -143,12 +147,14 @@ class _Merge:
             new.edges.add(values[value], end)
 
     def row(self, change: Change) -> ChangeRow:
-        """One change as a row; marks what it is about."""
-        node, weight = -1, -1
+        """Return one change as a row, and mark the nodes that it concerns."""
+        node, weight, area = -1, -1, str(change.area)
         nodes = self.drawing.picture.nodes
         if change.area == "node":
             node = self._node(change)
-            if node >= 0 and not (change.is_described_only and nodes.status[node]):
+            if all(detail.what.startswith(METADATA) for detail in change.details) and change.details:
+                area = "node metadata"
+            elif node >= 0 and not (change.is_described_only and nodes.status[node]):
                 nodes.status[node] = STATUS[change.kind]
         elif change.area in ("input", "output"):
             node = self._end(change)
@@ -159,19 +165,14 @@ class _Merge:
             self.drawing.picture.weights.status[weight] = STATUS[change.kind]
         return ChangeRow(
             change.kind,
-            change.area,
+            area,
             printable(change.name, MAX_TEXT),
             printable(change.module, MAX_TEXT),
             node,
             weight,
-            self._lines(change),
+            next((one.new.relative_norm for one in change.details if isinstance(one.new, ValueDifference)), None),
+            [_line(detail, self.texts) for detail in change.details[:MAX_LINES]],
         )
-
-    def _lines(self, change: Change) -> list[str]:
-        try:
-            return [printable(str(line), MAX_TEXT) for line in list(change_lines(change, self.texts))[:MAX_LINES]]
-        except Pt2Error as error:
-            return [printable(str(error), MAX_TEXT)]
 
     def _node(self, change: Change) -> int:
         for graphs in self.pair.graphs if self.pair else ():
@@ -188,8 +189,18 @@ class _Merge:
         return self.ends.get((INPUT if change.area == "input" else OUTPUT, printable(change.name, MAX_TEXT)), -1)
 
 
+def _line(detail: Detail, texts: OldAndNew) -> tuple[str, str | None, str]:
+    what = printable(detail.what, MAX_TEXT)
+    try:
+        if isinstance(detail.new, ValueDifference):
+            return what, None, value_difference_text(detail.new)
+        return what, *differences_text(detail, texts)
+    except Pt2Error as error:
+        return what, None, printable(str(error), MAX_TEXT)
+
+
 def _ends(drawing: Drawing) -> dict[tuple[int, str], int]:
-    """(kind, name) of an input or output -> drawn node."""
+    """Return (kind, name) of an input or output -> drawn node."""
     picture = drawing.picture
     return {
         (picture.nodes.kind[number], picture.texts[picture.nodes.name[number]]): number
@@ -199,5 +210,5 @@ def _ends(drawing: Drawing) -> dict[tuple[int, str], int]:
 
 
 def _numbered(drawing: Drawing) -> dict[tuple[int, int], int]:
-    """(id of a graph, number in it) -> drawn node."""
+    """Return (id of a graph, number in it) -> drawn node."""
     return {(id(step.scope.graph), step.number): drawn for drawn, step in enumerate(drawing.steps) if step is not None}

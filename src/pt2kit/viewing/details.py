@@ -1,4 +1,4 @@
-"""A drawn node -> everything the file says of it: arguments, values, source lines, metadata."""
+"""Details of a drawn node: arguments, values, source lines, metadata."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pt2kit.messages import printable
 from pt2kit.node_metadata.frames import parse_stack_trace
 from pt2kit.node_metadata.lenience import lenient
 from pt2kit.node_metadata.modules import parse_module_stack
-from pt2kit.schema import Argument, Graph, SymInt, TensorMeta
+from pt2kit.schema import Argument, Graph, TensorMeta
 from pt2kit.text.arguments import argument_text
 from pt2kit.text.values import ValueTexts, device_text
 from pt2kit.viewing.columns import MAX_TEXT
 from pt2kit.viewing.draw import Drawing
 
 CHUNK: Final = 256
-"""Nodes whose details go to a page at once."""
+"""Nodes whose details one answer has."""
 
 MAX_ITEMS: Final = 200
 """Values, frames or lines of metadata of one node that are sent; the page says how many there are."""
@@ -67,7 +67,7 @@ class NodeDetail:
         results: the values it defines.
         frames: of its stack trace, outermost first.
         modules: path and class of each module it was traced in, outermost first.
-        metadata: the other entries, as they are.
+        metadata: the other entries, unchanged.
     """
 
     arguments: tuple[ArgumentDetail, ...]
@@ -78,7 +78,7 @@ class NodeDetail:
 
 
 def node_details(drawing: Drawing, chunk: int) -> list[NodeDetail]:
-    """The details of the nodes number `chunk * CHUNK` and following.
+    """Return the details of the nodes number `chunk * CHUNK` and following.
 
     Raises:
         GraphError, LimitError: arguments that cannot be walked.
@@ -129,16 +129,12 @@ def _tensor(name: str, meta: TensorMeta, texts: ValueTexts) -> ValueDetail:
     return ValueDetail(
         name,
         texts.meta(meta),
-        _sizes(meta.strides, texts),
+        f"[{', '.join(map(texts.size, meta.strides))}]",
         texts.size(meta.storage_offset),
         device_text(meta.device),
         meta.layout.name,
         meta.requires_grad,
     )
-
-
-def _sizes(sizes: list[SymInt], texts: ValueTexts) -> str:
-    return f"[{', '.join(map(texts.size, sizes))}]"
 
 
 def _frames(text: str) -> Iterator[FrameDetail]:
@@ -165,7 +161,7 @@ def _rest(metadata: dict[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _is_read(key: str, text: str) -> bool:
-    """Whether a text of metadata is shown taken apart."""
+    """Return whether a text of metadata is shown parsed."""
     if key == "stack_trace":
         return lenient(parse_stack_trace, text) is not None
     return key == "nn_module_stack" and lenient(parse_module_stack, text) is not None

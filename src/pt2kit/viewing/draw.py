@@ -1,4 +1,4 @@
-"""A program and its tensors -> the columns that a page draws, and which node of the program each drawn node is.
+"""Drawing of a program: the columns of a page, and the program's node of each drawn node.
 
 parameters, buffers, constants   chips at the nodes that use them
 other inputs, outputs            nodes of their own
@@ -8,22 +8,20 @@ cond, while_loop, scan, map      a box with the operator and a box for each of i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from pt2kit.canonical.effects import writes_inside
 from pt2kit.errors import Pt2Error
 from pt2kit.graph.argument_values import arguments
-from pt2kit.graph.traversal import Scope, Step, carried, graphs, join, node_label
+from pt2kit.graph.traversal import Scope, Step, carried, graphs, join, node_label, walk
 from pt2kit.graph.view import node_outputs
 from pt2kit.node_metadata.frames import parse_stack_trace
 from pt2kit.node_metadata.lenience import lenient
-from pt2kit.node_metadata.tree import MAX_MODULE_DEPTH
 from pt2kit.package.open import Package
-from pt2kit.package.stored import Payload
-from pt2kit.schema import Argument, ExportedProgram, InputSpec, OutputSpec
-from pt2kit.text.modules import ModuleSummary
+from pt2kit.schema import Argument, ConstantValue, ExportedProgram, InputSpec, OutputSpec
+from pt2kit.text.arguments import argument_text
 from pt2kit.text.payloads import Entry, entries_of
 from pt2kit.text.tensor_totals import elements_of
 from pt2kit.text.values import ValueTexts
@@ -41,7 +39,8 @@ from pt2kit.viewing.columns import (
     Values,
     Weights,
 )
-from pt2kit.viewing.modules import guessed_modules, module_summary, stated_modules
+from pt2kit.viewing.modules import ModuleCall, guessed_modules, module_calls, named_calls, root_type
+from pt2kit.viewing.notes import leaf_names, node_note
 from pt2kit.viewing.repeats import Calls, group_repeats
 
 HELD: Final[Mapping[str, str]] = {
@@ -51,6 +50,11 @@ HELD: Final[Mapping[str, str]] = {
     "custom_obj": "custom_obj_name",
 }
 """Kind of input -> the field with the name of what the archive holds for it."""
+
+CALLER: Final = frozenset({"user_input", "constant_input", "user_output", "loss_output"})
+"""Kinds of inputs and outputs that a caller passes and gets."""
+
+CONSTANTS: Final = frozenset({"as_int", "as_float", "as_bool", "as_string", "as_none"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +66,7 @@ class Drawing:
         program: the program.
         texts: describes its values.
         steps: for each node of the picture, the call; None for inputs and outputs.
-        scopes: the graph that each node stands in.
+        scopes: the graph of each node.
         names: input or output -> the values that it is.
         entries: the tensors, in the picture's order.
         problem: why the tensors could not be listed; "" where they could.
@@ -108,19 +112,28 @@ class _Artist:
         self.scopes: list[Scope] = []
         self.names: dict[int, list[str]] = {}
         self.calls = Calls()
-        self.stated = stated_modules(program)
-        self.module_boxes: dict[str, int] = {}  # dotted name -> box, in the root graph
-        self.homes: dict[str, tuple[int, str]] = {}  # path of a subgraph -> its box, the module its operator stands in
+        self.stacks: dict[str, tuple[ModuleCall, ...] | None] = {}  # text of a module stack -> its calls
+        self.module_boxes: dict[str, int] = {}  # dotted name -> box of its first call, in the root graph
+        self.homes: dict[str, tuple[int, tuple[ModuleCall, ...]]] = {}  # path of a subgraph -> its box, its caller
+        self.keys = leaf_names(program)
+        self.calls_by_box: dict[tuple[int, str], int] = {}  # (box, name of a call in it) -> its box
+        self.owners: list[str] = []  # weight -> dotted name of the module that holds it
         self._sources: dict[str, int] = {}
 
     def draw(self, problem: str) -> Drawing:
-        """Go through the program once."""
-        payloads: Mapping[str, Payload] = {entry.name: entry.payload for entry in self.entries}
-        self._draw_modules(payloads)
+        """Draw the program in one traversal."""
+        self.module_boxes[""] = self.boxes.add(-1, 0, 0, 0)
+        for step in walk(self.program):
+            text = step.node.metadata.get("nn_module_stack", "")
+            if text not in self.stacks:
+                self.stacks[text] = module_calls(text)
+                if self.stacks[text] is not None and not self.boxes.type[0]:
+                    self.boxes.type[0] = self.texts(root_type(text))
         self._draw_weights()
-        guessed = not any(self.stated.values())
+        guessed = all(calls is None for calls in self.stacks.values())
         for scope in graphs(self.program):
             self._draw_graph(scope, guessed)
+        self.weights.box[:] = [self._box_of_name(name) for name in self.owners]
         picture = Picture(
             self.texts.list, self.boxes, self.nodes, self.values, self.weights,
             self.edges, self.carries, self.chips, guessed and len(self.module_boxes) > 1,
@@ -128,59 +141,54 @@ class _Artist:
         group_repeats(picture, self.calls, self.texts, self._writes)
         return Drawing(picture, self.program, self.types, self.steps, self.scopes, self.names, self.entries, problem)
 
-    def _draw_modules(self, payloads: Mapping[str, Payload]) -> None:
-        summary = module_summary(self.program, payloads)
-        if summary is None:
-            self.module_boxes[""] = self.boxes.add(-1, 0, 0, 0)
-            return
-        stack: list[tuple[ModuleSummary, int]] = [(summary, -1)]
-        while stack:
-            module, parent = stack.pop()
-            text = self.texts
-            box = self.boxes.add(parent, text(module.name), text(module.type or ""), text(module.fqn))
-            self.module_boxes[module.fqn] = box
-            stack += [(child, box) for child in reversed(module.children)]
-
     def _draw_weights(self) -> None:
         first: dict[str, int] = {}
         for number, entry in enumerate(self.entries):
-            payload, weights = entry.payload, self.weights
+            payload = entry.payload
             record = getattr(payload, "record", "") or f"#{number}"
-            weights.name.append(self.texts(entry.name))
-            weights.kind.append(self.texts(entry.kind))
-            weights.type.append(self.texts(payload.describe()))
-            weights.bytes.append(payload.nbytes)
-            weights.elements.append(elements_of(payload))
-            weights.box.append(self._box_of_name(entry.name.rpartition(".")[0]))
-            weights.first.append(first.setdefault(record, number))
-            weights.status.append(0)
+            self._add_weight(entry.name, entry.kind, payload.describe())
+            self.weights.bytes[-1], self.weights.elements[-1] = payload.nbytes, elements_of(payload)
+            self.weights.first[-1] = first.setdefault(record, number)
+
+    def _add_weight(self, name: str, kind: str, type: str) -> int:
+        weights, number = self.weights, len(self.weights.name)
+        for column, value in (
+            (weights.name, self.texts(name)), (weights.kind, self.texts(kind)), (weights.type, self.texts(type)),
+            (weights.bytes, 0), (weights.elements, 0), (weights.box, 0), (weights.first, number), (weights.status, 0),
+        ):  # fmt: skip
+            column.append(value)
+        self.owners.append(name.rpartition(".")[0])
+        return number
 
     def _box_of_name(self, fqn: str) -> int:
-        while fqn and fqn not in self.module_boxes:
-            fqn = fqn.rpartition(".")[0]
+        """Return the box of a module that holds tensors; a module that is never called gets one without nodes."""
+        if fqn not in self.module_boxes:
+            _Places(self, 0, ()).box(named_calls(fqn.split(".")))
         return self.module_boxes.get(fqn, 0)
 
     def _draw_graph(self, scope: Scope, guessed: bool) -> None:
-        """One graph: its inputs, its nodes, its outputs, and what goes from one to another."""
-        home, around = self.homes.get(scope.path, (0, ""))
-        places = _Places(self, home, around, guessed)
+        """Draw one graph: its inputs, its nodes, its outputs, and the edges between them."""
+        home, around = self.homes.get(scope.path, (0, ()))
+        places = _Places(self, home, around)
         known: dict[str, int] = {}
         weight_by_value = self._draw_inputs(scope, home, known)
         modules = guessed_modules(scope.graph, self._owners(weight_by_value)) if guessed and scope.depth == 0 else None
         for number, node in enumerate(scope.graph.nodes):
             step = Step(scope, number, node)
-            fqn = modules[number] if modules else self.stated[node.metadata.get("nn_module_stack", "")]
-            self._draw_step(step, places, fqn or around, known, weight_by_value)
+            calls = self.stacks[node.metadata.get("nn_module_stack", "")] if modules is None else None
+            if modules is not None and modules[number]:
+                calls = tuple(named_calls(modules[number].split(".")))
+            self._draw_step(step, places, calls or around, known, weight_by_value)
         self._draw_outputs(scope, home, known, weight_by_value)
 
     def _owners(self, held: Mapping[str, int]) -> dict[str, str]:
-        names = [self.texts.list[number] for number in self.weights.name]
-        return {name: names[weight].rpartition(".")[0] for name, weight in held.items()}
+        return {name: self.owners[weight] for name, weight in held.items()}
 
     def _draw_inputs(self, scope: Scope, home: int, known: dict[str, int]) -> dict[str, int]:
         """Draw the inputs of a graph; returns those that are tensors of the archive, by value."""
         specs = self.program.graph_module.signature.input_specs if scope.depth == 0 else ()
         numbers = {entry.name: number for number, entry in enumerate(self.entries)}
+        keys = iter(self.keys[0])
         weight_by_value: dict[str, int] = {}
         for position, argument in enumerate(scope.graph.inputs):
             spec = specs[position] if position < len(specs) else None
@@ -188,31 +196,28 @@ class _Artist:
             if spec is not None and spec.type in HELD:
                 name = getattr(spec.value, HELD[spec.type])
                 if name not in numbers:
-                    numbers[name] = self._missing(name, spec.type, names, scope)
+                    # The archive should hold it and does not: known from the graph alone.
+                    kind = self.types.named(scope.graph, names[0]) if names else ""
+                    numbers[name] = self._add_weight(name, spec.type, kind)
                 weight_by_value |= dict.fromkeys(names, numbers[name])
                 continue
             node = self._add(INPUT, scope, names[0] if names else f"input {position}", _role(spec), home, None)
             self.names[node] = names
+            self._title(node, next(keys, "") if spec is not None and spec.type in CALLER else "", spec)
             for name in names:
                 known[name] = self._value(scope, node, name)
         return weight_by_value
 
-    def _missing(self, name: str, kind: str, values: list[str], scope: Scope) -> int:
-        """A tensor that the archive should hold and does not: known from the graph alone."""
-        weights = self.weights
-        weights.name.append(self.texts(name))
-        weights.kind.append(self.texts(kind))
-        weights.type.append(self.texts(self.types.named(scope.graph, values[0]) if values else ""))
-        weights.bytes.append(0)
-        weights.elements.append(0)
-        weights.box.append(self._box_of_name(name.rpartition(".")[0]))
-        weights.first.append(len(weights.first))
-        weights.status.append(0)
-        return len(weights.name) - 1
-
-    def _draw_step(self, step: Step, places: _Places, fqn: str, known: dict[str, int], held: Mapping[str, int]) -> None:
+    def _draw_step(
+        self,
+        step: Step,
+        places: _Places,
+        calls: tuple[ModuleCall, ...],
+        known: dict[str, int],
+        held: Mapping[str, int],
+    ) -> None:
         scope, number, node = step
-        box = places.box(fqn)
+        box = places.box(calls)
         inner = list(carried(step))
         if inner:
             label = self.texts(node_label(node, number))
@@ -220,10 +225,11 @@ class _Artist:
                 box, label, self.texts(node.target), self.texts(f"{step.path}()"), CALL, len(self.steps)
             )
         drawn = self._add(OPERATION, scope, node_label(node, number), node.target, box, step)
+        self.nodes.note[drawn] = self.texts(node_note(node, scope.graph.tensor_values, self.types))
         for below in inner:
             name = self.texts(below.path.rpartition("/")[2])
             home = self.boxes.add(box, name, 0, self.texts(f"{below.path}()"), SUBGRAPH, drawn)
-            self.homes[below.path] = home, fqn
+            self.homes[below.path] = home, calls
         used = [name for named in node.inputs for name in arguments(named.arg)]
         self._use(drawn, list(dict.fromkeys(used)), known, held)
         self.calls.add(drawn, node, used, held, inner)
@@ -236,11 +242,20 @@ class _Artist:
 
     def _draw_outputs(self, scope: Scope, home: int, known: Mapping[str, int], held: Mapping[str, int]) -> None:
         specs = self.program.graph_module.signature.output_specs if scope.depth == 0 else ()
+        keys = iter(self.keys[1])
         for position, argument in enumerate(scope.graph.outputs):
             spec = specs[position] if position < len(specs) else None
             node = self._add(OUTPUT, scope, _output_name(argument, spec, position), _role(spec), home, None)
             self.names[node] = list(dict.fromkeys(arguments(argument)))
+            self._title(node, next(keys, "") if spec is not None and spec.type in CALLER else "", spec)
             self._use(node, self.names[node], known, held)
+
+    def _title(self, node: int, key: str, spec: InputSpec | OutputSpec | None) -> None:
+        """Set the title of an input or output to the name that callers use, and of a constant to its value."""
+        argument = getattr(spec.value, "arg", None) or getattr(spec.value, "value", None) if spec is not None else None
+        if isinstance(argument, Argument | ConstantValue) and argument.type in CONSTANTS:
+            key = f"{key or self.texts.list[self.nodes.name[node]]} = {argument_text(argument)}"
+        self.nodes.note[node] = self.texts(key)
 
     def _use(self, node: int, used: list[str], known: Mapping[str, int], held: Mapping[str, int]) -> None:
         for name in used:
@@ -262,7 +277,7 @@ class _Artist:
         return self.values.add(node, self.texts(name), self.texts(self.types.named(scope.graph, name)))
 
     def _source(self, trace: str) -> int:
-        """Where the model's code made a node: the innermost frame; few traces differ."""
+        """Return the location in the model's code that created a node: the innermost frame; few traces differ."""
         number = self._sources.get(trace)
         if number is None:
             parsed = lenient(parse_stack_trace, trace) if trace else None
@@ -272,43 +287,45 @@ class _Artist:
 
 
 class _Places:
-    """Dotted names of modules -> their boxes in one graph; a subgraph has boxes of its own for what is inside it."""
+    """Boxes of module calls in one graph, created when a node needs them; a subgraph has boxes of its own.
 
-    def __init__(self, artist: _Artist, home: int, around: str, guessed: bool) -> None:
-        self._artist = artist
-        self._guessed = guessed
-        self._known = artist.module_boxes if home == 0 else {around: home}
-        self._home = home
-        self._around = around
+    Args:
+        artist: the columns.
+        home: the box of the graph.
+        around: the module calls in which the operator of a subgraph is; they are outside its box.
+    """
 
-    def box(self, fqn: str) -> int:
-        """The box of a module, made where it is not there yet."""
-        if fqn in self._known:
-            return self._known[fqn]
-        outside = self._around and not fqn.startswith(f"{self._around}.")
-        # In the root graph what the file states is there already; what is guessed is not.
-        if outside or not fqn or fqn.count(".") >= MAX_MODULE_DEPTH or (self._home == 0 and not self._guessed):
-            module_box = self._home
-        else:
-            parent, _, name = fqn.rpartition(".")
-            artist = self._artist
-            above, text = self.box(parent), artist.texts
-            known = artist.module_boxes.get(fqn)
-            kind = artist.boxes.type[known] if known is not None else 0
-            above_path = artist.texts.list[artist.boxes.path[self._home]]
-            path = text(f"{above_path}.{fqn}" if above_path else fqn)
-            module_box = artist.boxes.add(above, text(name), kind, path)
-        self._known[fqn] = module_box
-        return module_box
+    def __init__(self, artist: _Artist, home: int, around: Sequence[ModuleCall]) -> None:
+        self._artist, self._home, self._around = artist, home, around
+        self._known: dict[Sequence[ModuleCall], int] = {}
+
+    def box(self, calls: Sequence[ModuleCall]) -> int:
+        """Return the innermost box of nested module calls."""
+        calls = tuple(calls)
+        if calls not in self._known:
+            artist, boxes, box = self._artist, self._artist.boxes, self._home
+            inside = len([1 for one, other in zip(calls, self._around, strict=False) if one == other])
+            for call in calls[inside:]:
+                key = box, call.name
+                if key not in artist.calls_by_box:
+                    above, text = artist.texts.list[boxes.path[box]], artist.texts
+                    path = text(f"{above}.{call.name}" if above else call.name)
+                    artist.calls_by_box[key] = boxes.add(box, text(call.name.partition("@")[0]), 0, path)
+                box = artist.calls_by_box[key]
+                boxes.type[box] = boxes.type[box] or artist.texts(call.type)
+                if self._home == 0:
+                    artist.module_boxes.setdefault(call.fqn, box)
+            self._known[calls] = box
+        return self._known[calls]
 
 
 def _role(spec: InputSpec | OutputSpec | None) -> str:
-    """What an input or an output is, as the signature says."""
+    """Return the role of an input or an output in the signature."""
     return spec.type if spec is not None else ""
 
 
 def _output_name(argument: Argument, spec: OutputSpec | None, position: int) -> str:
-    """What an output is called: what it changes, or the value it gives."""
+    """Return the name of an output: the target of its mutation, or its value."""
     fields = ("buffer_name", "parameter_name", "user_input_name")
     target = next((getattr(spec.value, key) for key in fields if hasattr(spec.value, key)), "") if spec else ""
     return target or next(arguments(argument), f"output {position}")

@@ -1,4 +1,4 @@
-"""A program -> what a page says of it beside the picture: call, trees, signature, symbols, guards."""
+"""Facts of a program for the page's side panel: call, trees, signature, symbols, guards."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Row = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known of a program as a whole.
+    """The facts of a program as a whole.
 
     Args:
         about: (what, text): schema, torch, dialects, operator sets, counts.
@@ -49,7 +49,7 @@ class Facts:
 
 
 def program_facts(package: Package, model: str, problem: str = "") -> Facts:
-    """Put together what is known of a program.
+    """Collect the facts of a program.
 
     Args:
         package: open.
@@ -99,7 +99,7 @@ def _limited(rows: list[Row]) -> list[Row]:
 
 
 def _input(spec: InputSpec | OutputSpec, program: ExportedProgram, texts: ValueTexts) -> Row:
-    """One row of the signature."""
+    """Return one row of the signature."""
     content: Any = spec.value
     argument = getattr(content, "arg", None)
     name = getattr(argument, "name", None)
@@ -118,7 +118,7 @@ def _input(spec: InputSpec | OutputSpec, program: ExportedProgram, texts: ValueT
 
 
 def _tree(program: ExportedProgram, texts: ValueTexts) -> Iterator[tuple[int, str, str]]:
-    """The containers and leaves of the call's arguments, then of its result."""
+    """Yield the containers and leaves of the call's arguments, then of its result."""
     module = program.graph_module
     root = next((entry.signature for entry in module.module_call_graph if entry.fqn == ""), None)
     if root is None:

@@ -1,4 +1,4 @@
-"""What `check` finds -> the same with the drawn node, value's node or tensor that each finding is about."""
+"""Findings of `check` with the drawn node, value's node or tensor that each finding is about."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Final
 from pt2kit.errors import Problem
 from pt2kit.messages import printable
 from pt2kit.package.open import Package
-from pt2kit.package.parts import program_record
 from pt2kit.viewing.columns import MAX_TEXT
 from pt2kit.viewing.draw import Drawing
 
@@ -46,13 +45,11 @@ def findings(package: Package, model: str, drawing: Drawing, problems: Sequence[
         drawing: the program.
         problems: what `check` found in the package.
     """
-    record = package.relative(program_record(package.archive, package.layout, model))
+    record = package.relative(package.layout.program_record(model))
     others = {
-        package.relative(program_record(package.archive, package.layout, other))
-        for other in package.layout.models
-        if other != model
+        package.relative(package.layout.program_record(other)) for other in package.layout.models if other != model
     } - {record}
-    places = _places(drawing)
+    places = {step.where: number for number, step in enumerate(drawing.steps) if step is not None}
     values = _values(drawing)
     return [
         Finding(
@@ -67,13 +64,8 @@ def findings(package: Package, model: str, drawing: Drawing, problems: Sequence[
     ]
 
 
-def _places(drawing: Drawing) -> dict[str, int]:
-    """The place of each call, as messages name it, -> its number."""
-    return {step.where: number for number, step in enumerate(drawing.steps) if step is not None}
-
-
 def _values(drawing: Drawing) -> dict[str, int]:
-    """Name of a value of the root graph -> the node that defines it."""
+    """Return name of a value of the root graph -> the node that defines it."""
     values, texts = drawing.picture.values, drawing.picture.texts
     node_by_name: dict[str, int] = {}
     for node, name in zip(values.node, values.name, strict=True):

@@ -1,4 +1,4 @@
-"""The built page -> a page to serve, or one that stands alone with everything it shows in it.
+"""Page of the viewer: served, or standalone with all of its data inside.
 
 `page/index.html` is built from `viewer/` (`make viewer`): one script and one style sheet inside the page, nothing else.
 A policy (Content-Security-Policy) lets exactly these run, by their hash, and nothing of what a file holds.
@@ -16,19 +16,19 @@ from typing import Final
 from pt2kit.viewing.answers import Answers
 
 MARK: Final = "<!-- data -->"
-"""Where the answers go in a page that stands alone."""
+"""The position of the answers in a standalone page."""
 
 _SCRIPT: Final = re.compile(r"<script type=\"module\">(.*?)</script>", re.DOTALL)
 _STYLE: Final = re.compile(r"<style>(.*?)</style>", re.DOTALL)
 
 
 def built_page() -> str:
-    """The page as it was built."""
+    """Return the page as it was built."""
     return files("pt2kit.viewing").joinpath("page/index.html").read_text("utf-8")
 
 
 def policy(page: str, *, connect: str) -> str:
-    """What a browser may do with a page.
+    """Return the content security policy of a page.
 
     Args:
         page: the built page.
@@ -42,13 +42,13 @@ def policy(page: str, *, connect: str) -> str:
 
 
 def alone(answers: Answers, *, tensors: bool = False) -> str:
-    """A page that holds all answers and asks the network for nothing.
+    """Return a page that contains all answers and needs no network.
 
     Args:
         answers: about the files to show.
         tensors: work out the statistics of all tensors, too; reads all their bytes.
 
-    Cost: the page has about 100 bytes for each node beside its own 100 kB.
+    Cost: the page has about 100 bytes for each node in addition to its own 100 kB.
     """
     page = built_page()
     parts = ['<meta name="pt2-answers" content="inline">']

@@ -1,4 +1,4 @@
-"""Boxes of modules -> those in a row that are equal, put into one box that says how many there are.
+"""Grouping of equal modules in a row into one box that shows how many there are.
 
 Two modules are equal where their calls are, one by one, whatever the values and parameters in them are called: the same
 operators, constants, types of results and of parameters, and places in the modules below, connected alike. The order in
@@ -31,7 +31,7 @@ Shape = tuple[Any, ...]
 
 
 class Calls:
-    """What calls are without the names in them, kept while a program is drawn."""
+    """Calls without the names in them, kept while a program is drawn."""
 
     def __init__(self) -> None:
         self.shapes: dict[int, int] = {}  # drawn node -> number of what it is
@@ -69,7 +69,7 @@ def _encoded(value: Any) -> bytes:
 
 
 def _graph_shape(scope: Scope) -> bytes:
-    """A subgraph in normal form, which has no names of its own."""
+    """Return a subgraph in normal form, which has no names of its own."""
     graph = scope.graph
     try:
         return codec.encode(normal_form(graph, graph.inputs, graph.outputs, scope.where, Keep(), scope.depth).graph)
@@ -78,7 +78,7 @@ def _graph_shape(scope: Scope) -> bytes:
 
 
 def group_repeats(picture: Picture, calls: Calls, texts: Texts, writes: Callable[[int], bool]) -> None:
-    """Put equal modules that follow one another in their parent into a box of kind `REPEAT`.
+    """Move equal modules that follow one another in their parent into a box of kind `REPEAT`.
 
     Args:
         picture: the nodes in the order in which they run; its boxes are changed in place.
@@ -120,7 +120,7 @@ def _put_together(run: list[int], picture: Picture, texts: Texts) -> None:
 
 
 def _nodes_inside(picture: Picture) -> list[list[int]]:
-    """For each box the operations inside it, at any depth, in their order."""
+    """Return for each box the operations inside it, at any depth, in their order."""
     boxes, nodes = picture.boxes, picture.nodes
     inside: list[list[int]] = [[] for _ in boxes.parent]
     for node, box in enumerate(nodes.box):
@@ -133,7 +133,7 @@ def _nodes_inside(picture: Picture) -> list[list[int]]:
 
 
 def _runs(siblings: Sequence[int], same: Callable[[int, int], bool]) -> Iterator[list[int]]:
-    """Maximal runs of equal neighbours."""
+    """Yield maximal runs of equal neighbors."""
     run: list[int] = []
     for box in siblings:
         if run and not same(run[-1], box):
@@ -148,7 +148,7 @@ def _is_worth_it(run: list[int], inside: list[list[int]]) -> bool:
 
 
 class _Comparison:
-    """Whether two boxes are equal; what was found out of the last few is kept, as each is asked for twice."""
+    """Comparison of two boxes, with a cache of the last few results, as each is asked for twice."""
 
     def __init__(self, picture: Picture, calls: Calls, inside: list[list[int]], writes: Callable[[int], bool]) -> None:
         self._picture = picture
@@ -159,7 +159,7 @@ class _Comparison:
         self._normal_shape = lru_cache(4)(lambda box: self._shape(box, self._normal_order(box)))
 
     def same(self, one: int, other: int) -> bool:
-        """Whether two boxes hold the same; neighbours that torch wrote are equal as they are stored."""
+        """Return whether two boxes hold the same; neighbors that torch wrote are equal as they are stored."""
         types, inside = self._picture.boxes.type, self._inside
         if types[one] != types[other] or len(inside[one]) != len(inside[other]):
             return False
@@ -171,7 +171,7 @@ class _Comparison:
         return Counter(self._calls.shapes[node] for node in self._inside[box])
 
     def _shape(self, box: int, order: Sequence[int]) -> Shape:
-        """What is inside a box, with values and parameters numbered as they come up."""
+        """Return the contents of a box, with values and parameters numbered as they come up."""
         picture, shapes = self._picture, self._calls.shapes
         values: dict[int, int] = {}
         weights: dict[int, int] = {}
@@ -191,12 +191,12 @@ class _Comparison:
         return tuple(shape)
 
     def _results(self, node: int) -> range:
-        """The values that a node defines."""
+        """Return the values that a node defines."""
         definers = self._picture.values.node
         return range(bisect_left(definers, node), bisect_right(definers, node))
 
     def _place(self, box: int, known: dict[int, tuple[int, ...]]) -> tuple[int, ...]:
-        """The names of the boxes from the one in question down to another; boxes of operators go by position."""
+        """Return the names of the boxes from the one in question down to another; boxes of operators go by position."""
         if box not in known:
             boxes = self._picture.boxes
             name = boxes.name[box] if boxes.kind[box] == MODULE else -boxes.kind[box]
@@ -204,10 +204,11 @@ class _Comparison:
         return known[box]
 
     def _normal_order(self, box: int) -> list[int]:
-        """The calls in a box in an order that is the same however they are stored: each after those it depends on.
+        """Return the calls in a box in an order that does not depend on how they are stored: each after those it
+        depends on.
 
-        What nothing in the box uses comes by what it is; the rest as a walk from there back through the arguments
-        meets it. No call moves from one side of another that writes to the other.
+        Nodes that nothing in the box uses are sorted by content; the rest as a walk from there back through the
+        arguments meets it. No call moves from one side of another that writes to the other.
         """
         stored, shapes = self._inside[box], self._calls.shapes
         definers = self._picture.values.node
@@ -231,7 +232,7 @@ class _Comparison:
 
 
 def _walk_back(start: int, needs: Mapping[int, Sequence[int]], found: dict[int, int]) -> None:
-    """Number what a node depends on and then itself, depth first."""
+    """Number the nodes that a node depends on and then itself, depth first."""
     stack = [(start, iter(needs[start]))]
     while stack:
         node, left = stack[-1]
@@ -244,5 +245,5 @@ def _walk_back(start: int, needs: Mapping[int, Sequence[int]], found: dict[int, 
 
 
 def _of(pairs: Pairs, node: int) -> Sequence[int]:
-    """What goes to a node; pairs stand in the order of nodes."""
+    """Return the sources of the edges to a node; pairs are sorted by target."""
     return pairs.source[bisect_left(pairs.target, node) : bisect_right(pairs.target, node)]

@@ -1,4 +1,4 @@
-"""A tensor of the archive -> what a page shows of its numbers: statistics, a histogram, a heat map of one slice.
+"""Samples of a tensor for the page: statistics, a histogram, a heat map of one slice.
 
 Its record is read for this and for nothing else; of a large tensor the histogram takes in evenly spread blocks.
 """
@@ -47,7 +47,7 @@ class HeatMap:
 
 @dataclass(frozen=True, slots=True)
 class TensorSample:
-    """What the numbers of a tensor are like.
+    """Statistics and a heat map of a tensor's values.
 
     Args:
         statistics: over all elements.
@@ -69,7 +69,7 @@ class TensorSample:
 
 
 def sample(view: AnyView, index: Sequence[int] = ()) -> TensorSample:
-    """Look at the numbers of a tensor.
+    """Compute the statistics and the heat map of a tensor.
 
     Args:
         view: the tensor.
@@ -94,7 +94,7 @@ def sample(view: AnyView, index: Sequence[int] = ()) -> TensorSample:
 
 
 def _numbers(array: Array, tensor: TensorView) -> Array:
-    """As doubles; complex ones as their magnitudes."""
+    """Return values as doubles; complex ones as their magnitudes."""
     import numpy as np
 
     wide = arrays.values(array, tensor.dtype, neg=tensor.neg, wide=True)
@@ -125,7 +125,7 @@ def _histogram(array: Array, tensor: TensorView, found: Statistics) -> tuple[lis
 
 
 def _heat(array: Array, tensor: TensorView, index: Sequence[int]) -> HeatMap:
-    """One slice, of which every so-many-th row and column is shown."""
+    """Return one slice, of which every n-th row and column is shown."""
     leading = tuple(
         min(max(index[place] if place < len(index) else 0, 0), size - 1) for place, size in enumerate(array.shape[:-2])
     )

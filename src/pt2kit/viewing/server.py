@@ -1,23 +1,31 @@
-"""Answers -> a page on this machine: loopback only, a port and a token nobody can guess, nothing of the disk.
+"""HTTP server of the page on this machine: loopback only, a secret token in the address, nothing of the disk.
 
     /TOKEN/              the page
     /TOKEN/answer/NAME   an answer
 
-Whoever does not know the token gets nothing; nor does a page of another site that asks in the user's name (`Host`,
-`Origin` and `Sec-Fetch-Site` say so).
+Nothing is served without the token. With it, the page opens under any loopback name and port, so that a tunnel
+(`ssh -L`) and a link on another site work; answers are for that page alone (`Host`, `Origin`, `Sec-Fetch-Site`).
 """
 
 from __future__ import annotations
 
+import re
 import secrets
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 
+from pt2kit.errors import UnsupportedError
 from pt2kit.viewing.answers import Answers
 from pt2kit.viewing.page import built_page, policy
 
 LOOPBACK: Final = "127.0.0.1"
+HOST: Final = re.compile(r"(?:127\.0\.0\.1|localhost|\[::1\])(?::\d{1,5})?")
+"""Names under which a browser may ask: no name that somebody else's DNS can give to this machine."""
+
+WRONG_HOST: Final = b"forbidden: open this page as http://127.0.0.1 or http://localhost, at the port of your tunnel"
+WRONG_SITE: Final = b"forbidden: only the page of pt2 view itself gets answers"
+WRONG_TOKEN: Final = b"forbidden: open the address that pt2 view printed; each start has a new one"
 
 
 class Server(ThreadingHTTPServer):
@@ -28,7 +36,7 @@ class Server(ThreadingHTTPServer):
         port: 0 for any free one.
 
     Raises:
-        OSError: the port is taken.
+        UnsupportedError: the port is in use, or not allowed.
     """
 
     daemon_threads = True
@@ -38,20 +46,21 @@ class Server(ThreadingHTTPServer):
         self.token = secrets.token_urlsafe(24)
         self.page = built_page().encode()
         self.policy = policy(self.page.decode(), connect="'self'") + "; frame-ancestors 'none'"
-        super().__init__((LOOPBACK, port), _Handler)
+        try:
+            super().__init__((LOOPBACK, port), _Handler)
+        except OSError as error:
+            reason = error.strerror or error
+            raise UnsupportedError(
+                f"--port {port}: expected a port that is free, got {reason}: choose another one, or leave --port out"
+            ) from error
 
     @property
     def url(self) -> str:
-        """What to open in a browser."""
+        """Return the URL to open in a browser."""
         return f"http://{LOOPBACK}:{self.server_port}/{self.token}/"
 
-    @property
-    def hosts(self) -> tuple[str, ...]:
-        """What a browser on this machine may call this server."""
-        return f"{LOOPBACK}:{self.server_port}", f"localhost:{self.server_port}"
-
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A browser that went away in the middle is no trouble."""
+        """Ignore browsers that close the connection early."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -62,19 +71,23 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = 60
 
     def do_GET(self) -> None:
-        """Answer a request, or say no."""
-        if not self._is_from_here():
-            self._send(HTTPStatus.FORBIDDEN, b"forbidden", "text/plain")
-            return
+        """Answer a request, or refuse it."""
         token, _, rest = self.path.removeprefix("/").partition("?")[0].partition("/")
-        if not secrets.compare_digest(token.encode("utf-8", "replace"), self.server.token.encode()):
-            self._send(HTTPStatus.FORBIDDEN, b"forbidden: open the address that pt2 view printed", "text/plain")
+        problem = self._problem(is_page=rest == "")
+        if problem:
+            self._send(HTTPStatus.FORBIDDEN, problem, "text/plain")
+        elif not secrets.compare_digest(token.encode("utf-8", "replace"), self.server.token.encode()):
+            self._send(HTTPStatus.FORBIDDEN, WRONG_TOKEN, "text/plain")
         elif rest == "":
             self._send(HTTPStatus.OK, self.server.page, "text/html; charset=utf-8")
         elif rest.startswith("answer/"):
             self._answer(rest.removeprefix("answer/"))
         else:
             self._send(HTTPStatus.NOT_FOUND, b"not found", "text/plain")
+
+    def do_HEAD(self) -> None:
+        """Answer like GET, without the body."""
+        self.do_GET()
 
     def _answer(self, request: str) -> None:
         try:
@@ -84,15 +97,18 @@ class _Handler(BaseHTTPRequestHandler):
             return
         self._send(HTTPStatus.OK, body, "application/json")
 
-    def _is_from_here(self) -> bool:
-        """Whether a page of this server asks, or the address bar, and not another site under a name of its own."""
-        headers, hosts = self.headers, self.server.hosts
-        origin = headers.get("Origin")
-        return (
-            headers.get("Host") in hosts
-            and (origin is None or origin in tuple(f"http://{host}" for host in hosts))
-            and headers.get("Sec-Fetch-Site", "none") in ("none", "same-origin")
-        )
+    def _problem(self, is_page: bool) -> bytes:
+        """Return why a request is refused: another host name, or a page of another site; b"" if it is not.
+
+        A link on another site may open the page, as a whole and in a tab of its own.
+        """
+        headers = self.headers
+        host, origin = headers.get("Host", ""), headers.get("Origin")
+        if not HOST.fullmatch(host):
+            return WRONG_HOST
+        navigation = headers.get("Sec-Fetch-Mode") == "navigate" and headers.get("Sec-Fetch-Dest") == "document"
+        own = headers.get("Sec-Fetch-Site", "none") in ("none", "same-origin") and origin in (None, f"http://{host}")
+        return b"" if own or (is_page and navigation and origin is None) else WRONG_SITE
 
     def _send(self, status: HTTPStatus, body: bytes, kind: str) -> None:
         self.send_response(status)
@@ -109,7 +125,8 @@ class _Handler(BaseHTTPRequestHandler):
         ):
             self.send_header(key, value)
         self.end_headers()
-        self.wfile.write(body)
+        if self.command != "HEAD":
+            self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
         """Print nothing."""

@@ -1,12 +1,12 @@
-"""The zip file that a `.pt2` is: bytes <-> named records, read strictly. Knows no JSON and no tensors.
+"""Read and write the zip file of a `.pt2`, strictly: bytes to named records and back. Independent of JSON and tensors.
 
     opening.py        a path, bytes, a file object or a URL -> a `Source` of bytes (source.py, remote.py)
     reader.py         `open_archive`: a source -> `Archive` (`.records`, `.read(name)`, `.data_offset(name)`)
-    directory.py      the central directory, read from the end records (end_record.py) and checked entry by entry
-    local_header.py   what stands in front of each record's data, compared with the directory
+    directory.py      the central directory, read from the end records (end_record.py) and checked entry by entry, also
+                      against the local headers
     inflate.py        deflated data -> bytes, never more than was stated; checksums.py sums them
     writer.py         `ArchiveWriter`: records -> an archive, in a `Target` (target.py)
-    limits.py         how much of everything is read at most
+    limits.py         the limits of reading
 
 Both ways keep the rules A1 to A18 and A27 of `pt2kit.rules`, whose ids the errors carry.
 
@@ -17,7 +17,7 @@ A zip file (APPNOTE.TXT 6.3.10), records one after another from offset 0, then t
 
     [header | padding | data | descriptor?]*   [directory entry]*   [ZIP64 end | ZIP64 locator]?   end
 
-    header       30 bytes + name. Says the same as the record's directory entry; readers that disagree about which of
+    header       30 bytes + name. Equals the record's directory entry; readers that disagree about which of
                  the two counts still read one and the same archive.
     padding      an extra field 'FB' that makes stored data begin at a multiple of 64 bytes. torch and this writer pad;
                  an archive that was packed again with zip or zipfile is not aligned. Do not rely on it.

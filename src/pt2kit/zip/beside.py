@@ -1,15 +1,16 @@
-"""A relative URL in an archive -> the source of a file beside it, and never of one elsewhere (rules B2, B3).
+"""Files next to an archive: a relative URL is resolved to a source, and never to one elsewhere (rules B2, B3).
 
     model.pt2, "weights.safetensors"         the file in the same folder
     model.pt2, "shards/a%20b.safetensors"    one below it; text that a URL cannot have is written as %xx
-    model.pt2, "../w", "/w", "https://…/w"   refused, unless `weights_root` names a folder that it lies in
+    model.pt2, "../w", "/w", "https://…/w"   refused, unless it is in the folder of `weights_root`
 
-A URL may come from anybody. It is taken apart before anything is opened: links are followed first and looked at then.
+A URL may come from anybody. It is parsed before anything is opened: links are followed first and checked then.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,22 +22,23 @@ from pt2kit.errors import ArchiveError, Pt2Error, UnsupportedError
 from pt2kit.messages import quote
 from pt2kit.zip.opening import is_url
 from pt2kit.zip.record_name import name_problem
-from pt2kit.zip.source import Source, open_path
+from pt2kit.zip.source import Source, descriptor_of, open_path
 
 ARGUMENT: Final = "weights_root"
-"""The argument that lets files lie elsewhere, as messages name it."""
+"""Argument that permits files elsewhere, as messages name it."""
 
 _LOCAL: Final = ("file://", "local://")
+_DRIVE: Final = re.compile(r"/[A-Za-z]:")
 _ASK: Final = f"pass {ARGUMENT}= with a folder that it lies in, if you trust the file"
 
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """Where files beside an archive may lie.
+    """Directory of the files next to an archive.
 
     Args:
-        home: the folder that the archive lies in, as a path, or the archive's own URL; None for bytes and the like.
-        root: the folder (a path or URL) that files may lie in instead of the archive's; None where nobody said so.
+        home: the folder of the archive, as a path, or the archive's own URL; None for bytes and the like.
+        root: the folder (a path or URL) of the files instead of the archive's; None by default.
         storage_options: passed to fsspec for URLs.
     """
 
@@ -46,7 +48,7 @@ class Beside:
 
     @property
     def is_local(self) -> bool:
-        """Whether files there are mapped, not fetched."""
+        """Return whether files there are mapped, not fetched."""
         base = self.home if self.home is not None and self.root is None else self.root
         return base is not None and not is_url(base)
 
@@ -84,16 +86,38 @@ class Beside:
 
     def _open_local(self, folder: str, path: str, where: str) -> Source:
         root = os.path.realpath(self.root if self.root is not None else folder)
-        full_path = os.path.realpath(os.path.join(folder, path))
-        if full_path != root and os.path.commonpath((root, full_path)) != root:
+        full_path = self._resolved(root, os.path.join(folder, path), path, where)
+        if not stat.S_ISREG(os.stat(full_path).st_mode):  # Opening a pipe would wait for its writer.
+            raise ArchiveError(f"{where}: expected a file, got {quote(path)}, which is none", rule="B3")
+        source = open_path(full_path, name=path)
+        try:
+            self._check_opened(source, root, full_path, path, where)
+        except BaseException:
+            source.close()
+            raise
+        return source
+
+    def _resolved(self, root: str, full_path: str, path: str, where: str) -> str:
+        """Resolve all links of a path, and refuse one that leads out of the root."""
+        real_path = os.path.realpath(full_path)
+        if not _is_below(root, real_path):
             what = "a link or path to" if self.root is None else "a path to"
             raise UnsupportedError(
                 f"{where}: expected a file in the folder {root}, got {quote(path)}, {what} one outside it; {_ASK}",
                 rule="B2",
             )
-        if not stat.S_ISREG(os.stat(full_path).st_mode):  # Opening a pipe would wait for its writer.
-            raise ArchiveError(f"{where}: expected a file, got {quote(path)}, which is none", rule="B3")
-        return open_path(full_path, name=path)
+        return real_path
+
+    def _check_opened(self, source: Source, root: str, full_path: str, path: str, where: str) -> None:
+        """Refuse an open file that is another one than its path leads to now: a link was put there meanwhile."""
+        descriptor = descriptor_of(source)
+        real_path = self._resolved(root, full_path, path, where)
+        if descriptor is not None and not os.path.samestat(os.fstat(descriptor), os.stat(real_path)):
+            raise UnsupportedError(
+                f"{where}: expected a file in the folder {root}, got {quote(path)}, which was replaced while it was "
+                "opened",
+                rule="B2",
+            )
 
     def _open_remote(self, base: str, url: str, path: str, where: str) -> Source:
         from pt2kit.zip.remote import open_beside, open_url
@@ -110,44 +134,62 @@ class Beside:
 
 
 def beside(file: Any, root: str | os.PathLike[str] | None, storage_options: Mapping[str, Any] | None) -> Beside:
-    """Where files beside an archive may lie.
+    """Return the directory of files next to an archive.
 
     Args:
-        file: what the archive was opened from.
-        root: the folder, path or URL, that the caller lets them lie in; None for the archive's own.
+        file: the argument that the archive was opened from.
+        root: the caller's folder, path or URL, for them; None for the archive's own.
         storage_options: passed to fsspec for URLs.
     """
     named = file if isinstance(file, str | os.PathLike) else getattr(file, "name", None)
     name = os.fsdecode(named) if isinstance(named, str | os.PathLike) else None
-    if name is not None and name.startswith(_LOCAL):
-        name = name.partition("://")[2]
+    name = None if name is None else _local_path(name)
     if name is not None and isinstance(file, str) and is_url(name):
         home: str | None = name
     else:
         home = os.path.dirname(os.path.abspath(name)) if name is not None and os.path.isfile(name) else None
-    return Beside(home, None if root is None else os.fsdecode(root), dict(storage_options or {}))
+    return Beside(home, None if root is None else _local_path(os.fsdecode(root)), dict(storage_options or {}))
+
+
+def _local_path(place: str) -> str:
+    """Return the path that a `file://` URL names, so that it is checked as a path is; anything else unchanged.
+
+    On Windows `file:///C:/models` is `C:/models`.
+    """
+    if not place.lower().startswith(_LOCAL):
+        return place
+    path = unquote(place.partition("://")[2])
+    return path[1:] if _DRIVE.match(path) else path
+
+
+def _is_below(root: str, path: str) -> bool:
+    """Return whether a resolved path is in a resolved folder; on Windows, one on another drive is not."""
+    try:
+        return os.path.normcase(os.path.commonpath((root, path))) == os.path.normcase(root)
+    except ValueError:
+        return False
 
 
 def url_of(path: str) -> str:
-    """A relative path of a file as a relative URL."""
+    """Return a relative path of a file as a relative URL."""
     return percent_encoded(path.replace(os.sep, "/"))
 
 
 def path_problem(path: str) -> str | None:
-    """What makes a path unfit to name a file beside an archive; None if nothing does."""
+    """Return what makes a path unfit to name a file next to an archive; None if nothing does."""
     if any(ord(character) < 32 or character == "\x7f" for character in path):
         return "holds a control character"
     return name_problem(path)
 
 
 def _path_in(url: str, where: str, is_free: bool) -> str:
-    """The path that a URL names, relative to the archive's folder; any path where the caller says what it lies in."""
+    """Return the path that a URL names, relative to the archive's folder; any path if the caller passes its folder."""
     try:
         parts = urlsplit(url)
     except ValueError:
         parts = None
     if is_free and is_url(url):
-        return url
+        return _local_path(url)
     path = unquote(url if parts is None else parts.path)
     if parts is None or parts.scheme or parts.netloc:
         problem: str | None = "is on another host, or of another scheme"
@@ -166,7 +208,7 @@ def _path_in(url: str, where: str, is_free: bool) -> str:
 
 
 def _fits(home: str, root: str | None) -> bool:
-    """Whether what is relative to the archive can lie in a root: both are folders of this machine, or neither is."""
+    """Return whether a path relative to the archive can be in a root: both are local folders, or neither is."""
     return root is None or is_url(home) is is_url(root)
 
 

@@ -1,18 +1,18 @@
-"""The CRC-32 of large records: pieces summed in any order, by two threads -> one sum.
+"""CRC-32 of large records: pieces are summed in any order, by two threads, and combined.
 
 A CRC-32 is linear: the sum of two parts is the first one's sum, moved over as many zero bytes as the second part has,
-plus the second one's. Moving is a matrix of 32 x 32 bits, made once for pieces of one length.
+plus the second one's. Moving is one matrix of 32 x 32 bits for each bit of that length, computed once.
 
-Who writes a record adds its pieces here while it writes them. A second thread sums them; where it falls behind, the
-writing thread takes some over. Both zlib and the kernel's writing let other threads run, so gigabytes take half of what
-summing and writing take together.
+Writers of a record add its pieces here while they write them. A second thread sums them; if it falls behind, the
+writing thread sums some of them. Both zlib and the kernel's writing release the interpreter lock, so gigabytes take
+half of what summing and writing take together.
 """
 
 from __future__ import annotations
 
 import functools
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
@@ -27,22 +27,25 @@ BACKLOG: Final = 8
 _POLYNOMIAL: Final = 0xEDB88320  # of zip's CRC-32, its lowest power in the highest bit
 
 
-def combine(first: int, second: int) -> int:
-    """The CRC-32 of two parts from those of each.
+def combine(first: int, second: int, nbytes: int = PIECE) -> int:
+    """Return the CRC-32 of two parts from the sums of each.
 
     Args:
-        first: of the first part, which has any length.
-        second: of the second part, which has `PIECE` bytes.
+        first: the sum of the first part, which has any length.
+        second: the sum of the second part.
+        nbytes: length of the second part.
     """
-    for column in _piece_columns():
-        if first & 1:
-            second ^= column
-        first >>= 1
-    return second
+    power = 0
+    while nbytes:
+        if nbytes & 1:
+            first = _times(_columns(power), first)
+        nbytes >>= 1
+        power += 1
+    return first ^ second
 
 
 class Sums:
-    """Sums what is added, in order. Closed by `summing`.
+    """Sums pieces in the order in which they are added. Closed by `summing`.
 
     Args:
         pool: has one thread; None to sum everything in the calling one.
@@ -55,7 +58,7 @@ class Sums:
         self._waiting: list[tuple[memoryview, Future[int]]] = []
 
     def add(self, view: memoryview) -> None:
-        """Begin to sum bytes, which must not change before `total` is asked for."""
+        """Begin to sum bytes, which must not change before `total` is called."""
         if self._pool is None:
             self._crc32 = zlib.crc32(view, self._crc32)
             return
@@ -69,18 +72,18 @@ class Sums:
             self._settle(BACKLOG // 2)
 
     def total(self) -> int:
-        """The CRC-32 of everything that was added so far."""
+        """Return the CRC-32 of everything that was added so far."""
         self._settle(0)
         self._finish_last()
         return self._crc32
 
     def _settle(self, keep: int) -> None:
-        """Reduce what waits to `keep` pieces; the newest of the others are summed here, unless they are already."""
+        """Reduce the waiting pieces to `keep`; the newest of the others are summed here, unless they are already."""
         done: list[int] = []
         while len(self._waiting) > keep and self._waiting[-1][1].cancel():
             done.append(zlib.crc32(self._waiting.pop()[0]))
         if done:
-            keep = 0  # What was summed here comes after all that waits.
+            keep = 0  # The part summed here comes after all that waits.
         while len(self._waiting) > keep:
             piece, future = self._waiting.pop(0)
             self._append(zlib.crc32(piece) if future.cancel() else future.result())
@@ -98,29 +101,30 @@ class Sums:
 
 @contextmanager
 def summing(size: int) -> Iterator[Sums]:
-    """What sums a record of `size` bytes: in two threads where that is worth one."""
+    """Yield a sum for a record of `size` bytes: in two threads if the size is worth one."""
     if size < PIECE:
         yield Sums(None)
         return
-    from concurrent.futures import ThreadPoolExecutor  # Costs more to import than the rest of this room.
+    from concurrent.futures import ThreadPoolExecutor  # Costs more to import than the rest of this subpackage.
 
     with ThreadPoolExecutor(1) as pool:
         yield Sums(pool)
 
 
 @functools.cache
-def _piece_columns() -> tuple[int, ...]:
-    """What each bit of a sum becomes when `PIECE` zero bytes follow. Cost: about 5 ms, once."""
+def _columns(power: int) -> tuple[int, ...]:
+    """Return the matrix that moves a sum over 2**power zero bytes: the image of each of its bits, lowest first."""
+    if power > 0:
+        half = _columns(power - 1)
+        return tuple(_times(half, column) for column in half)
     columns = [_POLYNOMIAL, *(1 << bit for bit in range(31))]  # one zero bit
-    bits = PIECE * 8
-    while bits > 1:
+    for _ in range(3):
         columns = [_times(columns, column) for column in columns]
-        bits >>= 1
     return tuple(columns)
 
 
-def _times(columns: list[int], vector: int) -> int:
-    """A matrix of bits by a vector of bits."""
+def _times(columns: Sequence[int], vector: int) -> int:
+    """Return the product of a matrix of bits and a vector of bits."""
     result = 0
     for column in columns:
         if vector & 1:

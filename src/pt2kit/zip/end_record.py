@@ -1,4 +1,4 @@
-"""The end of a zip file -> where its directory is (rules A2 to A4).
+"""Find the directory of a zip file by its end records (rules A2 to A4).
 
 Two readers that find different end records see different archives, so exactly one reading is accepted: the last end
 record, ending where the file ends, with nothing between it and the directory but the ZIP64 end records it announces.
@@ -16,12 +16,12 @@ from pt2kit.zip.limits import Limits
 from pt2kit.zip.source import Source
 
 _TAIL: Final = h.END.size + h.MAX16
-"""Where the end record can be: it, and the longest comment after it."""
+"""Bytes from the end of the file that can hold the end record: it, and the longest comment after it."""
 
 
 @dataclass(frozen=True, slots=True)
 class DirectorySpan:
-    """Where the directory is.
+    """Location of the directory.
 
     Args:
         offset: of its first byte in the file, in bytes.
@@ -62,7 +62,7 @@ def read_end(source: Source, limits: Limits) -> DirectorySpan:
 
 
 def _find_end(source: Source) -> int:
-    """The offset of the end record."""
+    """Return the offset of the end record."""
     plain = source.size - h.END.size
     if plain >= 0:
         last = bytes(source.read(plain, h.END.size))
@@ -99,7 +99,7 @@ def _find_end(source: Source) -> int:
 
 
 def _resolve(source: Source, pos: int, fields: tuple[int, ...]) -> tuple[DirectorySpan, int]:
-    """The directory's place by the end record at `pos`, or by the ZIP64 ones before it; and where it must end."""
+    """Return the directory's span by the end record at `pos`, or by the ZIP64 ones before it; and where it must end."""
     _, disk, start_disk, here, count, size, offset, _ = fields
     locator_pos = pos - h.LOCATOR.size
     locator = bytes(source.read(locator_pos, h.LOCATOR.size)) if locator_pos >= 0 else b""

@@ -1,4 +1,4 @@
-"""The beginning of a file that is no `.pt2` -> what it is, and which tool reads it; or nothing, where nobody knows."""
+"""Identification of files that are no `.pt2`: their type, and the tool that reads it, from their first bytes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _STARTS: Final = (
     (b"SQLite format 3", "an SQLite database"),
     (b"version https://git-lfs", "a Git LFS pointer and not the file itself; git lfs pull fetches that"),
 )
-"""What a file begins with -> what it is."""
+"""First bytes of a file, and its type."""
 
 _FLATBUFFERS: Final = MappingProxyType(
     {
@@ -39,7 +39,7 @@ _FLATBUFFERS: Final = MappingProxyType(
         b"TFL3": "a TensorFlow Lite model; tflite reads it",
     }
 )
-"""What stands from the fifth byte on, where a flatbuffer names its kind -> what it is."""
+"""Bytes from the fifth on, which name the kind of a flatbuffer, and its type."""
 
 _HTML: Final = re.compile(rb"\s*(?:<!--.*?-->\s*)?<(?:!doctype html|html|head|body)\b", re.IGNORECASE | re.DOTALL)
 _XML: Final = re.compile(rb"\s*<(?:\?xml|Error\b)", re.IGNORECASE)
@@ -47,14 +47,15 @@ _PICKLE: Final = re.compile(rb"\x80[\x02-\x05]|[(\]}][dlt(]?p0?\n|c[a-z_]\w*(?:\
 _LEGACY_TORCH: Final = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."
 """A pickled long, the magic number that torch.save wrote first before 1.6."""
 _MODEL_PROTO: Final = (b"\x12", b"\x1a", b"\x22", b"\x28", b"\x32")
-"""How fields of an ONNX ModelProto begin that may stand before its graph: producer_name, producer_version, domain,
-model_version (a number, the others are texts), doc_string. Source: onnx.proto."""
+"""First bytes of the fields of an ONNX ModelProto that may come before its graph: producer_name, producer_version,
+domain, model_version (a number, the others are texts), doc_string. Source: onnx.proto.
+"""
 _SNIFFED: Final = 1024
 _TORCH_SAVE: Final = "a torch.save file (a checkpoint, no program); torch.load(…, weights_only=True) reads it"
 
 
 def identify(source: Source) -> str:
-    """What a file that is no zip is, as its first bytes tell: "a gzip file; …"; "" where they don't."""
+    """Return the type of a file that is no zip, from its first bytes: "a gzip file; …"; "" if they do not show it."""
     head = bytes(source.read(0, min(source.size, _SNIFFED)))
     if not head:
         return "an empty file"
@@ -69,22 +70,20 @@ def identify(source: Source) -> str:
     if _is_safetensors(source, head):
         return "a safetensors file (weights, no program); the safetensors package reads it"
     if _HTML.match(head):
-        return (
-            "an HTML page: a server gave a page (a login, an error) in the place of the file; look at it and ask again"
-        )
+        return "an HTML page: a server gave a page (a login, an error) instead of the file; look at it and ask again"
     if _XML.match(head):
-        return "an XML text: a server may have given an error in the place of the file"
+        return "an XML text: a server may have given an error instead of the file"
     if head.startswith(_LEGACY_TORCH):
         return _TORCH_SAVE
     if _is_onnx(head):
         return "an ONNX model; onnx.load reads it"
     if _PICKLE.match(head):
         return "a pickle; only what wrote it knows what it is, and reading it may run code"
-    return "a text; a program is a zip archive, or the JSON of one" if _is_text(head) else ""
+    return "a text file" if _is_text(head) else ""
 
 
 def identify_archive(records: Collection[str]) -> str:
-    """What a zip archive is that is no `.pt2`, as the names of its records tell; "" where they don't."""
+    """Return the type of a zip archive that is no `.pt2`, from the names of its records; "" if they do not show it."""
     last = {name.rpartition("/")[2] for name in records}
     inside = {name.partition("/")[2] for name in records}
     if "constants.pkl" in last and "data.pkl" in last:
@@ -108,13 +107,13 @@ def identify_archive(records: Collection[str]) -> str:
 
 
 def _is_safetensors(source: Source, head: bytes) -> bool:
-    """Whether a length of 8 bytes comes first, and a JSON object of that length after it."""
+    """Return whether a length of 8 bytes comes first, and a JSON object of that length after it."""
     length = int.from_bytes(head[:8], "little")
     return 1 < length <= source.size - 8 and head[8:9] == b"{"
 
 
 def _is_onnx(head: bytes) -> bool:
-    """Whether a ModelProto's ir_version comes first, and its graph or operator sets once other fields are over."""
+    """Return whether a ModelProto's ir_version comes first, and its graph or operator sets after other fields."""
     if len(head) < 2 or head[0] != 8 or not 1 <= head[1] <= 31:
         return False
     rest = head[2:]
@@ -125,7 +124,7 @@ def _is_onnx(head: bytes) -> bool:
 
 
 def _after_field(message: bytes, is_text: bool) -> bytes:
-    """What follows the first field of a protobuf message, whose key takes one byte."""
+    """Return the bytes after the first field of a protobuf message, whose key takes one byte."""
     number = 0
     for place, byte in enumerate(message[1:11]):
         number |= (byte & 0x7F) << (7 * place)

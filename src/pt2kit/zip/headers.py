@@ -1,4 +1,4 @@
-"""The fixed structures of a zip file: bytes <-> fields. Only shapes are here; what they must say is checked elsewhere.
+"""Structures of a zip file: pack and unpack their fixed fields. Their values are checked elsewhere.
 
 Source: APPNOTE.TXT 6.3.10 (PKWARE), sections 4.3.7 (local header), 4.3.9 (data descriptor), 4.3.12 (directory entry),
 4.3.14 to 4.3.16 (end records), 4.5.3 (ZIP64 extra field).
@@ -26,8 +26,9 @@ comment length, disk, internal attributes, external attributes, header offset.""
 ENTRY_PARTS: Final = struct.Struct("<8x2H4x3I4H2x2I")
 """The same without signature, versions, time, date and internal attributes."""
 ENTRY_WORDS: Final = struct.Struct("<4xI4x3IH6s2x2I")
-"""What follows the signature, put together: flags and method, crc32, compressed size, size, name length, the three
-numbers after it, external attributes, header offset."""
+"""All fields after the signature, combined: flags and method, crc32, compressed size, size, name length, the three
+numbers after it, external attributes, header offset.
+"""
 END: Final = struct.Struct("<4s4H2IH")
 """signature, this disk, directory's disk, entries here, entries, directory size, directory offset, comment length."""
 END64: Final = struct.Struct("<4sQ2H2I4Q")
@@ -37,11 +38,11 @@ LOCATOR: Final = struct.Struct("<4sIQI")
 """signature, disk of the ZIP64 end record, its offset, number of disks."""
 
 DESCRIPTOR: Final = struct.Struct("<4s3I")
-"""signature, crc32, compressed size, size: the usual form; `descriptor_forms` knows the others."""
+"""signature, crc32, compressed size, size: the usual form; `descriptor_forms` has the others."""
 
 MAX16: Final = 0xFFFF
 MAX32: Final = 0xFFFFFFFF
-"""In a 16-bit or 32-bit field: the value stands in the ZIP64 field instead."""
+"""Sentinel in a 16-bit or 32-bit field: the value is in the ZIP64 field instead."""
 
 STORED: Final = 0
 DEFLATED: Final = 8
@@ -81,7 +82,10 @@ def split_extra(extra: bytes) -> list[tuple[int, bytes]] | None:
 
 
 def zip64_values(parts: list[tuple[int, bytes]]) -> tuple[int, ...] | None:
-    """The 64-bit values of the ZIP64 part (a 4-byte rest, the disk number, last); () without one; None if malformed."""
+    """Return the 64-bit values of the ZIP64 part (a 4-byte rest, the disk number, last).
+
+    () without one; None if malformed.
+    """
     zip64_parts = [data for tag, data in parts if tag == EXTRA_ZIP64]
     if not zip64_parts:
         return ()
@@ -93,7 +97,7 @@ def zip64_values(parts: list[tuple[int, bytes]]) -> tuple[int, ...] | None:
 
 
 def descriptor_forms(crc32: int, compressed_size: int, size: int) -> tuple[bytes, ...]:
-    """Every way to write the data descriptor of a record with these values."""
+    """Return every form of the data descriptor of a record with these values."""
     forms = []
     if compressed_size <= MAX32 and size <= MAX32:
         forms.append(struct.pack("<3I", crc32, compressed_size, size))

@@ -1,4 +1,4 @@
-"""Deflated bytes -> content of exactly the stated size, in bounded memory (rule A15)."""
+"""Inflate deflated bytes to content of exactly the stated size, in bounded memory (rule A15)."""
 
 from __future__ import annotations
 

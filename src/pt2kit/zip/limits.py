@@ -1,4 +1,4 @@
-"""The limits within which an archive is read, each with its reason."""
+"""Limits of reading an archive, each with its reason."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ GIB = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much an archive may ask for; passing one is a `LimitError` that names it.
+    """Limits of an archive's demands; exceeding one is a `LimitError` that names it.
 
     Args:
         max_entries: entries in the directory. The largest programs seen have some thousands of records; each entry
             costs about half a kilobyte here.
         max_directory_bytes: size of the directory in bytes. 250,000 names of ordinary length need about 30 MiB.
-        max_stream_bytes: bytes taken from a file object that cannot seek (a pipe), which must be held in memory.
+        max_stream_bytes: bytes read from a file object that cannot seek (a pipe), which must be held in memory.
         max_inflated_bytes: size of one deflated record once inflated, in bytes. torch stores weights; what is deflated
             is JSON (a program of 100,000 nodes has about 300 MiB of it) or an archive that was packed again.
-        free_inflated_bytes: what all deflated records together may inflate to, in bytes, however small the file is:
-            so much does no harm.
-        max_ratio: what they may inflate to beyond that, per byte of the whole file. A program's JSON deflates about 40
+        free_inflated_bytes: limit of the inflated bytes of all deflated records together, however small the file is:
+            this many do no harm.
+        max_ratio: inflated bytes allowed beyond that, per byte of the whole file. A program's JSON deflates about 40
             times; buffers that are all zero 1000 times, but they do not come without a program.
     """
 
@@ -35,4 +35,4 @@ class Limits:
 
 
 DEFAULT_LIMITS = Limits()
-"""The limits used where none are given."""
+"""Default limits."""

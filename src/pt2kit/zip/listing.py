@@ -1,4 +1,4 @@
-"""What people name (files, folders, globs, URLs) -> the files that they mean, in a stable order. Opens none of them."""
+"""List the files that paths, folders, glob patterns and URLs name, in a stable order. Opens none of them."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from pt2kit.errors import ArchiveError
 from pt2kit.zip.opening import is_url
 
 SUFFIX: Final = ".pt2"
-"""What files in a folder end in to be meant; those that are named are meant whatever they end in."""
+"""Ending of the files to list in a folder; files that are named may have any ending."""
 
 _MAGIC: Final = frozenset("*?[")
 
 
 def list_files(targets: Iterable[str], *, suffix: str = SUFFIX) -> list[str]:
-    """The files that are meant, each once: those of one target in the order of their names.
+    """Return the listed files, each once: those of one target in the order of their names.
 
     Args:
-        targets: a file, or "-", as it is, whether it is there or not; a folder for the files in it and below; a pattern
+        targets: a file, or "-", unchanged, even if it does not exist; a folder for the files in it and below; a pattern
             ("models/**/*.pt2") for what matches; the same as URLs, where "s3://bucket/models/" is a folder.
-        suffix: what the names of files in folders end in; folders whose name begins with a dot are left out.
+        suffix: the ending of the names of files in folders; folders whose name begins with a dot are left out.
 
     Raises:
         ArchiveError: a folder without such files, or a pattern that matches none (A1).
@@ -32,7 +32,7 @@ def list_files(targets: Iterable[str], *, suffix: str = SUFFIX) -> list[str]:
 
 
 def is_many(target: str) -> bool:
-    """Whether a target may mean several files, however many it means today: a folder or a pattern."""
+    """Return whether a target may name several files, however many it names today: a folder or a pattern."""
     if is_url(target):
         return target.endswith("/") or _is_remote_pattern(target)
     return os.path.isdir(target) or _is_pattern(target)
@@ -56,12 +56,12 @@ def _files(target: str, suffix: str) -> list[str]:
 
 
 def _is_pattern(path: str) -> bool:
-    """Whether a path has to be expanded: a file may be called "a[1].pt2"."""
+    """Return whether a path has to be expanded: a file may be called "a[1].pt2"."""
     return not _MAGIC.isdisjoint(path) and not os.path.exists(path)
 
 
 def _is_remote_pattern(url: str) -> bool:
-    """Whether a URL has to be expanded; a question mark begins a query there."""
+    """Return whether a URL has to be expanded; a question mark begins a query there."""
     return not {"*", "["}.isdisjoint(url.partition("://")[2].partition("?")[0])
 
 
@@ -89,11 +89,11 @@ def _remote(url: str, suffix: str) -> Iterator[str]:
 
 
 def pair_files(sources: Iterable[str], target: str, *, suffix: str = SUFFIX) -> dict[str, str]:
-    """Each file that is meant -> where what becomes of it goes: the folder's files keep their places below the folder.
+    """Return the output path of each listed file: files of a folder keep their relative paths.
 
     Args:
         sources: as for `list_files`.
-        target: a folder, there or not, as a path or URL.
+        target: a folder, existing or not, as a path or URL.
         suffix: as for `list_files`.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Whatever a caller has that holds an archive -> the `Source` that reads it."""
+"""Open anything that holds an archive (a path, bytes, a file object, a URL) as a `Source`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+(?:://|::)")
 
 
 def is_url(path: str) -> bool:
-    """Whether a text is a URL ("s3://…", "zip://…::…") and no path."""
+    """Return whether a text is a URL ("s3://…", "zip://…::…") and no path."""
     return _URL.match(path) is not None
 
 
@@ -31,21 +31,22 @@ def open_source(
 
     Args:
         file: a path (mapped into memory); any fsspec URL ("https://…", "s3://…", "memory://…"; read by byte ranges);
-            bytes, bytearray or memoryview (shared, must not change); a binary file object, which is read from where it
-            stands on, as torch does: mapped if it is a plain file on disk and stands at its beginning, by seeking
-            otherwise (the position is put back after each read; nobody else may use it meanwhile), and to its end if
+            bytes, bytearray or memoryview (shared, must not change); a binary file object, which is read from its
+            position on, as torch does: mapped if it is a plain file on disk and at its beginning, by seeking
+            otherwise (the position is restored after each read; nobody else may use it meanwhile), and to its end if
             it cannot seek. A `Source` is returned as it is.
         name: what messages call it; derived from `file` if not given.
         storage_options: passed to fsspec for a URL (credentials, headers, …).
-        max_stream_bytes: the most bytes taken from what can only be read whole: a stream, a server without ranges.
+        max_stream_bytes: limit of bytes read from inputs that can only be read whole: a stream, a server without
+            ranges.
 
     Returns:
         the source; closing it does not close a file object that was passed in. A mapped file that is replaced by
-        renaming stays readable; one that is truncated in place does not (the operating system then ends the process).
+        renaming remains readable; one that is truncated in place does not (the operating system then ends the process).
 
     Raises:
-        OSError: the path cannot be opened; `FileNotFoundError` and `PermissionError` come through as they are.
-        ArchiveError: the path is a folder, the URL cannot be read, or the file object gives no bytes (A1).
+        OSError: the path cannot be opened; `FileNotFoundError` and `PermissionError` propagate unchanged.
+        ArchiveError: the path is a folder, the URL cannot be read, or the file object returns no bytes (A1).
         LimitError: a stream is longer than `max_stream_bytes` (A18).
         TypeError: `file` is none of these.
     """

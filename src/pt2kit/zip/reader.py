@@ -1,8 +1,8 @@
-"""A `.pt2` file, or any zip that keeps the rules of `rules.py` -> `Archive`: named records, read by name.
+"""Strict zip reader: `Archive`, named records of a `.pt2` file or of any zip that keeps the rules of `rules.py`.
 
-Strict: an archive that two readers could understand differently is refused when it is opened. Opening reads the
-directory, and of a local file the local headers; content is read when it is asked for, checked against its CRC-32 the
-first time, and copied only where it must be inflated or fetched.
+An archive that two readers could understand differently is refused when it is opened. Opening reads the directory,
+and of a local file the local headers; content is read on access, checked against its CRC-32 the first time, and
+copied only if it must be inflated or fetched.
 """
 
 from __future__ import annotations
@@ -14,10 +14,17 @@ from typing import Any, Final
 
 from pt2kit.errors import ArchiveError, IntegrityError, LimitError
 from pt2kit.zip import headers as h
-from pt2kit.zip.directory import Record, read_directory
+from pt2kit.zip.checksums import combine
+from pt2kit.zip.directory import (
+    Record,
+    check_descriptor,
+    check_headers,
+    check_local_header,
+    header_length,
+    read_directory,
+)
 from pt2kit.zip.inflate import inflate
 from pt2kit.zip.limits import DEFAULT_LIMITS, Limits
-from pt2kit.zip.local_header import check_descriptor, check_headers, check_local_header, header_length
 from pt2kit.zip.opening import FileLike, open_source
 from pt2kit.zip.record_name import show_name
 from pt2kit.zip.source import Source, read_into
@@ -32,7 +39,7 @@ class Archive:
     Args:
         source: where the bytes are; closed with the archive.
         directory: its entries.
-        limits: what reading may cost.
+        limits: the limits of reading.
     """
 
     def __init__(self, source: Source, directory: tuple[Record, ...], limits: Limits) -> None:
@@ -46,28 +53,28 @@ class Archive:
 
     @property
     def source(self) -> Source:
-        """Where the bytes are."""
+        """Return the source of the bytes."""
         return self._source
 
     @property
     def records(self) -> Mapping[str, Record]:
-        """Full name -> record, in directory order; folders are left out."""
+        """Return the records by full name, in directory order; folders are left out."""
         return self._records
 
     @property
     def limits(self) -> Limits:
-        """What reading may cost."""
+        """Return the limits of reading."""
         return self._limits
 
     def read(self, name: str, *, verify: bool = True) -> memoryview:
-        """Give the content of a record.
+        """Return the content of a record.
 
         Args:
             name: full name of the record.
             verify: compare the content with its CRC-32, if that has not been done for this record yet.
 
         Returns:
-            read-only bytes: a view of the mapping where the record is stored and the source local, which stays valid
+            read-only bytes: a view of the mapping if the record is stored and the source local, which remains valid
             after `close`; a copy otherwise. Checking the CRC reads all bytes once; a remote record is one request.
 
         Raises:
@@ -91,7 +98,7 @@ class Archive:
         return content
 
     def data_offset(self, name: str) -> int:
-        """Give the offset in the file, in bytes, of a record's stored or deflated data.
+        """Return the offset in the file, in bytes, of a record's stored or deflated data.
 
         Raises:
             ArchiveError: no such record (A17), or its local header contradicts the directory (A12 to A14).
@@ -103,7 +110,7 @@ class Archive:
         return known
 
     def place_of(self, name: str) -> tuple[Source, int]:
-        """Give the source that a record's stored or deflated data lies in, and its offset there; as `data_offset`."""
+        """Return the source of a record's stored or deflated data, and its offset there; as `data_offset`."""
         return self._source, self.data_offset(name)
 
     def read_into(self, name: str, start: int, buffer: memoryview) -> None:
@@ -115,16 +122,16 @@ class Archive:
         read_into(source, offset + start, buffer)
 
     def sum_of(self, name: str) -> Sum:
-        """A sum to which the bytes of a record can be added as they are read, to be compared at the end."""
+        """Return a sum to which the bytes of a record can be added as they are read, to be compared at the end."""
         record = self._records[name]
-        return Sum(zlib.crc32, lambda got: self._verify(record, got))
+        return Sum(zlib.crc32, lambda got: self._verify(record, got), combine)
 
     def is_in_place(self, name: str) -> bool:
-        """Whether reading a record copies nothing: it is stored, and the source local."""
+        """Return whether reading a record copies nothing: it is stored, and the source local."""
         return self._records[name].is_stored and self._source.is_local
 
     def close(self) -> None:
-        """Let go of the source. Views that were handed out stay valid; may be called twice."""
+        """Close the source. Views that were handed out remain valid; may be called twice."""
         self._source.close()
 
     def __enter__(self) -> Archive:
@@ -149,7 +156,7 @@ class Archive:
         return f"{self._source.name}: {show_name(name)}"
 
     def _packed(self, record: Record) -> memoryview:
-        """The record's data as it stands in the file."""
+        """Return the record's data as stored in the file."""
         if self._source.is_local:
             return self._source.read(self._data_offsets[record.name], record.compressed_size)
         # One request for header, data and descriptor: where the header ends is not known before.
@@ -188,15 +195,38 @@ class Sum:
     Args:
         add: (piece, sum so far) -> sum.
         check: compares the sum of all.
+        combine: (sum so far, sum of the next piece alone, bytes of that piece) -> sum; None if pieces can only be
+            summed in order.
     """
 
-    def __init__(self, add: Callable[[memoryview, int], int], check: Callable[[int], None]) -> None:
+    def __init__(
+        self,
+        add: Callable[[memoryview, int], int],
+        check: Callable[[int], None],
+        combine: Callable[[int, int, int], int] | None = None,
+    ) -> None:
         self._add = add
         self._check = check
+        self._combine = combine
         self._sum = 0
 
+    @property
+    def is_parallel(self) -> bool:
+        """Return whether pieces can be summed on their own, by `of_piece`, and joined later."""
+        return self._combine is not None
+
+    def of_piece(self, piece: memoryview) -> int:
+        """Return the sum of a piece alone; safe from several threads."""
+        return self._add(piece, 0)
+
+    def join(self, piece_sum: int, nbytes: int) -> None:
+        """Add the sum of the next piece, which has `nbytes` bytes; only if `is_parallel`."""
+        if self._combine is None:
+            raise TypeError("these sums cannot be joined")
+        self._sum = self._combine(self._sum, piece_sum, nbytes)
+
     def add(self, piece: memoryview) -> None:
-        """Take the next bytes in."""
+        """Add the next bytes."""
         self._sum = self._add(piece, self._sum)
 
     def check(self) -> None:
@@ -220,7 +250,7 @@ def open_archive(
     Args:
         file: a path, any fsspec URL, bytes, or a binary file object; see `open_source`.
         name: what messages call it, for bytes that come from inside another file.
-        limits: what opening and reading may cost.
+        limits: the limits of opening and reading.
         storage_options: passed to fsspec for a URL.
 
     Returns:
@@ -230,7 +260,7 @@ def open_archive(
     Raises:
         OSError: the path cannot be opened.
         ArchiveError: the file is no zip archive with exactly one meaning (A1 to A14).
-        LimitError: it asks for more than `limits` allow (A18).
+        LimitError: it requires more than `limits` allow (A18).
     """
     source = open_source(file, name=name, storage_options=storage_options, max_stream_bytes=limits.max_stream_bytes)
     try:

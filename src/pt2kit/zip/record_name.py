@@ -1,7 +1,7 @@
-"""Which names a record may have: text -> accepted, or what is wrong with it.
+"""Validation of record names: the texts that can be names of records, and what is wrong with others.
 
-Names become paths when somebody unpacks an archive, and keys when somebody looks a record up; both must mean one thing
-to every reader. What the names mean in a `.pt2` is in `names.py`.
+Names become paths when an archive is unpacked, and keys when a record is looked up; both must mean one thing to
+every reader. The meanings of names in a `.pt2` are in `package/record_names.py`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PLAIN_NAME: Final = re.compile(r"\.?[\w-][\w.-]*(?:/\.?[\w-][\w.-]*)*", re.ASCII
 
 
 def name_problem(name: str) -> str | None:
-    """Say what makes `name` unfit for a record, or None if nothing does (rule A6)."""
+    """Return a description of what makes `name` unfit for a record, or None if nothing does (rule A6)."""
     if PLAIN_NAME.fullmatch(name):
         return None
     if not name:
@@ -75,7 +75,7 @@ def encode_name(name: str, where: str) -> bytes:
 
 
 def collision_key(name: str) -> str:
-    """The same text for all names that some file system would take for one: case and composition are ignored."""
+    """Return one text for all names that some file system would treat as equal: case and composition are ignored."""
     name = name.rstrip("/")
     if name.isascii():
         return name.lower()
@@ -83,5 +83,5 @@ def collision_key(name: str) -> str:
 
 
 def show_name(name: str) -> str:
-    """A record's name as messages print it: quoted and escaped if it has unprintable characters, cut if it is long."""
+    """Return a record's name for messages: quoted and escaped if it has unprintable characters, cut if it is long."""
     return name if len(name) <= PRINTED and name.isprintable() else quote(name, PRINTED)

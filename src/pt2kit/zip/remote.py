@@ -1,4 +1,4 @@
-"""A URL -> `Source` that fetches byte ranges through fsspec, and nothing that was not asked for; and back to a URL.
+"""Remote files: a `Source` that fetches only requested byte ranges of a URL through fsspec; and writing to a URL.
 
 The end of the file is fetched once when it is opened and kept, as an archive's directory and the small records that
 torch writes last are there. fsspec is imported by the first URL only.
@@ -15,11 +15,12 @@ from urllib.parse import quote, urlsplit, urlunsplit
 from uuid import uuid4
 
 from pt2kit.errors import ArchiveError, Pt2Error
+from pt2kit.zip.http import MAX_UNKNOWN_BYTES, HttpFile
 from pt2kit.zip.limits import DEFAULT_LIMITS, KIB
 from pt2kit.zip.source import Source, check_range, open_bytes, open_path, read_stream
 
 TAIL_BYTES: Final = 66 * KIB
-"""What is fetched of the end at once: room for the longest comment and, in most files, the whole directory."""
+"""Bytes of the end to fetch in the first request: room for the longest comment and, usually, the whole directory."""
 
 _AT_ONCE: Final = frozenset(("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "oci", "oss", "hf"))
 """Object stores: an object is there when all of it was sent."""
@@ -29,7 +30,7 @@ _STATES: Final = (
     *("xet_hash", "blob_id", "LastModified", "last_modified", "Last-Modified", "updated", "modified", "mtime"),
     *("created",),
 )
-"""What file systems call a checksum of a file, or the time of its last change, in the order of preference."""
+"""Names that file systems use for a checksum of a file, or the time of its last change, in the order of preference."""
 
 Fetch = Callable[[int, int], bytes]
 """(start, end) -> the bytes of that range."""
@@ -42,7 +43,7 @@ class RemoteSource:
         name: what messages call it.
         size: in bytes.
         fetch: gets a range.
-        state: what the server says that changes with the file (`state_of`).
+        state: a text of the server that changes with the file (`state_of`).
     """
 
     is_local = False
@@ -67,7 +68,7 @@ class RemoteSource:
         return self._request(offset, length)
 
     def peek(self, offset: int, length: int) -> bytes:
-        """As `read`."""
+        """Return bytes as `read` does."""
         return bytes(self.read(offset, length))
 
     def close(self) -> None:
@@ -94,7 +95,7 @@ def open_url(
     storage_options: Mapping[str, Any] | None = None,
     max_stream_bytes: int = DEFAULT_LIMITS.max_stream_bytes,
 ) -> Source:
-    """Open a URL of any protocol that fsspec knows; `file://` is mapped like a path.
+    """Open a URL of any protocol that fsspec supports; `file://` is mapped like a path.
 
     From a server that serves no byte ranges, or does not tell the size, the file is read whole, with a warning.
 
@@ -109,10 +110,10 @@ def open_url(
 
 
 def open_beside(url: str, path: str, *, storage_options: Mapping[str, Any] | None = None) -> Source:
-    """Open the file that lies at a relative path from the folder of a URL: on the same host, by the same protocol.
+    """Open the file at a relative path from the folder of a URL: on the same host, by the same protocol.
 
     Args:
-        url: of the file that it is beside.
+        url: of a file in the folder.
         path: without a component "..", not quoted.
         storage_options: passed to fsspec.
 
@@ -132,28 +133,31 @@ def _open_on(fs: Any, path: str, shown: str, name: str | None, max_stream_bytes:
     """Open a path of a file system."""
     if _is_local(fs):
         return open_path(path, name=name)
-    info = guarded(shown, lambda: fs.info(path))
+    http = HttpFile(fs, path, shown) if "http" in _protocols(fs) else None
+    info = guarded(shown, (lambda: fs.info(path)) if http is None else http.info)
     size = info.get("size")
     if info.get("type") == "directory":
         raise ArchiveError(f"{shown}: expected a file, got a folder", rule="A1")
     if not isinstance(size, int):
-        return _read_whole(fs, path, shown, "the server does not tell the size of the file", max_stream_bytes)
-    if "http" in _protocols(fs):
+        is_asked = http is None or max_stream_bytes != DEFAULT_LIMITS.max_stream_bytes
+        limit = max_stream_bytes if is_asked else min(max_stream_bytes, MAX_UNKNOWN_BYTES)
+        return _read_whole(fs, path, shown, "the server does not tell the size of the file", limit, http)
+    if http is not None:
         if info.get("partial") is False:
-            return _read_whole(fs, path, shown, "the server serves no byte ranges", max_stream_bytes)
+            return _read_whole(fs, path, shown, "the server serves no byte ranges", max_stream_bytes, http)
         try:
-            return RemoteSource(shown, size, _http_ranges(fs, path, size), state_of(info))
+            return RemoteSource(shown, size, lambda start, end: http.fetch(start, end, size), state_of(info))
         except ArchiveError as error:
-            if not isinstance(error.__cause__, ValueError):  # what fsspec says of an answer that is no range
+            if not isinstance(error.__cause__, ValueError):  # fsspec's error for an answer that is no range
                 raise
         return _read_whole(
-            fs, path, shown, "the server sends the whole file where a range is asked for", max_stream_bytes
+            fs, path, shown, "the server sends the whole file where a range is asked for", max_stream_bytes, http
         )
     return RemoteSource(shown, size, lambda start, end: fs.cat_file(path, start=start, end=end), state_of(info))
 
 
 def state_of(info: Mapping[str, Any]) -> str:
-    """What changes when a remote file does: its etag or another checksum, else when it was changed; "" if not told."""
+    """Return a text that changes when a remote file does: its etag, another checksum, or its time; "" if unknown."""
     for key in _STATES:
         value = info.get(key)
         if value is not None and value != "":
@@ -161,15 +165,17 @@ def state_of(info: Mapping[str, Any]) -> str:
     return ""
 
 
-def _read_whole(fs: Any, path: str, shown: str, why: str, limit: int) -> Source:
-    """A remote file in memory, where it cannot be read in parts."""
+def _read_whole(fs: Any, path: str, shown: str, why: str, limit: int, http: HttpFile | None) -> Source:
+    """Return a remote file in memory, if it cannot be read in parts."""
     warnings.warn(f"{shown}: {why}, so it is read whole, into memory", RuntimeWarning, stacklevel=2)
+    if http is not None:
+        return open_bytes(guarded(shown, lambda: http.fetch_all(limit)), name=shown)
     with guarded(shown, lambda: fs.open(path, "rb", block_size=0)) as file:
         return open_bytes(guarded(shown, lambda: read_stream(file, shown, limit)), name=shown)
 
 
 def list_urls(url: str, suffix: str) -> list[str]:
-    """The files of a remote folder ("s3://bucket/models/") and below, or those that match a pattern, by name.
+    """Return the files of a remote folder ("s3://bucket/models/") and below, or those that match a pattern, by name.
 
     Raises:
         ArchiveError: the protocol is unknown or its package missing, or the folder cannot be listed (A1).
@@ -181,27 +187,13 @@ def list_urls(url: str, suffix: str) -> list[str]:
 
 
 def public_url(url: str) -> str:
-    """The URL without user, password and query, which may hold secrets and do not belong in messages."""
+    """Return the URL without user, password and query, which may hold secrets and do not belong in messages."""
     parts = urlsplit(url)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
-def _http_ranges(fs: Any, path: str, size: int) -> Fetch:
-    """Ranges over HTTP through a file without cache: unlike `cat_file`, it refuses a server that sends everything."""
-    # A compressed answer to a range would be a range of something else.
-    headers = {**fs.kwargs.get("headers", {}), "Accept-Encoding": "identity"}
-
-    def fetch(start: int, end: int) -> bytes:
-        with fs.open(path, "rb", size=size, cache_type="none", headers=headers) as file:
-            file.seek(start)
-            data: bytes = file.read(end - start)
-            return data
-
-    return fetch
-
-
 def file_system(url: str, storage_options: Mapping[str, Any] | None) -> tuple[Any, str]:
-    """fsspec's file system of a URL, and what that calls the path. Call it inside `guarded`."""
+    """Return fsspec's file system of a URL, and its name for the path. Call it inside `guarded`."""
     from fsspec.core import url_to_fs
 
     fs, path = url_to_fs(url, **(storage_options or {}))
@@ -236,7 +228,7 @@ def guarded(name: str, call: Callable[[], Any]) -> Any:
 
 
 def _is_missing(cause: BaseException | None) -> bool:
-    """Whether what fsspec calls "not found", as it does every failure over HTTP, is that: by what it came of."""
+    """Return whether fsspec's "not found", its error for every failure over HTTP, is that, judged by its cause."""
     if cause is None or isinstance(cause, LookupError) or getattr(cause, "status", None) == 404:
         return True
     answer = getattr(cause, "response", None)  # botocore's
@@ -245,7 +237,7 @@ def _is_missing(cause: BaseException | None) -> bool:
 
 @contextmanager
 def create_url(url: str, *, storage_options: Mapping[str, Any] | None = None) -> Iterator[IO[bytes]]:
-    """A file object that writes to a URL of any protocol that fsspec knows; it appears when the block ends well.
+    """Yield a file object that writes to a URL of any protocol that fsspec supports; published if the block succeeds.
 
     Raises:
         ArchiveError: the protocol is unknown or its package missing, or the target cannot be written (A1).
@@ -258,7 +250,7 @@ def create_url(url: str, *, storage_options: Mapping[str, Any] | None = None) ->
 
 @contextmanager
 def create_beside(url: str, path: str, *, storage_options: Mapping[str, Any] | None = None) -> Iterator[IO[bytes]]:
-    """A file object that writes to a relative path from the folder of a URL; as `create_url`."""
+    """Yield a file object that writes to a relative path from the folder of a URL; as `create_url`."""
     fs, home = guarded(public_url(url), lambda: file_system(url, storage_options))
     folder = home.rpartition("/")[0]
     with _created(fs, f"{folder}/{path}" if folder else path, path) as file:
@@ -267,7 +259,7 @@ def create_beside(url: str, path: str, *, storage_options: Mapping[str, Any] | N
 
 @contextmanager
 def _created(fs: Any, path: str, shown: str) -> Iterator[IO[bytes]]:
-    # Put aside first: many back ends cannot seek, and a file that was begun must not stay behind an error.
+    # Spooled first: many back ends cannot seek, and an incomplete file must not remain after an error.
     with NamedTemporaryFile(prefix="pt2kit-") as spool:
         yield cast("IO[bytes]", spool)
         spool.flush()
@@ -285,7 +277,7 @@ def put_whole(fs: Any, local: str, path: str) -> None:
         return
     begun = f"{path}.{uuid4().hex[:8]}.tmp"
     try:
-        with suppress(Exception):  # Where there are no folders, they need not be made.
+        with suppress(Exception):  # Backends without folders need not make them.
             fs.makedirs(path.rpartition("/")[0], exist_ok=True)
         fs.put_file(local, begun)
         fs.mv(begun, path)

@@ -1,9 +1,9 @@
-"""A path -> a file that takes its place when it is whole: always the old file or the new one, never a part.
+"""Atomic replacement of a file: a path always has the complete old or the complete new file.
 
-Where the system has them, the file has no name while it is written (`O_TMPFILE`), so that a process that is killed
-leaves nothing. Elsewhere, and for the moment of replacing an old file, its name is one of a few that belong to the
-path: `.pt2kit-<checksum of the file name>-<number>.tmp`. Who writes such a file holds a lock on it, which ends with the
-process; the next one that writes to the same path removes those that nobody holds.
+If the system supports it, the file has no name while it is written (`O_TMPFILE`), so that a process that is killed
+leaves nothing. Otherwise, and for the moment of replacing an old file, its name is one of a few that belong to the
+path: `.pt2kit-<checksum of the file name>-<number>.tmp`. The writer of such a file holds a lock on it, which ends
+with the process; the next one that writes to the same path removes those that nobody holds.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EBADF)
 
 
 class Replacement:
-    """A new file that takes the place of `path`; ended by `commit` or `discard`.
+    """New file that replaces `path`; ended by `commit` or `discard`.
 
-    It gets the permissions, and where the process may give them, the owners of the file that it replaces, or those of
-    any new file. A link is followed.
+    It gets the permissions, and if the process may set them, the owners of the file that it replaces, or those of any
+    new file. A link is followed.
 
     Args:
         path: a plain file, or a name that is free.
-        fsync: wait for the disk also where no file is replaced. Replacing a file always does: a crash leaves either.
+        fsync: wait for the disk also if no file is replaced. Replacing a file always does: a crash leaves either.
 
     Raises:
         OSError: the folder does not exist or cannot be written to.
@@ -57,10 +57,10 @@ class Replacement:
         self.file: IO[bytes] = os.fdopen(descriptor, "w+b")
 
     def commit(self) -> None:
-        """Put the file in its place, and close it.
+        """Move the file to its path, and close it.
 
         Raises:
-            OSError: that failed; what was at the path is there still.
+            OSError: that failed; the old file is still at the path.
         """
         try:
             with _called(self._shown):
@@ -70,7 +70,7 @@ class Replacement:
             raise
 
     def discard(self) -> None:
-        """Close the file and leave what is at the path as it is."""
+        """Close the file and leave the path unchanged."""
         with contextlib.suppress(OSError):  # The disk may be full: closing then fails once more.
             self.file.close()
         self._unlink()
@@ -84,7 +84,7 @@ class Replacement:
         if durable:
             os.fsync(self.file.fileno())
         elif fcntl is not None:
-            os.close(os.dup(self.file.fileno()))  # Network file systems say only now that the disk is full.
+            os.close(os.dup(self.file.fileno()))  # Network file systems report only now that the disk is full.
         if self._named is None and old is None and self._link(self.path):
             self.file.close()
         else:
@@ -97,7 +97,7 @@ class Replacement:
             self._give_name()
         if durable:
             _sync_folder(self._folder)
-        if fcntl is None:  # Windows does not rename what is open; elsewhere the lock must hold until the end.
+        if fcntl is None:  # Windows does not rename open files; elsewhere the lock must hold until the end.
             self.file.close()
         try:
             os.replace(self._named, self.path)
@@ -112,7 +112,7 @@ class Replacement:
         self.file.close()
 
     def _link(self, name: str) -> bool:
-        """Give the file that has no name one; False where that is not possible."""
+        """Give a name to the file that has none; return False if that is not possible."""
         descriptor = self.file.fileno()
         try:
             # An absolute path makes no use of the descriptor of a folder; with one, Python follows the link.
@@ -122,11 +122,11 @@ class Replacement:
         return True
 
     def _give_name(self) -> None:
-        """Give the file a name that belongs to the path; where it can have none, a copy of it goes on as the file."""
+        """Give the file a name that belongs to the path; if it can have none, a copy replaces it."""
         name = _free_name(self.path)
         if self._link(name):
             self._named = name
-        elif not os.path.lexists(name):  # The file system makes files without names, but gives them none.
+        elif not os.path.lexists(name):  # The file system makes files without names, but cannot name them.
             self._named, descriptor = _open_named(self.path)
             copy = os.fdopen(descriptor, "w+b")
             self.file.seek(0)
@@ -145,7 +145,7 @@ class Replacement:
 
 @contextlib.contextmanager
 def _called(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Let errors name the path that the caller knows, and not the name that its file has for the moment."""
+    """Make errors name the path that the caller passed, and not the temporary name of its file."""
     try:
         yield
     except OSError as error:
@@ -162,7 +162,7 @@ def _stat(path: str) -> os.stat_result | None:
 
 
 def _take_over(descriptor: int, named: str | None, old: os.stat_result) -> None:
-    """Give a file the owners and permissions of the one it replaces, as far as this process may."""
+    """Set the owners and permissions of a file to those of the one it replaces, as far as this process may."""
     if hasattr(os, "fchown"):
         new = os.fstat(descriptor)
         for owner, group in ((old.st_uid, -1), (-1, old.st_gid)):
@@ -181,7 +181,7 @@ def _open_unnamed(folder: str) -> int | None:
         return None
     try:
         descriptor = os.open(folder, os.O_RDWR | os.O_TMPFILE, 0o666)
-    except OSError:  # The file system has none; or what is wrong with the folder shows with a named file, too.
+    except OSError:  # The file system has none; or the error of the folder occurs with a named file, too.
         return None
     if os.path.exists(f"/proc/self/fd/{descriptor}") and _lock(descriptor):
         return descriptor
@@ -198,7 +198,7 @@ def _open_named(path: str) -> tuple[str, int]:
             descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
         except FileExistsError:
             continue
-        # Somebody may have taken it for abandoned before the lock.
+        # Another process may have treated it as abandoned before the lock.
         if _lock(descriptor) and (fcntl is None or os.fstat(descriptor).st_nlink):
             return name, descriptor
         os.close(descriptor)
@@ -217,7 +217,7 @@ def _free_name(path: str) -> str:
 
 
 def _lock(descriptor: int) -> bool:
-    """Take the lock of a file that says that its writer lives; False where another process has it."""
+    """Lock a file to show that its writer is alive; return False if another process has the lock."""
     if fcntl is None:
         return True
     try:
@@ -230,7 +230,7 @@ def _lock(descriptor: int) -> bool:
 
 
 def _remove_abandoned(path: str) -> None:
-    """Remove what writers to a path left that were killed."""
+    """Remove the temporary files of killed writers to a path."""
     for number in range(_SLOTS):
         name = _name(path, number)
         if not os.path.lexists(name):
@@ -243,7 +243,7 @@ def _remove_abandoned(path: str) -> None:
 
 
 def _remove_unlocked(name: str) -> None:
-    # Without O_NONBLOCK, opening what somebody made a pipe of that name would wait.
+    # Without O_NONBLOCK, opening would wait if the file of that name is a pipe.
     descriptor = os.open(name, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -271,7 +271,7 @@ def _sync_folder(folder: str) -> None:
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str], *, fsync: bool = False) -> Iterator[IO[bytes]]:
-    """Give an empty file, open for writing and reading, that takes the place of `path` unless an error comes.
+    """Yield an empty file, open for writing and reading, that replaces `path` unless an error occurs.
 
     Args:
         path, fsync: as for `Replacement`.

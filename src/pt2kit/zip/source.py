@@ -1,7 +1,7 @@
-"""Where the bytes of an archive come from: a path, bytes or a file object -> `Source`, which reads byte ranges.
+"""Sources of an archive's bytes: a path, bytes or a file object as a `Source`, which reads byte ranges.
 
-A `Source` knows nothing of zip. Local ones hand out views of one mapping or buffer and copy nothing. URLs are in
-`remote.py`; which of them a caller means is found out in `opening.py`.
+A `Source` is independent of zip. Local ones hand out views of one mapping or buffer and copy nothing. URLs are in
+`remote.py`; `opening.py` chooses the source for a caller's argument.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ _CHUNK: Final = MIB
 
 @runtime_checkable
 class Source(Protocol):
-    """Bytes that can be read by ranges, from several threads at once."""
+    """Bytes that can be read by ranges, from several threads in parallel."""
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """Return the name for messages."""
 
     @property
     def size(self) -> int:
-        """Its length in bytes."""
+        """Return its length in bytes."""
 
     @property
     def is_local(self) -> bool:
-        """Whether reading a range costs no transfer and no copy."""
+        """Return whether reading a range costs no transfer and no copy."""
 
     def read(self, offset: int, length: int) -> memoryview:
-        """Give exactly `length` bytes from `offset` on, read-only.
+        """Return exactly `length` bytes from `offset` on, read-only.
 
-        Views stay valid after `close`.
+        Views remain valid after `close`.
 
         Raises:
-            ArchiveError: the range lies outside the source, or could not be fetched (A1).
+            ArchiveError: the range is outside the source, or could not be fetched (A1).
         """
 
     def peek(self, offset: int, length: int) -> bytes:
@@ -54,7 +54,7 @@ class Source(Protocol):
         """
 
     def close(self) -> None:
-        """Let go of what is held; may be called twice."""
+        """Release all resources; may be called twice."""
 
 
 class MemorySource:
@@ -63,7 +63,7 @@ class MemorySource:
     Args:
         data: the bytes.
         name: what messages call them.
-        mapping: what holds the bytes of a file.
+        mapping: the mapping of a file that holds the bytes.
         fd: that file; closed with this object. Copying some bytes of it costs a fraction of touching a mapped page.
         file: the file object that the bytes are from, if there is one.
     """
@@ -87,7 +87,7 @@ class MemorySource:
         self._close_fd = weakref.finalize(self, os.close, fd) if fd is not None else None
 
     def read(self, offset: int, length: int) -> memoryview:
-        """Give a view of `length` bytes from `offset` on; O(1)."""
+        """Return a view of `length` bytes from `offset` on; O(1)."""
         check_range(self, offset, length)
         data = self._data
         if data is None:
@@ -115,15 +115,15 @@ class MemorySource:
             self._close_fd()
         mapping, self._mapping = self._mapping, None
         if mapping is not None:
-            # Where views are out, the mapping goes with the last of them.
+            # If views are in use, the mapping is freed with the last of them.
             with contextlib.suppress(BufferError):
                 mapping.close()
 
 
 class FileSource:
-    """A file object that can seek, from where it stands on: each read seeks, reads, and puts the position back."""
+    """Seekable file object, from its position on: each read seeks, reads, and restores the position."""
 
-    is_local = False  # Nothing is known of what a read costs: it may be a remote file.
+    is_local = False  # The cost of a read is unknown: it may be a remote file.
 
     def __init__(self, file: IO[bytes], name: str) -> None:
         self.name = name
@@ -159,14 +159,14 @@ class FileSource:
         return bytes(self.read(offset, length))
 
     def close(self) -> None:
-        """Stop reading; the file object belongs to the caller and stays open."""
+        """Stop reading; the file object belongs to the caller and remains open."""
         self._closed = True
 
 
 def open_path(
     path: str | os.PathLike[str], *, name: str | None = None, max_stream_bytes: int = DEFAULT_LIMITS.max_stream_bytes
 ) -> Source:
-    """Map a file into memory; what cannot be mapped (a pipe, a terminal) is read to its end."""
+    """Map a file into memory; files that cannot be mapped (a pipe, a terminal) are read to their end."""
     shown = name or str(path)
     if os.path.isdir(path):
         raise ArchiveError(f"{shown}: expected a file, got a folder{_hint(path)}", rule="A1")
@@ -177,9 +177,15 @@ def open_path(
         raise ArchiveError(f"{shown!r}: expected a path, got text that cannot be one: {exc}", rule="A1") from exc
 
 
+def descriptor_of(source: Source) -> int | None:
+    """Return the descriptor of the file that a source maps, open as long as the source; None if there is no file."""
+    descriptor: int | None = getattr(source, "_fd", None)
+    return descriptor
+
+
 def map_privately(source: Source) -> mmap.mmap | None:
-    """A mapping of a source's file whose changes stay in this process; None where there is no file to map."""
-    descriptor = getattr(source, "_fd", None)
+    """Map a source's file so that changes remain in this process; None if there is no file to map."""
+    descriptor = descriptor_of(source)
     try:
         return None if descriptor is None else mmap.mmap(descriptor, 0, access=mmap.ACCESS_COPY)
     except (OSError, ValueError):
@@ -192,7 +198,7 @@ def read_into(source: Source, offset: int, buffer: memoryview) -> None:
     Raises:
         ArchiveError: as `Source.read`.
     """
-    descriptor = getattr(source, "_fd", None)
+    descriptor = descriptor_of(source)
     if descriptor is None or not hasattr(os, "preadv"):
         buffer[:] = source.read(offset, buffer.nbytes)
         return
@@ -210,7 +216,7 @@ def read_into(source: Source, offset: int, buffer: memoryview) -> None:
 
 
 def _hint(folder: str | os.PathLike[str]) -> str:
-    """What a folder may be that somebody takes for a file."""
+    """Return a hint for a folder that was passed as a file."""
     try:
         there = set(map(str, os.listdir(folder)))
     except OSError:
@@ -228,7 +234,7 @@ def _hint(folder: str | os.PathLike[str]) -> str:
 
 
 def is_source(source: Source, file: IO[bytes]) -> bool:
-    """Whether an open file is the one that a source reads, under whatever name or number."""
+    """Return whether an open file is the one that a source reads, under whatever name or number."""
     if getattr(source, "file", None) is file:
         return True
     try:
@@ -257,7 +263,7 @@ def open_bytes(data: bytes | bytearray | memoryview, *, name: str = "<bytes>") -
 def open_file_object(
     file: IO[bytes], *, name: str | None = None, max_stream_bytes: int = DEFAULT_LIMITS.max_stream_bytes
 ) -> Source:
-    """Read a binary file object from where it stands on: mapped, by seeking, or to its end at once."""
+    """Read a binary file object from its position on: mapped, by seeking, or whole."""
     name = name or _file_name(file)
     try:
         if type(file) is io.BytesIO:
@@ -279,7 +285,7 @@ def open_file_object(
 
 
 def _stands_within(file: IO[bytes]) -> bool:
-    """Whether a file object has a position that is not its beginning; pipes have none."""
+    """Return whether a file object has a position that is not its beginning; pipes have none."""
     return file.seekable() and file.tell() > 0
 
 
@@ -296,7 +302,7 @@ def _map(file: io.FileIO | io.BufferedReader | io.BufferedRandom, name: str) -> 
         mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     except (OSError, ValueError):
         return None  # Some file systems cannot map; reading still works.
-    # Also where there is no `pread` to read by it (Windows), it says which file this is.
+    # Also if there is no `pread` to read by it (Windows), it identifies the file.
     descriptor = os.dup(file.fileno())
     return MemorySource(memoryview(mapping), name, mapping, descriptor, file)
 
@@ -305,7 +311,7 @@ def read_stream(file: IO[bytes], name: str, limit: int) -> memoryview:
     """Read a file object to its end.
 
     Raises:
-        LimitError: it gives more than `limit` bytes (A18).
+        LimitError: it returns more than `limit` bytes (A18).
     """
     parts: list[bytes] = []
     total = 0
@@ -325,7 +331,7 @@ def read_stream(file: IO[bytes], name: str, limit: int) -> memoryview:
 
 def _read_exactly(file: IO[bytes], length: int, offset: int, name: str) -> bytes | bytearray:
     data: bytes | bytearray = file.read(length)
-    if len(data) < length:  # Raw files may give less than was asked for; a truncated file gives nothing.
+    if len(data) < length:  # Raw files may return less than was requested; a truncated file returns nothing.
         rest = bytearray(data)
         while len(rest) < length and (part := file.read(length - len(rest))):
             rest += part

@@ -1,6 +1,6 @@
-"""Where an archive is written to: a path or a file object -> `Target`, which takes bytes in order.
+"""Targets of writing an archive: a path or a file object as a `Target`, which accepts bytes in order.
 
-A path gets its bytes in a file that takes its place when everything is written.
+A path is replaced when everything is written.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from pt2kit.zip.source import Source, is_source
 
 
 class Target:
-    """Takes bytes; finished by `commit` or `discard`.
+    """Accepts bytes; finished by `commit` or `discard`.
 
-    A file object is left at the beginning of what was written, so that it can be read: from there on, as readers do.
+    A file object is left at the beginning of the written bytes, so that it can be read: from there on, as readers do.
 
     Args:
-        file: where the bytes go; from its present position on.
+        file: the file to write to; from its present position on.
         name: what messages call it.
-        new: whose file that is, if it takes the place of a path.
+        new: the owner of that file, if it replaces a path.
         owned: whether to close it.
         fsync: wait for the disk in `commit`.
     """
@@ -61,7 +61,7 @@ class Target:
         while rest.nbytes:
             count: int | None = self._file.write(rest)
             if count is None:
-                break  # File objects that do not say how much they took are taken to have taken all.
+                break  # File objects that do not report how much they accepted are assumed to have accepted all.
             if count <= 0:
                 raise ArchiveError(
                     f"{self.name}: expected to write {rest.nbytes} bytes, got {count} written", rule="A1"
@@ -90,7 +90,7 @@ class Target:
             self._file.seek(self._start)
 
     def discard(self) -> None:
-        """Remove the temporary file; what a file object got stays in it."""
+        """Remove the temporary file; bytes written to a file object remain in it."""
         if self._new is not None:
             self._new.discard()
         elif self._owned:
@@ -99,7 +99,7 @@ class Target:
 
 
 class _Remote:
-    """What is written to a URL, which has it when it is whole; ended by `commit` or `discard` like a `Replacement`."""
+    """Target for a URL, which appears when it is complete; ended by `commit` or `discard` like a `Replacement`."""
 
     def __init__(self, url: str) -> None:
         from pt2kit.zip.remote import create_url, public_url
@@ -157,10 +157,10 @@ def open_target(target: str | os.PathLike[str] | IO[bytes], *, fsync: bool = Fal
 def not_while_reading(
     source: Source, target: str | os.PathLike[str] | IO[bytes]
 ) -> Iterator[str | os.PathLike[str] | IO[bytes]]:
-    """Give what to write to, so that a source is not written over while it is read.
+    """Yield a target to write to, so that a source is not overwritten while it is read.
 
-    Where the target is an open handle of the source's own file, that is a temporary file. At the end, unless an error
-    comes, its content is copied to the handle, from where that stands, and the file is cut off after it.
+    If the target is an open handle of the source's own file, that is a temporary file. At the end, unless an error
+    occurs, its content is copied to the handle, from its position on, and the file is truncated after it.
     """
     if isinstance(target, str | os.PathLike) or not is_source(source, target):
         yield target
@@ -172,8 +172,8 @@ def not_while_reading(
 
 @contextlib.contextmanager
 def spooled(target: IO[bytes]) -> Iterator[IO[bytes]]:
-    """Give a temporary file, whose content is copied to `target` at the end, unless an error comes."""
-    from tempfile import TemporaryFile  # Costs more to import than the rest of this room.
+    """Yield a temporary file, whose content is copied to `target` at the end, unless an error occurs."""
+    from tempfile import TemporaryFile  # Costs more to import than the rest of this subpackage.
 
     with TemporaryFile() as spool:
         yield spool

@@ -1,10 +1,10 @@
-"""Named records -> a zip archive that torch, Python's zipfile, unzip and this package's strict reader read alike.
+"""Zip writer for archives that torch, Python's zipfile, unzip and this package's strict reader read alike.
 
 Stored records begin at multiples of 64 bytes, so that they can be mapped; nothing in the file depends on the clock, the
-user or the way the data was handed over: same names and bytes in the same order, same file (deflated records as far as
-zlib is the same). No data descriptors, no folders, ZIP64 fields only where a value needs them.
+user or the way the data was passed: same names and bytes in the same order, same file (deflated records as far as zlib
+is the same). No data descriptors, no folders, ZIP64 fields only if a value needs them.
 
-A path is replaced at the end, so that it is either the old file or the whole new one.
+A path is replaced at the end, so that it is either the old file or the complete new one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ALIGNMENT: Final = 64
 MAX_NAME_BYTES: Final = 511
 """torch cuts longer names off when it lists an archive: its buffer for one has 512 bytes, with the closing zero."""
 DEFAULT_ROOT: Final = "archive"
-"""The root folder torch uses for what has no file name."""
+"""Root folder that torch uses for targets without a file name."""
 
 _DATE: Final = 0x0021
 """1 January 1980, the first date that a zip can hold."""
@@ -40,9 +40,9 @@ _VERSION_ZIP64: Final = 45
 DEFLATE_LEVEL: Final = 6
 _COPY: Final = MIB
 _SPOOL: Final = 16 * MIB
-"""What may wait in memory until its size is known; more goes to a temporary file."""
+"""Limit of bytes that wait in memory until the size is known; more goes to a temporary file."""
 _SLACK: Final = 64 * MIB
-"""How much longer than its hint a streamed record may get before its sizes need ZIP64."""
+"""Margin by which a streamed record may exceed its size hint before ZIP64 fields are needed."""
 
 
 class _Written(NamedTuple):
@@ -55,15 +55,17 @@ class _Written(NamedTuple):
 
 
 class ArchiveWriter:
-    """Writes one archive; a context manager that finishes it, or on an exception leaves the target as it was.
+    """Writes one archive; a context manager that finishes it, or on an exception leaves the target unchanged.
 
     Args:
-        target: a path, or a binary file object open for writing, which need not be able to seek. What a file object got
-            before an error stays in it; closing it is up to the caller.
+        target: a path, or a binary file object open for writing, which need not be able to seek. Bytes written to a
+            file object before an error remain in it; closing it is up to the caller.
         root: the root folder of all records; "" for none (the plain zip of torch 2.1 to 2.7). Derived from the path as
             torch does it: "mlp" for "mlp.pt2", and "archive" for a file object.
-        fsync: wait until the disk has the bytes, also where no file is replaced. Replacing one always waits, so that a
+        fsync: wait until the disk has the bytes, also if no file is replaced. Replacing one always waits, so that a
             crash of the machine leaves the old file or the new one.
+        compress: deflate the records that are written with `deflate`; some readers in other languages accept stored
+            records only.
 
     Raises:
         OSError: the target's folder cannot be written to.
@@ -71,8 +73,14 @@ class ArchiveWriter:
     """
 
     def __init__(
-        self, target: str | os.PathLike[str] | IO[bytes], *, root: str | None = None, fsync: bool = False
+        self,
+        target: str | os.PathLike[str] | IO[bytes],
+        *,
+        root: str | None = None,
+        fsync: bool = False,
+        compress: bool = True,
     ) -> None:
+        self._compress = compress
         self._root = _root(target) if root is None else root
         if "/" in self._root or (self._root and name_problem(self._root)):
             raise ArchiveError(f"expected the name of one folder as root, got {self._root!r}", rule="A6")
@@ -85,17 +93,17 @@ class ArchiveWriter:
 
     @property
     def root(self) -> str:
-        """The root folder, without a slash."""
+        """Return the root folder, without a slash."""
         return self._root
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Full names of the records written so far."""
+        """Return the full names of the records written so far."""
         return tuple(record.name.decode() for record in self._written)
 
     @property
     def checksums(self) -> tuple[tuple[str, int, int], ...]:
-        """(full name, CRC-32, size) of the records written so far."""
+        """Return (full name, CRC-32, size) of the records written so far."""
         return tuple((record.name.decode(), record.crc32, record.size) for record in self._written)
 
     def write(self, name: str, data: Any, *, deflate: bool = False, size: int | None = None) -> None:
@@ -104,14 +112,14 @@ class ArchiveWriter:
         Args:
             name: name below the root folder.
             data: anything with a contiguous buffer (bytes, memoryview, a numpy array), or an iterable of such buffers,
-                which is consumed as it is written. Nothing is copied, except that an iterable is put aside (on disk
+                which is consumed as it is written. Nothing is copied, except that an iterable is spooled (on disk
                 beyond 16 MiB) if it is deflated, if `size` is not given, or if the target cannot seek.
             deflate: deflate the content; readers that map a file into memory cannot map such a record.
-            size: for an iterable, how many bytes it gives in all.
+            size: for an iterable, its total number of bytes.
 
         Raises:
             ArchiveError: the name is unfit (A6) or taken (A7), in which case nothing was written and the archive can go
-                on; `size` is not what the iterable gave, or an earlier write failed (A27).
+                on; `size` differs from the iterable's bytes, or an earlier write failed (A27).
             LimitError: the name is longer than torch can read (A18).
             TypeError: `data` is neither a contiguous buffer nor an iterable of such.
         """
@@ -122,6 +130,7 @@ class ArchiveWriter:
             raise TypeError(f"{name}: expected bytes or an iterable of bytes, got str; encode it first")
         self._state = "failed"  # Until this record is whole.
         where = f"{self._where}: {show_name(raw.decode())}"
+        deflate = deflate and self._compress
         if view is not None and not deflate:
             self._write_stored(raw, view)
         elif view is None and not deflate and size is not None and self._target.can_seek:
@@ -133,7 +142,7 @@ class ArchiveWriter:
 
     @contextmanager
     def stream(self, name: str, *, size_hint: int) -> Iterator[RecordFile]:
-        """Write one stored record through a file object: what that is given goes to the archive at once.
+        """Write one stored record through a file object: bytes written to it go to the archive immediately.
 
         Args:
             name: name below the root folder.
@@ -179,7 +188,7 @@ class ArchiveWriter:
             raise
 
     def abort(self) -> None:
-        """Give up: a path is left as it was."""
+        """Abort: a path is left unchanged."""
         if self._state != "closed":
             self._state = "closed"
             self._target.discard()
@@ -255,7 +264,7 @@ class ArchiveWriter:
             self._copy(raw, h.DEFLATED if deflate else h.STORED, crc32, size, spool)
 
     def _copy(self, raw: bytes, method: int, crc32: int, size: int, spool: IO[bytes]) -> None:
-        """Write a record whose data was put aside."""
+        """Write a record whose data was spooled."""
         packed = spool.tell()
         spool.seek(0)
         self._begin(raw, method, crc32, packed, size)
@@ -271,7 +280,7 @@ class ArchiveWriter:
         return record
 
     def _patch(self, record: _Written, size_hint: int) -> None:
-        """Write into a local header what was not known when it was written."""
+        """Write values into a local header that were unknown when it was written."""
         self._written[-1] = record
         is_long = size_hint + _SLACK >= self._zip64_size
         if record.size >= self._zip64_size and not is_long:
@@ -370,22 +379,22 @@ class RecordFile:
         return view.nbytes
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Do nothing: no bytes are buffered."""
 
     def seekable(self) -> bool:
-        """Say that it cannot seek."""
+        """Return False: it cannot seek."""
         return False
 
 
 def _spool() -> IO[bytes]:
-    """Where a record waits: in memory, and on disk beyond 16 MiB."""
-    from tempfile import SpooledTemporaryFile  # Costs more to import than the rest of this room.
+    """Return a spool for a record: in memory, and on disk beyond 16 MiB."""
+    from tempfile import SpooledTemporaryFile  # Costs more to import than the rest of this subpackage.
 
     return cast("IO[bytes]", SpooledTemporaryFile(_SPOOL))
 
 
 def padding(start: int) -> bytes:
-    """The extra field, if any, that makes data begin aligned where the header would otherwise end at `start`."""
+    """Return the extra field, if any, that makes data begin aligned if the header would otherwise end at `start`."""
     missing = -start % ALIGNMENT
     if 0 < missing < h.EXTRA_HEADER.size:
         missing += ALIGNMENT
@@ -393,7 +402,7 @@ def padding(start: int) -> bytes:
 
 
 def as_bytes(data: Any) -> memoryview | None:
-    """The bytes of anything with a C-contiguous buffer, without a copy; None for what has no buffer."""
+    """Return the bytes of anything with a C-contiguous buffer, without a copy; None for objects without a buffer."""
     try:
         view = memoryview(data)
     except TypeError:

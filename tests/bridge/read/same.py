@@ -15,10 +15,10 @@ from torch.export import ExportedProgram
 from torch.export.exported_program import _get_shape_env
 from torch.utils import _pytree as pytree
 
-from pt2kit.bridge.torch_export_names import WRITES_ORIGINS, hints
-from pt2kit.bridge.torch_names import guards_code
+from pt2kit.bridge.torch_export_names import hints
+from pt2kit.bridge.torch_names import guards_code, writes_origins
 
-UNREAD = frozenset(() if WRITES_ORIGINS else ("from_node",))
+UNREAD = frozenset(() if writes_origins() else ("from_node",))
 """Metadata that the installed torch does not read, and pt2kit does."""
 SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from pt2kit.bridge.read.append import append_call
+from pt2kit.bridge.torch_names import append_call
 
 ADD = torch.ops.aten.add.Tensor
 

@@ -20,7 +20,7 @@ from tests.bridge.write.trees import content
 from torch.utils import _pytree as pytree
 
 from pt2kit.bridge.load import load
-from pt2kit.bridge.placeholder_types import PICKLED_NAME, STAND_IN_NAME
+from pt2kit.bridge.placeholder_types import PICKLED_NAME, STAND_IN_NAME, Placeholder
 from pt2kit.bridge.save import save
 from pt2kit.bridge.torch_names import child_specs
 from pt2kit.errors import GraphError, SchemaError, UnsupportedError
@@ -296,7 +296,7 @@ def test_keyword_names() -> None:
         call = tree["graph_module"]["module_call_graph"][0]["signature"]
         call.update(in_spec=ARGS % (TUPLE % "", KWARGS % LEAF), forward_arg_names=None)
 
-    with pytest.raises(GraphError, match="name of a keyword argument: expected an identifier"):
+    with pytest.raises(GraphError, match="expected an identifier as the name of a keyword argument"):
         load(edited(sample("mlp"), change))
 
 
@@ -322,7 +322,10 @@ ENUM = (
 UNKNOWN = {
     "factory": (FACTORY, "the factory this.s of a defaultdict"),
     "enum": (ENUM, "the enum class antigravity:Color"),
-    "type": ('{"type": "os.system", "context": "null", "children_spec": [%s]}', "the container type os.system"),
+    "module": (
+        '{"type": "os.system", "context": "[[\\"weight\\"], null]", "children_spec": [%s]}',
+        r"the container type os\.system\. .*trust=\('os\.system',\)",
+    ),
 }
 
 
@@ -337,8 +340,16 @@ def test_nothing_is_imported(spec: str, text: str) -> None:
     assert not {"this", "antigravity"} & sys.modules.keys()
 
 
+def test_unknown_containers() -> None:
+    """Any other container of an unknown type is a placeholder."""
+    spec = '{"type": "os.system", "context": "null", "children_spec": [%s]}'
+    program = load(edited(sample("mlp"), _spec(ARGS % (TUPLE % (spec % LEAF), NO_KWARGS))))
+    [child] = child_specs(child_specs(program.call_spec.in_spec)[0])
+    assert child.type is Placeholder
+
+
 def test_wrong_number_of_leaves() -> None:
     """A tree spec must have as many leaves as the signature has inputs."""
     data = edited(sample("mlp"), _spec(ARGS % (TUPLE % f"{LEAF}, {LEAF}", NO_KWARGS)))
-    with pytest.raises(GraphError, match=r"in_spec: expected 1 leaves, as the signature says, got 2|names"):
+    with pytest.raises(GraphError, match=r"in_spec: expected 1 leaves, one for each of the inputs, got 2|names"):
         load(data)

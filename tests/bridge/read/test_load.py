@@ -17,6 +17,7 @@ from tests.bridge.read.edited import edited, graph, sample
 from tests.bridge.read.same import differences
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+import pt2kit
 from pt2kit.bridge.load import deserialize, load
 from pt2kit.bridge.save import save, serialize
 from pt2kit.errors import ArchiveError, GraphError, IntegrityError, PayloadError, UnsupportedError, VersionError
@@ -90,7 +91,7 @@ def test_model() -> None:
     other = next(name for name in names if name != "model")
     broken = edited(path, records={f"models/{other}.json": b"{"})
     load(broken, model="model")
-    with pytest.raises(ArchiveError, match=r"expected a program .nope., got .model.") as error:
+    with pytest.raises(ArchiveError, match=r"expected a program, one of .model., got .nope.") as error:
         load(MLP, model="nope")
     assert str(MLP.name) in str(error.value)
 
@@ -128,8 +129,8 @@ def test_replaced_file(tmp_path: Path) -> None:
 
 
 def test_mapped() -> None:
-    """The weights of a local file lie in a mapping of it, aligned, and not in copies."""
-    program = load(MLP)
+    """With mmap=True the weights of a local file are in a mapping of it, aligned, and not in copies."""
+    program = load(MLP, mmap=True)
     maps = Path("/proc/self/maps")
     if not maps.exists():
         pytest.skip("no list of mappings on this system")
@@ -195,16 +196,16 @@ def test_one_bit(name: str, verify: bool, tmp_path: Path) -> None:
         assert caught.value.rule == "A16"
 
 
-def test_verify(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Mapped weights beyond the first bytes are compared if that is asked for; a program that is whole loads."""
-    monkeypatch.setattr("pt2kit.bridge.read.tensors.VERIFIED_BYTES", 0)
+def test_verify(tmp_path: Path) -> None:
+    """Mapped weights are compared if that is asked for; those that are read always are; what is whole loads."""
     path = tmp_path / "damaged.pt2"
     save(load(MLP), path)
-    assert torch.equal(out(load(path, verify=True)), WANT)
+    assert torch.equal(out(load(path, mmap=True, verify=True)), WANT)
     path.write_bytes(_damaged(path, "weight_1"))
-    load(path)
-    with pytest.raises(IntegrityError, match="weight_1"):
-        load(path, verify=True)
+    load(path, mmap=True)
+    for mmap in (True, False):
+        with pytest.raises(IntegrityError, match="weight_1"):
+            load(path, mmap=mmap, verify=mmap)
 
 
 def _on(kind: str, tree: Any) -> None:
@@ -232,7 +233,7 @@ def test_devices(device: Any) -> None:
     assert "xpu" not in program.graph_module.code
     assert "xpu" not in str([node.meta.get("val") for node in program.graph.nodes])
     assert {str(tensor.device) for tensor in program.constants.values()} == {"cpu"}
-    with pytest.raises(UnsupportedError, match=r"expected the device xpu:0 to be here, .*pass device="):
+    with pytest.raises(UnsupportedError, match=r"device xpu:0: not available here; pass device="):
         load(data)
     with pytest.raises(UnsupportedError, match="expected a device that torch knows, got 'evil'"):
         load(data, device="evil")
@@ -312,3 +313,17 @@ def test_bools() -> None:
 
     with pytest.raises(PayloadError, match="expected bools stored as 0 or 1, got"):
         load(edited(path, widen, weights=change, constants=change))
+
+
+def test_the_only_program() -> None:
+    """Without `model=` the only program is meant, whatever it is called; of several the error lists them."""
+    data = io.BytesIO()
+    pt2kit.save({"encoder": load(MLP)}, data)
+    assert load(data.getvalue()).graph_module.code == load(MLP).graph_module.code
+    assert isinstance(pt2kit.load_module(data.getvalue()), torch.nn.Module)
+    assert list(pt2kit.load_weights(data.getvalue())) == list(load(MLP).state_dict)
+    pt2kit.save({"encoder": load(MLP), "decoder": load(MLP)}, data := io.BytesIO())
+    for loader in (load, pt2kit.load_module, pt2kit.load_weights):
+        with pytest.raises(ArchiveError, match=r"expected a program, one of 'encoder', 'decoder', got None"):
+            loader(data.getvalue())
+        assert loader(data.getvalue(), model="decoder") is not None

@@ -15,7 +15,7 @@ from torch.export.graph_signature import ExportGraphSignature
 from torch.fx.traceback import NodeSource
 
 from pt2kit.bridge.read.metadata import Metadata
-from pt2kit.bridge.torch_export_names import WRITES_ORIGINS
+from pt2kit.bridge.torch_names import writes_origins
 
 ORIGIN = {"name": "add", "target": "add", "graph_id": 7, "pass_name": "first", "action": "create", "from_node": []}
 TEXTS = {
@@ -44,7 +44,7 @@ def by_torch(texts: dict[str, str]) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("key", "text"),
-    [(key, text) for key, texts in TEXTS.items() if WRITES_ORIGINS or key != "from_node" for text in texts],
+    [(key, text) for key, texts in TEXTS.items() if writes_origins() or key != "from_node" for text in texts],
 )
 def test_as_torch(key: str, text: str) -> None:
     """Every kind of entry, as torch reads it."""
@@ -65,7 +65,7 @@ def test_origins_where_torch_reads_none(text: str) -> None:
     """Origins are read whether or not the installed torch reads them (it does since 2.11), and nothing is lost."""
     got = Metadata().read({"from_node": text})["from_node"]
     assert [source.to_dict() for source in got] == json.loads(text)
-    assert ("from_node" in by_torch({"from_node": text})) is WRITES_ORIGINS
+    assert ("from_node" in by_torch({"from_node": text})) is writes_origins()
 
 
 UNREADABLE = {

@@ -11,6 +11,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import pytest
@@ -135,3 +136,75 @@ def test_a_class_does_not_keep_its_module() -> None:
     assert gone() is None
     with pytest.raises(AttributeError, match="forward"):
         kind.forward  # noqa: B018
+
+
+def test_module_is_torchs() -> None:
+    """`module()` gives the code, signature, guards and hooks that it gives for torch's own program, and is written."""
+    checked = 0
+    for file in sorted(CORPUS.glob("*.pt2")):
+        try:
+            ours, theirs = pt2kit.load(file), torch.export.load(file)
+        except (pt2kit.Pt2Error, TypeError):  # operators that are not registered here; two programs in a file
+            continue
+        for check_guards in (True, False):
+            got, want = (program.module(check_guards=check_guards) for program in (ours, theirs))
+            assert "python_code" not in vars(got.graph), file
+            assert _described(got) == _described(want), file
+            checked += 1
+    assert checked > 60
+
+
+def _described(module: GraphModule) -> dict[str, Any]:
+    guards = getattr(module, "_guards_fn", None)
+    return {
+        "kind": type(module).__name__,
+        "code": module.code,
+        "lines": vars(module)["_lineno_map"],
+        "signature": str(inspect.signature(module.forward)),
+        "guards": None if guards is None else str(getattr(guards, "code", guards)),
+        "hooks": [len(module._forward_hooks), len(module._forward_pre_hooks)],
+        "nodes": [(node.name, node.op, str(node.target)) for node in module.graph.nodes],
+    }
+
+
+def test_module_is_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the four sources that `module()` asks for, one is written in full."""
+    program = pt2kit.load(FILE)
+    written = []
+    whole = torch.fx.Graph.python_code
+
+    def count(graph: torch.fx.Graph, *args: Any, **options: Any) -> Any:
+        written.append(len(graph.nodes))
+        return whole(graph, *args, **options)
+
+    monkeypatch.setattr(torch.fx.Graph, "python_code", count)
+    module = program.module()
+    nodes = len(module.graph.nodes)
+    assert [size for size in written if size == nodes] == [nodes]
+    assert torch.equal(module(*program.example_inputs[0]), torch.export.load(FILE).module()(*program.example_inputs[0]))
+
+
+def test_copies_are_plain() -> None:
+    """Copies of the graph that others make are torch's own."""
+    graph = copy.deepcopy(pt2kit.load(FILE).graph)
+    assert not {"python_code", "__deepcopy__"} & vars(graph).keys()
+    assert copy.deepcopy(pt2kit.load(FILE).graph_module).code == torch.export.load(FILE).graph_module.code
+
+
+def test_held_source_is_written_for_callers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a release of torch ended `module()` earlier, calling what it made writes the source."""
+    program = pt2kit.load(FILE)
+
+    def _unlift_exported_program_lifted_states() -> GraphModule:
+        return GraphModule(program.graph_module, copy.deepcopy(program.graph))
+
+    names = {**globals(), "__name__": "torch.export._unlift", "program": program}
+    early = FunctionType(
+        _unlift_exported_program_lifted_states.__code__,
+        names,
+        closure=_unlift_exported_program_lifted_states.__closure__,
+    )
+    module = early()
+    assert "python_code" in vars(module.graph)
+    assert torch.equal(module(*arguments(program))[0], program.graph_module(*arguments(program))[0])
+    assert module.code == program.graph_module.code

@@ -15,14 +15,13 @@ from tests.bridge.read.edited import edited, sample
 import pt2kit
 from pt2kit.bridge.extensions import Extension, register_extension, unregister_extension
 from pt2kit.bridge.operators import (
-    HIGHER_ORDER,
     SYMBOLIC,
     resolve,
     resolve_all,
 )
 from pt2kit.bridge.torch_names import FUNCTIONS
-from pt2kit.checks.refused import REFUSED_NAMESPACES, REFUSED_OPERATORS
 from pt2kit.errors import OperatorError
+from pt2kit.operators.requirements import HIGHER_ORDER, REFUSED_NAMESPACES, REFUSED_OPERATORS
 
 FOUND = {
     "torch.ops.aten.add.Tensor": torch.ops.aten.add.Tensor,

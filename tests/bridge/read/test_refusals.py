@@ -12,9 +12,9 @@ import pytest
 import torch
 from tests.bridge.read import test_module_inputs, test_payloads
 from tests.bridge.read.edited import edited
+from tests.bridge.read.test_kernels import with_stored_indices
 from tests.checks import mutations, test_mutations
-from tests.checks.test_provenance import POOL, back, chain
-from tests.checks.test_stored_numbers import bag, stored
+from tests.checks.test_unchecked import wrong_padding
 
 import pt2kit
 from pt2kit.bridge.read.refusals import operator_entry, trusted
@@ -51,17 +51,6 @@ def before(target: str, inputs: list[tuple[str, Any]], *, gives: bool = True) ->
     return change
 
 
-def leaking(target: str) -> Callable[[Any], None]:
-    """A change: one more call, whose result the program gives."""
-
-    def change(tree: Any) -> None:
-        before(target, [SELF])(tree)
-        tree["graph_module"]["graph"]["outputs"][0] = {"as_tensor": {"name": "extra"}}
-        tree["graph_module"]["signature"]["output_specs"][0]["user_output"]["arg"]["as_tensor"]["name"] = "extra"
-
-    return change
-
-
 def guards(text: str) -> Callable[[Any], None]:
     """A change: one guard."""
     return lambda tree: tree.update(guards_code=[text])
@@ -75,7 +64,6 @@ CASES: dict[str, tuple[str, Callable[[Any], None]]] = {
     "higher-order": ("X10", before("torch.ops.higher_order.trace_wrapped", [])),
     "spelled by its module": ("X10", before("torch._higher_order_ops.triton_kernel_wrap.trace_wrapped", [])),
     "function": ("X7", before("math.sqrt", [("", {"as_int": 4})])),
-    "unwritten": ("X11", leaking("torch.ops.aten.empty_like.default")),
     "format": ("X12", before("torch.ops.higher_order.print", [("", {"as_string": "{x.y}"})], gives=False)),
     "format spelled otherwise": (
         "X12",
@@ -95,8 +83,8 @@ FILES: dict[str, tuple[str, Callable[[], bytes]]] = {
     "too much memory": ("T9", lambda: mutations.program(mutations.MLP, test_mutations.created).data),
     "an object that takes code": ("P15", lambda: test_payloads.with_constant(test_payloads.OPAQUE, "opaque_obj_0")),
     "a module among the inputs": ("", test_module_inputs.file),
-    "an everyday operator": ("X10", lambda: chain(POOL, back("p")).data),
-    "numbers of the file": ("X10", lambda: stored((0, 9, 4), bag()).data),
+    "an unchecked kernel": ("X10", lambda: wrong_padding().data),
+    "numbers of the file": ("X10", lambda: with_stored_indices((0, 99)).data),
     **{name: (rule, partial(_edited, change)) for name, (rule, change) in CASES.items()},
 }
 """A file for each row of the table in docs/security.md."""
@@ -129,7 +117,7 @@ def test_the_named_entry_lets_it_pass(name: str) -> None:
 
 def test_entries() -> None:
     """A text alone would be taken letter by letter; operators are called without overload."""
-    with pytest.raises(TypeError, match=r"expected a sequence of names and rules, got a text: pass trust=\('X11',\)"):
+    with pytest.raises(TypeError, match=r"expected a list of names, got a text: pass trust=\('X11',\)"):
         trusted("X11")
     assert operator_entry("torch.ops.aten.set_.source_Tensor") == "aten.set_"
     assert operator_entry("math.sqrt") == "math.sqrt"

@@ -175,7 +175,7 @@ REFUSED: list[tuple[TensorMeta, type[Pt2Error], str]] = [
         "yields an int, got one that yields a float",
     ),
     (meta([(S0, 99)], [1]), GraphError, r"expected a hint of s0 in its range VR\[2, 64\], got 99"),
-    (meta([2], [1], dtype=ScalarType.UNKNOWN), UnsupportedError, "dtype: expected an element type of torch"),
+    (meta([2], [1], dtype=ScalarType.UNKNOWN), UnsupportedError, "dtype: expected a dtype of torch"),
     (
         meta([2], [1], dtype=ScalarType.INT, requires_grad=True),
         GraphError,

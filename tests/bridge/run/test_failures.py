@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 import pt2kit
-from pt2kit.bridge.run.failures import _source_line
+from pt2kit.bridge.run.failures import source_line
 from pt2kit.bridge.torch_names import find_higher_order
 
 pytestmark = pytest.mark.filterwarnings("ignore:You are calling torch.compile:UserWarning")  # cond, in torch 2.10
@@ -157,6 +157,6 @@ TRACES = [
 
 
 @pytest.mark.parametrize(("trace", "said"), TRACES)
-def test_source_line(trace: str, said: str) -> None:
+def testsource_line(trace: str, said: str) -> None:
     """The innermost frame of the model; one of torch or of generated code only where there is no other."""
-    assert _source_line(trace) == said
+    assert source_line(trace) == said

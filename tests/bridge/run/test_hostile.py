@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.bridge.read.test_hostile import CASES, COSTLY, _marker_folders, outcome  # noqa: F401
+from tests.bridge.read.test_hostile import CASES, COSTLY, ONLY_REPORTED, _marker_folders, outcome  # noqa: F401
 
 import pt2kit
 from pt2kit.errors import Pt2Error
@@ -30,7 +30,7 @@ def test_hostile(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     theirs = refusal(pt2kit.load, case["path"])
     assert refusal(pt2kit.load_module, case["path"]) == theirs
     assert not os.path.exists(case["marker"])
-    if theirs:
+    if theirs or case["name"] in ONLY_REPORTED:
         return
     module, program = pt2kit.load_module(case["path"]), pt2kit.load(case["path"])
     if not any(tensor.is_meta for tensor in program.state_dict.values()):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import io
 import pickle
 import re
@@ -10,13 +11,14 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 import torch
 from tests import samples
 from torch import nn
 
 import pt2kit
-from pt2kit.errors import ArchiveError, InputError
+from pt2kit.errors import ArchiveError, InputError, UnsupportedError
 
 
 class Two(nn.Module):
@@ -67,7 +69,7 @@ def call(module: nn.Module, batch: int = 5, other: int | None = None, **changed:
         ({"x": torch.ones(5)}, "input x: size of dimension 1: expected 4, as it was exported, got None"),
         ({"factor": 4}, "input factor: expected 3, as it was exported, got 4"),
         ({"extra": {"z": torch.ones(5, 3)}}, "input extra: expected the keys ['y'], got ['z']"),
-        ({"extra": torch.ones(5, 3)}, "input extra: expected a dict ['y'] of 1, got a value"),
+        ({"extra": torch.ones(5, 3)}, "input extra: expected a dict ['y'] of 1, got torch.Tensor"),
         ({"x": [torch.ones(5, 4)]}, "input x: expected a value, got a list of 1"),
     ],
 )
@@ -126,17 +128,8 @@ def test_gradients(two: bytes) -> None:
     assert torch.allclose(x.grad, (module.linear.weight.sum(0) * 3).expand(5, 4), atol=1e-5)
 
 
-def test_modes(two: bytes) -> None:
-    """train() and eval() are not there, as in torch's module."""
-    module = pt2kit.load_module(two)
-    with pytest.raises(NotImplementedError, match=r"train\(\) is not supported"):
-        module.train()
-    with pytest.raises(NotImplementedError, match=r"eval\(\) is not supported"):
-        module.eval()
-
-
 def test_copies(two: bytes) -> None:
-    """A copy has tensors of its own, and runs with these; pickling, which torch's module cannot, this cannot either."""
+    """A copy has tensors of its own, and runs with these."""
     module = pt2kit.load_module(two)
     copied = copy.deepcopy(module)
     before = call(module)["sum"]
@@ -145,9 +138,41 @@ def test_copies(two: bytes) -> None:
         module.linear.weight.zero_()
     assert torch.equal(call(copied)["sum"], before)
     assert not torch.equal(call(module)["sum"], before)
-    for unpicklable in (module, torch.export.load(io.BytesIO(two)).module()):
-        with pytest.raises((AttributeError, pickle.PicklingError), match=r"[Cc]an't pickle"):
-            pickle.dumps(unpicklable)
+    shared = copy.copy(module)
+    assert shared.linear.weight is module.linear.weight
+    assert torch.equal(call(shared)["sum"], call(module)["sum"])
+
+
+def test_pickles(two: bytes) -> None:
+    """Pickling says what to do instead; torch's module cannot be pickled either."""
+    with pytest.raises(pickle.PicklingError, match=r"pass the path of its file on and call pt2kit\.load_module"):
+        pickle.dumps(pt2kit.load_module(two))
+    with pytest.raises((AttributeError, pickle.PicklingError), match=r"[Cc]an't pickle"):
+        pickle.dumps(torch.export.load(io.BytesIO(two)).module())
+
+
+def test_names_of_arguments(two: bytes) -> None:
+    """Positional arguments are taken by their names, as `inspect` and `pt2 show` have them."""
+    module = pt2kit.load_module(two)
+    wanted = call(module)["sum"]
+    x, extra = torch.ones(5, 4), {"y": torch.ones(5, 3)}
+    names = list(inspect.signature(torch.export.load(io.BytesIO(two)).module().forward).parameters)
+    assert names == list(inspect.signature(module.forward).parameters) == ["x", "extra", "factor"]
+    assert torch.equal(module(factor=3, extra=extra, x=x)["sum"], wanted)
+    assert torch.equal(module(x, factor=3, extra=extra)["sum"], wanted)
+    for args, kwargs in (((x,), {"extra": extra}), ((x, extra), {"x": x, "factor": 3}), ((), {"x": x, "factor": 3})):
+        with pytest.raises(InputError, match="inputs: expected"):
+            module(*args, **kwargs)
+
+
+@pytest.mark.parametrize(("value", "name"), [(numpy.ones((5, 4)), "numpy.ndarray"), (None, "None"), (1.5, "float")])
+def test_no_tensors(two: bytes, value: Any, name: str) -> None:
+    """Anything but a tensor is named by its class."""
+    said = (
+        "input x: expected a value, got a list" if name == "list" else f"input x: expected a torch.Tensor, got {name}"
+    )
+    with pytest.raises(InputError, match=re.escape(said)):
+        call(pt2kit.load_module(two), x=value)
 
 
 def test_inference_and_autocast(two: bytes) -> None:
@@ -265,8 +290,12 @@ def test_values_are_let_go() -> None:
 def test_other_programs() -> None:
     """A model that is not there is told, extra files are read, devices are moved."""
     path = samples.sample("2.13.0", "dynamic_batch")
-    with pytest.raises(ArchiveError, match="expected a program 'other', got 'model'"):
+    with pytest.raises(ArchiveError, match="expected a program, one of 'model', got 'other'"):
         pt2kit.load_module(path, model="other")
     extra: dict[str, Any] = {}
+    with pytest.raises(UnsupportedError, match=r"^device xpu: not available here$"):
+        pt2kit.load_module(path, device="xpu")
+    with pytest.raises(TypeError, match=r"^trust: expected a list of names, got True$"):
+        pt2kit.load_module(path, trust=True)  # type: ignore[arg-type]
     module = pt2kit.load_module(path, device="meta", extra_files=extra, verify=True)
     assert {parameter.device.type for parameter in module.parameters()} == {"meta"}

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.testing._internal.two_tensor import TwoTensor
 
-from pt2kit.bridge.write.objects import pickle_opaque, pickle_script, pickle_tensor
+from pt2kit.bridge.write.payloads import pickle_opaque, pickle_script, pickle_tensor
 from pt2kit.errors import UnsupportedError
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from pt2kit.bridge.write.operators import Parameter, describe_schema
+from pt2kit.bridge.write.scope import Parameter, describe_schema
 
 
 def describe(text):

@@ -10,7 +10,7 @@ from torch.fx import Graph
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from pt2kit import codec
-from pt2kit.bridge.write.outputs import define_results, define_untyped
+from pt2kit.bridge.write.nodes import define_results, define_untyped
 from pt2kit.bridge.write.program import write_graph
 from pt2kit.bridge.write.scope import Scope, Shared
 from pt2kit.errors import GraphError, UnsupportedError

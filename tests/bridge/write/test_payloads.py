@@ -11,7 +11,7 @@ from tests.narrow import present
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.testing._internal.two_tensor import TwoTensor
 
-from pt2kit.bridge.torch_export_names import GROUPS_WEIGHTS
+from pt2kit.bridge.torch_names import groups_weights
 from pt2kit.bridge.write.payloads import Payloads
 from pt2kit.bridge.write.values import Values
 from pt2kit.errors import GraphError, PayloadError, UnsupportedError
@@ -62,7 +62,7 @@ def test_empty_tensors():
     """Tensors without bytes share an empty record by dtype, as torch has it; up to 2.9 each has its own."""
     paths, records = weights(a=torch.zeros(0), b=torch.zeros(2, 0), c=torch.zeros(0, dtype=torch.int8))
     shared = {"a": "weight_0", "b": "weight_0", "c": "weight_1"}
-    assert paths == (shared if GROUPS_WEIGHTS else {"a": "weight_0", "b": "weight_1", "c": "weight_2"})
+    assert paths == (shared if groups_weights() else {"a": "weight_0", "b": "weight_1", "c": "weight_2"})
     assert {record.size for record in records} == {0}
     assert len(records) == len(set(paths.values()))
 
@@ -74,7 +74,7 @@ def test_fake_and_meta():
         view = a[1:]
     paths, records = weights(view=view, a=a, b=b, m=torch.empty(2, device="meta"), n=torch.empty(2, device="meta"))
     first = [("a", "weight_0"), ("view", "weight_0")]
-    assert list(paths.items())[:2] == (first if GROUPS_WEIGHTS else first[::-1])
+    assert list(paths.items())[:2] == (first if groups_weights() else first[::-1])
     assert len(set(paths.values())) == 4
     assert [content(record) for record in records] == [b""] * 4
 
@@ -86,7 +86,7 @@ def test_pickled():
         plain=torch.ones(1), two=two, parameter=torch.nn.Parameter(two), sparse=torch.eye(2).to_sparse()
     )
     pickled, plain = ["two", "parameter", "sparse"], ["plain"]
-    order = [*pickled, *plain] if GROUPS_WEIGHTS else [*plain, *pickled]
+    order = [*pickled, *plain] if groups_weights() else [*plain, *pickled]
     assert paths == {name: f"weight_{index}" for index, name in enumerate(order)}
     loaded = torch.load(io.BytesIO(content(records[order.index("two")])), weights_only=False)
     assert isinstance(loaded, TwoTensor)

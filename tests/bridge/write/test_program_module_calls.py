@@ -11,9 +11,8 @@ from torch.export.exported_program import ModuleCallSignature
 from torch.export.graph_signature import TensorArgument as LiveTensor
 from torch.export.graph_signature import TokenArgument
 
-from pt2kit.bridge.write.program import write_graph, write_module_calls
+from pt2kit.bridge.write.program import TreeSpecs, write_graph, write_module_calls
 from pt2kit.bridge.write.scope import Scope, Shared
-from pt2kit.bridge.write.treespecs import TreeSpecs
 from pt2kit.errors import UnsupportedError
 from pt2kit.schema import Argument, ModuleCallEntry, TensorArgument
 

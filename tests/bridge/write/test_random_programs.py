@@ -7,7 +7,7 @@ import warnings
 
 import torch
 from hypothesis import HealthCheck, given, settings
-from tests.bridge.write.trees import RECORDS, find_differences, our_file, torch_file, tree
+from tests.bridge.write.trees import RECORDS, addressless, find_differences, our_file, torch_file, tree
 from tests.bridge.zoo.random_programs import EXAMPLES, Example
 from torch._export.verifier import SpecViolationError
 from torch.export import ExportedProgram
@@ -22,7 +22,7 @@ def _load(file: bytes) -> ExportedProgram | None:
 
 
 @given(EXAMPLES)
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_random(example: Example) -> None:
     """What torch writes, pt2kit writes; torch reads it back and runs it at other sizes."""
     with warnings.catch_warnings():
@@ -30,7 +30,8 @@ def test_random(example: Example) -> None:
         live = example.export()
         theirs, ours = torch_file(live), our_file(live)
         for record in RECORDS:
-            found = next(find_differences(tree(theirs, record), tree(ours, record), f"{record}: $"), None)
+            one, other = (addressless(tree(file, record)) for file in (theirs, ours))  # addresses are numbered (T10)
+            found = next(find_differences(one, other, f"{record}: $"), None)
             assert found is None, str(found)
         if (reference := _load(theirs)) is None:
             return

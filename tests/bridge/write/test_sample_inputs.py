@@ -12,7 +12,7 @@ import torch
 from tests.bridge.write.trees import our_file
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
-from pt2kit.bridge.write.sample_inputs import write_sample_inputs
+from pt2kit.bridge.save import write_sample_inputs
 from pt2kit.bridge.write.values import Values
 from pt2kit.errors import UnsupportedError
 

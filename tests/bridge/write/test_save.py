@@ -19,7 +19,7 @@ from pt2kit.bridge import save as save_file
 from pt2kit.bridge.load import load
 from pt2kit.bridge.save import own_version, save, serialize
 from pt2kit.errors import ArchiveError, ConversionError, GraphError, Pt2Error, UnsupportedError, VersionError
-from pt2kit.package.layout import verify_header
+from pt2kit.package.layouts.detection import detect
 from pt2kit.schema import ExportedProgram
 from pt2kit.zip.reader import open_archive
 
@@ -55,7 +55,7 @@ def test_path(tmp_path):
         again = torch.export.load(target)
         assert torch.equal(again.state_dict["layer.weight"], live.state_dict["layer.weight"])
         with open_archive(str(target)) as archive:
-            layout = verify_header(archive)
+            layout = detect(archive)
             assert layout.models == ("model",)
             for name in archive.records:
                 archive.read(name)
@@ -350,13 +350,13 @@ def test_own_version(monkeypatch):
     version = tree(our_file(program()), "models/model.json")["schema_version"]
     assert f"{version['major']}.{version['minor']}" == own == own_version()
     for number, expected in (((8, 16), "8.15"), ((8, 17), "8.17"), ((8, 99), "8.20"), ((9, 0), "8.20")):
-        monkeypatch.setattr(save_file, "SCHEMA_VERSION", number)
+        monkeypatch.setattr(save_file, "schema_version", lambda number=number: number)
         assert own_version() == expected
 
 
 def test_as_an_older_torch(monkeypatch):
     """With a torch of schema 8.15, nodes have no names, and several programs and extra files go along."""
-    monkeypatch.setattr(save_file, "SCHEMA_VERSION", (8, 15))
+    monkeypatch.setattr(save_file, "schema_version", lambda: (8, 15))
     buffer = io.BytesIO()
     save({"a": program(), "b": program(by=2.0)}, buffer, extra_files={"note": "x"})
     for model in ("a", "b"):

@@ -6,7 +6,7 @@ import pytest
 from torch.fx import Graph, Node
 
 from pt2kit import codec
-from pt2kit.bridge.write.sequences import write_list
+from pt2kit.bridge.write.arguments import write_list
 from pt2kit.errors import UnsupportedError
 from pt2kit.schema import (
     Argument,

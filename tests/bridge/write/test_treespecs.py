@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.bridge.zoo.programs_calling import Color, Layer, Pair, Point, Words
 
 from pt2kit import treespec
-from pt2kit.bridge.write.treespecs import TreeSpecs
+from pt2kit.bridge.write.program import TreeSpecs
 from pt2kit.errors import GraphError, LimitError, UnsupportedError
 
 KEYS = st.one_of(st.text(), st.integers(), st.booleans(), st.none(), st.floats(allow_nan=False))

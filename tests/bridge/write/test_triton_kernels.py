@@ -135,7 +135,7 @@ def test_order():
 
 def test_without_triton(monkeypatch):
     """Without triton there is one clear error."""
-    monkeypatch.setattr(triton_kernels, "has_triton", lambda: False)
+    monkeypatch.setattr(triton_kernels, "triton_kernels", lambda: None)
     with pytest.raises(UnsupportedError, match="expected triton for a kernel call, got none; install it"):
         triton_kernels.kernel_call(call())
 
@@ -144,7 +144,7 @@ def test_kernel_is_looked_up(monkeypatch):
     """The kernel of a call is found in torch's table; a tuned one is taken apart."""
     plain = kernel({"key": compiled()})
     tuned = Some(fn=plain, configs=[Some(num_warps=4)])
-    monkeypatch.setattr(triton_kernels, "has_triton", lambda: True)
     for found in (plain, tuned):
-        monkeypatch.setattr(triton_kernels, "kernel_side_table", Some(get_kernel=lambda index, found=found: found))
+        table = Some(get_kernel=lambda index, found=found: found)
+        monkeypatch.setattr(triton_kernels, "triton_kernels", lambda table=table: table)
         assert triton_kernels.kernel_call(call())[1]["name"] == "add_kernel_abc"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import re
 import warnings
 import zipfile
 from collections.abc import Iterator
@@ -88,6 +89,19 @@ def find_differences(theirs: Any, ours: Any, place: str) -> Iterator[Difference]
             yield from find_differences(a, b, f"{place}[{index}]")
     elif not _equal(theirs, ours):
         yield Difference(place, _short(theirs), _short(ours))
+
+
+def addressless(value: Any) -> Any:
+    """A JSON tree without the addresses of the exporting process in texts of node metadata (T10)."""
+    if isinstance(value, dict):
+        return {key: addressless(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [addressless(item) for item in value]
+    if not isinstance(value, str):
+        return value
+    value = re.sub(r"<eval_with_key>\.\d+", "<eval_with_key>.0", value)
+    text = re.sub(r'"graph_id": \d+', '"graph_id": 0', value)
+    return re.sub(r"(?<![^;])\d{9,}(?=[@,])", "0", re.sub(r" at 0x[0-9a-f]+>", ">", text))
 
 
 def _equal(a: Any, b: Any) -> bool:

@@ -11,8 +11,7 @@ from tools.golden_maker import tensor
 
 from pt2kit import codec, graph, schema, signature
 from pt2kit.errors import ConversionError, SchemaError, UnsupportedError
-from pt2kit.package.layout import verify_header
-from pt2kit.package.parts import parts
+from pt2kit.package.layouts.detection import detect
 from pt2kit.pickles.values import PickledTensor
 from pt2kit.versions.check import check_tree
 from pt2kit.versions.conversion_log import HARMLESS, ConversionLog, SideInputs
@@ -73,8 +72,8 @@ def test_samples_as_drafts(release):
     count = 0
     for path, record, data in stored_programs(release):
         with open_archive(path) as archive:
-            layout = verify_header(archive)
-            place = next(p for m in layout.models if (p := parts(archive, layout, m)).program == record)
+            layout = detect(archive)
+            place = next(p for m in layout.models if (p := layout.parts(m)).program == record)
             raised = upgraded(data, record)
             weights, constants = payloads_beside(archive, place, raised)
             tensors = {name: value for name, value in (weights | constants).items() if isinstance(value, PickledTensor)}

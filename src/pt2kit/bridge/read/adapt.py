@@ -1,6 +1,6 @@
-"""A program whose named tuples have other fields today than when it was saved -> the same program, called as today.
+"""Adaptation of programs to named tuples whose fields have changed since the program was saved.
 
-The file says which fields each named tuple had. Where the registered class has others, inputs and outputs are put in
+The file states the fields of each named tuple. If the registered class has others, inputs and outputs are put in
 the class's order by name. A field that the class gained becomes an input that is not looked at, or an output with the
 class's default; one that it lost takes its input with it, which must not be used, or its output.
 """
@@ -30,7 +30,7 @@ class Adapted:
     """A program for the classes of today.
 
     Args:
-        program: the program; the one that was given where nothing had changed.
+        program: the program; the original object if nothing has changed.
         sources: for each leaf of its `in_spec` the leaf of the file's that it is, None for one the file does not have;
             None as a whole where nothing had changed.
     """
@@ -91,13 +91,13 @@ def adapt_named_tuples(program: schema.ExportedProgram) -> Adapted:
 
 
 def _still_holds(guard: str, fields: Collection[str]) -> bool:
-    """Whether what a guard refers to is still there: by names that the classes have, never by a place inside them."""
+    """Return whether everything a guard refers to still exists: by names that the classes have, never by an index."""
     steps = [step for source in parse_guard(guard).sources for step in source.path[1:]]
     return all(step[0] in fields if isinstance(step, tuple) else isinstance(step, str) for step in steps)
 
 
 def _rewrite(spec: TreeSpec, stored: FieldTable, changed: Mapping[str, Any]) -> tuple[TreeSpec, list[_Leaf]]:
-    """A spec for the classes of today, and what each of its leaves was."""
+    """Return a spec for the classes of today, and the old leaf of each of its leaves."""
 
     def leaf(position: int) -> tuple[TreeSpec, list[_Leaf]]:
         return treespec.LEAF, [position]
@@ -138,7 +138,7 @@ def _entry(entry: schema.ModuleCallEntry, stored: FieldTable, changed: Mapping[s
 
 
 def _arguments(old: Sequence[schema.Argument], leaves: Sequence[_Leaf]) -> list[schema.Argument]:
-    """The arguments of a module call in the order of the new leaves; the root's are empty in files."""
+    """Return the arguments of a module call in the order of the new leaves; the root's are empty in files."""
     if not old:
         return []
     return [old[leaf] if isinstance(leaf, int) else schema.Argument(as_none=True) for leaf in leaves]
@@ -147,7 +147,7 @@ def _arguments(old: Sequence[schema.Argument], leaves: Sequence[_Leaf]) -> list[
 def _graph(
     graph: schema.Graph, signature: schema.GraphSignature, inputs: Sequence[_Leaf], outputs: Sequence[_Leaf]
 ) -> tuple[schema.Graph, schema.GraphSignature]:
-    """The graph and its signature with the user's inputs and outputs in the new order."""
+    """Return the graph and its signature with the user's inputs and outputs in the new order."""
     input_at = [i for i, spec in enumerate(signature.input_specs) if spec.type in ("user_input", "constant_input")]
     output_at = [i for i, spec in enumerate(signature.output_specs) if spec.type in ("user_output", "loss_output")]
     lost = [input_at[leaf] for leaf in range(len(input_at)) if leaf not in inputs]
@@ -173,7 +173,7 @@ def _graph(
 
 
 def _reordered(pairs: list[Any], places: Sequence[int], leaves: Sequence[_Leaf], make: Any) -> list[Any]:
-    """The pairs with those at `places` replaced by the ones that the leaves say; the others stay where they are."""
+    """Replace the pairs at `places` by those of the leaves; the others keep their positions."""
     if not places and not leaves:
         return pairs
     first = places[0] if places else len(pairs)
@@ -183,7 +183,7 @@ def _reordered(pairs: list[Any], places: Sequence[int], leaves: Sequence[_Leaf],
 
 
 def _unseen(graph: schema.Graph, signature: schema.GraphSignature) -> Any:
-    """What makes an input that nothing looks at."""
+    """Return a function that makes an unused input."""
     taken = {*graph.tensor_values, *graph.sym_int_values, *graph.sym_float_values, *graph.sym_bool_values}
     taken |= {spec.constant_input.name for spec in signature.input_specs if spec.type == "constant_input"}
 
@@ -215,7 +215,7 @@ def _constant_output(gained: _Gained) -> tuple[schema.Argument, schema.OutputSpe
 
 
 def _dropped(graph: schema.Graph, lost: Sequence[int]) -> set[str]:
-    """The names of the inputs that go with a lost field.
+    """Return the names of the inputs that are removed with a lost field.
 
     Raises:
         GraphError: the program uses one.

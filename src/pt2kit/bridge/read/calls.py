@@ -1,31 +1,223 @@
-"""The inputs of a `schema.Node` -> the arguments of its call, by place and by name, checked against its operator."""
+"""Read the inputs of a `schema.Node` as positional and keyword arguments, checked against the operator's schema.
+
+`READERS` has an entry for each arm of `schema.Argument`. Nothing else in this subpackage interprets an arm as an input.
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Final, NoReturn
 
 from msgspec import UNSET
 
 from pt2kit import schema
 from pt2kit.bridge.operators import Operator, Parameter
-from pt2kit.bridge.read.arguments import READERS, Values, read_argument
+from pt2kit.bridge.read.devices import Devices
 from pt2kit.bridge.read.names import check_variable
-from pt2kit.errors import OperatorError, Pt2Error
+from pt2kit.bridge.scalars import DTYPES, LAYOUTS, MEMORY_FORMATS
+from pt2kit.errors import GraphError, LimitError, OperatorError, Pt2Error, UnsupportedError
+from pt2kit.graph.argument_values import MAX_ARGUMENT_DEPTH
 from pt2kit.schema import ArgumentKind
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """Tables that the graphs of one program share.
+
+    Args:
+        operators: target -> operator, for every target in the program.
+        devices: where its tensors go.
+        constants: name -> live object, for custom objects that are in the graph itself.
+        inner: names of the constants that were found in the graph itself; grows.
+    """
+
+    operators: Mapping[str, Operator]
+    devices: Devices
+    constants: Mapping[str, Any]
+    inner: set[str] = field(default_factory=set, kw_only=True)
+
+
+class Values:
+    """The values of a graph while it is read, by name: nodes of a live graph, or whatever its builder makes of them.
+
+    Args:
+        source: the graph.
+        shared: what the program's graphs share.
+        where: the place of the graph, for messages.
+    """
+
+    def __init__(self, source: schema.Graph, shared: Shared, where: str) -> None:
+        self.source = source
+        self.shared = shared
+        self.where = where
+        self.place = where
+        """Position of the builder, for messages; set before each step."""
+        self.nodes: dict[str, Any] = {}
+
+    def use(self, name: str) -> Any:
+        """Return a value by its name.
+
+        Raises:
+            GraphError: no graph input and no earlier node defines it.
+        """
+        try:
+            return self.nodes[name]
+        except KeyError:
+            message = f"{self.place}: expected a value that is defined before, got {name[:80]!a}"
+            raise GraphError(message) from None
+
+    def tensor(self, name: str) -> Any:
+        """Return a value that is a tensor.
+
+        Raises:
+            GraphError: it is none, or not defined.
+        """
+        if name not in self.source.tensor_values and name in self.nodes:
+            raise GraphError(f"{self.place}: expected a tensor, got {name}, which is none")
+        return self.use(name)
+
+    def number(self, name: str) -> Any:
+        """Return a value that is a number or a truth value.
+
+        Raises:
+            GraphError: it is none, or not defined.
+        """
+        source = self.source
+        tables = (source.sym_int_values, source.sym_bool_values, source.sym_float_values)
+        if name in self.nodes and not any(name in table for table in tables):
+            raise GraphError(f"{self.place}: expected a number, got {name}, which is none")
+        return self.use(name)
+
+    def subgraph(self, value: schema.GraphArgument) -> Any:
+        """Return a subgraph."""
+        raise NotImplementedError
+
+
+Reader = Callable[[Any, Values], Any]
+
+
+def read_argument(argument: schema.Argument, scope: Values) -> Any:
+    """Return the live form of a node's argument.
+
+    Raises:
+        GraphError: a value that is not defined.
+        UnsupportedError: something that torch has no live form of.
+    """
+    arm = argument.type
+    return READERS[arm](getattr(argument, arm), scope)
+
+
+def _tensor(value: schema.TensorArgument, scope: Values) -> Any:
+    return scope.tensor(value.name)
+
+
+def _tensors(values: list[schema.TensorArgument], scope: Values) -> list[Any]:
+    return [scope.use(value.name) for value in values]
+
+
+def _optional_tensor(value: schema.OptionalTensorArgument, scope: Values) -> Any:
+    return None if value.as_tensor is UNSET else scope.use(value.as_tensor.name)
+
+
+def _symbolic(value: Any, scope: Values) -> Any:
+    if value.as_name is not UNSET:
+        return scope.number(value.as_name)
+    constant = value.value
+    return float(constant) if isinstance(constant, float) else constant
+
+
+def _enum(table: Mapping[Any, Any]) -> Reader:
+    def read(value: Any, scope: Values) -> Any:
+        if value not in table:
+            raise UnsupportedError(f"{scope.place}: expected a {type(value).__name__} that torch has, got {value.name}")
+        return table[value]
+
+    return read
+
+
+def _graph(value: schema.GraphArgument, scope: Values) -> Any:
+    return scope.subgraph(value)
+
+
+def _operator(value: str, scope: Values) -> Any:
+    operator = scope.shared.operators.get(value)
+    if operator is None:
+        raise OperatorError(f"{scope.place}: expected an operator, got {value[:80]!a}")
+    return operator.target
+
+
+def _custom_object(value: schema.CustomObjArgument, scope: Values) -> Any:
+    node = scope.nodes.get(value.name)
+    if node is not None:
+        return node
+    if value.name not in scope.shared.constants:
+        raise GraphError(f"{scope.place}: expected a custom object of the constants, got {value.name[:80]!a}")
+    scope.shared.inner.add(value.name)
+    return scope.shared.constants[value.name]
+
+
+def _entries(values: dict[str, schema.Argument], scope: Values, depth: int = 1) -> dict[str, Any]:
+    if depth > MAX_ARGUMENT_DEPTH:
+        raise LimitError(f"{scope.place}: expected dicts nested at most {MAX_ARGUMENT_DEPTH} levels deep, got more")
+    entries = {}
+    for key, argument in values.items():
+        inner = argument.as_string_to_argument
+        entries[key] = read_argument(argument, scope) if inner is UNSET else _entries(inner, scope, depth + 1)
+    return entries
+
+
+READERS: Final[Mapping[str, Reader]] = MappingProxyType(
+    {
+        "as_none": lambda value, scope: None,
+        "as_tensor": _tensor,
+        "as_tensors": _tensors,
+        "as_int": lambda value, scope: value,
+        "as_ints": lambda value, scope: list(value),
+        "as_float": lambda value, scope: float(value),
+        "as_floats": lambda value, scope: [float(item) for item in value],
+        "as_string": lambda value, scope: value,
+        "as_strings": lambda value, scope: list(value),
+        "as_sym_int": _symbolic,
+        "as_sym_ints": lambda value, scope: [_symbolic(item, scope) for item in value],
+        "as_scalar_type": _enum(DTYPES),
+        "as_memory_format": _enum(MEMORY_FORMATS),
+        "as_layout": _enum(LAYOUTS),
+        "as_device": lambda value, scope: scope.shared.devices.find(value, scope.place),
+        "as_bool": lambda value, scope: value,
+        "as_bools": lambda value, scope: list(value),
+        "as_sym_bool": _symbolic,
+        "as_sym_bools": lambda value, scope: [_symbolic(item, scope) for item in value],
+        "as_graph": _graph,
+        "as_optional_tensors": lambda value, scope: [_optional_tensor(item, scope) for item in value],
+        "as_custom_obj": _custom_object,
+        "as_operator": _operator,
+        "as_sym_float": _symbolic,
+        "as_sym_floats": lambda value, scope: [_symbolic(item, scope) for item in value],
+        "as_optional_tensor": _optional_tensor,
+        "as_complex": lambda value, scope: complex(value.real, value.imag),
+        "as_nested_tensors": lambda value, scope: [_tensors(row, scope) for row in value],
+        "as_int_lists": lambda value, scope: [list(row) for row in value],
+        "as_string_to_argument": _entries,
+        "as_float_lists": lambda value, scope: [[float(item) for item in row] for row in value],
+    }
+)
+"""Reader for each arm of `schema.Argument`: makes the live argument of the arm's value."""
+
 
 _POSITIONAL: Final = ArgumentKind.POSITIONAL
 _KEYWORD: Final = ArgumentKind.KEYWORD
 
 
 def read_call(node: schema.Node, operator: Operator, scope: Values) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments that a node calls its operator with.
+    """Return the arguments of a node's call.
 
     Args:
         node: the node.
         operator: what it calls.
-        scope: what stands for the values of its graph; its place is that of the node.
+        scope: the representations of the values of its graph; its place is that of the node.
 
     Raises:
         GraphError: it uses what is not defined.
@@ -46,7 +238,7 @@ def read_call(node: schema.Node, operator: Operator, scope: Values) -> tuple[tup
 
 
 def is_unpacked(node: schema.Node, operator: Operator) -> bool:
-    """Whether the one output that a node declares stands inside a tuple."""
+    """Return whether the one output that a node declares is inside a tuple."""
     if operator.kind != "higher_order" or node.is_hop_single_tensor_return:
         return False
     return len(node.outputs) == 1 and node.outputs[0].as_none is UNSET
@@ -55,10 +247,10 @@ def is_unpacked(node: schema.Node, operator: Operator) -> bool:
 def _by_schema(
     inputs: Sequence[schema.NamedArgument], operator: Operator, scope: Values
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Arguments of an operator with a schema.
+    """Return the arguments of an operator with a schema.
 
-    An argument goes where the file says it went. Files before 8.6 do not say: then required ones go by place, the
-    others by name. A name that is a keyword of Python can only go by place.
+    An argument is passed as the file states. Files before 8.6 do not state it: then required ones are positional,
+    the others keyword arguments. A name that is a keyword of Python can only be passed by position.
     """
     pairs = _in_order(inputs, operator, scope)
     args: list[Any] = []
@@ -71,7 +263,7 @@ def _by_schema(
             by_place = parameter.required and not parameter.keyword_only
         if by_place and len(args) == parameter.index and not kwargs:
             args.append(value)
-        elif parameter.reserved:
+        elif by_place:
             raise OperatorError(f"{scope.place}: argument {named.name!r}: expected the arguments before it by place")
         else:
             kwargs[named.name] = value
@@ -81,7 +273,7 @@ def _by_schema(
 def _in_order(
     inputs: Sequence[schema.NamedArgument], operator: Operator, scope: Values
 ) -> list[tuple[schema.NamedArgument, Parameter]]:
-    """Each argument with its parameter, in the schema's order."""
+    """Return each argument with its parameter, in the schema's order."""
     parameters = operator.parameters
     pairs = []
     last = -1
@@ -113,7 +305,8 @@ def _read(named: schema.NamedArgument, parameter: Parameter, scope: Values) -> A
     arm = argument.type
     if parameter.arms is not None and arm not in parameter.arms:
         raise OperatorError(
-            f"{scope.place}: argument {named.name!r}: expected a value of the type {parameter.type}, got {arm}"
+            f"{scope.place}: argument {named.name!r}: expected a value of the type {parameter.type}, got {arm}",
+            rule="T5",
         )
     try:
         return READERS[arm](getattr(argument, arm), scope)
@@ -122,7 +315,7 @@ def _read(named: schema.NamedArgument, parameter: Parameter, scope: Values) -> A
 
 
 def _raise_in_argument(error: Pt2Error, label: str, scope: Values) -> NoReturn:
-    """Raise the error with the argument after the node; as it is where it lies in a subgraph, which it names itself."""
+    """Raise the error with the argument after the node; unchanged if it is in a subgraph, which it names itself."""
     before, place, rest = str(error).partition(f"{scope.place}: ")
     if before or not place:
         raise error
@@ -132,7 +325,7 @@ def _raise_in_argument(error: Pt2Error, label: str, scope: Values) -> NoReturn:
 
 
 def _by_place(inputs: Sequence[schema.NamedArgument], scope: Values) -> Iterator[Any]:
-    """Arguments of a function over numbers: all go by place, whatever they are called."""
+    """Yield the arguments of a function over numbers: all are positional, regardless of their names."""
     for index, named in enumerate(inputs):
         try:
             yield read_argument(named.arg, scope)
@@ -141,7 +334,7 @@ def _by_place(inputs: Sequence[schema.NamedArgument], scope: Values) -> Iterator
 
 
 def _without_schema(inputs: Sequence[schema.NamedArgument], scope: Values) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Arguments of a higher-order operator or a function: those without a name, or marked so, go by place."""
+    """Return the arguments of a higher-order operator or a function: unnamed ones, or marked so, are positional."""
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
     for index, named in enumerate(inputs):
@@ -165,3 +358,8 @@ def _check_outputs(outputs: Sequence[schema.Argument], operator: Operator, scope
     """Refuse a number of results that the operator does not have."""
     if len(outputs) != len(operator.returns):
         raise OperatorError(f"{scope.place}: expected {len(operator.returns)} output(s), got {len(outputs)}")
+    for number, (output, arms) in enumerate(zip(outputs, operator.result_arms, strict=True)):
+        if arms is not None and output.type not in arms:
+            raise OperatorError(
+                f"{scope.place}: outputs[{number}]: expected {operator.returns[number]}, got {output.type}", rule="T6"
+            )

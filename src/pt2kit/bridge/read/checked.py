@@ -1,11 +1,16 @@
-"""A schema program -> the same, with everything refused that can be refused before anything live is built.
+"""Checks of a schema program before anything live is built: whatever can be refused is refused here.
 
-What comes out is what both ways of building go on with: operators, containers, guards and tree specs.
+Both ways of building continue with the result: operators, containers, guards and tree specs.
+
+Operators, containers and script classes that this process lacks are listed in one error, with what to import. Unsafe
+calls (prints, open regions, unchecked kernels, sizes) are found by `checks`; the first of each kind ends the load.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+import logging
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,22 +21,29 @@ from pt2kit import node_metadata, schema
 from pt2kit import signature as twin
 from pt2kit.bridge.operators import Operator, resolve_all
 from pt2kit.bridge.read.adapt import adapt_named_tuples
-from pt2kit.bridge.read.call_checks import check_printing, check_provenance, check_regions, check_sizes
 from pt2kit.bridge.read.guards import check_guards
-from pt2kit.bridge.read.missing import missing_classes, raise_missing
 from pt2kit.bridge.read.module_calls import Specs, parse_specs
 from pt2kit.bridge.read.names import check_path
+from pt2kit.bridge.read.refusals import refused
 from pt2kit.bridge.read.treespecs import TreeSpecs
-from pt2kit.bridge.read.uninitialized import check_initialised
 from pt2kit.bridge.scalars import LAYOUTS
-from pt2kit.bridge.torch_names import Verifier, find_verifier
-from pt2kit.checks.memory_findings import Assumed
-from pt2kit.checks.stored_numbers import Tables, stored_inputs
-from pt2kit.errors import GraphError, JsonError, SchemaError, UnsupportedError
+from pt2kit.bridge.torch_names import Verifier, find_verifier, has_script_class
+from pt2kit.checks.call_results import MAX_CREATED_BYTES, created_bytes
+from pt2kit.checks.formats import format_problem, text_problem
+from pt2kit.checks.growth import growing_numbers
+from pt2kit.checks.known_targets import HIGHER_ORDER, plain_target
+from pt2kit.checks.regions import unbalanced
+from pt2kit.checks.stored_inputs import Tables, stored_inputs
+from pt2kit.checks.unchecked import is_concerned, kernel_findings
+from pt2kit.errors import GraphError, JsonError, LimitError, OperatorError, SchemaError, UnsupportedError
 from pt2kit.graph.argument_values import leaves
 from pt2kit.graph.traversal import Scope, graphs, node_label
+from pt2kit.graph.view import is_custom
+from pt2kit.messages import listed
+from pt2kit.schema import operator_text
 
 WHERE: Final = "$.graph_module"
+_LOG: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +56,10 @@ class Checked:
         sources: where the leaves of its `in_spec` are in the file's; None where the two are the same.
         specs: in_spec and out_spec of each module call, as data.
         tree_specs: builds the live ones.
-        guards: conditions on the inputs, proven to be no more.
+        guards: guard expressions, proven to be only conditions on the inputs.
         scopes: its graphs, the root first.
         operators: target -> operator, for every target in it.
-        assumed: id of a graph -> the values whose declared sizes something depends on.
-        verifiers: what checks programs of its dialects.
+        verifiers: verifiers of its dialects.
         metadata: what `graph_module.meta` holds.
     """
 
@@ -60,18 +71,20 @@ class Checked:
     guards: list[str]
     scopes: Sequence[Scope]
     operators: Mapping[str, Operator]
-    assumed: Mapping[int, Assumed]
     verifiers: Sequence[type[Verifier]]
     metadata: Mapping[str, Any]
 
 
-def check_program(program: schema.ExportedProgram, tables: Tables, trust: Set[str] = frozenset()) -> Checked:
-    """Refuse what can be refused without building anything.
+def check_program(
+    program: schema.ExportedProgram, tables: Tables, trust: Set[str] = frozenset(), *, validates: bool = False
+) -> Checked:
+    """Refuse a program as far as is possible without building anything.
 
     Args:
         program: of the current schema version.
-        tables: gives its payloads, those that are the file's.
+        tables: returns its payloads, those that are the file's.
         trust: rules and operators that are not refused, and names of classes that may be imported.
+        validates: whether the arguments of unchecked kernels are validated in a run.
 
     Raises:
         GraphError, SchemaError, ExpressionError: a program that contradicts itself.
@@ -94,16 +107,17 @@ def check_program(program: schema.ExportedProgram, tables: Tables, trust: Set[st
     scopes = list(graphs(program))
     operators, missing = resolve_all(_targets(scopes), trust)
     raise_missing(missing, specs.missing(parsed), missing_classes(scopes))
-    assumed = {} if "X11" in trust else check_initialised(scopes[0], operators, lambda: stored_inputs(module, tables))
+    _check_dialect(program.verifiers, operators)
     for scope in scopes:
         if "X12" not in trust:
             check_printing(scope)
         if "X14" not in trust:
             check_regions(scope)
-        check_sizes(scope, unbounded="T9" in trust)
-    check_provenance(module, scopes, operators, tables, trust)
+        if "T9" not in trust:
+            check_sizes(scope)
+    check_kernels(program, scopes, operators, tables, trust, validates)
     return Checked(
-        module, signature, adapted.sources, parsed, specs, guards, scopes, operators, assumed,
+        module, signature, adapted.sources, parsed, specs, guards, scopes, operators,
         [_verifier(name) for name in program.verifiers], _module_metadata(module),
     )  # fmt: skip
 
@@ -115,25 +129,37 @@ def _verifier(name: str) -> type[Verifier]:
     return verifier
 
 
-def _module_metadata(module: schema.GraphModule) -> Mapping[str, Any]:
-    """What `graph_module.meta` holds.
+def _check_dialect(verifiers: Sequence[str], operators: Mapping[str, Operator]) -> None:
+    """Refuse operators that write to their arguments in a program of a dialect that has none.
 
     Raises:
-        SchemaError: metadata of the user that is no JSON.
+        OperatorError: the first such operator (T14).
     """
+    if not verifiers or "TRAINING" in verifiers:
+        return
+    for target, operator in operators.items():
+        if operator.schema is not None and operator.schema.is_mutable and not is_custom(target):
+            message = (
+                f"expected the dialect TRAINING where {target} writes to its arguments, got {', '.join(verifiers)}"
+            )
+            raise OperatorError(f"$.verifiers: {message}", rule="T14")
+
+
+def _module_metadata(module: schema.GraphModule) -> Mapping[str, Any]:
+    """Return the contents of `graph_module.meta`; the user's metadata that is not JSON is left out with a warning."""
     metadata: dict[str, Any] = {}
     if module.metadata.get("custom"):
         try:
             metadata["custom"] = node_metadata.parse_custom(module.metadata["custom"], f"{WHERE}.metadata.custom")
         except JsonError as error:
-            raise SchemaError(str(error)) from error
+            _LOG.warning("metadata of the user is left out: %s", error)  # Rule V5 of `check`.
     fields = module.treespec_namedtuple_fields
     metadata["treespec_namedtuple_fields"] = {name: list(definition.field_names) for name, definition in fields.items()}
     return metadata
 
 
 def _targets(scopes: Sequence[Scope]) -> dict[str, str]:
-    """Every operator that the program names, as a call or as an argument -> where it does first."""
+    """Return every operator that the program names, as a call or as an argument, with the first place of it."""
     places: dict[str, str] = {}
     for graph in scopes:
         for number, node in enumerate(graph.graph.nodes):
@@ -154,7 +180,7 @@ def check_payloads(
     constants: Mapping[str, Any],
     graph: schema.Graph,
 ) -> None:
-    """Refuse a signature whose parameters, buffers and constants are not there, and names that cannot be attributes.
+    """Refuse a signature whose parameters, buffers and constants are missing, and names that cannot be attributes.
 
     Args:
         signature: of the program.
@@ -195,3 +221,169 @@ def check_payloads(
 def _check_layout(value: Any, meta: schema.TensorMeta | None, where: str) -> None:
     if isinstance(value, torch.Tensor) and meta is not None and value.layout is not LAYOUTS.get(meta.layout):
         raise UnsupportedError(f"{where}: layout: expected {meta.layout.name} as in the graph, got {value.layout}")
+
+
+SHOWN: Final = 20
+_SCRIPT_CLASS: Final = re.compile(r"__torch__\.torch\.classes\.(\w+)\.(\w+)", re.ASCII)
+_OWN: Final = frozenset({"aten", "prims", "higher_order", "quantized"})
+
+
+def raise_missing(operators: Mapping[str, str], types: Iterable[str], classes: Iterable[str]) -> None:
+    """Raise if anything is missing.
+
+    Args:
+        operators: target -> where it is first used.
+        types: containers, factories and enum classes, as messages call them.
+        classes: script classes, by their names in the file.
+
+    Raises:
+        OperatorError: operators are missing, perhaps among other things.
+        SchemaError: containers are, and no operators.
+        UnsupportedError: only script classes are.
+    """
+    types, classes = list(dict.fromkeys(types)), list(dict.fromkeys(classes))
+    texts = [f"the operator {text} ({where})" for text, where in operators.items()]
+    texts += types
+    texts += [f"the script class {name}" for name in classes]
+    if not texts:
+        return
+    error = OperatorError if operators else SchemaError if types else UnsupportedError
+    advice = _advice(operators, types, classes)
+    raise error(
+        f"{len(texts)} thing(s) that the program needs are not known here: {listed(texts, SHOWN, '; ')}. {advice}"
+    )
+
+
+def missing_classes(scopes: Iterable[Scope]) -> Iterator[str]:
+    """Yield the script classes of the custom objects in a program's graphs that nothing has registered."""
+    for scope in scopes:
+        for custom in scope.graph.custom_obj_values.values():
+            match = _SCRIPT_CLASS.fullmatch(custom.class_fqn)
+            if match and not has_script_class(*match.groups()):
+                yield custom.class_fqn
+
+
+_CONTAINER: Final = "the container type "
+_ENUM: Final = "the enum class "
+
+
+def _modules(types: list[str]) -> str:
+    """Return advice on classes of modules, the one kind of container that has no placeholder."""
+    names = [text.removeprefix(_CONTAINER) for text in types if text.startswith(_CONTAINER)]
+    if not names:
+        return ""
+    entries = ", ".join(map(repr, names[:SHOWN]))
+    return f"For classes of modules among the inputs, if you trust the file, pass trust=({entries},)."
+
+
+def _advice(operators: Mapping[str, str], types: list[str], classes: list[str]) -> str:
+    custom = sorted({text.split(".")[2] for text in operators} - _OWN)
+    parts = [f"the module that registers {namespace}::…" for namespace in custom]
+    enums = sorted({text.removeprefix(_ENUM).partition(":")[0] for text in types if text.startswith(_ENUM)})
+    parts += [f"the module {module}" for module in enums]
+    parts += ["the libraries that register the script classes"] if classes else []
+    own = len(operators) > sum(text.split(".")[2] in custom for text in operators)
+    advice = [f"Before loading, import {', '.join(parts)}."] if parts else []
+    if own:
+        advice.append(f"torch {torch.__version__} does not have {'the others' if custom else 'them'}.")
+    if any(not text.startswith((_CONTAINER, _ENUM)) for text in types):
+        advice.append("Factories of a defaultdict can be containers and numbers of Python only.")
+    return " ".join([*advice, _modules(types)]).strip()
+
+
+_PRINT: Final = "torch.ops.aten._print.default"
+_FORMAT: Final = f"{HIGHER_ORDER}print"
+
+
+def check_printing(scope: Scope) -> None:
+    """Refuse a graph that prints values without permission.
+
+    Raises:
+        OperatorError: the first node that does (X12).
+    """
+    targets = {node.target for node in scope.graph.nodes}
+    concerned = {target for target in targets if plain_target(target).startswith((_PRINT, HIGHER_ORDER))}
+    for number, node in enumerate(scope.graph.nodes if concerned else ()):
+        if node.target in concerned:
+            _check(node, f"{scope.where}.nodes[{number}]: node {node_label(node, number)} ({node.target})")
+
+
+def _check(node: schema.Node, where: str) -> None:
+    arguments = [leaf for named in node.inputs for _, leaf in leaves(named.arg)]
+    operators = [leaf.as_operator for leaf in arguments if leaf.as_operator is not UNSET]
+    called = {plain_target(target) for target in (node.target, *operators)}
+    if not called & {_PRINT, _FORMAT}:
+        return
+    for leaf in arguments:
+        if leaf.as_string is UNSET:
+            continue
+        problem = format_problem(leaf.as_string) if _FORMAT in called else text_problem(leaf.as_string)
+        if problem is not None:
+            raise refused(OperatorError, f"{where}: {problem}, got {leaf.as_string[:80]!a}", "X12")
+
+
+def check_regions(scope: Scope) -> None:
+    """Refuse a graph that would leave the process changed.
+
+    Raises:
+        OperatorError: the first node that opens a region that stays open or closes one that is not open (X14).
+    """
+    for step, message in unbalanced(scope):
+        where = f"{step.where}: node {node_label(step.node, step.number)} ({step.node.target})"
+        raise refused(OperatorError, f"{where}: {message}", "X14")
+
+
+def check_kernels(
+    program: schema.ExportedProgram,
+    scopes: Sequence[Scope],
+    operators: Mapping[str, Operator],
+    tables: Tables,
+    trust: Set[str],
+    validates: bool,
+) -> None:
+    """Refuse a program with a call of an unchecked kernel whose arguments the file shows to be wrong.
+
+    Args:
+        program: the program.
+        scopes: its graphs, the root first.
+        operators: target -> operator.
+        tables: reads its payloads, those that are the file's.
+        trust: operators ("aten.max_pool2d_with_indices_backward") whose calls are not judged, or "X10".
+        validates: whether each call is validated in a run; if not, sizes are computed from the inputs here.
+
+    Raises:
+        OperatorError: the first such call (X10).
+    """
+    if "X10" in trust or not is_concerned(operators):
+        return
+    stored = stored_inputs(program.graph_module, tables)
+    judged = None if validates else program
+    for finding in kernel_findings(scopes[0], lambda target: _signature(operators.get(target)), stored, judged):
+        if finding.is_wrong and finding.operator not in trust:
+            node = finding.step.node
+            where = f"{finding.step.where}: node {node_label(node, finding.step.number)} ({node.target})"
+            raise refused(OperatorError, f"{where}: {finding.message}", "X10", [finding.operator])
+
+
+def _signature(operator: Operator | None) -> operator_text.Operator | None:
+    """Return torch's schema of an operator, in the form of a release's table; None for those without a schema."""
+    if operator is None or operator.kind != "operator":
+        return None
+    return operator_text.parse_operator(str(operator.schema))
+
+
+def check_sizes(scope: Scope) -> None:
+    """Refuse calls that create excessively large tensors from numbers.
+
+    Raises:
+        LimitError: a call creates too large a tensor from numbers, or computes a number that may take minutes (T9).
+    """
+    for number, wrong in growing_numbers(scope.graph):
+        node = scope.graph.nodes[number]
+        where = f"{scope.where}.nodes[{number}]: node {node_label(node, number)} ({node.target})"
+        raise refused(LimitError, f"{where}: {wrong}", "T9")
+    for number, node in enumerate(scope.graph.nodes):
+        if (needed := created_bytes(node, scope.graph)) > MAX_CREATED_BYTES:
+            where = f"{scope.where}.nodes[{number}]: node {node_label(node, number)} ({node.target})"
+            message = f"expected at most {MAX_CREATED_BYTES:,} bytes from one call, got {needed:,}"
+            raise refused(LimitError, f"{where}: {message}", "T9")

@@ -1,4 +1,4 @@
-"""Devices of a program -> live devices, moved as the caller asked: `device="cpu"`, or `device={"cuda:0": "cpu"}`."""
+"""Devices of a program, moved as the caller asks: `device="cpu"`, or `device={"cuda:0": "cpu"}`."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from pt2kit.bridge.torch_names import renamed_backend
 from pt2kit.errors import UnsupportedError
 
 Moves: TypeAlias = "torch.device | str | int | Mapping[str, torch.device | str | int] | None"
-"""What a caller may say: one device for everything, a table, or None to leave everything where it was."""
+"""Devices that a caller may request: one for everything, a table, or None to change nothing."""
 
 
 class Devices:
-    """Where the tensors of one program go.
+    """Maps stored devices to live ones, for the tensors of one program.
 
     Args:
         moves: one device, or stored device ("cuda:0"; "cuda" for one without index) -> device; None changes nothing.
 
     Raises:
-        UnsupportedError: a device that torch does not know.
+        UnsupportedError: a device unknown to torch.
     """
 
     def __init__(self, moves: Moves) -> None:
@@ -36,10 +36,10 @@ class Devices:
         self._known: dict[tuple[str, int | None], torch.device] = {}
 
     def find(self, device: schema.Device, where: str) -> torch.device:
-        """The live device for a stored one.
+        """Return the live device for a stored one.
 
         Raises:
-            UnsupportedError: the stored device is one that torch does not know.
+            UnsupportedError: the stored device is unknown to torch.
         """
         key = (device.type, device.index)
         if key not in self._known:
@@ -54,7 +54,7 @@ class Devices:
         return self._known[key]
 
     def move(self, stored: torch.device) -> torch.device:
-        """Where what lay on a device goes; tensors without data (meta) stay so.
+        """Return the target device for tensors stored on a device; tensors without data (meta) stay on meta.
 
         Raises:
             UnsupportedError: a device whose package is not imported.
@@ -66,8 +66,18 @@ class Devices:
         _check_imported(destination)
         return destination
 
+    def failed(self, device: torch.device, where: str, error: Exception) -> UnsupportedError:
+        """Return the error for tensors that could not be put on a device: it is not available, or it is full."""
+        try:
+            torch.empty(0, device=device)
+        except (RuntimeError, AssertionError, NotImplementedError):
+            if device == self._all or device in self._table.values():
+                return UnsupportedError(f"device {device}: not available here")
+            return UnsupportedError(f"{where}: device {device}: not available here; pass device= to load it elsewhere")
+        return UnsupportedError(f"{where}: expected to put it on the device {device}, got: {error}")
+
     def map_location(self) -> str | dict[str, str] | None:
-        """The same moves as `torch.load` takes them; tensor subclasses do not take a function."""
+        """Return the same moves in the form that `torch.load` accepts; tensor subclasses do not accept a function."""
         if self._all is not None:
             return str(self._all)
         return {str(source): str(target) for source, target in self._table.items()} or None
@@ -80,8 +90,8 @@ def _check_imported(device: torch.device) -> None:
     """
     if device.type in ("hpu", renamed_backend()) and not hasattr(torch, device.type):
         raise UnsupportedError(
-            f"device: expected a device that is here, got {str(device)!r}, of a package that is not imported; import "
-            "the package that brings it before loading, or pass device= to load it elsewhere"
+            f"device {device}: not available here; import the package that brings it before loading, or pass another "
+            "one as device="
         )
 
 

@@ -1,131 +1,223 @@
-"""`schema.Graph` -> `torch.fx.GraphModule`: placeholders, nodes, the output node, and which node binds which symbol."""
+"""Build a `torch.fx.GraphModule` from a `schema.Graph`: placeholders, nodes, the output node, and unbacked symbols.
+
+fx nodes have one value each. A call with several results has a tuple, or a list, and each result that the file names is
+an `operator.getitem` node on it. The value of the call itself then holds the descriptions of all of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+import operator as functions
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
 
-from msgspec import UNSET
+import torch
 from torch import fx
 
 from pt2kit import schema
-from pt2kit.bridge.read.arguments import READERS
-from pt2kit.bridge.read.assumed import check_assumed
-from pt2kit.bridge.read.names import argument_target, check_value_names, check_variable
-from pt2kit.bridge.read.nodes import read_node
+from pt2kit.bridge.callables import StoredName
+from pt2kit.bridge.operators import Operator
+from pt2kit.bridge.read.calls import Shared, is_unpacked, read_argument
+from pt2kit.bridge.read.graph_reader import GraphReader, value_name
+from pt2kit.bridge.read.metadata import Metadata
+from pt2kit.bridge.read.names import argument_target, check_variable
 from pt2kit.bridge.read.on_demand import hold_source
-from pt2kit.bridge.read.scope import Scope, Shared
-from pt2kit.bridge.torch_export_names import unbacked_bindings
-from pt2kit.errors import GraphError, LimitError
-from pt2kit.graph.traversal import MAX_SUBGRAPH_DEPTH
+from pt2kit.bridge.read.shapes import Shapes
+from pt2kit.bridge.read.values import Values
+from pt2kit.bridge.torch_export_names import constrain_for_size, unbacked_bindings
+from pt2kit.bridge.torch_names import append_call, called_name, rename
+from pt2kit.errors import GraphError
 
-CONSTANTS: Final = frozenset(("as_int", "as_float", "as_bool", "as_none", "as_string"))
-"""Arms of inputs and outputs that are constants of the calling convention."""
-
-
-def read_subgraph(graph: schema.Graph, shared: Shared, where: str, depth: int) -> fx.GraphModule:
-    """Build a subgraph as a module.
-
-    Raises:
-        GraphError, OperatorError, UnsupportedError: as `read_graph`.
-        LimitError: it stands deeper than `MAX_SUBGRAPH_DEPTH`.
-    """
-    if depth > MAX_SUBGRAPH_DEPTH:
-        raise LimitError(f"{where}: expected subgraphs nested at most {MAX_SUBGRAPH_DEPTH} levels deep, got more")
-    scope = read_graph(graph, shared, where, depth, ())
-    return fx.GraphModule(scope.module, scope.graph)
+_ASSERT: Final = torch.ops.aten._assert_scalar.default
+_FOR_SIZE: Final = torch.ops.aten.sym_constrain_range_for_size.default
 
 
-def read_graph(graph: schema.Graph, shared: Shared, where: str, depth: int, constant_names: Sequence[str]) -> Scope:
+@dataclass(frozen=True, slots=True)
+class Readers(Shared):
+    """Tables that the graphs of one program share, and readers with their caches."""
+
+    shapes: Shapes
+    values: Values
+    metadata: Metadata
+
+
+def read_graph(
+    source: schema.Graph, shared: Readers, where: str, depth: int = 0, constant_names: Sequence[str] = ()
+) -> FxReader:
     """Build a graph.
 
     Args:
-        graph: the graph to build.
+        source: the graph to build.
         shared: what the program's graphs share.
         where: its place, for messages.
         depth: 0 for the root.
         constant_names: for each input, its name if it is a constant; the signature has them. Short for subgraphs.
 
     Returns:
-        The scope with the finished graph, the root's with its source held, and the module that owns its subgraphs.
+        The reader with the finished graph, the root's with its source held, and the module that owns its subgraphs.
 
     Raises:
-        GraphError: it contradicts itself.
-        OperatorError: a node calls its operator wrongly.
-        UnsupportedError: something that torch has no live form of.
-        LimitError: subgraphs nest too deep.
+        Pt2Error: as `GraphReader.read`; GraphError for a symbol that no value defines.
     """
     shapes = shared.shapes
     outer, shapes.pending = shapes.pending, set()
-    scope = Scope(graph, shared, where, depth)
+    built = FxReader(source, shared, where, depth)
+    built.constant_names = constant_names
     if depth == 0:
-        hold_source(scope.graph)
-    check_value_names(graph, where)
-    for index, argument in enumerate(graph.inputs):
-        scope.place = f"{where}.inputs[{index}]"
-        _placeholder(argument, index, constant_names, scope)
-    for number, node in enumerate(graph.nodes):
-        read_node(node, number, scope)
-    _output(graph, scope)
-    _bind_symbols(scope)
+        hold_source(built.graph)
+    _output(built.read(), built)
+    _bind_symbols(built.graph, shapes, where)
     shapes.pending = outer
-    if (assumed := shared.assumed.get(id(graph))) is not None:
-        check_assumed(scope, assumed)
-    return scope
+    return built
 
 
-def _placeholder(argument: schema.Argument, index: int, constant_names: Sequence[str], scope: Scope) -> None:
-    arm = argument.type
-    value = getattr(argument, arm)
-    if arm in CONSTANTS:
-        name = (constant_names[index] if index < len(constant_names) else "") or f"arg{index}"
-        check_variable(name, f"{scope.place}: name of a constant input")
-        _append_placeholder(name, scope).meta["val"] = READERS[arm](value, scope)
+class FxReader(GraphReader):
+    """Reads one graph as nodes of a live one."""
+
+    value_type: ClassVar[type] = fx.Node
+    shared: Readers
+    constant_names: Sequence[str] = ()
+
+    def __init__(self, source: schema.Graph, shared: Readers, where: str, depth: int) -> None:
+        super().__init__(source, shared, where, depth)
+        self.graph = fx.Graph()
+        self.module = torch.nn.Module()
+        """Owner of the subgraphs."""
+        self._meta: Mapping[str, Any] = {}
+        self._stored: str | None = None
+
+    def add_input(self, name: str, index: int) -> fx.Node:
+        """Append a placeholder."""
+        return self.graph.create_node("placeholder", argument_target(name), name=name)
+
+    def add_constant_input(self, argument: schema.Argument, index: int) -> None:
+        """Append the placeholder of a constant."""
+        name = (self.constant_names[index] if index < len(self.constant_names) else "") or f"arg{index}"
+        check_variable(name, f"{self.place}: name of a constant input")
+        self.add_input(name, index).meta["val"] = read_argument(argument, self)
+
+    def build_subgraph(self, value: schema.GraphArgument, where: str) -> None:
+        """Add a subgraph as a submodule of its name."""
+        built = read_graph(value.graph, self.shared, where, self.depth + 1)
+        self.module.add_module(value.name, fx.GraphModule(built.module, built.graph))
+
+    def refer(self, name: str, made: None) -> fx.Node:
+        """Append a node that refers to a subgraph."""
+        return self.graph.create_node("get_attr", name, name=name)
+
+    def add_call(
+        self, node: schema.Node, label: str, operator: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
+        """Append a node, and its getitem nodes."""
+        meta = self._meta = self.shared.metadata.read(node.metadata)
+        self._stored = node.name
+        if operator.kind == "higher_order":
+            _propagate_metadata(args, kwargs, meta)
+        made = append_call(self.graph, operator.target, args, kwargs, _name(node, operator))
+        if node.outputs:
+            self.define_results(made, node.outputs, is_tuple=is_unpacked(node, operator))
+        made.meta.update(meta)
+        made.meta.setdefault("nn_module_stack", {})
+        _note_assertion(made, self.shared.shapes.env)
+
+    def add_item(self, made: fx.Node, index: int, name: str | None) -> fx.Node:
+        """Append a getitem node."""
+        return append_call(self.graph, functions.getitem, (made, index), name=name)
+
+    def add_none_item(self, made: fx.Node, index: int) -> fx.Node:
+        """Append a getitem node for a result that is None."""
+        item = self.add_item(made, index, "as_none")
+        item.meta["val"] = None
+        return item
+
+    def add_parts(self, made: fx.Node, parts: Sequence[fx.Node]) -> None:
+        """Describe a node by its parts, which share the metadata of the call."""
+        for part in parts:
+            part.meta.update(self._meta)
+        made.meta["val"] = type(parts)(part.meta["val"] for part in parts)  # type: ignore[call-arg]
+
+    def add_none(self, made: fx.Node) -> None:
+        """Name a node without a result after its operator, as torch's reader does, and keep the file's name, too."""
+        made.meta["val"] = None
+        called, stored = f"{called_name(self.graph, made.target)}_unused", self._stored
+        if stored and re.fullmatch(rf"{re.escape(called)}(_\d+)?", stored):
+            made.name = stored
+        else:
+            rename(made, called)
+            if stored:
+                made.name = StoredName(made.name, stored)
+
+    def define(self, name: str, node: fx.Node) -> None:
+        """Define a value as a node: set its name, and its description."""
+        super().define(name, node)
+        if node.name != name:
+            node.name = name
+        node.meta["val"] = self._describe(name)
+
+    def _describe(self, name: str) -> Any:
+        """Return the description of a value: a new fake tensor, a symbolic or plain number, or a custom object's class.
+
+        Raises:
+            Pt2Error: the description is no value.
+        """
+        source, shapes = self.source, self.shared.shapes
+        tensor = source.tensor_values.get(name)
+        if tensor is not None:
+            return self.shared.values.tensor(tensor, f"{self.where}.tensor_values.{name}")
+        if name in source.sym_int_values:
+            return shapes.integer(source.sym_int_values[name], f"{self.where}.sym_int_values.{name}")
+        if name in source.sym_bool_values:
+            return shapes.truth(source.sym_bool_values[name], f"{self.where}.sym_bool_values.{name}")
+        if name in source.sym_float_values:
+            return shapes.number(source.sym_float_values[name], f"{self.where}.sym_float_values.{name}")
+        custom = source.custom_obj_values[name]
+        return torch.export.graph_signature.CustomObjArgument(name=custom.name, class_fqn=custom.class_fqn)
+
+
+def _name(node: schema.Node, operator: Operator) -> str | None:
+    """Return the name of the node: its own; before torch 2.11, which wrote none, the name of its one value."""
+    if node.name:
+        return node.name
+    if len(node.outputs) != 1 or (operator.kind == "higher_order" and not node.is_hop_single_tensor_return):
+        return None
+    return value_name(node.outputs[0])
+
+
+def _propagate_metadata(args: Sequence[Any], kwargs: dict[str, Any], meta: Mapping[str, Any]) -> None:
+    """Copy a call's metadata to the nodes that refer to its subgraphs, for which the file has none."""
+    for value in (*args, *kwargs.values()):
+        if isinstance(value, fx.Node) and value.op == "get_attr":
+            value.meta.update(meta)
+
+
+def _note_assertion(node: fx.Node, env: Any) -> None:
+    """Pass what an assertion in the graph promises about symbolic values to the ShapeEnv."""
+    if node.target not in (_ASSERT, _FOR_SIZE) or not isinstance(node.args[0], fx.Node):
         return
-    if arm in ("as_tensor", "as_custom_obj"):
-        name = value.name
-    elif arm in ("as_sym_int", "as_sym_float", "as_sym_bool") and value.as_name is not UNSET:
-        name = value.as_name
-    else:
-        raise GraphError(f"{scope.place}: expected a named value or a constant, got {arm}")
-    scope.define(name, _append_placeholder(name, scope))
+    value = node.args[0].meta["val"]
+    if node.target is _ASSERT and isinstance(value, torch.SymBool):
+        env.guard_or_defer_runtime_assert(value.node.expr, "", node)
+    elif node.target is _FOR_SIZE and isinstance(value, torch.SymInt):
+        constrain_for_size(env, value.node.expr)
 
 
-def _append_placeholder(name: str, scope: Scope) -> fx.Node:
-    return scope.graph.create_node("placeholder", argument_target(name), name=name)
-
-
-def _output(graph: schema.Graph, scope: Scope) -> None:
-    results = []
-    for index, argument in enumerate(graph.outputs):
-        scope.place = f"{scope.where}.outputs[{index}]"
-        results.append(_result(argument, scope))
-    if not graph.is_single_tensor_return:
-        node = scope.graph.output(tuple(results))
-        node.meta["val"] = tuple(result.meta["val"] if isinstance(result, fx.Node) else result for result in results)
+def _output(results: list[Any], built: FxReader) -> None:
+    """Append the output node."""
+    if built.source.is_single_tensor_return:
+        built.graph.output(results[0]).meta["val"] = results[0].meta["val"]
         return
-    if len(results) != 1 or not isinstance(results[0], fx.Node):
-        raise GraphError(f"{scope.where}.outputs: expected one value, as is_single_tensor_return says")
-    scope.graph.output(results[0]).meta["val"] = results[0].meta["val"]
+    node = built.graph.output(tuple(results))
+    node.meta["val"] = tuple(result.meta["val"] if isinstance(result, fx.Node) else result for result in results)
 
 
-def _result(argument: schema.Argument, scope: Scope) -> Any:
-    arm = argument.type
-    if arm in ("as_graph", "as_operator", "as_string_to_argument"):
-        raise GraphError(f"{scope.place}: expected a value or a constant, got {arm}")
-    return READERS[arm](getattr(argument, arm), scope)
-
-
-def _bind_symbols(scope: Scope) -> None:
-    """Note at each node which unbacked symbols its value brings, and refuse symbols that no value brings.
+def _bind_symbols(graph: fx.Graph, shapes: Shapes, where: str) -> None:
+    """Record at each node which unbacked symbols its value defines, and refuse symbols that no value defines.
 
     Raises:
-        GraphError: a symbol that stands in some value but is no value of its own.
+        GraphError: a symbol that some value uses but that is no value of its own.
     """
-    shapes = scope.shared.shapes
-    if not shapes.pending:
-        return
-    for node in scope.graph.nodes:
+    for node in graph.nodes if shapes.pending else ():
         value = node.meta.get("val")
         if value is not None and shapes.pending:
             bindings = unbacked_bindings(value, shapes.env, shapes.pending)
@@ -133,4 +225,4 @@ def _bind_symbols(scope: Scope) -> None:
                 node.meta["unbacked_bindings"] = bindings
     if shapes.pending:
         names = ", ".join(sorted(map(str, shapes.pending)))
-        raise GraphError(f"{scope.where}: expected a value that is the symbol {names} itself, got none")
+        raise GraphError(f"{where}: expected a value that is the symbol {names} itself, got none")

@@ -1,7 +1,8 @@
-"""Node metadata texts -> the values that torch keeps in `node.meta`. What cannot be read is left out.
+"""Read node metadata texts as the values that torch keeps in `node.meta`. Unreadable entries are left out.
 
-Metadata is for people and for passes that match on it; no text in it is worth refusing a program for, and none is ever
-run. Functions named in a `source_fn_stack` become live objects only where a closed list of torch's namespaces has them.
+Metadata is for people and for passes that match on it; no text in it is worth refusing a program for, and none is
+ever run. Functions named in a `source_fn_stack` become live objects only if a closed list of torch's namespaces has
+them.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import operator
 import re
 import types
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 import torch
@@ -51,7 +53,7 @@ _FUNCTIONS: Final = (type, types.FunctionType, types.BuiltinFunctionType)
 
 
 class Metadata:
-    """Reads the metadata of one program's nodes; texts that repeat are taken apart once."""
+    """Reader of the metadata of one program's nodes; repeated texts are parsed once."""
 
     def __init__(self) -> None:
         self._stacks: dict[str, dict[str, tuple[str, str]]] = {}
@@ -60,13 +62,13 @@ class Metadata:
             "stack_trace": str,
             "nn_module_stack": self._modules,
             "source_fn_stack": self._source_functions,
-            "torch_fn": _torch_function,
-            "custom": _custom,
+            "torch_fn": node_metadata.parse_torch_fn,
+            "custom": partial(lenient, node_metadata.parse_custom),
             "from_node": _origins,
         }
 
     def read(self, texts: Mapping[str, str]) -> dict[str, Any]:
-        """The entries for `node.meta`: new containers, so that a pass may change them for one node."""
+        """Return the entries for `node.meta`: new containers, so that a pass may change them for one node."""
         entries = {}
         for key, read in self._readers.items():
             text = texts.get(key)
@@ -81,7 +83,7 @@ class Metadata:
         if known is None:
             entries = lenient(node_metadata.parse_module_stack, text)
             if entries is None or not all(is_quotable(f"{entry.key}{entry.path}{entry.type}") for entry in entries):
-                return None  # torch makes attribute paths of them when it takes a program apart into its modules
+                return None  # torch makes attribute paths of them when it unflattens a program into its modules
             known = self._stacks[text] = {entry.key: (entry.path, entry.type) for entry in entries}
         return dict(known)
 
@@ -98,7 +100,7 @@ class Metadata:
 
 
 def _find_function(text: str) -> Any:
-    """The function or class of torch that a text names; else the text."""
+    """Return the function or class of torch that a text names; else the text."""
     if text in SYMBOLIC or text in FUNCTIONS:
         return SYMBOLIC.get(text) or find_function(text) or text
     if text.startswith("torch.ops."):
@@ -119,21 +121,13 @@ def _find_operator(text: str) -> Any:
     return text if resolved is None else resolved.target
 
 
-def _torch_function(text: str) -> tuple[str, ...]:
-    return node_metadata.parse_torch_fn(text)
-
-
-def _custom(text: str) -> Any:
-    return lenient(node_metadata.parse_custom, text)
-
-
 def _origins(text: str) -> list[NodeSource] | None:
     sources = lenient(node_metadata.parse_from_node, text)
     return None if sources is None else [node_source(_plain(source)) for source in sources]
 
 
 def _plain(source: node_metadata.NodeSource) -> dict[str, Any]:
-    """An origin as the dict that torch makes one from; the parser has bounded how deep they go."""
+    """Return an origin as the dict that torch makes one from; the parser has bounded its depth."""
     return {
         "name": source.name,
         "target": source.target,

@@ -1,15 +1,17 @@
-"""`schema.ModuleCallEntry` -> torch's: which modules were called, and how, where their signatures were kept."""
+"""Build torch's own signature classes from the verified signature, and its module call graph."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
 
-from torch.export import exported_program as live
+from torch.export import graph_signature as live
+from torch.export.exported_program import ModuleCallEntry, ModuleCallSignature
 
 from pt2kit import schema, treespec
 from pt2kit import signature as twin
-from pt2kit.bridge.read.names import check_module_name, check_variable
-from pt2kit.bridge.read.signature import live_argument
+from pt2kit.bridge.read.names import attribute_path, check_module_name, check_variable
 from pt2kit.bridge.read.treespecs import TreeSpecs
 from pt2kit.errors import GraphError
 
@@ -21,7 +23,7 @@ Specs = tuple[treespec.TreeSpec, ...]
 
 
 def parse_specs(entries: Sequence[schema.ModuleCallEntry], signature: twin.ExportGraphSignature) -> list[Specs]:
-    """The tree specs of every entry, as data, and proof that they fit.
+    """Return the tree specs of every entry, as data, and check that they fit.
 
     Args:
         entries: the root first.
@@ -40,8 +42,8 @@ def parse_specs(entries: Sequence[schema.ModuleCallEntry], signature: twin.Expor
 
 def live_module_calls(
     entries: Sequence[schema.ModuleCallEntry], parsed: Sequence[Specs], specs: TreeSpecs
-) -> list[live.ModuleCallEntry]:
-    """The module call graph as torch has it.
+) -> list[ModuleCallEntry]:
+    """Return the module call graph as torch has it.
 
     Args:
         entries: the root first.
@@ -50,7 +52,7 @@ def live_module_calls(
 
     Raises:
         SchemaError: a tree spec that contradicts itself.
-        UnsupportedError: a container type that is not known here.
+        UnsupportedError: an unknown container type.
     """
     return [
         _entry(entry, pair, specs, f"{WHERE}[{index}]")
@@ -86,14 +88,14 @@ def _check_root(specs: Specs, signature: twin.ExportGraphSignature) -> None:
             )
 
 
-def _entry(entry: schema.ModuleCallEntry, specs: Specs, live_specs: TreeSpecs, where: str) -> live.ModuleCallEntry:
+def _entry(entry: schema.ModuleCallEntry, specs: Specs, live_specs: TreeSpecs, where: str) -> ModuleCallEntry:
     call = entry.signature
     if call is None:
-        return live.ModuleCallEntry(fqn=entry.fqn, signature=None)
+        return ModuleCallEntry(fqn=entry.fqn, signature=None)
     in_spec, out_spec = specs
-    return live.ModuleCallEntry(
+    return ModuleCallEntry(
         fqn=entry.fqn,
-        signature=live.ModuleCallSignature(
+        signature=ModuleCallSignature(
             inputs=[live_argument(twin.argument_spec(argument)) for argument in call.inputs],
             outputs=[live_argument(twin.argument_spec(argument)) for argument in call.outputs],
             in_spec=live_specs.read(in_spec, f"{where}.signature.in_spec"),
@@ -101,3 +103,48 @@ def _entry(entry: schema.ModuleCallEntry, specs: Specs, live_specs: TreeSpecs, w
             forward_arg_names=list(call.forward_arg_names) if call.forward_arg_names else None,
         ),
     )
+
+
+_NAMED: Final[Mapping[type, Callable[..., Any]]] = MappingProxyType(
+    {
+        twin.TensorArgument: live.TensorArgument,
+        twin.TokenArgument: live.TokenArgument,
+        twin.SymIntArgument: live.SymIntArgument,
+        twin.SymFloatArgument: live.SymFloatArgument,
+        twin.SymBoolArgument: live.SymBoolArgument,
+    }
+)
+
+
+def live_signature(signature: twin.ExportGraphSignature) -> live.ExportGraphSignature:
+    """Return the signature as torch has it.
+
+    Raises:
+        GraphError: torch refuses it.
+    """
+    inputs = [
+        live.InputSpec(live.InputKind[spec.kind.name], live_argument(spec.arg), _target(spec.target), spec.persistent)
+        for spec in signature.input_specs
+    ]
+    outputs = [
+        live.OutputSpec(live.OutputKind[spec.kind.name], live_argument(spec.arg), _target(spec.target))
+        for spec in signature.output_specs
+    ]
+    try:
+        return live.ExportGraphSignature(input_specs=inputs, output_specs=outputs)
+    except (AssertionError, ValueError) as error:
+        raise GraphError(f"$.graph_module.signature: expected a signature that torch takes, got: {error}") from error
+
+
+def live_argument(arg: twin.ArgumentSpec) -> Any:
+    """Return one argument description as torch has it."""
+    if isinstance(arg, twin.ConstantArgument):
+        value = float(arg.value) if isinstance(arg.value, float) else arg.value
+        return live.ConstantArgument(name=arg.name, value=value)
+    if isinstance(arg, twin.CustomObjArgument):
+        return live.CustomObjArgument(name=arg.name, class_fqn=arg.class_fqn)
+    return _NAMED[type(arg)](name=arg.name)
+
+
+def _target(target: str | None) -> str | None:
+    return None if target is None else attribute_path(target)

@@ -1,8 +1,8 @@
-"""Modules among the inputs of a program: the classes that a caller trusts <-> nodes of its tree specs.
+"""Modules (`nn.Module`) among the inputs of a program: trusted classes as nodes of its tree specs.
 
-export takes an `nn.Module` as an input apart into its parameters and buffers. A tree spec then has the module's class
-as a container type, which torch registers for as long as it needs it. Here such a class is found by its name only if
-the caller trusts that name.
+export flattens an `nn.Module` input into its parameters and buffers. A tree spec then has the module's class as a
+container type, which torch registers for as long as it needs it. Here such a class is found by its name only if the
+caller trusts that name.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import torch
 
 from pt2kit import treespec
 from pt2kit.bridge.torch_names import child_specs, pytree
-from pt2kit.errors import SchemaError, UnsupportedError
+from pt2kit.errors import Pt2Error, SchemaError, UnsupportedError
 from pt2kit.treespec.spec import TreeSpec
 
 
 class Prototype:
-    """Stands in the context of a spec for the module it was made from, as torch's own prototype does once that is gone.
+    """Replaces the original module in the context of a spec, as torch's own prototype does once that is gone.
 
     Args:
         kind: the module's class; torch compares prototypes by it, under the name `_proto_cls`.
@@ -39,12 +39,12 @@ class Prototype:
         return getattr(other, "_proto_cls", None) is self._proto_cls
 
     def __call__(self) -> torch.nn.Module | None:
-        """The module, if there is one."""
+        """Return the module, if there is one."""
         return self.module
 
 
 def find_module_class(name: str, trust: Set[str]) -> type[torch.nn.Module] | None:
-    """The module class of that name, imported if need be; None where the caller does not trust it or it is none.
+    """Return the module class of that name, imported if need be; None if the caller does not trust it or it is none.
 
     Raises:
         UnsupportedError: it is trusted and cannot be imported.
@@ -59,8 +59,17 @@ def find_module_class(name: str, trust: Set[str]) -> type[torch.nn.Module] | Non
     return module_class if isinstance(module_class, type) and issubclass(module_class, torch.nn.Module) else None
 
 
+def is_module(node: TreeSpec) -> bool:
+    """Return whether a container is a module among the inputs: its context is the names of its tensors, and null."""
+    try:
+        stored = treespec.inner_context(node)
+    except Pt2Error:
+        return False
+    return isinstance(stored, list) and len(stored) == 2 and isinstance(stored[0], list) and stored[1] is None
+
+
 def attach_modules(specs: Iterable[pytree.TreeSpec], example_inputs: Any) -> None:
-    """Give the prototypes in live specs the modules among the example inputs; the first of each class."""
+    """Attach the modules among the example inputs to the prototypes in live specs; the first of each class."""
     module_by_type: dict[type, torch.nn.Module] = {}
     for leaf in pytree.tree_leaves(example_inputs):
         if isinstance(leaf, torch.nn.Module):
@@ -76,7 +85,7 @@ def attach_modules(specs: Iterable[pytree.TreeSpec], example_inputs: Any) -> Non
 
 
 def module_context(node: TreeSpec, kind: type[torch.nn.Module], where: str) -> list[Any]:
-    """The live context of a module: the names of its tensors, and what stands for it.
+    """Return the live context of a module: the names of its tensors, and its prototype.
 
     Raises:
         SchemaError: not one name for each child.

@@ -1,4 +1,4 @@
-"""What the payloads of a program are when they are live, and what opening them needs to know of the program."""
+"""Live payloads of a program, and the facts about the program that opening them requires."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ class FakeTensors(Protocol):
     """Makes fake tensors, for payloads that hold some."""
 
     def tensor(self, meta: schema.TensorMeta, where: str) -> torch.Tensor:
-        """A new fake tensor of a description; `where` is its place, for messages."""
+        """Return a new fake tensor of a description; `where` is its place, for messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Payloads:
-    """What a program holds beside its graph, live.
+    """Live contents of a program in addition to its graph.
 
     Args:
         state_dict: parameters and persistent buffers.
@@ -34,7 +34,7 @@ class Payloads:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What opening the payloads needs to know of the program.
+    """Facts about the program that opening its payloads requires.
 
     Args:
         values: makes fake tensors.

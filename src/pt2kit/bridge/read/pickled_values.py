@@ -1,12 +1,18 @@
-"""Descriptions of what a pickle holds -> live values: tensors, numbers, texts, containers, torch's small types.
+"""Build live values from descriptions of a pickle: tensors, numbers, texts, containers, torch's small types.
 
-The reader of pickles has made plain data of the stream; nothing is called here that the stream names.
+The reader of pickles has made plain data of the stream; no callable that the stream names is called here.
+
+Tensors of torchao (`pickles.tensor_subclasses`): classes are looked up by the names of that table, never by a name
+from a file, and their constructors are not called: torch makes an empty wrapper, and the attributes of the table are
+set.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from enum import Enum
+from importlib import import_module
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -16,12 +22,13 @@ from pt2kit import codec, schema
 from pt2kit.bridge.read.opened import FakeTensors
 from pt2kit.bridge.read.tensors import Tensors
 from pt2kit.bridge.scalars import DTYPES, LAYOUTS, MEMORY_FORMATS
-from pt2kit.errors import UnsupportedError
+from pt2kit.bridge.torch_names import FAKE_TENSOR, mark_parameter, wrap
+from pt2kit.errors import PayloadError, UnsupportedError
 from pt2kit.pickles import values as data
+from pt2kit.pickles.tensor_subclasses import OPTIONS, SUBCLASSES
+from pt2kit.pickles.torch_names import ITEM_SIZES
+from pt2kit.pickles.values import DType, Opaque, SubclassTensor
 from pt2kit.tensors.pickled import from_pickled
-
-FAKE_TENSOR: Final = "torch._export.serde.serialize._reconstruct_fake_tensor"
-"""The function that torch pickles fake tensors by; its argument is their description, which is read here."""
 
 MAX_DEPTH: Final = 200
 """Containers inside each other."""
@@ -55,7 +62,7 @@ class PickledValues:
         self._storages: dict[Any, Any] = {}
 
     def live(self, value: Any, depth: int = 0) -> Any:
-        """The live value of a description; containers are new.
+        """Return the live value of a description; containers are new.
 
         Raises:
             UnsupportedError: an object of a class, or a type that has no live form here.
@@ -65,6 +72,8 @@ class PickledValues:
             raise UnsupportedError(
                 f"{self._where}: expected at most {MAX_DEPTH} containers inside each other, got more"
             )
+        if isinstance(value, data.SubclassTensor):
+            return live_subclass(value, lambda item: self.live(item, depth + 1), self._where)
         if isinstance(value, _TENSORS):
             view = from_pickled(value, name="value", where=self._where, storages=self._storages)
             return self._tensors.any(view)
@@ -110,3 +119,69 @@ def _describe(value: Any) -> str:
     if isinstance(value, data.Global):
         return f"the global {value.path}"
     return f"a {type(value).__name__}"
+
+
+def live_subclass(value: SubclassTensor, live: Callable[[Any], Any], where: str) -> torch.Tensor:
+    """Return the tensor of torchao that a description is of.
+
+    Args:
+        value: the description.
+        live: makes dtypes, sizes, and dense tensors.
+        where: the record, for messages.
+
+    Raises:
+        UnsupportedError: torchao is not installed, or has no such class.
+        Pt2Error: an inner tensor cannot be read.
+    """
+    cls = _find(next(name for name in SUBCLASSES if name == value.class_name), where)
+    parts = {name: live(part) for name, part in value.parts.items()}
+    attributes = parts | {name: _option(option, live, where) for name, option in value.options.items()}
+    # torchao reads optional tensors that a file does not have as None.
+    attributes |= {name: None for name in SUBCLASSES[value.class_name].optional if name not in attributes}
+    device = next(iter(parts.values())).device
+    tensor: torch.Tensor = wrap(
+        cls,
+        value.sizes,
+        value.strides,
+        value.storage_offset,
+        dtype=getattr(torch, value.dtype_name),
+        layout=torch.strided,
+        device=device,
+        requires_grad=value.requires_grad,
+    )
+    tensor.__dict__.update(attributes)
+    if value.kind == "parameter":
+        mark_parameter(tensor)
+    return tensor
+
+
+def _option(value: Any, live: Callable[[Any], Any], where: str) -> Any:
+    """Return an option: plain data, a member of an enumeration, or an object of a data class with its fields set."""
+    if isinstance(value, list | tuple):
+        return type(value)(_option(item, live, where) for item in value)
+    if isinstance(value, DType) and value.name in ITEM_SIZES:
+        return getattr(torch, value.name)
+    if not isinstance(value, Opaque):
+        return live(value)
+    cls = _find(next(name for name in OPTIONS if name == value.cls.path), where)
+    args = [_option(item, live, where) for item in value.args]
+    if issubclass(cls, Enum | tuple):
+        try:
+            return cls(*args)
+        except (TypeError, ValueError) as error:
+            raise PayloadError(f"{where}: expected a value of {value.cls.name}, got another one: {error}") from None
+    made = object.__new__(cls)
+    fields = value.state if value.built else {}
+    made.__dict__.update({name: _option(item, live, where) for name, item in fields.items()})
+    return made
+
+
+def _find(name: str, where: str) -> Any:
+    """Return a class of the tables by its name there."""
+    module, _, last = name.rpartition(".")
+    try:
+        return getattr(import_module(module), last)
+    except (ImportError, AttributeError) as error:
+        raise UnsupportedError(
+            f"{where}: expected torchao with {name}, got {error}; install torchao 0.13 or later, or pass other weights"
+        ) from None

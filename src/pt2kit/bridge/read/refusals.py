@@ -1,12 +1,12 @@
-"""What `load` refuses for safety, although the file is sound, and the entry of `trust=` that lets each of it pass.
+"""Refusals for safety: sound files that `load` rejects, and the entry of `trust=` that allows each of them.
 
-A refusal has a rule ("X11"); that of an operator or a class also has a name ("aten.set_"). Either goes into `trust=`,
-and each message ends with the narrower one.
+A refusal has a rule ("X11"); that of an operator or a class also has a name ("aten.set_"). Either can be passed in
+`trust=`, and each message ends with the narrower one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from typing import TypeVar
 
 from pt2kit.checks.known_targets import plain_target
@@ -16,22 +16,27 @@ _Error = TypeVar("_Error", bound=Pt2Error)
 
 
 def trusted(trust: Sequence[str] | Set[str]) -> frozenset[str]:
-    """The entries of `trust=` as a set.
+    """Return the entries of `trust=` as a set.
 
     Raises:
-        TypeError: a text instead of a sequence of texts.
+        TypeError: anything but a collection of texts.
     """
     if isinstance(trust, str):
-        raise TypeError(f"trust: expected a sequence of names and rules, got a text: pass trust=({trust!r},)")
-    return frozenset(trust)
+        raise TypeError(f"trust: expected a list of names, got a text: pass trust=({trust!r},)")
+    if not isinstance(trust, Iterable):
+        raise TypeError(f"trust: expected a list of names, got {trust!r}")
+    entries = frozenset(trust)
+    if wrong := [entry for entry in entries if not isinstance(entry, str)]:
+        raise TypeError(f"trust: expected a list of names, got one with {wrong[0]!r}")
+    return entries
 
 
 def refused(kind: type[_Error], message: str, rule: str, entries: Sequence[str] = ()) -> _Error:
-    """The error for something that is refused.
+    """Return the error for a refusal.
 
     Args:
         kind: its class.
-        message: place, what was expected, what it got.
+        message: place, what was expected, actual value.
         rule: of the refusal.
         entries: what to pass as `trust=` instead of the rule.
     """
@@ -40,12 +45,12 @@ def refused(kind: type[_Error], message: str, rule: str, entries: Sequence[str] 
 
 
 def trusts_operator(trust: Set[str], target: str, rule: str) -> bool:
-    """Whether a caller lets an operator pass: by the rule, or by its name with or without overload.
+    """Return whether the caller trusts an operator: by the rule, or by its name with or without overload.
 
     Args:
         trust: the entries.
         target: "torch.ops.aten.set_.source_Tensor", or the name of a function.
-        rule: that keeps it out.
+        rule: the rule that refuses it.
     """
     if rule in trust or target in trust:
         return True
@@ -54,7 +59,7 @@ def trusts_operator(trust: Set[str], target: str, rule: str) -> bool:
 
 
 def operator_entry(target: str) -> str:
-    """What `trust=` calls an operator: "aten.set_"; other targets stand there as they are."""
+    """Return the entry of `trust=` for an operator: "aten.set_"; other targets are their own entries."""
     target = plain_target(target)
     if not target.startswith("torch.ops."):
         return target

@@ -1,8 +1,8 @@
-"""The stored sample inputs -> `ep.example_inputs`: their leaves, in the structure that the program's `in_spec` has.
+"""Sample inputs (`ep.example_inputs`): read from the file in the structure of the program's `in_spec`.
 
-The pickle is read as descriptions of everything in it, known or not; nothing it names is imported or called. The tree
-spec says which containers the values were in, so objects of registered classes are rebuilt by what is registered.
-Inputs with anything else in them are left out: a program runs without.
+The pickle is read as descriptions of everything in it, known or unknown; nothing it names is imported or called. The
+tree spec states which containers the values were in, so objects of registered classes are rebuilt by their
+registered functions. Inputs with anything else in them are left out: a program runs without.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pt2kit.bridge.read.treespecs import find_enum
 from pt2kit.bridge.read.trusted import load_trusted_inputs
 from pt2kit.bridge.torch_names import child_specs, pytree
 from pt2kit.errors import IntegrityError, PayloadError, Pt2Error
-from pt2kit.package.pickle_free_inputs.index import PickleFreeInputs
+from pt2kit.package.pickle_free_inputs import PickleFreeInputs
 from pt2kit.pickles import values as data
 from pt2kit.pickles.reader import globals_in, read_payload
 from pt2kit.treespec.kinds import NAMEDTUPLE, FieldTable
@@ -31,7 +31,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class StoredInputs:
-    """The sample inputs as the file has them.
+    """Sample inputs as the file has them.
 
     Args:
         payload: the record; it may be empty.
@@ -39,7 +39,7 @@ class StoredInputs:
         in_spec: their structure.
         fields: the fields of the named tuples in it.
         trust: globals whose objects may be rebuilt by unpickling.
-        moved: the inputs where they are no pickle; used where `payload` is empty.
+        moved: the inputs if they are no pickle; used if `payload` is empty.
     """
 
     payload: memoryview
@@ -53,17 +53,18 @@ class StoredInputs:
 def read_sample_inputs(
     stored: StoredInputs, live: pytree.TreeSpec, sources: Sequence[int | None] | None, values: PickledValues
 ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
-    """The example inputs of a program.
+    """Return the example inputs of a program.
 
     Args:
-        stored: what the file has.
+        stored: the inputs in the file.
         live: their structure in the classes of this process.
         sources: for each leaf of `live` the leaf of the stored structure that it is, None for one that the file does
             not have; None where the two are the same.
         values: makes live values.
 
     Returns:
-        Arguments and keyword arguments, or None where there are none, or none that can be rebuilt (the log says why).
+        Arguments and keyword arguments, or None if there are none, or none that can be rebuilt (the log has the
+        reason).
     """
     if not stored.payload and stored.moved is None:
         return None
@@ -82,12 +83,17 @@ def read_sample_inputs(
         return None
     if sources is not None:
         made = [None if source is None else made[source] for source in sources]
-    args, kwargs = pytree.tree_unflatten(made, live)
+    try:
+        args, kwargs = pytree.tree_unflatten(made, live)
+    except Exception as error:  # noqa: BLE001 - The constructor of a library's container may raise anything.
+        what = type(error).__name__
+        _LOG.warning("sample inputs are left out: a container could not be built: %s: %s", what, error)
+        return None
     return args, kwargs
 
 
 def _leaves(stored: StoredInputs, live: pytree.TreeSpec) -> Sequence[Any]:
-    """The leaves of the stored structure, as descriptions; stand-ins in the live one learn their pickled names."""
+    """Return the leaves of the stored structure, and set the pickled names of placeholder classes in `live`."""
     where, moved = stored.where, stored.moved
     if moved is not None and moved.is_flat:
         if len(moved.leaves) != (wanted := treespec.leaf_count(stored.in_spec)):
@@ -116,7 +122,7 @@ def _note_pickled_names(live: pytree.TreeSpec, pickled: Mapping[str | None, str]
 
 
 def _plain_keys(value: Any, depth: int = 0) -> Any:
-    """The same description, with the enum members among the keys of dicts as tree specs have them."""
+    """Return the same description, with the enum members among the keys of dicts as tree specs have them."""
     if depth > MAX_DEPTH:
         return value
     if isinstance(value, dict):
@@ -128,7 +134,7 @@ def _plain_keys(value: Any, depth: int = 0) -> Any:
 
 
 def _key(key: Any) -> Any:
-    """An enum member is pickled as a call of its class with its value."""
+    """Return a dict key; an enum member is pickled as a call of its class with its value."""
     if isinstance(key, data.Opaque) and len(key.args) == 1:
         fqn = f"{key.cls.module}:{key.cls.name}"
         for member in find_enum(fqn) or ():
@@ -160,4 +166,4 @@ class _Expand:
             names = self._names.get(kind)
             if names and all(name in value.state for name in names):
                 return [value.state[name] for name in names]
-        return None
+        return data.size_items(kind, value)

@@ -1,8 +1,11 @@
-"""Symbolic numbers of a program -> live SymInt, SymFloat and SymBool over one ShapeEnv.
+"""Symbolic sizes of a program: build live SymInt, SymFloat and SymBool over one ShapeEnv.
 
 Each distinct expression is read, built and wrapped once; values that hold it share the object. The ShapeEnv ends up
 in the state that it has after `torch.export.load`: a range for each symbol that occurs, a hint for each expression
 that has one, and counters above every unbacked symbol.
+
+Expressions become sympy's by a closed table of classes; no text is ever evaluated. `to_sympy` calls the constructors
+that the names of a tree refer to, so sympy puts sums and products in its own order, as it does when torch reads a file.
 
 Source: torch/_export/serde/serialize.py and torch/fx/experimental/symbolic_shapes.py, 2.13, for what that state is.
 """
@@ -17,26 +20,40 @@ from typing import Any, Final
 import sympy
 import torch
 from msgspec import UNSET
+from sympy.functions.elementary.piecewise import ExprCondPair
 
 from pt2kit import schema
-from pt2kit.bridge.symbols import to_sympy
 from pt2kit.bridge.torch_export_names import (
-    ShapeEnv,
     SLoc,
     ValueRanges,
     count_from,
     hints,
     int_oo,
+    new_fake_mode,
+    new_shape_env,
     note_symbol,
     set_range,
 )
-from pt2kit.bridge.torch_names import FakeTensorMode
-from pt2kit.errors import ExpressionError, GraphError
+from pt2kit.bridge.torch_export_names import sympy_functions as torch_functions
+from pt2kit.errors import ExpressionError, GraphError, UnsupportedError
 from pt2kit.symbols.dialects import parse_number, parse_size, parse_truth
-from pt2kit.symbols.expr import Expr, free_symbols
+from pt2kit.symbols.expr import (
+    Boolean,
+    Call,
+    Expr,
+    Float,
+    Infinity,
+    Integer,
+    Leaf,
+    Rational,
+    Symbol,
+    fold,
+    free_symbols,
+)
+from pt2kit.symbols.functions import FUNCTIONS
 
-# Where ranges come from, for torch's messages. It would search the stack, and import half of torch for that.
-_ORIGIN: Final = SLoc("range_constraints of the file", None)
+ORIGIN: Final = SLoc("range_constraints of the file", None)
+"""The place that messages name for ranges and guards of a program that was read."""
 _UNBACKED: Final = re.compile(r"(u|zuf)(\d{1,9})", re.ASCII)
 _SYMBOL: Final = re.compile(r"(s|u|zf|zuf)\d{1,9}", re.ASCII)
 _ASSUMPTIONS: Final[Mapping[str, Mapping[str, bool]]] = MappingProxyType(
@@ -57,8 +74,8 @@ class Shapes:
     """
 
     def __init__(self, ranges: Mapping[str, schema.RangeConstraint], where: str = "$.range_constraints") -> None:
-        self.env = ShapeEnv(assume_static_by_default=True)
-        self.mode = FakeTensorMode(allow_fallback_kernels=False, allow_non_fake_inputs=True, shape_env=self.env)
+        self.env = new_shape_env()
+        self.mode = new_fake_mode(self.env)
         self.pending: set[sympy.Symbol] = set()
         """Unbacked symbols that occurred in the graph at hand and that no value in it has been found to define."""
         self._in_offsets: set[sympy.Symbol] = set()
@@ -70,7 +87,7 @@ class Shapes:
         self._count_unbacked()
 
     def integer(self, value: schema.SymInt, where: str) -> Any:
-        """A size, stride or other integer: an int or a SymInt.
+        """Return a size, stride or other integer: an int or a SymInt.
 
         Raises:
             ExpressionError: an expression that cannot be read, or yields no int.
@@ -81,7 +98,9 @@ class Shapes:
         return self._symbolic("int", value.as_expr, where)
 
     def offset(self, value: schema.SymInt, where: str) -> Any:
-        """A storage offset, as `integer`; unbacked symbols that occur there alone need no value that defines them.
+        """Return a storage offset, as `integer`.
+
+        Unbacked symbols that occur there alone need no value that defines them.
 
         torch's reader leaves offsets out, and with them the symbols that export made for them.
         """
@@ -92,7 +111,7 @@ class Shapes:
         return number
 
     def spanned_bytes(self, sizes: Sequence[Any], strides: Sequence[Any], offset: Any, itemsize: int) -> Any:
-        """The bytes of a storage up to the last element of a tensor in it: an int or a SymInt.
+        """Return the bytes of a storage up to the last element of a tensor in it: an int or a SymInt.
 
         Args:
             sizes, strides, offset: ints or SymInts, in elements.
@@ -106,7 +125,7 @@ class Shapes:
         return nbytes if type(nbytes) is int else self._node("int", nbytes, None)
 
     def number(self, value: schema.SymFloat, where: str) -> Any:
-        """A float or a SymFloat.
+        """Return a float or a SymFloat.
 
         Raises:
             ExpressionError, GraphError: as `integer`.
@@ -116,7 +135,7 @@ class Shapes:
         return self._symbolic("float", value.as_expr, where)
 
     def truth(self, value: schema.SymBool, where: str) -> Any:
-        """A bool or a SymBool.
+        """Return a bool or a SymBool.
 
         Raises:
             ExpressionError: an expression that cannot be read, or yields a number.
@@ -126,7 +145,7 @@ class Shapes:
         return self._symbolic("bool", value.as_expr, where)
 
     def constraints(self) -> dict[sympy.Symbol, ValueRanges]:
-        """Symbol -> range for the symbols that occurred, and for those that export made and used nowhere.
+        """Return the ranges of the symbols that occurred, and of those that export made and used nowhere.
 
         In the order of the program's table. Ranges of anything else that does not occur are left out.
         """
@@ -170,7 +189,7 @@ class Shapes:
         return self.env.create_symfloatnode(built, hint=hint)
 
     def _build(self, kind: str, text: str, where: str) -> sympy.Basic:
-        """The sympy expression of a text, its symbols known to the ShapeEnv."""
+        """Return the sympy expression of a text, and register its symbols with the ShapeEnv."""
         key = (kind, text)
         if key not in self._built:
             tree = _PARSERS[kind](text, where=where)
@@ -196,19 +215,19 @@ class Shapes:
             self.pending.add(symbol)
         value_range = self._ranges.get(name)
         if value_range is not None:
-            set_range(self.env, symbol, value_range, _ORIGIN)
+            set_range(self.env, symbol, value_range, ORIGIN)
         note_symbol(self.env, symbol)
 
     def _note_derived(self, built: sympy.Basic) -> None:
-        """Export gives ranges for expressions too ("2*s0"); they are known by their text."""
+        """Record the range of an expression ("2*s0"): export stores ranges for expressions too, by their text."""
         for part in sympy.postorder_traversal(built):
             name = str(part)
             if name in self._derived and name not in self._symbols:
-                # torch's reader also gives the ShapeEnv a range for it, on which run_decompositions() then fails.
+                # torch's reader also sets a range for it in the ShapeEnv, on which run_decompositions() then fails.
                 self._symbols[name] = part
 
     def _note_hint(self, kind: str, built: sympy.Basic, hint: Any, where: str) -> Any:
-        """Tell the ShapeEnv the value an expression had in the example; gives the hint that a new node may carry."""
+        """Set the example value of an expression in the ShapeEnv, and return the hint that a new node may carry."""
         if hint is None:
             return None
         fits = type(hint) is int if kind == "int" else type(hint) in (int, float)
@@ -228,7 +247,7 @@ class Shapes:
         return hint
 
     def _count_unbacked(self) -> None:
-        """Have new unbacked symbols start above those of the program."""
+        """Make new unbacked symbols start above those of the program."""
         for name in self._ranges:
             match = _UNBACKED.fullmatch(name)
             if match is None:
@@ -241,7 +260,7 @@ def _sympy(number: int | torch.SymInt) -> Any:
 
 
 def _unused_symbol(name: str) -> sympy.Symbol | None:
-    """The symbol that torch has for a name of its own making; None for another text."""
+    """Return the symbol that torch has for a name of its own making; None for another text."""
     match = _SYMBOL.fullmatch(name)
     if match is None:
         return None
@@ -254,3 +273,83 @@ def _range(name: str, given: schema.RangeConstraint, where: str) -> ValueRanges:
     if lower > upper:
         raise GraphError(f"{where}.{name}: expected a range with values, got {lower} to {upper}")
     return ValueRanges(lower, upper)
+
+
+# Functions of torch whose class has another name, or that later releases write as another one.
+_RENAMED: Final[Mapping[str, str]] = MappingProxyType({"Round": "RoundToInt", "TrueDiv": "IntTrueDiv"})
+# Functions that torch's reader looks up in sympy although torch has a class of that name too.
+_OF_SYMPY: Final = frozenset({"Max", "Min"})
+_TROUBLE: Final = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    NotImplementedError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+
+
+def _classes() -> dict[str, Callable[..., Any]]:
+    classes: dict[str, Callable[..., Any]] = {"ExprCondPair": ExprCondPair}
+    for name in FUNCTIONS.keys() - classes.keys():
+        of_torch = vars(torch_functions).get(_RENAMED.get(name, name))
+        made = vars(sympy).get(name) if of_torch is None or name in _OF_SYMPY else of_torch
+        if made is not None:
+            classes[name] = made
+    return classes
+
+
+CLASSES: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(_classes())
+"""Name of a function in a tree -> the class that builds it; releases of torch lack some."""
+
+
+def to_sympy(expr: Expr, where: str = "") -> sympy.Basic:
+    """Build the sympy expression of a tree.
+
+    Args:
+        expr: the tree; its reader has checked kinds and constants (`pt2kit.symbols.parse_size` and its kin).
+        where: the place to name in errors.
+
+    Returns:
+        The expression as sympy normalises it; equal symbols in it are one object. Cost: a few microseconds per node.
+
+    Raises:
+        ExpressionError: sympy refuses it, or it has no value (a division by zero).
+        UnsupportedError: a function that this release of torch does not have.
+    """
+
+    def call(node: Call, args: list[sympy.Basic]) -> sympy.Basic:
+        if node.function not in CLASSES:
+            raise UnsupportedError(
+                f"{where or 'expression'}: expected functions that torch {torch.__version__} has, got {node.function}"
+            )
+        result: sympy.Basic = CLASSES[node.function](*args)
+        return result
+
+    try:
+        built = fold(expr, _leaf, call)
+    except _TROUBLE as error:
+        raise ExpressionError(
+            f"{where or 'expression'}: expected an expression that has a value, got one that has none: {error}"
+        ) from error
+    if built.has(sympy.nan, sympy.zoo):
+        raise ExpressionError(f"{where or 'expression'}: expected an expression that has a value, got {built}")
+    return built
+
+
+def _leaf(leaf: Leaf) -> sympy.Basic:
+    match leaf:
+        case Symbol(name, assumptions):
+            return sympy.Symbol(name, **dict(assumptions))
+        case Integer(value):
+            return sympy.Integer(value)
+        case Rational(p, q):
+            return sympy.Rational(p, q)
+        case Float(text, precision):
+            return sympy.Float(text, precision=precision)
+        case Boolean(value):
+            return sympy.true if value else sympy.false
+        case Infinity(negative, integer):
+            infinity = int_oo if integer else sympy.oo
+            return -infinity if negative else infinity

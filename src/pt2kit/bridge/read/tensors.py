@@ -1,22 +1,22 @@
-"""Views of stored tensors -> live tensors, over the file itself where that is safe.
+"""Build live tensors from views of stored tensors: weights in memory, or mapped (mmap) from the file.
 
-A record that is stored, local and aligned is mapped copy-on-write: its pages are read when they are touched, a change
-stays in this process, and a file that is replaced later stays as it was for whoever holds its tensors. Everything
-else is copied once per storage. Tensors that share a storage in the file share it here.
+Records that are read into memory are read in parallel and compared with their checksums; later changes of the file
+do not matter. A record that is stored, local and aligned can be mapped copy-on-write instead: its pages are read
+when they are touched, and a change remains in this process. Tensors that share a storage in the file share it here.
 """
 
 from __future__ import annotations
 
-import mmap
-import os
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any, Final
 
 import torch
 
 from pt2kit import schema
 from pt2kit.bridge.read.devices import Devices
-from pt2kit.bridge.read.staging import PIECE, Staging
+from pt2kit.bridge.read.mapped import MappedFile, MappedFiles
+from pt2kit.bridge.read.reading import BUFFER, Staging, in_threads, is_in_pieces, read_range, read_storages
 from pt2kit.bridge.scalars import DTYPES, LAYOUTS
 from pt2kit.bridge.torch_names import QUANTIZERS, negated
 from pt2kit.errors import PayloadError, UnsupportedError
@@ -24,64 +24,98 @@ from pt2kit.tensors.compound import MetaView, NestedView, QuantizedView, SparseV
 from pt2kit.tensors.storage import Storage
 from pt2kit.tensors.view import TensorView
 from pt2kit.zip.reader import Archive
-from pt2kit.zip.source import Source, map_privately
+from pt2kit.zip.source import Source
 
 ALIGNMENT: Final = 64
-"""Bytes that a storage's address must be a multiple of to be used in place: what torch's own allocator gives."""
+"""Required alignment of a storage's address to be used in place, in bytes: that of torch's own allocator."""
 
-VERIFIED_BYTES: Final = 64 << 20
-"""Mapped bytes that one load compares with their checksums unless it is told to compare all. Beyond it pages stay
-untouched until they are used."""
+READ_BYTES: Final = 64 << 20
+"""Bytes of weights that `load_module` reads into memory; it maps those beyond."""
 
 _HERE: Final = torch.device("cpu")
 
 
 class Tensors:
-    """Makes the live tensors of one load; one live storage for each stored one.
+    """Builds the live tensors of one load; one live storage for each stored one.
 
     Args:
         devices: where tensors go.
-        archive: what the storages are records of; storages of torch.save payloads are not.
-        mapping: the archive's file, mapped copy-on-write; None where there is no file.
-        verify: have `finish` compare everything that is mapped with its checksums, not the first `VERIFIED_BYTES`.
+        archive: the archive whose records the storages are; storages of torch.save payloads are not.
+        read_bytes: bytes of storages that are read into memory, in the order of requests; those that do
+            not fit are mapped where the file allows it. None to read all.
+        verify: make `finish` compare mapped records with their checksums; records that are read always are.
     """
 
     def __init__(
-        self, devices: Devices, archive: Archive, mapping: mmap.mmap | None = None, *, verify: bool = False
+        self, devices: Devices, archive: Archive, *, read_bytes: int | None = None, verify: bool = False
     ) -> None:
         self.devices = devices
         self._archive = archive
-        self._mapping = mapping
-        self._unverified = 0 if verify else VERIFIED_BYTES
+        self._read_bytes = read_bytes
         self._verify = verify
-        self._beside: dict[Source, mmap.mmap | None] = {}
-        self._mapped: list[Storage] = []
+        self._files: dict[Source, MappedFile] = {}
+        if read_bytes is not None:  # Now, before more of the file is read: what is mapped later must be the same.
+            self._files[archive.source] = MappedFile(archive.source)
+        self._mapped: list[tuple[Storage, Source]] = []
+        self._others: list[Tensors] = []
         self._staging: dict[torch.device, Staging] = {}
         self._tied: dict[str, torch.UntypedStorage] = {}
         self._storages: dict[tuple[Storage, torch.device], torch.UntypedStorage] = {}
 
-    def finish(self) -> None:
-        """Compare what was mapped so far with its checksums if that was asked for: several threads, a record each.
+    def finish(self) -> MappedFiles:
+        """Compare the records mapped so far with their checksums if requested.
+
+        Returns:
+            the files that tensors are mapped from.
 
         Raises:
-            IntegrityError: one is damaged.
+            IntegrityError: a record is damaged.
             Pt2Error: one cannot be read.
         """
-        if not self._mapped:
-            return
-        pool = ThreadPoolExecutor(min(len(self._mapped), os.cpu_count() or 1))
-        try:
-            for _ in pool.map(lambda stored: stored.read(keep=False), self._mapped):
-                pass
-        finally:
-            pool.shutdown(cancel_futures=True)
+        if self._verify:
+            in_threads([partial(_compare, stored) for stored, _ in self._mapped])
+        return MappedFiles([file for tensors in (self, *self._others) for file in tensors.mapped_files()])
+
+    def mapped_files(self) -> list[MappedFile]:
+        """Return the files that tensors are mapped from, each once."""
+        return [self._files[source] for source in dict.fromkeys(source for _, source in self._mapped)]
+
+    def of_other_file(self, archive: Archive) -> Tensors:
+        """Return a builder of another file's tensors for the same program: same devices, same byte limit."""
+        other = Tensors(self.devices, archive, read_bytes=self._read_bytes)
+        self._others.append(other)
+        return other
+
+    def read(self, views: Iterable[Any]) -> None:
+        """Read the storages of several views into memory, all in parallel, so that their tensors find them there.
+
+        Views of other kinds, on other devices, or that are mapped are left for later.
+
+        Raises:
+            IntegrityError: a record is damaged.
+            UnsupportedError: a device unknown to torch.
+            Pt2Error: one cannot be read.
+        """
+        live: dict[Storage, torch.UntypedStorage] = {}
+        for view in _dense_parts(views):
+            stored = view.storage
+            if (
+                stored in live
+                or (stored, _HERE) in self._storages
+                or self.devices.find(view.device, view.where) != _HERE
+            ):
+                continue
+            if stored.nbytes and not self._over_file(stored) and self._is_at_once(stored):
+                live[stored] = torch.UntypedStorage(stored.nbytes)
+        read_storages(self._archive, {stored: _bytes_of(storage) for stored, storage in live.items()})
+        self._storages.update({(stored, _HERE): storage for stored, storage in live.items()})
 
     def dense(self, view: TensorView) -> torch.Tensor:
-        """The tensor of a view; a `Parameter` where the view is one.
+        """Return the tensor of a view; a `Parameter` if the view is one.
 
         Raises:
             PayloadError: a bool that is neither 0 nor 1.
-            UnsupportedError: a device that is not there.
+            UnsupportedError: a device that is not available.
             Pt2Error: the record cannot be read.
         """
         device = self.devices.find(view.device, view.where)
@@ -98,7 +132,7 @@ class Tensors:
         return _finish(tensor, view)
 
     def any(self, view: Any) -> torch.Tensor:
-        """The tensor of any view.
+        """Return the tensor of any view.
 
         Raises:
             UnsupportedError: a kind that is not rebuilt (nested tensors, packed quantized ones).
@@ -121,7 +155,7 @@ class Tensors:
         if not view.tie:
             return torch.empty_strided(view.sizes, view.strides, dtype=dtype, device="meta")
         made = torch.empty(0, dtype=dtype, device="meta")
-        # A storage on the meta device grows with what is laid over it.
+        # A storage on the meta device grows with the views over it.
         storage = self._tied.setdefault(view.tie, made.untyped_storage())
         return made.set_(storage, view.storage_offset, view.sizes, view.strides)
 
@@ -162,37 +196,47 @@ class Tensors:
     def _cpu_storage(self, stored: Storage) -> torch.UntypedStorage:
         if stored.nbytes == 0:
             return torch.UntypedStorage(0)
-        mapping, offset = self._mapped_at(stored)
-        if mapping is None:
-            # A copy of its own: what was read may be the caller's bytes, or a read-only view of the file.
-            return self._filled(Staging(_HERE), stored, is_verified=True)
-        if self._verify:
-            self._mapped.append(stored)
-        elif stored.nbytes <= self._unverified:
-            self._unverified -= stored.nbytes
-            stored.read(keep=False)
-        return _over(mapping, offset, stored.nbytes)
+        if self._over_file(stored):
+            return self._storages[stored, _HERE]
+        return self._filled(Staging(_HERE), stored)
+
+    def _over_file(self, stored: Storage) -> bool:
+        """Map a storage if it is to be mapped, and can be; return whether it is."""
+        if self._read_bytes is None or not is_in_pieces(self._archive, stored):
+            return False
+        if stored.nbytes <= self._read_bytes:
+            self._read_bytes -= stored.nbytes
+            return False
+        source, offset = self._archive.place_of(stored.record)
+        if source not in self._files:
+            self._files[source] = MappedFile(source)
+        mapping = self._files[source].mapping
+        if mapping is None or offset % ALIGNMENT or offset + stored.nbytes > len(mapping):
+            return False
+        self._storages[stored, _HERE] = _over(mapping, offset, stored.nbytes)
+        self._mapped.append((stored, source))
+        return True
+
+    def _is_at_once(self, stored: Storage) -> bool:
+        """Return whether a storage is read whole; a large record that is fetched comes in pieces, one after another."""
+        return (
+            stored.nbytes <= BUFFER or stored.record not in self._archive.records or is_in_pieces(self._archive, stored)
+        )
 
     def _moved(self, stored: Storage, device: torch.device, where: str) -> torch.UntypedStorage:
-        """A storage on another device; its bytes are read in pieces, and never all in memory."""
-        is_mapped = self._mapped_at(stored)[0] is not None
-        is_verified = self._verify or not is_mapped or stored.nbytes <= self._unverified
-        if is_mapped and is_verified and not self._verify:
-            self._unverified -= stored.nbytes
+        """Return a storage on another device; its bytes are read in pieces, and are never all in memory."""
         try:
             if device not in self._staging:
                 self._staging[device] = Staging(device)
-            return self._filled(self._staging[device], stored, is_verified=is_verified)
+            return self._filled(self._staging[device], stored)
         except (RuntimeError, AssertionError, NotImplementedError) as error:
-            raise UnsupportedError(
-                f"{where}: expected the device {device} to be here, got: {error}; pass device= to load it elsewhere"
-            ) from error
+            raise self.devices.failed(device, where, error) from error
 
-    def _filled(self, staging: Staging, stored: Storage, *, is_verified: bool) -> torch.UntypedStorage:
-        """A new storage with the bytes of a stored one, compared with their checksum or not."""
+    def _filled(self, staging: Staging, stored: Storage) -> torch.UntypedStorage:
+        """Return a new storage with the bytes of a stored one, compared with their checksum."""
         record = self._archive.records.get(stored.record)
-        # What is fetched comes in one request, unless it is large.
-        is_small = stored.nbytes <= PIECE and not (record is not None and self._archive.is_in_place(record.name))
+        # Remote records come in one request, unless they are large.
+        is_small = stored.nbytes <= BUFFER and not (record is not None and self._archive.is_in_place(record.name))
         if record is None or not record.is_stored or record.size != stored.nbytes or is_small:
             content = stored.read(keep=False) if staging.device.type != "meta" else memoryview(b"")
 
@@ -200,36 +244,40 @@ class Tensors:
                 buffer[:] = content[start : start + buffer.nbytes]
 
             return staging.upload(stored.nbytes, copy)
-        total = self._archive.sum_of(record.name) if is_verified and staging.device.type != "meta" else None
+        total = self._archive.sum_of(record.name) if staging.device.type != "meta" else None
 
         def read(start: int, buffer: memoryview) -> None:
-            self._archive.read_into(record.name, start, buffer)
-            if total is not None:
-                total.add(buffer)
+            read_range(self._archive, record.name, start, buffer, total)
 
         made = staging.upload(stored.nbytes, read)
         if total is not None:
             total.check()
         return made
 
-    def _mapped_at(self, stored: Storage) -> tuple[mmap.mmap | None, int]:
-        """The mapping of the file that a storage lies in, and where; None where it must be copied."""
-        record = self._archive.records.get(stored.record)
-        if record is None or record.size != stored.nbytes or not self._archive.is_in_place(record.name):
-            return None, 0
-        source, offset = self._archive.place_of(stored.record)
-        mapping = self._mapping
-        if source is not self._archive.source:
-            if source not in self._beside:
-                self._beside[source] = map_privately(source)
-            mapping = self._beside[source]
-        if mapping is None or offset % ALIGNMENT or offset + stored.nbytes > len(mapping):
-            return None, 0
-        return mapping, offset
+
+def _compare(stored: Storage) -> int:
+    return stored.read(keep=False).nbytes
+
+
+def _dense_parts(views: Iterable[Any]) -> Iterator[TensorView]:
+    """Yield the dense tensors that views consist of."""
+    for view in views:
+        match view:
+            case TensorView():
+                yield view
+            case SparseView():
+                yield from (*view.indices, view.values)
+            case QuantizedView():
+                yield from (part for part in (view.values, view.scale, view.zero_point) if isinstance(part, TensorView))
+
+
+def _bytes_of(storage: torch.UntypedStorage) -> memoryview:
+    """Return the writable bytes of a storage in memory."""
+    return memoryview(torch.empty(0, dtype=torch.uint8, device="cpu").set_(storage).numpy())
 
 
 def _over(buffer: Any, offset: int, nbytes: int) -> torch.UntypedStorage:
-    """A storage over a writable buffer, which it keeps alive."""
+    """Return a storage over a writable buffer, which it keeps alive."""
     flat = torch.frombuffer(buffer, dtype=torch.uint8, count=nbytes, offset=offset)
     return flat.untyped_storage()
 

@@ -1,7 +1,8 @@
-"""Tree specs as data -> live `pytree.TreeSpec`s, of classes that are registered already. Nothing is imported.
+"""Build live `pytree.TreeSpec`s from tree specs as data, of classes that are registered already. Nothing is imported.
 
-A named tuple whose class is not registered gets a stand-in class with the stored fields. Any other container that is
-not registered is missing; `TreeSpecs.check` lists all that are, for a whole program.
+A named tuple whose class is not registered gets a placeholder class with the stored fields, any other container a
+`Placeholder`. Classes of modules among the inputs, factories and enum classes are needed; `TreeSpecs.missing` lists
+those that are not available, for a whole program.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from pt2kit import treespec
-from pt2kit.bridge.placeholder_types import STAND_IN_NAME
-from pt2kit.bridge.read.module_inputs import find_module_class, module_context
+from pt2kit.bridge.placeholder_types import STAND_IN_NAME, Placeholder, placeholder_context
+from pt2kit.bridge.read.module_inputs import find_module_class, is_module, module_context
 from pt2kit.bridge.torch_names import leaf_spec, pytree
 from pt2kit.errors import SchemaError, UnsupportedError
 from pt2kit.treespec.kinds import DEFAULTDICT, MAPPINGS, NAMEDTUPLE, FieldTable, defaultdict_parts
@@ -35,7 +36,7 @@ _FACTORIES: Final[Mapping[str, Any]] = MappingProxyType(
 
 
 class TreeSpecs:
-    """Builds the live specs of one program; one stand-in class per named tuple.
+    """Builds the live specs of one program; one placeholder class per named tuple.
 
     Args:
         fields: the file's table of named-tuple fields.
@@ -48,7 +49,7 @@ class TreeSpecs:
         self._stand_ins: dict[str, Any] = {}
 
     def read(self, spec: TreeSpec, where: str) -> pytree.TreeSpec:
-        """The live spec.
+        """Return the live spec.
 
         Raises:
             SchemaError: a context that contradicts its type.
@@ -63,7 +64,7 @@ class TreeSpecs:
         return treespec.fold(spec, lambda _: leaf, build)
 
     def missing(self, specs: Iterable[Iterable[TreeSpec]]) -> Iterator[str]:
-        """What the specs of a program need and this process does not have: type names, factories, enum classes.
+        """Yield what the specs of a program need and this process lacks: type names, factories, enum classes.
 
         Raises:
             SchemaError: a context that contradicts its type.
@@ -76,7 +77,7 @@ class TreeSpecs:
             if node.is_leaf or node.type == NAMEDTUPLE:
                 continue
             if str(node.type) not in pytree.SERIALIZED_TYPE_TO_PYTHON_TYPE:
-                if find_module_class(str(node.type), self._trust) is None:
+                if is_module(node) and find_module_class(str(node.type), self._trust) is None:
                     yield f"the container type {node.type}"
             elif node.type == DEFAULTDICT:
                 factory = defaultdict_parts(node, where)[0]
@@ -88,10 +89,10 @@ class TreeSpecs:
                         yield f"the enum class {key.fqn}"
 
     def named_tuple(self, name: str, where: str) -> Any:
-        """The class of a named tuple: the registered one, or a stand-in with the stored fields.
+        """Return the class of a named tuple: the registered one, or a placeholder class with the stored fields.
 
         Raises:
-            UnsupportedError: it is not registered, and the file does not say what its fields were.
+            UnsupportedError: it is not registered, and the file does not state its fields.
         """
         known = pytree.SERIALIZED_TYPE_TO_PYTHON_TYPE.get(name)
         if known is not None and pytree.is_namedtuple_class(known):
@@ -109,7 +110,7 @@ class TreeSpecs:
         return self._stand_ins[name]
 
     def _type(self, node: TreeSpec, where: str) -> tuple[Any, Any]:
-        """The Python type of a container, and its context."""
+        """Return the Python type of a container, and its context."""
         if node.type == NAMEDTUPLE:
             return collections.namedtuple, self.named_tuple(treespec.namedtuple_name(node, where) or "", where)
         python_type = pytree.SERIALIZED_TYPE_TO_PYTHON_TYPE.get(str(node.type))
@@ -117,10 +118,7 @@ class TreeSpecs:
             module = find_module_class(str(node.type), self._trust)
             if module is not None:
                 return module, module_context(node, module, where)
-            raise UnsupportedError(
-                f"{where}: expected a registered container type, got {str(node.type)[:80]!a}: "
-                "import the module that registers it before loading"
-            )
+            return Placeholder, placeholder_context(node, where)
         return python_type, _context(node, python_type, where)
 
 
@@ -147,7 +145,7 @@ def _context(node: TreeSpec, kind: Any, where: str) -> Any:
 
 
 def _live_context(value: Any, where: str) -> Any:
-    """A JSON value with the enum members in it made live; what they may hold is bounded by the parser."""
+    """Return a JSON value with its enum members made live; the parser limits their contents."""
     if isinstance(value, list):
         return [_live_context(item, where) for item in value]
     if not isinstance(value, dict):
@@ -169,7 +167,7 @@ def _live_key(key: object, where: str) -> object:
 
 
 def find_enum(fqn: str) -> type[Enum] | None:
-    """The enum class of that name among those that are defined already."""
+    """Return the enum class of that name among those that are defined already."""
     todo: list[type[Enum]] = [Enum]
     while todo:
         kind = todo.pop()
@@ -180,7 +178,7 @@ def find_enum(fqn: str) -> type[Enum] | None:
 
 
 def registered_namedtuples() -> dict[str, str]:
-    """Class name -> name under which it is registered; a class name that two share is left out."""
+    """Return the registered name of each class name; a class name that two share is left out."""
     names_by_class: dict[str, set[str]] = {}
     for registered, kind in list(pytree.SERIALIZED_TYPE_TO_PYTHON_TYPE.items()):
         if isinstance(registered, str) and pytree.is_namedtuple_class(kind):

@@ -1,7 +1,8 @@
-"""Payloads that take code to rebuild -> live objects, of exactly the globals that the caller named in `trust`.
+"""Unpickle trusted payloads: live objects that take code to rebuild, from exactly the globals named in `trust`.
 
-Without `trust` every such payload is refused, and the message names what is inside. What the caller names is imported
-by that name; nothing else a payload refers to is looked up, except the functions that rebuild plain tensors.
+Without `trust` every such payload is refused, and the message names its contents. Globals that the caller names are
+imported by that name; nothing else a payload refers to is looked up, except the functions that rebuild plain
+tensors.
 """
 
 from __future__ import annotations
@@ -18,9 +19,8 @@ from typing import Any, Final
 import torch
 
 from pt2kit.bridge.read.devices import Devices
-from pt2kit.bridge.read.pickled_values import FAKE_TENSOR
 from pt2kit.bridge.read.refusals import refused
-from pt2kit.bridge.torch_names import script_object
+from pt2kit.bridge.torch_names import FAKE_TENSOR, script_object
 from pt2kit.errors import PayloadError, Pt2Error, UnsupportedError
 from pt2kit.messages import listed
 from pt2kit.pickles.allowed_globals import name_global
@@ -29,11 +29,11 @@ from pt2kit.tensors.opaque import OpaquePayload
 
 _SHOWN: Final = 20
 RULE: Final = "P15"
-"""Of payloads that take code to rebuild; in `trust=` it lets all of them pass."""
+"""Rule of payloads that take code to rebuild; in `trust=` it allows all of them."""
 
 
 def load_trusted(payload: OpaquePayload, trust: Set[str], devices: Devices | None = None) -> Any:
-    """The object that a payload stands for.
+    """Return the object that a payload represents.
 
     Args:
         payload: a pickled tensor, a script object or a Python object.
@@ -59,7 +59,7 @@ def load_trusted(payload: OpaquePayload, trust: Set[str], devices: Devices | Non
 
 
 def load_trusted_inputs(payload: memoryview, where: str, trust: Set[str], devices: Devices) -> Any:
-    """The sample inputs as they were pickled, if everything in them is plain or trusted; else None.
+    """Return the sample inputs as they were pickled, if everything in them is plain or trusted; else None.
 
     Args:
         payload: a torch.save file.
@@ -94,7 +94,7 @@ def _run(where: str, rebuild: Callable[[], Any]) -> Any:
 
 
 def script_classes(payload: OpaquePayload) -> tuple[str, ...]:
-    """The classes of script objects in a payload: "__torch__.torch.classes.namespace.Class".
+    """Return the classes of script objects in a payload: "__torch__.torch.classes.namespace.Class".
 
     Raises:
         UnsupportedError: the payload is not what torchbind writes.
@@ -113,7 +113,7 @@ def script_classes(payload: OpaquePayload) -> tuple[str, ...]:
 
 
 def globals_of(payload: OpaquePayload) -> tuple[str, ...]:
-    """What a pickled payload refers to.
+    """Return the globals that a pickled payload refers to.
 
     Raises:
         UnsupportedError: it is no pickle.
@@ -129,7 +129,7 @@ def globals_of(payload: OpaquePayload) -> tuple[str, ...]:
 
 
 def _unpickler(trust: Set[str]) -> type[pickle.Unpickler]:
-    """A class of unpicklers that find only what is trusted or plain; a class of its own for each load."""
+    """Return a class of unpicklers that find only trusted or plain globals; a class of its own for each load."""
 
     class Unpickler(pickle.Unpickler):
         def find_class(self, module: str, name: str) -> Any:
@@ -145,7 +145,7 @@ def _unpickler(trust: Set[str]) -> type[pickle.Unpickler]:
 
 
 def _module(trust: Set[str]) -> types.ModuleType:
-    """What `torch.load` takes in the place of the module `pickle`."""
+    """Return a module to pass to `torch.load` as `pickle_module`."""
     module = types.ModuleType("pt2kit_trusted_pickle")
     module.Unpickler = _unpickler(trust)  # type: ignore[attr-defined]
     module.load = _refuse  # type: ignore[attr-defined]

@@ -1,8 +1,8 @@
-"""TensorMeta -> fake tensors: what a node's `meta["val"]` says of a tensor without its data.
+"""Build fake tensors from `TensorMeta`: a node's `meta["val"]`, which describes a tensor without its data.
 
-Every value gets a fake tensor and a storage of its own, as if each had been made anew. What they are made from is
-shared: one template for each distinct (dtype, sizes, strides, offset, device, requires_grad). Going through the
-dispatcher for each would cost 350 microseconds with symbolic sizes; from a template it is ten.
+Every value gets a fake tensor and a storage of its own, as if each had been made anew. They are made from a shared
+template for each distinct (dtype, sizes, strides, offset, device, requires_grad). Going through the dispatcher for
+each would cost 350 microseconds with symbolic sizes; from a template it is ten.
 """
 
 from __future__ import annotations
@@ -15,25 +15,24 @@ import torch
 from msgspec import UNSET
 
 from pt2kit import schema
+from pt2kit.bridge.read.described import BLOCKS, check_number, check_tensor
 from pt2kit.bridge.read.devices import Devices
-from pt2kit.bridge.read.extents import MAX_NUMBER, check_extent
 from pt2kit.bridge.read.shapes import Shapes
 from pt2kit.bridge.scalars import DTYPES, LAYOUTS
 from pt2kit.bridge.torch_export_names import fake_over, make_fake
 from pt2kit.bridge.torch_names import wrap
 from pt2kit.errors import GraphError, UnsupportedError
 
-_SPARSE: Final = frozenset((schema.Layout.SparseCoo, schema.Layout.SparseCsr, schema.Layout.SparseCsc))
 _META: Final = torch.device("meta")
 
 
 @dataclass(frozen=True, slots=True)
 class _Template:
-    """What the fake tensors of one kind are made from.
+    """Template for the fake tensors of one kind.
 
     Args:
         elem: the meta tensor under them.
-        device: where they say they are.
+        device: the device that they report.
         requires_grad: whether autograd follows them.
         attributes: the Python attributes of a fake tensor that its own constructor made.
         nbytes: the size of their storage.
@@ -62,10 +61,10 @@ class Values:
         self._known: dict[int, tuple[schema.TensorMeta, _Template]] = {}
 
     def tensor(self, meta: schema.TensorMeta, where: str) -> torch.Tensor:
-        """A new fake tensor.
+        """Return a new fake tensor.
 
         Args:
-            meta: what the graph says of the value.
+            meta: the graph's description of the value.
             where: the place to name in errors.
 
         Raises:
@@ -98,20 +97,12 @@ class Values:
         return _from_template(template)
 
     def _template(self, meta: schema.TensorMeta, where: str) -> _Template:
-        if meta.dtype not in DTYPES:
-            raise UnsupportedError(f"{where}: dtype: expected an element type of torch, got {meta.dtype.name}")
-        if len(meta.sizes) != len(meta.strides):
-            raise GraphError(
-                f"{where}: expected one stride per size, got {len(meta.sizes)} sizes and {len(meta.strides)} strides"
-            )
+        check_tensor(meta, where)
         dtype = DTYPES[meta.dtype]
-        if meta.requires_grad and not (dtype.is_floating_point or dtype.is_complex):
-            raise GraphError(f"{where}: requires_grad: expected false for {dtype}, got true")
         sizes = self._numbers(meta.sizes, f"{where}: sizes")
         strides = self._numbers(meta.strides, f"{where}: strides")
         offset = self._shapes.offset(meta.storage_offset, f"{where}: storage_offset")
-        _check_number(offset, f"{where}: storage_offset")
-        check_extent(meta, where)
+        check_number(offset, f"{where}: storage_offset")
         device = self._devices.find(meta.device, where)
         try:
             symbolic = [number for number in (*sizes, *strides) if isinstance(number, torch.SymInt)]
@@ -131,12 +122,14 @@ class Values:
         return _Template(elem, device, meta.requires_grad, dict(made.__dict__), nbytes)
 
     def _sparse(self, meta: schema.TensorMeta, where: str) -> torch.Tensor:
-        """A fake sparse tensor without elements: the file does not say how many it has."""
-        if meta.layout not in _SPARSE or meta.dtype not in DTYPES:
-            raise UnsupportedError(f"{where}: layout: expected one that has a fake form, got {meta.layout.name}")
+        """Return a fake sparse tensor without elements: the file does not state how many it has."""
+        check_tensor(meta, where)
         sizes = self._numbers(meta.sizes, f"{where}: sizes")
         device = self._devices.find(meta.device, where)
         try:
+            if meta.layout in BLOCKS:
+                made = make_fake(self._shapes.mode, _blocks(sizes, DTYPES[meta.dtype], LAYOUTS[meta.layout]), device)
+                return made.requires_grad_(meta.requires_grad)
             with self._shapes.mode:
                 return torch.empty(
                     sizes,
@@ -145,19 +138,28 @@ class Values:
                     device=device,
                     requires_grad=meta.requires_grad,
                 )
-        except (RuntimeError, AssertionError) as error:
+        except (RuntimeError, AssertionError, ValueError) as error:
             raise UnsupportedError(f"{where}: expected a tensor that torch can describe, got: {error}") from error
 
     def _numbers(self, values: Sequence[schema.SymInt], where: str) -> list[Any]:
         numbers = [self._shapes.integer(value, where) for value in values]
         for number in numbers:
-            _check_number(number, where)
+            check_number(number, where)
         return numbers
 
 
-def _check_number(number: Any, where: str) -> None:
-    if type(number) is int and not 0 <= number <= MAX_NUMBER:
-        raise GraphError(f"{where}: expected 0 to 2**63 - 1, got {number}")
+def _blocks(sizes: Sequence[Any], dtype: torch.dtype, layout: torch.layout) -> torch.Tensor:
+    """Return a meta tensor without any of its sparse blocks, of one element each: no file states how large they are."""
+    *batch, rows, columns = sizes
+    number = rows if layout is torch.sparse_bsr else columns
+    return torch.sparse_compressed_tensor(
+        torch.empty((*batch, number + 1), dtype=torch.int64, device=_META),
+        torch.empty((*batch, 0), dtype=torch.int64, device=_META),
+        torch.empty((*batch, 0, 1, 1), dtype=dtype, device=_META),
+        sizes,
+        layout=layout,
+        check_invariants=False,
+    )
 
 
 def _key(value: schema.SymInt) -> Any:
@@ -168,10 +170,10 @@ def _key(value: schema.SymInt) -> Any:
 
 
 def _from_template(template: _Template) -> torch.Tensor:
-    """A fake tensor like the template's, over a storage of its own.
+    """Return a fake tensor like the template's, over a storage of its own.
 
     The template's meta tensor gets a new storage of the same size, which the subclass that is made over it shares. Its
-    Python attributes are those that the constructor of FakeTensor gave the first of its kind.
+    Python attributes are those that the constructor of FakeTensor set on the first of its kind.
     """
     if type(template.nbytes) is int:
         fresh = torch.empty(template.nbytes, dtype=torch.uint8, device=_META)
@@ -181,7 +183,7 @@ def _from_template(template: _Template) -> torch.Tensor:
 
 
 class _Bare(torch.Tensor):  # type: ignore[misc]
-    """A tensor whose storage size is given and not computed; it exists only under a template, or for its storage."""
+    """A tensor whose storage size is passed and not computed; it exists only under a template, or for its storage."""
 
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -189,5 +191,8 @@ class _Bare(torch.Tensor):  # type: ignore[misc]
 
 
 def _with_offset(sizes: list[Any], strides: list[Any], offset: Any, dtype: torch.dtype, nbytes: Any) -> torch.Tensor:
-    """A meta tensor that begins inside its storage; torch's own operators would add guards for symbolic sizes."""
+    """Return a meta tensor that begins inside its storage.
+
+    torch's own operators would add guards for symbolic sizes.
+    """
     return wrap(_Bare, sizes, strides, offset, dtype=dtype, device=_META, storage_size=nbytes)

@@ -1,16 +1,19 @@
-"""The signature of a program, its tree specs and its guards -> how its module is called."""
+"""Calling convention of a program's module, from its signature, its tree specs and its guards."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from pt2kit import schema
+from pt2kit.bridge.placeholder_types import Placeholder
 from pt2kit.bridge.read.checked import Checked
+from pt2kit.bridge.read.module_calls import WHERE
 from pt2kit.bridge.run.conditions import Condition, Conditions, Input, guard_condition, read_source
-from pt2kit.bridge.run.inputs import InputTree, output_tree
+from pt2kit.bridge.run.inputs import InputTree, OutputTree, map_children
 from pt2kit.bridge.run.module import Convention
 from pt2kit.bridge.torch_names import child_specs, pytree
 from pt2kit.errors import GraphError
@@ -21,7 +24,7 @@ Path = tuple[Any, ...]
 
 
 def convention_of(program: schema.ExportedProgram, checked: Checked, call: Any, examples: Any) -> Convention:
-    """How a program is called.
+    """Return the calling convention of a program.
 
     Args:
         program: has the ranges of its symbols.
@@ -43,11 +46,13 @@ def convention_of(program: schema.ExportedProgram, checked: Checked, call: Any, 
     if examples is not None:
         conditions += [_guard(text, inputs, f"$.guards_code[{n}]") for n, text in enumerate(checked.guards)]
     modules = frozenset(type(leaf) for leaf in pytree.tree_leaves(examples) if isinstance(leaf, torch.nn.Module))
-    return Convention(tree, conditions, output_tree(call.out_spec), modules)
+    out_spec, where = checked.specs[0][1], f"{WHERE}[0].signature.out_spec"
+    outputs = OutputTree(call.out_spec, lambda: checked.tree_specs.read(out_spec, where))
+    return Convention(tree, conditions, outputs, modules)
 
 
 def _names(call: Any) -> list[str]:
-    """What the arguments are called, then the keyword arguments.
+    """Return the names of the arguments, then of the keyword arguments.
 
     Source: `_get_codegen` in torch/export/_unlift.py, 2.13.
     """
@@ -58,18 +63,41 @@ def _names(call: Any) -> list[str]:
 
 
 def _paths(tree: InputTree, examples: Any) -> list[Path]:
-    """The way to each value from the names of the arguments, through the example inputs where there are some."""
+    """Return the path to each value from the names of the arguments, through the example inputs if there are some."""
     if examples is not None:
         args, kwargs = examples
         by_name: Any = dict(zip(tree.names, (*args, *(kwargs[name] for name in tree.keywords)), strict=True))
     else:
-        leaves = pytree.tree_unflatten(range(tree.spec.num_leaves), tree.spec)
-        by_name = dict(zip(tree.names, (*leaves[0], *leaves[1].values()), strict=True))
+        # Not by an object of the structure: constructors of containers may inspect their arguments.
+        return [
+            (name, *path)
+            for name, child in zip(tree.names, map_children(tree.spec), strict=True)
+            for path in _spec_paths(child)
+        ]
     return [tuple(map(_step, path)) for path, _ in pytree.tree_leaves_with_path(by_name)]
 
 
+def _spec_paths(spec: pytree.TreeSpec) -> list[Path]:
+    """Return the path to each leaf of a structure, from its description alone."""
+    children = child_specs(spec)
+    if spec.type is None:
+        return [()]
+    context = spec.context
+    steps: Sequence[Any] = range(len(children))
+    if spec.type is Placeholder:
+        kind, steps = context
+        steps = [(step,) for step in steps] if kind.has_fields else steps
+    elif spec.type is pytree.namedtuple or pytree.is_namedtuple_class(spec.type):
+        steps = [(name,) for name in getattr(context, "_fields", steps)]
+    else:
+        keys = context[1] if spec.type is defaultdict and isinstance(context, list) and len(context) == 2 else context
+        if isinstance(keys, (list, tuple)) and len(keys) == len(children):
+            steps = keys
+    return [(step, *path) for step, child in zip(steps, children, strict=True) for path in _spec_paths(child)]
+
+
 def _step(key: Any) -> Any:
-    """A step on a path as guards have it: an index or key, or (name,) for an attribute."""
+    """Return a step on a path as guards have it: an index or key, or (name,) for an attribute."""
     if isinstance(key, pytree.SequenceKey):
         return key.idx
     return (key.name,) if isinstance(key, pytree.GetAttrKey) else getattr(key, "key", None)
@@ -93,7 +121,7 @@ def _guard(text: str, inputs: Sequence[Input], where: str) -> Condition:
 
 
 def _find(source: Source, inputs: Sequence[Input]) -> int | None:
-    """The input that a guard refers to: by its place in the list of all, or by the way to it.
+    """Return the input that a guard refers to: by its index in the list of all, or by its path.
 
     Source: `_force_ep_signature_match` and `_force_gm_signature_match` in torch/export/_unlift.py, 2.13.
     """

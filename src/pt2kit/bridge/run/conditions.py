@@ -1,7 +1,7 @@
-"""What the values in the inputs must be -> conditions that a call is held against.
+"""Conditions on the values in a program's inputs, checked at each call.
 
-torch has two ways: conditions written from the graph's inputs and `guards_code`, where the program has example inputs,
-and else a check of types, dimensions and symbols. Both are conditions here; the same inputs are refused.
+torch has two ways: conditions written from the graph's inputs and `guards_code`, if the program has example inputs, and
+else a check of types, dimensions and symbols. Both are conditions here; the same inputs are refused.
 
 Source: `_get_input_guards_for_graph` in torch/export/_unlift.py and `_check_input_constraints_for_graph` in
 torch/_export/utils.py, 2.13.
@@ -21,24 +21,25 @@ from msgspec import UNSET
 
 from pt2kit import schema
 from pt2kit.bridge.run.expressions import computed, linear
-from pt2kit.errors import InputError, Pt2Error
+from pt2kit.bridge.run.inputs import type_name
+from pt2kit.errors import InputError, LimitError, Pt2Error
 from pt2kit.symbols.dialects import parse_size
 from pt2kit.symbols.expr import Expr, Integer, Symbol, free_symbols
 
 Leaves = Sequence[Any]
 _SMALLEST: Final = 2
-"""Ranges from 0, 1 or 2 on are not held against the inputs: export itself takes 0 and 1 for special."""
+"""Ranges from 0, 1 or 2 on are not checked against the inputs: export itself specializes 0 and 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One condition.
+    """One condition on an input.
 
     Args:
-        place: which input, and which part of it.
-        expected: what it must be.
+        place: the input, and the part of it.
+        expected: the expected value, as text.
         holds: values in the inputs -> whether it is.
-        got: values in the inputs -> what it is instead.
+        got: values in the inputs -> the actual value.
     """
 
     place: str
@@ -53,7 +54,7 @@ class Input:
 
     Args:
         name: what messages call it.
-        argument: what stands in the graph for it.
+        argument: its argument in the graph.
         path: steps that lead to it from the names of the arguments, as guards write them.
     """
 
@@ -80,7 +81,7 @@ class Conditions:
         inputs: the values that the caller passes.
         graph: describes them.
         ranges: symbol, or text of an expression -> range.
-        is_guarded: write what torch's guards say; else what it checks where it has none.
+        is_guarded: write the conditions of torch's guards; else those that torch checks if it has none.
     """
 
     def __init__(
@@ -97,6 +98,9 @@ class Conditions:
         self._solved: dict[Symbol, tuple[Fraction, Fraction, str, Callable[[Leaves], Any]]] = {}
         self._derived: list[tuple[Expr, str, Callable[[Leaves], Any]]] = []
         self._is_guarded = is_guarded
+        for index, given in enumerate(inputs):
+            if given.argument.type == "as_tensor":  # before anything asks for the size of one
+                self._add(given.name, "a torch.Tensor", _is_tensor(index), _type_of(index))
         for index, given in enumerate(inputs):
             self._input(index, given, graph)
         for expr, place, read in self._derived:
@@ -117,8 +121,8 @@ class Conditions:
     def _tensor(self, index: int, name: str, meta: schema.TensorMeta) -> None:
         count = len(meta.sizes)
         if not self._is_guarded:
-            self._add(name, "a tensor", _is_tensor(index), _type_of(index))
-            self._add(name, f"{count} dimension(s)", _has_dimensions(index, count), _dimensions_of(index))
+            rank = _rank_of(index)
+            self._add(name, f"{count} dimension(s)", lambda leaves: rank(leaves) == count, rank)
         for dimension, size in enumerate(meta.sizes):
             self._number(size, f"{name}: size of dimension {dimension}", _size_of(index, dimension))
 
@@ -126,7 +130,7 @@ class Conditions:
         read = _value_of(index)
         kind = type(value)
         if not self._is_guarded:
-            self._add(name, f"a value of the type {kind.__name__}", _has_type(index, kind), _type_of(index))
+            self._add(name, kind.__name__, lambda leaves: type(read(leaves)) is kind, _type_of(index))
         if isinstance(value, float) and math.isnan(value):
             self._add(name, "nan", lambda leaves: math.isnan(read(leaves)), read)
         else:
@@ -166,7 +170,7 @@ class Conditions:
             self._add(place, f"at most {most}", _compares(read, operator.le, most), read)
 
     def _solve(self, expr: Expr, symbol: Symbol, place: str, read: Callable[[Leaves], Any]) -> None:
-        """Take a size for what a symbol is, or hold it against what is known of the symbol: sizes are a*s + b."""
+        """Solve a size for a symbol, or compare it with the known value of the symbol: sizes are a*s + b."""
         line = linear(expr, symbol)
         if line is None:
             return
@@ -184,7 +188,8 @@ class Conditions:
             size, known = read(leaves), other(leaves)
             return size is not None and known is not None and size * down == known * up + add
 
-        text = f"the same as {first}" if scale == 1 and not shift else f"what fits {first} ({_line_text(scale, shift)})"
+        line_text = f"{scale} times it{f' plus {shift}' if shift else ''}"
+        text = f"the same as {first}" if scale == 1 and not shift else f"what fits {first} ({line_text})"
         self._add(place, text, holds, _both(read, other))
 
     def _add(self, place: str, expected: str, holds: Callable[[Leaves], Any], got: Callable[[Leaves], Any]) -> None:
@@ -192,18 +197,23 @@ class Conditions:
 
 
 def guard_condition(text: str, expr: Expr, values: Mapping[str, Callable[[Leaves], Any]]) -> Condition:
-    """The condition that an entry of `guards_code` is.
+    """Return the condition of an entry of `guards_code`.
 
     Args:
         text: the entry.
         expr: its expression.
-        values: symbol of the expression -> what reads it from the values in the inputs.
+        values: symbol of the expression -> function that reads it from the values in the inputs.
     """
     compute = computed(expr, values)
     reads = tuple(values.values())
 
     def holds(leaves: Leaves) -> Any:
-        return all(read(leaves) is not None for read in reads) and compute(leaves)
+        try:
+            return all(read(leaves) is not None for read in reads) and compute(leaves)
+        except (ArithmeticError, LimitError, TypeError, ValueError) as error:
+            raise InputError(
+                f"input values: expected {text}, got {got(leaves)}, for which it cannot be computed: {error}"
+            ) from error
 
     def got(leaves: Leaves) -> str:
         return ", ".join(f"{name} = {read(leaves)}" for name, read in values.items())
@@ -212,7 +222,7 @@ def guard_condition(text: str, expr: Expr, values: Mapping[str, Callable[[Leaves
 
 
 def read_source(what: str, index: int, dimension: int | None) -> Callable[[Leaves], Any]:
-    """What reads from the values in the inputs what a guard refers to.
+    """Return a function that reads the source of a guard from the values in the inputs.
 
     Args:
         what: "value", "size", "stride", "storage_offset" or "item".
@@ -231,15 +241,11 @@ def read_source(what: str, index: int, dimension: int | None) -> Callable[[Leave
 
 
 def _range_key(text: str) -> Expr | None:
-    """The expression that a range is of; None where it is none."""
+    """Return the expression that a range is of; None if it is none."""
     try:
         return parse_size(text)
     except Pt2Error:
         return None
-
-
-def _line_text(scale: Fraction, shift: Fraction) -> str:
-    return f"{scale} times it{f' plus {shift}' if shift else ''}"
 
 
 def _value_of(index: int) -> Callable[[Leaves], Any]:
@@ -260,20 +266,12 @@ def _is_tensor(index: int) -> Callable[[Leaves], Any]:
     return lambda leaves: isinstance(leaves[index], torch.Tensor)
 
 
-def _has_type(index: int, kind: type) -> Callable[[Leaves], Any]:
-    return lambda leaves: type(leaves[index]) is kind
-
-
 def _type_of(index: int) -> Callable[[Leaves], Any]:
-    return lambda leaves: f"a {type(leaves[index]).__name__}"
+    return lambda leaves: type_name(leaves[index])
 
 
-def _has_dimensions(index: int, count: int) -> Callable[[Leaves], Any]:
-    return lambda leaves: len(leaves[index].shape) == count
-
-
-def _dimensions_of(index: int) -> Callable[[Leaves], Any]:
-    return lambda leaves: f"{len(leaves[index].shape)}"
+def _rank_of(index: int) -> Callable[[Leaves], Any]:
+    return lambda leaves: len(leaves[index].shape)
 
 
 def _compares(read: Callable[[Leaves], Any], compare: Callable[[Any, Any], Any], bound: int) -> Callable[[Leaves], Any]:

@@ -1,7 +1,7 @@
-"""Symbolic expressions -> Python closures over the values that their symbols stand for.
+"""Compile symbolic expressions into Python closures over the values of their symbols.
 
-The values may be symbolic numbers of torch (in `torch.compile`, or another export), so what is called is what torch
-itself writes into the source of guards. No text is compiled.
+The values may be symbolic numbers of torch (in `torch.compile`, or another export), so the same functions are called
+that torch itself writes into the source of guards. No text is compiled.
 """
 
 from __future__ import annotations
@@ -17,18 +17,21 @@ from typing import Any, Final
 import torch
 
 from pt2kit.bridge.torch_names import NUMBER_FUNCTIONS
-from pt2kit.errors import UnsupportedError
+from pt2kit.errors import LimitError, UnsupportedError
 from pt2kit.symbols.expr import Boolean, Call, Expr, Float, Infinity, Integer, Leaf, Rational, Symbol, fold
 
 Read = Callable[[Sequence[Any]], Any]
 
+MAX_BITS: Final = 1 << 20
+"""Bits of a number in a condition, when a program is called: milliseconds to compute."""
+
 
 def computed(expr: Expr, values: Mapping[str, Read]) -> Read:
-    """What computes an expression.
+    """Return a function that computes an expression.
 
     Args:
         expr: the expression.
-        values: name of a symbol -> what reads it.
+        values: name of a symbol -> function that reads it.
 
     Raises:
         UnsupportedError: a function that has no meaning for values that may be symbolic.
@@ -52,7 +55,7 @@ def computed(expr: Expr, values: Mapping[str, Read]) -> Read:
 
 
 def linear(expr: Expr, symbol: Symbol) -> tuple[Fraction, Fraction] | None:
-    """(a, b) of an expression that is a*symbol + b with a other than 0; None for any other."""
+    """Return (a, b) of an expression that is a*symbol + b with a other than 0; None for any other."""
 
     def leaf(held: Leaf) -> tuple[Fraction, Fraction] | None:
         if held == symbol:
@@ -126,8 +129,35 @@ def _folded(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     return lambda *args: functools.reduce(function, args)
 
 
+def bounded_power(base: Any, exponent: Any) -> Any:
+    """Return base ** exponent, unless it is a whole number of more than `MAX_BITS` bits.
+
+    Raises:
+        LimitError: it is one.
+    """
+    if isinstance(base, int) and isinstance(exponent, int) and base not in (-1, 0, 1):
+        _check_bits(base.bit_length() * abs(exponent))
+    return base**exponent
+
+
+def bounded_shift(value: Any, by: Any) -> Any:
+    """Return value << by, unless it is a whole number of more than `MAX_BITS` bits.
+
+    Raises:
+        LimitError: it is one.
+    """
+    if isinstance(value, int) and isinstance(by, int) and value:
+        _check_bits(value.bit_length() + by)
+    return value << by
+
+
+def _check_bits(bits: int) -> None:
+    if bits > MAX_BITS:
+        raise LimitError(f"expected numbers of at most {MAX_BITS} bits, got one of about {bits}")
+
+
 def _one(name: str) -> Callable[..., Any]:
-    """A function over a float: torch's where the value is symbolic."""
+    """Return a function over a float: torch's if the value is symbolic."""
     symbolic = NUMBER_FUNCTIONS.get(f"torch._sym_{name}")
     plain = getattr(math, name)
     return lambda value: symbolic(value) if isinstance(value, _SYMBOLIC) and symbolic is not None else plain(value)
@@ -141,9 +171,9 @@ _FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
         "Mul": _folded(operator.mul),
         "Max": _folded(torch.sym_max),
         "Min": _folded(torch.sym_min),
-        "Pow": operator.pow,
-        "PowByNatural": operator.pow,
-        "FloatPow": operator.pow,
+        "Pow": bounded_power,
+        "PowByNatural": bounded_power,
+        "FloatPow": bounded_power,
         "Abs": abs,
         "Identity": lambda value: value,
         "FloorDiv": operator.floordiv,
@@ -152,7 +182,7 @@ _FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
         "Mod": operator.mod,
         "PythonMod": operator.mod,
         "ModularIndexing": lambda base, divisor, modulus: base // divisor % modulus,
-        "LShift": operator.lshift,
+        "LShift": bounded_shift,
         "RShift": operator.rshift,
         "TrueDiv": operator.truediv,
         "IntTrueDiv": operator.truediv,

@@ -1,4 +1,4 @@
-"""An error in an operator -> the same error, which also says where in the program it happened."""
+"""Error context: an error in an operator also names the node and the model's source line."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import torch
 from torch import fx
 
 from pt2kit.bridge.callables import describe
-from pt2kit.bridge.run.regions import OPERATORS
+from pt2kit.bridge.run.regions import OPERATORS, close_regions
 from pt2kit.bridge.run.steps import Step, Value
+from pt2kit.bridge.run.validation import original
 from pt2kit.errors import Pt2Error
 from pt2kit.node_metadata.frames import Frame, parse_stack_trace
 
@@ -24,33 +25,44 @@ _OF_TORCH: Final = re.compile(r"[/\\](site|dist)-packages[/\\]torch[/\\]")
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """Where a function that runs a graph stopped.
+    """Position at which a function that runs a graph stopped.
 
     Args:
+        before: the steps that it had run.
         step: the step that it was at.
-        read: what a value was then.
+        read: returns a value at that time.
     """
 
+    before: Sequence[Step]
     step: Step
     read: Callable[[Value], Any]
 
 
-def explain(error: Exception, code: CodeType, stopped: Callable[[TracebackType], Stopped | None]) -> None:
-    """Add to an error the node, its operator, what it was called with, and the line of the model's source.
+def explain(
+    error: BaseException, code: CodeType, stopped: Callable[[TracebackType], Stopped | None], *, had_grad: bool
+) -> None:
+    """Add to an error its position in the program, and restore the state of the process before the call.
+
+    The position is the node, its operator, its arguments, and the line of the model's source. Regions that the call had
+    opened (vmap, jvp, autocast) are closed.
 
     Args:
-        error: stays the object that it is, so that who catches one of its type still does; it is left alone where it
-            was not raised by a step. Inside a subgraph it gets the node there first, then the node that runs the
+        error: changed in place, so that handlers of its type still catch it; unchanged if it was
+            not raised by a step. Inside a subgraph it gets the node there first, then the node that runs the
             subgraph.
         code: of the function that runs a graph.
-        stopped: a place in that function -> the step that it is, and the values there; None where it is none.
+        stopped: a place in that function -> the step that it is, and the values there; None if it is none.
+        had_grad: whether gradients were enabled before the call.
     """
+    torch.set_grad_enabled(had_grad)
     trace = error.__traceback__
     while trace is not None:
         if trace.tb_frame.f_code is code:
             place = stopped(trace)
             if place is not None:
-                _add(error, _text(place.step, place.read))
+                close_regions(place.before, place.read)
+                if isinstance(error, Exception):
+                    _add(error, _text(place.step, place.read))
             return
         trace = trace.tb_next
 
@@ -60,8 +72,9 @@ def _text(step: Step, read: Callable[[Value], Any]) -> str:
     args += [f"{name}={_shown(arg, read)}" for name, arg in step.kwargs.items()]
     if len(args) > _SHOWN:
         args[_SHOWN:] = [f"and {len(args) - _SHOWN} more"]
-    place = _source_line(step.origin.stack_trace)
-    operator = describe(OPERATORS.get(step.target, step.target))
+    place = source_line(step.origin.stack_trace)
+    target = original(step.target)
+    operator = describe(OPERATORS.get(target, target))
     return f"in the node {step.origin.label} ({operator}), called with ({', '.join(args)}){place}"
 
 
@@ -79,8 +92,8 @@ def _shown(held: Any, read: Callable[[Value], Any]) -> str:
     return f"a {type(held).__name__}"
 
 
-def _source_line(stack_trace: str) -> str:
-    """Where in the model's source a node comes from; "" where the file does not say."""
+def source_line(stack_trace: str) -> str:
+    """Return the line of the model's source that a node comes from; "" if the file does not state it."""
     try:
         frames = parse_stack_trace(stack_trace).frames if stack_trace else ()
     except Pt2Error:
@@ -92,7 +105,7 @@ def _source_line(stack_trace: str) -> str:
 
 
 def _of_model(frames: Sequence[Frame]) -> Frame:
-    """The innermost frame of the model itself; of torch or of generated code only where there is no other."""
+    """Return the innermost frame of the model itself; of torch or of generated code only if there is no other."""
     written = [frame for frame in frames if not frame.file.startswith("<")]
     own = [frame for frame in written if not _OF_TORCH.search(frame.file)]
     return (own or written or frames)[-1]

@@ -1,6 +1,7 @@
-"""Higher-order operators that only run a subgraph in a mode -> functions that do so, without torch's compiler.
+"""Regions of a program: subgraphs that run in a mode, and calls that open and close a mode of the process.
 
-torch's own import its compiler when they are called, which takes seconds, to keep it from looking inside. Where the
+Higher-order operators that only run a subgraph in a mode become functions that do so, without torch's compiler. torch's
+own import its compiler when they are called, which takes seconds, to keep it from looking inside. Where the
 compiler or another export is at work they are called as they are.
 
 Source: `WrapWithSetGradEnabled` and `WrapWithAutocast` in torch/_higher_order_ops/wrap.py, 2.13.
@@ -8,13 +9,14 @@ Source: `WrapWithSetGradEnabled` and `WrapWithAutocast` in torch/_higher_order_o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
 import torch
 
-from pt2kit.bridge.torch_names import find_higher_order
+from pt2kit.bridge.run.steps import Step, Value
+from pt2kit.bridge.torch_names import find_function, find_higher_order
 
 _GRAD: Final = find_higher_order("wrap_with_set_grad_enabled")
 _AUTOCAST: Final = find_higher_order("wrap_with_autocast")
@@ -44,8 +46,43 @@ def _in_autocast(
 REGIONS: Final[Mapping[Callable[..., Any], Callable[..., Any]]] = MappingProxyType(
     {_GRAD: _in_grad_mode, _AUTOCAST: _in_autocast}
 )
-"""Operator -> what is called for it."""
+"""Callable that is used instead of each operator."""
 OPERATORS: Final[Mapping[Callable[..., Any], Callable[..., Any]]] = MappingProxyType(
     {function: operator for operator, function in REGIONS.items()}
 )
-"""What is called -> the operator that it stands for."""
+"""Operator that each of these callables replaces."""
+
+_PREDISPATCH: Final = "torch._functorch.predispatch."
+_NESTING: Final = (
+    (f"{_PREDISPATCH}_vmap_increment_nesting", f"{_PREDISPATCH}_vmap_decrement_nesting", None),
+    (f"{_PREDISPATCH}_jvp_increment_nesting", f"{_PREDISPATCH}_jvp_decrement_nesting", None),
+    (f"{_PREDISPATCH}_enter_dual_level", f"{_PREDISPATCH}_exit_dual_level", "level"),
+    ("torch.amp.autocast_mode._enter_autocast", "torch.amp.autocast_mode._exit_autocast", "mode"),
+)
+_CLOSERS: Final[Mapping[Callable[..., Any], tuple[Callable[..., Any], str | None]]] = MappingProxyType(
+    {
+        opener: (closer, parameter)
+        for opening, closing, parameter in _NESTING
+        if (opener := find_function(opening)) and (closer := find_function(closing))
+    }
+)
+"""Callable that closes a region, with its parameter for the value that opening returned, by the one that opens it."""
+
+
+def close_regions(steps: Iterable[Step], read: Callable[[Value], Any]) -> None:
+    """Close the regions that a call opened and did not close because it stopped in between, innermost first.
+
+    Args:
+        steps: those that were run. Regions in it are nested (rule X14).
+        read: returns a value.
+    """
+    opened: list[Step] = []
+    closers = {closer for closer, _ in _CLOSERS.values()}
+    for step in steps:
+        if step.target in _CLOSERS:
+            opened.append(step)
+        elif step.target in closers and opened:
+            opened.pop()
+    for step in reversed(opened):
+        closer, parameter = _CLOSERS[step.target]
+        closer(**({} if parameter is None else {parameter: read(step.result) or 0}))

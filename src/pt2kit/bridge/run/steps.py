@@ -1,7 +1,7 @@
-"""What a program does, step by step: operators over numbered values, with everything that the file named resolved.
+"""Intermediate representation of a program: operators over numbered values, with all names of the file resolved.
 
-A `Steps` is what both ways of running a graph are made of: the source of a Python function (`source.py`), and a module
-of torch.fx for subgraphs (`subgraphs.py`). Nothing in it is a name of the file.
+Both ways of running a graph start from `Steps`: the source of a Python function (`source.py`), and a module of
+torch.fx for subgraphs (`subgraphs.py`). No name of the file is in it.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class Step(Struct, frozen=True):
     """One call.
 
     Args:
-        target: what is called.
+        target: the callable.
         args, kwargs: values, subgraphs, constants, and lists, tuples and dicts of these.
-        result: the value that the call gives.
+        result: the value that the call returns.
         origin: its node.
     """
 
@@ -55,10 +55,10 @@ class Steps:
     """A graph.
 
     Args:
-        inputs: how many values it takes; they have the numbers from 0.
+        inputs: the number of its inputs, which are numbered from 0.
         steps: its calls, in order.
-        outputs: what it gives: values, constants, and containers of them.
-        is_single: it gives the one output itself, not a tuple of it.
+        outputs: its results: values, constants, and containers of them.
+        is_single: it returns the one output itself, not a tuple of it.
     """
 
     inputs: int
@@ -68,7 +68,7 @@ class Steps:
 
 
 def values_in(held: Any) -> list[Value]:
-    """The values in an argument, whatever containers they are in, each as often as it stands there."""
+    """Return the values in an argument and its nested containers, each as often as it occurs."""
     values: list[Value] = []
     pending = [held]
     while pending:

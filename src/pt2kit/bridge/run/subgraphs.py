@@ -1,25 +1,36 @@
-"""`Steps` -> `torch.fx.GraphModule`: what higher-order operators take as a subgraph.
+"""Build a `torch.fx.GraphModule` from `Steps`: the subgraph argument of higher-order operators.
 
 torch looks inside the modules that it passes to control flow, for autograd, `torch.compile` and another export, so a
 subgraph is a graph of torch.fx here, too. Its values have no metadata, because nothing that runs it asks for them; but
 in torch 2.9 autograd asks for that of its inputs.
+
+Fake values are made on demand (`Fakes`): they need sympy and torch's compiler, whose import takes a second that
+other programs need not wait for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from types import TracebackType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from torch import fx
 
-from pt2kit.bridge.read.append import append_call
+from pt2kit import schema
+from pt2kit.bridge.read.devices import Devices
 from pt2kit.bridge.run.failures import Stopped, explain
-from pt2kit.bridge.run.steps import Steps, Value
+from pt2kit.bridge.run.steps import Step, Steps, Value
+from pt2kit.bridge.torch_names import append_call
+
+if TYPE_CHECKING:
+    from pt2kit.bridge.read.shapes import Shapes
+    from pt2kit.bridge.read.values import Values
+
 
 _STEPS: Final = "pt2kit.steps"
-"""Where a subgraph keeps its steps: in its `meta`, which copies of it share."""
+"""Key of a subgraph's steps in its `meta`, which copies of it share."""
 
 
 class Subgraph(fx.GraphModule):  # type: ignore[misc]
@@ -29,18 +40,27 @@ class Subgraph(fx.GraphModule):  # type: ignore[misc]
         """Run it."""
         if torch.compiler.is_compiling():
             return super().__call__(*args, **kwargs)
+        had_grad = torch.is_grad_enabled()
         try:
             return super().__call__(*args, **kwargs)
-        except Exception as error:
-            explain(error, type(self).forward.__code__, self._stopped)
+        except BaseException as error:
+            explain(error, type(self).forward.__code__, self._stopped, had_grad=had_grad)
             raise
 
+    @property
+    def steps(self) -> Sequence[Step]:
+        """Return the steps that it runs."""
+        found: Sequence[Step] = self.meta[_STEPS]
+        return found
+
     def _stopped(self, trace: TracebackType) -> Stopped | None:
-        """The step at which it stopped: the first that has given nothing yet. A variable that is let go of is None."""
+        """Return the step at which it stopped: the first without a result. A freed variable is None."""
         known = trace.tb_frame.f_locals
-        steps = (step for step in self.meta[_STEPS] if f"v{step.result.number}" not in known)
-        step = next(steps, None)
-        return None if step is None else Stopped(step, lambda value: known.get(f"v{value.number}"))
+        steps = self.steps
+        index = next((n for n, step in enumerate(steps) if f"v{step.result.number}" not in known), None)
+        if index is None:
+            return None
+        return Stopped(steps[:index], steps[index], lambda value: known.get(f"v{value.number}"))
 
 
 def subgraph_module(steps: Steps, inputs: Sequence[Any] = (), outputs: Sequence[Any] = ()) -> Subgraph:
@@ -85,3 +105,48 @@ def subgraph_module(steps: Steps, inputs: Sequence[Any] = (), outputs: Sequence[
     module = Subgraph(owner, graph)
     module.meta[_STEPS] = steps.steps
     return module
+
+
+class Fakes:
+    """Makes the fake values of one program.
+
+    Args:
+        ranges: symbol -> range.
+        devices: where its tensors go.
+    """
+
+    def __init__(self, ranges: Mapping[str, schema.RangeConstraint], devices: Devices) -> None:
+        self._ranges = ranges
+        self._devices = devices
+
+    def tensor(self, meta: schema.TensorMeta, where: str) -> torch.Tensor:
+        """Return a new fake tensor, as `Values` makes it."""
+        return self._values.tensor(meta, where)
+
+    def inputs(self, graph: schema.Graph, where: str) -> list[Any]:
+        """Return the fake tensors and symbolic numbers of a subgraph's inputs; None for those that are neither."""
+        return [self._value(argument, graph, f"{where}.inputs[{n}]") for n, argument in enumerate(graph.inputs)]
+
+    def outputs(self, graph: schema.Graph, where: str) -> list[Any]:
+        """Return the fake tensors and symbolic numbers of a subgraph's outputs; None for those that are neither."""
+        return [self._value(argument, graph, f"{where}.outputs[{n}]") for n, argument in enumerate(graph.outputs)]
+
+    def _value(self, argument: schema.Argument, graph: schema.Graph, where: str) -> Any:
+        arm = argument.type
+        if arm == "as_tensor":
+            return self.tensor(graph.tensor_values[argument.as_tensor.name], where)
+        if arm == "as_sym_int" and isinstance(argument.as_sym_int.as_name, str):  # type: ignore[union-attr]
+            return self._shapes.integer(graph.sym_int_values[argument.as_sym_int.as_name], where)  # type: ignore
+        return None
+
+    @cached_property
+    def _shapes(self) -> Shapes:
+        from pt2kit.bridge.read.shapes import Shapes
+
+        return Shapes(self._ranges)
+
+    @cached_property
+    def _values(self) -> Values:
+        from pt2kit.bridge.read.values import Values
+
+        return Values(self._shapes, self._devices)

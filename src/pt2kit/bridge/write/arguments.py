@@ -1,16 +1,16 @@
-"""One argument of a node, as fx holds it -> `Argument`."""
+"""Write one argument of an fx node as `Argument`; lists as their entries or the operator's schema require."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch.fx import GraphModule, Node
 
 from pt2kit.bridge.callables import target_text
-from pt2kit.bridge.scalars import SCHEMA_LAYOUTS, SCHEMA_MEMORY_FORMATS, from_dtype
+from pt2kit.bridge.scalars import to_schema
 from pt2kit.bridge.torch_names import (
     HigherOrderOperator,
     OpOverload,
@@ -20,19 +20,28 @@ from pt2kit.bridge.torch_names import (
     script_class,
     script_method,
 )
-from pt2kit.bridge.write.scope import NONE, Scope
-from pt2kit.bridge.write.sequences import write_list
+from pt2kit.bridge.write.scope import NONE, Scope, make
 from pt2kit.errors import GraphError, Pt2Error, UnsupportedError, at
-from pt2kit.schema import Argument, ComplexValue, CustomObjArgument, GraphArgument
+from pt2kit.schema import (
+    Argument,
+    ComplexValue,
+    CustomObjArgument,
+    GraphArgument,
+    OptionalTensorArgument,
+    SymBoolArgument,
+    SymFloatArgument,
+    SymIntArgument,
+    TensorArgument,
+)
 
 
 def write_argument(value: Any, scope: Scope, element: str | None = None) -> Argument:
     """Write one argument.
 
     Args:
-        value: what stands in `node.args` or `node.kwargs`.
+        value: an entry of `node.args` or `node.kwargs`.
         scope: the graph being written.
-        element: what the operator's schema says a list here holds (`Parameter.element`).
+        element: the kind of elements of a list here, from the operator's schema (`Parameter.element`).
 
     Raises:
         UnsupportedError: a value that the format has no kind for.
@@ -63,7 +72,7 @@ def write_argument(value: Any, scope: Scope, element: str | None = None) -> Argu
 
 
 def _node(node: Node, scope: Scope) -> Argument:
-    """A node that no input or result stands for yet: an attribute of the module."""
+    """Return the argument for a node that no input or result represents yet: an attribute of the module."""
     if node.op != "get_attr":
         raise GraphError(f"expected one result of node {node.name}, got the node, whose results are used one by one")
     attribute = _attribute(scope.module, str(node.target))
@@ -75,7 +84,7 @@ def _node(node: Node, scope: Scope) -> Argument:
         return Argument(as_graph=GraphArgument(str(node.target), graph))
     name, backend = getattr(attribute, "module_name", None), getattr(attribute, "backend_id", None)
     if type(attribute).__name__ == "LoweredBackendModule" and name is not None and backend is not None:
-        return Argument(as_string=f"{name}-{backend}")  # code that ExecuTorch has lowered
+        return Argument(as_string=f"{name}-{backend}")  # code that an ExecuTorch backend compiled
     raise UnsupportedError(
         f"expected a graph as attribute {node.target!r}, got {type(attribute).__name__}; "
         "tensors and other objects must be inputs of the graph"
@@ -97,7 +106,7 @@ def _script_object(value: Any, scope: Scope) -> Argument:
 
 
 def _subclass(value: Any, scope: Scope) -> Argument:
-    """A subclass of a plain type (an IntFlag, a numpy float) counts as that type."""
+    """Return the argument for a subclass of a plain type (an IntFlag, a numpy float), which counts as that type."""
     kinds: tuple[Any, ...] = (int, float, complex, str)
     for kind in kinds:
         if isinstance(value, kind):
@@ -115,18 +124,6 @@ def _constant(value: Any, scope: Scope) -> Argument:
     return scope.shared.constant(value)
 
 
-def _memory_format(value: torch.memory_format) -> Argument:
-    if value not in SCHEMA_MEMORY_FORMATS:
-        raise UnsupportedError(f"expected a memory format of the schema, got {value}")
-    return Argument(as_memory_format=SCHEMA_MEMORY_FORMATS[value])
-
-
-def _layout(value: torch.layout) -> Argument:
-    if value not in SCHEMA_LAYOUTS:
-        raise UnsupportedError(f"expected a layout of the schema, got {value}")
-    return Argument(as_layout=SCHEMA_LAYOUTS[value])
-
-
 _BY_TYPE: dict[type, Callable[[Any, Scope], Argument]] = {
     bool: _constant,
     int: _constant,
@@ -134,8 +131,141 @@ _BY_TYPE: dict[type, Callable[[Any, Scope], Argument]] = {
     float: lambda value, _: Argument(as_float=value),
     complex: lambda value, _: Argument(as_complex=ComplexValue(value.real, value.imag)),
     type(None): lambda _, __: NONE,
-    torch.dtype: lambda value, _: Argument(as_scalar_type=from_dtype(value)),
+    torch.dtype: lambda value, _: Argument(as_scalar_type=to_schema(value)),
     torch.device: lambda value, scope: Argument(as_device=scope.shared.values.device(value)),
-    torch.memory_format: lambda value, _: _memory_format(value),
-    torch.layout: lambda value, _: _layout(value),
+    torch.memory_format: lambda value, _: Argument(as_memory_format=to_schema(value)),
+    torch.layout: lambda value, _: Argument(as_layout=to_schema(value)),
 }
+
+
+_PLAIN = {bool: "as_bools", int: "as_ints", float: "as_floats", str: "as_strings"}
+_EMPTY = {kind.__name__: arm for kind, arm in _PLAIN.items()} | {
+    "number": "as_ints",
+    "Tensor": "as_tensors",
+    "int[]": "as_int_lists",
+    "float[]": "as_float_lists",
+    "Tensor[]": "as_nested_tensors",
+}
+
+
+class Symbolic(NamedTuple):
+    """Forms of a symbolic number: alone, in a list, and the constants that may be in the same list."""
+
+    constant: type
+    list_arm: str
+    entry: Any
+    constant_arm: str
+
+
+SYMBOLIC = {
+    "as_sym_int": Symbolic(int, "as_sym_ints", SymIntArgument, "as_int"),
+    "as_sym_float": Symbolic(float, "as_sym_floats", SymFloatArgument, "as_float"),
+    "as_sym_bool": Symbolic(bool, "as_sym_bools", SymBoolArgument, "as_bool"),
+}
+"""Arm of a symbolic number -> its forms."""
+
+
+def write_list(items: Sequence[Any], uses: Any, element: str | None) -> Argument:
+    """Write a list or tuple.
+
+    Args:
+        items: what fx holds: constants, nodes, None, or lists of them.
+        uses: fx node -> its Argument.
+        element: the kind of the list's elements, from the operator's schema (`Parameter.element`); None without a
+            schema.
+
+    Raises:
+        UnsupportedError: a mixture that no kind of the format holds.
+
+    Source: `serialize_input` in torch/_export/serde/serialize.py, 2.13; see docs/differences.md for its refusals.
+    """
+    if not items:
+        return _empty(element)
+    kinds = {type(item) for item in items}
+    if len(kinds) == 1 and (arm := _PLAIN.get(next(iter(kinds)))):
+        return make(arm, list(items))
+    if kinds == {int, float} and element in ("float", "number"):
+        return Argument(as_floats=[float(item) for item in items])
+    if any(issubclass(kind, Node) for kind in kinds):
+        return _with_nodes(items, uses, element)
+    if kinds == {type(None)}:
+        return Argument(as_optional_tensors=[OptionalTensorArgument(as_none=True) for _ in items])
+    if all(issubclass(kind, (list, tuple)) for kind in kinds):
+        return _nested(items, uses, element)
+    raise _refused(items)
+
+
+def tensor_name(argument: Argument) -> str:
+    """Return the name of the value that an argument represents; lists of tensors hold other values by name as well.
+
+    Raises:
+        UnsupportedError: the argument is not one named value.
+    """
+    arm = argument.type
+    if arm in ("as_tensor", "as_custom_obj"):
+        return str(argument.value.name)
+    if arm in SYMBOLIC and argument.value.type == "as_name":
+        return str(argument.value.as_name)
+    raise UnsupportedError(f"expected named values in a list of tensors, got {argument!r}")
+
+
+def _empty(element: str | None) -> Argument:
+    """Return an empty list of the kind the schema asks for; if there is none, of tensors, as torch has it."""
+    if element is None:
+        return Argument(as_tensors=[])
+    if element not in _EMPTY:
+        raise UnsupportedError(f"expected a list with entries, got an empty one of {element}, which has no form")
+    return make(_EMPTY[element], [])
+
+
+def _with_nodes(items: Sequence[Any], uses: Any, element: str | None) -> Argument:
+    """Return a list with at least one node."""
+    entries = [uses(item) if isinstance(item, Node) else item for item in items]
+    first = next(entry for entry in entries if isinstance(entry, Argument))
+    if first.type in SYMBOLIC:
+        constant, arm, entry_type, constant_arm = SYMBOLIC[first.type]
+        if constant is float and element in ("float", "number"):
+            entries = [float(entry) if type(entry) is int else entry for entry in entries]
+        if all(type(e) is constant or (isinstance(e, Argument) and e.type == first.type) for e in entries):
+            symbols = [e.value if isinstance(e, Argument) else entry_type.create(**{constant_arm: e}) for e in entries]
+            return make(arm, symbols)
+    if all(isinstance(entry, Argument) and entry.type != "as_none" for entry in entries):
+        return Argument(as_tensors=[_tensor(entry) for entry in entries])
+    if all(entry is None or isinstance(entry, Argument) for entry in entries):
+        return Argument(as_optional_tensors=[optional_tensor(entry) for entry in entries])
+    raise _refused(items)
+
+
+def _nested(items: Sequence[Sequence[Any]], uses: Any, element: str | None) -> Argument:
+    """Return a list of lists."""
+    inner = [entry for item in items for entry in item]
+    kinds = {type(entry) for entry in inner}
+    if not inner:
+        arm = _EMPTY.get(element or "", "as_nested_tensors")
+        return make(arm, [[] for _ in items])
+    if all(issubclass(kind, Node) for kind in kinds):
+        return Argument(as_nested_tensors=[[_tensor(uses(entry)) for entry in item] for item in items])
+    if kinds == {int}:
+        return Argument(as_int_lists=[list(item) for item in items])
+    if kinds == {float} or (kinds == {int, float} and element == "float[]"):
+        return Argument(as_float_lists=[[float(entry) for entry in item] for item in items])
+    raise _refused(items)
+
+
+def _tensor(argument: Argument) -> TensorArgument:
+    tensor = argument.as_tensor
+    if isinstance(tensor, TensorArgument):
+        return tensor
+    return TensorArgument(tensor_name(argument))
+
+
+def optional_tensor(entry: Argument | None) -> OptionalTensorArgument:
+    """Return an entry of a list of optional tensors."""
+    if entry is None or entry.type == "as_none":
+        return OptionalTensorArgument(as_none=True)
+    return OptionalTensorArgument(as_tensor=_tensor(entry))
+
+
+def _refused(items: Sequence[Any]) -> UnsupportedError:
+    names = ", ".join(sorted({type(item).__name__ for item in items}))
+    return UnsupportedError(f"expected a list of one kind that the format has, got one of {names}")

@@ -1,4 +1,4 @@
-"""What fx knows of a node's origin (`node.meta`) -> the metadata texts of the format."""
+"""Write a node's origin (`node.meta`) as the metadata texts of the format."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 from torch.fx import Node
 
 from pt2kit.bridge.callables import describe
-from pt2kit.bridge.torch_export_names import WRITES_ORIGINS
-from pt2kit.bridge.torch_names import NodeSource, action_text
+from pt2kit.bridge.torch_names import NodeSource, action_text, writes_origins
 from pt2kit.errors import SchemaError
+from pt2kit.node_metadata.addresses import AddressNumbers
 from pt2kit.node_metadata.functions import SourceFn, dump_source_fn_stack, dump_torch_fn
 from pt2kit.node_metadata.modules import ModuleEntry, dump_module_stack
 from pt2kit.node_metadata.origin import dump_custom
@@ -22,12 +22,13 @@ class Metadata:
 
     def __init__(self) -> None:
         self._stacks: dict[Any, str] = {}
+        self._addresses = AddressNumbers()
 
     def of_node(self, node: Node) -> dict[str, str]:
-        """The texts of one node, in the order torch writes them; what the node does not have is left out.
+        """Return the texts of one node in torch's order, with numbers for process addresses.
 
         Raises:
-            SchemaError: custom metadata that JSON cannot hold, or an entry that is not what its key says.
+            SchemaError: custom metadata that JSON cannot hold, or an entry of another type than its key requires.
 
         Source: `serialize_metadata` in torch/_export/serde/serialize.py, 2.13.
         """
@@ -43,9 +44,9 @@ class Metadata:
             texts["torch_fn"] = dump_torch_fn([_text(part, "torch_fn") for part in function])
         if custom := meta.get("custom"):
             texts["custom"] = dump_custom(custom, "metadata 'custom'")
-        if WRITES_ORIGINS and "from_node" in meta:
+        if "from_node" in meta and writes_origins():
             texts["from_node"] = _sources(meta["from_node"])
-        return texts
+        return self._addresses.numbered(texts)
 
     def _once(self, key: Any, write: Callable[[Any], str]) -> str:
         try:
@@ -58,7 +59,7 @@ class Metadata:
 
 
 def of_graph_module(meta: Mapping[str, Any]) -> dict[str, str]:
-    """The metadata of a whole graph module: what the user put under "custom"."""
+    """Return the metadata of a whole graph module: the user's entries under "custom"."""
     custom = meta.get("custom")
     return {"custom": dump_custom(custom, "graph metadata 'custom'")} if custom else {}
 
@@ -79,9 +80,9 @@ def _source_stack(items: Iterable[tuple[Any, ...]]) -> str:
 
 
 def _sources(sources: Iterable[Any] | None) -> str:
-    """The text of from_node.
+    """Return the text of from_node.
 
-    Made by hand: programs hold tens of thousands of these, and `json.dumps` takes four times as long.
+    Made by hand: programs hold tens of thousands of these, and `json.dumps` is four times slower.
     """
     if sources is None:
         return "null"
@@ -103,7 +104,7 @@ def _text(value: Any, key: str) -> str:
 
 
 def _unicode(text: str) -> str:
-    """Text without lone surrogates, which paths on Linux may hold and JSON in UTF-8 may not: they are spelled out."""
+    """Return text without lone surrogates, which paths on Linux may hold and UTF-8 may not: they are escaped."""
     if text.isascii():
         return text
     return text.encode("utf-8", "backslashreplace").decode("utf-8")

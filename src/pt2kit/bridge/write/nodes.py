@@ -1,24 +1,30 @@
-"""One fx node -> an input, the outputs, or a `Node` of the graph being written."""
+"""Write one fx node as an input, as outputs, or as a `Node` of the graph being written.
+
+Higher-order operators have no schema: their arguments are written by their types.
+
+fx has one value per node and unpacks a tuple with `operator.getitem` nodes. The format has nodes with many results
+and no getitem: result number i has the name of the getitem node that takes it, or "<node>_unused_<i>" if none does.
+Several getitem nodes that take the same result become one name.
+"""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
+from torch.export.graph_signature import CustomObjArgument
 from torch.fx import Node
 
-from pt2kit.bridge.callables import SYMBOLIC_FUNCTIONS, describe, parameter_names, target_text
+from pt2kit.bridge.callables import SYMBOLIC_FUNCTIONS, describe, parameter_names, stored_name, target_text
 from pt2kit.bridge.extensions import find_type
-from pt2kit.bridge.serialized_names import stored_name
-from pt2kit.bridge.torch_names import HigherOrderOperator, OpOverload
-from pt2kit.bridge.write.arguments import write_argument
-from pt2kit.bridge.write.higher_order import write_higher_order, write_untyped
-from pt2kit.bridge.write.outputs import define_one, define_results, define_untyped
-from pt2kit.bridge.write.scope import Scope
+from pt2kit.bridge.torch_names import HigherOrderOperator, OpOverload, find_higher_order
+from pt2kit.bridge.write.arguments import SYMBOLIC, optional_tensor, write_argument
+from pt2kit.bridge.write.scope import Scope, make
+from pt2kit.bridge.write.triton_kernels import kernel_call
 from pt2kit.errors import GraphError, Pt2Error, UnsupportedError, at
-from pt2kit.schema import ArgumentKind, NamedArgument
+from pt2kit.schema import Argument, ArgumentKind, NamedArgument
 from pt2kit.schema import Node as SchemaNode
 
 _SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
@@ -26,10 +32,10 @@ _CONSTANTS = (bool, int, float, str, type(None))
 
 
 def write_node(node: Node, scope: Scope) -> None:
-    """Enter one fx node into the graph that is being written.
+    """Add one fx node to the graph that is being written.
 
     Raises:
-        Pt2Error: what the format cannot hold, with the node, its operator and the argument.
+        Pt2Error: something that the format cannot hold, with the node, its operator and the argument.
     """
     write = _BY_OP.get(node.op)
     try:
@@ -42,9 +48,7 @@ def write_node(node: Node, scope: Scope) -> None:
 
 
 def _placeholder(node: Node, scope: Scope) -> None:
-    if "val" not in node.meta:
-        raise GraphError("expected a value in its metadata ('val'), got none")
-    value = node.meta["val"]
+    value = _value(node)
     if isinstance(value, _CONSTANTS):  # a constant of the calling convention: it has no name in the graph
         argument = write_argument(value, scope)
         scope.uses[node] = argument
@@ -81,7 +85,7 @@ def _call(node: Node, scope: Scope) -> None:
 
 
 def _operator_call(node: Node, scope: Scope) -> SchemaNode:
-    """A call of an operator that has a schema."""
+    """Return a call of an operator that has a schema."""
     called = scope.shared.operator(node.target)
     inputs = []
     kwargs: Mapping[str, Any] = node.kwargs
@@ -94,20 +98,15 @@ def _operator_call(node: Node, scope: Scope) -> SchemaNode:
             value, kind = args[index], ArgumentKind.POSITIONAL
         else:  # it has its default value, which is not written
             continue
-        try:
-            inputs.append(NamedArgument(name, write_argument(value, scope, parameter.element), kind))
-        except Pt2Error as error:
-            raise at(f"argument {name!r}", error) from error
-    if called.returns and "val" not in node.meta:
-        raise GraphError("expected a value in its metadata ('val'), got none")
-    outputs = define_results(node, node.meta.get("val"), called.returns, scope)
+        inputs.append(_named(name, value, kind, scope, element=parameter.element))
+    outputs = define_results(node, _value(node), called.returns, scope) if called.returns else []
     return SchemaNode(called.target, inputs, outputs, scope.shared.metadata.of_node(node), None, node.name)
 
 
 def _function_call(node: Node, scope: Scope) -> SchemaNode:
-    """A call of a plain function: arithmetic on symbolic numbers, or one of the wrappers that export leaves in place.
+    """Return a call of a plain function: symbolic arithmetic, or one of the wrappers that export leaves in place.
 
-    Arithmetic has its parameters named, as far as Python knows them; wrappers are written like higher-order operators.
+    Arithmetic has its parameters named, as far as Python has them; wrappers are written like higher-order operators.
     """
     function: Any = node.target
     value = node.meta.get("val")
@@ -122,8 +121,7 @@ def _function_call(node: Node, scope: Scope) -> SchemaNode:
         ]
         outputs = [define_one(node, value, scope)]
     else:
-        if "val" not in node.meta:
-            raise GraphError("expected a value in its metadata ('val'), got none")
+        value = _value(node)
         inputs = write_untyped(node.args, node.kwargs, scope)
         outputs = define_untyped(node, value, scope)
     metadata = scope.shared.metadata.of_node(node)
@@ -131,14 +129,14 @@ def _function_call(node: Node, scope: Scope) -> SchemaNode:
 
 
 def _check_taken(node: Node, scope: Scope) -> None:
-    """A getitem node is no node of the format: writing the node whose result it takes has accounted for it."""
+    """Check that the node whose result a getitem node takes was written: getitem is no node of the format."""
     if node in scope.uses or _is_taken_list(node):
         return
     raise UnsupportedError(f"expected it to take one result of a node with several, got {node.args}")
 
 
 def _is_taken_list(node: Node) -> bool:
-    """Whether it takes a result that is a list, whose entries further getitem nodes take."""
+    """Return whether a getitem node takes a result that is a list, whose entries further getitem nodes take."""
     owner = node.args[0]
     value = owner.meta.get("val") if isinstance(owner, Node) else None
     return isinstance(value, (list, tuple)) and isinstance(value[node.args[1]], (list, tuple))
@@ -150,3 +148,197 @@ _BY_OP: Mapping[str, Callable[[Node, Scope], None]] = {
     "call_function": _call,
     "output": _output,
 }
+
+
+def write_higher_order(node: Node, scope: Scope) -> SchemaNode:
+    """Write a call of a higher-order operator.
+
+    Raises:
+        Pt2Error: an argument or a result that the format cannot hold.
+
+    Source: `handle_call_function` in torch/_export/serde/serialize.py, 2.13.
+    """
+    delegates = node.target is find_higher_order("aoti_call_delegate")
+    if delegates:
+        inputs = write_untyped(_delegate_arguments(node, scope), node.kwargs, scope)
+    elif node.target is find_higher_order("triton_kernel_wrapper_functional"):
+        positional, keywords = kernel_call(node)
+        inputs = [_named(name, value, ArgumentKind.POSITIONAL, scope) for name, value in positional.items()]
+        inputs += [_named(name, value, ArgumentKind.KEYWORD, scope) for name, value in keywords.items()]
+    else:
+        inputs = write_untyped(node.args, node.kwargs, scope)
+    value = _value(node)
+    if delegates:
+        outputs = define_results(node, list(value), ("Tensor[]",), scope)
+    else:
+        outputs = define_untyped(node, value, scope)
+    return SchemaNode(
+        target_text(node.target),
+        inputs,
+        outputs,
+        scope.shared.metadata.of_node(node),
+        isinstance(value, torch.Tensor) and not delegates,
+        stored_name(node),
+    )
+
+
+def write_untyped(args: Sequence[Any], kwargs: Mapping[str, Any], scope: Scope) -> list[NamedArgument]:
+    """Write arguments for which there is no schema: positional ones get the empty name.
+
+    Source: `serialize_hoo_inputs` in torch/_export/serde/serialize.py, 2.13.
+    """
+    inputs = [_named("", value, ArgumentKind.POSITIONAL, scope, label=str(index)) for index, value in enumerate(args)]
+    inputs += [_named(name, value, ArgumentKind.KEYWORD, scope) for name, value in kwargs.items()]
+    return inputs
+
+
+def _named(
+    name: str, value: Any, kind: ArgumentKind, scope: Scope, *, element: str | None = None, label: str = ""
+) -> NamedArgument:
+    try:
+        return NamedArgument(name, write_argument(value, scope, element), kind)
+    except Pt2Error as error:
+        raise at(f"argument {label or repr(name)}", error) from error
+
+
+def _value(node: Node) -> Any:
+    if "val" not in node.meta:
+        raise GraphError("expected a value in its metadata ('val'), got none")
+    return node.meta["val"]
+
+
+def _delegate_arguments(node: Node, scope: Scope) -> list[Any]:
+    """Return the arguments of a call into code that AOTInductor compiled: the module's path replaces the module.
+
+    The graph it was compiled from is left out, and so are weights that are no tensors: the format has no list for them.
+    """
+    args = list(node.args)
+    lowered = getattr(scope.module, args[0].name, None)
+    if lowered is None:
+        raise GraphError(f"expected a compiled module {args[0].name!r}, got none")
+    args[0], args[1] = lowered.aoti_path, None
+    if isinstance(args[2], (list, tuple)):
+        args[2] = [weight for weight in args[2] if not _is_object(weight)]
+    return args
+
+
+def _is_object(value: Any) -> bool:
+    return isinstance(value, Node) and isinstance(value.meta.get("val"), CustomObjArgument)
+
+
+def define_one(node: Node, value: Any, scope: Scope) -> Argument:
+    """Define the single result of a node, under the node's own name."""
+    result = scope.define(node.name, value)
+    scope.uses[node] = result
+    return result
+
+
+def define_results(node: Node, value: Any, returns: Sequence[str], scope: Scope) -> list[Argument]:
+    """Define the results of an operator that has a schema.
+
+    Args:
+        node: the call.
+        value: fx's metadata of the results.
+        returns: the kind of each result (`Operator.returns`).
+        scope: the graph being written.
+
+    Raises:
+        GraphError: the value does not fit the schema, or the node's results are used in a way the format cannot
+            express.
+        UnsupportedError: a kind of result that the format does not have.
+
+    Source: `serialize_outputs` in torch/_export/serde/serialize.py, 2.13.
+    """
+    if not returns:
+        return []
+    if len(returns) == 1 and not isinstance(value, (list, tuple)):
+        return [define_one(node, value, scope)]
+    if not isinstance(value, (list, tuple)):
+        raise GraphError(f"expected {len(returns)} results, got {type(value).__name__}")
+    if len(returns) == 1:
+        return [_define_list((node,), f"{node.name}_unused", value, scope)]
+    return _define_tuple(node, value, scope)
+
+
+def define_untyped(node: Node, value: Any, scope: Scope) -> list[Argument]:
+    """Define the results of a higher-order operator or a plain function, which have no schema.
+
+    Source: `serialize_hoo_outputs` in torch/_export/serde/serialize.py, 2.13.
+    """
+    if isinstance(value, (tuple, list)):
+        return _define_tuple(node, value, scope)
+    if isinstance(value, dict):  # the results of a triton kernel, by parameter
+        takers = _takers((node,), None)
+        tensors = [
+            _define(takers.get(key, ()), f"{node.name}_unused_{key}", item, scope) for key, item in value.items()
+        ]
+        return [Argument(as_tensors=[_tensor(tensor) for tensor in tensors])]
+    return [define_one(node, value, scope)]
+
+
+def _define_tuple(node: Node, values: Sequence[Any], scope: Scope) -> list[Argument]:
+    takers = _takers((node,), len(values))
+    results = []
+    for index, value in enumerate(values):
+        define = _define_list if isinstance(value, (list, tuple)) else _define
+        results.append(define(takers.get(index, ()), f"{node.name}_unused_{index}", value, scope))
+    return results
+
+
+def _define_list(owners: Sequence[Node], unused: str, values: Sequence[Any], scope: Scope) -> Argument:
+    """Define the entries of a result that is a list.
+
+    Args:
+        owners: the nodes whose users take the entries.
+        unused: the prefix of the names of unused entries.
+        values: fx's metadata of the entries.
+        scope: the graph being written.
+    """
+    takers = _takers(owners, len(values))
+    entries = [_define(takers.get(i, ()), f"{unused}_{i}", value, scope) for i, value in enumerate(values)]
+    arms = {entry.type for entry in entries}
+    if arms <= {"as_tensor"}:
+        return Argument(as_tensors=[_tensor(entry) for entry in entries])
+    if len(arms) == 1 and (row := SYMBOLIC.get(next(iter(arms)))):
+        return make(row.list_arm, [entry.value for entry in entries])
+    if arms <= {"as_tensor", "as_none"}:
+        return Argument(as_optional_tensors=[optional_tensor(entry) for entry in entries])
+    raise UnsupportedError(f"expected a list of one kind as result, got one of {', '.join(sorted(arms))}")
+
+
+def _define(takers: Sequence[Node], unused: str, value: Any, scope: Scope) -> Argument:
+    """Define one result under the name of the first node that takes it."""
+    name = takers[0].name if takers else unused
+    result = scope.define(name, value)
+    for taker in takers:
+        scope.uses[taker] = result
+        if taker.name != name:
+            scope.renamed[taker.name] = name
+    return result
+
+
+def _takers(owners: Sequence[Node], count: int | None) -> dict[Any, list[Node]]:
+    """Return the getitem nodes of each result, in the order of use, which is the order torch looks in.
+
+    Args:
+        owners: the nodes that hold the results.
+        count: how many results there are, to make sense of a negative index; None where keys are not indices.
+    """
+    takers: dict[Any, list[Node]] = {}
+    for owner in owners:
+        for user in owner.users:
+            if user.target is not operator.getitem or user.args[0] is not owner:
+                raise GraphError(f"expected its results to be taken one by one, got node {user.name} using them whole")
+            key: Any = user.args[1]
+            if count is not None:
+                if not isinstance(key, int) or not -count <= key < count:
+                    raise GraphError(f"expected an index below {count} in node {user.name}, got {key}")
+                key = int(key) % count
+            takers.setdefault(key, []).append(user)
+    return takers
+
+
+def _tensor(argument: Argument) -> Any:
+    if argument.type != "as_tensor":
+        raise UnsupportedError(f"expected tensors in a list of results, got {argument.type}")
+    return argument.value

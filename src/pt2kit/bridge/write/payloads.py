@@ -1,20 +1,34 @@
-"""Weights and constants of live programs -> records of the archive, and the configs that say what each name is.
+"""Write weights and constants of live programs as records of the archive, with the configs that describe each name.
 
 A storage is written once, however many names share it or view it: within a program, as torch does, and also between
 programs of one archive. Names are grouped by storage and dtype: a reader takes a record as elements of one type.
+
+Objects that are no plain tensors (tensor subclasses, script objects, opaque objects) are pickled, because the format
+has no other place for them. torch runs code when it reads these records; pt2kit reads them only for classes that the
+caller trusts.
 """
 
 from __future__ import annotations
 
+import io
+import pickle
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
 from msgspec.structs import replace
 
-from pt2kit.bridge.torch_export_names import GROUPS_WEIGHTS
-from pt2kit.bridge.torch_names import FakeTensor, ScriptObject, disable_current_modes, is_opaque_value, storage_identity
-from pt2kit.bridge.write.objects import pickle_opaque, pickle_script, pickle_tensor
+from pt2kit.bridge.torch_names import (
+    FakeScriptObject,
+    FakeTensor,
+    ScriptObject,
+    disable_current_modes,
+    groups_weights,
+    is_opaque_value,
+    pickled_script,
+    script_class,
+    storage_identity,
+)
 from pt2kit.bridge.write.values import Values
 from pt2kit.errors import GraphError, PayloadError, UnsupportedError, placed
 from pt2kit.package import record_names as names
@@ -51,7 +65,7 @@ class Payloads:
         if any(
             _is_plain(value) and _has_bytes(value) and value.untyped_storage().nbytes() for value in tensors.values()
         ):
-            # Among weights with data, an empty record is damage, unless the device says that there is none.
+            # Among weights with data, an empty record is damage, unless the device has none.
             config = {name: meta if _has_bytes(tensors[name]) else _on_meta(meta) for name, meta in config.items()}
         return PayloadConfig(config)
 
@@ -60,7 +74,7 @@ class Payloads:
 
         Args:
             constants: of the program.
-            inner: objects that stand in the graph itself, by the name the graph gives them.
+            inner: objects in the graph itself, by their names there.
             values: makes tensor metas.
 
         Raises: as `weights`; GraphError where a name is taken.
@@ -86,18 +100,22 @@ class Payloads:
         record: Callable[[int], str],
     ) -> dict[str, PayloadMeta]:
         """Add tensors: first the pickled ones, then storage by storage; or one by one, as the installed torch does."""
-        if not GROUPS_WEIGHTS:
-            return self._one_by_one(tensors, values, what, folder, record)
-        plain: dict[Any, list[tuple[str, torch.Tensor]]] = {}
+        groups: dict[Any, list[tuple[str, torch.Tensor]]] = {}
         config: dict[str, PayloadMeta] = {}
         for name, tensor in tensors.items():
             with placed(f"{what} {name!r}"):
-                if _is_plain(tensor):
-                    plain.setdefault((folder, *_storage_key(tensor)), []).append((name, tensor))
-                else:
+                if not _is_plain(tensor):
                     path = self._bytes(record, pickle_tensor(tensor, self._protocol))
                     config[name] = _meta(path, tensor, True, values)
-        for key, group in plain.items():
+                    continue
+                key = (folder, *_storage_key(tensor))
+                if groups_weights():
+                    groups.setdefault(key, []).append((name, tensor))
+                    continue
+                storage = tensor.untyped_storage()
+                own = 0 if storage.nbytes() else storage_identity(storage)  # those without bytes have no address
+                config[name] = _meta(self._storage((*key, own), tensor, record), tensor, False, values)
+        for key, group in groups.items():
             group.sort(key=lambda item: 0 if _has_bytes(item[1]) else -item[1].numel())
             path = self._storage(key, group[0][1], record)
             for name, tensor in group:
@@ -105,30 +123,8 @@ class Payloads:
                     config[name] = _meta(path, tensor, False, values)
         return config
 
-    def _one_by_one(
-        self,
-        tensors: Mapping[str, torch.Tensor],
-        values: Values,
-        what: str,
-        folder: str,
-        record: Callable[[int], str],
-    ) -> dict[str, PayloadMeta]:
-        config: dict[str, PayloadMeta] = {}
-        for name, tensor in tensors.items():
-            with placed(f"{what} {name!r}"):
-                if not _is_plain(tensor):
-                    config[name] = _meta(
-                        self._bytes(record, pickle_tensor(tensor, self._protocol)), tensor, True, values
-                    )
-                    continue
-                storage = tensor.untyped_storage()
-                own = 0 if storage.nbytes() else storage_identity(storage)  # those without bytes have no address
-                path = self._storage((folder, *_storage_key(tensor), own), tensor, record)
-                config[name] = _meta(path, tensor, False, values)
-        return config
-
     def _storage(self, key: Any, tensor: torch.Tensor, record: Callable[[int], str]) -> str:
-        """The record of a storage, which may be there already."""
+        """Return the record of a storage, which may exist already."""
         if key not in self._storages:
             solid = _solid(tensor)
             size = storage_bytes(solid) if _has_bytes(solid) else 0
@@ -155,19 +151,19 @@ class Payloads:
 
 
 def _is_plain(tensor: torch.Tensor) -> bool:
-    """Whether a tensor is elements in a storage and nothing else; others are pickled."""
+    """Return whether a tensor is elements in a storage and nothing else; others are pickled."""
     if isinstance(tensor, FakeTensor):
         return True
     return type(tensor.data) is torch.Tensor and tensor.layout is torch.strided
 
 
 def _has_bytes(tensor: torch.Tensor) -> bool:
-    """Whether there are bytes to write: fake and meta tensors are written without."""
+    """Return whether there are bytes to write: fake and meta tensors are written without."""
     return not isinstance(tensor, FakeTensor) and not tensor.is_meta
 
 
 def _storage_key(tensor: torch.Tensor) -> tuple[Any, ...]:
-    """What tensors have in common that share a record."""
+    """Return the key that tensors of one record share."""
     storage = tensor.untyped_storage()
     if not _has_bytes(tensor):  # their storages have no address
         return "none", storage_identity(storage), tensor.dtype
@@ -179,7 +175,7 @@ def _storage_key(tensor: torch.Tensor) -> tuple[Any, ...]:
 
 
 def _solid(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor itself, or with its values computed where conjugating or negating them was put off."""
+    """Return the tensor itself, or with its lazy conjugate or negative bit resolved."""
     if not _has_bytes(tensor) or not (tensor.is_conj() or tensor.is_neg()):
         return tensor
     return tensor.detach().resolve_conj().resolve_neg()
@@ -199,19 +195,19 @@ def _meta(path: str, tensor: torch.Tensor, pickled: bool, values: Values) -> Pay
 
 
 CHUNK = 4 << 20
-"""Bytes that are given at a time: few enough to stay in a processor's cache while they are summed and written."""
+"""Bytes to write at a time: few enough to stay in a processor's cache while they are summed and written."""
 DEVICE_CHUNK = 16 << 20
 """The same for another device, where each transfer has a price."""
 
 
 def storage_bytes(tensor: torch.Tensor) -> int:
-    """How many bytes of a tensor's storage are written: all whole elements."""
+    """Return how many bytes of a tensor's storage are written: all whole elements."""
     size, item = int(tensor.untyped_storage().nbytes()), int(tensor.element_size())
     return size - size % item
 
 
 def storage_chunks(tensor: torch.Tensor) -> Iterator[Any]:
-    """The bytes of a tensor's whole storage, in order.
+    """Yield the bytes of a tensor's whole storage, in order.
 
     On the CPU these are views of the storage itself, which must not change meanwhile.
     """
@@ -227,7 +223,7 @@ def storage_chunks(tensor: torch.Tensor) -> Iterator[Any]:
 
 
 def _flat(tensor: torch.Tensor, size: int) -> torch.Tensor:
-    """A storage as bytes, without a copy, whatever tensor modes the caller is in."""
+    """Return a storage as bytes, without a copy, whatever tensor modes the caller is in."""
     with disable_current_modes():
         flat = torch.empty(0, dtype=torch.uint8, device=tensor.device)
         return flat.set_(tensor.untyped_storage(), 0, (size,), (1,))
@@ -236,3 +232,44 @@ def _flat(tensor: torch.Tensor, size: int) -> torch.Tensor:
 def _fetch(flat: torch.Tensor) -> memoryview:
     with disable_current_modes():
         return memoryview(flat.cpu().numpy())
+
+
+def pickle_tensor(tensor: torch.Tensor, protocol: int) -> bytes:
+    """Return a tensor as a torch.save file.
+
+    Raises:
+        UnsupportedError: it cannot be pickled.
+    """
+    buffer = io.BytesIO()
+    try:
+        torch.save(tensor, buffer, pickle_protocol=protocol)
+    except (pickle.PicklingError, AttributeError, TypeError, RuntimeError, NotImplementedError) as error:
+        kind = type(tensor).__name__
+        raise UnsupportedError(f"expected a tensor that can be pickled, got {kind}: {error}") from error
+    return buffer.getvalue()
+
+
+def pickle_script(value: Any) -> bytes:
+    """Return a script object as torchbind pickles it.
+
+    Raises:
+        UnsupportedError: its class does not define how.
+    """
+    try:
+        return pickled_script(value)
+    except RuntimeError as error:
+        kind = script_class(value)
+        raise UnsupportedError(f"expected a script class that can be pickled (def_pickle), got {kind}") from error
+
+
+def pickle_opaque(value: Any, protocol: int) -> bytes:
+    """Return an opaque object as Python pickles it.
+
+    Raises:
+        UnsupportedError: it cannot be pickled.
+    """
+    real = value.real_obj if isinstance(value, FakeScriptObject) else value
+    try:
+        return pickle.dumps(real, protocol=protocol)
+    except (pickle.PicklingError, AttributeError, TypeError, ValueError, RecursionError) as error:
+        raise UnsupportedError(f"expected an object that can be pickled, got {type(real).__name__}: {error}") from error

@@ -1,24 +1,37 @@
-"""A live ExportedProgram -> `schema.ExportedProgram`: everything but its tensors."""
+"""Write a live ExportedProgram as `schema.ExportedProgram`: everything but its tensors.
+
+Pytree specs become the texts `in_spec` and `out_spec`, with the fields of the named tuples in them.
+"""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 import sympy
 import torch
 
+from pt2kit import treespec
+from pt2kit.bridge.placeholder_types import Placeholder, stand_in_name
 from pt2kit.bridge.torch_export_names import int_oo
-from pt2kit.bridge.torch_names import SpecViolationError, guards_code, operator_version
+from pt2kit.bridge.torch_names import (
+    SpecViolationError,
+    child_specs,
+    guards_code,
+    is_functorch_tensor,
+    operator_version,
+    pytree,
+)
 from pt2kit.bridge.write.metadata import of_graph_module
 from pt2kit.bridge.write.nodes import write_node
 from pt2kit.bridge.write.scope import Scope, Shared
 from pt2kit.bridge.write.signature import write_argument_spec, write_signature
-from pt2kit.bridge.write.treespecs import TreeSpecs
 from pt2kit.bridge.write.values import Values
-from pt2kit.errors import GraphError, Pt2Error, at
+from pt2kit.errors import GraphError, LimitError, Pt2Error, UnsupportedError, at
 from pt2kit.schema import (
     CURRENT,
     ExportedProgram,
@@ -26,9 +39,11 @@ from pt2kit.schema import (
     GraphModule,
     ModuleCallEntry,
     ModuleCallSignature,
+    NamedTupleDef,
     RangeConstraint,
     SchemaVersion,
 )
+from pt2kit.treespec.spec import TreeSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +52,7 @@ class Written:
 
     Args:
         program: without tensors.
-        objects: script and opaque objects that stand in the graph itself, by the name the graph gives them.
+        objects: script and opaque objects in the graph itself, by their names there.
         values: makes further tensor metas; those of the program are reused.
     """
 
@@ -55,7 +70,7 @@ def write_program(live: Any, opset_version: Mapping[str, int] | None = None) -> 
 
     Raises:
         GraphError: the program is not valid.
-        Pt2Error: what the format cannot hold, with its place.
+        Pt2Error: something that the format cannot hold, with its place.
 
     Cost: linear in the number of nodes, about 50 µs each.
 
@@ -65,6 +80,13 @@ def write_program(live: Any, opset_version: Mapping[str, int] | None = None) -> 
         live.validate()
     except (SpecViolationError, RuntimeError, AssertionError, TypeError) as error:
         raise GraphError(f"expected a valid program, got one that breaks its rules: {error}") from error
+    for spec in live.graph_signature.input_specs:
+        constant = live.constants.get(spec.target)
+        if isinstance(constant, torch.Tensor) and is_functorch_tensor(constant):
+            raise UnsupportedError(
+                f"node {spec.arg.name}: expected a constant with memory, got {spec.target!r}, a tensor of "
+                "torch.func.grad that export took for a constant; call torch.autograd.grad in the model instead"
+            )
     shared, specs = Shared(write_graph, live.constants), TreeSpecs()
     scope = write_scope(live.graph_module, shared)
     major, minor = CURRENT.pair
@@ -96,7 +118,7 @@ _INFINITIES = (sympy.oo, -sympy.oo, int_oo, -int_oo)
 
 
 def write_range_constraints(ranges: Mapping[Any, Any]) -> dict[str, RangeConstraint]:
-    """The ranges by symbol name, in their order.
+    """Return the ranges by symbol name, in their order.
 
     Args:
         ranges: sympy symbol -> torch's ValueRanges, inclusive.
@@ -110,7 +132,7 @@ def write_range_constraints(ranges: Mapping[Any, Any]) -> dict[str, RangeConstra
 
 
 def _bound(value: Any, whole: Any) -> int | None:
-    """One end of a range: a whole number, or None where it is open. A fraction is rounded to the inside."""
+    """Return one end of a range: a whole number, or None if it is open. A fraction is rounded to the inside."""
     if isinstance(value, (int, sympy.Integer)):
         return int(value)
     return None if value in _INFINITIES else int(whole(value))
@@ -125,13 +147,13 @@ def write_graph(module: Any, shared: Shared, depth: int = 0) -> Graph:
         depth: how many graphs this one is inside of.
 
     Raises:
-        Pt2Error: what the format cannot hold, with its place.
+        Pt2Error: something that the format cannot hold, with its place.
     """
     return write_scope(module, shared, depth).graph()
 
 
 def write_scope(module: Any, shared: Shared, depth: int = 0) -> Scope:
-    """The same, with what was found out on the way."""
+    """Write a graph as `write_graph`, and return its scope."""
     scope = Scope(module, shared, depth)
     for node in module.graph.nodes:
         write_node(node, scope)
@@ -163,3 +185,90 @@ def _signature(entry: Any, specs: TreeSpecs, scope: Scope) -> ModuleCallSignatur
         )
     except Pt2Error as error:
         raise at(f"module call graph: {entry.fqn or 'the root'}", error) from error
+
+
+class TreeSpecs:
+    """Writes specs and collects the named-tuple field table of the program.
+
+    Attributes:
+        fields: registered type name of each named tuple seen so far -> its field names.
+    """
+
+    def __init__(self) -> None:
+        self.fields: dict[str, NamedTupleDef] = {}
+
+    def text(self, live: pytree.TreeSpec) -> str:
+        """Return the text of a spec, as torch writes it.
+
+        Raises:
+            UnsupportedError: a container type that is not registered with a name to serialize it by, or whose context
+                is not JSON.
+            GraphError: two classes of one registered name with different fields.
+            LimitError: nested too deeply.
+
+        Source: `treespec_dumps` in torch/utils/_pytree.py and `serialize_treespec` in torch/_export/serde/serialize.py,
+        2.13.
+        """
+        return treespec.dump(self._convert(live, 0))
+
+    def _convert(self, live: pytree.TreeSpec, depth: int) -> TreeSpec:
+        if live.type is None:
+            return treespec.LEAF
+        if depth > treespec.MAX_DEPTH:
+            raise LimitError(f"expected at most {treespec.MAX_DEPTH} containers inside each other, got more")
+        name, context = _describe(live.type, live.context)
+        if live.type is pytree.namedtuple or pytree.is_namedtuple_class(live.type):
+            self._note_fields(live.context)
+        children = tuple(self._convert(child, depth + 1) for child in child_specs(live))
+        return TreeSpec(name, context, children)
+
+    def _note_fields(self, cls: Any) -> None:
+        name = stand_in_name(cls) or pytree.SUPPORTED_SERIALIZED_TYPES[cls].serialized_type_name
+        fields = list(cls._fields)
+        known = self.fields.setdefault(name, NamedTupleDef(fields))
+        if known.field_names != fields:
+            raise GraphError(
+                f"named tuple {name!r}: expected one set of fields, "
+                f"got ({', '.join(known.field_names)}) and ({', '.join(fields)})"
+            )
+
+
+def _describe(kind: Any, context: Any) -> tuple[str, str]:
+    """Return the registered name of a container type, and its context as JSON text."""
+    if kind is Placeholder:
+        return context[0].type, context[0].context
+    known = pytree.SUPPORTED_SERIALIZED_TYPES.get(kind)
+    if kind is pytree.namedtuple and known is not None and (name := stand_in_name(context)):
+        return known.serialized_type_name, json.dumps(name)
+    if known is None and isinstance(kind, type) and issubclass(kind, torch.nn.Module):
+        # A module as an input: torch registers its class while it saves and writes the names of its tensors.
+        return f"{kind.__module__}.{kind.__qualname__}", json.dumps(json.dumps([context[0], None]))
+    if known is None or known.serialized_type_name == pytree.NO_SERIALIZED_TYPE_NAME_FOUND:
+        raise UnsupportedError(
+            f"expected container types that are registered with a serialized_type_name, got {_name(kind)}"
+        )
+    try:
+        if known.to_dumpable_context is None:
+            dumpable: Any = json.dumps(context, default=_plain)
+        else:
+            dumpable = known.to_dumpable_context(context)
+        return known.serialized_type_name, json.dumps(dumpable, default=_plain)
+    except NotImplementedError:
+        raise UnsupportedError(
+            "expected named tuples that are registered with a serialized_type_name "
+            f"(torch.utils._pytree._register_namedtuple), got {_name(context)}"
+        ) from None
+    except (TypeError, ValueError, RecursionError) as error:
+        raise UnsupportedError(f"expected a context of {_name(kind)} that JSON can hold, got {error}") from error
+
+
+def _plain(value: Any) -> Any:
+    """Return an enum member in a context (a key of a dict, mostly) as JSON."""
+    if isinstance(value, Enum):
+        kind = type(value)
+        return {"__enum__": True, "fqn": f"{kind.__module__}:{kind.__qualname__}", "name": value.name}
+    raise TypeError(f"a value of type {_name(type(value))}")
+
+
+def _name(kind: Any) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}" if isinstance(kind, type) else repr(kind)

@@ -1,4 +1,7 @@
-"""What is known while a graph is written: its values so far, the names its nodes go by, and what the program shares."""
+"""State of writing a graph: its values so far, the names its nodes go by, and what the program shares.
+
+Also the facts of an operator's schema that writing its calls needs: names, order, and the kinds of lists.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,6 @@ from pt2kit.bridge.callables import target_text
 from pt2kit.bridge.extensions import find_type
 from pt2kit.bridge.torch_names import OpOverload, schema_of
 from pt2kit.bridge.write.metadata import Metadata
-from pt2kit.bridge.write.operators import Operator, describe_schema
 from pt2kit.bridge.write.values import Values
 from pt2kit.errors import GraphError, LimitError, UnsupportedError
 from pt2kit.schema import (
@@ -34,11 +36,11 @@ from pt2kit.schema import Node as SchemaNode
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
 MAX_SUBGRAPHS = 48
-"""Graphs inside graphs. Each takes about eight levels of JSON, of which readers allow 512."""
+"""Limit of nested graphs. Each takes about eight levels of JSON, of which readers allow 512."""
 
 
 class Shared:
-    """What the graphs of one program share; made for one call of save.
+    """Tables that the graphs of one program share; made for one call of save.
 
     Args:
         write_graph: fx GraphModule and the depth of its graph -> Graph.
@@ -49,7 +51,7 @@ class Shared:
         self.values = Values()
         self.metadata = Metadata()
         self.objects: dict[str, Any] = {}
-        """Script and opaque objects that stand in the graph itself, by the name they get."""
+        """Script and opaque objects in the graph itself, by their names there."""
         self._write_graph = write_graph
         self._operators: dict[Any, Operator] = {}
         self._graphs: dict[int, tuple[Any, Graph]] = {}
@@ -58,7 +60,7 @@ class Shared:
         self._named = {id(value): name for name, value in constants.items() if not isinstance(value, torch.Tensor)}
 
     def operator(self, target: Any) -> Operator:
-        """What the schema of an OpOverload, or of an operator of an extension, says."""
+        """Return the facts of an OpOverload's schema, or of an operator of an extension."""
         operator = self._operators.get(target)
         if operator is None:
             extension = None if isinstance(target, OpOverload) else find_type(type(target))
@@ -70,7 +72,7 @@ class Shared:
         return operator
 
     def graph(self, module: Any, depth: int) -> Graph:
-        """A subgraph; one that is called twice is written once and shared.
+        """Return a subgraph; one that is called twice is written once and shared.
 
         Raises:
             LimitError: graphs inside graphs, too deep.
@@ -83,7 +85,7 @@ class Shared:
         return entry[1]
 
     def constant(self, value: Any) -> Argument:
-        """A bool, int or str as an argument, made once."""
+        """Return a bool, int or str as an argument, made once."""
         key = (type(value), value)
         argument = self._constants.get(key)
         if argument is None:
@@ -92,7 +94,7 @@ class Shared:
         return argument
 
     def add_object(self, value: Any) -> str:
-        """Name a script or opaque object that stands in the graph itself."""
+        """Name a script or opaque object that is in the graph itself."""
         if id(value) in self._named:
             return self._named[id(value)]
         number = len(self.objects)
@@ -104,13 +106,13 @@ class Shared:
 
 @dataclass(slots=True)
 class Scope:
-    """The graph that is being written.
+    """Graph that is being written.
 
     Args:
         module: the fx GraphModule.
         shared: what the program's graphs share.
         depth: how many graphs this one is inside of.
-        uses: what stands for an fx node where it is used.
+        uses: the argument for an fx node where it is used.
         renamed: names of fx nodes that go by another node's name, because they take the same result again.
     """
 
@@ -130,11 +132,11 @@ class Scope:
     renamed: dict[str, str] = field(default_factory=dict)
 
     def define(self, name: str, value: Any) -> Argument:
-        """Enter a value that an input or a node defines; returns what stands for it.
+        """Define a value of an input or a node; returns its argument.
 
         Args:
             name: its name in the graph.
-            value: what fx knows of it (`node.meta["val"]`).
+            value: fx's metadata of it (`node.meta["val"]`).
 
         Raises:
             GraphError: the name is taken.
@@ -161,7 +163,7 @@ class Scope:
         raise UnsupportedError(f"expected a tensor, a number or None as result {name!r}, got {type(value).__name__}")
 
     def graph(self) -> Graph:
-        """The finished graph."""
+        """Return the finished graph."""
         return Graph(
             self.inputs,
             self.outputs,
@@ -184,6 +186,71 @@ NONE = Argument(as_none=True)
 
 
 def make(arm: str, value: Any) -> Argument:
-    """An argument of the kind `arm` ("as_ints")."""
+    """Return an argument of the kind `arm` ("as_ints")."""
     argument: Argument = Argument.create(**{arm: value})
     return argument
+
+
+_ELEMENTS = {
+    "BoolType": "bool",
+    "IntType": "int",
+    "SymIntType": "int",
+    "FloatType": "float",
+    "NumberType": "number",
+    "StringType": "str",
+    "TensorType": "Tensor",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of an operator.
+
+    Args:
+        name: as the schema has it.
+        keyword_only: it comes after the "*".
+        element: the kind of elements of a list passed for it: "int", "float", "Tensor", …; with one "[]" per further
+            level of lists; None if the parameter accepts no list, or one of a kind that has no empty form in the
+            format.
+    """
+
+    name: str
+    keyword_only: bool
+    element: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """Schema of an operator.
+
+    Args:
+        target: its name in the format.
+        parameters: in the schema's order.
+        returns: the kind of each result, from the schema: "Tensor", "Tensor[]", …
+    """
+
+    target: str
+    parameters: tuple[Parameter, ...]
+    returns: tuple[str, ...]
+
+
+def describe_schema(target: str, schema: Any) -> Operator:
+    """Read a `torch.FunctionSchema`."""
+    parameters = tuple(Parameter(arg.name, arg.kwarg_only, _element(arg.type)) for arg in schema.arguments)
+    return Operator(target, parameters, tuple(_kind(value.real_type) for value in schema.returns))
+
+
+def _element(jit_type: Any) -> str | None:
+    """Return the kind of elements of a list of this type."""
+    text = _kind(jit_type)
+    return text[:-2] if text.endswith("[]") else None
+
+
+def _kind(jit_type: Any) -> str:
+    """Return a type as a short text; optional ones as their element type."""
+    name: str = jit_type.kind()
+    if name == "OptionalType":
+        return _kind(jit_type.getElementType())
+    if name == "ListType":
+        return f"{_kind(jit_type.getElementType())}[]"
+    return _ELEMENTS.get(name, name)

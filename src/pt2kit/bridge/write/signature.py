@@ -1,4 +1,4 @@
-"""torch's graph signature -> `GraphSignature`, and its argument specs -> `Argument`."""
+"""Write torch's graph signature as `GraphSignature`, and its argument specs as `Argument`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _TRACED_INPUT = re.compile(r"arg(\d{1,9})_1", re.ASCII)
 
 
 def write_signature(signature: live.ExportGraphSignature, scope: Scope) -> GraphSignature:
-    """What each input and output of the graph is.
+    """Return the signature: the kind of each input and output of the graph.
 
     Args:
         signature: of the live program.
@@ -66,7 +66,7 @@ def write_signature(signature: live.ExportGraphSignature, scope: Scope) -> Graph
 
 
 def write_argument_spec(spec: Any, scope: Scope) -> Argument:
-    """An argument of the calling convention; a name that stands for the same result as another becomes that one.
+    """Return an argument of the calling convention; a name for the same result as another becomes that one.
 
     Raises:
         UnsupportedError: a kind that the format does not have.
@@ -163,14 +163,14 @@ def _target(spec: Any) -> str:
 
 
 def _gradient_target(spec: live.OutputSpec, inputs: Sequence[live.InputSpec]) -> str:
-    """The name of the user input that a gradient is for.
+    """Return the name of the user input that a gradient is for.
 
     A joint graph made by export itself names it as tracing did, "arg<position>_1", and not as its placeholder.
 
     Raises:
         GraphError: no such input.
 
-    Source: what follows `joint_loss_index` in torch/export/exported_program.py, 2.13.
+    Source: the code after `joint_loss_index` in torch/export/exported_program.py, 2.13.
     """
     target = _target(spec)
     if any(input_spec.kind == _In.USER_INPUT and input_spec.arg.name == target for input_spec in inputs):

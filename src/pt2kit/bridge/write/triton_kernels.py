@@ -1,4 +1,4 @@
-"""A call of a triton kernel -> the arguments by which the format describes it: the compiled kernel and its inputs.
+"""Write a call of a triton kernel with the arguments of the format: the compiled kernel and its inputs.
 
 A runtime launches the compiled kernel, so its name carries a hash, its settings go with it, and values that were
 compiled in are left out. The kernel must have been compiled before saving: run the exported module once.
@@ -14,7 +14,7 @@ from typing import Any
 
 from torch.fx import Node
 
-from pt2kit.bridge.torch_export_names import has_triton, kernel_side_table
+from pt2kit.bridge.torch_names import triton_kernels
 from pt2kit.errors import UnsupportedError
 
 _LAUNCH_SETTINGS = ("num_cpu_threads", "num_warps", "num_stages", "num_ctas")
@@ -23,7 +23,7 @@ _CONSTANT = re.compile(r"\('constexpr',\s*([^)]+)\)")
 
 
 def kernel_call(node: Node) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The positional and the keyword arguments of a call.
+    """Return the positional and the keyword arguments of a call.
 
     Args:
         node: a call of `triton_kernel_wrapper_functional`.
@@ -31,16 +31,17 @@ def kernel_call(node: Node) -> tuple[dict[str, Any], dict[str, Any]]:
     Raises:
         UnsupportedError: triton is not installed, or the kernel was not compiled for exactly this call.
     """
-    if not has_triton():
+    kernels = triton_kernels()
+    if kernels is None:
         raise UnsupportedError("expected triton for a kernel call, got none; install it where the kernel runs")
-    kernel = kernel_side_table.get_kernel(node.kwargs["kernel_idx"])
+    kernel = kernels.get_kernel(node.kwargs["kernel_idx"])
     configs: Sequence[Any] = getattr(kernel, "configs", None) or ()
     function = kernel.fn if configs else kernel
     return describe_call(function, configs, node)
 
 
 def describe_call(function: Any, configs: Sequence[Any], node: Node) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The same for a jitted function and the configurations it was tuned over, if it was.
+    """Return the arguments of a call, for a jitted function and the configurations it was tuned over, if it was.
 
     Raises:
         UnsupportedError: see `kernel_call`.
@@ -69,7 +70,7 @@ def describe_call(function: Any, configs: Sequence[Any], node: Node) -> tuple[di
 
 
 def _positional(function: Any, given: Mapping[str, Any]) -> dict[str, Any]:
-    """What is passed at run time: the arguments that were not compiled in, which come first."""
+    """Return the arguments passed at run time: those that were not compiled in, which come first."""
     constants = {parameter.name for parameter in function.params if parameter.is_constexpr}
     names = list(given)
     runtime = [name for name in names if name not in constants]
@@ -79,7 +80,7 @@ def _positional(function: Any, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _compiled(function: Any, configs: Sequence[Any], given: Mapping[str, Any]) -> Any:
-    """The compiled kernel that this call launches."""
+    """Return the compiled kernel that this call launches."""
     cache = _cache(function)
     if len(cache) == 1:
         return next(iter(cache.values()))
@@ -96,7 +97,7 @@ def _compiled(function: Any, configs: Sequence[Any], given: Mapping[str, Any]) -
 
 
 def _cache(function: Any) -> Mapping[str, Any]:
-    """The compiled versions of a kernel on its one device, by signature."""
+    """Return the compiled versions of a kernel on its one device, by signature."""
     devices = getattr(function, "device_caches", None)
     by_device = getattr(function, "cache", {}) if devices is None else devices
     if len(by_device) != 1:
@@ -109,7 +110,7 @@ def _cache(function: Any) -> Mapping[str, Any]:
 
 
 def _matching(function: Any, cache: Mapping[str, Any], given: Mapping[str, Any]) -> Iterable[Any]:
-    """The compiled versions whose compiled-in values are those of the call."""
+    """Yield the compiled versions whose compiled-in values are those of the call."""
     constants = [function.arg_names[index] for index in getattr(function, "constexprs", ())]
     wanted = [_comparable(given[name]) for name in constants if name in given]
     for signature, entry in cache.items():
@@ -119,7 +120,7 @@ def _matching(function: Any, cache: Mapping[str, Any], given: Mapping[str, Any])
 
 
 def _value(text: str) -> Any:
-    """A compiled-in value as triton writes it into a signature."""
+    """Return a compiled-in value as triton writes it into a signature."""
     if text in ("True", "False"):
         return text == "True"
     try:
@@ -133,7 +134,7 @@ def _comparable(value: Any) -> Any:
 
 
 def _was_tuned(config: Any, settings: Any) -> bool:
-    """Whether a compiled kernel has the launch settings of a configuration."""
+    """Return whether a compiled kernel has the launch settings of a configuration."""
     return all(
         getattr(config, name) == getattr(settings, name)
         for name in _LAUNCH_SETTINGS

@@ -1,4 +1,4 @@
-"""Live numbers and tensors without their bytes -> SymInt, SymFloat, SymBool and TensorMeta."""
+"""Write live numbers and tensors without their bytes as SymInt, SymFloat, SymBool and TensorMeta."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import torch
 from sympy.logic.boolalg import BooleanAtom
 from sympy.printing.repr import srepr
 
-from pt2kit.bridge.scalars import SCHEMA_LAYOUTS, from_device, from_dtype
+from pt2kit.bridge.scalars import from_device, to_schema
 from pt2kit.errors import LimitError, UnsupportedError
-from pt2kit.schema import Device, Layout, SymBool, SymExpr, SymExprHint, SymFloat, SymInt, TensorMeta
+from pt2kit.schema import Device, SymBool, SymExpr, SymExprHint, SymFloat, SymInt, TensorMeta
 
 
 class Values:
-    """Converts numbers and tensors, and makes what is equal once.
+    """Converts numbers and tensors; equal ones are made once.
 
     A program of 3,000 nodes holds 25,000 sizes and strides of which a few hundred differ. The objects it returns, and
     the lists inside them, are shared: they must not be changed.
@@ -30,21 +30,21 @@ class Values:
         self._devices: dict[torch.device, Device] = {}
 
     def sym_int(self, value: int | torch.SymInt) -> SymInt:
-        """An integer, known or symbolic, with the value it had in the example where there was one."""
+        """Return an integer, known or symbolic, with the value it had in the example if there was one."""
         if not isinstance(value, torch.SymInt):
             return self._int(int(value))
         node = value.node
-        try:
-            key = (node.expr, node.hint)
-        except AttributeError:  # the sizes of nested tensors, which are no expressions
-            raise UnsupportedError(f"expected a size that is an expression, got {value}") from None
+        expr, hint = getattr(node, "expr", None), getattr(node, "hint", None)
+        if expr is None or not isinstance(hint, int | None):  # the sizes of nested tensors, which are no expressions
+            raise UnsupportedError(f"expected a size that is an expression, got {value}, the size of a nested tensor")
+        key = (expr, hint)
         sym_int = self._symbols.get(key)
         if sym_int is None:
             sym_int = self._symbols[key] = self._symbol(*key)
         return sym_int
 
     def sym_float(self, value: float | torch.SymFloat) -> SymFloat:
-        """A float, known or symbolic."""
+        """Return a float, known or symbolic."""
         if not isinstance(value, torch.SymFloat):
             return SymFloat(as_float=float(value))
         expr, hint = value.node.expr, value.node.hint
@@ -53,7 +53,7 @@ class Values:
         return SymFloat(as_expr=SymExpr(self._text(expr), None if hint is None else SymExprHint(as_float=float(hint))))
 
     def sym_bool(self, value: bool | torch.SymBool) -> SymBool:
-        """A truth value, known or symbolic; the format keeps no example value for these."""
+        """Return a truth value, known or symbolic; the format keeps no example value for these."""
         if not isinstance(value, torch.SymBool):
             return SymBool(as_bool=bool(value))
         expr = value.node.expr
@@ -62,7 +62,7 @@ class Values:
         return SymBool(as_expr=SymExpr(self._text(expr)))
 
     def tensor_meta(self, tensor: torch.Tensor) -> TensorMeta:
-        """What is known of a tensor without its bytes.
+        """Return the description of a tensor without its bytes.
 
         Layouts that have no strides get a stride of 0 for each dimension, as torch up to 2.8 wrote them.
 
@@ -84,7 +84,7 @@ class Values:
         return meta
 
     def device(self, device: torch.device) -> Device:
-        """A device."""
+        """Return a schema device."""
         described = self._devices.get(device)
         if described is None:
             described = self._devices[device] = from_device(device)
@@ -101,13 +101,13 @@ class Values:
         layout: torch.layout,
     ) -> TensorMeta:
         return TensorMeta(
-            from_dtype(dtype),
+            to_schema(dtype),
             self._list(sizes),
             requires_grad,
             self.device(device),
             self._list(strides),
             self.sym_int(offset),
-            _layout(layout),
+            to_schema(layout),
         )
 
     def _list(self, numbers: tuple[Any, ...]) -> list[SymInt]:
@@ -131,7 +131,7 @@ class Values:
         return SymInt(as_expr=SymExpr(self._text(expr), None if hint is None else SymExprHint(as_int=int(hint))))
 
     def _text(self, expr: Any) -> str:
-        """The text of an expression, in the dialect of torch 2.6 and later."""
+        """Return the text of an expression, in the dialect of torch 2.6 and later."""
         text = self._texts.get(expr)
         if text is None:
             try:
@@ -139,9 +139,3 @@ class Values:
             except RecursionError:
                 raise LimitError("expected an expression that can be printed, got one nested too deeply") from None
         return text
-
-
-def _layout(layout: torch.layout) -> Layout:
-    if layout not in SCHEMA_LAYOUTS:
-        raise UnsupportedError(f"expected a layout of the schema, got {layout}")
-    return SCHEMA_LAYOUTS[layout]

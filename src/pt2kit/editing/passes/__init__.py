@@ -1,4 +1,4 @@
-"""Passes over a program that is being edited, one file for each kind; each gives the number of places it changed.
+"""Passes over a program that is being edited, one file for each kind; each returns the number of places it changed.
 
     from pt2kit.editing import passes
     with pt2kit.edit(file) as editor:
@@ -14,13 +14,10 @@ from types import MappingProxyType
 from typing import Final
 
 from pt2kit.editing.editor import Editor
-from pt2kit.editing.passes.cleaning import dce, drop_assertions, identities, strip_metadata
-from pt2kit.editing.passes.common import cse
-from pt2kit.editing.passes.devices import move
-from pt2kit.editing.passes.dtypes import cast_weights
-from pt2kit.editing.passes.folding import fold_shapes
-from pt2kit.editing.passes.kinds import convert_weights
-from pt2kit.editing.passes.renaming import rename_operators
+from pt2kit.editing.passes.dtypes import cast_weights, compute_in
+from pt2kit.editing.passes.dynamic import make_dynamic
+from pt2kit.editing.passes.replacing import convert_weights, move, rename_operators
+from pt2kit.editing.passes.simplify import cse, dce, drop_assertions, fold_shapes, identities, strip_metadata
 
 PASSES: Final[Mapping[str, Callable[[Editor], int]]] = MappingProxyType(
     {
@@ -42,12 +39,14 @@ PASSES: Final[Mapping[str, Callable[[Editor], int]]] = MappingProxyType(
 __all__ = [
     "PASSES",
     "cast_weights",
+    "compute_in",
     "convert_weights",
     "cse",
     "dce",
     "drop_assertions",
     "fold_shapes",
     "identities",
+    "make_dynamic",
     "move",
     "rename_operators",
     "strip_metadata",

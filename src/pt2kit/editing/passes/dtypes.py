@@ -1,29 +1,41 @@
-"""Weights in another element type, with a cast in the graph where it expects the old one."""
+"""Element type passes: convert weights with a cast to the declared type, or compute the whole program in another
+type."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
+
+import msgspec
 
 from pt2kit import schema
-from pt2kit.editing.calling import like
+from pt2kit.checks import schemas
+from pt2kit.editing import sample_inputs
 from pt2kit.editing.editor import Editor
+from pt2kit.editing.graphs import Node
+from pt2kit.editing.inference import inferred_metas
 from pt2kit.editing.interface import Input
-from pt2kit.editing.metas import scalar_type
+from pt2kit.editing.metas import cast_meta, scalar_type
 from pt2kit.editing.weights import Entry
 from pt2kit.errors import GraphError
+from pt2kit.messages import quote
 from pt2kit.tensors import arrays
 from pt2kit.tensors.bounds import contiguous_strides
 from pt2kit.tensors.dtypes import DTYPES, numpy_dtype
 from pt2kit.tensors.storage import Storage
 from pt2kit.tensors.view import TensorView
 
+_COMPUTED: Final = frozenset(
+    (schema.ScalarType.BFLOAT16, schema.ScalarType.HALF, schema.ScalarType.FLOAT, schema.ScalarType.DOUBLE)
+)
+"""The element types that programs compute in."""
+
 
 def cast_weights(editor: Editor, dtype: Any, names: Collection[str] | None = None) -> int:
     """Store weights in another element type, and cast them back in front of their first use.
 
-    What the program writes to stays what it is.
+    Tensors that the program writes to keep their type.
 
     Args:
         editor: the program.
@@ -54,6 +66,81 @@ def cast_weights(editor: Editor, dtype: Any, names: Collection[str] | None = Non
     return count
 
 
+def compute_in(editor: Editor, dtype: Any) -> int:
+    """Compute the whole program in another element type: inputs, weights, constants, casts and results.
+
+    All tensors of 16, 32 and 64 bit floats become tensors of that type, and so do casts and new tensors that name such
+    a type. Sample inputs are converted. Element types of results are those of the result rules, so that results which
+    an operator always has in float32 stay what they are.
+
+    Args:
+        editor: the program.
+        dtype: "bfloat16", "float16", "float32", "float64".
+
+    Returns:
+        how many values have another element type now.
+
+    Raises:
+        GraphError: no such type, complex numbers, a weight that is no dense tensor, or a call that torch refuses then.
+    """
+    edit = f"compute_in({dtype})"
+    target = scalar_type(dtype)
+    if target not in _COMPUTED:
+        raise GraphError(f"{edit}: expected bfloat16, float16, float32 or float64, got {DTYPES[target].name}")
+    graphs = list(editor.graph.walk())
+    for value in [value for graph in graphs for value in graph.values.values()]:
+        if value.dtype is not None and DTYPES[value.dtype].kind == "complex":
+            raise GraphError(f"{edit}: expected real numbers, got {quote(value.name)}, which is complex")
+    before = {value: value.dtype for graph in graphs for value in graph.values.values()}
+    sample_inputs.convert(editor, lambda view: _converted(view, target, {}) if view.dtype in _COMPUTED else view)
+    done: dict[Any, Storage] = {}
+    for table in (editor.weights, editor.constants):
+        for name, entry in list(table.entries.items()):
+            view = entry.payload
+            if isinstance(view, TensorView) and view.dtype in _COMPUTED and view.dtype != target:
+                table.entries[name] = Entry(_converted(view, target, done), None, table.kind)
+            elif not isinstance(view, TensorView) and getattr(view, "dtype", None) in _COMPUTED:
+                raise GraphError(f"{edit}: expected dense tensors, got {quote(name)}, {view.describe()}")
+    stored = {one.value for one in editor.inputs if one.target is not None}
+    for graph in graphs:
+        for value in graph.values.values():
+            if value.dtype in _COMPUTED and value.dtype != target:
+                is_copy = value in stored and editor.has_weights
+                value.meta = (
+                    cast_meta(value.meta, target) if is_copy else msgspec.structs.replace(value.meta, dtype=target)
+                )
+    for graph in reversed(graphs):
+        for node in graph.nodes:
+            _retype_arguments(node, target)
+            for value, meta in zip(node.outputs, inferred_metas(node), strict=False):
+                if isinstance(meta, schema.TensorMeta) and meta.dtype != value.dtype:
+                    if _is_new(node) and meta.dtype in _COMPUTED:
+                        node.set_argument("dtype", target)
+                    else:
+                        value.meta = msgspec.structs.replace(value.meta, dtype=meta.dtype)
+    return sum(value.dtype != old for value, old in before.items())
+
+
+def _is_new(node: Node) -> bool:
+    """Return whether a node makes a tensor of the default type, from no other tensor."""
+    signature = schemas.find(node.target, "") if node.target.startswith("torch.ops.") else None
+    return (
+        signature is not None
+        and "dtype" in signature.parameters
+        and node.argument("dtype") in (None, schema.Argument(as_none=True))
+        and all(value.kind != "tensor" for value in node.inputs)
+    )
+
+
+def _retype_arguments(node: Node, target: schema.ScalarType) -> None:
+    """Replace the element type in calls that name one of floats; an assertion names that of its operand."""
+    if node.target == "torch.ops.aten._assert_tensor_metadata.default" and node.inputs[0].dtype in _COMPUTED:
+        target = node.inputs[0].dtype or target
+    for slot in node.slots:
+        if slot.template.as_scalar_type in _COMPUTED and slot.template.as_scalar_type != target:
+            node.set_argument(slot.name, target)
+
+
 def _cast(editor: Editor, name: str, target: schema.ScalarType, done: dict[Any, Storage], *, is_asked: bool) -> bool:
     inputs = [one for one in editor.inputs if one.target == name]
     if not is_asked and any(one.kind not in ("parameter", "buffer") for one in inputs):
@@ -72,7 +159,7 @@ def _cast(editor: Editor, name: str, target: schema.ScalarType, done: dict[Any, 
 
 
 def _converted(view: TensorView, target: schema.ScalarType, done: dict[Any, Storage]) -> TensorView:
-    """The numbers in another type, row-major, computed when they are read; tied weights stay tied."""
+    """Return a tensor in another element type, row-major, computed when it is read; tied weights stay tied."""
     key = (view.storage, view.storage_offset, view.sizes, view.strides, view.dtype)
     nbytes = view.numel * DTYPES[target].itemsize
 
@@ -86,15 +173,16 @@ def _converted(view: TensorView, target: schema.ScalarType, done: dict[Any, Stor
 
 
 def _insert_cast(editor: Editor, one: Input, target: schema.ScalarType) -> None:
-    """State the new type of an input, and let its users get it cast back."""
+    """Set the new type of an input, and cast it back for its users."""
     value = one.value
     if value is None:
         return
     old = value.meta
-    value.meta = like(old, old.sizes, dtype=target)
+    value.meta = cast_meta(old, target)
     if not value.users:
         return
-    node = editor.graph.prepend(
-        "aten.to.dtype", value, old.dtype, meta=like(old, old.sizes, dtype=old.dtype), name=f"{value.name}_cast"
+    first = min(value.users, key=lambda user: user.order)
+    node = first.insert_before(
+        "aten.to.dtype", value, old.dtype, meta=cast_meta(old, old.dtype), name=f"{value.name}_cast"
     )
     editor.graph.replace_uses(value, node.output)

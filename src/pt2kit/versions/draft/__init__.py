@@ -1,1 +1,1 @@
-"""The design draft of the format, which no release wrote: graph modules with their weights <-> programs of schema 1."""
+"""Design draft of the format, which no release wrote: conversion of graph modules with weights from and to schema 1."""

@@ -1,4 +1,4 @@
-"""Graphs of the design draft <-> graphs of schema 1: nodes, arguments, values.
+"""Graphs of the design draft, converted from and to schema 1: nodes, arguments, values.
 
     draft                                            schema 1
     args without names, kwargs                       named arguments
@@ -62,7 +62,8 @@ DowngradeBranch = Callable[[str, Graph, Path], dict[str, Any]]
 
 
 def upgrade_meta(meta: Mapping[str, Any]) -> dict[str, Any]:
-    """A `TensorMeta` of the draft as one of schema 1; the offset must be a number, as every exporter writes it."""
+    """Return a `TensorMeta` of the draft as one of schema 1; the offset must be a number, as every exporter writes
+    it."""
     return {
         "dtype": SCALAR_TYPES[meta["dtype"]],
         "sizes": [upgrade_size(size) for size in meta["sizes"]],
@@ -75,7 +76,7 @@ def upgrade_meta(meta: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def downgrade_meta(meta: Mapping[str, Any], path: Path, log: ConversionLog) -> dict[str, Any]:
-    """The opposite of `upgrade_meta`."""
+    """Return a `TensorMeta` of schema 1 as one of the draft."""
     return {
         "dtype": member(SCALAR_TYPES, meta["dtype"], "ScalarType", (*path, "dtype"), log),
         "sizes": [downgrade_size(size) for size in meta["sizes"]],
@@ -88,29 +89,29 @@ def downgrade_meta(meta: Mapping[str, Any], path: Path, log: ConversionLog) -> d
 
 
 def upgrade_size(size: Mapping[str, Any]) -> dict[str, Any]:
-    """A `SymInt` of the draft as one of schema 1."""
+    """Return a `SymInt` of the draft as one of schema 1."""
     return {"as_expr": {"expr_str": size["as_sym"], "hint": None}} if "as_sym" in size else dict(size)
 
 
 def downgrade_size(size: Mapping[str, Any]) -> dict[str, Any]:
-    """The opposite of `upgrade_size`; hints are kept elsewhere."""
+    """Return a `SymInt` of schema 1 as one of the draft; hints are kept elsewhere."""
     return {"as_sym": size["as_expr"]["expr_str"]} if "as_expr" in size else dict(size)
 
 
 def upgrade_device(device: Mapping[str, Any]) -> dict[str, Any]:
-    """A device whose index may be missing; the draft's must be a number: 0 for the CPU, else -1 for none."""
+    """Return a device whose index may be missing; the draft's must be a number: 0 for the CPU, else -1 for none."""
     none = device["index"] < 0 or (device["type"] == "cpu" and device["index"] == 0)
     return {"type": device["type"], "index": None if none else device["index"]}
 
 
 def downgrade_device(device: Mapping[str, Any]) -> dict[str, Any]:
-    """The opposite of `upgrade_device`."""
+    """Return a device of schema 1 as one of the draft."""
     missing = 0 if device["type"] == "cpu" else -1
     return {"type": device["type"], "index": missing if device["index"] is None else device["index"]}
 
 
 def member(members: Mapping[str, int], number: int, what: str, path: Path, log: ConversionLog) -> str:
-    """The name of an enum's member by its number in schema 1."""
+    """Return the name of an enum's member by its number in schema 1."""
     for name, known in members.items():
         if known == number:
             return name
@@ -131,7 +132,7 @@ class Upgrader:
     branch: UpgradeBranch
 
     def graph(self, graph: Graph, path: Path, names: Mapping[str, str]) -> Graph:
-        """A graph without the inputs that its module lifts; `names` renames values.
+        """Return a graph without the inputs that its module lifts; `names` renames values.
 
         Raises:
             UnsupportedError: positional arguments of an operator whose schema is not known.
@@ -156,7 +157,7 @@ class Upgrader:
         }
 
     def _constant_values(self, graph: Graph) -> dict[str, int]:
-        """Symbolic ints that are numbers and that no node computes: they stand for the numbers."""
+        """Return symbolic ints that are numbers and that no node computes: they represent the numbers."""
         computed = {
             out["as_symint"]["name"] for node in graph["nodes"] for out in node["outputs"] if "as_symint" in out
         }
@@ -246,7 +247,7 @@ class Downgrader:
     _numbers: dict[int, str] = field(default_factory=dict)
 
     def graph(self, graph: Graph, path: Path, names: Mapping[str, str]) -> Graph:
-        """A graph without the inputs that its module holds; `names` renames values."""
+        """Return a graph without the inputs that its module holds; `names` renames values."""
         self._numbers = {}
         taken = set(graph["sym_int_values"])
         nodes = [self._node(node, (*path, "nodes", index), names, taken) for index, node in enumerate(graph["nodes"])]
@@ -305,7 +306,7 @@ class Downgrader:
         }
 
     def _outputs(self, node: dict[str, Any], path: Path, names: Mapping[str, str]) -> tuple[list[Argument], str]:
-        """The results of a node one by one, and the arm they were grouped in where the target does not tell."""
+        """Return the results of a node one by one, and the arm that grouped them if the target does not imply it."""
         match node["outputs"]:
             case [{"as_tensors": tensors}]:
                 implied = is_higher_order(node["target"]) or returns_list(node["target"])
@@ -353,7 +354,7 @@ class Downgrader:
         return {arm: content}
 
     def _symint(self, entry: Mapping[str, Any], taken: set[str]) -> str:
-        """The name of a symbolic int; a number gets an entry of its own in the table of values."""
+        """Return the name of a symbolic int; a number gets an entry of its own in the table of values."""
         if "as_name" in entry:
             return str(entry["as_name"])
         number = entry["as_int"]

@@ -1,4 +1,4 @@
-"""The name of a built-in operator -> what its schema says that a program of the design draft does not.
+"""Schemas of built-in operators for the design draft: argument names and list results that its programs omit.
 
 The draft lists positional arguments without names and results without grouping. `operator_arguments.txt` holds both
 for the operators of aten and prims (all overloads without `out`), as torch 2.13 registers them; a test compares the
@@ -17,7 +17,7 @@ _PREFIX: Final = "torch.ops."
 
 
 def positional_names(target: str) -> tuple[str, ...] | None:
-    """The names of an operator's positional arguments in order ("torch.ops.aten.add.Tensor": self, other).
+    """Return the names of an operator's positional arguments in order ("torch.ops.aten.add.Tensor": self, other).
 
     Returns:
         None for an operator that is not in the list.
@@ -27,7 +27,7 @@ def positional_names(target: str) -> tuple[str, ...] | None:
 
 
 def returns_list(target: str) -> bool:
-    """Whether an operator's one result is a list of tensors ("torch.ops.aten.split.Tensor")."""
+    """Return whether an operator's one result is a list of tensors ("torch.ops.aten.split.Tensor")."""
     return f"{target.removeprefix(_PREFIX)}[]" in _table()
 
 

@@ -1,5 +1,5 @@
-"""Tensors of the design draft, big-endian bytes inside the program or in files beside it -> payload descriptions; and
-back, all of them inside.
+"""Tensor storage of the design draft: big-endian bytes inside the program or in adjacent files, read as payload
+descriptions; written inside.
 
 The draft leaves the checksum of an external buffer open. pt2kit reads 64 hexadecimal digits, with or without `sha256:`
 before them: the SHA-256 of the `length` bytes at `offset` of the file, as they are stored. A buffer without a checksum
@@ -52,13 +52,13 @@ _CHECKSUM: Final = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
 def decode_tensor(
     tensor: Mapping[str, Any], kind: TensorKind, place: str, external: ReadExternal | None
 ) -> PickledTensor:
-    """A tensor of the draft as a payload description; no bytes are read.
+    """Return a tensor of the draft as a payload description; no bytes are read.
 
     Args:
         tensor: fits the draft's table.
-        kind: what it is for its module.
+        kind: its kind in its module.
         place: where it is, for messages.
-        external: reads files beside the program; without it, asking for the bytes of such a tensor fails.
+        external: reads files next to the program; without it, asking for the bytes of such a tensor fails.
 
     Raises:
         PayloadError: symbolic sizes, an extent beyond the storage, an external buffer that is none.
@@ -85,7 +85,7 @@ def decode_tensor(
 
 
 def encode_tensor(tensor: PickledTensor, meta: Mapping[str, Any], place: str) -> dict[str, Any]:
-    """A payload description as a tensor of the draft, its bytes inside.
+    """Return a payload description as a tensor of the draft, with its bytes inside.
 
     Args:
         tensor: dense, of a dtype that the draft has.
@@ -112,7 +112,7 @@ def encode_tensor(tensor: PickledTensor, meta: Mapping[str, Any], place: str) ->
 
 
 def unfit(tensor: PickledTensor) -> str:
-    """What keeps a tensor from being one of the draft; "" if nothing does."""
+    """Return why a payload cannot be a tensor of the draft; "" if it can."""
     if tensor.conj or tensor.neg:
         return "a lazily conjugated or negated tensor"
     return "" if tensor.dtype_name in _NAMES else tensor.dtype_name
@@ -122,7 +122,7 @@ def swap_bytes(data: bytes, dtype: str) -> bytes:
     """Reverse the bytes of every number, so that big-endian ones become little-endian and the other way round.
 
     Args:
-        data: whole elements; a rest that is none stays as it is.
+        data: whole elements; an incomplete rest is kept.
         dtype: torch's name of the element type; the two parts of a complex number are numbers of their own.
     """
     width = ITEM_SIZES[dtype] // (2 if dtype.startswith("complex") else 1)
@@ -136,7 +136,7 @@ def swap_bytes(data: bytes, dtype: str) -> bytes:
 
 
 def _storage(storage: Mapping[str, Any], place: str, external: ReadExternal | None) -> tuple[int, Callable[[], bytes]]:
-    """How many bytes a storage has, and what reads them."""
+    """Return how many bytes a storage has, and their reader."""
     data = storage["data"]
     if storage["data_location"] == "Internal":
         if "buffer" not in data:

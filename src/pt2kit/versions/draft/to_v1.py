@@ -1,9 +1,10 @@
-"""The design draft (never released) <-> schema 1 (torch 2.1): a graph module with its weights, and a program.
+"""Design draft (never released) and schema 1 (torch 2.1): a graph module with its weights, converted to a program and
+back.
 
 What changed, upwards:
 
 - the root is an `ExportedProgram`: signature, call spec, opset and ranges are written for what the draft leaves open;
-- parameters and buffers inside the graph module became inputs; their bytes lie beside the program
+- parameters and buffers inside the graph module became inputs; their bytes are stored outside of the program
   (`ConversionLog.weights`), converted from big-endian when they are read;
 - those of a branch became constants of its graph;
 - arguments have names, enums numbers, values are tables (see `draft.graph`).
@@ -52,7 +53,7 @@ _KINDS: Final[tuple[tuple[str, str, TensorKind], ...]] = (
 
 
 def upgrade(tree: Tree, log: ConversionLog) -> Tree:
-    """A graph module of the draft as a schema 1 program; its weights go into the log.
+    """Upgrade a graph module of the draft to a schema 1 program; its weights go into the log.
 
     Raises:
         PayloadError, UnsupportedError: weights or positional arguments that cannot be read.
@@ -95,7 +96,7 @@ def upgrade(tree: Tree, log: ConversionLog) -> Tree:
 
 
 def downgrade(tree: Tree, log: ConversionLog) -> Tree:
-    """A schema 1 program as a graph module of the draft; the log must have its weights.
+    """Downgrade a schema 1 program to a graph module of the draft; the log must have its weights.
 
     Raises:
         PayloadError, UnsupportedError: a constant that is no tensor, or one that the draft cannot hold.
@@ -120,7 +121,7 @@ def downgrade(tree: Tree, log: ConversionLog) -> Tree:
 
 
 def _beyond_graph(tree: Tree, draft: Tree, names: Mapping[str, str]) -> dict[str, Any]:
-    """What the program says that an upgrade of the draft would not make up the same."""
+    """Return the parts of the program that an upgrade of the draft would not reproduce."""
     module = tree["graph_module"]
     signature = module["signature"]
     chosen = {target: name for name, target in names.items()}
@@ -141,7 +142,7 @@ def _beyond_graph(tree: Tree, draft: Tree, names: Mapping[str, str]) -> dict[str
 
 
 def _said(metadata: Mapping[str, str], log: ConversionLog) -> dict[str, Any]:
-    """What pt2kit put into the metadata; nothing where it did not write the program."""
+    """Return the metadata that pt2kit wrote; nothing if it did not write the program."""
     if PROGRAM not in metadata:
         return {}
     place = log.place(("metadata", PROGRAM))
@@ -156,7 +157,7 @@ def _said(metadata: Mapping[str, str], log: ConversionLog) -> dict[str, Any]:
 
 
 def _value_names(tree: Tree, chosen: Mapping[str, str]) -> dict[str, str]:
-    """Draft name -> name in the program, for values whose name is no identifier or was chosen before."""
+    """Return draft name -> name in the program, for values whose name is no identifier or was chosen before."""
     used = [*tree["parameters"], *tree["buffers"], *(value["name"] for value in tree["graph"]["tensor_values"])]
     taken = {name for name in used if name.isidentifier() and name not in chosen} | set(chosen.values())
     names: dict[str, str] = {}
@@ -176,7 +177,7 @@ def _value_names(tree: Tree, chosen: Mapping[str, str]) -> dict[str, str]:
 def _lift(
     tree: Tree, graph: Tree, names: Mapping[str, str], said: Mapping[str, Any], log: ConversionLog
 ) -> tuple[list[Tree], Tree]:
-    """Inputs for the module's tensors, and the tables that say which they are; constants stay in the graph."""
+    """Return inputs for the module's tensors, and the tables that describe them; constants stay in the graph."""
     inputs: list[Tree] = []
     tables: dict[str, dict[str, str]] = {}
     for kind, table, tensor_kind in _KINDS:
@@ -197,7 +198,7 @@ def _lift(
 
 
 def _upgrade_branch(module: Tree, path: Path, log: ConversionLog) -> Tree:
-    """A branch as a graph; its tensors are constants inside."""
+    """Return a branch as a graph; its tensors are constants inside."""
     inner = Upgrader(log, lambda branch, place: _upgrade_branch(branch, place, log))
     said = _said(module["metadata"], log)
     names = _value_names(module, said.get("names", {}))
@@ -224,7 +225,7 @@ def _downgrade_branch(name: str, graph: Tree, path: Path, log: ConversionLog) ->
 
 
 def _tensors(table: Mapping[str, str], graph: Tree, log: ConversionLog) -> dict[str, Any]:
-    """The draft's tensors for the inputs of one kind."""
+    """Return the draft's tensors for the inputs of one kind."""
     tensors: dict[str, Any] = {}
     for name, target in table.items():
         path = ("graph_module", "graph", "tensor_values", name)
@@ -247,7 +248,7 @@ def _tensors(table: Mapping[str, str], graph: Tree, log: ConversionLog) -> dict[
 
 
 def _constants(graph: Tree, path: Path, log: ConversionLog) -> dict[str, Any]:
-    """The constants inside a graph as buffers of its module."""
+    """Return the constants inside a graph as buffers of its module."""
     buffers: dict[str, Any] = {}
     for name, text in graph["constants"].items():
         if not text:
@@ -263,14 +264,14 @@ def _constants(graph: Tree, path: Path, log: ConversionLog) -> dict[str, Any]:
 
 
 def _call_spec(inputs: int, outputs: int) -> dict[str, str]:
-    """A call with plain arguments that returns one value, or a tuple."""
+    """Return the spec of a call with plain arguments that returns one value, or a tuple."""
     arguments = TreeSpec("builtins.tuple", context_text(None), (LEAF,) * inputs)
     results = LEAF if outputs == 1 else TreeSpec("builtins.tuple", context_text(None), (LEAF,) * outputs)
     return {"in_spec": dump(arguments), "out_spec": dump(results)}
 
 
 def _hints(tree: Tree) -> dict[str, int]:
-    """Expression -> hint, for those that have one."""
+    """Return expression -> hint, for those that have one."""
     hints: dict[str, int] = {}
 
     def expression(value: Any, _: Path) -> Any:
@@ -283,7 +284,7 @@ def _hints(tree: Tree) -> dict[str, int]:
 
 
 def _with_hints(tree: Tree, hints: Mapping[str, Any]) -> Tree:
-    """The same program with the hints of its expressions."""
+    """Return the same program with the hints of its expressions."""
 
     def expression(value: Any, _: Path) -> Any:
         hint = hints.get(value["expr_str"])

@@ -33,7 +33,7 @@ _OTHERS: Final = (
 
 
 def to_cpu_operator(graph: Graph, path: Path, log: ConversionLog) -> Graph:
-    """A graph of 2.2 with the operator that 2.3 uses for CPU tensors."""
+    """Return a graph of 2.2 with the operator that 2.3 uses for CPU tensors."""
     if not any(node["target"] == FLASH for node in graph["nodes"]):
         return graph
     used = _used_names(graph)
@@ -53,7 +53,7 @@ def to_cpu_operator(graph: Graph, path: Path, log: ConversionLog) -> Graph:
 
 
 def from_cpu_operator(graph: Graph, path: Path, log: ConversionLog) -> Graph:
-    """The opposite of `to_cpu_operator`; an attention mask has no place in the operator of 2.2."""
+    """Return a graph of 2.3 with the operator of 2.2, which has no parameter for an attention mask."""
     if not any(node["target"] == FLASH_CPU for node in graph["nodes"]):
         return graph
     values = dict(graph["tensor_values"])
@@ -75,7 +75,7 @@ def from_cpu_operator(graph: Graph, path: Path, log: ConversionLog) -> Graph:
 
 
 def _other_names(node: dict[str, Any], values: dict[str, Any]) -> list[str]:
-    """What torch calls results that nothing uses, after the node; that of logsumexp says how it is called."""
+    """Return torch's names of unused results, derived from the node's; that of logsumexp shows the pattern."""
     known = [output["as_tensor"]["name"] for output in node["outputs"] if "as_tensor" in output]
     match = re.fullmatch(r"(.+)_unused_1", known[1]) if len(known) > 1 else None
     base = match[1].replace("_for_cpu", "") if match else f"{known[0] if known else 'flash'}_flash"
@@ -85,7 +85,7 @@ def _other_names(node: dict[str, Any], values: dict[str, Any]) -> list[str]:
 
 
 def _with_others(values: dict[str, Any], node: dict[str, Any], names: list[str]) -> dict[str, Any]:
-    """The value table with entries for the other results, behind that of logsumexp."""
+    """Return the value table with entries for the other results, after that of logsumexp."""
     known = [output["as_tensor"]["name"] for output in node["outputs"] if "as_tensor" in output]
     first = values[known[0]] if known and known[0] in values else None
     if first is None:
@@ -104,7 +104,7 @@ def _with_others(values: dict[str, Any], node: dict[str, Any], names: list[str])
 
 
 def _device(node: dict[str, Any], graph: Graph) -> str:
-    """The type of the device that the query lies on; "" where the graph does not say."""
+    """Return the type of the query's device; "" if the graph does not have it."""
     for named in node["inputs"]:
         if named["name"] == "query" and "as_tensor" in named["arg"]:
             meta = graph["tensor_values"].get(named["arg"]["as_tensor"]["name"])
@@ -113,7 +113,7 @@ def _device(node: dict[str, Any], graph: Graph) -> str:
 
 
 def _used_names(graph: Graph) -> set[str]:
-    """The names of all tensors that a node or the graph's outputs use."""
+    """Return the names of all tensors that a node or the graph's outputs use."""
     arguments = [named["arg"] for node in graph["nodes"] for named in node["inputs"]]
     names: set[str] = set()
     for argument in [*arguments, *graph["outputs"]]:

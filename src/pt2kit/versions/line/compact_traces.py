@@ -1,10 +1,10 @@
-"""The other schema 5.3, with compact stack traces <-> 5.3 (torch 2.4).
+"""Compact stack traces: the other schema 5.3, converted from and to 5.3 (torch 2.4).
 
 The development state (field table `5.3-traces.yaml`) kept the source lines of a graph's nodes in one table per graph
 and references to it in `stack_trace`; `docs/traces.md` defines both. Constant inputs have no names there, as in 5.1.
 
 Nothing is lost upwards: references are expanded. Lost downwards: names of constant inputs. Both have the number 5.3, so
-a program is told apart by its keys: `co_fileinfo_ordered_list` in its graphs.
+a program is recognized by its keys: `co_fileinfo_ordered_list` in its graphs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _KEY = "co_fileinfo_ordered_list"
 
 
 def upgrade(tree: Tree, log: ConversionLog) -> Tree:
-    """A program with compact stack traces as the released 5.3.
+    """Upgrade a program with compact stack traces to the released 5.3.
 
     Raises:
         SchemaError: a reference to a file or line that the table does not have.
@@ -39,7 +39,7 @@ def upgrade(tree: Tree, log: ConversionLog) -> Tree:
 
 
 def downgrade(tree: Tree, log: ConversionLog) -> Tree:
-    """A 5.3 program with its stack traces in tables."""
+    """Downgrade a 5.3 program to one with its stack traces in tables."""
 
     def graph(value: Any, path: Path) -> Any:
         files, texts = compact(_traces(value))

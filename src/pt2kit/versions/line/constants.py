@@ -1,4 +1,4 @@
-"""Constants inside the graphs of schema 1 (base64 of torch.save) <-> lifted inputs, and bytes beside the program.
+"""Constants inside the graphs of schema 1 (base64 of torch.save), lifted to inputs with bytes outside of the program.
 
 A constant of a subgraph becomes an input of it, and an operand of the call that holds it.
 """
@@ -43,7 +43,7 @@ _STRIDED: Final = 7
 
 
 def decode_bytes(text: str, place: str) -> bytes:
-    """The bytes of a base64 text.
+    """Return the bytes of a base64 text.
 
     Raises:
         PayloadError: it is none.
@@ -55,7 +55,7 @@ def decode_bytes(text: str, place: str) -> bytes:
 
 
 def lift(program: Tree, log: ConversionLog) -> tuple[Tree, dict[str, dict[str, Any]]]:
-    """Take the constants out of all graphs of a schema 1 program, their bytes into the log.
+    """Move the constants out of all graphs of a schema 1 program, and their bytes into the log.
 
     Args:
         program: fits the table of schema 1; not changed.
@@ -77,7 +77,7 @@ def lift(program: Tree, log: ConversionLog) -> tuple[Tree, dict[str, dict[str, A
 
 
 def _value_names(program: Tree) -> set[str]:
-    """The names of the tensors of all graphs."""
+    """Return the names of the tensors of all graphs."""
     names: set[str] = set()
 
     def graph(value: Any, _: Path) -> Any:
@@ -91,7 +91,7 @@ def _value_names(program: Tree) -> set[str]:
 def _lift_graph(
     graph: Graph, path: Path, log: ConversionLog, taken: set[str], *, is_root: bool = False
 ) -> tuple[Graph, dict[str, dict[str, Any]]]:
-    """The graph without constants, and the metas of what it now uses without defining it.
+    """Return the graph without constants, and the metas of the values that it now uses without defining them.
 
     Names of constants are unique in their graph only, so those of subgraphs get new ones where they must.
     """
@@ -120,7 +120,7 @@ def _lift_graph(
 def _lift_node(
     node: dict[str, Any], path: Path, log: ConversionLog, taken: set[str]
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """A call whose subgraphs have no constants left; they come in as its last operands."""
+    """Return a call whose subgraphs have no constants left; they are passed as its last operands."""
     bodies: list[tuple[int, Graph, dict[str, dict[str, Any]]]] = []
     for index, named in enumerate(node["inputs"]):
         if "as_graph" in named["arg"]:
@@ -160,7 +160,7 @@ def _with_operands(
 
 
 def _renamed(argument: dict[str, Any], rename: Mapping[str, str]) -> dict[str, Any]:
-    """An argument with other names for the tensors it names; subgraphs name nothing of the graph around them."""
+    """Return an argument with other names for the tensors it names; subgraphs name nothing of the graph around them."""
     match argument:
         case {"as_tensor": {"name": name}} if name in rename:
             return {"as_tensor": {"name": rename[name]}}
@@ -189,7 +189,7 @@ def _unique(name: str, taken: set[str]) -> str:
 
 
 def _meta(data: bytes, place: str) -> dict[str, Any]:
-    """The `TensorMeta` (of schema 1) of a torch.save payload that holds one tensor."""
+    """Return the `TensorMeta` (of schema 1) of a torch.save payload that holds one tensor."""
     tensor = read_payload(data, place)
     if not isinstance(tensor, PickledTensor) or tensor.dtype_name not in _SCALAR_TYPES:
         kind = type(tensor).__name__

@@ -1,10 +1,10 @@
-"""Targets of higher-order operators, which moved: what each release calls them.
+"""Higher-order operators' target names in each release.
 
     2.1          torch.ops.map_impl, torch.ops.cond, torch.ops.higher_order.cond
     2.2 to 2.4   torch.ops.higher_order.…; for some that are classes of their own torch._higher_order_ops.<module>.…
     from 2.5     torch.ops.higher_order.…
 
-Which releases have one at all is told by the table of operators (`schema.operators`).
+The releases that have one are in the table of operators (`schema.operators`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Final
 
 PREFIX: Final = "torch.ops.higher_order."
-"""What the target of a higher-order operator begins with since 2.5."""
+"""Prefix of the target of a higher-order operator since 2.5."""
 
 _MODULES: Final = "torch._higher_order_ops."
 _FIRST: Final[Mapping[str, str]] = MappingProxyType({"torch.ops.map_impl": "map_impl", "torch.ops.cond": "cond"})
@@ -31,31 +31,31 @@ FUNCTIONS_SINCE: Final[Mapping[str, str]] = MappingProxyType({"torch._functorch.
 
 
 def is_higher_order(target: str) -> bool:
-    """Whether a target names a higher-order operator, as any release calls it."""
+    """Return whether a target names a higher-order operator, in the spelling of any release."""
     return target.startswith((PREFIX, _MODULES)) or target in _FIRST
 
 
 def since(target: str) -> str | None:
-    """The schema version of the first release that writes a Python function; None for one without a history."""
+    """Return the schema version of the first release that writes a Python function; None for one without a history."""
     return next((version for start, version in FUNCTIONS_SINCE.items() if target.startswith(start)), None)
 
 
 def from_2_1(target: str) -> str:
-    """A target of 2.1, as 2.2 calls it."""
+    """Return the 2.2 name of a target of 2.1."""
     return PREFIX + _FIRST[target] if target in _FIRST else target
 
 
 def to_2_1(target: str) -> str:
-    """A target of 2.2, as 2.1 calls it: only `map_impl` had another name in the files it wrote."""
+    """Return the 2.1 name of a target of 2.2: only `map_impl` had another name in the files it wrote."""
     return "torch.ops.map_impl" if target == f"{PREFIX}map_impl" else target
 
 
 def from_2_4(target: str) -> str:
-    """A target of 2.3 or 2.4, as 2.5 calls it."""
+    """Return the 2.5 name of a target of 2.3 or 2.4."""
     return PREFIX + target.rpartition(".")[2] if target.startswith(_MODULES) else target
 
 
 def to_2_4(target: str) -> str:
-    """A target of 2.5, as 2.4 calls it."""
+    """Return the 2.4 name of a target of 2.5."""
     name = target.removeprefix(PREFIX)
     return _MODULES + _IN_MODULES[name] if target.startswith(PREFIX) and name in _IN_MODULES else target

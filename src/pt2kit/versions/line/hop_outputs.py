@@ -1,4 +1,4 @@
-"""Calls of higher-order operators between releases: how their outputs are grouped, and arguments that were re-typed.
+"""Calls of higher-order operators between releases: grouping of outputs, and arguments that were re-typed.
 
 A higher-order operator has no schema, so the reader must learn from the node whether a single output is what the call
 returns, or the first entry of a tuple:
@@ -25,7 +25,7 @@ _SYMBOLIC: Final = frozenset({"as_sym_int", "as_sym_float", "as_sym_bool"})
 
 
 def spread_outputs(node: Node) -> Node:
-    """A call of 2.2 with a tuple of several, as 2.3 writes it."""
+    """Return a call of 2.2 with a tuple of several results, as 2.3 writes it."""
     match node["outputs"]:
         case [{"as_tensors": [_, _, *_] as tensors}] if is_higher_order(node["target"]):
             return {**node, "outputs": [{"as_tensor": tensor} for tensor in tensors]}
@@ -33,7 +33,7 @@ def spread_outputs(node: Node) -> Node:
 
 
 def gather_outputs(node: Node, path: Path, log: ConversionLog, since: str) -> Node:
-    """The opposite of `spread_outputs`; a tuple of anything but tensors has no form in 2.2."""
+    """Return a call of 2.3 as 2.2 writes it; a tuple of anything but tensors has no form in 2.2."""
     outputs = node["outputs"]
     if not is_higher_order(node["target"]) or len(outputs) < 2:
         return node
@@ -44,7 +44,7 @@ def gather_outputs(node: Node, path: Path, log: ConversionLog, since: str) -> No
 
 
 def unwrap_outputs(node: Node) -> Node:
-    """A call of 2.6 in the form of 2.7: spread, and with the flag that says what a single output is."""
+    """Return a call of 2.6 in the form of 2.7: spread, and with the flag that tells the kind of a single output."""
     if not is_higher_order(node["target"]):
         return {**node, "is_hop_single_tensor_return": None}
     match node["outputs"]:
@@ -58,14 +58,14 @@ def unwrap_outputs(node: Node) -> Node:
 
 
 def mark_outputs(node: Node) -> Node:
-    """A call of the development state 8.6 that does not say what its single output is, as 2.7 would have it."""
+    """Return a call of the development state 8.6 with the flag of 2.7 for a single output."""
     if node.get("is_hop_single_tensor_return") is not None or not is_higher_order(node["target"]):
         return node
     return unwrap_outputs(node)
 
 
 def wrap_outputs(node: Node, path: Path, log: ConversionLog, since: str) -> Node:
-    """The opposite of `unwrap_outputs`."""
+    """Return a call of 2.7 in the form of 2.6."""
     node = dict(node)
     single = node.pop("is_hop_single_tensor_return", None)
     if not is_higher_order(node["target"]) or len(node["outputs"]) != 1:
@@ -80,7 +80,7 @@ def wrap_outputs(node: Node, path: Path, log: ConversionLog, since: str) -> Node
 
 
 def regroup_map(node: Node, path: Path, log: ConversionLog) -> Node:
-    """`map_impl(body, count, *values)` of 2.1 and 2.2 as `map_impl(body, mapped, others)`."""
+    """Return `map_impl(body, count, *values)` of 2.1 and 2.2 as `map_impl(body, mapped, others)`."""
     if node["target"] != f"{PREFIX}map_impl":
         return node
     match node["inputs"]:
@@ -93,7 +93,7 @@ def regroup_map(node: Node, path: Path, log: ConversionLog) -> Node:
 
 
 def ungroup_map(node: Node, path: Path, log: ConversionLog) -> Node:
-    """The opposite of `regroup_map`."""
+    """Return `map_impl(body, mapped, others)` in the form of 2.1 and 2.2."""
     if node["target"] != f"{PREFIX}map_impl":
         return node
     match node["inputs"]:
@@ -107,7 +107,7 @@ def ungroup_map(node: Node, path: Path, log: ConversionLog) -> Node:
 
 
 def spread_operands(node: Node, path: Path, log: ConversionLog) -> Node:
-    """`invoke_subgraph(body, name, operands)` of 2.6 and 2.7 as `invoke_subgraph(body, name, *operands)`."""
+    """Return `invoke_subgraph(body, name, operands)` of 2.6 and 2.7 as `invoke_subgraph(body, name, *operands)`."""
     if node["target"] != f"{PREFIX}invoke_subgraph":
         return node
     match node["inputs"]:
@@ -118,7 +118,7 @@ def spread_operands(node: Node, path: Path, log: ConversionLog) -> Node:
 
 
 def gather_operands(node: Node, path: Path, log: ConversionLog, since: str) -> Node:
-    """The opposite of `spread_operands`."""
+    """Return `invoke_subgraph(body, name, *operands)` in the form of 2.6 and 2.7."""
     if node["target"] != f"{PREFIX}invoke_subgraph" or len(node["inputs"]) < 2:
         return node
     body, name, *operands = node["inputs"]
@@ -132,7 +132,8 @@ _SCANS: Final = {f"{PREFIX}scan": (3, 4), f"{PREFIX}associative_scan": (2,)}
 
 
 def drop_scan_options(node: Node, path: Path, log: ConversionLog) -> Node:
-    """`scan(body, init, xs, dim, reverse, others)` of 2.6 as `scan(body, init, xs, others)`; the other one alike."""
+    """Return `scan(body, init, xs, dim, reverse, others)` of 2.6 as `scan(body, init, xs, others)`; the other one
+    alike."""
     places = _SCANS.get(node["target"], ())
     inputs = node["inputs"]
     options = [inputs[place]["arg"] for place in places if place < len(inputs)]
@@ -149,7 +150,7 @@ def drop_scan_options(node: Node, path: Path, log: ConversionLog) -> Node:
 
 
 def add_scan_options(node: Node, path: Path, log: ConversionLog, since: str) -> Node:
-    """The opposite of `drop_scan_options`: along the first dimension, forwards."""
+    """Return a scan in the form of 2.6: along the first dimension, forwards."""
     inputs = node["inputs"]
     if node["target"] not in _SCANS or not inputs:
         return node
@@ -169,7 +170,7 @@ _ENTRIES: Final = {arm: single for single, arm in _LISTS.items()}
 def _as_list(
     values: list[dict[str, Any]], like: dict[str, Any], path: Path, log: ConversionLog, since: str
 ) -> dict[str, Any]:
-    """Named arguments as one list of them, positional if `like` is; [] is written as a list of tensors."""
+    """Return named arguments as one list of them, positional if `like` is; [] is written as a list of tensors."""
     arms = {arm for value in values for arm in value["arg"]}
     kind = {"kind": like["kind"]} if "kind" in like else {}
     if len(arms) > 1 or not arms <= _LISTS.keys():
@@ -180,7 +181,7 @@ def _as_list(
 
 
 def _entries(argument: dict[str, Any]) -> list[dict[str, Any]] | None:
-    """A list argument as one named argument per entry; None for any other argument."""
+    """Return a list argument as one named argument per entry; None for any other argument."""
     ((arm, content),) = argument["arg"].items()
     if arm in _ENTRIES:
         return [{**argument, "arg": {_ENTRIES[arm]: entry}} for entry in content]

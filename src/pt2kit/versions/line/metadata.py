@@ -3,7 +3,7 @@
     1           source_fn, one entry; nn_module_stack as key:(path,type);…
     from 2      source_fn_stack, entries joined by ";"; nn_module_stack as key,path,type;…
 
-A text that cannot be read stays as it is: metadata never decides whether a program can be read.
+A text that cannot be read is kept unchanged: metadata never decides whether a program can be read.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Metadata = dict[str, str]
 
 
 def from_2_1(metadata: Metadata) -> Metadata:
-    """The metadata of a node of 2.1, as 2.2 writes it."""
+    """Return the metadata of a node of 2.1, as 2.2 writes it."""
     converted = {"source_fn_stack" if key == "source_fn" else key: text for key, text in metadata.items()}
     if stack := converted.get("nn_module_stack", ""):
         converted["nn_module_stack"] = _from_paren(stack)
@@ -27,7 +27,7 @@ def from_2_1(metadata: Metadata) -> Metadata:
 
 
 def to_2_1(metadata: Metadata, path: Path, log: ConversionLog) -> Metadata:
-    """The opposite of `from_2_1`: only the innermost function is kept."""
+    """Return the metadata of a node of 2.2 as 2.1 writes it: only the innermost function is kept."""
     converted = {"source_fn" if key == "source_fn_stack" else key: text for key, text in metadata.items()}
     if ";" in (functions := converted.get("source_fn", "")):
         converted["source_fn"] = functions.rpartition(";")[2]

@@ -1,6 +1,6 @@
-"""The minor steps of schema 8: what the field tables say, and the few things that they do not.
+"""Minor versions of schema 8: steps from the field tables, and the few changes that these do not contain.
 
-    8.6 -> 8.7     nothing in a program; a node of the development state that lacks it says what its single output is
+    8.6 -> 8.7     nothing in a program; a node of the development state that lacks it declares its single output
     8.7 -> 8.8     optional tensors; `invoke_subgraph` takes its operands one by one
     8.8 -> 8.14    guards_code, complex values, mutated parameters; payload configs
     8.14 -> 8.15   lists of int lists, dicts of arguments
@@ -36,7 +36,7 @@ LOSSES: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
 
 
 def upgrade_minor(older: str, newer: str) -> Step:
-    """The step from one minor of schema 8 to the next."""
+    """Return the step from one minor of schema 8 to the next."""
 
     def upgrade(tree: Tree, log: ConversionLog) -> Tree:
         visitors = {name: _adding(fields) for name, fields in _new_fields(older, newer).items()}
@@ -49,7 +49,7 @@ def upgrade_minor(older: str, newer: str) -> Step:
 
 
 def downgrade_minor(newer: str, older: str) -> Step:
-    """The step from one minor of schema 8 back to the one before."""
+    """Return the step from one minor of schema 8 back to the one before."""
 
     def downgrade(tree: Tree, log: ConversionLog) -> Tree:
         new_fields = _new_fields(older, newer).items()
@@ -67,7 +67,7 @@ def downgrade_minor(newer: str, older: str) -> Step:
 # A pure function of two frozen tables; nobody changes what it gives.
 @functools.cache
 def _new_fields(older: str, newer: str) -> Mapping[str, Mapping[str, Any]]:
-    """Struct -> the fields that the newer table adds, with their defaults."""
+    """Return struct -> the fields that the newer table adds, with their defaults."""
     before, after = frozen_table(older).definitions, frozen_table(newer).definitions
     by_struct: dict[str, dict[str, Any]] = {}
     for name, definition in after.items():
@@ -102,7 +102,7 @@ def _removing(name: str, fields: Mapping[str, Any], since: str, log: ConversionL
 
 
 def own_name(node: Mapping[str, Any]) -> str | None:
-    """The name that a node has by its one result; None where it has several, or hands out parts of a tuple.
+    """Return a node's name from its one result; None if it has several, or returns parts of a tuple.
 
     Source: `deserialize_node` in torch/_export/serde/serialize.py (2.13), which falls back to it.
     """
@@ -119,7 +119,7 @@ def own_name(node: Mapping[str, Any]) -> str | None:
 
 
 def _plain_optional(value: Any, _: Path) -> Any:
-    """An optional tensor as 2.7 wrote it: a tensor, or None."""
+    """Return an optional tensor as 2.7 wrote it: a tensor, or None."""
     match value:
         case {"as_optional_tensor": {"as_tensor": tensor}}:
             return {"as_tensor": tensor}

@@ -1,4 +1,4 @@
-"""Tree specs between releases: call specs of schema 1, and what the context of a named tuple says.
+"""Tree specs between releases: call specs of schema 1, and contexts of named tuples and dataclasses.
 
 1            in_spec is (args) for a call without keywords, else ((args), {kwargs}); later always the second
 up to 5.1    a named tuple's context is {"class_name": "NT", "fields": ["a", "b"]}
@@ -27,7 +27,7 @@ _NO_KEYWORDS: Final = TreeSpec(_DICT, context_text([]))
 
 
 def with_keywords(text: str, path: Path, log: ConversionLog) -> str:
-    """The in_spec of a schema 1 program, as later schemas write it.
+    """Return the in_spec of a schema 1 program, as later schemas write it.
 
     Raises:
         SchemaError, JsonError, LimitError: no tree spec, or not one of a call.
@@ -41,7 +41,7 @@ def with_keywords(text: str, path: Path, log: ConversionLog) -> str:
 
 
 def without_keywords(text: str, path: Path, log: ConversionLog) -> str:
-    """The opposite of `with_keywords`."""
+    """Return an in_spec of later schemas as schema 1 writes it."""
     spec = _parse(text, path, log)
     if [child.type for child in spec.children] != [_TUPLE, _DICT] or spec.type != _TUPLE:
         log.blocked("an in_spec that is not ((args), {kwargs})", path, "2")
@@ -55,7 +55,7 @@ def without_keywords(text: str, path: Path, log: ConversionLog) -> str:
 
 
 def _has_keywords(spec: TreeSpec) -> bool:
-    """Whether schema 1 means ((args), {kwargs}): a tuple and a dict with keys that are names."""
+    """Return whether schema 1 means ((args), {kwargs}): a tuple and a dict with keys that are names."""
     if [child.type for child in spec.children] != [_TUPLE, _DICT]:
         return False
     keys = [key.value for key in child_keys(spec.children[1])]
@@ -63,7 +63,7 @@ def _has_keywords(spec: TreeSpec) -> bool:
 
 
 def name_tuples(text: str, path: Path, log: ConversionLog) -> str:
-    """Contexts with class names and fields -> registered names; the fields go to the log.
+    """Replace contexts with class names and fields by registered names; the fields go to the log.
 
     A class name is taken for the registered name unless the caller of the conversion says otherwise.
     """
@@ -83,7 +83,7 @@ def name_tuples(text: str, path: Path, log: ConversionLog) -> str:
 
 
 def describe_tuples(text: str, path: Path, log: ConversionLog, since: str) -> str:
-    """Contexts with registered names -> class names and fields, which the log must have."""
+    """Replace contexts with registered names by class names and fields, which the log must have."""
     if NAMEDTUPLE not in text:
         return text
 
@@ -102,7 +102,8 @@ def describe_tuples(text: str, path: Path, log: ConversionLog, since: str) -> st
 
 
 def text_dataclasses(text: str, path: Path, log: ConversionLog) -> str:
-    """Contexts of dataclasses that are lists, as later releases write them; the class's place in Python goes."""
+    """Return contexts of dataclasses that are lists as later releases write them; the Python path of the class is
+    dropped."""
 
     def change(node: TreeSpec) -> TreeSpec:
         match context_value(node, log.place(path)):
@@ -115,7 +116,7 @@ def text_dataclasses(text: str, path: Path, log: ConversionLog) -> str:
 
 
 def list_dataclasses(text: str, path: Path, log: ConversionLog) -> str:
-    """The opposite of `text_dataclasses`; a class is taken to be where its registered name says."""
+    """Return contexts of dataclasses as lists; a class's Python path is taken from its registered name."""
 
     def change(node: TreeSpec) -> TreeSpec:
         if node.type is None or node.type.startswith(("builtins.", "collections.")):
@@ -131,7 +132,7 @@ def list_dataclasses(text: str, path: Path, log: ConversionLog) -> str:
 
 
 def _changed(text: str, path: Path, log: ConversionLog, change: Callable[[TreeSpec], TreeSpec]) -> str:
-    """A spec after a change of its nodes; the text itself where none changed."""
+    """Return a spec after a change of its nodes; the text itself if none changed."""
     spec = _parse(text, path, log)
     new = map_nodes(spec, change)
     return text if new == spec else dump(new)
@@ -145,7 +146,7 @@ def _json(text: str) -> Any:
 
 
 def registered_names(text: str, path: Path, log: ConversionLog) -> list[str]:
-    """The registered names of the named tuples in a spec, in order."""
+    """Return the registered names of the named tuples in a spec, in order."""
     if NAMEDTUPLE not in text:
         return []
     nodes = (node for node in walk(_parse(text, path, log)) if node.type == NAMEDTUPLE)

@@ -1,11 +1,11 @@
-"""Schema 1 (torch 2.1) <-> 2 (torch 2.2): from flat tables and inline constants to specs and lifted inputs.
+"""Schema 1 (torch 2.1) and 2 (torch 2.2): from flat tables and inline constants to specs and lifted inputs, and back.
 
 What changed, upwards:
 
 - the signature's tables (inputs_to_parameters, …, backward_signature) became a spec per input and output;
 - `call_spec` became the signature of the root entry of the module call graph (fqn ""), and its in_spec always has a
   place for keywords;
-- constants inside a graph became lifted inputs; their bytes lie beside the program (`ConversionLog.constants`);
+- constants inside a graph became lifted inputs; their bytes are outside of the program (`ConversionLog.constants`);
 - a custom object given as an inline blob became a name, its bytes likewise;
 - `tensor_values` lost a level; a hint became a union; the expression of a `SymBool` became a `SymExpr`;
 - `dialect` came ("ATEN" is what 2.1 exported); equality_constraints and example_inputs went;
@@ -42,7 +42,7 @@ _TARGETS: Final[Mapping[str, str]] = {
 
 
 def upgrade(tree: Tree, log: ConversionLog) -> Tree:
-    """A schema 1 program as schema 2; constants go into the log.
+    """Upgrade a schema 1 program to schema 2; constants go into the log.
 
     Raises:
         PayloadError, UnsupportedError: a constant that cannot be lifted.
@@ -78,7 +78,7 @@ def upgrade(tree: Tree, log: ConversionLog) -> Tree:
 
 
 def downgrade(tree: Tree, log: ConversionLog) -> Tree:
-    """A schema 2 program as schema 1; the log must have the bytes of its constants."""
+    """Downgrade a schema 2 program to schema 1; the log must have the bytes of its constants."""
 
     def node(value: Any, path: Path) -> Any:
         return {
@@ -191,7 +191,7 @@ def _input_spec(argument: dict[str, Any], tables: Tree) -> dict[str, Any]:
 
 
 def _output_specs(outputs: list[dict[str, Any]], tables: Tree) -> list[dict[str, Any]]:
-    """One spec per output: what mutates a buffer first, then what the user gets, then gradients."""
+    """Return one spec per output: buffer mutations first, then user outputs, then gradients."""
     backward = tables["backward_signature"] or {}
     mutations = dict(tables["buffers_to_mutate"])
     users = list(tables["user_outputs"])
@@ -260,7 +260,7 @@ def _root_call(entries: list[Tree], log: ConversionLog) -> tuple[Tree, list[Tree
 
 
 def _tables(signature: Tree, log: ConversionLog) -> Tree:
-    """The flat tables of schema 1."""
+    """Return the flat tables of schema 1."""
     tables: Tree = {
         "inputs_to_parameters": {},
         "inputs_to_buffers": {},
@@ -305,7 +305,7 @@ def _value_name(argument: dict[str, Any], what: str, path: Path, log: Conversion
 
 
 def _dimensions(graph: Tree, names: list[str]) -> dict[str, list[list[Any]]]:
-    """Symbol -> the [input, dimension] pairs of that size, in order."""
+    """Return symbol -> the [input, dimension] pairs of that size, in order."""
     by_symbol: dict[str, list[list[Any]]] = {}
     for name in names:
         for dimension, size in enumerate(graph["tensor_values"].get(name, {}).get("sizes", ())):
@@ -315,7 +315,7 @@ def _dimensions(graph: Tree, names: list[str]) -> dict[str, list[list[Any]]]:
 
 
 def _equalities(tree: Tree) -> list[list[list[Any]]]:
-    """What 2.1 wrote for dimensions of user inputs that share a symbol: each with the first of them."""
+    """Return 2.1's equalities of dimensions of user inputs that share a symbol: each with the first of them."""
     module = tree["graph_module"]
     names = [
         spec["user_input"]["arg"]["as_tensor"]["name"]

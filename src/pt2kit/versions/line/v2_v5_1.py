@@ -1,4 +1,4 @@
-"""Schema 2 (torch 2.2) <-> 5.1 (torch 2.3): versions as pairs, custom objects as inputs, persistent buffers.
+"""Schema 2 (torch 2.2) and 5.1 (torch 2.3): versions as pairs, custom objects as inputs, persistent buffers.
 
 What changed, upwards:
 
@@ -30,7 +30,7 @@ _SINCE: Final = "5.1"
 
 
 def upgrade(tree: Tree, log: ConversionLog) -> Tree:
-    """A schema 2 program as 5.1."""
+    """Upgrade a schema 2 program to 5.1."""
     used: dict[str, None] = {}
 
     def node(value: Any, path: Path) -> Any:
@@ -56,7 +56,7 @@ def upgrade(tree: Tree, log: ConversionLog) -> Tree:
 
 
 def downgrade(tree: Tree, log: ConversionLog) -> Tree:
-    """A 5.1 program as schema 2."""
+    """Downgrade a 5.1 program to schema 2."""
 
     def node(value: Any, path: Path) -> Any:
         return hops.ungroup_map(hops.gather_outputs(value, path, log, _SINCE), path, log)
@@ -97,7 +97,7 @@ def downgrade(tree: Tree, log: ConversionLog) -> Tree:
 
 
 def _lift_objects(module: Tree, names: list[str], log: ConversionLog) -> Tree:
-    """Inputs of the root graph for the custom objects that nodes name."""
+    """Add inputs of the root graph for the custom objects that nodes name."""
     graph, signature = module["graph"], module["signature"]
     defined = {argument["as_custom_obj"]["name"] for argument in graph["inputs"] if "as_custom_obj" in argument}
     objects = [{"name": name, "class_fqn": ""} for name in names if name not in defined]
@@ -122,7 +122,7 @@ def _lift_objects(module: Tree, names: list[str], log: ConversionLog) -> Tree:
 
 
 def _unlift_objects(tree: Tree) -> Tree:
-    """The opposite of `_lift_objects`, for objects whose input has the name they are kept under."""
+    """Remove inputs for custom objects whose input has the name they are kept under; nodes name the objects instead."""
     module = tree["graph_module"]
     specs = module["signature"]["input_specs"]
     gone = {

@@ -1,4 +1,4 @@
-"""Schema 5.1 (torch 2.3) <-> 5.3 (torch 2.4): effect tokens, named constant inputs, registered named tuples.
+"""Schema 5.1 (torch 2.3) and 5.3 (torch 2.4): effect tokens, named constant inputs, registered named tuples.
 
 What changed, upwards:
 
@@ -30,7 +30,7 @@ CONSTANTS: Final = frozenset({"as_none", "as_int", "as_float", "as_string", "as_
 
 
 def upgrade(tree: Tree, log: ConversionLog) -> Tree:
-    """A 5.1 program as 5.3.
+    """Upgrade a 5.1 program to 5.3.
 
     Raises:
         SchemaError, JsonError, LimitError: a tree spec that is none.
@@ -40,7 +40,7 @@ def upgrade(tree: Tree, log: ConversionLog) -> Tree:
 
 
 def downgrade(tree: Tree, log: ConversionLog) -> Tree:
-    """A 5.3 program as 5.1.
+    """Downgrade a 5.3 program to 5.1.
 
     Raises:
         SchemaError, JsonError, LimitError: a tree spec that is none.
@@ -51,7 +51,7 @@ def downgrade(tree: Tree, log: ConversionLog) -> Tree:
 
 
 def upgrade_values(tree: Tree, version: str, log: ConversionLog) -> Tree:
-    """What changed inside arguments, tree specs and symbols."""
+    """Upgrade values inside arguments, tree specs and symbols."""
 
     def signature(value: Any, path: Path) -> Any:
         return map_specs(value, path, lambda text, place: name_tuples(text, place, log))
@@ -61,7 +61,7 @@ def upgrade_values(tree: Tree, version: str, log: ConversionLog) -> Tree:
 
 
 def downgrade_values(tree: Tree, version: str, log: ConversionLog) -> Tree:
-    """The opposite of `upgrade_values`."""
+    """Downgrade values inside arguments, tree specs and symbols."""
 
     def signature(value: Any, path: Path) -> Any:
         return map_specs(value, path, lambda text, place: describe_tuples(text, place, log, _SINCE))
@@ -71,7 +71,7 @@ def downgrade_values(tree: Tree, version: str, log: ConversionLog) -> Tree:
 
 
 def name_constants(tree: Tree, log: ConversionLog) -> Tree:
-    """User inputs that are constants -> constant inputs with names."""
+    """Replace user inputs that are constants by constant inputs with names."""
     module = tree["graph_module"]
     specs = module["signature"]["input_specs"]
     if not any(_constant(spec) for spec in specs):
@@ -88,7 +88,7 @@ def name_constants(tree: Tree, log: ConversionLog) -> Tree:
 
 
 def unname_constants(tree: Tree, log: ConversionLog) -> Tree:
-    """The opposite of `name_constants`; a name that is not the one made up is lost."""
+    """Replace constant inputs with names by user inputs; a name that is not the generated one is lost."""
     module = tree["graph_module"]
     specs = module["signature"]["input_specs"]
     if not any("constant_input" in spec for spec in specs):
@@ -107,7 +107,7 @@ def unname_constants(tree: Tree, log: ConversionLog) -> Tree:
 
 
 def input_names(module: Tree) -> list[str]:
-    """A name for each graph input that has none, "arg0" for the first; "" for those that have one.
+    """Return a name for each graph input that has none, "arg0" for the first; "" for those that have one.
 
     torch makes up the same names; where one is taken, a number is added.
 

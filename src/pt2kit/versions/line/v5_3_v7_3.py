@@ -1,4 +1,4 @@
-"""Schema 5.3 (torch 2.4) <-> 7.3 (torch 2.5): verifiers and torch_version for dialect, metadata of the graph module.
+"""Schema 5.3 (torch 2.4) and 7.3 (torch 2.5): verifiers and torch_version for dialect, metadata of the graph module.
 
 What changed, upwards:
 
@@ -28,7 +28,7 @@ _IN_PLACE: Final = re.compile(r"torch\.ops\.(?!higher_order\.)\w+\.\w*[^_]_\.\w+
 
 
 def upgrade(tree: Tree, log: ConversionLog) -> Tree:
-    """A 5.3 program as 7.3."""
+    """Upgrade a 5.3 program to 7.3."""
     new = rewrite(tree, "5.3", _renaming(targets.from_2_4, log))
     return {
         **{key: value for key, value in new.items() if key != "dialect"},
@@ -40,7 +40,7 @@ def upgrade(tree: Tree, log: ConversionLog) -> Tree:
 
 
 def downgrade(tree: Tree, log: ConversionLog) -> Tree:
-    """A 7.3 program as 5.3."""
+    """Downgrade a 7.3 program to 5.3."""
     new = rewrite(tree, "7.3", _renaming(targets.to_2_4, log))
     if new["torch_version"] != _FIRST_TORCH:
         log.lost("torch_version", f"torch_version {new['torch_version']!r}", ("torch_version",), _SINCE)
@@ -58,7 +58,7 @@ def downgrade(tree: Tree, log: ConversionLog) -> Tree:
 
 
 def _renaming(rename: Any, log: ConversionLog) -> dict[str, Any]:
-    """Visitors that rename targets, also where an operator is an argument."""
+    """Return visitors that rename targets, also if an operator is an argument."""
 
     def node(value: Any, path: Path) -> Any:
         target = rename(value["target"])

@@ -1,9 +1,9 @@
-"""Schema 7.3 (torch 2.5) <-> 8.2 (torch 2.6): wire ids, symbolic floats, structural expressions.
+"""Schema 7.3 (torch 2.5) and 8.2 (torch 2.6): wire ids, symbolic floats, structural expressions.
 
 What changed, upwards:
 
 - None as an argument is `true`, from an empty list;
-- `expr_str` is srepr, from str(): it says what is assumed of each symbol (see `expressions`);
+- `expr_str` is srepr, from str(): it states the assumptions of each symbol (see `expressions`);
 - graphs got `sym_float_values`, module call signatures `forward_arg_names`.
 
 Nothing is lost upwards. Lost downwards: assumptions that are not the usual ones, `forward_arg_names`. Blocked
@@ -24,7 +24,7 @@ _WITH_NONE: Final = ("Argument", "OptionalTensorArgument", "ConstantValue")
 
 
 def upgrade(tree: Tree, log: ConversionLog) -> Tree:
-    """A 7.3 program as 8.2.
+    """Upgrade a 7.3 program to 8.2.
 
     Raises:
         ExpressionError: a text that is no expression.
@@ -40,7 +40,7 @@ def upgrade(tree: Tree, log: ConversionLog) -> Tree:
 
 
 def downgrade(tree: Tree, log: ConversionLog) -> Tree:
-    """An 8.2 program as 7.3.
+    """Downgrade an 8.2 program to 7.3.
 
     Raises:
         ExpressionError: a text that is no expression.

@@ -1,4 +1,4 @@
-"""Schema 8.2 (torch 2.6) <-> 8.6 (a development state): kinds of arguments, single results, fields of named tuples.
+"""Schema 8.2 (torch 2.6) and 8.6 (a development state): kinds of arguments, single results, fields of named tuples.
 
 What changed, upwards:
 
@@ -31,7 +31,7 @@ _SYMBOLIC: Final = ("_operator.", "math.", "torch.sym_", "torch._sym_")
 
 
 def upgrade(tree: Tree, log: ConversionLog) -> Tree:
-    """An 8.2 program as 8.6."""
+    """Upgrade an 8.2 program to 8.6."""
 
     def node(value: Any, path: Path) -> Any:
         return _upgrade_node(drop_scan_options(value, path, log))
@@ -47,7 +47,7 @@ def upgrade(tree: Tree, log: ConversionLog) -> Tree:
 
 
 def downgrade(tree: Tree, log: ConversionLog) -> Tree:
-    """An 8.6 program as 8.2; field names of named tuples go into the log."""
+    """Downgrade an 8.6 program to 8.2; field names of named tuples go into the log."""
 
     def node(value: Any, path: Path) -> Any:
         value = add_scan_options(value, path, log, _SINCE)
@@ -85,12 +85,12 @@ def _upgrade_node(value: Any) -> Any:
 
 
 def _is_symbolic(node: dict[str, Any]) -> bool:
-    """Whether a node calls a Python function of symbols, which takes its arguments in order."""
+    """Return whether a node calls a Python function of symbols, which takes its arguments in order."""
     return bool(node["target"].startswith(_SYMBOLIC))
 
 
 def _named_tuples(module: Tree, log: ConversionLog) -> list[str]:
-    """The registered names in the tree specs whose fields are known, each once."""
+    """Return the registered names in the tree specs whose fields are known, each once."""
     names: dict[str, None] = {}
     for index, entry in enumerate(module["module_call_graph"]):
         for key in ("in_spec", "out_spec") if entry["signature"] is not None else ():

@@ -1,1 +1,1 @@
-"""Operator-set versions: a program stamped with other numbers than the expected ones -> one with those, and back."""
+"""Operator-set versions: convert a program stamped with other versions than the expected ones, and back."""

@@ -1,4 +1,4 @@
-"""What changed in aten's operator set: the calls of each number, written for the next.
+"""Changes in aten's operator set: the calls of each version, written for the next.
 
     4   div truncated integers; since then it is true division, and truncation is asked for
     5   full without a dtype made floats of whatever value
@@ -43,7 +43,7 @@ _STEPS: Final = 100
 
 
 def truncate_division(node: schema.Node, graph: schema.Graph, place: str) -> schema.Node:
-    """`div` of 3 as of 4: of integers with rounding_mode "trunc", of anything else as it is."""
+    """Convert `div` of 3 to 4: of integers with rounding_mode "trunc", of anything else unchanged."""
     names = ("self", "other", "out") if node.target.endswith(".out") else ("self", "other")
     if not all(_is_whole(_argument(node, name), graph, place) for name in names):
         return node
@@ -54,14 +54,14 @@ def truncate_division(node: schema.Node, graph: schema.Graph, place: str) -> sch
 
 
 def divide_truly(node: schema.Node, graph: schema.Graph, place: str) -> schema.Node:
-    """`div` of 4 as of 3: of integers under the name `true_divide`, of anything else as it is."""
+    """Convert `div` of 4 to 3: of integers under the name `true_divide`, of anything else unchanged."""
     if not all(_is_whole(_argument(node, name), graph, place) for name in ("self", "other")):
         return node
     return replace(node, target=node.target.replace(f"{_PREFIX}div", f"{_PREFIX}true_divide"))
 
 
 def fill_with_float(node: schema.Node, graph: schema.Graph, place: str) -> schema.Node:
-    """`full` of 4 as of 5: a value that is no float becomes one, where no dtype says otherwise."""
+    """Convert `full` of 4 to 5: a value that is no float becomes one, unless a dtype is passed."""
     value = _argument(node, "fill_value")
     if value is None or _given(node, "dtype") or value.type not in _WHOLE_ARMS:
         return node
@@ -73,7 +73,7 @@ def fill_with_float(node: schema.Node, graph: schema.Graph, place: str) -> schem
 
 
 def fill_with_dtype(node: schema.Node, graph: schema.Graph, place: str) -> schema.Node:
-    """`full` of 5 as of 4: the dtype is written out, where it follows from a value that is no float."""
+    """Convert `full` of 5 to 4: the dtype is written out, if it follows from a value that is no float."""
     value = _argument(node, "fill_value")
     if value is None or _given(node, "dtype") or value.type not in _WHOLE_ARMS:
         return node
@@ -81,13 +81,13 @@ def fill_with_dtype(node: schema.Node, graph: schema.Graph, place: str) -> schem
 
 
 def count_steps(node: schema.Node, graph: schema.Graph, place: str) -> schema.Node:
-    """`linspace` of 7, `logspace` of 8: the number of steps is written out."""
+    """Convert `linspace` of 7 and `logspace` of 8: the number of steps is written out."""
     del graph, place  # the same for every call
     return node if _given(node, "steps") else _with(node, "steps", schema.Argument(as_int=_STEPS), after="end")
 
 
 def name_formula(node: schema.Node, graph: schema.Graph, place: str) -> schema.Node:
-    """`gelu` of 9 as of 10: the formula is written out."""
+    """Convert `gelu` of 9 to 10: the formula is written out."""
     del graph, place  # the same for every call
     if _given(node, "approximate"):
         return node
@@ -95,7 +95,7 @@ def name_formula(node: schema.Node, graph: schema.Graph, place: str) -> schema.N
 
 
 def drop_formula(node: schema.Node, graph: schema.Graph, place: str) -> schema.Node:
-    """`gelu` of 10 as of 9, which knows one formula.
+    """Convert `gelu` of 10 to 9, which has only one formula.
 
     Raises:
         ConversionError: another formula.
@@ -135,7 +135,7 @@ def _argument(node: schema.Node, name: str) -> schema.Argument | None:
 
 
 def _given(node: schema.Node, name: str) -> bool:
-    """Whether an argument is there and not None."""
+    """Return whether an argument is present and not None."""
     argument = _argument(node, name)
     return argument is not None and argument.as_none is UNSET
 
@@ -145,7 +145,7 @@ def _named(name: str, argument: schema.Argument) -> schema.NamedArgument:
 
 
 def _with(node: schema.Node, name: str, argument: schema.Argument, *, after: str = "") -> schema.Node:
-    """The node with another value of an argument, which is added behind `after`, or at the end, if it is not there."""
+    """Return the node with another value of an argument; a missing argument is added after `after`, or at the end."""
     if _argument(node, name) is not None:
         inputs = [replace(named, arg=argument) if named.name == name else named for named in node.inputs]
         return replace(node, inputs=inputs)
@@ -154,7 +154,7 @@ def _with(node: schema.Node, name: str, argument: schema.Argument, *, after: str
 
 
 def _is_whole(argument: schema.Argument | None, graph: schema.Graph, place: str) -> bool:
-    """Whether an argument is an integer or a tensor of integers; missing ones do not say otherwise."""
+    """Return whether an argument is an integer or a tensor of integers; missing ones count as such."""
     if argument is None:
         return True
     if argument.as_tensor is UNSET:
@@ -166,7 +166,7 @@ def _is_whole(argument: schema.Argument | None, graph: schema.Graph, place: str)
 
 
 def _result_type(node: schema.Node, graph: schema.Graph, place: str) -> ScalarType:
-    """The dtype of a node's first result."""
+    """Return the dtype of a node's first result."""
     for output in node.outputs:
         if output.as_tensor is not UNSET and output.as_tensor.name in graph.tensor_values:
             return graph.tensor_values[output.as_tensor.name].dtype

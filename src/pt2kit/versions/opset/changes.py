@@ -1,4 +1,4 @@
-"""Operator set versions: a program stamped with other numbers than the expected ones -> one with those.
+"""Conversion of operator sets: a program stamped with other versions, converted to the expected ones.
 
 `opset_version` says per namespace which meaning its operators have. A change of an operator's meaning is an
 `OperatorChange` from one number to another; those between the program's number and the expected one are applied in
@@ -52,13 +52,13 @@ def convert_opset(
     expected: Mapping[str, int] = EXPECTED,
     changes: Iterable[OperatorChange] = (),
 ) -> Converted:
-    """Bring the operators of a program to the expected versions.
+    """Convert the operators of a program to the expected versions.
 
     Args:
         program: of the current schema.
         where: the record's name, for messages.
         expected: namespace -> number.
-        changes: the user's, beside those of aten.
+        changes: the user's, in addition to those of aten.
 
     Raises:
         VersionError: a number newer than the expected one that no change leads back from, or an expected number that

@@ -1,4 +1,4 @@
-"""A change of an operator's meaning, from one number of the operator set to another."""
+"""Change of an operator's meaning, from one version of the operator set to another."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pt2kit import schema
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """What stands for a node after a change: nodes in order, and the metas of the tensors that are new with them.
+    """The replacement of a node after a change: nodes in order, and the metas of their new tensors.
 
     The last node must define the values that the old one did.
     """
@@ -42,5 +42,5 @@ class OperatorChange:
 
     @property
     def target(self) -> str:
-        """The target of the nodes that it applies to."""
+        """Return the target of the nodes that it applies to."""
         return f"torch.ops.{self.namespace}.{self.operator}"

@@ -1,0 +1,391 @@
+"""Validation of unchecked kernels at run time: each call goes through the rule of its operator first (rule X10).
+
+Rules are those of `pt2kit.operators.requirements`. In a call that runs, a demand that does not hold raises an error;
+in a call that is traced (`torch.compile`, another export, `make_fx`, fake tensors) it becomes an assertion in the
+graph, and if that is impossible, tracing ends in an error. Tensors that a kernel uses as addresses are copied first:
+the copy is validated and passed on, so that no alias of its memory, no thread and no file can change it in between
+or before a backward kernel reads it again. Uninitialized memory is filled with zeros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence, Set
+from types import MappingProxyType
+from typing import Any, Final
+
+import torch
+
+from pt2kit.bridge.operators import Operator
+from pt2kit.bridge.read.refusals import operator_entry, trusts_operator
+from pt2kit.bridge.torch_names import check_symbolic, is_batched, is_functorch_tensor, is_observed, unwrap_functorch
+from pt2kit.errors import OperatorError, UnsupportedError
+from pt2kit.operators.demands import Call, Demand, Operand, Rule
+from pt2kit.operators.kernel_values import NEEDED
+from pt2kit.operators.requirements import GROWING, RULES, UNINITIALIZED, Row, find_requirement, name_of
+
+RULE: Final = "X10"
+_ANY_LAYOUT: Final = frozenset(("nothing", "quotient", "saved target", "coordinates", "compressed"))
+"""Rules of operators that also accept tensors that are not strided."""
+_LEAST: Final[Mapping[torch.dtype, int]] = MappingProxyType(
+    {
+        dtype: 0 if dtype is torch.bool else torch.iinfo(dtype).min
+        for dtype in (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+    }
+)
+_PLAIN: Final = (
+    *(bool, int, float, complex, str, type(None), torch.SymInt, torch.SymFloat, torch.SymBool, torch.dtype),
+    *(torch.device, torch.layout, torch.memory_format, torch.Generator),
+)
+_ORIGINALS: Final = "__pt2kit_operator__"
+_SHOWN: Final = 120
+
+
+def original(target: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the operator that a validated call replaces; any other callable is returned unchanged."""
+    found: Callable[..., Any] = getattr(target, _ORIGINALS, target)
+    return found
+
+
+def validated(
+    operator: Operator, args: Sequence[Any], kwargs: Mapping[str, Any], label: str, trust: Set[str]
+) -> Callable[..., Any]:
+    """Return the callable to use for an operator: itself, unless its calls are validated or its results filled.
+
+    Args:
+        operator: of the node.
+        args, kwargs: of the node: constants, and `Value` for values that are not known yet.
+        label: the node, for messages of assertions.
+        trust: operators and rules that the caller trusts.
+    """
+    target = operator.target
+    if operator.kind != "operator":
+        return target
+    text = operator.text
+    name = name_of(text)
+    if name == "aten._efficientzerotensor":
+        # Kernels that take optional lists of tensors read its memory, of which it has none.
+        return _ZEROS.get(text.rpartition(".")[2], target)
+    if name == "aten._values":
+        return _named(_aliased(target), target)
+    if name in UNINITIALIZED:
+        return _named(_filled(target), target)
+    if name in GROWING:
+        return _named(_grown(target, name.endswith("_")), target)
+    row = find_requirement(text)
+    if row is None or trusts_operator(trust, text, RULE):
+        return target
+    needed = NEEDED.get(row.requires)
+    names = tuple(operator.parameters)
+    if needed is not None and not needed({**dict(zip(names, args, strict=False)), **kwargs}):
+        return target
+    return _named(_validated(operator, row, label), target)
+
+
+def _named(function: Callable[..., Any], target: Callable[..., Any]) -> Callable[..., Any]:
+    setattr(function, _ORIGINALS, target)
+    return function
+
+
+_ZEROS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType(
+    {"default": torch.ops.aten.zeros.default, "out": torch.ops.aten.zeros.out}
+)
+
+
+def _aliased(target: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that returns the values of a sparse tensor under a new name, which can be resized alone."""
+
+    def aliased(*args: Any, **kwargs: Any) -> Any:
+        return torch.ops.aten.alias.default(target(*args, **kwargs))
+
+    return aliased
+
+
+def _filled(target: Callable[..., Any]) -> Callable[..., Any]:
+    def filled(*args: Any, **kwargs: Any) -> Any:
+        return target(*args, **kwargs).zero_()
+
+    return filled
+
+
+def _grown(target: Callable[..., Any], in_place: bool) -> Callable[..., Any]:
+    """Return a function that resizes a tensor and fills the memory that is new."""
+
+    def grown(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+        if torch.compiler.is_compiling() or not _is_concrete(self):
+            # It is not known while tracing if the memory grows.
+            raise UnsupportedError(
+                f"expected a call that can be traced, got {target}, which may leave memory unwritten"
+            )
+        if not in_place:
+            resized = self.clone()
+            size = args[0].shape if isinstance(args[0], torch.Tensor) else args[0]
+            before = _nbytes(resized)
+            resized.resize_(size)
+            _fill(resized, before)
+            return target(resized, *args, **kwargs)
+        before = _nbytes(self)
+        result: torch.Tensor = target(self, *args, **kwargs)
+        _fill(result, before)
+        return result
+
+    return grown
+
+
+def _nbytes(tensor: torch.Tensor) -> int:
+    return int(tensor.untyped_storage().nbytes())
+
+
+def _fill(tensor: torch.Tensor, start: int) -> None:
+    """Write zeros to the bytes of a tensor's memory from `start` on."""
+    storage = tensor.untyped_storage()
+    if storage.nbytes() > start and not tensor.is_meta:
+        whole = torch.empty(0, dtype=torch.uint8, device=tensor.device)
+        whole.set_(storage, start, (storage.nbytes() - start,), (1,)).zero_()
+
+
+class _Live(Operand):
+    """A tensor of a call that runs or is traced; its values are those of a copy.
+
+    Args:
+        tensor: the tensor.
+        is_written: the kernel writes to it, so that it works on the tensor itself.
+    """
+
+    def __init__(self, tensor: torch.Tensor, is_written: bool) -> None:
+        self.tensor = tensor
+        self.is_written = is_written
+        self.copied: torch.Tensor | None = None
+
+    @property
+    def sizes(self) -> Any:  # type: ignore[override]
+        return tuple(self.tensor.shape)
+
+    @property
+    def strides(self) -> Any:  # type: ignore[override]
+        return self.tensor.stride()
+
+    @property
+    def values(self) -> Any:
+        return self.tensor if self.is_written else self.copy()
+
+    @property
+    def least(self) -> int | None:  # type: ignore[override]
+        return _LEAST.get(self.tensor.dtype)
+
+    def copy(self) -> torch.Tensor:
+        if self.copied is None:
+            self.copied = self.tensor.clone()
+        return self.copied
+
+
+class _Arrays:
+    """Makes tensors."""
+
+    def arange(self, count: Any, like: torch.Tensor) -> torch.Tensor:
+        return torch.arange(count, device=like.device)
+
+    def array(self, numbers: Sequence[Any], like: torch.Tensor) -> torch.Tensor:
+        return torch.tensor(list(numbers), dtype=torch.int64, device=None if like is None else like.device)
+
+
+_ARRAYS: Final = _Arrays()
+
+
+def _validated(operator: Operator, row: Row, label: str) -> Callable[..., Any]:
+    """Return a function that validates a call's arguments, and calls the operator with copies of those it trusts."""
+    target, rule = operator.target, RULES[row.requires]
+    names = tuple(operator.parameters)
+    defaults = {
+        argument.name: argument.default_value for argument in operator.schema.arguments if argument.has_default_value()
+    }
+    written = frozenset(
+        argument.name
+        for argument in operator.schema.arguments
+        if argument.alias_info is not None and argument.alias_info.is_write
+    )
+    entry = operator_entry(operator.text)
+    has_any_layout = row.requires in _ANY_LAYOUT
+    copied = row.copied
+    fills = row.requires == "groups"
+
+    def validated_call(*args: Any, **kwargs: Any) -> Any:
+        given = {**defaults, **dict(zip(names, args)), **kwargs}  # noqa: B905  fewer arguments than parameters
+        call = Call(
+            {name: _described(value, name in written, entry, name) for name, value in given.items()},
+            _ARRAYS,
+            torch.is_grad_enabled(),
+        )
+        if not has_any_layout:
+            _check_memory(given, entry)
+        _hold_all(rule, call, entry, label)
+        if call.trusted:
+            args, kwargs = _with_copies(call, names, args, kwargs)
+        result = target(*args, **kwargs)
+        if fills:
+            result = _without_rest(result, call)
+        return _with_own(result, copied) if (copied and torch.is_grad_enabled()) or copied == (0,) else result
+
+    return validated_call
+
+
+def _described(value: Any, is_written: bool, entry: str, name: str) -> Any:
+    if isinstance(value, torch.Tensor):
+        return _Live(value, is_written)
+    if isinstance(value, (list, tuple)):
+        return [_described(item, is_written, entry, name) for item in value]
+    if not isinstance(value, _PLAIN):
+        raise UnsupportedError(
+            f"{entry}: {name}: expected a tensor or a number, to be validated, got a {type(value).__name__}"
+        )
+    return value
+
+
+def _tensors(given: Mapping[str, Any]) -> list[torch.Tensor]:
+    found = [value for value in given.values() if isinstance(value, torch.Tensor)]
+    for value in given.values():
+        if isinstance(value, (list, tuple)):
+            found += [item for item in value if isinstance(item, torch.Tensor)]
+    return found
+
+
+def _check_memory(given: Mapping[str, Any], entry: str) -> None:
+    """Refuse tensors of layouts that kernels of strided tensors mistake for these, and tensors without memory."""
+    tensors = _tensors(given)
+    for tensor in tensors:
+        if tensor.layout is not torch.strided or tensor.is_nested:
+            _fail(f"{entry}: expected strided tensors, got a {tensor.layout} one", entry)
+        if tensor.is_meta is not tensors[0].is_meta:
+            _fail(f"{entry}: expected tensors with memory, got one on the meta device", entry)
+
+
+def _hold_all(rule: Rule, call: Call, entry: str, label: str) -> None:
+    for demand in rule(call):
+        holds = demand.holds
+        if isinstance(holds, torch.Tensor):
+            _hold(holds, demand, call, entry, label)
+        elif torch.compiler.is_compiling() or isinstance(holds, torch.SymBool):
+            _hold_symbolic(holds, demand, entry, label)
+        elif not holds:
+            _fail(_message(demand, call, entry), entry)
+
+
+def _hold_symbolic(holds: Any, demand: Demand, entry: str, label: str) -> None:
+    """Make the tracer assert a condition on sizes."""
+    text = _assertion(demand, entry, label)
+    if isinstance(holds, torch.SymBool) and not torch.compiler.is_dynamo_compiling():
+        torch.ops.aten._assert_scalar.default(holds, text)
+    check_symbolic(holds, text)
+
+
+def _hold(holds: torch.Tensor, demand: Demand, call: Call, entry: str, label: str) -> None:
+    """Refuse a call for a condition on values, or have the tracer assert it."""
+    if torch.compiler.is_dynamo_compiling():
+        if is_batched(holds):
+            # No assertion can be on one of vmap: without fullgraph=True, the call is not compiled, and validated when
+            # it runs. The compiler cannot make an error of ours.
+            raise RuntimeError(f"{_assertion(demand, entry, label)}, which vmap inside torch.compile cannot validate")
+        torch.ops.aten._assert_async.msg(holds, _assertion(demand, entry, label))
+        return
+    while is_functorch_tensor(holds):  # Of vmap, grad and jvp: one truth value for each of the batch.
+        holds = unwrap_functorch(holds)
+    if holds.dim():
+        holds = holds.all()
+    if holds.is_meta:
+        return  # Kernels of the meta device touch no memory.
+    if _is_concrete(holds):
+        if not holds:
+            _fail(_message(demand, call, entry), entry)
+        return
+    text = _assertion(demand, entry, label)
+    try:
+        torch.ops.aten._assert_async.msg(holds, text)
+    except RuntimeError as error:
+        if text in str(error):
+            raise OperatorError(_message(demand, None, entry), rule=RULE) from error
+        raise
+
+
+def _is_concrete(tensor: torch.Tensor) -> bool:
+    """Return whether the numbers of a tensor can be looked at: no tracer is at work on it."""
+    if torch.jit.is_tracing():
+        raise UnsupportedError("expected a tracer that keeps assertions, got torch.jit.trace")
+    return not is_observed(tensor)
+
+
+def _with_copies(
+    call: Call, names: Sequence[str], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments of a call with copies of the tensors that the kernel trusts."""
+    placed, named = list(args), dict(kwargs)
+    for name in call.trusted:
+        operand = call.arguments[name]
+        if isinstance(operand, _Live) and not operand.is_written:
+            position = names.index(name)
+            if position < len(placed):
+                placed[position] = operand.copy()
+            elif name in named:
+                named[name] = operand.copy()
+    return tuple(placed), named
+
+
+def _with_own(result: Any, copied: Sequence[int]) -> Any:
+    """Return results with copies of those that backward kernels, or other tensors, trust later."""
+    if isinstance(result, torch.Tensor):
+        return result.clone()
+    return tuple(part.clone() if position in copied else part for position, part in enumerate(result))
+
+
+def _without_rest(result: torch.Tensor, call: Call) -> torch.Tensor:
+    """Fill the rows, or columns, of a product of groups that belong to none: the kernel leaves them uninitialized."""
+    ends = call.values("offs")
+    if ends is None or not ends.shape[0] or result.dim() != 2:
+        return result
+    is_rows = len(call.sizes("self")) == 2
+    places = torch.arange(result.shape[0 if is_rows else 1], device=result.device)
+    rest = places >= ends[-1]
+    return result.masked_fill(rest[:, None] if is_rows else rest, 0)
+
+
+def _fail(message: str, entry: str) -> None:
+    raise OperatorError(f"{message}; if you trust the file, pass trust=({entry!r},)", rule=RULE)
+
+
+def _message(demand: Demand, call: Call | None, entry: str) -> str:
+    got = ""
+    if call is not None:
+        got = f", got {_shown(call.arguments.get(demand.argument.partition('[')[0]))}"
+    return f"{entry}: {demand.argument}: expected {demand.expected}{got}"
+
+
+def _assertion(demand: Demand, entry: str, label: str) -> str:
+    """Return the text of an assertion: it contains no sizes, which would become constants of the traced graph."""
+    return f"{label}: {entry}: {demand.argument}: expected {demand.expected} [{RULE}]"
+
+
+def _shown(argument: Any) -> str:
+    if isinstance(argument, _Live):
+        tensor = argument.tensor
+        text = f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)}"
+        numbers = argument.copied
+        while numbers is not None and is_functorch_tensor(numbers):
+            numbers = unwrap_functorch(numbers)
+        if numbers is None or not numbers.numel() or numbers.is_complex() or not _is_concrete(numbers):
+            return text
+        return f"{text} with values from {numbers.min().item()} to {numbers.max().item()}"
+    if isinstance(argument, list):
+        return f"[{', '.join(map(_shown, argument[:8]))}]"[:_SHOWN]
+    return repr(argument)[:_SHOWN]
+
+
+def with_memory(target: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that refuses to call an operator with tensors of which some have memory and others none."""
+
+    def with_memory_call(*args: Any, **kwargs: Any) -> Any:
+        tensors = _tensors({**{str(number): arg for number, arg in enumerate(args)}, **kwargs})
+        for tensor in tensors:
+            if tensor.is_meta is not tensors[0].is_meta:
+                name = str(original(target))
+                _fail(f"{name}: expected tensors with memory, got one on the meta device next to others", name)
+        return target(*args, **kwargs)
+
+    return _named(with_memory_call, original(target))

@@ -1,0 +1,284 @@
+"""Normal form of symbolic expressions: integers as polynomials, Max and Min without arguments that cannot win.
+
+`docs/digest.md` is normative. torch evaluates expressions with sympy when it loads a program, so `Min(32, 32*s53)`
+comes back as 32. Two expressions that sympy takes for one have one normal form here; nothing depends on sympy.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from pt2kit.errors import Pt2Error
+from pt2kit.symbols.dialects import parse
+from pt2kit.symbols.expr import Call, Integer, Leaf, Symbol, fold
+from pt2kit.symbols.kinds import symbol_kind
+from pt2kit.symbols.srepr import to_srepr
+
+UNORDERED: Final = frozenset(("Add", "Mul", "Max", "Min", "And", "Or", "Xor", "Equality", "Unequality"))
+"""Functions whose arguments have no order of their own: they are written sorted by their texts."""
+MAX_TERMS: Final = 64
+"""Terms of a product that is multiplied out."""
+MAX_FACTORS: Final = 32
+"""Factors of each of its terms."""
+MAX_BITS: Final = 1024
+"""Bits of its coefficients."""
+MAX_TEXT: Final = 256
+"""Characters of an atom that multiplying out may repeat."""
+MAX_COMPARED: Final = 8
+"""Arguments of Max or Min that are compared with one another."""
+MAX_REST: Final = 16
+"""Terms that a term becomes when each atom that is at least 1 is written as 1 and a rest."""
+
+_INTEGERS: Final = frozenset(
+    (
+        *("FloorDiv", "CleanDiv", "CeilDiv", "ModularIndexing", "LShift", "RShift", "PowByNatural", "floor", "ceiling"),
+        *("FloorToInt", "CeilToInt", "TruncToInt", "RoundToInt", "Round", "IsNonOverlappingAndDenseIndicator"),
+    )
+)
+"""Functions whose value is an integer, whatever their arguments are."""
+_OF_INTEGERS: Final = frozenset(("Mul", "Mod", "PythonMod"))
+"""Functions whose value is an integer if their arguments are, besides those that are always evaluated."""
+_SYMBOL: Final = re.compile(r"Symbol\('([^']*)'")
+_UNDEFINED: Final = re.compile(r"\bFunction\('(OpaqueUnaryFn_\w+)'\)")
+"""How sympy prints torch's opaque functions after torch loaded them."""
+
+Terms = dict[tuple[str, ...], int]
+"""An integer: sorted texts of atoms, as often as each is a factor -> coefficient, which is not 0."""
+
+
+class _Atom(NamedTuple):
+    """A symbol or a call that is an integer.
+
+    Args:
+        least: 1 or 0 if it is evidently not less, else None.
+        function, args: of a call.
+    """
+
+    least: int | None
+    function: str = ""
+    args: Sequence[Terms] = ()
+
+
+class Normalizer:
+    """Brings expressions into normal form, each text once.
+
+    Args:
+        names: the symbols in all of the results.
+    """
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+        self._atoms: dict[str, _Atom] = {}
+        self._known: dict[str, str | int] = {}
+
+    def normal(self, text: str) -> str | int:
+        """Return the normal form of an expression: srepr, or its value if it is an integer; other text is unchanged.
+
+        Args:
+            text: an expression in either dialect.
+
+        Cost: linear, but for products and comparisons within the limits of this file.
+        """
+        if text not in self._known:
+            try:
+                self._known[text] = self._computed(_UNDEFINED.sub(r"\1", text))
+            except Pt2Error:  # no expression
+                self._known[text] = text
+        return self._known[text]
+
+    def _computed(self, text: str) -> str | int:
+        self._atoms.clear()
+        value = fold(parse(text), self._leaf, self._call)
+        if isinstance(value, dict) and value.keys() <= {()}:
+            return value.get((), 0)
+        written = _text(value)
+        self.names.update(_SYMBOL.findall(written))
+        return written
+
+    def _leaf(self, leaf: Leaf) -> Terms | str:
+        if isinstance(leaf, Integer):
+            return _terms({(): leaf.value})
+        if isinstance(leaf, Symbol) and symbol_kind(leaf) == "int":
+            assumed = dict(leaf.assumptions)
+            return self._atom(
+                to_srepr(leaf), 1 if assumed.get("positive") else 0 if assumed.get("nonnegative") else None
+            )
+        return to_srepr(leaf)
+
+    def _call(self, call: Call, args: list[Terms | str]) -> Terms | str:
+        function = call.function
+        integers = [arg for arg in args if isinstance(arg, dict)]
+        if len(integers) < len(args):
+            written = _call_text(function, args)
+            return self._atom(written, None) if function in _INTEGERS else written
+        if (value := self._evaluated(function, integers)) is not None:
+            return value
+        is_natural_power = function == "Pow" and len(args) == 2 and _natural(integers[1]) is not None
+        if function in _INTEGERS or function in _OF_INTEGERS or is_natural_power:
+            return self._made(function, integers)
+        return _call_text(function, args)
+
+    def _evaluated(self, function: str, args: list[Terms]) -> Terms | None:
+        """Return the value of a function of integers; None if it stays a call."""
+        if function == "Add":
+            return _sum(args)
+        if function == "Mul":
+            return _product(args) if _fits(args) else None
+        if function in ("Max", "Min"):
+            return self._extreme(function, args)
+        if len(args) != 2:
+            return None
+        by = _natural(args[1])
+        if function in ("Pow", "PowByNatural") and by is not None and by <= MAX_FACTORS:
+            return _product([args[0]] * by) if _fits([args[0]] * by) else None
+        if function in ("FloorDiv", "CleanDiv") and by:
+            return self._quotient(function, args[0], by)
+        if function in ("Mod", "PythonMod") and by and args[0].keys() <= {()}:
+            return _terms({(): args[0].get((), 0) % by})
+        return None
+
+    def _quotient(self, function: str, above: Terms, by: int) -> Terms:
+        """Divide by a positive number: terms that it divides leave the call, and a shared factor goes."""
+        whole = {factors: count // by for factors, count in above.items() if count % by == 0}
+        rest = {factors: count for factors, count in above.items() if count % by}
+        if rest.keys() <= {()}:
+            return _sum([whole, {(): rest.get((), 0) // by}])
+        shared = math.gcd(by, *rest.values())
+        args: list[Terms] = [{factors: count // shared for factors, count in rest.items()}, {(): by // shared}]
+        return _sum([whole, self._made(function, args)])
+
+    def _extreme(self, function: str, args: list[Terms]) -> Terms:
+        """Return the Max or Min of the arguments that others do not decide."""
+        flat: dict[frozenset[tuple[tuple[str, ...], int]], Terms] = {}
+        for arg in args:
+            for one in self._nested(function, arg) or (arg,):
+                flat[frozenset(one.items())] = one
+        left = list(flat.values())
+        if len(left) <= MAX_COMPARED:
+            left = [one for one in left if not any(self._wins(function, other, one) for other in left)]
+        return left[0] if len(left) == 1 else self._made(function, left)
+
+    def _nested(self, function: str, arg: Terms) -> Sequence[Terms]:
+        """Return the arguments of an argument that is a call of the same function, alone."""
+        [factors, *others] = arg or {(): 0}
+        if others or len(factors) != 1 or arg[factors] != 1:
+            return ()
+        atom = self._atoms[factors[0]]
+        return atom.args if atom.function == function else ()
+
+    def _wins(self, function: str, one: Terms, other: Terms) -> bool:
+        """Return whether one of two different integers is provably never less (Max) or greater (Min) than the other."""
+        sign = 1 if function == "Max" else -1
+        return one is not other and self._is_least(_sum([_times(one, sign), _times(other, -sign)]), 0)
+
+    def _least(self, function: str, args: Sequence[Terms]) -> int | None:
+        """Return 1 or 0 if a call is evidently not less."""
+        if function in ("Max", "Min"):
+            decide = any if function == "Max" else all
+            return next((least for least in (1, 0) if decide(self._is_least(arg, least) for arg in args)), None)
+        if function == "Mod":
+            return 0
+        if function in ("FloorDiv", "CleanDiv", "CeilDiv"):
+            return 0 if all(self._is_least(arg, 0) for arg in args) else None
+        return 0 if function == "PythonMod" and self._is_least(args[1], 0) else None
+
+    def _is_least(self, value: Terms, least: int) -> bool:
+        """Return whether an integer is provably not less than a number.
+
+        It is if no coefficient is negative, and no atom without a least value is left, when each atom that is at least
+        1 is written as 1 and a rest.
+        """
+        total: Counter[tuple[str, ...]] = Counter({(): -least})
+        for factors, count in value.items():
+            parts: list[tuple[str, ...]] = [()]
+            for text in factors:
+                longer = [(*part, text) for part in parts]
+                parts = parts + longer if self._atoms[text].least == 1 else longer
+                if len(parts) > MAX_REST:
+                    return False
+            for part in parts:
+                total[part] += count
+        return all(
+            count == 0 or (count > 0 and all(self._atoms[text].least is not None for text in factors))
+            for factors, count in total.items()
+        )
+
+    def _made(self, function: str, args: Sequence[Terms]) -> Terms:
+        return self._atom(_call_text(function, args), self._least(function, args), function, args)
+
+    def _atom(self, text: str, least: int | None, function: str = "", args: Sequence[Terms] = ()) -> Terms:
+        self._atoms[text] = _Atom(least, function, args)
+        return {(text,): 1}
+
+
+def _text(value: Terms | str) -> str:
+    """Return the text of a value: a sum of products."""
+    if isinstance(value, str):
+        return value
+    return _joined("Add", [_term(factors, count) for factors, count in value.items()], 0)
+
+
+def _term(factors: tuple[str, ...], count: int) -> str:
+    texts = [f"Integer({count})"] if count != 1 else []
+    powers = Counter(factors).items()
+    texts += [text if times == 1 else f"Pow({text}, Integer({times}))" for text, times in powers]
+    return _joined("Mul", texts, 1)
+
+
+def _joined(function: str, texts: list[str], empty: int) -> str:
+    if len(texts) < 2:
+        return texts[0] if texts else f"Integer({empty})"
+    return f"{function}({', '.join(sorted(texts))})"
+
+
+def _call_text(function: str, args: Sequence[Terms | str]) -> str:
+    texts = [_text(arg) for arg in args]
+    return f"{function}({', '.join(sorted(texts) if function in UNORDERED else texts)})"
+
+
+def _natural(value: Terms) -> int | None:
+    """Return an integer that is a number of at least 0."""
+    number = value.get((), 0)
+    return number if value.keys() <= {()} and number >= 0 else None
+
+
+def _fits(args: Sequence[Terms]) -> bool:
+    """Return whether a product is small enough to be expanded."""
+    terms = math.prod(map(len, args))
+    factors = sum(max(map(len, arg), default=0) for arg in args)
+    bits = sum(max((count.bit_length() for count in arg.values()), default=0) for arg in args)
+    if terms > MAX_TERMS or factors > MAX_FACTORS or bits > MAX_BITS:
+        return False
+    return terms <= 1 or all(len(text) <= MAX_TEXT for arg in args for each in arg for text in each)
+
+
+def _terms(terms: Terms) -> Terms:
+    return {factors: count for factors, count in terms.items() if count}
+
+
+def _times(value: Terms, factor: int) -> Terms:
+    return {factors: count * factor for factors, count in value.items()}
+
+
+def _sum(values: Sequence[Terms]) -> Terms:
+    total: Terms = {}
+    for value in values:
+        for factors, count in value.items():
+            total[factors] = total.get(factors, 0) + count
+    return _terms(total)
+
+
+def _product(values: Sequence[Terms]) -> Terms:
+    total: Terms = {(): 1}
+    for value in values:
+        new: Terms = {}
+        for one, times in total.items():
+            for other, count in value.items():
+                factors = tuple(sorted(one + other))
+                new[factors] = new.get(factors, 0) + times * count
+        total = _terms(new)
+    return total

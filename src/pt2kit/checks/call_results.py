@@ -1,0 +1,331 @@
+"""Declared results of calls compared with result rules: sizes, dtypes, strides, devices (T8, T11, T12, T15).
+
+The facts of the arguments are those that the value tables declare; the operator's rule computes what the results must
+be, and what the tables declare for them may not contradict it. What symbols leave open is no problem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from msgspec import UNSET
+
+from pt2kit import schema
+from pt2kit.checks.program_context import ProgramContext
+from pt2kit.errors import Problem
+from pt2kit.graph.calls import FUNCTION_MODULES, arguments_of, plain, results_of
+from pt2kit.graph.traversal import Step, carried, graphs
+from pt2kit.messages import quote
+from pt2kit.operators.facts import Mismatch, Subject, Tensor, Unknown, shape_text
+from pt2kit.operators.metas import Symbols
+from pt2kit.operators.specs import OperatorSpec, call_rule
+from pt2kit.operators.table import PREFIX, find, infer
+from pt2kit.schema import Layout
+from pt2kit.symbols.expr import Symbol
+from pt2kit.symbols.polynomials import Polynomial, Size, hint, same, text, to_expression
+from pt2kit.tensors.dtypes import DTYPES, short_name
+
+MAX_CREATED_BYTES: Final = 16 << 30
+"""Limit of what one call may create from numbers alone: a causal mask of 131,072 tokens in bools."""
+
+Difference: TypeAlias = "tuple[Subject, str, int | None]"
+"""The kind of error, the message, and the number of the output; None for errors of arguments."""
+
+RULES_OF_SUBJECTS: Final[Mapping[Subject, str]] = {
+    "sizes": "T8",
+    "dtype": "T11",
+    "dimension": "T12",
+    "value": "T15",
+}
+_READING: Final = frozenset(("torch.ops.aten.item.default", "torch.ops.aten._local_scalar_dense.default"))
+_MAKING_DENSE: Final = frozenset(f"{PREFIX}aten.{name}.default" for name in ("to_dense", "_to_dense"))
+_CREATING: Final = frozenset(
+    f"{PREFIX}aten.{name}"
+    for name in (
+        *("full.default", "zeros.default", "ones.default", "empty.memory_format", "rand.default", "randn.default"),
+        *("randint.default", "randint.low", "new_full.default", "new_zeros.default", "new_ones.default"),
+        *("new_empty.default", "empty_strided.default", "new_empty_strided.default", "repeat.default"),
+    )
+)
+
+
+def result_problems(context: ProgramContext) -> Iterator[Problem]:
+    """Iterate calls whose arguments or declared results are wrong (T8, T11, T12, T13, T15).
+
+    Raises:
+        LimitError: subgraphs or dicts of arguments nest too deep (G11).
+    """
+    symbols = Symbols(context.program.range_constraints, [one.graph for one in graphs(context.program)])
+    calls: dict[Hashable, list[Difference]] = {}
+    cast = _under_autocast(context)
+    for step in context.steps():
+        for problem in node_problems(step.node, step.scope.graph, symbols, step.where, calls):
+            if problem.rule != "T11" or id(step.node) not in cast:
+                yield problem
+        if step.node.target in _READING:
+            yield from _known_number(step)
+
+
+def created_problems(context: ProgramContext) -> Iterator[Problem]:
+    """Iterate calls that create more than `MAX_CREATED_BYTES` out of numbers alone (T9).
+
+    Raises:
+        LimitError: subgraphs or dicts of arguments nest too deep (G11).
+    """
+    for step in context.steps():
+        if (needed := created_bytes(step.node, step.scope.graph)) > MAX_CREATED_BYTES:
+            message = f"expected at most {MAX_CREATED_BYTES:,} bytes from one call, got {needed:,}"
+            yield Problem(step.where, "T9", message)
+
+
+def created_bytes(node: schema.Node, graph: schema.Graph) -> int:
+    """Return the bytes that a call creates out of numbers alone, as computed or declared; 0 for other calls."""
+    if node.target not in _CREATING or not node.outputs or node.outputs[0].as_tensor is UNSET:
+        return 0
+    meta = graph.tensor_values.get(node.outputs[0].as_tensor.name)
+    if meta is None:
+        return 0
+    symbols = Symbols()
+    try:
+        result = infer(node.target, arguments_of(node, lambda name: symbols.value(graph, name)))
+    except (Unknown, Mismatch):
+        result = None
+    row = DTYPES.get(meta.dtype)
+    count = result.numel if isinstance(result, Tensor) else 0
+    return max(spanned_bytes(meta), count * (row.itemsize if row else 1) if isinstance(count, int) else 0)
+
+
+def spanned_bytes(meta: schema.TensorMeta) -> int:
+    """Return the bytes that a value spans, 0 if symbols decide; repeated elements (stride 0) count once."""
+    last = 0
+    for size, stride in zip(meta.sizes, meta.strides, strict=False):
+        length, step = size.as_int, stride.as_int
+        if not isinstance(length, int) or not isinstance(step, int) or length <= 0:
+            return 0
+        last += (length - 1) * step
+    row = DTYPES.get(meta.dtype)
+    return (last + 1) * (row.itemsize if row else 1)
+
+
+def node_problems(
+    node: schema.Node, graph: schema.Graph, symbols: Symbols, where: str, calls: dict[Hashable, list[Difference]]
+) -> Iterator[Problem]:
+    """Iterate what is wrong with the arguments and declared results of one call.
+
+    Args:
+        node: the call.
+        graph: the graph that it is in.
+        symbols: the symbols of the program.
+        where: the place of the node.
+        calls: what was found in equal calls of the program, of which layers of a model have many; grows.
+    """
+    spec = find(node.target)
+    if spec is None or spec.rule is None:
+        return
+    is_function = node.target.startswith(FUNCTION_MODULES)
+    key = _call_key(node, graph)
+    differences = None if key is None else calls.get(key)
+    if differences is None:
+        differences = call_differences(spec, node, graph, symbols)
+        if key is not None:
+            calls[key] = differences
+    for subject, message, position in differences:
+        place = where if position is None else f"{where}.outputs[{position}]"
+        rule = "T13" if is_function else RULES_OF_SUBJECTS[subject]
+        yield Problem(place, rule, f"{message} ({node.target.removeprefix(PREFIX)})")
+
+
+def _call_key(node: schema.Node, graph: schema.Graph) -> Hashable | None:
+    """Return what distinguishes a call from others: its target, constants, and descriptions of values, which equal
+    values of a large program share. None if it cannot be told.
+    """
+    tensors, numbers = graph.tensor_values, graph.sym_int_values
+
+    def described(name: str) -> Any:
+        meta = tensors.get(name)
+        if meta is not None:
+            return id(meta)
+        number = numbers.get(name)
+        return (name, id(graph)) if number is None or number.as_expr is UNSET else number.as_expr.expr_str
+
+    try:
+        key = (
+            node.target,
+            tuple([(named.name, named.arg.type, plain(named.arg, described)) for named in node.inputs]),
+            tuple([plain(output, described) for output in node.outputs]),
+        )
+        hash(key)
+    except TypeError:
+        return None
+    return key
+
+
+def _under_autocast(context: ProgramContext) -> set[int]:
+    """Return the ids of the nodes whose operands autocast converts when they run: declared dtypes are those before."""
+    nodes: set[int] = set()
+    graphs_inside: set[int] = set()
+    depths: dict[int, int] = {}
+    if not any("autocast" in step.node.target for step in context.steps()):
+        return nodes
+    for step in context.steps():
+        graph, target = id(step.scope.graph), step.node.target
+        depths[graph] = depths.get(graph, 0) + target.endswith("._enter_autocast") - target.endswith("._exit_autocast")
+        is_inside = depths[graph] > 0 or graph in graphs_inside
+        if is_inside:
+            nodes.add(id(step.node))
+        if is_inside or target.endswith(".wrap_with_autocast"):
+            graphs_inside.update(id(scope.graph) for scope in carried(step))
+    return nodes
+
+
+def _known_number(step: Step) -> Iterator[Problem]:
+    """Report a number that is read out of a tensor, which only running the program tells, and is declared as known."""
+    graph = step.scope.graph
+    tables: Any = (graph.sym_int_values, graph.sym_float_values, graph.sym_bool_values)
+    for output in step.node.outputs:
+        name = getattr(output.value, "as_name", UNSET)
+        number = next((table[name] for table in tables if name is not UNSET and name in table), None)
+        if number is not None and number.as_expr is UNSET:
+            message = f"expected an expression for a number that only running determines, got {number.value!r:.40}"
+            yield Problem(f"{step.where}.outputs[0]", "T13", message)
+
+
+def call_differences(
+    spec: OperatorSpec, node: schema.Node, graph: schema.Graph, symbols: Symbols, *, is_strict: bool = False
+) -> list[Difference]:
+    """List the differences between what a call computes and what the graph declares.
+
+    Args:
+        spec: the row of the operator, with a rule.
+        node, graph, symbols: as in `node_problems`.
+        is_strict: raise `Unknown`, and errors inside the rule, for tests.
+
+    """
+    if spec.rule is None:
+        return []
+
+    def lookup(name: str) -> Any:
+        return symbols.value(graph, name)
+
+    arguments = arguments_of(node, lookup)
+    try:
+        computed = call_rule(spec.rule, arguments, is_strict=is_strict)
+    except Unknown:
+        if is_strict:
+            raise
+        return []
+    except Mismatch as error:
+        return [(error.subject, str(error), None)]
+    declared = results_of(node, lookup)
+    results = computed if isinstance(computed, tuple) else (computed,)
+    differences: list[Difference] = []
+    for position, (expected, got) in enumerate(zip(results, declared, strict=False)):
+        if _has_open_layout(expected, got, arguments.values(), node.target):
+            expected = Tensor(expected.sizes, expected.dtype, None, expected.device, None, got.layout)
+        differences += [(subject, message, position) for subject, message in compare(expected, got)]
+    return differences
+
+
+def _has_open_layout(expected: Any, got: Any, arguments: Iterable[Any], target: str) -> bool:
+    """Return whether layout and strides that are declared for a result say nothing: it is a sparse one that torch read,
+    or has the layout of an operand, which few result rules know of.
+    """
+    if not isinstance(expected, Tensor) or not isinstance(got, Tensor) or not got.may_be_sparse:
+        return False
+    given = [one for argument in arguments for one in (argument if isinstance(argument, (list, tuple)) else [argument])]
+    is_open = target not in _MAKING_DENSE and any(
+        isinstance(one, Tensor) and one.rank and one.may_be_sparse and got.layout in (one.layout, Layout.Strided)
+        for one in given
+    )
+    return is_open or (got.layout is Layout.Strided and expected.layout is not Layout.Strided)
+
+
+def compare(expected: Any, got: Any) -> Iterator[tuple[Subject, str]]:
+    """Iterate how a declared result contradicts the computed one: a tensor, a size, or a list of these."""
+    if isinstance(expected, Tensor) and isinstance(got, Tensor):
+        yield from _compare_tensors(expected, got)
+    elif isinstance(expected, list) and isinstance(got, list):
+        if len(expected) != len(got):
+            yield "sizes", f"expected {len(expected)} tensors, got {len(got)} declared"
+        for one, other in zip(expected, got, strict=False):
+            yield from compare(one, other)
+    elif _is_size(expected) and _is_size(got) and same(expected, got) is False:
+        yield "sizes", f"expected {text(expected)}, got {text(got)} declared"
+
+
+def _is_size(fact: Any) -> bool:
+    return isinstance(fact, (int, Polynomial)) and not isinstance(fact, bool)
+
+
+def _compare_tensors(expected: Tensor, got: Tensor) -> Iterator[tuple[Subject, str]]:
+    if expected.layout is not got.layout:
+        yield "dtype", f"expected layout {expected.layout.name}, got {got.layout.name} declared"
+        return
+    is_equal = [same(one, other) for one, other in zip(expected.sizes, got.sizes, strict=False)]
+    if expected.rank != got.rank or False in is_equal or any(map(_is_fixed, expected.sizes, got.sizes)):
+        yield "sizes", f"expected sizes {shape_text(expected.sizes)}, got {shape_text(got.sizes)} declared"
+    if expected.dtype is not None and got.dtype is not None and expected.dtype is not got.dtype:
+        yield "dtype", f"expected dtype {short_name(expected.dtype)}, got {short_name(got.dtype)} declared"
+    if expected.strides is None or got.strides is None or expected.rank != got.rank or not all(is_equal):
+        pass
+    elif _strides_differ(expected.sizes, expected.strides, got.strides):
+        yield "sizes", f"expected strides {shape_text(expected.strides)}, got {shape_text(got.strides)} declared"
+    if expected.device is not None and got.device is not None and expected.device != got.device:
+        yield "value", f"expected a result on {_device(expected)}, got {_device(got)} declared"
+
+
+def _is_fixed(expected: Size, got: Size) -> bool:
+    """Return whether a number is declared for a size that only running the program determines.
+
+    torch declares the symbol, unless it learned the number: then the range of the symbol is that number.
+    """
+    if isinstance(expected, int) or not isinstance(got, int) or expected.is_unknown or same(expected, got):
+        return False
+    symbol = to_expression(expected)
+    return isinstance(symbol, Symbol) and symbol.name.startswith("u") and hint(expected) is None
+
+
+def mutation_problems(context: ProgramContext) -> Iterator[Problem]:
+    """Iterate values that are written to inputs of other sizes or another dtype (S15)."""
+    module = context.program.graph_module
+    symbols = Symbols(context.program.range_constraints, [module.graph])
+    owners: dict[tuple[object, object], Any] = {}
+    for taken in module.signature.input_specs:
+        owner = _owner(taken.value)
+        owners[owner] = None if owner in owners else getattr(taken.value, "arg", None)  # S8 is about shared targets.
+    for position, spec in enumerate(module.signature.output_specs):
+        value: Any = spec.value
+        if not spec.type.endswith("_mutation"):
+            continue
+        arg = owners.get(_owner(value))
+        name = value.user_input_name if spec.type == "user_input_mutation" else getattr(arg, "name", "")
+        into, result = symbols.value(module.graph, name), symbols.value(module.graph, value.arg.name)
+        if isinstance(into, Tensor) and isinstance(result, Tensor):
+            plain = (Tensor(one.sizes, one.dtype, None, None, None) for one in (into, result))
+            for _, message in _compare_tensors(*plain):
+                place = f"{context.record}: $.graph_module.signature.output_specs[{position}]"
+                yield Problem(place, "S15", f"{message} for what is written to {quote(name)}")
+
+
+def _owner(spec: object) -> tuple[object, object]:
+    """Return the parameter and the buffer that a spec is about."""
+    return getattr(spec, "parameter_name", None), getattr(spec, "buffer_name", None)
+
+
+def _strides_differ(sizes: Sequence[Size], expected: Sequence[Size], declared: Sequence[Size]) -> bool:
+    """Return whether strides contradict for certain; those of dimensions with one element or none do not count."""
+    if any(size == 0 for size in sizes):
+        return False
+    return any(
+        same(one, other) is False
+        for size, one, other in zip(sizes, expected, declared, strict=True)
+        if size != 1 and same(size, 1) is False and same(size, 0) is False
+    )
+
+
+def _device(tensor: Tensor) -> str:
+    device = tensor.device
+    if device is None:
+        return "?"
+    return device.type if device.index is None else f"{device.type}:{device.index}"

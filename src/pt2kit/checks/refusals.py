@@ -1,0 +1,164 @@
+"""Refusals of `load` and `load_module`: the rules of `check` that are marked as refusing, with the same rule and
+location.
+
+Building a program notices most contradictions by itself, for free. `quick_problem` runs the rules that it would not
+notice. If building fails for whatever reason, `explained` asks `check` for the first refusing problem, which becomes
+the error, so that the three entry points give one verdict under one rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from contextlib import contextmanager
+from types import MappingProxyType
+from typing import Final
+
+from pt2kit import errors
+from pt2kit.checks.calls import call_problems
+from pt2kit.checks.expressions import expression_problems, size_problem
+from pt2kit.checks.guards import guard_problems
+from pt2kit.checks.higher_order import higher_order_problems
+from pt2kit.checks.input_sizes import input_size_problems
+from pt2kit.checks.payloads import read_stored, taken_twice_problems, takes_twice
+from pt2kit.checks.program_context import ProgramContext, context_of
+from pt2kit.checks.run import program_problems
+from pt2kit.checks.safety import expression_findings
+from pt2kit.checks.vmap_regions import escape_problems
+from pt2kit.errors import Problem, Pt2Error
+from pt2kit.graph.scan import single_tensor_problems
+from pt2kit.graph.traversal import graphs
+from pt2kit.graph.values import MAX_DIMENSIONS, table_problems
+from pt2kit.package.open import Package
+from pt2kit.rules import RULES
+
+QUICK: Final[tuple[Callable[[ProgramContext], Iterable[Problem]], ...]] = (
+    call_problems,
+    expression_problems,
+    expression_findings,
+    lambda context: (
+        problem
+        for step in context.steps()
+        if step.node.is_hop_single_tensor_return
+        for problem in single_tensor_problems(step.node, step.where)
+    ),
+    guard_problems,
+    lambda context: (
+        problem
+        for scope in graphs(context.program, context.graph_place)
+        if any(len(meta.sizes) > MAX_DIMENSIONS for meta in scope.graph.tensor_values.values())
+        for problem in table_problems(scope.graph, scope.where)
+    ),
+    escape_problems,
+    higher_order_problems,
+    input_size_problems,
+)
+"""Rules that run on each load: what they find, building a program does not notice."""
+
+_CLASSES: Final[Mapping[str, type[Pt2Error]]] = MappingProxyType(
+    {
+        "A": errors.ArchiveError,
+        "A16": errors.IntegrityError,
+        "A18": errors.LimitError,
+        "J": errors.JsonError,
+        "J4": errors.SchemaError,
+        "J5": errors.SchemaError,
+        "V": errors.SchemaError,
+        "V1": errors.VersionError,
+        "M": errors.VersionError,
+        "O": errors.VersionError,
+        "G": errors.GraphError,
+        "G11": errors.LimitError,
+        "S": errors.GraphError,
+        "K": errors.GraphError,
+        "K2": errors.SchemaError,
+        "K3": errors.SchemaError,
+        "K7": errors.UnsupportedError,
+        "E": errors.ExpressionError,
+        "T": errors.OperatorError,
+        "T9": errors.LimitError,
+        "P": errors.PayloadError,
+        "P15": errors.UnsupportedError,
+        "B": errors.PayloadError,
+        "X": errors.OperatorError,
+        "X5": errors.ExpressionError,
+    }
+)
+"""Rule, or family of rules, to the class of error that it ends a load with."""
+
+_WITHOUT_TRUST: Final = frozenset(("X5", "X6"))
+"""Safety findings that are refused whatever the caller trusts."""
+
+_TRUSTED: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType({"P15": ("X2", "X3", "P22"), "T9": ("T9",)})
+"""Rules of errors that name an entry for `trust=` (besides the X rules), to the rules of `check` for the same."""
+
+_WAY_OUT: Final = "; if you trust the file"
+"""How the part of a message begins that names the entry for `trust=`."""
+
+
+def refuses(problem: Problem) -> bool:
+    """Return whether a problem keeps a program from being loaded by a caller who trusts nothing in it."""
+    rule = RULES.get(problem.rule)
+    return rule is not None and rule.refuses and problem.severity == "error"
+
+
+def error_of(problem: Problem, way_out: str = "") -> Pt2Error:
+    """Return a problem as an error to raise.
+
+    Args:
+        problem: what is wrong.
+        way_out: the end of the message, which names the entry for `trust=`.
+    """
+    kind = _CLASSES.get(problem.rule) or _CLASSES[problem.rule[0]]
+    return kind(f"{problem.loc}: {problem.message}{way_out}", rule=problem.rule)
+
+
+def check_quickly(package: Package, model: str, trust: Set[str] = frozenset()) -> None:
+    """Refuse a program for what building it would not notice.
+
+    Raises:
+        Pt2Error: the first problem.
+    """
+    record = package.layout.program_record(model)
+    stored = package.stored[model]
+    context = context_of(stored.program, record.removeprefix(package.layout.root), stored.version)
+    if (large := size_problem(context, package.records[record].size)) is not None:
+        raise error_of(large)
+    for rule in QUICK:
+        for problem in rule(context):
+            if refuses(problem) and problem.rule not in trust:
+                raise error_of(problem)
+    if takes_twice(context):
+        payloads, _ = read_stored(package, model)
+        for problem in taken_twice_problems(context, payloads):
+            raise error_of(problem)
+
+
+@contextmanager
+def explained(package: Package, model: str) -> Iterator[None]:
+    """Raise, for an error inside the block, the refusing problem of `check` that it is about, if there is one.
+
+    A problem that the caller may allow keeps its rule and the entry for `trust=` that its message names.
+
+    Args:
+        package: an open package; after an error, its records are read as `check` with `payloads` reads them.
+        model: the program.
+
+    Raises:
+        Pt2Error: what is wrong with the program.
+    """
+    try:
+        yield
+    except Pt2Error as error:
+        rules = (error.rule,) if error.rule.startswith("X") else _TRUSTED.get(error.rule, ())
+        problem = next((one for one in program_problems(package, model) if _is_about(one, rules)), None)
+        if problem is None:
+            raise
+        _, found, after = str(error).removesuffix(f" [{error.rule}]").partition(_WAY_OUT)
+        raise error_of(problem, found + after if rules else "") from error
+
+
+def _is_about(problem: Problem, rules: tuple[str, ...]) -> bool:
+    """Return whether a problem explains an error: of the same rule, or any that refuses if the error is of no such."""
+    if rules:
+        return problem.rule in rules and problem.severity == "error"
+    return refuses(problem) and (problem.kind != "safety" or problem.rule in _WITHOUT_TRUST)

@@ -1,0 +1,156 @@
+"""`pt2 explain RULE...`: what a rule demands, why, a file that breaks it, and how to fix such a file.
+
+Texts, severities and hints are those of `pt2kit.rules`. The long form and the example of each rule are generated from
+`docs/format/` and `conformance/bad/` into `data/rules.json` (`tools/rule_pages.py`, which also writes `docs/rules/`).
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import click
+
+from pt2kit.cli.common import json_option, suggestion
+from pt2kit.cli.completion import complete_rules
+from pt2kit.cli.output import print_json, print_lines, width
+from pt2kit.rules import FAMILIES, RULES
+
+WHY: Final[Mapping[str, str]] = {
+    "A": "A zip archive can be read in several ways: from its directory or from its local headers, from the first or "
+    "from the last end record. If a scanner and torch read it differently, the scanner approves one program and torch "
+    "loads another. These rules leave one reading, and bound the memory that reading takes.",
+    "J": "Two readers must see the same values. JSON parsers differ in duplicate keys, large numbers and deep nesting, "
+    "and torch's own decoder ignores what it does not expect.",
+    "V": "A reader has to know which schema version a file follows. Reading a file by another version's rules gives "
+    "other values without an error.",
+    "G": "torch turns each value of the graph into a variable of generated Python code. A value that is undefined, "
+    "defined twice or described wrongly fails late, or computes something else than the file says.",
+    "S": "The signature maps graph inputs and outputs to parameters, buffers and user inputs by position. An entry at "
+    "the wrong position passes one weight for another.",
+    "K": "The call signature and its tree specs say how arguments are flattened into graph inputs. If they do not fit "
+    "the graph, arguments reach the wrong inputs.",
+    "E": "Sizes, guards and ranges are texts in the file. They must be expressions that can be parsed and bounded, "
+    "because torch evaluates them as Python.",
+    "T": "A call that does not fit its operator fails when it runs, on another machine than the one that exported it; "
+    "some kernels read memory out of bounds instead.",
+    "P": "The description of a tensor decides which bytes are read as which numbers. A wrong offset, stride or type "
+    "reads other numbers, or memory that belongs to something else.",
+    "B": "External weights are files that the archive only names. A name must not lead to files that the archive has "
+    "no business with, and the bytes must be those that were there when the archive was written.",
+    "M": "A conversion may not lose anything silently, and a file that claims a version has to follow its field table.",
+    "O": "Operators change their meaning between versions of an operator set. Which version a program means decides "
+    "what it computes.",
+    "X": "`torch.export.load` unpickles, evaluates and imports what a file names. Where it does so, whoever wrote the "
+    "file chooses what runs on your machine. pt2kit reports these places and runs none of them.",
+    "Z": "`pt2 sanitize` writes tensors and text only. Contents that cannot be expressed that way are never dropped "
+    "silently: name what may go.",
+}
+"""Family of a rule -> the reason for its rules."""
+
+EPILOG = """\b
+Examples:
+  pt2 explain X5                        meaning, reason, example, how to fix
+  pt2 explain G1 G2 --json
+  pt2 explain                           list all rules
+
+\b
+Exit codes: 0 fine, 2 no such rule.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Everything known about one rule.
+
+    Args:
+        rule: its id.
+        text: what must hold; for X rules, what a finding says.
+        family: what the rules with its letter are about.
+        severity: "error", "warning" or "note".
+        load_refuses: whether `pt2kit.load` refuses a file that breaks it.
+        details: the long form of the format specification; "" if there is none.
+        why: the reason for the family's rules.
+        hint: how to fix a file that breaks it.
+        example: `file` of the conformance suite, what is `wrong` with it, and the `place` and `message` that
+            `pt2 check` reports; empty if the suite has none.
+    """
+
+    rule: str
+    text: str
+    family: str
+    severity: str
+    load_refuses: bool
+    details: str
+    why: str
+    hint: str
+    example: Mapping[str, str]
+
+
+def explain(rule: str) -> Explanation:
+    """Return everything known about a rule.
+
+    Raises:
+        KeyError: there is no such rule.
+    """
+    row, more = RULES[rule], generated().get(rule, {})
+    letter = rule[0]
+    details, example = more.get("details", ""), more.get("example", {})
+    return Explanation(
+        rule, row.text, FAMILIES[letter], row.severity, row.refuses, details, WHY[letter], row.hint, example
+    )
+
+
+def generated() -> dict[str, Any]:
+    """Return the generated part: rule id -> `details` and `example`."""
+    import json
+    from importlib.resources import files
+
+    rows: dict[str, Any] = json.loads((files("pt2kit.cli") / "data" / "rules.json").read_text(encoding="utf-8"))
+    return rows
+
+
+@click.command("explain", epilog=EPILOG)
+@click.argument("rules", metavar="[RULE]...", nargs=-1, shell_complete=complete_rules)
+@json_option
+def command(rules: tuple[str, ...], as_json: bool) -> int:
+    """Explain rules of `pt2 check`: what they mean, why, an example, and how to fix a file. Without RULE, list all."""
+    wanted = [rule.upper() for rule in rules] or list(RULES)
+    for rule in wanted:
+        if rule not in RULES:
+            raise click.UsageError(f"expected the id of a rule, got {rule[:40]!r}{suggestion(rule, RULES, 0.5)}")
+    if as_json:
+        print_json([asdict(explain(rule)) for rule in wanted])
+    elif rules:
+        print_lines(line for number, rule in enumerate(wanted) for line in ([""] if number else []) + _lines(rule))
+    else:
+        print_lines(_list())
+    return 0
+
+
+def _list() -> Iterator[str]:
+    """List all rules, family by family."""
+    for letter, about in FAMILIES.items():
+        yield f"{letter}: {about}"
+        yield from (f"  {rule:<4}{row.text}" for rule, row in RULES.items() if rule[0] == letter)
+
+
+def _lines(rule: str) -> list[str]:
+    """Return the explanation of a rule as lines."""
+    one = explain(rule)
+    refusal = "pt2kit.load refuses such a file" if one.load_refuses else "pt2kit.load accepts such a file"
+    lines = [f"{rule}  {one.text}", f"  {one.severity}, family {rule[0]}: {one.family}; {refusal}"]
+    for title, text in (("meaning", one.details), ("why", one.why), ("example", ""), ("how to fix", one.hint)):
+        if title == "example" and one.example:
+            text = "{file}: {wrong}\n{place}: {message}".format(**one.example)
+        if text:
+            lines += ["", title, *_wrapped(text)]
+    return lines
+
+
+def _wrapped(text: str) -> Iterator[str]:
+    columns = min(100, width() or 100) - 2
+    for paragraph in text.splitlines():
+        yield from textwrap.wrap(paragraph, columns, initial_indent="  ", subsequent_indent="  ") or [""]

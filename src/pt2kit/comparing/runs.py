@@ -1,0 +1,303 @@
+"""Run two programs with the same inputs, and report the first node whose numbers differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, nullcontext
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from pt2kit import schema
+from pt2kit.comparing.errors import Error, error_of, worst
+from pt2kit.diffs.changes import GraphPair
+from pt2kit.diffs.compute import diff
+from pt2kit.errors import ArchiveError, InputError, Pt2Error
+from pt2kit.graph.traversal import node_label
+from pt2kit.graph.view import operator_name
+from pt2kit.messages import printable
+from pt2kit.node_metadata.frames import parse_stack_trace
+from pt2kit.package.open import Package, open_package
+from pt2kit.runtime.arrays import cast, kind
+from pt2kit.runtime.files import output_leaves
+from pt2kit.runtime.random_inputs import random_inputs
+from pt2kit.runtime.session import DEFAULT_RUN_LIMITS, RunLimits, Session
+from pt2kit.zip.opening import FileLike
+
+
+@dataclass(frozen=True, slots=True)
+class NodeError:
+    """How far the results of two corresponding nodes are apart.
+
+    Args:
+        old, new: the names of the nodes.
+        operator: of the new node.
+        module: path of the module that the new node belongs to; "" for the root.
+        source: "file:line" of the model's code; "" if the file does not have it.
+        error: of all results together.
+    """
+
+    old: str
+    new: str
+    operator: str
+    module: str
+    source: str
+    error: Error
+
+
+@dataclass(frozen=True, slots=True)
+class RunComparison:
+    """Comparison of the results of two programs for the same inputs.
+
+    Args:
+        old, new: what messages call the files.
+        nodes: the nodes that correspond, in the new order.
+        outputs: how far each output is apart.
+        unmatched: how many old and new nodes correspond to none.
+    """
+
+    old: str
+    new: str
+    nodes: tuple[NodeError, ...]
+    outputs: tuple[Error, ...]
+    unmatched: tuple[int, int]
+
+    @property
+    def same(self) -> bool:
+        """Return whether all outputs are equal within the tolerances of their element types."""
+        return not any(one.exceeds for one in self.outputs)
+
+    @property
+    def first(self) -> NodeError | None:
+        """Return the first node whose results differ beyond the tolerance of their element type."""
+        return next((node for node in self.nodes if node.error.exceeds), None)
+
+    @property
+    def nonfinite(self) -> tuple[NodeError | None, NodeError | None]:
+        """Return the first node with NaN or infinity in the old and in the new program."""
+        return tuple(next((node for node in self.nodes if node.error.nonfinite[side]), None) for side in (0, 1))  # type: ignore[return-value]
+
+    def modules(self) -> dict[str, Error]:
+        """Return the greatest errors in each module, by path, in the order of execution."""
+        found: dict[str, list[Error]] = {}
+        for node in self.nodes:
+            found.setdefault(node.module, []).append(node.error)
+        return {module: worst(errors) for module, errors in found.items()}
+
+    def to_tree(self) -> dict[str, Any]:
+        """Return the comparison as JSON has it."""
+        first = self.first
+        return {
+            "old": self.old,
+            "new": self.new,
+            "same": self.same,
+            "first": None if first is None else asdict(first),
+            "nonfinite": [None if node is None else asdict(node) for node in self.nonfinite],
+            "outputs": [asdict(one) for one in self.outputs],
+            "modules": {module: asdict(error) for module, error in self.modules().items()},
+            "unmatched": list(self.unmatched),
+        }
+
+    def lines(self) -> Iterator[str]:
+        """Return what `pt2 diff --run` prints."""
+        count = sum(one.exceeds for one in self.outputs)
+        yield f"{len(self.outputs)} outputs: " + ("equal" if not count else f"{count} beyond the tolerance")
+        for number, one in enumerate(self.outputs):
+            yield f"  output {number}: {_numbers(one)}"
+        if (node := self.first) is not None:
+            yield f"first node that differs: {_described(node)}"
+            yield f"  {_numbers(node.error)}"
+        for side, node in zip((self.old, self.new), self.nonfinite, strict=True):
+            if node is not None:
+                yield f"first NaN or infinity in {printable(side)}: {_described(node)}"
+        for module, error in self.modules().items():
+            if error.exceeds:
+                yield f"  module {printable(module) or '(root)'}: {_numbers(error)}"
+        if any(self.unmatched):
+            yield f"not compared: {self.unmatched[0]} old and {self.unmatched[1]} new nodes that correspond to none"
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+
+def _numbers(error: Error) -> str:
+    mark = "  beyond the tolerance" if error.exceeds else ""
+    return f"max {error.max:.3g}, mean {error.mean:.3g}, cosine {error.cosine:.6g}{mark}"
+
+
+def _described(node: NodeError) -> str:
+    place = f", {printable(node.source, 200)}" if node.source else ""
+    return (
+        f"{printable(node.new, 80)} ({printable(node.operator, 80)}) in {printable(node.module) or 'the root'}{place}"
+    )
+
+
+def compare_runs(
+    a: FileLike | Package,
+    b: FileLike | Package | list[Any],
+    inputs: Sequence[Any] | None = None,
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    leaves: Sequence[Any] | None = None,
+    models: tuple[str, str] | None = None,
+    seed: int = 0,
+    scale: float = 1.0,
+    limits: RunLimits = DEFAULT_RUN_LIMITS,
+) -> RunComparison:
+    """Run two programs with the same inputs, without torch, and compare the results of nodes that correspond.
+
+    Args:
+        a, b: open packages, or files. Inputs of another floating-point type are converted for `b`. A list of arrays
+            instead of `b` is recorded outputs: `a` runs alone, and the outputs are compared.
+        inputs, kwargs: arguments of the call; random ones within the declared ranges of `a` by default.
+        leaves: the inputs without their containers, instead of `inputs` and `kwargs`.
+        models: the programs to compare; by default the only ones, or those called "model".
+        seed: of random inputs and random operators, the same for both.
+        scale: factor on the tolerances.
+        limits: what each call may cost. The results of `a` are kept until those of `b` are computed.
+
+    Returns:
+        The errors of nodes, modules and outputs. Nodes of subgraphs count as their call.
+
+    Raises:
+        OSError, Pt2Error: a file cannot be read, or a program cannot be run with these inputs.
+    """
+    if isinstance(b, list):
+        return _against_recorded(a, b, inputs, kwargs, leaves, models, seed, scale, limits)
+    with ExitStack() as stack:
+        old, new = (one if isinstance(one, Package) else stack.enter_context(open_package(one)) for one in (a, b))
+        names = models or (_only(old), _only(new))
+        found = diff(old, new, models={names[0]: names[1]}, tensors=False, metadata=False)
+        pair = next(graph for graph in found.models[names[1]].graphs if graph.path == "")
+        sessions = [
+            Session(package, model=name, limits=limits, seed=seed)
+            for package, name in zip((old, new), names, strict=True)
+        ]
+    convention = sessions[0].convention
+    if leaves is None and inputs is None and kwargs is None:
+        leaves = random_inputs(convention, seed)
+    elif leaves is None:
+        leaves = convention.leaves(inputs or (), kwargs or {})
+    pairs, guessed = _paired(pair)
+    kept: dict[int, list[Any]] = {}
+    wanted = {before for before, _ in pairs}
+
+    def keep(number: int, values: list[Any]) -> None:
+        if number in wanted:
+            kept[number] = copied(values)
+
+    partner = {after: before for before, after in pairs}
+    errors: dict[int, Error] = {}
+
+    def compare(number: int, values: list[Any]) -> None:
+        if number in partner:
+            before = kept.pop(partner[number], [])
+            error = _together(before, values, scale)
+            if number not in guessed or np.isfinite(error.max):  # else of other sizes: no pair after all
+                errors[number] = error
+
+    first = output_leaves(sessions[0].run_leaves(copied(leaves), keep))
+    second = output_leaves(sessions[1].run_leaves(_for(sessions[1], leaves), compare))
+    nodes = tuple(_node(pair, partner[number], number, error) for number, error in sorted(errors.items()))
+    missing = len(pair.old.nodes) - len(nodes), len(pair.new.nodes) - len(nodes)
+    if len(first) != len(second):
+        raise Pt2Error(f"outputs: expected as many of both programs, got {len(first)} and {len(second)}")
+    outputs = tuple(error_of(x, y, scale) for x, y in zip(first, second, strict=True))
+    return RunComparison(found.old, found.new, nodes, outputs, missing)
+
+
+def _against_recorded(
+    file: FileLike | Package,
+    recorded: list[Any],
+    inputs: Sequence[Any] | None,
+    kwargs: Mapping[str, Any] | None,
+    leaves: Sequence[Any] | None,
+    models: tuple[str, str] | None,
+    seed: int,
+    scale: float,
+    limits: RunLimits,
+) -> RunComparison:
+    with nullcontext(file) if isinstance(file, Package) else open_package(file) as package:
+        session = Session(package, model=models[0] if models else _only(package), limits=limits, seed=seed)
+    if leaves is None:
+        leaves = session.convention.leaves(inputs or (), kwargs or {})
+    found = output_leaves(session.run_leaves(copied(leaves)))
+    if len(found) != len(recorded):
+        raise InputError(f"recorded outputs: expected {len(found)}, as {package.name} has, got {len(recorded)}")
+    errors = tuple(error_of(x, y, scale) for x, y in zip(recorded, found, strict=True))
+    return RunComparison("recorded outputs", package.name, (), errors, (0, 0))
+
+
+def _only(package: Package) -> str:
+    """Return the program of a package.
+
+    Raises:
+        ArchiveError: there are several.
+    """
+    chosen = package.layout.choose(None)
+    if chosen is None:
+        shown = ", ".join(map(printable, package.layout.models[:20])) or "none"
+        raise ArchiveError(f"{package.name}: expected one program, got {shown}; pass models=")
+    return chosen
+
+
+def _paired(pair: GraphPair) -> tuple[list[tuple[int, int]], set[int]]:
+    """Return the nodes that correspond, and which new ones are a guess: as many between two that do, in their order."""
+    known = sorted(pair.pairs, key=lambda one: one[1])
+    pairs = list(known)
+    edges = [(-1, -1)]
+    for one in known:  # those that are in the same order in both graphs
+        if one[0] > edges[-1][0]:
+            edges.append(one)
+    edges.append((len(pair.old.nodes), len(pair.new.nodes)))
+    taken = {before for before, _ in known}, {after for _, after in known}
+    for (old_start, new_start), (old_end, new_end) in pairwise(edges):
+        before = [number for number in range(old_start + 1, old_end) if number not in taken[0]]
+        after = [number for number in range(new_start + 1, new_end) if number not in taken[1]]
+        if len(before) == len(after):
+            pairs += zip(before, after, strict=True)
+    return pairs, {after for _, after in pairs} - taken[1]
+
+
+def copied(values: Sequence[Any]) -> list[Any]:
+    """Return values that no call writes to."""
+    return [value.copy() if isinstance(value, np.ndarray) else value for value in values]
+
+
+def _for(session: Session, leaves: Sequence[Any]) -> list[Any]:
+    """Return inputs in the floating-point types of another program."""
+    values = copied(leaves)
+    for place, spec in enumerate(session.inputs[: len(values)]):
+        value = values[place]
+        if isinstance(value, np.ndarray) and spec.dtype is not None and kind(spec.dtype) == kind(value.dtype) == 2:
+            values[place] = cast(value, spec.dtype)
+    return values
+
+
+def _together(old: Sequence[Any], new: Sequence[Any], scale: float) -> Error:
+    # Variants of an operator return more or fewer results for gradients.
+    return worst(error_of(x, y, scale) for x, y in zip(old, new, strict=False))
+
+
+def _node(pair: GraphPair, before: int, after: int, error: Error) -> NodeError:
+    node = pair.new.nodes[after]
+    return NodeError(
+        node_label(pair.old.nodes[before], before),
+        node_label(node, after),
+        operator_name(node.target),
+        pair.new_modules[after],
+        source_line(node),
+        error,
+    )
+
+
+def source_line(node: schema.Node) -> str:
+    """Return the line of the model's code that a node comes from."""
+    text = node.metadata.get("stack_trace", "")
+    try:
+        frames = parse_stack_trace(text).frames if text else ()
+    except Pt2Error:
+        return ""
+    return f"{frames[-1].file}:{frames[-1].line}" if frames else ""

@@ -1,0 +1,334 @@
+"""Count the cost of a program: FLOPs by the rows of `pt2kit.operators`, bytes by declared sizes, memory by liveness.
+
+Facts of values are those that the file declares, which rule T4 of `check` compares with the result rules.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from pt2kit import schema
+from pt2kit.costs.memory import Liveness, frontier
+from pt2kit.costs.result import Cost, NodeCost, sum_of
+from pt2kit.dataflow.memory import effects_of
+from pt2kit.errors import ArchiveError
+from pt2kit.graph.argument_values import arguments
+from pt2kit.graph.calls import arguments_of, plain, results_of
+from pt2kit.graph.traversal import Scope, check_depth, graphs, join, node_label, root
+from pt2kit.graph.view import HIGHER_ORDER, operator_name
+from pt2kit.messages import printable, quote
+from pt2kit.node_metadata.lenience import lenient
+from pt2kit.node_metadata.modules import parse_module_stack
+from pt2kit.node_metadata.tree import module_fqn
+from pt2kit.operators.aliasing import aliases
+from pt2kit.operators.facts import Mismatch, Tensor, Unknown, row_major
+from pt2kit.operators.higher_order import HIGHER_ORDER as CONVENTIONS
+from pt2kit.operators.higher_order import SLICED, Calls, Runs
+from pt2kit.operators.metas import Symbols
+from pt2kit.operators.specs import call_rule
+from pt2kit.operators.table import find
+from pt2kit.package.open import Package, open_package
+from pt2kit.signature.read import from_schema
+from pt2kit.signature.specs import InputKind
+from pt2kit.symbols.polynomials import Size, hint, largest, product, symbol
+from pt2kit.tensors.dtypes import DTYPES
+from pt2kit.tensors.view import TensorView
+from pt2kit.zip.opening import FileLike
+from pt2kit.zip.source import Source
+
+_STATE: Final = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
+_LOOKED_UP: Final = {
+    "aten.embedding.default": "weight",
+    "aten.index_select.default": "self",
+    "aten.index.Tensor": "self",
+    "aten.gather.default": "self",
+}
+"""Operators that read as much of this operand as they return."""
+
+
+def cost(file: FileLike | Source | Package, *, model: str | None = None) -> Cost:
+    """Count FLOPs, bytes and memory of one call of a program, as formulas in its symbols. Nothing is run.
+
+    FLOPs are those of matrix products, convolutions, attention and recurrent networks, as `torch.utils.flop_counter`
+    counts them; element-wise operators count as free, but the bytes that they read and write count. Of `cond` the more
+    expensive branch counts; the turns of a `while_loop` are a symbol, named after its node: `while_loop_turns`.
+
+    Args:
+        file: what `pt2kit.open` accepts, or an open package, which stays open.
+        model: the program; by default the only one, or "model".
+
+    Raises:
+        OSError, Pt2Error: the file cannot be read.
+
+    Examples:
+        cost = pt2kit.cost("model.pt2")
+        print(cost.total.flops, cost.at(s0=64).peak)
+    """
+    if isinstance(file, Package):
+        return _cost(file, model)
+    with open_package(file) as package:
+        return _cost(package, model)
+
+
+def _cost(package: Package, model: str | None) -> Cost:
+    chosen = package.layout.choose(model)
+    if chosen is None:
+        available = ", ".join(map(printable, package.layout.models[:20])) or "none"
+        raise ArchiveError(f"{package.name}: expected one of the programs {available}, got {quote(str(model))}")
+    program = package.programs[chosen]
+    return cost_of_program(program, chosen, _tied({**package.weights(chosen), **package.constants(chosen)}))
+
+
+def cost_of_program(program: schema.ExportedProgram, model: str = "", tied: Collection[str] = ()) -> Cost:
+    """Count the cost of a program, as `cost`.
+
+    Args:
+        program: the program.
+        model: its name.
+        tied: names of tensors that are stored under another name, and count there.
+    """
+    scope = root(program)
+    counter = _Counter(
+        Symbols(program.range_constraints, (one.graph for one in graphs(program))),
+        ".".join(program.torch_version.split(".")[:2]),
+    )
+    specs = from_schema(program.graph_module).input_specs
+    sizes: dict[str, Size] = {}
+    weights: list[Size] = []
+    inputs: list[Size] = []
+    for spec, argument in zip(specs, scope.graph.inputs, strict=True):
+        fact = plain(argument, lambda name: counter.symbols.value(scope.graph, name))
+        if not isinstance(fact, Tensor) or (spec.kind in _STATE and spec.target in tied):
+            continue
+        if spec.kind is InputKind.PARAMETER and spec.target is not None:
+            sizes[spec.target] = fact.numel
+        (weights if spec.kind in _STATE else inputs).append(nbytes(fact))
+    peak = counter.graph(scope)
+    return Cost(model, tuple(counter.nodes), peak, sizes, sum_of(weights), sum_of(inputs), dict(counter.uncounted))
+
+
+def _tied(payloads: Mapping[str, Any]) -> set[str]:
+    """Return the names of tensors that are stored under another name before."""
+    seen: set[tuple[int, int, tuple[int, ...]]] = set()
+    tied: set[str] = set()
+    for name, payload in payloads.items():
+        if isinstance(payload, TensorView) and payload.storage.nbytes:
+            key = id(payload.storage), payload.storage_offset, tuple(payload.sizes)
+            if key in seen:
+                tied.add(name)
+            seen.add(key)
+    return tied
+
+
+@dataclass(slots=True)
+class _Counter:
+    """One program while it is counted.
+
+    Args:
+        symbols: facts that the program declares of its values.
+        release: of torch, whose operators it calls.
+        nodes: the rows so far.
+        uncounted: operators whose FLOPs are not known.
+    """
+
+    symbols: Symbols
+    release: str
+    nodes: list[NodeCost] = field(default_factory=list)
+    uncounted: Counter[str] = field(default_factory=Counter)
+
+    def graph(self, scope: Scope, times: Size = 1, around: Size = 0, module: str = "") -> Size:
+        """Count the nodes of a graph, and return the most bytes that its own values take at one time.
+
+        Args:
+            scope: the graph.
+            times: how often it runs.
+            around: bytes that the graphs around it have allocated meanwhile.
+            module: the module of the node that calls it, for nodes that name none.
+        """
+        live = Liveness(scope.graph)
+        peaks: list[Size] = [0]
+        for number, node in enumerate(scope.graph.nodes):
+            name = operator_name(node.target)
+            owner = module_of(node) or module
+            inner = self._subgraphs(scope, node, number, times, around + live.now, owner)
+            facts = self._results(scope, node)
+            made = self._storages(scope, node, live)
+            live.define(number, made)
+            now = live.now
+            if inner is not None:
+                runs, peak = inner
+                # The result is that of the last run, unless runs are stacked or carried.
+                results = sum_of(size for _, _, size in made)
+                now = (
+                    live.now + peak
+                    if runs in (Runs.LOOP, Runs.MAP, Runs.SCAN)
+                    else (live.now - results + largest(results, peak))
+                )
+            peaks.append(now)
+            if inner is None and any(isinstance(fact, Tensor) for fact in facts):
+                self._row(scope, node, number, facts, made, times, around + now, owner, name)
+            live.release(number)
+        return frontier(peaks)
+
+    def _row(
+        self,
+        scope: Scope,
+        node: schema.Node,
+        number: int,
+        facts: Sequence[Any],
+        made: Sequence[tuple[str, str | None, Size]],
+        times: Size,
+        live: Size,
+        module: str,
+        name: str,
+    ) -> None:
+        given = arguments_of(node, lambda value: self.symbols.value(scope.graph, value))
+        flops = self._flops(name, given, facts)
+        read, written = self._traffic(scope, node, name, made)
+        path = join(scope.path, node_label(node, number))
+        self.nodes.append(NodeCost(path, name, module, times * flops, times * read, times * written, live))
+
+    def _flops(self, name: str, given: dict[str, Any], facts: Sequence[Any]) -> Size:
+        row = find(name)
+        if row is None and not name.startswith(("_operator.", "torch.", "math.", "aten.", "prims.")):
+            self.uncounted[name] += 1
+        if row is None or row.flops is None:
+            return 0
+        try:
+            count: Size = call_rule(row.flops, {**given, "result": facts[0] if len(facts) == 1 else tuple(facts)})
+        except (Unknown, Mismatch):
+            self.uncounted[name] += 1
+            return 0
+        return count
+
+    def _results(self, scope: Scope, node: schema.Node) -> list[Any]:
+        found = []
+        for held in results_of(node, lambda value: self.symbols.value(scope.graph, value)):
+            found += held if isinstance(held, list) else [held]
+        return found
+
+    # Memory.
+
+    def _storages(self, scope: Scope, node: schema.Node, live: Liveness) -> list[tuple[str, str | None, Size]]:
+        """Return for each result: its name, the value whose storage it shares, the bytes that it allocates."""
+        shared = effects_of(node.target, self.release).aliases
+        by_name = {named.name: named.arg for named in node.inputs} if shared else {}
+        made: list[tuple[str, str | None, Size]] = []
+        for position, output in enumerate(node.outputs):
+            for name in arguments(output):
+                fact = self.symbols.value(scope.graph, name)
+                if not isinstance(fact, Tensor):
+                    continue
+                source = None
+                for index, parameter in shared:
+                    held = list(arguments(by_name[parameter])) if index == position and parameter in by_name else []
+                    base = self.symbols.value(scope.graph, held[0]) if len(held) == 1 else None
+                    if isinstance(base, Tensor) and self._is_alias(node, position, parameter, base, fact):
+                        source = held[0]
+                made.append((name, source, 0 if source is not None else nbytes(fact)))
+        return made
+
+    def _is_alias(self, node: schema.Node, position: int, parameter: str, base: Tensor, fact: Tensor) -> bool:
+        """Return whether a result that may share memory with an operand does so, by their declared strides."""
+        name = operator_name(node.target)
+        if any(
+            (one.result, one.parameter, one.certainty) == (position, parameter, "always")
+            for one in aliases(name, self.release)
+        ):
+            return True
+        train = next((named.arg.as_bool for named in node.inputs if named.name in ("train", "training")), False)
+        if base.dtype is not fact.dtype or train is True:
+            return False
+        if base.sizes == fact.sizes:
+            return base.strides == fact.strides
+        # A copy is row-major: other strides are those of a view, and a row-major operand has views of all shapes.
+        return fact.strides != row_major(fact.sizes) or base.strides == row_major(base.sizes)
+
+    def _traffic(
+        self, scope: Scope, node: schema.Node, name: str, made: Sequence[tuple[str, str | None, Size]]
+    ) -> tuple[Size, Size]:
+        """Return the bytes that a call reads and writes; a call that returns views alone moves none."""
+        changed = effects_of(node.target, self.release).written
+        results = sum_of(size for _, _, size in made)
+        if made and not changed and all(source is not None for _, source, _ in made):
+            return 0, 0
+        read: Size = 0
+        seen: set[str] = set()
+        for named in node.inputs:
+            for value in arguments(named.arg):
+                fact = self.symbols.value(scope.graph, value)
+                if not isinstance(fact, Tensor) or value in seen:
+                    continue
+                seen.add(value)
+                whole = nbytes(fact)
+                is_table = _LOOKED_UP.get(name) == named.name
+                read = read + (results if is_table else whole)
+                if named.name in changed:
+                    results = results + whole
+        return read, results
+
+    # Subgraphs.
+
+    def _subgraphs(
+        self, scope: Scope, node: schema.Node, number: int, times: Size, around: Size, module: str
+    ) -> tuple[Runs, Size] | None:
+        """Count the subgraphs of a call, and return how they run and the most bytes that one of them takes; None if
+        the call has none.
+        """
+        positional = [named.arg for named in node.inputs]
+        inner: dict[int, Scope] = {}
+        for position, argument in enumerate(positional):
+            if argument.type == "as_graph":
+                held: Any = argument.value
+                label = join(join(scope.path, node_label(node, number)), held.name)
+                where = f"{scope.where}.nodes[{number}].inputs[{position}].arg.as_graph.graph"
+                inner[position] = check_depth(Scope(held.graph, label, where, scope.depth + 1))
+        if not inner:
+            return None
+        calls = CONVENTIONS.get(operator_name(node.target).removeprefix(HIGHER_ORDER + "."))
+        runs = calls.runs if calls is not None else Runs.OPAQUE
+        count = self._count(scope, node, number, calls, positional)
+        peaks: list[Size] = []
+        rows: list[list[NodeCost]] = []
+        before, self.nodes = self.nodes, []
+        for one in inner.values():
+            peaks.append(self.graph(one, times * count, around, module))
+            rows.append(self.nodes)
+            self.nodes = []
+        if runs is Runs.BRANCH:
+            rows = [max(rows, key=lambda some: sum(hint(row.flops) or 0 for row in some))]
+        self.nodes = before + [row for some in rows for row in some]
+        return runs, largest(*peaks)
+
+    def _count(
+        self, scope: Scope, node: schema.Node, number: int, calls: Calls | None, positional: Sequence[schema.Argument]
+    ) -> Size:
+        """Return how often the subgraphs of a call run."""
+        if calls is None or calls.runs in (Runs.ONCE, Runs.BRANCH, Runs.OPAQUE):
+            return 1
+        if calls.runs is Runs.LOOP:
+            return symbol(f"{node_label(node, number)}_turns", 0)
+        facts = [plain(argument, lambda name: self.symbols.value(scope.graph, name)) for argument in positional]
+        dim = calls.sliced_dim(facts)
+        assert isinstance(dim, int)
+        for bound in calls.bind(facts, lambda held: held if isinstance(held, tuple) else None):
+            if bound.role is SLICED and isinstance(bound.value, Tensor) and bound.value.sizes:
+                return bound.value.sizes[dim]
+        return 1
+
+
+def nbytes(fact: Tensor) -> Size:
+    """Return the bytes of the elements of a tensor; those that an expanded one repeats count once."""
+    item = DTYPES[fact.dtype].itemsize if fact.dtype is not None and fact.dtype in DTYPES else 1
+    strides = fact.strides if fact.strides is not None else (1,) * fact.rank
+    return item * product(size for size, stride in zip(fact.sizes, strides, strict=True) if stride != 0)
+
+
+def module_of(node: schema.Node) -> str:
+    """Return the dotted name of the module that a node was traced in; "" for the root or if the node names none."""
+    text = node.metadata.get("nn_module_stack", "")
+    entries = lenient(parse_module_stack, text) if text else None
+    return module_fqn(entries[-1].path) if entries else ""

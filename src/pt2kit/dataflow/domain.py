@@ -1,0 +1,114 @@
+"""Domains of a dataflow analysis: abstract values (facts), and how calls, writes and branches change them.
+
+A domain has four methods. The engine (`engine.py`) walks the graph and knows scopes, subgraphs, aliases and in-place
+writes; a domain knows what facts mean. Facts are compared with `==`, so frozen data is best.
+
+    class Dtypes(Domain):
+        def input(self, value): return value.meta.dtype if value.kind == "tensor" else None
+        def call(self, call): ...
+
+`domains.py` has the sizes and dtypes that result rules compute; `docs/how-to/analysis.md` shows a whole analysis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from pt2kit import schema
+from pt2kit.graph.argument_values import ValueKind
+from pt2kit.graph.traversal import Scope
+
+F = TypeVar("F")
+
+
+class Value(NamedTuple):
+    """An input of a graph.
+
+    Args:
+        name: its name in the graph.
+        kind: the value table that describes it.
+        meta: the entry there; None if it has none.
+        scope: the graph.
+        position: its number among the inputs of the graph.
+    """
+
+    name: str
+    kind: ValueKind | None
+    meta: Any
+    scope: Scope
+    position: int
+
+    @property
+    def is_root(self) -> bool:
+        """Return whether the value is an input of the program, not of a subgraph."""
+        return self.scope.depth == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of an operator, with facts instead of values.
+
+    Args:
+        target: "torch.ops.aten.add.Tensor".
+        arguments: by parameter name: facts for values, plain Python values for the rest (`graph.calls`).
+        node: the node.
+        scope: the graph that it is in.
+        number: its number there.
+    """
+
+    target: str
+    arguments: Mapping[str, Any]
+    node: schema.Node
+    scope: Scope
+    number: int
+
+    @property
+    def where(self) -> str:
+        """Return the location of the node, for messages."""
+        return f"{self.scope.where}.nodes[{self.number}]"
+
+
+class Domain(Generic[F]):
+    """The facts of one analysis. Subclasses define `input` and `call`, and the others where the defaults do not fit."""
+
+    def input(self, value: Value) -> F:
+        """Return the fact of an input of the program, or of a subgraph whose operands are not known."""
+        raise NotImplementedError
+
+    def call(self, call: Call) -> Sequence[Any]:
+        """Return a fact for each output of a node; a list of facts for an output that is a list.
+
+        Fewer than the node has count as unknown: the engine asks `input` for the others.
+        """
+        raise NotImplementedError
+
+    def write(self, fact: F, call: Call, parameter: str) -> F:
+        """Return the fact of a value after a call wrote to its memory, directly or through an alias of it.
+
+        Args:
+            fact: what was known of the value before.
+            call: the call that wrote.
+            parameter: the parameter that was written, an alias of the value.
+        """
+        return fact
+
+    def join(self, one: F, other: F) -> F:
+        """Return what holds if either fact may hold: after branches, and for values that a loop carries."""
+        if one == other:
+            return one
+        raise NotImplementedError(f"{type(self).__name__}.join: this program has branches or loops with other facts")
+
+    def slice(self, fact: F, dim: int) -> F:
+        """Return the fact of one slice of an operand of `scan` or `map`; by default that of the whole operand."""
+        return fact
+
+    def stack(self, fact: F, operands: Sequence[F]) -> F:
+        """Return the fact of slices that `scan` or `map` stack, from the fact of one; by default the same.
+
+        Args:
+            fact: of the slice that one run returns.
+            operands: the facts of the operands that are sliced.
+        """
+        return fact

@@ -1,0 +1,338 @@
+"""Forward dataflow analysis of a program: facts of every value, subgraphs included.
+
+    facts = run(program, MyDomain())
+    facts[""]["linear"]                     the fact of a value of the root graph
+    facts["cond/true_graph_0"]["relu"]      and of a subgraph, by its path
+
+A subgraph runs as its operator does (`operators.higher_order`): once instead of the call, as a branch whose
+results are joined with those of the others, or again until the values that it carries no longer change. Values that
+share memory, as the operators declare it or as it was measured, see each other's writes.
+
+Source: `torch/_higher_order_ops`, 2.13, for how subgraphs are called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Generic, TypeVar
+
+from pt2kit import schema
+from pt2kit.dataflow.domain import Call, Domain, Value
+from pt2kit.dataflow.memory import Effects, Memory, effects_of
+from pt2kit.errors import LimitError
+from pt2kit.graph.argument_values import arguments
+from pt2kit.graph.calls import arguments_of, plain
+from pt2kit.graph.traversal import Scope, check_depth, join, root
+from pt2kit.graph.values import tables
+from pt2kit.graph.view import HIGHER_ORDER, operator_name
+from pt2kit.operators.higher_order import CARRIED, SLICED, Bound, Calls, Runs, Stacked
+from pt2kit.operators.higher_order import HIGHER_ORDER as CONVENTIONS
+from pt2kit.schema import ArgumentKind
+
+F = TypeVar("F")
+Facts = Mapping[str, Mapping[str, F]]
+"""Path of a graph -> name of a value -> its fact."""
+
+MAX_TURNS: Final = 8
+"""Runs of a loop's body before what it carries counts as unknown."""
+MAX_CALLS: Final = 2_000_000
+"""Calls of one analysis: subgraphs that call one another could multiply."""
+
+
+class _Ref:
+    """A value of a graph while the engine runs: its fact, and the memory that it shares."""
+
+    __slots__ = ("fact", "memory")
+
+    def __init__(self, fact: Any, memory: Memory) -> None:
+        self.fact = fact
+        self.memory = memory
+        memory.holders.append(self)
+
+
+_Frame = dict[str, _Ref]
+
+
+def run(
+    source: schema.ExportedProgram | schema.GraphModule | schema.Graph, domain: Domain[F], *, release: str = ""
+) -> dict[str, dict[str, F]]:
+    """Analyze a program, without running anything.
+
+    Args:
+        source: the program, or a graph of it.
+        domain: what is known of values.
+        release: the release of torch whose operators it calls ("2.13"); by default the program's.
+
+    Returns:
+        The facts of all values by graph and name; of a subgraph that is called several times, those of the last call.
+
+    Raises:
+        GraphError: a value is used before it is defined; rule G1 of `check` lists all such places.
+        LimitError: subgraphs nest too deep (G11), or call one another too often.
+
+    Cost: linear in the nodes, times up to `MAX_TURNS` for nodes in loops.
+    """
+    if not release and isinstance(source, schema.ExportedProgram):
+        release = ".".join(source.torch_version.split(".")[:2])
+    engine = _Engine(domain, release)
+    scope = root(source)
+    frame = engine.frame(scope, [])
+    engine.graph(scope, frame)
+    return engine.facts
+
+
+class _Engine(Generic[F]):
+    """One analysis: the facts so far, and how often what was called."""
+
+    def __init__(self, domain: Domain[F], release: str) -> None:
+        self.domain = domain
+        self.release = release
+        self.facts: dict[str, dict[str, F]] = {}
+        self._calls = 0
+        self._effects: dict[str, Effects] = {}
+
+    def frame(self, scope: Scope, bound: Sequence[Any]) -> _Frame:
+        """Return the inputs of a graph: what the caller bound to them, else what the domain knows of them."""
+        frame: _Frame = {}
+        for position, argument in enumerate(scope.graph.inputs):
+            given = bound[position] if position < len(bound) else _MISSING
+            for name in arguments(argument):
+                if isinstance(given, _Ref):
+                    frame[name] = given
+                    continue
+                fact = self._asked(scope, name, position) if given is _MISSING else given
+                frame[name] = _Ref(fact, Memory())
+        return frame
+
+    def _asked(self, scope: Scope, name: str, position: int = -1) -> F:
+        """Return what the domain knows of a value that nothing else tells: an input, or a result left open."""
+        kinds = tables(scope.graph)
+        kind = next((kind for kind, table in kinds.items() if name in table), None)
+        meta = kinds[kind][name] if kind is not None else None
+        return self.domain.input(Value(name, kind, meta, scope, position))
+
+    def graph(self, scope: Scope, frame: _Frame) -> list[Any]:
+        """Analyze a graph; return what its outputs are: references of values, or constants."""
+        for number, node in enumerate(scope.graph.nodes):
+            self._calls += 1
+            if self._calls > MAX_CALLS:
+                raise LimitError(f"{scope.where}: expected at most {MAX_CALLS:,} calls to analyze, got more")
+            name = operator_name(node.target)
+            if name.startswith(HIGHER_ORDER + "."):
+                self._higher_order(scope, frame, node, number, name.removeprefix(HIGHER_ORDER + "."))
+            else:
+                self._call(scope, frame, node, number)
+        self.facts[scope.path] = {name: ref.fact for name, ref in frame.items()}
+        return [self._operand(frame, output) for output in scope.graph.outputs]
+
+    def _call(self, scope: Scope, frame: _Frame, node: schema.Node, number: int) -> None:
+        """Analyze a call of an operator without subgraphs."""
+        call = self._call_of(scope, frame, node, number)
+        results = list(self.domain.call(call))
+        effects = self._effects.get(node.target)
+        if effects is None:
+            effects = self._effects[node.target] = effects_of(node.target, self.release)
+        if effects.written:
+            by_name = {named.name: named.arg for named in node.inputs}
+            for parameter in effects.written:
+                for name in arguments(by_name[parameter]) if parameter in by_name else ():
+                    self._write(frame, name, call, parameter)
+        self._define(scope, frame, node, results, effects)
+
+    def _call_of(self, scope: Scope, frame: _Frame, node: schema.Node, number: int) -> Call:
+        def lookup(name: str) -> Any:
+            return _ref(frame, name, scope, number).fact
+
+        return Call(node.target, arguments_of(node, lookup), node, scope, number)
+
+    def _write(self, frame: _Frame, name: str, call: Call, parameter: str) -> None:
+        ref = frame.get(name)
+        for holder in ref.memory.root().holders if ref is not None else ():
+            holder.fact = self.domain.write(holder.fact, call, parameter)
+
+    def _define(self, scope: Scope, frame: _Frame, node: schema.Node, results: Sequence[Any], effects: Effects) -> None:
+        """Define the results of a call; those that alias an argument share its memory."""
+        by_name = {named.name: named.arg for named in node.inputs} if effects.aliases else {}
+        for position, output in enumerate(node.outputs):
+            held = results[position] if position < len(results) else _MISSING
+            shared = [by_name[name] for index, name in effects.aliases if index == position and name in by_name]
+            memory = self._shared(frame, shared)
+            names = list(arguments(output))
+            facts = list(held) if isinstance(held, (list, tuple)) and output.type in _LISTS else [held]
+            for place, name in enumerate(names):
+                fact = facts[place] if place < len(facts) else _MISSING
+                if fact is _MISSING:
+                    fact = self._asked(scope, name)
+                frame[name] = _Ref(fact, memory if memory is not None else Memory())
+
+    def _shared(self, frame: _Frame, aliased: Iterable[schema.Argument]) -> Memory | None:
+        """Return the memory of some arguments, made one; None if there are none."""
+        memory: Memory | None = None
+        for argument in aliased:
+            for name in arguments(argument):
+                if (ref := frame.get(name)) is not None:
+                    memory = ref.memory.root() if memory is None else memory.joined(ref.memory)
+        return memory
+
+    def _operand(self, frame: _Frame, argument: schema.Argument) -> Any:
+        """Return an argument as a subgraph gets it: the reference of a value, a list of them, or a constant."""
+        return plain(argument, lambda name: frame.get(name, _MISSING))
+
+    # Subgraphs.
+
+    def _higher_order(self, scope: Scope, frame: _Frame, node: schema.Node, number: int, name: str) -> None:
+        calls = CONVENTIONS.get(name)
+        positional = [named for named in node.inputs if not named.name or named.kind is ArgumentKind.POSITIONAL]
+        graphs = self._subgraphs(scope, node, number, calls, positional)
+        if calls is None or calls.runs is Runs.OPAQUE or graphs is None:
+            self._opaque(scope, frame, node, number)
+            return
+        operands = [self._operand(frame, named.arg) for named in positional]
+        bound = calls.bind(operands, lambda held: held if isinstance(held, tuple) else None)
+        runner = {
+            Runs.ONCE: self._once,
+            Runs.BRANCH: self._branches,
+            Runs.LOOP: self._loop,
+            Runs.MAP: self._map,
+            Runs.SCAN: self._loop,
+        }[calls.runs]
+        results = runner(calls, graphs, bound)
+        if calls.results is None:
+            results = []
+        self._define_refs(scope, frame, node, results)
+
+    def _subgraphs(
+        self,
+        scope: Scope,
+        node: schema.Node,
+        number: int,
+        calls: Calls | None,
+        positional: Sequence[schema.NamedArgument],
+    ) -> list[Scope] | None:
+        """Return the subgraphs of a call; None if it does not have those of its convention."""
+        graphs: list[Scope] = []
+        for position in calls.graphs if calls is not None else ():
+            if position >= len(positional) or positional[position].arg.type != "as_graph":
+                return None
+            held = positional[position].arg.value
+            label = node.name or f"nodes[{number}]"
+            place = f"{scope.where}.nodes[{number}].inputs[{position}].arg.as_graph.graph"
+            inner = Scope(held.graph, join(join(scope.path, label), held.name), place, scope.depth + 1)
+            graphs.append(check_depth(inner))
+        return graphs
+
+    def _opaque(self, scope: Scope, frame: _Frame, node: schema.Node, number: int) -> None:
+        """Analyze a call whose subgraphs are not followed: whatever it gets may be written."""
+        call = self._call_of(scope, frame, node, number)
+        results = list(self.domain.call(call))
+        for named in node.inputs:
+            for name in arguments(named.arg):
+                self._write(frame, name, call, named.name)
+        self._define(scope, frame, node, results, Effects())
+
+    def _once(self, calls: Calls, graphs: Sequence[Scope], bound: Sequence[Bound]) -> list[Any]:
+        return self.graph(graphs[0], self.frame(graphs[0], [one.value for one in bound]))
+
+    def _branches(self, calls: Calls, graphs: Sequence[Scope], bound: Sequence[Bound]) -> list[Any]:
+        """Analyze each branch on what was known before, and join the results and the writes."""
+        results: list[list[Any]] = []
+        outer = _reachable(bound)
+        before = [ref.fact for ref in outer]
+        after: list[list[Any]] = []
+        for scope in graphs:
+            for ref, fact in zip(outer, before, strict=True):
+                ref.fact = fact
+            results.append(self.graph(scope, self.frame(scope, [one.value for one in bound])))
+            after.append([ref.fact for ref in outer])
+        for index, ref in enumerate(outer):
+            ref.fact = self._joined([facts[index] for facts in after])
+        columns = zip(*results, strict=False)
+        return [self._joined_refs(column) for column in columns]
+
+    def _loop(self, calls: Calls, graphs: Sequence[Scope], bound: Sequence[Bound]) -> list[Any]:
+        """Analyze the body of a loop until the facts of what it carries no longer change."""
+        sliced = [_fact(one.value) for one in bound if one.role is SLICED]
+        carried = [_fact(one.value) for one in bound if one.role is CARRIED]
+        count = len(carried)
+        results: list[Any] = []
+        for turn in range(MAX_TURNS + 1):
+            inputs, place = [], 0
+            for one in bound:
+                if one.role is CARRIED:
+                    inputs.append(_MISSING if turn == MAX_TURNS else carried[place])
+                    place += 1
+                else:
+                    fact = _fact(one.value)
+                    inputs.append(self.domain.slice(fact, 0) if one.role is SLICED else fact)
+            for scope in graphs:
+                results = self.graph(scope, self.frame(scope, inputs))
+            following = [_fact(result) for result in results[:count]]
+            joined = [self._joined([one, other]) for one, other in zip(carried, following, strict=False)]
+            if turn == MAX_TURNS or joined == carried:
+                break
+            carried = joined
+        final = [_Ref(fact, Memory()) for fact in carried] if len(results) >= count else []
+        return [*final, *self._stacked(calls, results[count:], sliced)]
+
+    def _map(self, calls: Calls, graphs: Sequence[Scope], bound: Sequence[Bound]) -> list[Any]:
+        sliced = [_fact(one.value) for one in bound if one.role is SLICED]
+        inputs = [self.domain.slice(_fact(one.value), 0) if one.role is SLICED else _fact(one.value) for one in bound]
+        return self._stacked(calls, self.graph(graphs[0], self.frame(graphs[0], inputs)), sliced)
+
+    def _stacked(self, calls: Calls, results: Sequence[Any], operands: Sequence[Any]) -> list[Any]:
+        if calls.stacked is Stacked.NONE:
+            return list(results)
+        return [_Ref(self.domain.stack(_fact(result), operands), Memory()) for result in results]
+
+    def _joined(self, facts: Sequence[Any]) -> Any:
+        joined = facts[0]
+        for fact in facts[1:]:
+            joined = _MISSING if _MISSING in (joined, fact) else self.domain.join(joined, fact)
+        return joined
+
+    def _joined_refs(self, column: Sequence[Any]) -> Any:
+        return _Ref(self._joined([_fact(held) for held in column]), Memory())
+
+    def _define_refs(self, scope: Scope, frame: _Frame, node: schema.Node, results: Sequence[Any]) -> None:
+        """Define the results of a call with subgraphs: values keep the memory that they have inside."""
+        names = [name for output in node.outputs for name in arguments(output)]
+        flat = [entry for held in results for entry in (held if isinstance(held, tuple) else [held])]
+        entries = [entry for entry in flat if entry is not None] if len(flat) != len(names) else flat
+        for position, name in enumerate(names):
+            held = entries[position] if position < len(entries) else _MISSING
+            if isinstance(held, _Ref) and held.fact is not _MISSING:
+                frame[name] = held
+                continue
+            if held is _MISSING or isinstance(held, _Ref):
+                held = self._asked(scope, name)
+            frame[name] = _Ref(held, Memory())
+
+
+_MISSING: Final[Any] = object()
+"""A value without any facts."""
+_LISTS: Final = frozenset(("as_tensors", "as_optional_tensors", "as_sym_ints", "as_sym_floats", "as_sym_bools"))
+
+
+def _fact(held: Any) -> Any:
+    return held.fact if isinstance(held, _Ref) else held
+
+
+def _ref(frame: _Frame, name: str, scope: Scope, number: int) -> _Ref:
+    ref = frame.get(name)
+    if ref is None:
+        from pt2kit.errors import GraphError
+
+        raise GraphError(
+            f"{scope.where}.nodes[{number}]: expected a value that is defined before, got {name[:80]!a}", rule="G1"
+        )
+    return ref
+
+
+def _reachable(bound: Sequence[Bound]) -> list[_Ref]:
+    """Return the values that share memory with some operands."""
+    reached: dict[int, _Ref] = {}
+    for one in bound:
+        if isinstance(one.value, _Ref):
+            for holder in one.value.memory.root().holders:
+                reached[id(holder)] = holder
+    return list(reached.values())

@@ -1,0 +1,94 @@
+"""Doubly linked list whose items know which of two comes first.
+
+Each item has an order number, so inserting, erasing and comparing positions cost the same in a list of ten items and of
+ten thousand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, Generic, TypeVar
+
+_GAP: Final = 1 << 60
+"""Between the order numbers of two neighbors at the beginning; halved by each insertion between them."""
+
+L = TypeVar("L", bound="Link[Any]")
+
+
+class Link(Generic[L]):
+    """An item of a list.
+
+    Attributes:
+        previous, next: its neighbors; None at the ends.
+        order: grows along the list; negative once it was removed.
+    """
+
+    __slots__ = ("next", "order", "previous")
+
+    def __init__(self) -> None:
+        self.order = 0
+        self.previous: L | None = None
+        self.next: L | None = None
+
+
+class Ordered(Generic[L]):
+    """The items in order; the one at hand may be removed, and others inserted, while the list is iterated."""
+
+    def __init__(self) -> None:
+        self.first: L | None = None
+        self.last: L | None = None
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[L]:
+        item = self.first
+        while item is not None:
+            following = item.next
+            yield item
+            # Items that were inserted after this one are visited, unless it was removed.
+            item = item.next if item.order >= 0 else following
+            while item is not None and item.order < 0:
+                item = item.next
+
+    def __reversed__(self) -> Iterator[L]:
+        item = self.last
+        while item is not None:
+            before = item.previous
+            yield item
+            item = before
+
+    def link(self, item: L, before: L | None) -> None:
+        """Insert an item before another, or at the end."""
+        after = self.last if before is None else before.previous
+        item.previous, item.next = after, before
+        low = after.order if after is not None else 0
+        high = before.order if before is not None else low + 2 * _GAP
+        item.order = (low + high) // 2
+        if after is None:
+            self.first = item
+        else:
+            after.next = item
+        if before is None:
+            self.last = item
+        else:
+            before.previous = item
+        self._count += 1
+        if item.order <= low:
+            # Needed once for about sixty insertions at one place.
+            for number, one in enumerate(self, 1):
+                one.order = number * _GAP
+
+    def unlink(self, item: L) -> None:
+        """Remove an item."""
+        if item.previous is None:
+            self.first = item.next
+        else:
+            item.previous.next = item.next
+        if item.next is None:
+            self.last = item.previous
+        else:
+            item.next.previous = item.previous
+        item.order = -1
+        self._count -= 1

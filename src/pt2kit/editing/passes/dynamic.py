@@ -1,0 +1,384 @@
+"""Dynamic shape pass: make a static dimension dynamic, proven by the result rules of operators for every size in the
+range.
+
+The dimension becomes a symbol, and sizes are computed again from the inputs, subgraphs included. Sizes that export
+wrote into calls as numbers (`view(x, [2, -1])`, `expand`, `arange`) are replaced where a call would otherwise not fit.
+What cannot be proven is refused with the node that needs the old size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from pt2kit import schema
+from pt2kit.dataflow.domain import Call
+from pt2kit.dataflow.engine import run
+from pt2kit.dataflow.sizes import Sizes
+from pt2kit.editing import sizes as arithmetic
+from pt2kit.editing.editor import Editor
+from pt2kit.editing.graphs import Graph, Node, Value
+from pt2kit.editing.metas import row_major
+from pt2kit.errors import GraphError
+from pt2kit.graph.traversal import join
+from pt2kit.messages import quote
+from pt2kit.operators.facts import Mismatch, Tensor, Unknown
+from pt2kit.operators.metas import to_size
+from pt2kit.operators.table import infer
+from pt2kit.schema.names import free_name
+from pt2kit.symbols.expr import Symbol, substitute
+from pt2kit.symbols.polynomials import Polynomial, Size, Undecided, from_expression, hint, product, to_expression
+from pt2kit.symbols.polynomials import symbol as polynomial_symbol
+from pt2kit.symbols.srepr import to_srepr
+
+_REPAIRS: Final = 10_000
+"""Calls whose written sizes are replaced, at most."""
+
+_ALL: Final = 16
+"""Sizes of a range that are all tried; of a larger one its ends and some between."""
+
+_MADE: Final = (
+    *("aten.arange.default", "aten.arange.start", "aten.arange.start_step", "aten.full.default", "aten.ones.default"),
+    *("aten.zeros.default", "aten.empty.memory_format", "aten.expand.default", "aten.new_zeros.default"),
+    *("aten.new_ones.default", "aten.new_full.default", "aten.new_empty.default", "aten.rand.default"),
+    *("aten.randn.default", "aten.broadcast_to.default", "aten.slice.Tensor"),
+)
+"""Operators whose results have sizes that are written into the call."""
+
+_SHAPED: Final = ("aten.view.default", "aten.reshape.default", "aten._unsafe_view.default")
+
+
+def make_dynamic(
+    editor: Editor, name: str, dim: int, low: int = 1, high: int | None = None, *, equal: Sequence[tuple[str, int]] = ()
+) -> str:
+    """Allow the caller to pass another size of one dimension of an input.
+
+    Args:
+        editor: the program.
+        name: of the input.
+        dim: the dimension, from 0.
+        low, high: the least and the greatest size; None is unbounded.
+        equal: other dimensions, by input and number, that always have the same size.
+
+    Returns:
+        the symbol that stands for the size.
+
+    Raises:
+        GraphError: no such dimension, a size outside the range, or a call that needs the size that it has now. Nothing
+            was changed but literal sizes of calls that were replaced.
+    """
+    edit = f"make_dynamic({quote(name)}, {dim})"
+    places = [(_tensor(editor, one, number, edit), number) for one, number in ((name, dim), *equal)]
+    olds = {arithmetic.known(value.meta.sizes[number]) for value, number in places}
+    if len(olds) != 1 or (old := olds.pop()) is None:
+        raise GraphError(f"{edit}: expected static dimensions of one size, got {[one.shape for one, _ in places]}")
+    if old < low or (high is not None and old > high):
+        raise GraphError(f"{edit}: expected a range with the size it has, {old}, got {low} to {high}", rule="E4")
+    symbol = free_name("s", editor.ranges.__contains__, 0, separator="")
+    before, ranges = [(value, value.meta) for value, _ in places], dict(editor.ranges)
+    editor.ranges[symbol] = (low, high)
+    expr = Symbol(symbol, (("integer", True), ("positive", True)))
+    size = schema.SymInt(as_expr=schema.SymExpr(to_srepr(expr), schema.SymExprHint(as_int=old)))
+    try:
+        for value, number in places:
+            value.meta = _with_size(value.meta, number, size, edit)
+        _prove(editor, places[0][0], dim, symbol, old, edit)
+    except GraphError:
+        for value, meta in before:
+            value.meta = meta
+        editor.ranges.clear()
+        editor.ranges.update(ranges)
+        raise
+    return symbol
+
+
+def _tensor(editor: Editor, name: str, dim: int, edit: str) -> Value:
+    """Return the value of an input tensor that has a dimension."""
+    value = next((one.value for one in editor.user_inputs if one.name == name), None)
+    if value is None or value.kind != "tensor":
+        there = ", ".join(one.name for one in editor.user_inputs if one.value is not None) or "none"
+        raise GraphError(f"{edit}: expected the name of an input tensor ({there}), got {quote(name)}")
+    if not 0 <= dim < len(value.meta.sizes):
+        raise GraphError(f"{edit}: expected a dimension from 0 to {len(value.meta.sizes) - 1}, got {dim}")
+    return value
+
+
+def _with_size(meta: schema.TensorMeta, dim: int, size: schema.SymInt, edit: str) -> schema.TensorMeta:
+    """Return the meta of an input with another size of one dimension."""
+    sizes = [*meta.sizes[:dim], size, *meta.sizes[dim + 1 :]]
+    if meta.strides != row_major(meta.sizes):
+        raise GraphError(f"{edit}: expected a row-major input, got strides {list(map(arithmetic.known, meta.strides))}")
+    return msgspec.structs.replace(meta, sizes=sizes, strides=row_major(sizes))
+
+
+def _prove(editor: Editor, source: Value, dim: int, symbol: str, old: int, edit: str) -> None:
+    """Compute all sizes anew; replace sizes written into calls until every call fits."""
+    is_last = False
+    for _ in range(_REPAIRS):
+        domain = _Followed(editor, symbol, old, is_thorough=is_last)
+        try:
+            facts = run(domain.program, domain)
+            if not is_last:
+                is_last = True
+                continue
+        except _Unproven as failed:
+            if not _repaired(editor, failed, source, dim, symbol, old):
+                raise GraphError(
+                    f"{edit}: expected calls that fit every size, got node {quote(failed.name)} "
+                    f"({failed.call.target.removeprefix('torch.ops.')}), which does not: {failed.why}",
+                    rule="T8",
+                ) from failed
+            continue
+        for path, graph in _paths(editor.graph):
+            for name, fact in facts.get(path, {}).items():
+                if (value := graph.values.get(name)) is not None:
+                    _restate(value, fact, edit)
+        return
+    raise GraphError(f"{edit}: expected at most {_REPAIRS} calls with sizes written into them, got more")
+
+
+class _Unproven(Exception):
+    """A call that is not known to fit every size."""
+
+    def __init__(self, call: Call, why: str) -> None:
+        super().__init__(why)
+        self.call = call
+        self.why = why
+        self.name = call.node.name or next(
+            (one.value.name for one in call.node.outputs if one.type == "as_tensor"), "?"
+        )
+
+
+class _Followed(Sizes):
+    """Sizes of all values; a call that gets the symbol must have a rule that is certain of its result."""
+
+    def __init__(self, editor: Editor, symbol: str, old: int, *, is_thorough: bool) -> None:
+        module = editor.program.graph_module
+        ranges = {name: schema.RangeConstraint(*limits) for name, limits in editor.ranges.items()}
+        self.program = msgspec.structs.replace(
+            editor.program,
+            graph_module=msgspec.structs.replace(module, graph=editor.graph.written()),
+            range_constraints=ranges,
+        )
+        super().__init__(self.program)
+        self._symbol = symbol
+        low, high = editor.ranges[symbol]
+        low, top = low or 0, old + 13 if high is None else high
+        tried = {low, low + 1, old, old + 1, old + 7, top - 1, top} if top - low > _ALL else range(low, top + 1)
+        numbers = sorted(number for number in tried if low <= number <= top)
+        self._numbers = numbers if is_thorough else [one for one in (old + 1, old - 1) if one in numbers][:1]
+
+    def call(self, call: Call) -> Sequence[Any]:
+        """Return what the rule computes; what the program declares if the call does not depend on the symbol."""
+        depends = any(mentions(fact, self._symbol) for fact in call.arguments.values())
+        try:
+            results = infer(call.target, call.arguments)
+            if depends:
+                for number in self._numbers:
+                    self._check_at(call, results, number)
+            listed = results if isinstance(results, tuple) else (results,)
+            return [
+                fact if fact is not None else self._declared(call, position) for position, fact in enumerate(listed)
+            ]
+        except (Unknown, Mismatch, Undecided) as error:
+            if depends and call.node.outputs:
+                raise _Unproven(call, str(error)) from error
+            return [self._declared(call, position) for position in range(len(call.node.outputs))]
+
+    def _check_at(self, call: Call, results: Any, number: int) -> None:
+        """Infer a call again with a number instead of the symbol, which decides what rules leave open.
+
+        Raises:
+            Mismatch, Unknown: the call does not fit the number, or its result is another one.
+        """
+        got = infer(call.target, {name: _at(fact, self._symbol, number) for name, fact in call.arguments.items()})
+        if _sizes(got) != _sizes(_at(results, self._symbol, number)):
+            raise Unknown(f"its result is not the same formula for {self._symbol} = {number}")
+
+    def _declared(self, call: Call, position: int) -> Any:
+        """Return what the program declares of a result."""
+        argument = call.node.outputs[position]
+        held = argument.value
+        if isinstance(held, list):
+            return [self._symbols.value(call.scope.graph, one.name) for one in held]
+        name = getattr(held, "name", None) or getattr(held, "as_name", None)
+        return self._symbols.value(call.scope.graph, name) if isinstance(name, str) else None
+
+
+def mentions(fact: Any, symbol: str) -> bool:
+    """Return whether a fact depends on a symbol."""
+    if isinstance(fact, Tensor):
+        return any(mentions(size, symbol) for size in (*fact.sizes, *(fact.strides or ())))
+    if isinstance(fact, (list, tuple)):
+        return any(mentions(one, symbol) for one in fact)
+    return isinstance(fact, Polynomial) and symbol in arithmetic.symbols_of(_written_size(fact))
+
+
+def _at(fact: Any, symbol: str, number: int) -> Any:
+    """Return a fact with a number instead of a symbol."""
+    if isinstance(fact, Tensor):
+        changed = {name: _at(getattr(fact, name), symbol, number) for name in ("sizes", "strides", "offset")}
+        return msgspec.structs.replace(fact, **changed)
+    if isinstance(fact, (list, tuple)):
+        return type(fact)([_at(one, symbol, number) for one in fact])
+    if isinstance(fact, Polynomial) and mentions(fact, symbol):
+        return from_expression(substitute(to_expression(fact), {symbol: number}), polynomial_symbol)
+    return fact
+
+
+def _sizes(fact: Any) -> Any:
+    """Return the sizes in a fact, and numbers."""
+    if isinstance(fact, Tensor):
+        return fact.sizes
+    return [_sizes(one) for one in fact] if isinstance(fact, (list, tuple)) else fact
+
+
+def _written_size(size: Size) -> schema.SymInt:
+    try:
+        return to_size(size)
+    except Undecided:
+        return schema.SymInt(as_int=0)
+
+
+def _repaired(editor: Editor, failed: _Unproven, source: Value, dim: int, symbol: str, old: int) -> bool:
+    """Replace one size that is written into a call which failed, or into one that its operands come from."""
+    graphs = dict(_paths(editor.graph))
+    graph = graphs.get(failed.call.scope.path)
+    if graph is None or graph is not editor.graph:
+        return False
+    node = graph.nodes[failed.call.number]
+    name = node.target.removeprefix("torch.ops.")
+    if name in _SHAPED:
+        return _reshaped(editor, node, failed.call.arguments, symbol)
+    for maker in _made(node, old):
+        for slot in maker.slots:
+            plain = maker.argument(slot.name) if slot.name else None
+            if (
+                not isinstance(plain, schema.Argument)
+                or plain.type not in ("as_int", "as_ints")
+                or slot.name in ("dim", "step", "fill_value")
+            ):
+                continue
+            numbers: Any = plain.as_ints if plain.type == "as_ints" else [plain.as_int]
+            if old in numbers:
+                size = _size_node(graph, source, dim)
+                new = [size if one == old and place == numbers.index(old) else one for place, one in enumerate(numbers)]
+                maker.set_argument(slot.name, new if plain.type == "as_ints" else new[0])
+                return True
+    return False
+
+
+def _made(node: Node, old: int) -> Iterator[Node]:
+    """Iterate the calls with written sizes among a node and what its operands come from, the nearest first."""
+    seen, queue = {node}, [node]
+    for one in queue:
+        if one.target.removeprefix("torch.ops.") in _MADE and (
+            one is node or any(old in (value.shape or ()) for value in one.outputs)
+        ):
+            yield one
+        for value in one.inputs:
+            if value.producer is not None and value.producer not in seen and old in (value.shape or (old,)):
+                seen.add(value.producer)
+                queue.append(value.producer)
+
+
+def _reshaped(editor: Editor, node: Node, arguments: Any, symbol: str) -> bool:
+    """Rewrite the sizes of a view: -1 for the one that depends on the symbol, a number for the old -1."""
+    slot = next((slot for slot in node.slots if slot.name in ("size", "shape")), None)
+    tensor, meta = arguments.get("self"), node.output.meta
+    if slot is None or not isinstance(tensor, Tensor):
+        return False
+    written = list(slot.plain)
+    known: list[Size] = [from_expression(arithmetic.expression(size), polynomial_symbol) for size in meta.sizes]
+    fitting = []
+    for place, size in enumerate(known):
+        others = product(known[:place] + known[place + 1 :])
+        if (
+            others != 0
+            and (quotient := tensor.numel // others) * others == tensor.numel
+            and hint(quotient) == hint(size)
+        ):
+            fitting.append(place)
+    carrying = [place for place, size in enumerate(tensor.sizes) if mentions(size, symbol)]
+    if len(fitting) > 1 and len(carrying) == 1:
+        # The symbol keeps its position in memory: the sizes before it, and those after it, have as many elements as
+        # before.
+        [at] = carrying
+        for is_before in (True, False):
+            around = product(tensor.sizes[:at] if is_before else tensor.sizes[at + 1 :])
+            near = [place for place in fitting if product(known[:place] if is_before else known[place + 1 :]) == around]
+            fitting = near if len(near) == 1 else fitting
+    if len(fitting) != 1 or len(written) != len(known):
+        return False
+    new: list[Any] = [-1 if place == fitting[0] else one for place, one in enumerate(written)]
+    for place, one in enumerate(written):
+        if one == -1 and place != fitting[0]:
+            new[place] = known[place] if isinstance(known[place], int) else _value_of(editor, meta.sizes[place])
+    if None in new or new == written:
+        return False
+    node.set_argument(slot.name, new)
+    return True
+
+
+def _value_of(editor: Editor, size: schema.SymInt) -> Value | None:
+    """Return a value that is a size: that of a dimension of an input; None if no input has it."""
+    for one in editor.user_inputs:
+        for dim, other in enumerate(one.value.meta.sizes if one.value is not None and one.value.dtype else ()):
+            if one.value is not None and arithmetic.same(size, other):
+                return _size_node(editor.graph, one.value, dim)
+    return None
+
+
+def _size_node(graph: Graph, source: Value, dim: int) -> Value:
+    """Return the value of the dimension: the node that asks for it, made at the beginning if there is none."""
+    for node in graph.nodes:
+        if node.target == "torch.ops.aten.sym_size.int" and node.inputs == (source,):
+            argument = node.argument("dim")
+            if isinstance(argument, schema.Argument) and argument.as_int == dim:
+                return node.output
+    return graph.prepend(
+        "aten.sym_size.int", source, dim, meta=source.meta.sizes[dim], name=f"sym_size_{source.name}"
+    ).output
+
+
+def _paths(graph: Graph) -> Iterator[tuple[str, Graph]]:
+    """Iterate a graph and its subgraphs with the paths that `dataflow` gives them."""
+    stack = [("", graph)]
+    while stack:
+        path, one = stack.pop()
+        yield path, one
+        for number, node in enumerate(one.nodes):
+            label = node.name or f"nodes[{number}]"
+            stack += [(join(join(path, label), name), inner) for name, inner in node.subgraphs.items()]
+
+
+def _restate(value: Value, fact: Any, edit: str) -> None:
+    """Set the sizes and strides that were computed; unknown strides keep the order of the declared ones."""
+    meta = value.meta
+    try:
+        if isinstance(fact, Tensor) and isinstance(meta, schema.TensorMeta):
+            sizes, strides = [to_size(size) for size in fact.sizes], meta.strides
+            if fact.strides is not None:
+                strides = [to_size(stride) for stride in fact.strides]
+            elif sizes != meta.sizes:
+                strides = _ordered_strides(meta, sizes)
+            new: Any = msgspec.structs.replace(meta, sizes=sizes, strides=strides)
+        elif isinstance(fact, (int, Polynomial)) and isinstance(meta, schema.SymInt):
+            new = to_size(fact)
+        else:
+            return
+    except Undecided as error:
+        raise GraphError(
+            f"{edit}: expected sizes that are certain, got {quote(value.name)}: {error}", rule="T8"
+        ) from error
+    if new != meta:
+        value.meta = new
+
+
+def _ordered_strides(meta: schema.TensorMeta, sizes: Sequence[schema.SymInt]) -> list[schema.SymInt]:
+    """Return dense strides in the order of those that were declared."""
+    order = sorted(range(len(sizes)), key=lambda dim: -(arithmetic.hint(meta.strides[dim]) or 0))
+    dense = row_major([sizes[dim] for dim in order])
+    return [dense[order.index(dim)] for dim in range(len(sizes))]

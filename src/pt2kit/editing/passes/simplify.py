@@ -1,0 +1,252 @@
+"""Simplification passes: remove dead nodes, common subexpressions, known sizes, identities, assertions, metadata."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Final
+
+from msgspec import UNSET
+
+from pt2kit import schema
+from pt2kit.editing import sizes as arithmetic
+from pt2kit.editing.editor import Editor
+from pt2kit.editing.graphs import Graph, Node, Slot, Value
+from pt2kit.editing.inference import infer_meta
+from pt2kit.editing.interface_edits import put_number
+from pt2kit.errors import GraphError
+from pt2kit.graph.argument_values import leaves, renamed
+from pt2kit.graph.view import operator_name, operator_namespace
+from pt2kit.operators.aliasing import aliases
+from pt2kit.operators.tags import is_random
+from pt2kit.schema.operators import find_operator, nearest
+from pt2kit.tensors.dtypes import DTYPES
+
+_ASSERTIONS: Final = frozenset(
+    f"torch.ops.aten.{name}"
+    for name in (
+        *("_assert_async.default", "_assert_async.msg", "_assert_scalar.default", "_assert_tensor_metadata.default"),
+        *("sym_constrain_range.default", "sym_constrain_range_for_size.default"),
+    )
+)
+_MODES: Final = ("torch._functorch.", "torch._C.", "torch.amp.", "export.")
+"""Beginnings of the names of functions that open or close a region, or mark one."""
+
+
+def has_effect(node: Node) -> bool:
+    """Return whether a node may do more than compute its results: write, draw random numbers, assert, switch a mode."""
+    name = operator_name(node.target)
+    if node.writes or not node.outputs or name.startswith(_MODES) or is_random(name):
+        return True
+    if name.startswith("higher_order.") and any(
+        is_random(operator_name(operator)) for slot in node.slots for operator in _operators(slot.template)
+    ):
+        return True
+    return any(has_effect(inner) for graph in node.subgraphs.values() for inner in graph.nodes)
+
+
+def _operators(argument: schema.Argument) -> list[str]:
+    """Return the operators that an argument names."""
+    return [leaf.as_operator for _, leaf in leaves(argument) if leaf.as_operator is not UNSET]
+
+
+def is_shared(value: Value) -> bool:
+    """Return whether the caller gets a value, or may get another one in the same memory: a view of it."""
+    seen = {value}
+    stack = [value]
+    while stack:
+        one = stack.pop()
+        if one.is_output:
+            return True
+        for user in one.users:
+            if user.subgraphs or _may_alias(user):
+                stack += [result for result in user.outputs if result not in seen]
+                seen.update(user.outputs)
+    return False
+
+
+def _may_alias(node: Node) -> bool:
+    """Return whether a result may share memory with an argument, by schema or measured, or as nothing is known."""
+    name, release = operator_name(node.target), nearest("")
+    return find_operator(name, release) is None or bool(aliases(name, release))
+
+
+def dce(editor: Editor) -> int:
+    """Erase nodes whose results nobody uses and that have no effect, subgraphs included."""
+    count = 0
+    for graph in list(editor.graph.walk()):
+        for node in reversed(list(graph.nodes)):
+            if not any(value.is_used for value in node.outputs) and not has_effect(node):
+                node.erase()
+                count += 1
+    return count
+
+
+def drop_assertions(editor: Editor) -> int:
+    """Erase what only asserts or constrains, guards among it, and then what was computed for it alone."""
+    count = len(editor.guards)
+    editor.guards.clear()
+    for graph in list(editor.graph.walk()):
+        for node in list(graph.nodes):
+            if node.target in _ASSERTIONS and not any(value.is_used for value in node.outputs):
+                node.erase()
+                count += 1
+    return count + (dce(editor) if count else 0)
+
+
+def cse(editor: Editor) -> int:
+    """Use the results of the first of several nodes that call the same operator with the same arguments.
+
+    Nodes that write, draw random numbers, or see or show memory that something writes are left alone.
+    """
+    return sum(_merge_equal(graph) for graph in list(editor.graph.walk()))
+
+
+def _merge_equal(graph: Graph) -> int:
+    if any(node.writes for node in graph.nodes):
+        return 0  # two tensors that are equal now may not be when one was written to
+    known: dict[Any, Any] = {}
+    count = 0
+    for node in list(graph.nodes):
+        if has_effect(node) or node.subgraphs or operator_namespace(node.target) not in ("aten", "_operator", "torch"):
+            continue
+        key = (node.target, tuple((slot.name, _key(slot)) for slot in node.slots))
+        first = known.setdefault(key, node)
+        if first is node or [_result(v) for v in first.outputs] != [_result(v) for v in node.outputs]:
+            continue
+        if any(map(is_shared, node.outputs)):
+            continue  # outputs have memory of their own, which a caller may write to
+        for old, new in zip(node.outputs, first.outputs, strict=True):
+            graph.replace_uses(old, new)
+        node.erase()
+        count += 1
+    return count
+
+
+def _result(value: Value) -> Any:
+    return value.kind, repr(value.meta)
+
+
+def _key(slot: Slot) -> Any:
+    """Return a hashable key of an argument, with values by identity."""
+    text = repr(renamed(slot.template, lambda _: "v", iter(())))
+    return tuple(id(value) for value in slot.values), slot.template.type, text
+
+
+def fold_shapes(editor: Editor) -> int:
+    """Replace known sizes by numbers, and erase the nodes that computed them.
+
+    Sizes become known when a symbol is specialized or an input frozen; metas of what is computed from them follow.
+    """
+    count = 0
+    for graph in list(editor.graph.walk()):
+        for node in list(graph.nodes):
+            values = node.outputs
+            if len(values) != 1 or values[0].kind != "sym_int" or node.writes:
+                continue
+            number = _known(node)
+            if number is None or values[0].is_output or _in_module_calls(values[0]):
+                continue
+            put_number(editor, values[0], number, "fold_shapes")
+            node.erase()
+            count += 1
+    return count
+
+
+def _known(node: Node) -> int | None:
+    meta = node.output.meta
+    if isinstance(meta, schema.SymInt) and isinstance(meta.as_int, int):
+        return meta.as_int
+    try:
+        meta = infer_meta(node.target, node.plain_arguments, None, "fold_shapes")
+    except GraphError:
+        return None
+    return meta.as_int if isinstance(meta, schema.SymInt) and isinstance(meta.as_int, int) else None
+
+
+def _in_module_calls(value: Value) -> bool:
+    """Return whether a higher-order operator uses the value, whose subgraph takes a value and no number."""
+    return any(user.subgraphs for user in value.users)
+
+
+def identities(editor: Editor) -> int:
+    """Replace the results of identity operators by their operands."""
+    count = 0
+    for graph in list(editor.graph.walk()):
+        writes = any(node.writes for node in graph.nodes)
+        for node in list(graph.nodes):
+            source = _same_as(node)
+            if source is None or (node.output.is_output and source.producer is None):
+                continue
+            is_copy = node.target.removeprefix("torch.ops.aten.") not in _VIEWS
+            if is_copy and (writes or is_shared(node.output)):
+                continue  # what is written to one, here or by the caller, must not be seen through the other
+            graph.replace_uses(node.output, source)
+            node.erase()
+            count += 1
+    return count
+
+
+def strip_metadata(editor: Editor) -> int:
+    """Remove the source metadata of nodes: stack traces, module stacks, functions."""
+    count = 0
+    for node in editor.nodes:
+        count += bool(node.metadata)
+        node.metadata = {}
+    return count
+
+
+def _same_as(node: Node) -> Value | None:
+    """Return the value that a node returns unchanged; None if it does more."""
+    name = node.target.removeprefix("torch.ops.aten.")
+    if operator_namespace(node.target) != "aten" or len(node.outputs) != 1:
+        return None
+    first = node.slots[0].plain if node.slots else None
+    if not isinstance(first, Value) or first.kind != "tensor" or not isinstance(first.meta, schema.TensorMeta):
+        return None
+    old, new = first.meta, node.output.meta
+    if not isinstance(new, schema.TensorMeta) or (old.dtype, old.device, old.layout) != (
+        new.dtype,
+        new.device,
+        new.layout,
+    ):
+        return None
+    is_same = arithmetic.all_same(old.sizes, new.sizes) and arithmetic.all_same(old.strides, new.strides)
+    numbers = {slot.name: slot.template.value for slot in node.slots[1:] if not slot.values}
+    if name in _VIEWS:
+        return first if is_same and arithmetic.same(old.storage_offset, new.storage_offset) else None
+    if name in ("add.Tensor", "sub.Tensor", "add.Scalar", "sub.Scalar"):
+        return first if is_same and _adds_nothing(name, numbers, old.dtype) else None
+    if name in ("mul.Tensor", "div.Tensor", "mul.Scalar", "div.Scalar", "pow.Tensor_Scalar"):
+        other = numbers.get("exponent" if name.startswith("pow") else "other", UNSET)
+        return first if is_same and other == 1 and "rounding_mode" not in numbers else None
+    if name == "dropout.default":
+        return first if numbers.get("train") is False or numbers.get("p") == 0 else None
+    return None
+
+
+def _adds_nothing(name: str, numbers: Mapping[str, Any], dtype: schema.ScalarType) -> bool:
+    """Return whether adding or subtracting a number changes no bit: -0.0 + 0 is 0.0, but -0.0 - 0 and -0.0 + -0.0 are
+    -0.0."""
+    other = numbers.get("other")
+    if other is False or other != 0 or numbers.get("alpha", 1) != 1:
+        return False
+    if not DTYPES[dtype].has_gradient:
+        return True
+    return (math.copysign(1.0, other) < 0) is name.startswith("add")
+
+
+_VIEWS: Final = frozenset(
+    (
+        *(
+            "alias.default",
+            "view.default",
+            "reshape.default",
+            "expand.default",
+            "permute.default",
+            "contiguous.default",
+        ),
+        *("slice.Tensor", "squeeze.default", "squeeze.dim", "flatten.using_ints", "to.dtype", "to.device"),
+        *("to.dtype_layout", "type_as.default", "transpose.int"),
+    )
+)

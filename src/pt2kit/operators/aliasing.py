@@ -1,0 +1,171 @@
+"""Aliasing and mutation of operators: which results share memory with arguments, and which arguments are written.
+
+Schemas declare most of it ("(a)", "(a!)", "(a -> *)"), but not all: `aten.contiguous` may return its argument, and
+`aten.batch_norm` writes its running statistics. `data/aliasing.txt` has what `tools/measure_aliasing.py` measured with
+real calls. Its first line names the release of torch, the others have four columns:
+
+    aten.reshape.default 0 self sometimes             in some calls the result shared memory with the argument
+    aten.permute.default 0 self always                in all calls
+    aten.batch_norm.default - running_mean written    a call wrote the argument, although the schema does not declare it
+    aten.set_data.default self new_data joined        after a call the two arguments shared memory
+    ? aten.cudnn_convolution default out              these overloads could not be called
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, replace
+from importlib.resources import files
+from typing import Final, Literal, NamedTuple
+
+from pt2kit.schema.operator_text import ValueType
+from pt2kit.schema.operators import find_operator, operators_of
+
+_HOLDING: Final = ("Tensor", "t", "Any", "Dict", "RRef", "Future", "Await", "(")
+"""How types begin whose values have memory."""
+
+
+class Alias(NamedTuple):
+    """A result that shares memory with an argument.
+
+    Args:
+        result: its index; a result that is a list of tensors is one result.
+        parameter: the name of the parameter.
+        certainty: "always" if the schema declares it and every measured call showed it, or if the operator returns the
+            argument that it writes; "may" if it depends on the arguments or the device, or is not known.
+    """
+
+    result: int
+    parameter: str
+    certainty: Literal["always", "may"]
+
+
+# A pure function of files of the package; programs call the same few operators over and over.
+@functools.lru_cache(maxsize=4096)
+def aliases(name: str, release: str) -> tuple[Alias, ...]:
+    """Return which results of an overload share memory with which arguments, declared or measured.
+
+    Args:
+        name: "aten.view.default", without "torch.ops.".
+        release: "2.6".
+
+    Returns:
+        Pairs in the order of results and parameters; none for an overload that the release does not have.
+
+    Raises:
+        VersionError: no release that the table of schemas has.
+    """
+    operator = find_operator(name, release)
+    if operator is None:
+        return ()
+    measured = _measured().aliases.get(name, {})
+    found = []
+    for index, result in enumerate(operator.results):
+        for parameter in operator.parameters.values():
+            seen = measured.get((index, parameter.name))
+            is_declared = _share(parameter.type, result)
+            if is_declared and (result.is_written or seen == "always"):
+                found.append(Alias(index, parameter.name, "always"))
+            elif is_declared or seen:
+                found.append(Alias(index, parameter.name, "may"))
+    return tuple(found)
+
+
+@functools.lru_cache(maxsize=4096)
+def written(name: str, release: str) -> frozenset[str]:
+    """Return the names of the parameters that an overload writes, declared or measured.
+
+    Args:
+        name: "aten.add_.Tensor", without "torch.ops.".
+        release: "2.6".
+
+    Raises:
+        VersionError: no release that the table of schemas has.
+    """
+    operator = find_operator(name, release)
+    if operator is None:
+        return frozenset()
+    measured = _measured().written.get(name, frozenset())
+    return frozenset(
+        parameter.name
+        for parameter in operator.parameters.values()
+        if parameter.type.is_written or parameter.name in measured
+    )
+
+
+def joined(name: str) -> tuple[tuple[str, str], ...]:
+    """Return pairs of parameters that may share memory after a call, such as those of `aten.set_.source_Tensor`.
+
+    Args:
+        name: "aten.set_.source_Tensor", without "torch.ops.".
+    """
+    return _measured().joined.get(name, ())
+
+
+def is_view(name: str, release: str) -> bool:
+    """Return whether a result of an overload may share memory with an argument that the overload does not write.
+
+    Raises:
+        VersionError: no release that the table of schemas has.
+    """
+    changed = written(name, release)
+    return any(alias.parameter not in changed for alias in aliases(name, release))
+
+
+def is_measured(name: str) -> bool:
+    """Return whether an overload was called to measure it; otherwise only its schema is known."""
+    measured = _measured()
+    return name in operators_of(measured.release) and name not in measured.uncalled
+
+
+def _share(parameter: ValueType, result: ValueType) -> bool:
+    """Return whether a schema declares that a result shares memory with an argument."""
+    names = _alias_names(result)
+    if "*" in names:  # Any memory: TorchScript's operators of lists and dictionaries.
+        return parameter.base.startswith(_HOLDING)
+    return bool(names & _alias_names(parameter))
+
+
+def _alias_names(type_: ValueType) -> frozenset[str]:
+    """Return the names of the memory that an annotation such as "a!", "a -> *" or "b|a" starts with."""
+    before = type_.alias.partition("->")[0].replace("!", "")
+    return frozenset(name.strip() for name in before.split("|") if name.strip())
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """The file.
+
+    Args:
+        release: of torch that was measured ("2.13").
+        aliases: overload -> (index of the result, parameter) -> "always" or "sometimes".
+        written: overload -> parameters that it writes without a declaration.
+        joined: overload -> pairs of parameters that share memory after a call.
+        uncalled: overloads of that release that could not be called.
+    """
+
+    release: str
+    aliases: dict[str, dict[tuple[int, str], str]]
+    written: dict[str, frozenset[str]]
+    joined: dict[str, tuple[tuple[str, str], ...]]
+    uncalled: frozenset[str]
+
+
+# The file is part of the package and never changes.
+@functools.cache
+def _measured() -> _Measured:
+    text = (files("pt2kit.operators") / "data" / "aliasing.txt").read_text(encoding="utf-8")
+    head, *lines = text.splitlines()
+    found = _Measured(".".join(head.split(".")[:2]), {}, {}, {}, frozenset())
+    uncalled: list[str] = []
+    for line in lines:
+        name, *rest = line.split()
+        if name == "?":
+            uncalled += (f"{rest[0]}.{overload}" for overload in rest[1:])
+        elif rest[2] == "written":
+            found.written[name] = found.written.get(name, frozenset()) | {rest[1]}
+        elif rest[2] == "joined":
+            found.joined[name] = (*found.joined.get(name, ()), (rest[0], rest[1]))
+        else:
+            found.aliases.setdefault(name, {})[int(rest[0]), rest[1]] = rest[2]
+    return replace(found, uncalled=frozenset(uncalled))

@@ -1,0 +1,255 @@
+"""Creation, copy, conversion and random rows of the operator table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Final
+
+from pt2kit.operators.facts import Mismatch, Symbolic, Tensor, Unknown, at_least, expect, new, row_major
+from pt2kit.operators.pointwise import (
+    channels_last,
+    if_row_major,
+    is_contiguous,
+    is_dense,
+    new_like,
+    preserved_strides,
+    strides_in_order,
+)
+from pt2kit.operators.promotion import COMPLEX, FLOAT, INT, category, complex_of, number_type
+from pt2kit.schema import Device, Layout, MemoryFormat, ScalarType
+from pt2kit.symbols.polynomials import Polynomial, Size, Undecided, text
+
+_CPU: Final = Device("cpu", None)
+_LONGEST: Final = 1 << 62
+_RANKS: Final = {MemoryFormat.ChannelsLast: 4, MemoryFormat.ChannelsLast3d: 5}
+_KEPT: Final = (None, MemoryFormat.PreserveFormat)
+
+
+def is_number(value: Any) -> bool:
+    """Return whether an argument is a known number."""
+    return isinstance(value, (int, float))
+
+
+def placed(device: Device | None, default: Device | None = _CPU) -> Device | None:
+    """Return the device of a new tensor.
+
+    Args:
+        device: as the call names it.
+        default: if it names none.
+
+    Returns:
+        The device; None if the number of an accelerator is not named, which depends on where the program runs.
+    """
+    if device is None:
+        return default
+    return device if device.index is not None or device.type in ("cpu", "meta") else None
+
+
+def created(
+    size: Sequence[Size],
+    dtype: ScalarType | None,
+    device: Device | None = None,
+    layout: Layout | None = None,
+    default: Device | None = _CPU,
+) -> Tensor:
+    """Return a new row-major tensor.
+
+    Args:
+        size: its sizes, none of them negative.
+        dtype: its dtype.
+        device, layout: as the call names them.
+        default: the device if the call names none.
+    """
+    require_strided(layout)
+    for one in size:
+        expect(at_least(one, 0), f"size: expected sizes of 0 or more, got {text(one)}", "sizes")
+    return new(size, dtype, placed(device, default))
+
+
+def require_strided(layout: Layout | None) -> None:
+    """Leave results of other layouts unknown."""
+    if layout not in (None, Layout.Strided):
+        raise Unknown("a result that is not strided")
+
+
+def with_strides(tensor: Tensor, stride: Sequence[Size]) -> Tensor:
+    """Return a tensor with given strides, one for each dimension."""
+    expect(len(stride) == tensor.rank, f"stride: expected {tensor.rank} strides, got {len(stride)}", "sizes")
+    is_sure = all(at_least(one, 0) is not False for one in stride)
+    return new_like(tensor, tensor.dtype, tuple(stride) if is_sure else None)
+
+
+def permuted(tensor: Tensor, order: Sequence[int]) -> Tensor:
+    """Return a tensor whose dimensions are in memory in a given order, the outermost first."""
+    message = f"physical_layout: expected each of {tensor.rank} dimensions once, got {list(order)[:16]}"
+    expect(sorted(order) == list(range(tensor.rank)), message, "dimension")
+    return new_like(tensor, tensor.dtype, strides_in_order(tensor.sizes, list(reversed(order))))
+
+
+def range_dtype(start: Any, end: Any, step: Any, dtype: ScalarType | None) -> ScalarType:
+    """Return the dtype of a range: int64 if all are integers, otherwise float32."""
+    is_float = any(category(number_type(number)) >= FLOAT for number in (start, end, step))
+    if is_float and dtype is not None and category(dtype) <= INT:
+        raise Unknown("fractions are made integers, in another order by each release")
+    return dtype or (ScalarType.FLOAT if is_float else ScalarType.LONG)
+
+
+def range_length(start: Any, end: Any, step: Any) -> Size:
+    """Return how many numbers a range has."""
+    if any(isinstance(number, Symbolic) for number in (start, end, step)):
+        raise Unknown("a range of symbolic floats")
+    if isinstance(step, (int, float)):
+        expect(step != 0, "step: expected a number other than 0, got 0")
+    if any(isinstance(number, float) for number in (start, end, step)):
+        if any(isinstance(number, Polynomial) for number in (start, end, step)):
+            raise Unknown("a range of floats of symbolic length")
+        fraction: float = (end - start) / step
+        if not math.isfinite(fraction) or abs(fraction) > _LONGEST:
+            raise Mismatch(f"expected a finite range, got {start} to {end}")
+        expect(fraction >= 0, f"step: expected one towards the end, got {step} from {start} to {end}")
+        return math.ceil(fraction)
+    if not isinstance(step, int):
+        raise Unknown("a range of symbolic steps")
+    length, step = (end - start, step) if step > 0 else (start - end, -step)
+    count: Size = (length + step - 1) // step
+    expect(at_least(count, 0), f"step: expected one towards the end, got {step} from {text(start)} to {text(end)}")
+    return count
+
+
+def spaced(
+    start: Any,
+    end: Any,
+    steps: Size,
+    dtype: ScalarType | None = None,
+    layout: Layout | None = None,
+    device: Device | None = None,
+) -> Tensor:
+    """Return evenly spaced numbers; both ends are numbers or tensors without dimensions."""
+    ends = [one for one in (start, end) if isinstance(one, Tensor)]
+    for one in ends:
+        expect(not one.sizes, f"expected ends without dimensions, got {one.rank}", "sizes")
+    expect(at_least(steps, 0), f"steps: expected 0 or more, got {text(steps)}")
+    types = [one.dtype if isinstance(one, Tensor) else number_type(one) for one in (start, end)]
+    is_complex = any(one is not None and category(one) == COMPLEX for one in types)
+    plain = complex_of(ScalarType.FLOAT) if is_complex else ScalarType.FLOAT
+    return new((steps,), dtype or (None if None in types or ends else plain), placed(device, None if ends else _CPU))
+
+
+def triangle(row: int, col: int, offset: int) -> int:
+    """Return how many elements of a matrix are on a diagonal or below it: row i has i + offset + 1 of `col`."""
+    first = min(row, max(0, -offset))  # The first row that has any.
+    whole = min(row, max(first, col - offset - 1))  # The first row that has all.
+    return (whole - first) * (first + whole + 2 * offset + 1) // 2 + (row - whole) * col
+
+
+def in_format(tensor: Tensor, memory_format: MemoryFormat | None = None) -> tuple[Size, ...] | None:
+    """Return the strides of a copy in a memory format, by default in the order of the tensor; None if not known.
+
+    Raises:
+        Mismatch: tensors of this rank do not have that format.
+    """
+    if memory_format in _KEPT:
+        return preserved_strides(tensor)
+    if memory_format in _RANKS:
+        rank = _RANKS[memory_format]
+        expect(tensor.rank == rank, f"memory_format: expected {rank} dimensions, got {tensor.rank}", "dimension")
+        return channels_last(tensor.sizes)
+    return row_major(tensor.sizes)
+
+
+def cloned(self: Tensor, memory_format: MemoryFormat | None = None) -> Tensor:
+    """Return a copy of a tensor."""
+    require_strided(self.layout)
+    return new_like(self, self.dtype, in_format(self, memory_format))
+
+
+def contiguous(self: Tensor, memory_format: MemoryFormat | None = MemoryFormat.ContiguousFormat) -> Tensor:
+    """Return the tensor if it is in a memory format, otherwise a copy in it."""
+    require_strided(self.layout)
+    if memory_format is MemoryFormat.PreserveFormat:
+        raise Unknown("preserve_format is no format for contiguous")
+    if memory_format is MemoryFormat.ContiguousFormat and is_contiguous(self):
+        return self
+    strides = in_format(self, memory_format or MemoryFormat.ContiguousFormat)
+    return Tensor(self.sizes, self.dtype, strides, self.device, None)
+
+
+def copied(
+    self: Tensor,
+    dtype: ScalarType | None = None,
+    layout: Layout | None = None,
+    device: Device | None = None,
+    memory_format: MemoryFormat | None = None,
+) -> Tensor:
+    """Return a copy of a tensor in another dtype, device or memory format."""
+    require_strided(layout)
+    require_strided(self.layout)
+    strides, is_moved = in_format(self, memory_format), device is not None
+    if memory_format in _KEPT and not is_surely_dense(self) and (is_moved or strides != row_major(self.sizes)):
+        strides = None  # Kernels choose channels_last or contiguous; fake tensors keep the order, or gaps.
+    return Tensor(self.sizes, dtype or self.dtype, strides, placed(device, self.device), None if is_moved else 0)
+
+
+def is_surely_dense(tensor: Tensor) -> bool:
+    """Return whether a tensor is known to have no gaps in memory."""
+    try:
+        return is_dense(tensor)
+    except Undecided:
+        return False
+
+
+def converted(
+    self: Tensor,
+    dtype: ScalarType | None = None,
+    layout: Layout | None = None,
+    device: Device | None = None,
+    copy: bool = False,
+    memory_format: MemoryFormat | None = None,
+) -> Tensor:
+    """Return the tensor if it has a dtype and device, otherwise a copy."""
+    result = copied(self, dtype, layout, device, memory_format)
+    if copy or (result.dtype is not self.dtype and self.dtype is not None):
+        return result
+    is_kept = memory_format in _KEPT
+    if is_kept and device in (None, self.device):
+        return self
+    return Tensor(result.sizes, result.dtype, None if is_kept else result.strides, result.device, None)
+
+
+def converted_as(self: Tensor, other: Tensor, copy: bool = False, memory_format: MemoryFormat | None = None) -> Tensor:
+    """Return the tensor if it has the dtype and device of another one, otherwise a copy."""
+    if other.dtype is None or other.device is None:
+        return Tensor(self.sizes, other.dtype, None, other.device, None)
+    return converted(self, other.dtype, None, other.device, copy, memory_format)
+
+
+def drawn(self: Tensor) -> Tensor:
+    """Return a tensor of random numbers of the sizes and dtype of another one."""
+    return if_row_major(Tensor(self.sizes, self.dtype, self.strides, self.device))
+
+
+def drawn_dtype(*parameters: Any) -> Any:
+    """Return a function of the promoted dtype of parameters of a distribution, which is sure for one float dtype."""
+    dtypes = {one.dtype for one in parameters if isinstance(one, Tensor)}
+    return _sure_if(len(dtypes) == 1 and all(one is not None and category(one) == FLOAT for one in dtypes))
+
+
+def masked_dtype(gradient: Tensor, mask: Tensor) -> Any:
+    """Return a function of the promoted dtype of a gradient and a mask, which is sure for floats and bools."""
+    is_float = gradient.dtype is not None and category(gradient.dtype) == FLOAT
+    return _sure_if(is_float and mask.dtype is ScalarType.BOOL)
+
+
+def _sure_if(is_sure: bool) -> Any:
+    def dtype_of(dtype: ScalarType) -> ScalarType:
+        if not is_sure:
+            raise Unknown("releases, or kernels and fake tensors, differ in the dtype")
+        return dtype
+
+    return dtype_of
+
+
+def sparse(tensor: Tensor, layout: Layout) -> Tensor:
+    """Return a tensor of another layout."""
+    return Tensor(tensor.sizes, tensor.dtype, None, tensor.device, None, layout)

@@ -1,0 +1,207 @@
+"""Element-wise, activation and quantization rows of the operator table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from pt2kit.operators.facts import (
+    Mismatch,
+    Scalar,
+    Sizes,
+    Symbolic,
+    Tensor,
+    Unknown,
+    axis,
+    broadcast,
+    expect,
+    shape_text,
+)
+from pt2kit.operators.pointwise import if_row_major, pointwise
+from pt2kit.operators.promotion import (
+    BOOL,
+    FLOAT,
+    category,
+    complex_of,
+    float_type,
+    number_type,
+    real_of,
+    require_kind,
+    result_type,
+)
+from pt2kit.operators.variants import require_fit
+from pt2kit.operators.vocabulary import one_dtype, typed
+from pt2kit.schema import ScalarType
+from pt2kit.symbols.polynomials import same
+from pt2kit.tensors.dtypes import short_name
+
+DTypeRule = Callable[[ScalarType], ScalarType]
+
+
+def of_kinds(result: DTypeRule, kinds: str) -> DTypeRule:
+    """Return a rule for dtypes that refuses operands of other categories."""
+
+    def rule(dtype: ScalarType) -> ScalarType:
+        require_kind(dtype, kinds, "operands")
+        return result(dtype)
+
+    return rule
+
+
+def kept(kinds: str, *operands: Any) -> Tensor:
+    """Return an element-wise result of the promoted dtype."""
+    return pointwise(*operands, dtype=of_kinds(lambda dtype: dtype, kinds))
+
+
+def floated(kinds: str, *operands: Any) -> Tensor:
+    """Return an element-wise result of floats: ints and bools are computed as float32."""
+    return pointwise(*operands, dtype=of_kinds(float_type, kinds))
+
+
+def truths(kinds: str, *operands: Any) -> Tensor:
+    """Return an element-wise result of bools."""
+    return pointwise(*operands, dtype=of_kinds(lambda dtype: ScalarType.BOOL, kinds))
+
+
+def truth() -> Symbolic:
+    """Return a truth value that elements decide."""
+    return Symbolic(bool)
+
+
+def angle_dtype(dtype: ScalarType) -> ScalarType:
+    """Return the dtype of an angle."""
+    return real_of(float_type(dtype))
+
+
+def double_dtype(dtype: ScalarType) -> ScalarType:
+    """Return the dtype of `float_power`."""
+    return complex_of(ScalarType.DOUBLE) if category(dtype) > FLOAT else ScalarType.DOUBLE
+
+
+def unsure(dtype: ScalarType) -> NoReturn:
+    """Leave the dtype of a result unknown."""
+    raise Unknown("releases, or kernels and fake tensors, differ in the dtype")
+
+
+def written(result: Tensor, into: Tensor) -> Tensor:
+    """Return a tensor that a result is written to.
+
+    Raises:
+        Mismatch: the result does not fit into it.
+    """
+    require_fit(result, into)
+    return into
+
+
+def resized(tensor: Tensor, sizes: Sizes) -> Tensor:
+    """Return a tensor with other sizes and its own strides, which say how its dimensions are ordered in memory."""
+    return Tensor(tuple(sizes), tensor.dtype, tensor.strides, tensor.device)
+
+
+def same_dtype(*operands: Any) -> bool:
+    """Refuse tensors of different dtypes; numbers do not count."""
+    one_dtype(*[one for one in operands if isinstance(one, Tensor)])
+    return True
+
+
+def added(self: Tensor, other: Any, alpha: Scalar = 1) -> Tensor:
+    """Return a sum with `alpha * other`, whose factor is of no higher category than the result."""
+    result = pointwise(self, other)
+    if result.dtype is not None and not isinstance(alpha, Symbolic):
+        least, dtype = category(number_type(alpha)), short_name(result.dtype)
+        is_bool = least != BOOL or result.dtype is ScalarType.BOOL
+        expect(is_bool, f"alpha: expected a number, got bool for {dtype}", "dtype")
+        fits = least < FLOAT or category(result.dtype) >= least
+        expect(fits, f"alpha: expected an integer for {dtype}, got {alpha}", "dtype")
+    return result
+
+
+def subtracted(self: Tensor, other: Any, alpha: Scalar = 1) -> Tensor:
+    """Return a difference, of any operands but bools."""
+    for name, operand in (("self", self), ("other", other)):
+        is_bool = (operand.dtype if isinstance(operand, Tensor) else number_type(operand)) is ScalarType.BOOL
+        expect(not is_bool, f"{name}: expected numbers, got bool", "dtype")
+    return added(self, other, alpha)
+
+
+def scaled(self: Tensor, other: Tensor) -> Tensor:
+    """Return a product with powers of two; releases promote other dtypes than these differently."""
+    is_plain = self.dtype in (ScalarType.FLOAT, ScalarType.DOUBLE) and other.dtype in (ScalarType.INT, ScalarType.LONG)
+    return pointwise(self, other, dtype=self.dtype if is_plain else unsure)
+
+
+def power(self: Any, exponent: Any) -> Tensor:
+    """Return a power, whose exponent for integers is 0 or more; kernels and fake tensors differ for bools."""
+    result = pointwise(self, exponent, dtype=lambda dtype: unsure(dtype) if dtype is ScalarType.BOOL else dtype)
+    if isinstance(exponent, int) and isinstance(self, Tensor) and self.dtype is not None and exponent < 0:
+        expect(category(self.dtype) >= FLOAT, f"exponent: expected 0 or more for integers, got {exponent}")
+    return result
+
+
+def where_elements(condition: Tensor, self: Any, other: Any) -> Tensor:
+    """Return elements of two operands, by a mask."""
+    try:
+        dtype = result_type(self, other)
+    except Unknown:
+        return Tensor(pointwise(condition, self, other).sizes, None)
+    return pointwise(condition, self, other, dtype=dtype)
+
+
+def overwritten(self: Tensor, src: Tensor) -> Tensor:
+    """Return a copy of a tensor with the elements of another one, which are broadcast and converted."""
+    require_fit(Tensor(broadcast(self.sizes, src.sizes), None), self)
+    strides = self.strides if pointwise(self).strides == self.strides else None
+    return Tensor(self.sizes, self.dtype, strides, self.device, None)
+
+
+def alike(*operands: Any) -> Tensor:
+    """Return an element-wise result of tensors of one dtype, and of one shape unless they have no dimensions."""
+    tensors = [one for one in operands if isinstance(one, Tensor)]
+    same_dtype(*tensors)
+    shapes = [one.sizes for one in tensors if one.sizes]
+    for sizes in shapes[1:]:
+        is_same = len(sizes) == len(shapes[0]) and all(
+            same(*pair) is not False for pair in zip(sizes, shapes[0], strict=True)
+        )
+        expect(is_same, f"expected the same sizes, got {shape_text(shapes[0])} and {shape_text(sizes)}", "sizes")
+    return pointwise(*tensors, dtype=tensors[0].dtype)
+
+
+def slopes(self: Tensor, weight: Tensor) -> Tensor:
+    """Return a result with one learned slope, or one for each channel (dimension 1)."""
+    same_dtype(self, weight)
+    expect(weight.rank <= 1, f"weight: expected 0 or 1 dimension, got {shape_text(weight.sizes)}", "sizes")
+    if same(weight.numel, 1) is False:
+        channels = self.sizes[1] if self.rank > 1 else 1
+        text = f"weight: expected one slope or one for each channel of {shape_text(self.sizes)}, got {weight.numel}"
+        expect(bool(self.sizes) and same(weight.numel, channels), text, "sizes")
+    return if_row_major(kept("f", self))
+
+
+def gradient_of(kinds: str, *operands: Tensor | None) -> Tensor:
+    """Return a gradient, if all operands have its sizes and dtype; kernels and releases do not agree on others."""
+    tensors = [one for one in operands if one is not None]
+    first = tensors[0]
+    if any(one.dtype is not first.dtype or one.rank != first.rank for one in tensors):
+        raise Unknown("the operands of a gradient have different dtypes or ranks")
+    if any(same(*pair) is False for one in tensors for pair in zip(one.sizes, first.sizes, strict=True)):
+        raise Unknown("the operands of a gradient have different sizes")
+    result = kept(kinds, *tensors)
+    is_ordered = all(one.strides == first.strides for one in tensors)
+    return result if is_ordered else Tensor(result.sizes, result.dtype, None, result.device)
+
+
+def require_range(quant_min: Any, quant_max: Any) -> None:
+    """Refuse a range of quantized numbers that is empty."""
+    if isinstance(quant_min, int) and isinstance(quant_max, int) and quant_min > quant_max:
+        raise Mismatch(f"quant_min: expected at most quant_max, {quant_max}, got {quant_min}")
+
+
+def quantized_and_mask(tensor: Tensor, quant_min: Any, quant_max: Any, dim: int | None) -> tuple[Tensor, Tensor]:
+    """Return floats rounded to the numbers that a quantized dtype has, and the mask of those in range."""
+    require_kind(tensor.dtype, "f", "self")
+    require_range(quant_min, quant_max)
+    if dim is not None:
+        axis(dim, tensor.rank, "axis")
+    plain = if_row_major(Tensor(tensor.sizes, tensor.dtype, tensor.strides, tensor.device))
+    return plain, typed(plain, ScalarType.BOOL)

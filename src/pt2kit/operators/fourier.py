@@ -1,0 +1,145 @@
+"""Fourier transform rows of the operator table: torch.fft, stft and istft."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pt2kit.operators.facts import (
+    Sizes,
+    Tensor,
+    Unknown,
+    agree,
+    at_least,
+    axes,
+    axis,
+    expect,
+    new,
+    require_rank,
+    unlike_strides,
+)
+from pt2kit.operators.promotion import COMPLEX, category, complex_of, float_type, real_of
+from pt2kit.schema import ScalarType
+from pt2kit.symbols.polynomials import Size
+
+COMPLEX_RESULT, HALVED, DOUBLED = range(3)
+"""Result of the last transformed dimension: complex numbers; the first half of them; real numbers of a half."""
+
+
+def _dtype(tensor: Tensor, *, is_complex: bool) -> ScalarType | None:
+    """Return the dtype of a transform; None if torch has none."""
+    if tensor.dtype is None:
+        return None
+    dtype = float_type(tensor.dtype)
+    try:
+        return complex_of(dtype) if is_complex else real_of(dtype)
+    except Unknown:
+        return None
+
+
+def transformed(self: Tensor, lengths: Sequence[Size | None], dims: Sequence[int], norm: Any, kind: int) -> Tensor:
+    """Return a transform along dimensions, of which the last one is complex, halved, or real.
+
+    Raises:
+        Mismatch: a length below 1, or a name that is no normalization.
+    """
+    is_norm = norm in (None, "forward", "backward", "ortho")
+    expect(is_norm, f"norm: expected 'forward', 'backward' or 'ortho', got {norm!r}")
+    if self.dtype is not None and kind == HALVED:
+        expect(category(self.dtype) != COMPLEX, f"self: expected real numbers, got {self.dtype.name}", "dtype")
+    sizes = list(self.sizes)
+    for position, (length, dim) in enumerate(zip(lengths, dims, strict=True)):
+        is_given = length is not None and length != -1
+        is_real = kind == DOUBLED and position == len(dims) - 1
+        if is_given and length is not None:
+            sizes[dim] = length
+        elif is_real:
+            sizes[dim] = 2 * (sizes[dim] - 1)
+        expect(at_least(sizes[dim], 1), f"expected 1 element or more along dimension {dim}, got {sizes[dim]}", "sizes")
+    if kind == HALVED and dims:
+        sizes[dims[-1]] = sizes[dims[-1]] // 2 + 1
+    return unlike_strides(new(sizes, _dtype(self, is_complex=kind != DOUBLED), self.device))
+
+
+def one_dimension(self: Tensor, n: Size | None, dim: int, norm: Any, kind: int) -> Tensor:
+    """Return a transform along one dimension."""
+    expect(self.rank > 0, "self: expected dimensions, got a scalar tensor", "sizes")
+    return transformed(self, [n], [axis(dim, self.rank)], norm, kind)
+
+
+def dimensions(self: Tensor, s: Sizes | None, dim: Any, norm: Any, kind: int) -> Tensor:
+    """Return a transform along several dimensions: the last ones if none are named."""
+    if dim is None and s is not None:
+        expect(len(s) <= self.rank, f"s: expected at most {self.rank} sizes, got {len(s)}")
+        dim = tuple(range(self.rank - len(s), self.rank))
+    dims = tuple(range(self.rank)) if dim is None else axes(dim, self.rank)
+    if s is not None:
+        expect(len(s) == len(dims), f"s: expected {len(dims)} sizes, got {len(s)}")
+    return transformed(self, [None] * len(dims) if s is None else list(s), dims, norm, kind)
+
+
+def _stft(is_centered: bool) -> Callable[..., Tensor]:
+    """Return the rule of transforms of overlapping windows of signals, which are padded in the overload "center"."""
+
+    def stft(
+        self: Tensor,
+        n_fft: int,
+        hop_length: int | None = None,
+        win_length: int | None = None,
+        window: Tensor | None = None,
+        center: bool = is_centered,
+        onesided: bool | None = None,
+        return_complex: bool | None = None,
+        align_to_window: bool | None = None,
+    ) -> Tensor:
+        require_rank(self, (1, 2), "self")
+        length = self.sizes[-1] + 2 * (n_fft // 2) if center else self.sizes[-1]
+        hop = _window(n_fft, hop_length, win_length, window)
+        expect(at_least(length - n_fft, 0), f"n_fft: expected at most {length}, got {n_fft}", "sizes")
+        dtypes = [one.dtype for one in (self, window) if one is not None and one.dtype is not None]
+        is_complex = any(category(dtype) == COMPLEX for dtype in dtypes)
+        if align_to_window or self.dtype is None or (return_complex is None and not is_complex):
+            raise Unknown("its dtype or its windows are not certain")
+        bins = n_fft // 2 + 1 if (not is_complex if onesided is None else onesided) else n_fft
+        sizes = (*self.sizes[:-1], bins, 1 + (length - n_fft) // hop)
+        is_pair = return_complex is False
+        dtype = _dtype(self, is_complex=not is_pair)
+        return unlike_strides(new((*sizes, 2) if is_pair else sizes, dtype, self.device))
+
+    return stft
+
+
+stft, stft_center = _stft(False), _stft(True)
+
+
+def _window(n_fft: int, hop_length: int | None, win_length: int | None, window: Tensor | None) -> int:
+    """Return the step of a window."""
+    expect(n_fft > 0, f"n_fft: expected 1 or more, got {n_fft}")
+    hop = n_fft // 4 if hop_length is None else hop_length
+    width = n_fft if win_length is None else win_length
+    expect(hop > 0, f"hop_length: expected 1 or more, got {hop}")
+    expect(0 < width <= n_fft, f"win_length: expected 1 to {n_fft}, got {width}")
+    if window is not None:
+        require_rank(window, (1,), "window")
+        agree(window.sizes[0], width, "window: expected win_length elements")
+    return hop
+
+
+def istft(
+    self: Tensor,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: Tensor | None = None,
+    center: bool = True,
+    length: Size | None = None,
+    return_complex: bool = False,
+) -> Tensor:
+    """Return the signals of which `stft` has the transforms."""
+    require_rank(self, (2, 3), "self")
+    if self.dtype is not None:
+        expect(category(self.dtype) == COMPLEX, f"self: expected complex numbers, got {self.dtype.name}", "dtype")
+    hop = _window(n_fft, hop_length, win_length, window)
+    whole = n_fft + hop * (self.sizes[-1] - 1) - (2 * (n_fft // 2) if center else 0)
+    sizes = (*self.sizes[:-2], whole if length is None else length)
+    return new(sizes, _dtype(self, is_complex=return_complex), self.device)

@@ -1,0 +1,223 @@
+"""Higher-order operators: which arguments are subgraphs, what the subgraphs get, and how the results depend on them.
+
+    torch.ops.higher_order.while_loop(cond_fn, body_fn, (i, x), (w,))
+    HIGHER_ORDER["while_loop"].bind(positional, items)    [(CARRIED, i), (CARRIED, x), (PASSED, w)]: the inputs of each
+                                                          subgraph, in order
+
+`runs` says how often a subgraph runs: a forward analysis runs it once (`ONCE`), joins the branches (`BRANCH`), or
+repeats it until nothing changes (`LOOP`, `SCAN`). Nothing is certain of the subgraphs of an operator that is `OPAQUE`.
+
+Source: torch/_higher_order_ops, 2.13 and 2.6; the same in the files of all other releases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from types import MappingProxyType
+from typing import Final, NamedTuple, TypeVar
+
+Argument = TypeVar("Argument")
+Value = TypeVar("Value")
+
+
+class Runs(Enum):
+    """How often an operator runs its subgraphs."""
+
+    ONCE = "once"
+    """Its one subgraph runs once, instead of the call; its writes are visible outside."""
+    BRANCH = "branch"
+    """One of its subgraphs runs, once."""
+    LOOP = "loop"
+    """The second subgraph runs as long as the first one returns true; its results are its next carried values."""
+    MAP = "map"
+    """The subgraph runs once per slice, on copies, in any order."""
+    SCAN = "scan"
+    """The subgraph runs once per slice, in order; its first results are its next carried values."""
+    OPAQUE = "opaque"
+    """Not known, or not a subgraph but an operator or object that is called."""
+
+
+ONCE, BRANCH, LOOP, MAP, SCAN, OPAQUE = Runs
+
+
+class Role(Enum):
+    """The part of an operand that a subgraph gets."""
+
+    PASSED = "passed"
+    """The operand itself, in every run."""
+    CARRIED = "carried"
+    """The operand in the first run, a result of the previous run in each further one."""
+    SLICED = "sliced"
+    """A slice of the operand without the dimension `Calls.sliced_dim`, which is 0 in current releases."""
+
+
+PASSED, CARRIED, SLICED = Role
+
+
+class Stacked(Enum):
+    """Which results are stacked: every run adds a slice in a new dimension 0."""
+
+    NONE = "none"
+    AFTER_CARRIED = "after carried"
+    """Those that follow the carried values; the new dimension is as long as that of the operands that are sliced."""
+    ALL = "all"
+    """All, in a dimension whose length only the run shows."""
+
+
+class Bound(NamedTuple):
+    """An input of a subgraph: the role of an operand, and the operand."""
+
+    role: Role
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
+class Operands:
+    """Which positional arguments become inputs of the subgraphs.
+
+    Args:
+        start: the first of them.
+        roles: the role of the n-th list; further ones have the last.
+        is_lists: only arguments that are lists count, entry by entry; options may be between them.
+        is_paired: the first list is passed twice: two slices are combined.
+    """
+
+    start: int
+    roles: tuple[Role, ...] = (PASSED,)
+    is_lists: bool = False
+    is_paired: bool = False
+
+
+def rest(start: int) -> Operands:
+    """Return that each argument from the one at `start` is passed on."""
+    return Operands(start)
+
+
+def lists(start: int, *roles: Role, is_paired: bool = False) -> Operands:
+    """Return that the lists among the arguments from the one at `start` are passed on, entry by entry.
+
+    Args:
+        start: the first argument that counts.
+        roles: the role of the entries of the first list, the second, …; by default all are passed unchanged.
+        is_paired: the first list is passed twice.
+    """
+    return Operands(start, roles or (PASSED,), is_lists=True, is_paired=is_paired)
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """How a higher-order operator calls its subgraphs.
+
+    Args:
+        graphs: which positional arguments are subgraphs; each of them gets the same operands.
+        operands: which positional arguments they get.
+        runs: how often they run.
+        arguments: how many positional arguments there are at least.
+        results: index into `graphs` of the subgraph whose results are those of the call; None if they are others.
+        singles: indices into `graphs` of the subgraphs that return one value, not a list of them.
+        stacked: which results have one slice per run.
+        predicate: position of the argument that selects the branch; None if there is none.
+        is_same: whether the results are those of the subgraph, unchanged.
+    """
+
+    graphs: tuple[int, ...]
+    operands: Operands
+    runs: Runs
+    arguments: int
+    results: int | None = 0
+    singles: tuple[int, ...] = ()
+    stacked: Stacked = Stacked.NONE
+    predicate: int | None = None
+    is_same: bool = False
+
+    def bind(self, positional: Sequence[Argument], items: Callable[[Argument], Sequence[object] | None]) -> list[Bound]:
+        """Return the inputs of each subgraph, in order.
+
+        Args:
+            positional: the positional arguments of the call, whatever represents them.
+            items: returns the entries of an argument that is a list; None for other arguments.
+        """
+        operands = self.operands
+        bound: list[Bound] = []
+        seen = 0
+        for argument in positional[operands.start :]:
+            entries = items(argument)
+            if entries is None:
+                if not operands.is_lists:
+                    bound.append(Bound(PASSED, argument))
+                continue
+            role = operands.roles[min(seen, len(operands.roles) - 1)]
+            times = 2 if operands.is_paired and seen == 0 else 1
+            bound += [Bound(role, entry) for entry in entries] * times
+            seen += 1
+        return bound
+
+    def sliced_dim(self, positional: Sequence[object]) -> object:
+        """Return the dimension along which operands are sliced: 0, or an argument of `scan` up to torch 2.6."""
+        dim = positional[3] if self.runs is SCAN and len(positional) > 3 else 0
+        return dim if isinstance(dim, int) and not isinstance(dim, bool) else 0
+
+
+def _once(position: int, arguments: int, *, is_lists: bool = False, start: int | None = None) -> Calls:
+    """Return the convention of an operator that runs its subgraph in place, by default on all arguments after it."""
+    first = position + 1 if start is None else start
+    return Calls((position,), lists(first) if is_lists else rest(first), ONCE, arguments, is_same=True)
+
+
+HIGHER_ORDER: Final[Mapping[str, Calls]] = MappingProxyType(
+    {
+        "cond": Calls((1, 2), lists(3), BRANCH, 4, predicate=0, is_same=True),
+        "while_loop": Calls((0, 1), lists(2, CARRIED, PASSED), LOOP, 4, results=1, singles=(0,)),
+        "while_loop_stack_output": Calls(
+            (0, 1), lists(2, CARRIED, PASSED), LOOP, 4, results=None, singles=(0,), stacked=Stacked.ALL
+        ),
+        "map_impl": Calls((0,), lists(1, SLICED, PASSED), MAP, 3, stacked=Stacked.AFTER_CARRIED),
+        # Up to torch 2.6 a dimension and a direction are between the lists.
+        "scan": Calls((0,), lists(1, CARRIED, SLICED, PASSED), SCAN, 4, stacked=Stacked.AFTER_CARRIED),
+        "associative_scan": Calls(
+            (0,), lists(1, SLICED, PASSED, is_paired=True), MAP, 3, stacked=Stacked.AFTER_CARRIED
+        ),
+        "invoke_subgraph": _once(0, 2, start=2),
+        "wrap_with_set_grad_enabled": _once(1, 2),
+        "wrap_with_autocast": _once(4, 5),
+        "strict_mode": _once(0, 2, is_lists=True),
+        "tag_activation_checkpoint": _once(0, 1),
+        "wrap_activation_checkpoint": _once(0, 1),
+        "wrap": _once(0, 1),
+        "hints_wrapper": _once(0, 2, is_lists=True),
+        "invoke_quant": _once(0, 1),
+        "invoke_quant_packed": _once(0, 1),
+        "foreach_map": _once(0, 1),
+        "flex_attention": Calls((3,), lists(7), OPAQUE, 7, results=None),
+        "flex_attention_backward": Calls((7, 8), lists(12), OPAQUE, 12, results=None),
+        "local_map_hop": Calls((0,), rest(1), OPAQUE, 1, results=None),
+        "map": Calls((0,), rest(1), OPAQUE, 2, results=None),
+        "run_const_graph": Calls((0,), lists(1), OPAQUE, 2),
+        **{
+            name: Calls((), rest(0), OPAQUE, 0, results=None)
+            for name in (
+                *("auto_functionalized", "auto_functionalized_v2", "call_torchbind", "out_dtype", "print"),
+                *("with_effects", "aoti_call_delegate", "executorch_call_delegate", "triton_kernel_wrapper_functional"),
+                *("triton_kernel_wrapper_mutation", "inductor_compiled_code", "inline_asm_elementwise"),
+            )
+        },
+    }
+)
+"""Name of a higher-order operator ("cond") -> its convention."""
+
+RETURNS_SINGLE: Final[Mapping[str, bool]] = MappingProxyType(
+    {"out_dtype": True, "auto_functionalized": False, "auto_functionalized_v2": False, "with_effects": False}
+)
+"""Operators without subgraphs -> whether they return a single tensor, or a list of results."""
+CALLED_OPERATOR: Final[Mapping[str, int]] = MappingProxyType(
+    {"out_dtype": 0, "auto_functionalized": 0, "auto_functionalized_v2": 0, "with_effects": 1}
+)
+"""Operators that call another operator -> the positional argument that names it."""
+EFFECTS: Final = frozenset(("print", "with_effects", "call_torchbind"))
+"""Operators that have an effect outside the program, or call one that has."""
+WRITING: Final = frozenset(
+    ("invoke_leaf_function", "register_hook", "call_torchbind", "print", "triton_kernel_wrapper_mutation")
+)
+"""Operators that write into their arguments, or act on the world, whatever their subgraphs do."""

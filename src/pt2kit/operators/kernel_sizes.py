@@ -1,0 +1,433 @@
+"""Sizes that unchecked kernels trust: rules for batch norm, attention, pooling, padding, FFT and others.
+
+Recurrent networks are in `recurrent_sizes.py`, values of tensors in `kernel_values.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
+
+from pt2kit.operators.demands import (
+    Call,
+    Condition,
+    Demand,
+    Operand,
+    Rule,
+    at_least,
+    either,
+    equal,
+    every,
+    filled,
+    fit,
+    product,
+    together,
+)
+
+MAX_REPEATED: Final = 1 << 36
+"""Elements of one tensor, counted as often as it repeats them."""
+MAX_PADDING: Final = 1 << 40
+"""Elements that are put before or behind a dimension."""
+
+
+def alike(first: str, *others: str) -> Rule:
+    """Return a rule for tensors of one shape."""
+
+    def rule(call: Call) -> Iterator[Demand]:
+        for other in others:
+            yield Demand(fit(call.sizes(first), call.sizes(other)), other, f"the shape of {first}")
+
+    return rule
+
+
+def _filled(*names: str) -> Rule:
+    """Return a rule for tensors with elements."""
+
+    def rule(call: Call) -> Iterator[Demand]:
+        for name in names:
+            yield Demand(filled(call.sizes(name)), name, "a tensor with elements")
+
+    return rule
+
+
+def _dense(*names: str) -> Rule:
+    """Return a rule for tensors whose elements each have memory of their own."""
+
+    def rule(call: Call) -> Iterator[Demand]:
+        for name in names:
+            operand = call.get(name)
+            if operand is not None and operand.strides is not None:
+                pairs = zip(operand.sizes, operand.strides, strict=True)
+                holds = every(
+                    either(True if step is None else step != 0, True if size is None else size <= 1)
+                    for size, step in pairs
+                )
+                yield Demand(holds, name, "a tensor without repeated elements")
+
+    return rule
+
+
+def _padded(count: int) -> Rule:
+    """Return a rule for padding of the last `count` dimensions, and its backward kernel."""
+
+    def rule(call: Call) -> Iterator[Demand]:
+        sizes, grad, padding = call.sizes("self"), call.sizes("grad_output"), call.get("padding")
+        if padding is None:
+            return
+        holds = len(padding) == 2 * count and every(
+            True if by is None else (by < MAX_PADDING) & (by > -MAX_PADDING) for by in padding
+        )
+        yield Demand(holds, "padding", f"{2 * count} numbers below {MAX_PADDING:,}")
+        if grad is None or sizes is None:
+            return
+        yield Demand(len(sizes) in (count + 1, count + 2), "self", f"{count + 1} or {count + 2} dimensions")
+        padded = [*sizes]
+        for axis in range(count):
+            size, before, after = sizes[-1 - axis], padding[2 * axis], padding[2 * axis + 1]
+            padded[-1 - axis] = None if None in (size, before, after) else size + before + after
+        yield Demand(fit(grad, padded), "grad_output", "the padded sizes of self")
+
+    return rule
+
+
+def _per_channel(data: str, *names: str) -> Rule:
+    """Return a rule for tensors with one element per channel, which dimension 1 counts."""
+
+    def rule(call: Call) -> Iterator[Demand]:
+        sizes = call.sizes(data)
+        if sizes is None:
+            return
+        yield Demand(len(sizes) >= 2, data, "2 dimensions or more")
+        for name in names:
+            yield Demand(fit(call.sizes(name), (sizes[1],)), name, f"one element for each channel of {data}")
+
+    return rule
+
+
+def _with_statistics(call: Call) -> Iterator[Demand]:
+    if call.get("training") is False and "running_mean" not in call.arguments:
+        yield Demand(False, "training", "True, without statistics")
+    if call.get("train") is True or call.get("update") is True:
+        for name in ("save_mean", "save_invstd", "save_var"):
+            yield Demand(name not in call.arguments or call.get(name) is not None, name, "a tensor, in training")
+    if False in (call.get("training"), call.get("train"), call.get("update")):
+        for name in ("running_mean", "running_var"):
+            yield Demand(
+                name not in call.arguments or call.get(name) is not None, name, "a tensor, outside of training"
+            )
+
+
+def _dimensions(call: Call) -> Iterator[Demand]:
+    """Require that transforms name each dimension once, counted from the front."""
+    sizes, dims = call.sizes("self"), call.get("dim")
+    if sizes is None or dims is None or None in dims:
+        return
+    holds = bool(dims) and len(set(dims)) == len(dims) and all(0 <= dim < len(sizes) for dim in dims)
+    yield Demand(holds, "dim", f"dimensions of self, each once and from 0 to {len(sizes) - 1}")
+
+
+def _half(call: Call) -> Iterator[Demand]:
+    """Require half of the frequencies, and one, as input of transforms to real numbers."""
+    sizes, dims, length = call.sizes("self"), call.get("dim"), call.get("last_dim_size")
+    if sizes is None or not dims or None in dims or length is None or sizes[dims[-1]] is None:
+        return
+    # Programs cut their inputs before; the library takes more frequencies for fewer of another length.
+    holds = every((at_least(length, 1), equal(sizes[dims[-1]], length // 2 + 1)))
+    yield Demand(holds, "last_dim_size", "a length of which self has half the frequencies, and one")
+
+
+def _attention(call: Call) -> Iterator[Demand]:
+    """Require that batches and heads of attention agree, that keys and values are as many, and that all have
+    elements."""
+    query, key, value = (call.sizes(name) for name in ("query", "key", "value"))
+    if query is None or key is None or value is None:
+        return
+    yield Demand(len(query) == len(key) == len(value) == 4, "query", "4 dimensions, as key and value")
+    yield Demand(fit(key, value), "value", "the shape of key")
+    expected = "the batches, heads and features of query"
+    yield Demand(fit((*query[:2], query[3]), (*key[:2], key[3])), "key", expected)
+    mask = call.sizes("attn_mask")
+    if mask is not None:
+        scores = (query[0], query[1], query[2], key[2])
+        padded = (1,) * (4 - len(mask)) + tuple(mask)
+        holds = len(padded) == 4 and every(
+            either(equal(a, 1), equal(a, b)) for a, b in zip(padded, scores, strict=True)
+        )
+        yield Demand(holds, "attn_mask", "sizes that fit query and key")
+
+
+def _sums(call: Call) -> Iterator[Demand]:
+    """Require at least one sum for each query: torch's own decompositions pass more dimensions than the kernel
+    reads."""
+    query, sums = call.sizes("query"), call.sizes("logsumexp")
+    if query is not None and sums is not None:
+        holds = fit(tuple(sums[:3]), tuple(query[:3]))
+        yield Demand(holds, "logsumexp", "the batches, heads and lengths of query first")
+
+
+def pool_gradient(count: int) -> Rule:
+    """Return a rule for backward kernels of pooling over the last `count` dimensions."""
+
+    def rule(call: Call) -> Iterator[Demand]:
+        sizes, grad = call.sizes("self"), call.sizes("grad_output")
+        if sizes is None or grad is None:
+            return
+        ranks = f"{count + 1} or {count + 2} dimensions, none of them 0"
+        yield Demand(len(sizes) in (count + 1, count + 2) and filled(sizes), "self", ranks)
+        yield Demand(
+            len(grad) == len(sizes) and filled(grad), "grad_output", "as many dimensions as self, none of them 0"
+        )
+        yield Demand(fit(sizes[:-count], grad[:-count]), "grad_output", "the batches and channels of self")
+        output_size = call.get("output_size")
+        if output_size is not None:
+            yield Demand(fit(output_size, grad[-count:]), "output_size", "the last sizes of grad_output")
+        indices = call.sizes("indices")
+        if indices is not None:
+            yield Demand(fit(indices, grad), "indices", "the shape of grad_output")
+
+    return rule
+
+
+def _grid(count: int) -> Rule:
+    """Return a rule for backward kernels of grid sampling: a gradient for each point, in the channels of the input."""
+
+    def rule(call: Call) -> Iterator[Demand]:
+        sizes, grid, grad = call.sizes("input"), call.sizes("grid"), call.sizes("grad_output")
+        if sizes is None or grid is None or grad is None:
+            return
+        ranks = len(sizes) == len(grid) == len(grad) == count + 2
+        yield Demand(
+            ranks and filled(sizes), "input", f"{count + 2} dimensions, as grid and grad_output, with elements"
+        )
+        yield Demand(fit((sizes[0], count), (grid[0], grid[-1])), "grid", "the batches of input, and a point per row")
+        expected = "the batches and channels of input, and the points of grid"
+        yield Demand(fit(grad, (*sizes[:2], *grid[1:-1])), "grad_output", expected)
+
+    return rule
+
+
+def _layer_norm(call: Call) -> Iterator[Demand]:
+    """Require one mean for each of the other dimensions in backward kernels over the last dimensions."""
+    sizes, shape = call.sizes("input"), call.get("normalized_shape")
+    if sizes is None or shape is None:
+        return
+    rest = (*sizes[: len(sizes) - len(shape)], *(1 for _ in shape))
+    for name, expected in (("grad_out", sizes), ("mean", rest), ("rstd", rest), ("weight", tuple(shape))):
+        yield Demand(fit(call.sizes(name), expected), name, "sizes that fit input and normalized_shape")
+
+
+def _pivots(call: Call) -> Iterator[Demand]:
+    """Require a pivot for each row or column, whichever are fewer, to unpack pivots."""
+    data, pivots = call.sizes("LU_data"), call.sizes("LU_pivots")
+    if data is None or pivots is None or len(data) < 2 or None in data[-2:]:
+        return
+    expected = "a pivot for each row or column of LU_data, whichever are fewer"
+    yield Demand(fit(pivots, (*data[:-2], min(data[-2:]))), "LU_pivots", expected)
+
+
+def _weight_norm(call: Call) -> Iterator[Demand]:
+    """Require one length for each entry of one dimension, for weights stored as direction and length."""
+    direction, length, dim = call.sizes("v"), call.sizes("g"), call.get("dim")
+    if direction is None or length is None:
+        return
+    yield Demand(bool(direction) and filled(direction), "v", "a tensor with dimensions and elements")
+    yield Demand(fit(length, _lengths(direction, dim)), "g", "an element for each entry of one dimension of v")
+
+
+def _lengths(direction: Sequence[Any], dim: int | None) -> tuple[Any, ...]:
+    axis = (dim or 0) % max(len(direction), 1)
+    return tuple(size if number == axis else 1 for number, size in enumerate(direction))
+
+
+def _weight_norm_gradient(call: Call) -> Iterator[Demand]:
+    direction, dim = call.sizes("saved_v"), call.get("dim")
+    if direction is None:
+        return
+    yield Demand(bool(direction) and filled(direction), "saved_v", "a tensor with dimensions and elements")
+    yield Demand(fit(call.sizes("grad_w"), direction), "grad_w", "the shape of saved_v")
+    for name in ("saved_g", "saved_norms"):
+        expected = "an element for each entry of one dimension of saved_v"
+        yield Demand(fit(call.sizes(name), _lengths(direction, dim)), name, expected)
+
+
+def _four_bits(call: Call) -> Iterator[Demand]:
+    """Require a scale and a zero for each group of each row, in order, in products with weights of four bits."""
+    data, weight, group, scales = (
+        call.sizes("self"),
+        call.sizes("mat2"),
+        call.get("qGroupSize"),
+        call.get("qScaleAndZeros"),
+    )
+    if scales is None:
+        return
+    rows = weight[0] if weight else None
+    groups = data[-1] // group if data and data[-1] is not None and group else None
+    expected = "two numbers for each group of each row of mat2"
+    yield Demand(every((fit(scales.sizes, (groups, rows, 2)), filled(scales.sizes))), "qScaleAndZeros", expected)
+    if rows is not None:
+        yield Demand(fit(scales.strides, (rows * 2, 2, 1)), "qScaleAndZeros", "a contiguous tensor")
+
+
+def _diagonals(call: Call) -> Iterator[Demand]:
+    """Require sizes that are not negative, for matrices stored by their diagonals."""
+    holds = every(at_least(size, 0) for size in call.get("shape") or ())
+    yield Demand(holds, "shape", "sizes that are not negative")
+
+
+def _distances(call: Call) -> Iterator[Demand]:
+    """Require one distance for each pair of rows, which have equally many features, in backward kernels of
+    distances."""
+    first, second = call.sizes("x1"), call.sizes("x2")
+    if first is None or second is None:
+        return
+    holds = len(first) >= 2 and len(second) >= 2 and equal(first[-1], second[-1])
+    yield Demand(holds, "x1", "2 dimensions or more, and the features of x2")
+    for name in ("grad", "cdist"):
+        sizes = call.sizes(name)
+        if sizes is not None:
+            yield Demand(fit(tuple(sizes[-2:]), (first[-2], second[-2])), name, "an element for each pair of rows")
+
+
+def _pairs(call: Call) -> Iterator[Demand]:
+    """Require one distance for each pair of rows of one matrix."""
+    sizes, rows = call.sizes("self"), None
+    if sizes is not None:
+        yield Demand(len(sizes) == 2 and filled(sizes), "self", "a matrix with elements")
+        rows = sizes[0]
+    count = None if rows is None else rows * (rows - 1) // 2
+    for name in ("pdist", "grad"):
+        yield Demand(fit(call.sizes(name), (count,)), name, "an element for each pair of rows of self")
+
+
+def _few(call: Call) -> Iterator[Demand]:
+    """Require no more elements, repeated ones counted, than any memory has."""
+    count = product(size for size in call.sizes("self") or () if size is not None)
+    yield Demand(count <= MAX_REPEATED, "self", f"at most {MAX_REPEATED:,} elements")
+
+
+def _scaled(call: Call) -> Iterator[Demand]:
+    """Require the sizes that the scale results in, if resampling has a scale."""
+    data = call.sizes("self")
+    sizes, output = data if data is not None else call.get("input_size"), call.get("output_size")
+    if sizes is None or output is None:
+        return
+    scales = call.get("scale_factors") or [call.get(name) for name in ("scales_d", "scales_h", "scales_w", "scales")]
+    known = [scale for scale in scales if scale is not None]
+    for size, resampled, scale in zip(reversed(sizes), reversed(output), reversed(known), strict=False):
+        if None not in (size, resampled):
+            holds = scale > 0 and (resampled - size * scale <= 1) & (size * scale - resampled <= 1)
+            yield Demand(holds, "output_size", "the sizes that the scales make of those of the input")
+
+
+def _lists(first: str, *others: str) -> Rule:
+    """Return a rule for lists of tensors: as many in each, in pairs of one shape, and some."""
+
+    def rule(call: Call) -> Iterator[Demand]:
+        tensors = call.get(first)
+        if tensors is None:
+            return
+        yield Demand(bool(tensors), first, "a list with tensors")
+        for other in others:
+            against = call.get(other)
+            if against is not None:
+                holds = len(against) == len(tensors) and every(
+                    fit(one.sizes, two.sizes) for one, two in zip(tensors, against, strict=True)
+                )
+                yield Demand(holds, other, f"as many tensors as {first}, of the same shapes")
+
+    return rule
+
+
+_STATES: Final = ("grads", "exp_avgs", "exp_avg_sqs", "max_exp_avg_sqs", "state_sums", "momentum_buffer_list")
+
+
+def _fused(call: Call) -> Iterator[Demand]:
+    """Require lists as long as that of the parameters, with tensors of the same strides, in fused optimizers."""
+    parameters = call.get("self")
+    if parameters is None:
+        return
+    yield Demand(bool(parameters) and all(map(_is_dense, parameters)), "self", "a list of dense tensors")
+    for name in _STATES:
+        tensors = call.get(name)
+        is_needed = name not in ("max_exp_avg_sqs", "momentum_buffer_list") or call.get("amsgrad") is True
+        if tensors is None or not (tensors or is_needed):
+            continue
+        holds = len(tensors) == len(parameters) and every(map(_same_layout, tensors, parameters))
+        yield Demand(holds, name, "as many tensors as self, with the same sizes and strides")
+    steps = call.get("state_steps")
+    if steps is not None:
+        yield Demand(len(steps) == len(parameters), "state_steps", "as many tensors as self")
+    yield from _filled("grad_scale", "found_inf")(call)
+
+
+def _same_layout(one: Operand, other: Operand) -> Condition:
+    return every((fit(one.sizes, other.sizes), fit(one.strides, other.strides)))
+
+
+def _is_dense(operand: Operand) -> bool:
+    """Return whether the elements of a tensor may be next to each other, in whatever order."""
+    sizes, strides = operand.sizes, operand.strides
+    if strides is None or None in sizes or None in strides or 0 in sizes:
+        return True
+    step = 1
+    for stride, size in sorted(zip(strides, sizes, strict=True)):
+        if size != 1 and stride != step:
+            return False
+        step *= size
+    return True
+
+
+def _heads(call: Call) -> Iterator[Demand]:
+    """Require that heads divide the features in fused attention layers."""
+    features = call.get("embed_dim")
+    for name in ("num_head", "num_heads"):
+        heads = call.get(name)
+        if heads is not None:
+            yield Demand(heads > 0, name, "at least 1")
+            if features is not None:
+                yield Demand(features > 0 and features % heads == 0, name, "a divisor of embed_dim")
+
+
+_CHANNELS: Final = ("weight", "bias", "running_mean", "running_var", "save_mean", "save_invstd", "save_var")
+
+SIZES: Final[Mapping[str, Rule]] = MappingProxyType(
+    {
+        "attention": together(_attention, _filled("query", "key", "value")),
+        "attention gradient": together(
+            _attention, _filled("query", "key", "value"), alike("query", "out", "grad_out"), _sums
+        ),
+        "batch norm": together(_per_channel("input", *_CHANNELS), _with_statistics),
+        "batch norm gradient": together(
+            _per_channel("input", *_CHANNELS), alike("input", "grad_out", "grad_output"), _filled("input")
+        ),
+        "dimensions": _dimensions,
+        "half": together(_dimensions, _half),
+        "grad like output": alike("output", "grad", "grad_output"),
+        "pairs": _pairs,
+        "grid 2d": _grid(2),
+        "grid 3d": _grid(3),
+        "distances": _distances,
+        "few": _few,
+        "fused": _fused,
+        "heads": _heads,
+        "layer norm": _layer_norm,
+        "like self": alike("self", "target"),
+        "grad like self": alike("self", "target", "grad_output"),
+        "pivots": _pivots,
+        "four bits": _four_bits,
+        "diagonals": _diagonals,
+        "weight norm": _weight_norm,
+        "weight norm gradient": _weight_norm_gradient,
+        "group norm": _dense("weight", "bias"),
+        "noise": together(_dense("noise"), alike("self", "noise")),
+        "padded 1d": _padded(1),
+        "padded 2d": _padded(2),
+        "padded 3d": _padded(3),
+        "pool 2d": pool_gradient(2),
+        "pool 3d": pool_gradient(3),
+        "scaled": _scaled,
+        "copied lists": _lists("self", "src"),
+    }
+)
+"""Name in `data/kernels.json` -> rule."""

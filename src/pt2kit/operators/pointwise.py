@@ -1,0 +1,268 @@
+"""Results of element-wise operators: broadcast sizes, memory format of the operands, one device.
+
+Source: `TensorIteratorBase::reorder_dimensions` and `compute_fast_setup_type` in aten/src/ATen/TensorIterator.cpp,
+torch 2.13, for the strides of results.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pt2kit.operators.facts import Mismatch, Tensor, Unknown, broadcast, like, new, row_major, unlike_strides
+from pt2kit.operators.promotion import result_type
+from pt2kit.schema import Device, Layout, ScalarType
+from pt2kit.symbols.polynomials import Size, Undecided, hint, same
+
+
+def pointwise(*operands: Any, dtype: ScalarType | Callable[[ScalarType], ScalarType] | None = None) -> Tensor:
+    """Return the result of an element-wise operator.
+
+    Args:
+        operands: tensors, and numbers, which count in promotion only.
+        dtype: of the result, or a function of the promoted dtype; by default the promoted one.
+
+    Raises:
+        Unknown: nothing is certain, such as for operands of other layouts.
+        Mismatch: the operands do not broadcast, or are on different devices.
+    """
+    tensors = [one for one in operands if isinstance(one, Tensor)]
+    if not tensors or any(one.layout is not Layout.Strided for one in tensors):
+        raise Unknown("no strided operands")
+    if dtype is None or not isinstance(dtype, ScalarType):
+        try:
+            promoted = result_type(*operands)
+            dtype = promoted if dtype is None else dtype(promoted)
+        except Unknown:
+            dtype = None
+    sizes = broadcast(*[one.sizes for one in tensors])
+    return Tensor(sizes, dtype, element_strides(tensors, sizes), common_device(tensors))
+
+
+def if_row_major(result: Tensor) -> Tensor:
+    """Return a result whose strides are known only if they are row-major: for operators whose memory order differs
+    between kernels, decompositions and releases.
+    """
+    if result.strides == row_major(result.sizes):
+        return result
+    return Tensor(result.sizes, result.dtype, None, result.device, result.offset)
+
+
+def like_if_contiguous(tensor: Tensor, sizes: Sequence[Size] | None = None, dtype: ScalarType | None = None) -> Tensor:
+    """Return a new tensor that is row-major if the operand is contiguous; else its strides are not certain."""
+    result = like(tensor, sizes, dtype)
+    return result if is_contiguous(tensor) else unlike_strides(result)
+
+
+def common_device(tensors: Sequence[Tensor]) -> Device | None:
+    """Return the device that tensors share; scalar tensors on the CPU go with any device. None if it is not known.
+
+    Raises:
+        Mismatch: tensors are on different devices.
+    """
+    if any(one.device is None for one in tensors):
+        return None
+    devices = [one.device for one in tensors if one.device is not None and (one.sizes or one.device.type != "cpu")]
+    if not devices:
+        return tensors[0].device
+    for device in devices[1:]:
+        if device != devices[0]:
+            raise Mismatch(f"expected tensors on one device, got {_name(devices[0])} and {_name(device)}", "value")
+    return devices[0]
+
+
+def _name(device: Device) -> str:
+    return device.type if device.index is None else f"{device.type}:{device.index}"
+
+
+def element_strides(tensors: Sequence[Tensor], sizes: Sequence[Size]) -> tuple[Size, ...] | None:
+    """Return the strides of a new element-wise result; None if the order of its dimensions is not certain."""
+    if any(one.strides is None for one in tensors):
+        return None
+    if all(is_contiguous(one) for one in tensors):
+        return row_major(sizes)
+    try:
+        first = tensors[0]
+        if all(one.sizes == first.sizes and one.strides == first.strides for one in tensors) and is_dense(first):
+            return first.strides
+        order = _memory_order(tensors, sizes)
+        # Fake tensors convert operands of other dtypes to dense copies first, kernels do not.
+        if len({one.dtype for one in tensors}) > 1 and order != _memory_order(list(map(_dense, tensors)), sizes):
+            return None
+        return strides_in_order(sizes, order)
+    except Undecided:
+        return None
+
+
+def is_contiguous(tensor: Tensor) -> bool:
+    """Return whether a tensor is known to be contiguous; strides of dimensions of size 1 do not count."""
+    if tensor.strides is None:
+        return False
+    step: Size = 1
+    for size, stride in zip(reversed(tensor.sizes), reversed(tensor.strides), strict=True):
+        if size == 0:
+            return True
+        if size == 1:
+            continue
+        if stride != step:
+            return False
+        step = step * size
+    return True
+
+
+def is_dense(tensor: Tensor) -> bool:
+    """Return whether a tensor has no gaps and no overlaps in memory, in whatever order of its dimensions.
+
+    Raises:
+        Undecided: its symbols decide.
+    """
+    if tensor.strides is None:
+        return False
+    step: Size = 1
+    pairs = [(stride, size) for size, stride in zip(tensor.sizes, tensor.strides, strict=True) if size != 1]
+    for place in _sorted(list(range(len(pairs))), lambda one, other: compare(pairs[one][0], pairs[other][0])):
+        stride, size = pairs[place]
+        if stride != step:
+            return False
+        step = step * size
+    return True
+
+
+def preserved_strides(tensor: Tensor) -> tuple[Size, ...] | None:
+    """Return the strides of a new tensor in the memory order of another one (`memory_format=torch.preserve_format`)."""
+    return element_strides([tensor], tensor.sizes)
+
+
+def strides_in_order(sizes: Sequence[Size], order: Sequence[int]) -> tuple[Size, ...]:
+    """Return the strides of a dense tensor whose dimensions are in memory in a given order.
+
+    Args:
+        sizes: the sizes.
+        order: its dimensions, the innermost first.
+    """
+    outermost_first = list(reversed(order))
+    dense = row_major([sizes[dim] for dim in outermost_first])
+    by_dim = dict(zip(outermost_first, dense, strict=True))
+    return tuple([by_dim[dim] for dim in range(len(sizes))])
+
+
+def channels_last(sizes: Sequence[Size]) -> tuple[Size, ...]:
+    """Return the strides of a tensor of 4 or 5 dimensions whose channels are innermost in memory.
+
+    Raises:
+        Mismatch: another number of dimensions.
+    """
+    if len(sizes) not in (4, 5):
+        raise Mismatch(f"expected 4 or 5 dimensions for channels_last, got {len(sizes)}", "dimension")
+    return strides_in_order(sizes, [1, *range(len(sizes) - 1, 1, -1), 0])
+
+
+def is_channels_last(tensor: Tensor) -> bool:
+    """Return whether torch suggests channels_last as the memory format of a tensor of 4 or 5 dimensions.
+
+    Raises:
+        Undecided: its symbols decide.
+    """
+    if tensor.strides is None or tensor.rank not in (4, 5):
+        return False
+    step: Size = 0
+    strides, sizes = tensor.strides, tensor.sizes
+    if strides[1] == 0:
+        return False
+    for dim in (1, *range(tensor.rank - 1, 1, -1), 0):
+        if sizes[dim] == 0 or compare(strides[dim], step) < 0:
+            return False
+        if dim == 0 and step == strides[1]:
+            return False
+        step = strides[dim]
+        if sizes[dim] != 1:
+            step = step * sizes[dim]
+    return True
+
+
+def new_like(tensor: Tensor, dtype: ScalarType | None, strides: Sequence[Size] | None) -> Tensor:
+    """Return a new tensor with the sizes and device of another one."""
+    if strides is None:
+        return Tensor(tensor.sizes, dtype, None, tensor.device)
+    return new(tensor.sizes, dtype, tensor.device, strides)
+
+
+def _memory_order(tensors: Sequence[Tensor], sizes: Sequence[Size]) -> list[int]:
+    """Return the dimensions of an element-wise result, the innermost in memory first.
+
+    Raises:
+        Undecided: symbols decide; or the operands leave the order of two dimensions open, which kernels and fake
+            tensors then order differently.
+    """
+    operands = [_stretched(one, sizes) for one in tensors]
+
+    def by_strides(one: int, other: int) -> int:
+        for strides in operands:
+            if strides[one] == 0 or strides[other] == 0:
+                continue
+            if sign := compare(strides[one], strides[other]):
+                return sign
+            if compare(sizes[one], sizes[other]) > 0:
+                return 1
+        return 0
+
+    order = _sorted(list(range(len(sizes)))[::-1], by_strides)
+    counted = [dim for dim in order if sizes[dim] != 1]
+    if len(operands) > 1 and any(by_strides(*pair) >= 0 for pair in itertools.combinations(counted, 2)):
+        raise Undecided("the order of dimensions in memory")
+    return order
+
+
+def _dense(tensor: Tensor) -> Tensor:
+    """Return a copy of a tensor as fake tensors make it: without gaps, in the same order of dimensions."""
+    if tensor.strides is None or is_dense(tensor):
+        return tensor
+    return new(
+        tensor.sizes, tensor.dtype, tensor.device, strides_in_order(tensor.sizes, _memory_order([tensor], tensor.sizes))
+    )
+
+
+def _sorted(places: list[int], order: Callable[[int, int], int]) -> list[int]:
+    """Sort by insertion with comparisons that may be undecided (0), which keep the order."""
+    for start in range(1, len(places)):
+        at = start
+        for before in range(start - 1, -1, -1):
+            sign = order(places[before], places[at])
+            if sign > 0:
+                places[before], places[at] = places[at], places[before]
+                at = before
+            elif sign < 0:
+                break
+    return places
+
+
+def _stretched(tensor: Tensor, sizes: Sequence[Size]) -> list[Size]:
+    """Return the strides of an operand as the result's dimensions see them: 0 where it is broadcast."""
+    if tensor.strides is None:
+        raise Undecided("strides are not known")
+    missing = len(sizes) - tensor.rank
+    strides: list[Size] = [0] * missing
+    for size, stride, wanted in zip(tensor.sizes, tensor.strides, sizes[missing:], strict=True):
+        strides.append(0 if size == 1 and wanted != 1 else stride)
+    return strides
+
+
+def compare(one: Size, other: Size) -> int:
+    """Return the sign of `one - other`; what symbols decide is decided by the values of the example, as torch does.
+
+    Raises:
+        Undecided: there are none.
+    """
+    if isinstance(one, int) and isinstance(other, int):
+        return (one > other) - (one < other)
+    if same(one, other):
+        return 0
+    difference = one - other
+    try:
+        return 1 if difference > 0 else -1 if difference < 0 else 0
+    except Undecided:
+        value = hint(difference)
+        if value is None:
+            raise
+        return (value > 0) - (value < 0)

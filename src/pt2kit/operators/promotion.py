@@ -1,0 +1,209 @@
+"""Type promotion: the dtype of a result from those of its operands.
+
+Source: `ResultTypeState` in aten/src/ATen/native/TypeProperties.cpp and c10/core/ScalarType.h, torch 2.13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from pt2kit.operators.facts import Mismatch, Symbolic, Tensor, Unknown
+from pt2kit.schema import ScalarType
+from pt2kit.symbols.polynomials import Polynomial
+from pt2kit.tensors.dtypes import DTYPES, short_name
+
+BOOL, INT, FLOAT, COMPLEX = range(4)
+"""Categories of dtypes, in the order of promotion."""
+
+_CATEGORIES: Final = {"bool": BOOL, "int": INT, "uint": INT, "float": FLOAT, "complex": COMPLEX}
+_ORDERS: Final = (
+    (ScalarType.HALF, ScalarType.FLOAT, ScalarType.DOUBLE),
+    (ScalarType.BFLOAT16, ScalarType.FLOAT, ScalarType.DOUBLE),
+    (ScalarType.CHAR, ScalarType.SHORT, ScalarType.INT, ScalarType.LONG),
+    (ScalarType.BYTE, ScalarType.SHORT, ScalarType.INT, ScalarType.LONG),
+    (ScalarType.COMPLEXHALF, ScalarType.COMPLEXFLOAT, ScalarType.COMPLEXDOUBLE),
+)
+_COMPLEX_OF: Final = {
+    ScalarType.HALF: ScalarType.COMPLEXHALF,
+    ScalarType.BFLOAT16: ScalarType.COMPLEXFLOAT,
+    ScalarType.FLOAT: ScalarType.COMPLEXFLOAT,
+    ScalarType.DOUBLE: ScalarType.COMPLEXDOUBLE,
+}
+_REAL_OF: Final = {
+    ScalarType.COMPLEXHALF: ScalarType.HALF,
+    ScalarType.COMPLEXFLOAT: ScalarType.FLOAT,
+    ScalarType.COMPLEXDOUBLE: ScalarType.DOUBLE,
+}
+
+_KIND_NAMES: Final = {"b": "bool", "i": "integer", "f": "floating-point", "c": "complex"}
+
+
+def category(dtype: ScalarType) -> int:
+    """Return the category of a dtype: bool, int, float or complex."""
+    return _CATEGORIES[DTYPES[dtype].kind]
+
+
+def is_floating(dtype: ScalarType | None) -> bool | None:
+    """Return whether a dtype is a float or complex one; None if it is not known."""
+    return None if dtype is None else category(dtype) >= FLOAT
+
+
+def promote_types(one: ScalarType, other: ScalarType) -> ScalarType:
+    """Return the dtype of two tensors of equal priority.
+
+    Raises:
+        Unknown: torch has no promotion of the two, or it is not in the table.
+    """
+    if one is other:
+        return one
+    low, high = sorted((one, other), key=category)
+    if category(low) == BOOL:
+        return high
+    if category(low) < category(high):
+        if category(high) == COMPLEX and category(low) == FLOAT:
+            return promote_types(complex_of(low), high)
+        return high
+    if {one, other} == {ScalarType.HALF, ScalarType.BFLOAT16}:
+        return ScalarType.FLOAT
+    if {one, other} == {ScalarType.BYTE, ScalarType.CHAR}:
+        return ScalarType.SHORT
+    for order in _ORDERS:
+        if one in order and other in order:
+            return max(one, other, key=order.index)
+    raise Unknown(f"{short_name(one)} and {short_name(other)} have no common dtype in the table")
+
+
+def result_type(*operands: Any) -> ScalarType:
+    """Return the dtype of an element-wise result.
+
+    Tensors with dimensions have priority over scalar tensors, and those over numbers: an operand of lower priority
+    counts only if its category is higher.
+
+    Args:
+        operands: tensors, numbers, sizes, or None for operands that are not given.
+
+    Raises:
+        Unknown: an operand's dtype is not known, or the dtypes have no promotion in the table.
+    """
+    groups: list[list[ScalarType]] = [[], [], []]
+    for operand in operands:
+        if isinstance(operand, Tensor):
+            if operand.dtype is None:
+                raise Unknown("the dtype of an operand is not known")
+            groups[0 if operand.sizes else 1].append(operand.dtype)
+        elif operand is not None:
+            groups[2].append(number_type(operand))
+    best: ScalarType | None = None
+    for dtypes in filter(None, groups):
+        dtype = _common(dtypes)
+        if best is None:
+            best = dtype
+        elif category(dtype) > category(best):
+            best = _raised(best, dtype)
+    if best is None:
+        raise Unknown("there is no operand")
+    return best
+
+
+def _common(dtypes: Iterable[ScalarType]) -> ScalarType:
+    first, *others = dtypes
+    for other in others:
+        first = promote_types(first, other)
+    return first
+
+
+def _raised(best: ScalarType, dtype: ScalarType) -> ScalarType:
+    """Return the dtype if an operand of lower priority and a higher category joins: a complex one has no say in how
+    precise floats are.
+    """
+    return complex_of(best) if category(dtype) == COMPLEX and category(best) == FLOAT else dtype
+
+
+def number_type(number: Any) -> ScalarType:
+    """Return the dtype that a number counts as in promotion.
+
+    Raises:
+        Unknown: it is no number.
+    """
+    kind = number.kind if isinstance(number, Symbolic) else int if isinstance(number, Polynomial) else type(number)
+    for cls, dtype in (
+        (bool, ScalarType.BOOL),
+        (int, ScalarType.LONG),
+        (float, ScalarType.FLOAT),
+        (complex, ScalarType.COMPLEXFLOAT),
+    ):
+        if issubclass(kind, cls):  # Floats of files may keep the text that they are read from.
+            return dtype
+    raise Unknown("an operand is no number")
+
+
+def float_type(dtype: ScalarType) -> ScalarType:
+    """Return the dtype of a function over the reals: ints and bools are computed as float32, the default dtype."""
+    return dtype if category(dtype) >= FLOAT else ScalarType.FLOAT
+
+
+def integer_sum_type(dtype: ScalarType) -> ScalarType:
+    """Return the dtype of a sum or product: ints and bools are added as int64."""
+    return dtype if category(dtype) >= FLOAT else ScalarType.LONG
+
+
+def complex_of(dtype: ScalarType) -> ScalarType:
+    """Return the complex dtype with parts of a real dtype.
+
+    Raises:
+        Unknown: there is none.
+    """
+    if category(dtype) == COMPLEX:
+        return dtype
+    if dtype not in _COMPLEX_OF:
+        raise Unknown(f"{short_name(dtype)} has no complex dtype")
+    return _COMPLEX_OF[dtype]
+
+
+def real_of(dtype: ScalarType) -> ScalarType:
+    """Return the dtype of the parts of a complex dtype; real dtypes are their own."""
+    return _REAL_OF.get(dtype, dtype)
+
+
+def known_dtype(tensor: Tensor) -> ScalarType:
+    """Return the dtype of a tensor.
+
+    Raises:
+        Unknown: it is not known.
+    """
+    if tensor.dtype is None:
+        raise Unknown("a dtype is not known")
+    return tensor.dtype
+
+
+KINDS: Final = "bifc"
+"""Letters for the categories of dtypes: bool, int, float, complex."""
+
+
+def require_kind(dtype: ScalarType | None, kinds: str, name: str) -> None:
+    """Refuse a dtype of another category.
+
+    Args:
+        dtype: the dtype; None if it is not known.
+        kinds: letters of the categories that are allowed: "fc" for floats and complex numbers.
+        name: of the operand, for the message.
+
+    Raises:
+        Mismatch: its category is none of `kinds`.
+    """
+    if dtype is not None and KINDS[category(dtype)] not in kinds:
+        expected = " or ".join(_KIND_NAMES[kind] for kind in kinds)
+        raise Mismatch(f"{name}: expected {expected} elements, got {short_name(dtype)}", "dtype")
+
+
+def require_dtype(tensor: Tensor, allowed: Iterable[ScalarType], name: str) -> None:
+    """Refuse a tensor of another dtype.
+
+    Raises:
+        Mismatch: its dtype is none of `allowed`.
+    """
+    allowed = tuple(allowed)
+    if tensor.dtype is not None and tensor.dtype not in allowed:
+        expected = " or ".join(map(short_name, allowed))
+        raise Mismatch(f"{name}: expected {expected}, got {short_name(tensor.dtype)}", "dtype")

@@ -1,0 +1,301 @@
+"""Rearranging rows of the operator table: padded, flipped, joined and repeated tensors, diagonals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from math import comb
+from typing import Any
+
+from msgspec.structs import replace
+
+from pt2kit.operators.facts import (
+    Dims,
+    Mismatch,
+    Sizes,
+    Tensor,
+    Unknown,
+    agree,
+    at_least,
+    axes,
+    axis,
+    broadcast,
+    expect,
+    like,
+    new,
+    require_rank,
+    row_major,
+    shape_text,
+)
+from pt2kit.operators.pointwise import (
+    channels_last,
+    common_device,
+    is_channels_last,
+    is_contiguous,
+    like_if_contiguous,
+    preserved_strides,
+)
+from pt2kit.operators.promotion import integer_sum_type, known_dtype, promote_types, result_type
+from pt2kit.operators.slices import diagonal_of as diagonal_of
+from pt2kit.operators.views import at_least_1d, expand, require_rank_of_one, unsqueezed
+from pt2kit.operators.views import at_least_2d as at_least_2d
+from pt2kit.operators.views import at_least_3d as at_least_3d
+from pt2kit.operators.views import resized as resized
+from pt2kit.operators.views import swapped as swapped
+from pt2kit.operators.vocabulary import replaced
+from pt2kit.schema import MemoryFormat, ScalarType
+from pt2kit.symbols.polynomials import Size, Undecided, ceil_divide, largest, product, same, text, unknown
+
+
+def padded_sizes(self: Tensor, pad: Sizes, name: str = "pad") -> tuple[Size, ...]:
+    """Return sizes with two numbers added to each of the last dimensions, which `pad` lists from the last one.
+
+    Raises:
+        Mismatch: an odd number of numbers, more than the dimensions have, or a negative size.
+    """
+    expect(len(pad) % 2 == 0, f"{name}: expected an even number of sizes, got {shape_text(pad)}", "sizes")
+    if len(pad) > 2 * self.rank:
+        raise Mismatch(f"{name}: expected at most {2 * self.rank} sizes, got {shape_text(pad)}", "sizes")
+    sizes = list(self.sizes)
+    for at in range(len(pad) // 2):
+        size = sizes[-1 - at] + pad[2 * at] + pad[2 * at + 1]
+        fits = at_least(size, 0)
+        expect(
+            fits, f"{name}: expected sizes of 0 or more, got {text(size)} of dimension {self.rank - 1 - at}", "sizes"
+        )
+        sizes[-1 - at] = size
+    return tuple(sizes)
+
+
+def constant_padded(self: Tensor, pad: Sizes) -> Tensor:
+    """Return the tensor with borders of a number."""
+    sizes = padded_sizes(self, pad)
+    if is_contiguous(self):
+        return like(self, sizes)
+    is_larger = any(at_least(one, 1) is True for one in pad) and len(sizes) in (4, 5)
+    return Tensor(sizes, self.dtype, format_strides([self], sizes) if is_larger else None, self.device)
+
+
+def padded(self: Tensor, padding: Sizes, mode: str, dims: int | None = None) -> Tensor:
+    """Return the tensor with borders of its own elements: 1 to 3 dimensions, with or without a batch."""
+    lengths = (2, 4, 6) if dims is None else (2 * dims,)
+    expected = " or ".join(map(str, lengths))
+    expect(len(padding) in lengths, f"padding: expected {expected} sizes, got {shape_text(padding)}", "sizes")
+    count = len(padding) // 2
+    require_rank(self, (count + 1, count + 2), "self")
+    sizes = padded_sizes(self, padding, "padding")
+    for at in range(count):
+        size = self.sizes[-1 - at]
+        for one in padding[2 * at : 2 * at + 2]:
+            most = {"reflect": size - 1, "circular": size}.get(mode)
+            fits = most is None or at_least(most - one, 0)
+            expect(fits, f"padding: expected at most {text(most or 0)} for {mode}, got {text(one)}", "sizes")
+    return like_if_contiguous(self, sizes)
+
+
+def unpadded(grad_output: Tensor, self: Tensor, padding: Sizes, mode: str, dims: int) -> Tensor:
+    """Return the gradient of a tensor with borders of its own elements."""
+    expected = padded(self, padding, mode, dims).sizes
+    for one, other in zip(expected, grad_output.sizes, strict=True):
+        agree(one, other, f"grad_output: expected sizes {shape_text(expected)}")
+    return like_if_contiguous(self)
+
+
+def flipped(self: Tensor, dims: Dims) -> Tensor:
+    """Return the tensor with the elements along some dimensions in reverse."""
+    axes(dims, self.rank, "dims")
+    return replace(self, strides=preserved_strides(self), offset=0)
+
+
+def rolled(self: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
+    """Return the tensor with elements shifted along some dimensions."""
+    shifts = shifts if isinstance(shifts, Sequence) else (shifts,)
+    dims = dims if isinstance(dims, Sequence) else (dims,)
+    if self.numel != 0:
+        expect(len(shifts) > 0, "shifts: expected at least one, got none")
+        if len(dims) != len(shifts) and (len(dims) > 0 or len(shifts) > 1):
+            raise Mismatch(f"dims: expected {len(shifts)} dimensions, got {list(dims)}", "dimension")
+        for dim in dims:
+            axis(dim, self.rank)
+    return like_if_contiguous(self)
+
+
+def embedded(self: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """Return a tensor whose diagonals are the last dimension of another one."""
+    expect(self.rank >= 1, "self: expected 1 dimension or more, got a scalar tensor", "sizes")
+    one, other = sorted(axes((dim1, dim2), self.rank + 1, "dim1, dim2"))
+    size = self.sizes[-1] + abs(offset)
+    sizes = list(self.sizes[:-1])
+    sizes.insert(one, size)
+    sizes.insert(other, size)
+    return like(self, sizes)
+
+
+def summed_to(self: Tensor, size: Sizes) -> Tensor:
+    """Return the sum of dimensions that are to be smaller."""
+    if broadcast(self.sizes, size) != self.sizes:
+        raise Unknown("symbols decide whether it broadcasts")
+    if tuple(size) == self.sizes and self.sizes:
+        return self
+    return Tensor(tuple(size), integer_sum_type(known_dtype(self)), row_major(size), self.device)
+
+
+def grown(self: Tensor, size: Sizes, memory_format: MemoryFormat | None = None) -> Tensor:
+    """Return the tensor with other sizes: unchanged if they are the same, else row-major."""
+    for one in size:
+        expect(at_least(one, 0), f"size: expected 0 or more, got {text(one)}", "sizes")
+    if memory_format not in (None, MemoryFormat.ContiguousFormat):
+        return replace(self, sizes=tuple(size), strides=None)
+    is_same = len(size) == self.rank and [same(*pair) for pair in zip(size, self.sizes, strict=True)]
+    strides = None if is_same and None in is_same else self.strides if is_same and all(is_same) else row_major(size)
+    return replace(self, sizes=tuple(size), strides=strides if memory_format is None else row_major(size), offset=None)
+
+
+def format_strides(tensors: Sequence[Tensor], sizes: Sizes) -> tuple[Size, ...] | None:
+    """Return the strides of a new tensor in the memory format of others: channels_last if all have it.
+
+    None if the format of one of them is not known.
+    """
+    if len(sizes) not in (4, 5):
+        return row_major(sizes)
+    try:
+        if any(one.strides is None for one in tensors):
+            return None
+        if all(is_channels_last(one) for one in tensors):
+            return channels_last(sizes)
+    except Undecided:
+        return None
+    return row_major(sizes)
+
+
+def promoted(tensors: Sequence[Tensor]) -> ScalarType | None:
+    """Return the dtype of tensors joined; None if it is not known."""
+    try:
+        return result_type(*tensors)
+    except Unknown:
+        return None
+
+
+def joined(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    """Return tensors one behind the other along a dimension; empty ones of one dimension do not count."""
+    expect(bool(tensors), "tensors: expected at least one, got none")
+    for one in tensors:
+        require_rank_of_one(one, "tensors")
+    example = next((one for one in tensors if one.rank != 1), tensors[0])
+    parts = [one for one in tensors if one.rank == example.rank and one.sizes != (0,)]
+    for one in tensors:
+        if one.rank != example.rank and (one.rank != 1 or same(one.sizes[0], 0) is False):
+            raise Mismatch(f"tensors: expected {example.rank} dimensions, got {shape_text(one.sizes)}", "sizes")
+    parts = parts or [example]
+    place = axis(dim, example.rank)
+    sizes = list(parts[0].sizes)
+    for one in parts[1:]:
+        for at, size in enumerate(one.sizes):
+            what = f"tensors: expected one size of dimension {at}"
+            sizes[at] = sizes[at] + size if at == place else agree(sizes[at], size, what)
+    strides = format_strides(tensors, sizes)
+    return Tensor(tuple(sizes), promoted(tensors), strides, common_device(tensors))
+
+
+def stacked(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
+    """Return tensors of one size along a new dimension."""
+    expect(bool(tensors), "tensors: expected at least one, got none")
+    sizes = list(tensors[0].sizes)
+    place = axis(dim, len(sizes) + 1)
+    for one in tensors[1:]:
+        if one.rank != len(sizes):
+            raise Mismatch(f"tensors: expected one size, got {shape_text(sizes)}, {shape_text(one.sizes)}", "sizes")
+        for at, size in enumerate(one.sizes):
+            sizes[at] = agree(sizes[at], size, f"tensors: expected one size of dimension {at}")
+    sizes.insert(place, len(tensors))
+    is_sure = len(sizes) not in (4, 5) or all(map(is_contiguous, tensors))
+    strides = row_major(sizes) if is_sure else None
+    return Tensor(tuple(sizes), promoted(tensors), strides, common_device(tensors))
+
+
+def sequences_padded(sequences: Sequence[Tensor], batch_first: bool = False) -> Tensor:
+    """Return sequences padded to the longest one."""
+    expect(bool(sequences), "sequences: expected at least one, got none")
+    first = sequences[0]
+    for one in sequences:
+        require_rank_of_one(one, "sequences")
+        require_rank(one, (first.rank,), "sequences")
+        for at in range(1, first.rank):
+            agree(one.sizes[at], first.sizes[at], f"sequences: expected one size of dimension {at}")
+    length, count = largest(*[one.sizes[0] for one in sequences]), len(sequences)
+    return like(first, (*((count, length) if batch_first else (length, count)), *first.sizes[1:]))
+
+
+def chunks_joined(tensors: Sequence[Tensor], dim: int, num_chunks: int) -> Tensor:
+    """Pad a dimension to equal chunks, flatten each chunk, and join those of all tensors."""
+    expect(bool(tensors), "tensors: expected at least one, got none")
+    expect(num_chunks >= 1, f"num_chunks: expected 1 or more, got {num_chunks}")
+    place = axis(dim, tensors[0].rank)
+    width: Size = 0
+    for one in tensors:
+        width = width + ceil_divide(one.sizes[place], num_chunks) * product(one.sizes[place + 1 :])
+    return like(tensors[0], (*tensors[0].sizes[:place], num_chunks, width))
+
+
+def blocks(tensors: Sequence[Tensor]) -> Tensor:
+    """Return a matrix of blocks on its diagonal."""
+    for one in tensors:
+        require_rank(one, (0, 1, 2), "tensors")
+    rows: Size = 0
+    columns: Size = 0
+    for one in tensors:
+        rows = rows + (one.sizes[0] if one.rank == 2 else 1)
+        columns = columns + (one.sizes[-1] if one.sizes else 1)
+    if not tensors:
+        return Tensor((1, 0), None)
+    dtype = reduce(promote_types, map(known_dtype, tensors))
+    return new((rows, columns), dtype, common_device(tensors))
+
+
+def combination_count(size: Size, r: int, with_replacement: bool) -> Size:
+    """Return the number of combinations of r elements."""
+    if not isinstance(size, int) or r > 64:
+        return unknown()
+    return comb(size + r - 1, r) if with_replacement and size else comb(size, r)
+
+
+def grids(tensors: Sequence[Tensor], indexing: str = "ij") -> list[Tensor]:
+    """Return one grid of coordinates for each tensor."""
+    expect(bool(tensors), "tensors: expected at least one, got none")
+    expect(indexing in ("ij", "xy"), f'indexing: expected "ij" or "xy", got "{indexing}"')
+    dtypes = {one.dtype for one in tensors if one.dtype is not None}
+    expect(len(dtypes) <= 1, "tensors: expected one dtype, got several", "dtype")
+    for one in tensors:
+        require_rank(one, (0, 1), "tensors")
+    is_swapped = indexing == "xy" and len(tensors) >= 2
+    ordered = [tensors[1], tensors[0], *tensors[2:]] if is_swapped else list(tensors)
+    sizes = [one.sizes[0] if one.sizes else 1 for one in ordered]
+    grids = []
+    for place, one in enumerate(ordered):
+        grid = at_least_1d(one)
+        for at in range(len(sizes)):
+            grid = grid if at == place else unsqueezed(grid, at)
+        grids.append(expand(grid, sizes))
+    return [grids[1], grids[0], *grids[2:]] if is_swapped else grids
+
+
+def repeated(self: Tensor, repeats: Sizes) -> Tensor:
+    """Return the tensor repeated along each dimension, and along new ones in front."""
+    missing = len(repeats) - self.rank
+    expect(missing >= 0, f"repeats: expected {self.rank} numbers or more, got {shape_text(repeats)}", "sizes")
+    for count in repeats:
+        expect(at_least(count, 0), f"repeats: expected 0 or more, got {text(count)}", "sizes")
+    old = (1,) * missing + self.sizes
+    return like(self, [size * count for size, count in zip(old, repeats, strict=True)])
+
+
+def interleaved(self: Tensor, repeats: Size | None, output_size: Size | None, dim: int | None) -> Tensor:
+    """Return a tensor with each element repeated along a dimension; without one, of all elements in a row."""
+
+    def lengthened(size: Size) -> Size:
+        return size * repeats if repeats is not None else unknown() if output_size is None else output_size
+
+    if dim is None:
+        return like(self, (lengthened(self.numel),))
+    place, sizes = axis(dim, self.rank), self.sizes or (1,)
+    return like_if_contiguous(self, replaced(sizes, place, lengthened(sizes[place])))

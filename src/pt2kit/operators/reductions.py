@@ -1,0 +1,178 @@
+"""Reduction, scan and sort rows of the operator table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from pt2kit.operators.facts import (
+    Mismatch,
+    Tensor,
+    Unknown,
+    agree,
+    at_least,
+    axes,
+    axis,
+    expect,
+    like,
+    new,
+    require_rank,
+    shape_text,
+)
+from pt2kit.operators.pointwise import like_if_contiguous, new_like, preserved_strides
+from pt2kit.operators.promotion import COMPLEX, FLOAT, category, float_type, known_dtype, real_of, result_type
+from pt2kit.operators.vocabulary import replaced, typed
+from pt2kit.schema import ScalarType
+from pt2kit.symbols.polynomials import Size, same, unknown
+from pt2kit.tensors.dtypes import short_name
+
+INT_TYPE: Final = int
+
+
+def is_empty(dim: Any) -> bool:
+    """Return whether a list of dimensions is empty, for which kernels and fake tensors differ."""
+    return isinstance(dim, (tuple, list)) and not dim
+
+
+def count(dim: Any) -> int:
+    """Return the number of dimensions of an argument that is one or a list."""
+    return len(dim) if isinstance(dim, (tuple, list)) else 1
+
+
+def reduced_dims(self: Tensor, dim: Any) -> tuple[int, ...]:
+    """Return the dimensions that a call reduces: all of them if it names none."""
+    if dim is None or (not isinstance(dim, int) and not dim):
+        return tuple(range(self.rank))
+    return axes(dim, self.rank)
+
+
+def reduced_sizes(self: Tensor, dims: Any, keepdim: bool = False) -> tuple[Size, ...]:
+    """Return sizes with 1 for the reduced dimensions, or without them."""
+    if keepdim:
+        return tuple([1 if at in dims else size for at, size in enumerate(self.sizes)])
+    return tuple([size for at, size in enumerate(self.sizes) if at not in dims])
+
+
+def reduced(self: Tensor, dim: Any, keepdim: bool, dtype: ScalarType | None) -> Tensor:
+    """Return the result of a reduction over some dimensions."""
+    return like(self, reduced_sizes(self, reduced_dims(self, dim), keepdim), dtype)
+
+
+def reduced_floats(self: Tensor, dim: Any, keepdim: bool, dtype: ScalarType | None) -> Tensor:
+    """Return the result of a reduction of float or complex numbers."""
+    dtype = dtype or known_dtype(self)
+    if category(dtype) < FLOAT:
+        raise Mismatch(f"dtype: expected a float or complex dtype, got {short_name(dtype)}", "dtype")
+    return reduced(self, dim, keepdim, dtype)
+
+
+def norm(self: Tensor, dim: Any, keepdim: bool, dtype: ScalarType | None) -> Tensor:
+    """Return norms: real numbers."""
+    result = reduced_floats(self, dim, keepdim, dtype)
+    return typed(result, real_of(known_dtype(result)))
+
+
+def extreme(self: Tensor, dim: Any, keepdim: bool) -> Tensor:
+    """Return extremes of real numbers, of which there is at least one."""
+    require_real(self)
+    for place in reduced_dims(self, dim):
+        if self.sizes and same(self.sizes[place], 0):
+            raise Mismatch(f"self: expected elements along dimension {place}, got {shape_text(self.sizes)}", "sizes")
+    return reduced(self, dim, keepdim, None)
+
+
+def with_places(values: Tensor) -> tuple[Tensor, Tensor]:
+    """Return values and where they were."""
+    return values, typed(values, ScalarType.LONG)
+
+
+def require_real(self: Tensor) -> None:
+    """Refuse a complex tensor.
+
+    Raises:
+        Mismatch: it is complex, and has dimensions and elements.
+    """
+    if self.dtype is not None and category(self.dtype) == COMPLEX and self.sizes and 0 not in self.sizes:
+        raise Mismatch(f"self: expected a real dtype, got {short_name(self.dtype)}", "dtype")
+
+
+def reduced_listed(inp: Tensor, dims: Sequence[int] | None, dtype: ScalarType | None) -> Tensor:
+    """Return the result of a reduction of the dimensions that are listed; of none if the list is empty."""
+    places = tuple(range(inp.rank)) if dims is None else axes(dims, inp.rank, "dims")
+    return like(inp, reduced_sizes(inp, places), dtype)
+
+
+def integrated(y: Tensor, x: Tensor | None, dim: int, is_cumulative: bool) -> Tensor:
+    """Return the integral of samples along a dimension."""
+    place = axis(dim, y.rank)
+    size = y.sizes[place] if y.sizes else 0
+    is_summed = at_least(size, 1) is True
+    expect(not is_summed or known_dtype(y) is not ScalarType.BOOL, "y: expected numbers, got bool", "dtype")
+    if not y.sizes or (x is not None and x.rank != 1 and x.sizes != y.sizes):
+        raise Unknown("tensors that broadcast")
+    if x is not None and x.rank == 1:
+        agree(x.sizes[0], size, "x: expected the size of y along dim")
+    less = size - 1 if is_summed else 0 if size == 0 else unknown()
+    result = like_if_contiguous(y, replaced(y.sizes, place, *((less,) if is_cumulative else ())))
+    return typed(result, float_type(result_type(y, x)) if is_summed else None)
+
+
+def diff(
+    self: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None
+) -> Tensor:
+    """Return differences of neighbors along a dimension, taken n times."""
+    expect(n >= 0, f"n: expected 0 or more, got {n}")
+    if n == 0:
+        return like_if_contiguous(self)
+    expect(self.rank >= 1, "self: expected 1 dimension or more, got a scalar tensor", "sizes")
+    place = axis(dim, self.rank)
+    size = self.sizes[place]
+    for one in (prepend, append):
+        if one is not None:
+            require_rank(one, (self.rank,), "prepend, append")
+            size = size + one.sizes[place]
+    size = size - n if at_least(size - n, 0) else 0 if at_least(size - n, 1) is False else unknown()
+    return like_if_contiguous(self, replaced(self.sizes, place, size), result_type(self, prepend, append))
+
+
+def sorted_values(self: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """Return sorted values and where they were, in the memory order of the operand."""
+    axis(dim, self.rank)
+    require_real(self)
+    return with_places(new_like(self, self.dtype, preserved_strides(self)))
+
+
+def distinct(self: Tensor, return_inverse: bool, return_counts: bool) -> tuple[Tensor, ...]:
+    """Return distinct values, where each element is among them, and how often they occur."""
+    elements = self.numel
+    count = unknown(0, elements) if isinstance(elements, int) else unknown()
+    counts = like(self, (count,) if return_counts else (0,), ScalarType.LONG)
+    return like(self, (count,)), like(self, self.sizes if return_inverse else (0,), ScalarType.LONG), counts
+
+
+def distinct_along(self: Tensor, dim: int, return_inverse: bool, return_counts: bool) -> tuple[Tensor, ...]:
+    """Return distinct slices along a dimension, where each slice is among them, and how often they occur."""
+    place = axis(dim, self.rank)
+    if not self.sizes:
+        raise Unknown("a scalar tensor")
+    size = self.sizes[place]
+    count = unknown(0, size if isinstance(size, int) else 1 << 62)
+    values = Tensor(replaced(self.sizes, place, count), self.dtype, None, self.device)
+    # Fake tensors return the inverse and the counts of older kernels, whether they are asked for or not.
+    inverse = like(self, (size,) if return_inverse else (unknown(),), ScalarType.LONG)
+    return values, inverse, like(self, (count,) if return_counts else (unknown(),), ScalarType.LONG)
+
+
+def searched(sorted_sequence: Tensor, self: Any, dtype: ScalarType) -> Tensor:
+    """Return places in a sorted sequence, or in one for each row."""
+    if not isinstance(self, Tensor):
+        require_rank(sorted_sequence, (1,), "sorted_sequence")
+        return new((), dtype, sorted_sequence.device)
+    expect(sorted_sequence.rank >= 1, "sorted_sequence: expected 1 dimension or more, got a scalar tensor", "sizes")
+    if sorted_sequence.rank != 1:
+        got = f"{shape_text(sorted_sequence.sizes)} and {shape_text(self.sizes)}"
+        if sorted_sequence.rank != self.rank:
+            raise Mismatch(f"sorted_sequence, self: expected one rank, got {got}", "sizes")
+        for one, other in zip(sorted_sequence.sizes[:-1], self.sizes[:-1], strict=True):
+            agree(one, other, f"sorted_sequence, self: expected the same sizes before the last ({got})")
+    return like(self, dtype=dtype)

@@ -1,0 +1,148 @@
+"""Requirements of unchecked kernels, and the operators that a file may not call: the table of kernels (rule X10).
+
+`data/kernels.json` has a row for each operator, with what was seen when it was called with hostile arguments
+(`python -m tools.kernels`). A row without `requires` and `kept` is refused. A row with `requires` names the rule that
+validates the actual arguments of each call, in `kernel_sizes.py`, `recurrent_sizes.py` and `kernel_values.py`.
+`load_module` runs the rule before the kernel; `check` and `load` ask it of what a file shows of the arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+
+from pt2kit.operators.demands import Rule
+from pt2kit.operators.kernel_sizes import SIZES
+from pt2kit.operators.kernel_values import VALUES
+from pt2kit.operators.recurrent_sizes import RECURRENT
+
+_TARGET: Final = "torch.ops."
+_DEFINED: Final = "torch._higher_order_ops."
+
+RULES: Final[Mapping[str, Rule]] = MappingProxyType({**SIZES, **RECURRENT, **VALUES})
+"""Name of a rule -> the rule."""
+
+
+class Row(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One operator of the table of kernels.
+
+    Args:
+        reason: why a file should not call it.
+        requires: the name of the rule that validates its arguments.
+        kept: why it is called without a check, although it was seen to end the process.
+        copied: results that the program gets a copy of, because a kernel trusts them later.
+        evidence: overload -> what was seen: "indices values 2**40: SIGSEGV".
+    """
+
+    reason: str
+    requires: str = ""
+    kept: str = ""
+    copied: tuple[int, ...] = ()
+    evidence: dict[str, tuple[str, ...]] = {}
+
+    @property
+    def is_refused(self) -> bool:
+        """Return whether no file may call the kernel."""
+        return not (self.requires or self.kept)
+
+
+class Table(msgspec.Struct, frozen=True):
+    """The table of kernels.
+
+    Args:
+        release: of torch, with which the evidence was made.
+        namespaces: namespace -> why a file should not call any operator in it.
+        operators: "namespace.name", or with its overload -> row.
+    """
+
+    release: str
+    namespaces: dict[str, str]
+    operators: dict[str, Row]
+
+
+def _load() -> Table:
+    data = (files("pt2kit.operators") / "data" / "kernels.json").read_bytes()
+    return msgspec.json.decode(data, type=Table, strict=True)
+
+
+TABLE: Final = _load()
+
+REFUSED_OPERATORS: Final[Mapping[str, str]] = MappingProxyType(
+    {name: row.reason for name, row in TABLE.operators.items() if row.is_refused}
+)
+"""Operator, without overload unless it is about one alone -> why a file should not call it."""
+
+REFUSED_NAMESPACES: Final[Mapping[str, str]] = MappingProxyType(TABLE.namespaces)
+"""Namespace -> why a file should not call any operator in it."""
+
+UNINITIALIZED: Final = frozenset(
+    (
+        "aten.empty", "aten.empty_like", "aten.empty_strided", "aten.empty_permuted", "aten.empty_quantized",
+        "aten.new_empty", "aten.new_empty_strided", "aten._empty_affine_quantized",
+        "aten._empty_per_channel_affine_quantized", "prims.empty_permuted", "prims.empty_strided",
+    )
+)  # fmt: skip
+"""Operators, without overload, whose result is memory that nothing was written to; `load_module` fills it with 0."""
+
+GROWING: Final = frozenset(("aten.resize", "aten.resize_", "aten.resize_as", "aten.resize_as_"))
+"""Operators, without overload, whose result may have more elements than their first argument; likewise."""
+
+
+_HIGHER_ORDER: Final = """
+    associative_scan auto_functionalized auto_functionalized_v2 call_torchbind cond flex_attention
+    flex_attention_backward foreach_map hints_wrapper invoke_quant invoke_quant_packed
+    invoke_subgraph local_map_hop map map_impl out_dtype print run_const_graph
+    scan strict_mode tag_activation_checkpoint while_loop while_loop_stack_output with_effects wrap
+    wrap_activation_checkpoint wrap_with_autocast wrap_with_set_grad_enabled
+"""
+HIGHER_ORDER: Final = frozenset(_HIGHER_ORDER.split())
+"""Higher-order operators that a file may call: they run subgraphs and operators that are checked themselves."""
+
+
+def refusal(target: str) -> str | None:
+    """Return why a file should not call an operator ("torch.ops.aten.from_file.default"); None if it may."""
+    row = find_row(target)
+    if row is not None:
+        return row.reason if row.is_refused else None
+    parts = _plain(target).split(".")
+    if parts[:2] != ["torch", "ops"] or len(parts) < 4:
+        return None
+    if parts[2] == "higher_order" and parts[3] not in HIGHER_ORDER:
+        return "it is not one of the higher-order operators that a file may call"
+    return REFUSED_NAMESPACES.get(parts[2])
+
+
+def find_row(target: str) -> Row | None:
+    """Return the row of an operator ("torch.ops.aten.from_file.default"); None if there is none."""
+    target = _plain(target)
+    if not target.startswith(_TARGET):
+        return None
+    parts = target.removeprefix(_TARGET).split(".")
+    # An overload that writes to a given tensor has the same kernel: "dtype_out" of "dtype".
+    overload = ".".join(parts[:3])
+    for name in (overload, overload.removesuffix("_out"), ".".join(parts[:2])):
+        if name in TABLE.operators:
+            return TABLE.operators[name]
+    return None
+
+
+def find_requirement(target: str) -> Row | None:
+    """Return the row of an operator whose calls are validated; None for any other."""
+    row = find_row(target)
+    return row if row is not None and row.requires else None
+
+
+def name_of(target: str) -> str:
+    """Return an operator without overload: "aten.add" for "torch.ops.aten.add.Tensor"."""
+    return ".".join(target.removeprefix(_TARGET).split(".")[:2])
+
+
+def _plain(target: str) -> str:
+    """Return a target in the one spelling of the dispatcher."""
+    if target.startswith(_DEFINED):
+        return f"{_TARGET}higher_order.{target.rpartition('.')[2]}"
+    return target

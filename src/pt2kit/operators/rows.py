@@ -1,0 +1,546 @@
+"""Row syntax of the operator table: the signature of a rule, its requirements, its results, FLOPs.
+
+`data/rows/linalg.txt` has rows like these. Functions that they call are in the module of the family (`linalg.py`), in
+`vocabulary.py`, or are other rows (`linalg_inv` is the rule of `aten.linalg_inv.default`). Rows of
+`elementwise.activations.txt` have the module `elementwise.py`.
+
+    linalg_{lu_factor,qr}.default _lu_with_info.default     names; "aten." unless another namespace is written
+        (self[*b, n, k]:fc, dim=-1, bias[k]?)               parameters of the schema that the rule needs
+        value dim != 0                                      a requirement: sizes, dtype, dimension or value
+        check one_dtype(self, bias)                         a function that refuses
+        unknown self.rank == 1                              the result is not certain if this holds
+        inner = smallest(n, k)                              a name for a part of the result
+        -> like(self, [*b, inner]), like(self, b)           the results
+        flops 2 * n * k                                     floating-point operations; `result` is known too
+        shown dim                                           arguments worth showing to people
+    cat.default (tensors, dim=0) -> cat(tensors, dim)       a row of one line; "rule cat" names a function of Python
+
+A parameter that is written with sizes is a tensor of that rank. Equal names are equal sizes, `*b` stands for any number
+of sizes, which broadcast if they are written twice, `_` is any size. `:fc` requires floats or complex numbers
+(b bool, i int, f float, c complex), `:int64|int32` one of some dtypes, `?` makes a tensor optional. Expressions are
+those of Python without assignments; a comparison that symbols decide is "not known", which no requirement refuses.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from importlib.resources import files
+from itertools import product as combinations
+from typing import Any, Final
+
+from pt2kit.operators.facts import Mismatch, Tensor, Unknown, agree, broadcast, expect, require_rank, shape_text
+from pt2kit.symbols.polynomials import Polynomial, Undecided, same, text
+
+Env = dict[str, Any]
+Compiled = Callable[[Env], Any]
+_MISSING: Final = object()
+_SUBJECTS: Final = ("sizes", "dtype", "dimension", "value")
+_PARAMETER: Final = re.compile(
+    r"(?P<name>\w+)(\[(?P<sizes>[^\]]*)\])?(:(?P<dtypes>[\w|]+))?(?P<optional>\?)?(=(?P<default>.+))?"
+)
+_BRACES: Final = re.compile(r"\{([^}]*)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of a rule.
+
+    Args:
+        name: as in the schema.
+        default: its value if a call does not pass it; `_MISSING` if it has to.
+        sizes: names of the sizes of a tensor; None if they are not written.
+        dtypes: "fc", or names of dtypes.
+    """
+
+    name: str
+    default: Any = _MISSING
+    sizes: tuple[str, ...] | None = None
+    dtypes: str = ""
+
+    @property
+    def is_required(self) -> bool:
+        """Return whether each call must pass the parameter."""
+        return self.default is _MISSING
+
+    def bind(self, env: Env) -> None:
+        """Check the argument, and bind the names of its sizes.
+
+        Raises:
+            Mismatch: another rank, size or dtype.
+        """
+        tensor = env[self.name]
+        if tensor is None and not self.is_required:
+            return
+        if self.sizes is not None:
+            self._bind_sizes(tensor, env)
+        if self.dtypes:
+            _require_dtypes(tensor, self.dtypes, self.name)
+
+    def _bind_sizes(self, tensor: Tensor, env: Env) -> None:
+        names = self.sizes or ()
+        star = next((place for place, name in enumerate(names) if name[0] == "*"), None)
+        if star is None:
+            require_rank(tensor, (len(names),), self.name)
+            pairs = list(zip(names, tensor.sizes, strict=True))
+        else:
+            least, missing = len(names) - 1, tensor.rank - len(names) + 1
+            got = shape_text(tensor.sizes)
+            expect(missing >= 0, f"{self.name}: expected {least} dimensions or more, got {got}", "sizes")
+            key, rest = names[star][1:], tensor.sizes[star : star + missing]
+            env[key] = broadcast(env[key], rest) if key in env and key != "_" else rest
+            behind = tensor.sizes[star + missing :]
+            pairs = [*zip(names, tensor.sizes[:star], strict=False), *zip(names[star + 1 :], behind, strict=True)]
+        for name, size in pairs:
+            if name.isdigit():
+                agree(size, int(name), f"{self.name}: expected a size of {name}")
+            elif name != "_":
+                what = f"{self.name} [{', '.join(names)}]: expected one size {name}"
+                env[name] = agree(env[name], size, what) if name in env else size
+
+
+@cache
+def _dtypes() -> Mapping[str, Any]:
+    from pt2kit.operators.vocabulary import DTYPE_NAMES
+
+    return DTYPE_NAMES
+
+
+def _require_dtypes(tensor: Tensor, dtypes: str, name: str) -> None:
+    from pt2kit.operators.promotion import KINDS, require_dtype, require_kind
+
+    if set(dtypes) <= set(KINDS):
+        require_kind(tensor.dtype, dtypes, name)
+    else:
+        require_dtype(tensor, [_dtypes()[one] for one in dtypes.split("|")], name)
+
+
+@dataclass(frozen=True, slots=True)
+class TextRule:
+    """The rule of a row: called with the arguments that its parameters name.
+
+    Args:
+        parameters: of the rule.
+        steps: requirements and names, in order; each changes the names that are bound or raises.
+        result: computes the results.
+    """
+
+    parameters: tuple[Parameter, ...]
+    steps: tuple[Compiled, ...]
+    result: Compiled
+
+    @property
+    def names(self) -> list[str]:
+        """Return the names of its parameters."""
+        return [*[one.name for one in self.parameters], "result"]
+
+    def __call__(self, /, *positional: Any, **named: Any) -> Any:
+        """Compute the results.
+
+        Raises:
+            Mismatch: torch refuses such arguments.
+            Unknown: the result is not certain.
+        """
+        given = {**dict(zip((one.name for one in self.parameters), positional, strict=False)), **named}
+        env: Env = {}
+        for parameter in self.parameters:
+            value = given.get(parameter.name, parameter.default)
+            if value is _MISSING:
+                raise TypeError(f"expected {parameter.name}, got none")
+            env[parameter.name] = value
+        if "result" in given:
+            env["result"] = given["result"]
+        for parameter in self.parameters:
+            if parameter.sizes is not None or parameter.dtypes:
+                parameter.bind(env)
+        for step in self.steps:
+            step(env)
+        return self.result(env)
+
+
+@dataclass(slots=True)
+class RowText:
+    """A row as it is written.
+
+    Args:
+        file: that it is in: "elementwise.activations.txt".
+        statements: its lines, without names.
+    """
+
+    file: str
+    statements: list[str] = field(default_factory=list)
+
+    @property
+    def family(self) -> str:
+        """Return the module with the functions of the row: "elementwise"."""
+        return self.file.partition(".")[0]
+
+    def value(self, keyword: str) -> str:
+        """Return what follows a keyword; "" if the row does not have it."""
+        start = f"{keyword} "
+        return next((line.removeprefix(start) for line in self.statements if line.startswith(start)), "")
+
+    def compile(self, keyword: str) -> Any:
+        """Return the rule behind a keyword: "->" or "flops"; None if the row does not have it."""
+        if keyword == "->" and (name := self.value("rule")):
+            return _resolve(name, self.family)
+        expression = self.value(keyword)
+        if not expression:
+            return None
+        signature = next(line for line in self.statements if line[0] == "(")
+        parameters = tuple(_parameters(signature[1:-1]))
+        names = {one.name for one in parameters} | {"result"}
+        for one in parameters:
+            names |= {size.lstrip("*") for size in one.sizes or ()}
+        steps = [step for line in self.statements if (step := self._step(line, names, keyword == "->")) is not None]
+        return TextRule(parameters, tuple(steps), _compiled(expression, names, self.family))
+
+    def _step(self, line: str, names: set[str], is_checked: bool) -> Compiled | None:
+        word, _, rest = line.partition(" ")
+        if rest.startswith("= "):
+            compute = _compiled(rest[2:], names, self.family)
+            names.add(word)
+            return lambda env: env.__setitem__(word, compute(env))
+        if not is_checked or word not in (*_SUBJECTS, "unknown", "check"):
+            return None
+        compiled = _compiled(rest, names, self.family)
+        if word == "check":
+            return compiled
+        return _doubt(rest, compiled) if word == "unknown" else _requirement(rest, word, compiled, sorted(names))
+
+
+def _parameters(signature: str) -> Iterator[Parameter]:
+    for written in _split(signature):
+        found = _PARAMETER.fullmatch(written)
+        if found is None:
+            raise ValueError(f"expected a parameter, got {written!r}")
+        default, sizes = found["default"], found["sizes"]
+        value: Any = _MISSING
+        if default is not None:
+            value = _dtypes()[default] if default in _dtypes() else ast.literal_eval(default)
+        elif found["optional"]:
+            value = None
+        parts = None if sizes is None else tuple([one.strip() for one in sizes.split(",") if one.strip()])
+        yield Parameter(found["name"], value, parts, found["dtypes"] or "")
+
+
+def _split(signature: str) -> list[str]:
+    """Split parameters at the commas that are not in brackets."""
+    parts, depth = [""], 0
+    for letter in signature:
+        depth += (letter in "[(") - (letter in "])")
+        if letter == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part.strip() for part in parts if part.strip()]
+
+
+_WORDS: Final[Mapping[type, str]] = {
+    ast.GtE: "{} or more",
+    ast.Gt: "more than {}",
+    ast.LtE: "at most {}",
+    ast.Eq: "{}",
+    ast.In: "one of {}",
+    ast.NotEq: "another than {}",
+}
+
+
+def _requirement(source: str, subject: Any, condition: Compiled, names: Sequence[str]) -> Callable[[Env], None]:
+    used = [name for name in names if re.search(rf"\b{name}\b", source)]
+    expected, named = _expected(source)
+
+    def require(env: Env) -> None:
+        try:
+            holds = condition(env)
+        except Undecided:
+            return
+        if holds is not None and not holds:
+            got = ", ".join(f"{name} = {_shown(env[name])}" for name in used if name in env and name != named)
+            got = ", ".join(filter(None, (_shown(env[named]) if named else "", got)))
+            raise Mismatch(f"{expected}, got {got}", subject)
+
+    return require
+
+
+def _expected(source: str) -> tuple[str, str]:
+    """Return the text of a requirement, and the argument that it is about: "" if it is about several."""
+    node = ast.parse(source, mode="eval").body
+    if isinstance(node, ast.Compare) and len(node.ops) == 1:
+        left, words = node.left, _WORDS.get(type(node.ops[0]), "")
+        right = ast.unparse(node.comparators[0]).strip("()")
+        if isinstance(left, ast.Attribute) and left.attr == "rank" and isinstance(left.value, ast.Name) and words:
+            return f"{left.value.id}: expected {words.format(right)} dimensions", left.value.id
+        if (
+            isinstance(left, ast.Call)
+            and ast.unparse(left.func) == "len"
+            and isinstance(left.args[0], ast.Name)
+            and words
+        ):
+            return f"{left.args[0].id}: expected {words.format(right)} entries", left.args[0].id
+        if isinstance(left, ast.BinOp) and isinstance(left.op, ast.Mod) and right == "0":
+            return f"expected {ast.unparse(left.left)} to be a multiple of {ast.unparse(left.right)}", ""
+        if isinstance(left, ast.Name) and words:
+            return f"{left.id}: expected {words.format(right)}", left.id
+    return f"expected {source}", ""
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, Tensor):
+        return shape_text(value.sizes)
+    if isinstance(value, (int, Polynomial)) and not isinstance(value, bool):
+        return text(value)
+    if isinstance(value, (list, tuple)) and all(isinstance(one, (int, Polynomial)) for one in value):
+        return shape_text(value)
+    if isinstance(value, (list, tuple)):
+        return f"{len(value)} entries"
+    return f"{value!r:.60}"
+
+
+def _doubt(source: str, condition: Compiled) -> Callable[[Env], None]:
+    def doubt(env: Env) -> None:
+        if condition(env):
+            raise Unknown(f"releases, devices or symbols decide: {source}")
+
+    return doubt
+
+
+_BINARY: Final[Mapping[type, Callable[[Any, Any], Any]]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}  # fmt: skip
+
+
+def _is_equal(one: Any, other: Any) -> bool:
+    if isinstance(one, (int, Polynomial)) and isinstance(other, (int, Polynomial)):
+        answer = same(one, other)
+        if answer is None:
+            raise Undecided(f"whether {text(one)} is {text(other)}")
+        return answer
+    return bool(one == other)
+
+
+_COMPARISONS: Final[Mapping[type, Callable[[Any, Any], Any]]] = {
+    ast.Eq: _is_equal,
+    ast.NotEq: lambda one, other: not _is_equal(one, other),
+    ast.Is: operator.is_,
+    ast.IsNot: operator.is_not,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.In: lambda one, other: one in other,
+    ast.NotIn: lambda one, other: one not in other,
+}
+
+
+def _compiled(source: str, names: set[str], family: str) -> Compiled:
+    return _Compiler(names, family).node(ast.parse(source, mode="eval").body)
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiler:
+    """Makes functions of expressions: no code is generated, and only what is handled here can be written.
+
+    Args:
+        names: that are bound in the row.
+        family: the file of the row.
+    """
+
+    names: set[str]
+    family: str
+
+    def node(self, node: ast.AST) -> Compiled:
+        """Return a function that computes an expression from the names that are bound."""
+        method = getattr(self, f"_{type(node).__name__.lower()}", None)
+        if method is None:
+            raise ValueError(f"expected an expression of rows, got {ast.unparse(node)}")
+        compiled: Compiled = method(node)
+        return compiled
+
+    def _constant(self, node: ast.Constant) -> Compiled:
+        value = node.value
+        return lambda env: value
+
+    def _name(self, node: ast.Name) -> Compiled:
+        name = node.id
+        if name in self.names:
+            return lambda env: env[name]
+        value = _resolve(name, self.family)
+        return lambda env: value
+
+    def _sequence(self, node: ast.List | ast.Tuple) -> Compiled:
+        parts = [
+            (isinstance(one, ast.Starred), self.node(one.value if isinstance(one, ast.Starred) else one))
+            for one in node.elts
+        ]
+        if any(is_starred for is_starred, _ in parts):
+            return lambda env: tuple(
+                [item for is_starred, part in parts for item in (part(env) if is_starred else (part(env),))]
+            )
+        items = [part for _, part in parts]
+        return lambda env: tuple([item(env) for item in items])
+
+    _list = _tuple = _sequence
+
+    def _binop(self, node: ast.BinOp) -> Compiled:
+        compute, left, right = _BINARY[type(node.op)], self.node(node.left), self.node(node.right)
+        return lambda env: compute(left(env), right(env))
+
+    def _unaryop(self, node: ast.UnaryOp) -> Compiled:
+        operand, is_not = self.node(node.operand), isinstance(node.op, ast.Not)
+        return lambda env: not operand(env) if is_not else -operand(env)
+
+    def _compare(self, node: ast.Compare) -> Compiled:
+        values = [self.node(one) for one in (node.left, *node.comparators)]
+        tests = [_COMPARISONS[type(one)] for one in node.ops]
+        if len(tests) == 1:
+            (left, right), test = values, tests[0]
+            return lambda env: test(left(env), right(env))
+        steps = list(zip(tests, values, values[1:], strict=False))
+        return lambda env: all(test(left(env), right(env)) for test, left, right in steps)
+
+    def _boolop(self, node: ast.BoolOp) -> Compiled:
+        values = [self.node(one) for one in node.values]
+        is_and = isinstance(node.op, ast.And)
+
+        def decide(env: Env) -> Any:
+            result: Any = None
+            for value in values:
+                result = value(env)
+                if bool(result) is not is_and:
+                    break
+            return result
+
+        return decide
+
+    def _ifexp(self, node: ast.IfExp) -> Compiled:
+        test, then, otherwise = self.node(node.test), self.node(node.body), self.node(node.orelse)
+        return lambda env: then(env) if test(env) else otherwise(env)
+
+    def _call(self, node: ast.Call) -> Compiled:
+        function = self.node(node.func)
+        arguments = self._sequence(ast.Tuple(node.args))
+        named = [(one.arg or "", self.node(one.value)) for one in node.keywords]
+        if not named:
+            return lambda env: function(env)(*arguments(env))
+        return lambda env: function(env)(*arguments(env), **{name: value(env) for name, value in named})
+
+    def _attribute(self, node: ast.Attribute) -> Compiled:
+        value, name = self.node(node.value), node.attr
+        return lambda env: getattr(value(env), name)
+
+    def _subscript(self, node: ast.Subscript) -> Compiled:
+        value, place = self.node(node.value), self.node(node.slice)
+        return lambda env: value(env)[place(env)]
+
+    def _slice(self, node: ast.Slice) -> Compiled:
+        ends = [None if one is None else self.node(one) for one in (node.lower, node.upper, node.step)]
+        return lambda env: slice(*[None if one is None else one(env) for one in ends])
+
+    def _generatorexp(self, node: ast.GeneratorExp | ast.ListComp) -> Compiled:
+        loop = node.generators[0]
+        targets = [one.id for one in ast.walk(loop.target) if isinstance(one, ast.Name)]
+        source = self.node(loop.iter)
+        inner = _Compiler(self.names | set(targets), self.family)
+        item, tests = inner.node(node.elt), [inner.node(one) for one in loop.ifs]
+        is_single = isinstance(loop.target, ast.Name)
+
+        def items(env: Env) -> list[Any]:
+            found = []
+            for value in source(env):
+                within = {**env, **dict(zip(targets, (value,) if is_single else value, strict=True))}
+                if all(test(within) for test in tests):
+                    found.append(item(within))
+            return found
+
+        return items
+
+    _listcomp = _generatorexp
+
+
+def _resolve(name: str, family: str) -> Any:
+    """Return what a name stands for that a row does not bind: a function of Python, or the rule of another row."""
+    from pt2kit.operators.vocabulary import NAMES
+
+    module = _module(family)
+    if hasattr(module, name):
+        return getattr(module, name)
+    if name in NAMES:
+        return NAMES[name]
+    if f"aten.{name}.default" not in texts():
+        raise ValueError(f"{family}: expected a function or an operator, got {name}")
+    return lambda *args, **named: _rule_of(name)(*args, **named)
+
+
+@cache
+def _module(family: str) -> Any:
+    is_there = (files("pt2kit.operators") / f"{family}.py").is_file()
+    return import_module(f"pt2kit.operators.{family}") if is_there else None
+
+
+@cache
+def _rule_of(name: str) -> TextRule:
+    written = texts().get(f"aten.{name}.default")
+    rule: TextRule | None = None if written is None else written.compile("->")
+    if rule is None:
+        raise LookupError(f"expected a function or the rule of an operator, got {name}")
+    return rule
+
+
+_FUNCTIONS: Final = ("_operator.", "math.", "torch.")
+
+
+# The files are part of the package and never change.
+@cache
+def texts() -> Mapping[str, RowText]:
+    """Return the rows that are written, by the full name of each overload; none of them is compiled."""
+    found: dict[str, RowText] = {}
+    for path in sorted((files("pt2kit.operators") / "data" / "rows").iterdir(), key=lambda one: one.name):
+        row = RowText("")
+        for line in path.read_text(encoding="utf-8").splitlines():
+            if line.startswith("        "):
+                row.statements[-1] += f" {line.strip()}"
+            elif line.startswith("    "):
+                row.statements.append(line.strip())
+            elif line and not line.startswith("#"):
+                row = RowText(path.name)
+                names, *row.statements = _statements(line)
+                for name in _names(names):
+                    if name in found:
+                        raise ValueError(f"{name}: expected one row, got two")
+                    found[name] = row
+    return found
+
+
+def _statements(line: str) -> list[str]:
+    """Split the first line of a row: names, a signature, a result, arguments worth showing."""
+    line, _, shown = line.partition(" | ")
+    start = min(place for word in (" (", " ->", " rule ", "\n") if (place := f"{line}\n".find(word)) >= 0)
+    parts, rest = [line[:start]], line[start:].strip()
+    if rest.startswith("("):
+        depth = 0
+        end = 0
+        while not end or depth:
+            depth += (rest[end] == "(") - (rest[end] == ")")
+            end += 1
+        parts.append(rest[:end])
+        rest = rest[end:].strip()
+    return [*parts, *([rest] if rest else []), *([f"shown {shown}"] if shown else [])]
+
+
+def _names(written: str) -> Iterator[str]:
+    """Iterate full names: "aten.add.default" of "add", each of the words in braces."""
+    for word in written.split():
+        fixed = _BRACES.split(word) if "{" in word else [word]
+        for chosen in combinations(*[part.split(",") if at % 2 else [part] for at, part in enumerate(fixed)]):
+            name = "".join(chosen)
+            if not name.startswith(_FUNCTIONS):
+                name = name if "." in name else f"{name}.default"
+                name = name if name.count(".") > 1 else f"aten.{name}"
+            yield name

@@ -1,0 +1,213 @@
+"""Symbolic number rows of the operator table: sizes, arithmetic on them, numbers of tensors, assertions.
+
+Functions over numbers (`_operator.add`, `torch.sym_max`) are called by position. Ints and symbolic sizes are computed;
+a float or truth value that depends on symbols is `Symbolic`.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from pt2kit.operators.facts import Result, Scalar, Symbolic, Tensor, Unknown, expect, shape_text
+from pt2kit.operators.promotion import BOOL, COMPLEX, INT, category, known_dtype, number_type
+from pt2kit.operators.specs import Rule
+from pt2kit.schema import Layout, ScalarType
+from pt2kit.symbols.polynomials import Size, Undecided, largest, same, smallest, unknown
+from pt2kit.tensors.dtypes import short_name
+
+_MAX_POWER: Final = 64
+
+
+def _is_integer(number: Scalar) -> bool:
+    return category(number_type(number)) <= INT
+
+
+def _is_plain(number: Scalar) -> bool:
+    return isinstance(number, (int, float)) and not isinstance(number, bool)
+
+
+def _arithmetic(compute: Callable[[Any, Any], Any]) -> Rule:
+    """Return the rule of a function that yields an int for ints, otherwise a float."""
+
+    def rule(a: Scalar, b: Scalar) -> Any:
+        if _is_integer(a) and _is_integer(b):
+            return _computed(compute, a, b)
+        return _float(compute, a, b)
+
+    return rule
+
+
+def _computed(compute: Callable[..., Any], *numbers: Scalar) -> Any:
+    if any(isinstance(number, Symbolic) for number in numbers):
+        return unknown(-math.inf)
+    try:
+        return compute(*[int(number) if isinstance(number, bool) else number for number in numbers])
+    except (ZeroDivisionError, OverflowError) as error:
+        raise Unknown(str(error)) from error
+
+
+def _float(compute: Callable[..., Any], *numbers: Scalar) -> Any:
+    return _computed(compute, *numbers) if all(map(_is_plain, numbers)) else Symbolic(float)
+
+
+def true_quotient(a: Scalar, b: Scalar) -> Any:
+    """Divide numbers."""
+    return _float(operator.truediv, a, b)
+
+
+def _power(base: Any, exponent: Any) -> Any:
+    if isinstance(base, int) and isinstance(exponent, int):
+        if not -_MAX_POWER <= exponent <= _MAX_POWER:
+            raise Unknown("a large power")
+        return base**exponent
+    if not isinstance(exponent, int) or not 0 <= exponent <= _MAX_POWER:
+        raise Unknown("a power that depends on symbols")
+    result: Size = 1
+    for _ in range(exponent):
+        result = result * base
+    return result
+
+
+add, sub, mul = map(_arithmetic, (operator.add, operator.sub, operator.mul))
+floordiv, mod, power = map(_arithmetic, (operator.floordiv, operator.mod, _power))
+sym_max = _arithmetic(lambda a, b: largest(a, b) if _both_integers(a, b) else float(max(a, b)))
+sym_min = _arithmetic(lambda a, b: smallest(a, b) if _both_integers(a, b) else float(min(a, b)))
+
+
+def _both_integers(a: Scalar, b: Scalar) -> bool:
+    return _is_integer(a) and _is_integer(b)
+
+
+def sym_sum(numbers: Sequence[Any]) -> Any:
+    """Add a list of numbers."""
+    if all(map(_is_integer, numbers)):
+        return _computed(lambda *sizes: sum(sizes), *numbers)
+    return _float(lambda *floats: sum(floats), *numbers)
+
+
+def _unary(compute: Callable[[Any], Any]) -> Rule:
+    def rule(a: Scalar) -> Any:
+        return _computed(compute, a) if _is_integer(a) else _float(compute, a)
+
+    return rule
+
+
+negative, positive = _unary(operator.neg), _unary(lambda number: number)
+absolute = _unary(lambda number: number if isinstance(number, float) else largest(number, -number))
+
+
+def _rounded(compute: Callable[[float], int]) -> Rule:
+    """Return the rule of a function that yields an int."""
+
+    def rule(a: Scalar) -> Any:
+        if isinstance(a, Symbolic):
+            return unknown(-math.inf)
+        if isinstance(a, float) and not math.isfinite(a):
+            raise Unknown("an infinite number is made an integer")
+        return compute(a) if isinstance(a, float) else a
+
+    return rule
+
+
+ceil, floor, trunc = _rounded(math.ceil), _rounded(math.floor), _rounded(math.trunc)
+
+
+def sym_float(a: Scalar) -> Any:
+    """Convert to a float."""
+    return float(a) if isinstance(a, (int, float)) else Symbolic(float)
+
+
+def any_float() -> Symbolic:
+    """Return a float that is not known."""
+    return Symbolic(float)
+
+
+def any_truth() -> Symbolic:
+    """Return a truth value that is not known."""
+    return Symbolic(bool)
+
+
+def any_number() -> Size:
+    """Return an integer that is not known."""
+    return unknown(-math.inf)
+
+
+def _comparison(compute: Callable[[Any, Any], bool]) -> Rule:
+    def rule(a: Scalar, b: Scalar) -> Any:
+        if isinstance(a, Symbolic) or isinstance(b, Symbolic):
+            return Symbolic(bool)
+        if compute in (operator.eq, operator.ne) and _both_integers(a, b):
+            equal = same(a, b)  # type: ignore[arg-type]  # Both are sizes.
+            return Symbolic(bool) if equal is None else equal is (compute is operator.eq)
+        try:
+            return compute(a, b)
+        except (Undecided, TypeError):
+            return Symbolic(bool)
+
+    return rule
+
+
+eq, ne, lt, le, gt, ge = (_comparison(getattr(operator, name)) for name in ("eq", "ne", "lt", "le", "gt", "ge"))
+
+
+def logical(a: Scalar, b: Scalar) -> Any:
+    """Combine truth values; the bits of integers are not computed."""
+    is_bool = all(number_type(number) is ScalarType.BOOL for number in (a, b))
+    return Symbolic(bool) if is_bool else unknown(-math.inf)
+
+
+def negated(a: Any) -> Any:
+    """Negate a truth value."""
+    return (not a) if isinstance(a, bool) else Symbolic(bool)
+
+
+def sym_ite(condition: Any, then: Scalar, otherwise: Scalar) -> Any:
+    """Choose one of two numbers."""
+    if isinstance(condition, bool):
+        return then if condition else otherwise
+    kinds = {number_type(then), number_type(otherwise)}
+    if kinds == {ScalarType.LONG}:
+        return then if then == otherwise else unknown(-math.inf)
+    return Symbolic(bool if kinds == {ScalarType.BOOL} else float)
+
+
+def assert_tensor_metadata(
+    a: Tensor,
+    size: Sequence[Size] | None = None,
+    dtype: ScalarType | None = None,
+    layout: Layout | None = None,
+) -> Result:
+    """Assert dtype, layout and sizes."""
+    if dtype is not None and a.dtype is not None:
+        expect(dtype is a.dtype, f"a: expected dtype {short_name(dtype)}, got {short_name(a.dtype)}", "dtype")
+    if layout is not None:
+        is_held = layout is a.layout or (layout is not Layout.Strided and a.may_be_sparse)
+        expect(is_held, f"a: expected layout {layout.name}, got {a.layout.name}", "dtype")
+    if size is not None:
+        agrees = len(size) == a.rank and all(same(*pair) is not False for pair in zip(size, a.sizes, strict=True))
+        expect(agrees, f"a: expected sizes {shape_text(size)}, got {shape_text(a.sizes)}", "sizes")
+    return ()
+
+
+def strides_of(tensor: Tensor) -> tuple[Size, ...]:
+    """Return the strides of a tensor."""
+    if tensor.strides is None:
+        raise Unknown("strides are not known")
+    return tensor.strides
+
+
+def number_of(tensor: Tensor) -> Result:
+    """Return the number of a tensor of one element."""
+    require_one_element(tensor)
+    kind = category(known_dtype(tensor))
+    if kind == COMPLEX:
+        raise Unknown("a complex number is read")
+    return unknown(-math.inf) if kind == INT else Symbolic(bool if kind == BOOL else float)
+
+
+def require_one_element(tensor: Tensor) -> None:
+    """Refuse a tensor of several elements."""
+    expect(same(tensor.numel, 1), f"expected a tensor of one element, got {shape_text(tensor.sizes)}", "sizes")

@@ -1,0 +1,114 @@
+"""Derived rules of the operator table: in-place variants, copies of views, lists of tensors.
+
+aten.add_.Tensor            the rule of aten.add.Tensor; returns `self`, if the result fits into it
+aten.__iand__.Tensor        the same of aten.__and__.Tensor
+aten.permute_copy.default   the rule of aten.permute.default; returns a row-major copy
+aten._foreach_add.List      the rule of aten.add.Tensor for each tensor of a list
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from pt2kit.operators.facts import Mismatch, Result, Tensor, Unknown, expect, like, shape_text
+from pt2kit.operators.promotion import BOOL, INT, category
+from pt2kit.operators.specs import Rule, accepted
+from pt2kit.symbols.polynomials import same
+from pt2kit.tensors.dtypes import short_name
+
+_EACH = ("other", "scalar", "scalars", "exponent")
+_LISTS = {"List": "Tensor", "ScalarList": "Scalar"}
+"""Overload of an operator over lists -> of that over tensors."""
+
+
+def bases(name: str) -> Iterator[tuple[str, Callable[[Rule], Rule]]]:
+    """Iterate the overloads that the rule of an overload may follow from, and how.
+
+    Args:
+        name: "aten.add_.Tensor".
+    """
+    namespace, _, rest = name.partition(".")
+    operator, _, overload = rest.partition(".")
+    if operator.startswith("_foreach_"):
+        plain = operator.removeprefix("_foreach_")
+        base = plain.rstrip("_")
+        for written in (
+            f"{base}.{_LISTS.get(overload, overload)}",
+            f"{base}.default",
+            f"{base}.Tensor_{_LISTS.get(overload, overload)}",
+        ):
+            yield f"{namespace}.{written}", _no_results if plain.endswith("_") else each
+    elif operator.startswith("__i"):
+        yield f"{namespace}.__{operator[3:]}.{overload}", in_place
+    elif operator.endswith("_copy"):
+        yield f"{namespace}.{operator.removesuffix('_copy')}.{overload}", copied
+    elif operator.endswith("_"):
+        yield f"{namespace}.{operator[:-1]}.{overload}", in_place
+
+
+def in_place(rule: Rule) -> Rule:
+    """Return the rule of the in-place form of an operator: its first argument, if the result fits into it."""
+
+    def write(**arguments: Any) -> Tensor:
+        self: Tensor = arguments["self"]
+        try:
+            result = rule(**accepted(rule, arguments))
+        except Unknown:
+            return self
+        if isinstance(result, Tensor):
+            require_fit(result, self)
+        return self
+
+    return write
+
+
+def copied(rule: Rule) -> Rule:
+    """Return the rule of an operator that returns row-major copies of views."""
+
+    def copy(**arguments: Any) -> Any:
+        result: Any = rule(**accepted(rule, arguments))
+        return [like(one) for one in result] if isinstance(result, list) else like(result)
+
+    return copy
+
+
+def each(rule: Rule) -> Rule:
+    """Return the rule of an operator over lists of tensors: with one number or tensor for all, or one for each."""
+
+    def map_lists(self: Sequence[Tensor], **arguments: Any) -> Result:
+        second = next((arguments[name] for name in _EACH if arguments.get(name) is not None), None)
+        others = second if isinstance(second, (tuple, list)) else [second] * len(self)
+        expect(len(others) == len(self), f"expected lists of one length, got {len(self)} and {len(others)}", "sizes")
+        try:
+            return [rule(*[one for one in pair if one is not None]) for pair in zip(self, others, strict=True)]
+        except Mismatch as error:
+            if error.subject == "dtype":
+                raise Unknown("kernels of lists accept other dtypes than those of tensors") from error
+            raise
+
+    return map_lists
+
+
+def _no_results(rule: Rule) -> Rule:
+    def write(**arguments: Any) -> Result:
+        return ()
+
+    return write
+
+
+def require_fit(result: Tensor, into: Tensor) -> None:
+    """Refuse a result that cannot be written to a tensor.
+
+    Raises:
+        Mismatch: the tensor would have to grow, or its dtype is of a lower category.
+    """
+    fits = result.rank == into.rank and all(
+        same(*sizes) is not False for sizes in zip(result.sizes, into.sizes, strict=True)
+    )
+    expect(fits, f"expected a result of sizes {shape_text(into.sizes)}, got {shape_text(result.sizes)}", "sizes")
+    if result.dtype is None or into.dtype is None:
+        return
+    categories = category(result.dtype), category(into.dtype)
+    if (categories[0] > categories[1] and categories[0] != INT) or categories == (INT, BOOL):
+        raise Mismatch(f"expected a result of dtype {short_name(into.dtype)}, got {short_name(result.dtype)}", "dtype")

@@ -1,0 +1,322 @@
+"""View rows of the operator table: view, permute, expand, squeeze, as_strided. Strides and offsets are exact.
+
+Source of the strides: `computeStride` in aten/src/ATen/TensorUtils.cpp, torch 2.13. What symbols decide is decided by
+the values of the example, as torch does when it exports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from pt2kit.operators.creation import is_surely_dense
+from pt2kit.operators.facts import (
+    Dims,
+    Mismatch,
+    Sizes,
+    Tensor,
+    Unknown,
+    agree,
+    at_least,
+    axes,
+    axis,
+    expect,
+    row_major,
+    shape_text,
+)
+from pt2kit.operators.pointwise import compare, is_contiguous
+from pt2kit.operators.promotion import COMPLEX, category, complex_of, known_dtype, real_of
+from pt2kit.schema import ScalarType
+from pt2kit.symbols.polynomials import Size, Undecided, product, same, text
+from pt2kit.tensors.dtypes import DTYPES
+
+
+def resized(self: Tensor, sizes: Sizes, strides: Sizes | None, offset: Size | None = None) -> Tensor:
+    """Return a view with other sizes, strides and offset."""
+    return replace(self, sizes=tuple(sizes), strides=None if strides is None else tuple(strides), offset=offset)
+
+
+def wanted_sizes(self: Tensor, asked: Sizes) -> tuple[Size, ...]:
+    """Return the sizes that a view asks for, with what -1 stands for.
+
+    Raises:
+        Mismatch: a negative size, several of -1, or another number of elements.
+    """
+    numbers = [size for size in asked if isinstance(size, int)]
+    expect(not numbers or min(numbers) >= -1, f"size: expected sizes of 0 or more, got {shape_text(asked)}", "sizes")
+    expect(numbers.count(-1) <= 1, f"size: expected at most one size of -1, got {shape_text(asked)}", "sizes")
+    count = self.numel
+    rest = product(size for size in asked if size != -1)
+    message = f"size: expected {text(count)} elements in all, got {shape_text(asked)}"
+    if -1 not in numbers:
+        expect(same(count, rest), message, "sizes")
+        return tuple(asked)
+    expect(rest != 0, f"size: expected no size of 0 next to one of -1, got {shape_text(asked)}", "sizes")
+    expect(same(count % rest, 0), message, "sizes")
+    return tuple([count // rest if size == -1 else size for size in asked])
+
+
+def view_strides(self: Tensor, sizes: Sizes) -> tuple[Size, ...] | None:
+    """Return the strides of a tensor seen with other sizes; None if that needs a copy, or is not certain."""
+    if self.strides is None:
+        return None
+    if tuple(sizes) == self.sizes:
+        return self.strides
+    if is_contiguous(self) or 0 in sizes or 0 in self.sizes:
+        return row_major(sizes)
+    try:
+        return _strides_by_blocks(self.sizes, self.strides, sizes)
+    except Undecided:
+        return None
+
+
+def _strides_by_blocks(old: Sizes, strides: Sizes, sizes: Sizes) -> tuple[Size, ...] | None:
+    """Return the strides of a view, one block of dimensions that are dense among themselves after the other."""
+    result: list[Size] = []
+    remaining = list(sizes)
+    available: Size = 1
+    base = strides[-1] if strides else 1
+    for dim in reversed(range(len(old))):
+        available = available * old[dim]
+        if dim and (old[dim - 1] == 1 or _is_equal(strides[dim - 1], available * base)):
+            continue
+        taken: Size = 1
+        while remaining and (remaining[-1] == 1 or compare(taken, available) < 0):
+            result.append(taken * base)
+            taken = taken * remaining.pop()
+        if not _is_equal(taken, available):
+            return None
+        available = 1
+        base = strides[dim - 1]
+    result += [base] * len(remaining)
+    return tuple(reversed(result)) if all(size == 1 for size in remaining) else None
+
+
+def _is_equal(one: Size, other: Size) -> bool:
+    if (answer := same(one, other)) is None:
+        raise Undecided(f"whether {text(one)} is {text(other)}")
+    return answer
+
+
+def viewed(self: Tensor, sizes: Sizes) -> Tensor:
+    """Return a view with other sizes, whose strides may not be known."""
+    return replace(self, sizes=tuple(sizes), strides=view_strides(self, sizes))
+
+
+def reshaped(self: Tensor, sizes: Sizes) -> Tensor:
+    """Return a view if the strides allow it, else a row-major copy."""
+    strides = view_strides(self, sizes)
+    if strides is None:
+        return Tensor(tuple(sizes), self.dtype, None, self.device, None, self.layout)
+    return replace(self, sizes=tuple(sizes), strides=strides)
+
+
+def flattened(self: Tensor, start_dim: int, end_dim: int) -> Tensor:
+    """Return a tensor with some adjacent dimensions made one."""
+    start, end = axis(start_dim, self.rank, "start_dim"), axis(end_dim, self.rank, "end_dim")
+    expect(start <= end, f"expected start_dim before end_dim, got {start_dim} and {end_dim}", "dimension")
+    if not self.sizes:
+        return reshaped(self, (1,))
+    return reshaped(self, (*self.sizes[:start], product(self.sizes[start : end + 1]), *self.sizes[end + 1 :]))
+
+
+def place_of(self: Tensor, dim: Any) -> int:
+    """Normalize a dimension of a tensor that has one; scalar tensors are refused.
+
+    Raises:
+        Mismatch: there is no such dimension.
+        Unknown: the dimension is not known.
+    """
+    require_rank_of_one(self)
+    return axis(dim, self.rank)
+
+
+def require_rank_of_one(self: Tensor, name: str = "self") -> None:
+    """Refuse a scalar tensor.
+
+    Raises:
+        Mismatch: it has no dimension.
+    """
+    expect(bool(self.sizes), f"{name}: expected one dimension or more, got a scalar tensor", "dimension")
+
+
+def in_order(self: Tensor, order: Sequence[int]) -> Tensor:
+    """Return a view with the dimensions in another order."""
+    strides = None if self.strides is None else tuple([self.strides[dim] for dim in order])
+    return replace(self, sizes=tuple([self.sizes[dim] for dim in order]), strides=strides)
+
+
+def permuted(self: Tensor, dims: Dims) -> Tensor:
+    """Return a view with the dimensions in another order, which names each of them."""
+    if len(dims) != self.rank:
+        raise Mismatch(f"dims: expected {self.rank} dimensions, got {list(dims)}", "dimension")
+    return in_order(self, axes(dims, self.rank, "dims"))
+
+
+def swapped(self: Tensor, dim0: int, dim1: int) -> Tensor:
+    """Return a view with two dimensions swapped."""
+    one, other = axis(dim0, self.rank, "dim0"), axis(dim1, self.rank, "dim1")
+    order = list(range(self.rank))
+    if order:
+        order[one], order[other] = other, one
+    return in_order(self, order)
+
+
+def movedim(self: Tensor, source: Any, destination: Any) -> Tensor:
+    """Return a view with some dimensions moved to other places, the others in their order."""
+    sources, targets = axes(source, self.rank, "source"), axes(destination, self.rank, "destination")
+    if len(sources) != len(targets):
+        raise Mismatch(f"expected as many dimensions in source as in destination, got {source} and {destination}")
+    by_target = dict(zip(targets, sources, strict=True))
+    rest = iter([dim for dim in range(self.rank) if dim not in sources])
+    return in_order(self, [by_target[dim] if dim in by_target else next(rest) for dim in range(self.rank)])
+
+
+def expand(self: Tensor, size: Sizes) -> Tensor:
+    """Return a view with dimensions of size 1 repeated, and new ones in front."""
+    missing = len(size) - self.rank
+    if missing < 0:
+        raise Mismatch(f"size: expected {self.rank} sizes or more, got {shape_text(size)}", "sizes")
+    if any(isinstance(one, int) and (one < -1 or (one == -1 and at < missing)) for at, one in enumerate(size)):
+        raise Mismatch(f"size: expected sizes of 0 or more, got {shape_text(size)}", "sizes")
+    old = (1,) * missing + self.sizes
+    sizes = [own if one == -1 else one for own, one in zip(old, size, strict=True)]
+    for own, one in zip(old, sizes, strict=True):
+        if same(own, 1) is False and same(own, one) is False:
+            raise Mismatch(f"size: expected {shape_text(self.sizes)} expanded, got {shape_text(size)}", "sizes")
+    if self.strides is None:
+        return replace(self, sizes=tuple(sizes))
+    strides = [0] * missing + [
+        0 if own == 1 and one != 1 else stride
+        for own, one, stride in zip(self.sizes, sizes[missing:], self.strides, strict=True)
+    ]
+    return replace(self, sizes=tuple(sizes), strides=tuple(strides))
+
+
+def broadcast_in_dim(a: Tensor, shape: Sizes, broadcast_dimensions: Dims) -> Tensor:
+    """Return a view whose dimensions are at some places of a larger shape."""
+    if len(broadcast_dimensions) != a.rank:
+        raise Mismatch(f"expected {a.rank} broadcast_dimensions, got {list(broadcast_dimensions)}", "dimension")
+    placed = dict(zip(axes(broadcast_dimensions, len(shape), "broadcast_dimensions"), range(a.rank), strict=True))
+    sizes = [a.sizes[placed[dim]] if dim in placed else 1 for dim in range(len(shape))]
+    strides = a.strides and tuple([a.strides[placed[dim]] if dim in placed else 0 for dim in range(len(shape))])
+    if a.strides is not None and not a.strides:
+        strides = (0,) * len(shape)
+    return expand(replace(a, sizes=tuple(sizes), strides=strides), shape)
+
+
+def unsqueezed(self: Tensor, dim: int) -> Tensor:
+    """Return a view with a new dimension of size 1."""
+    place = axis(dim, self.rank + 1)
+    sizes = (*self.sizes[:place], 1, *self.sizes[place:])
+    if self.strides is None:
+        return replace(self, sizes=sizes)
+    step = self.sizes[place] * self.strides[place] if place < self.rank else 1
+    return replace(self, sizes=sizes, strides=(*self.strides[:place], step, *self.strides[place:]))
+
+
+def without(self: Tensor, dims: Sequence[int]) -> Tensor:
+    """Return a view without some dimensions."""
+    return in_order(self, [dim for dim in range(self.rank) if dim not in dims])
+
+
+def squeezed(self: Tensor, dims: Sequence[int]) -> Tensor:
+    """Return a tensor without those of some dimensions that have one element."""
+    for dim in dims:
+        if self.sizes[dim] != 1 and same(self.sizes[dim], 1) is None and not _is_more(self.sizes[dim], 1):
+            raise Unknown(f"symbols decide whether dimension {dim} is squeezed")
+    return without(self, [dim for dim in dims if self.sizes[dim] == 1])
+
+
+def _is_more(size: Size, than: int) -> bool:
+    """Return whether a size that symbols decide counts as more: by the values of the example."""
+    try:
+        return compare(size, than) > 0
+    except Undecided:
+        return False
+
+
+def strided(self: Tensor, size: Sizes, stride: Sizes, offset: Size | None) -> Tensor:
+    """Return a view of given sizes and strides."""
+    if len(size) != len(stride):
+        raise Mismatch(f"expected as many strides as sizes, got {shape_text(stride)} for {shape_text(size)}", "sizes")
+    for one in (*size, *stride):
+        expect(at_least(one, 0), f"expected sizes and strides of 0 or more, got {text(one)}", "sizes")
+    return resized(self, size, stride, offset)
+
+
+def resolved(self: Tensor) -> Tensor:
+    """Return the tensor itself, or a copy if its conjugation or negation is pending."""
+    if category(known_dtype(self)) != COMPLEX and self.offset is not None:
+        return self
+    return resized(self, self.sizes, self.strides if is_surely_dense(self) else None)
+
+
+def as_real(self: Tensor) -> Tensor:
+    """Return a view with the parts of complex numbers as a last dimension of size 2."""
+    dtype = known_dtype(self)
+    expect(category(dtype) == COMPLEX, "self: expected a complex dtype", "dtype")
+    strides = self.strides and tuple([stride * 2 for stride in self.strides])
+    offset = None if self.offset is None else self.offset * 2
+    return Tensor((*self.sizes, 2), real_of(dtype), None if strides is None else (*strides, 1), self.device, offset)
+
+
+def _require_adjacent(self: Tensor) -> None:
+    if self.strides is not None:
+        stride = self.strides[-1]
+        expect(same(stride, 1), f"self: expected a stride of 1 of the last dimension, got {text(stride)}", "sizes")
+
+
+def as_complex(self: Tensor) -> Tensor:
+    """Return a view of pairs of numbers as complex ones."""
+    require_rank_of_one(self)
+    agree(self.sizes[-1], 2, "self: expected a last dimension of size 2")
+    dtype = known_dtype(self)
+    if dtype not in (ScalarType.HALF, ScalarType.FLOAT, ScalarType.DOUBLE):
+        raise Mismatch("self: expected float16, float32 or float64", "dtype")
+    _require_adjacent(self)
+    strides = None if self.strides is None else tuple([stride // 2 for stride in self.strides[:-1]])
+    offset = None if self.offset is None else self.offset // 2
+    return Tensor(self.sizes[:-1], complex_of(dtype), strides, self.device, offset)
+
+
+def viewed_as(self: Tensor, dtype: ScalarType) -> Tensor:
+    """Return a view with elements of another dtype."""
+    old, wide = DTYPES[known_dtype(self)].itemsize, DTYPES[dtype].itemsize
+    if old == wide:
+        return replace(self, dtype=dtype)
+    require_rank_of_one(self)
+    _require_adjacent(self)
+    if old > wide:
+        return _scaled(self, dtype, lambda size: size * (old // wide))
+    ratio = wide // old
+    expect(
+        same(self.sizes[-1] % ratio, 0),
+        f"self: expected a last size that {ratio} divides, got {text(self.sizes[-1])}",
+        "sizes",
+    )
+    return _scaled(self, dtype, lambda size: size // ratio)
+
+
+def _scaled(self: Tensor, dtype: ScalarType, scaled: Callable[[Size], Size]) -> Tensor:
+    """Return a view with elements of another width: the last dimension, strides and offset count those."""
+    strides = None if self.strides is None else (*[scaled(stride) for stride in self.strides[:-1]], 1)
+    offset = None if self.offset is None else scaled(self.offset)
+    return replace(self, sizes=(*self.sizes[:-1], scaled(self.sizes[-1])), dtype=dtype, strides=strides, offset=offset)
+
+
+def at_least_1d(self: Tensor) -> Tensor:
+    """Return the tensor with one dimension or more."""
+    return self if self.sizes else reshaped(self, (1,))
+
+
+def at_least_2d(self: Tensor) -> Tensor:
+    """Return the tensor with two dimensions or more; new ones are in front."""
+    return unsqueezed(at_least_1d(self), 0) if self.rank < 2 else self
+
+
+def at_least_3d(self: Tensor) -> Tensor:
+    """Return the tensor with three dimensions or more."""
+    return unsqueezed(at_least_2d(self), -1) if self.rank < 3 else self

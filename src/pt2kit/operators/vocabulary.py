@@ -1,0 +1,119 @@
+"""Vocabulary of the operator table's rows: functions and dtypes that rows of all families may use (`rows.py`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
+
+from pt2kit.operators import facts, pointwise, promotion
+from pt2kit.operators.facts import Mismatch, Sizes, Tensor, Unknown, like, unlike_strides
+from pt2kit.operators.pointwise import is_contiguous
+from pt2kit.operators.promotion import FLOAT, category
+from pt2kit.schema import Layout, MemoryFormat, ScalarType
+from pt2kit.symbols import polynomials
+from pt2kit.tensors.dtypes import short_name
+
+DTYPE_NAMES: Final = MappingProxyType(
+    {short_name(dtype): dtype for dtype in ScalarType if dtype is not ScalarType.UNKNOWN}
+)
+
+
+def is_tensor(value: Any) -> bool:
+    """Return whether an argument is a tensor."""
+    return isinstance(value, Tensor)
+
+
+def free(tensor: Tensor, sizes: Sizes | None = None, dtype: ScalarType | None = None) -> Tensor:
+    """Return a new tensor of unknown strides, by default of the sizes and dtype of another one."""
+    return unlike_strides(like(tensor, sizes, dtype))
+
+
+def typed(tensor: Tensor, dtype: ScalarType | None) -> Tensor:
+    """Return a tensor with another dtype; None if it is not known."""
+    return Tensor(tensor.sizes, dtype, tensor.strides, tensor.device, tensor.offset, tensor.layout)
+
+
+def moved(tensor: Tensor, offset: Any = None) -> Tensor:
+    """Return a tensor with another offset in its storage, by default an unknown one."""
+    return Tensor(tensor.sizes, tensor.dtype, tensor.strides, tensor.device, offset, tensor.layout)
+
+
+def one_dtype(*tensors: Tensor | None) -> ScalarType | None:
+    """Return the dtype that tensors share; None if one is unknown.
+
+    Raises:
+        Mismatch: they have several.
+    """
+    dtypes = [one.dtype for one in tensors if one is not None]
+    known = [dtype for dtype in dtypes if dtype is not None]
+    if any(dtype is not known[0] for dtype in known[1:]):
+        names = " and ".join(sorted({dtype.name for dtype in known}))
+        raise Mismatch(f"expected operands of one dtype, got {names}", "dtype")
+    return known[0] if len(known) == len(dtypes) else None
+
+
+def require_one_dtype(*tensors: Tensor | None) -> None:
+    """Leave the result unknown if operands have several dtypes.
+
+    Raises:
+        Unknown: they have.
+    """
+    if len({one.dtype for one in tensors if one is not None}) > 1:
+        raise Unknown("operands of several dtypes")
+
+
+def require_float(tensor: Tensor, name: str = "self") -> None:
+    """Refuse a tensor of integers or bools; leave one of unknown dtype open."""
+    promotion.known_dtype(tensor)
+    promotion.require_kind(tensor.dtype, "fc", name)
+
+
+def if_contiguous(result: Tensor, *operands: Tensor | None) -> Tensor:
+    """Return a result without its strides unless all operands are contiguous: otherwise torch's releases differ."""
+    return result if all(one is None or is_contiguous(one) for one in operands) else unlike_strides(result)
+
+
+def real(tensor: Tensor) -> ScalarType | None:
+    """Return the dtype of the parts of a tensor; None if it is not known."""
+    return None if tensor.dtype is None else promotion.real_of(tensor.dtype)
+
+
+def complex_dtype(tensor: Tensor) -> ScalarType | None:
+    """Return the complex dtype with parts of the dtype of a tensor; None if that is not known."""
+    return None if tensor.dtype is None else promotion.complex_of(tensor.dtype)
+
+
+def is_float(tensor: Tensor) -> bool:
+    """Return whether a tensor has float or complex elements; those of unknown dtype may have."""
+    return tensor.dtype is None or category(tensor.dtype) >= FLOAT
+
+
+def chosen(results: Sequence[Any], mask: Sequence[bool]) -> tuple[Any, ...]:
+    """Return the results that a mask asks for, and None for the others."""
+    return tuple([one if is_asked else None for one, is_asked in zip(results, mask, strict=True)])
+
+
+def replaced(sizes: Sizes, place: int, *by: Any) -> tuple[Any, ...]:
+    """Return sizes with others in place of one: none leaves it out."""
+    return (*sizes[:place], *by, *sizes[place + 1 :])
+
+
+_BUILTINS: Final = (len, all, any, abs, isinstance, zip, range, sum, sorted, tuple, list, max, min, reversed, enumerate)
+_OWN: Final = (
+    *(is_tensor, free, typed, moved, one_dtype, require_one_dtype, require_float, if_contiguous, real, complex_dtype),
+    *(is_float, chosen, replaced, Tensor),
+)
+
+NAMES: Final[Mapping[str, Any]] = MappingProxyType(
+    {
+        **{
+            name: value for module in (polynomials, promotion, pointwise, facts) for name, value in vars(module).items()
+        },
+        **DTYPE_NAMES,
+        **{function.__name__: function for function in (*_BUILTINS, *_OWN)},
+        "Layout": Layout,
+        "MemoryFormat": MemoryFormat,
+    }
+)
+"""Name in a row -> what it stands for."""

@@ -1,0 +1,113 @@
+"""The layout of the containers of schema 8.6: several programs in one JSON, whose payloads are named by their paths.
+
+No release of torch wrote it. A container without an archive names files next to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from msgspec import structs
+
+from pt2kit import codec, schema
+from pt2kit.package import record_names as names
+from pt2kit.package.layouts.base import Layout, Parts
+from pt2kit.package.layouts.draft import storage_of_bytes, use_storage
+from pt2kit.package.payloads import view_all
+from pt2kit.pickles.values import PickledStorage, PickledTensor, TensorKind
+from pt2kit.tensors.opaque import OpaquePayload
+from pt2kit.tensors.pickled import from_pickled
+from pt2kit.tensors.storage import Storage
+from pt2kit.versions.containers import read_model_payload
+
+if TYPE_CHECKING:
+    from pt2kit.package.stored import Kind, Payload, ReadContext, StoredPayloads, StoredProgram
+
+
+class Container(Layout):
+    """An archive of containers, each of whose methods is a program."""
+
+    __slots__ = ()
+    kind: ClassVar[str] = "model"
+
+    def program_record(self, model: str) -> str:
+        """Return the full name of the record of a program's container."""
+        home, _ = self.methods[model]
+        return self.record(names.model_json(home))
+
+    def parts(self, model: str) -> Parts:
+        """Return which records belong to a program; those of its payloads are named inside it."""
+        return Parts(self.program_record(model), sample_inputs=self.sample_inputs_record(model))
+
+    def read_payloads(
+        self, model: str, kind: Kind, stored: Callable[[], StoredProgram], context: ReadContext
+    ) -> StoredPayloads:
+        """Describe the weights or constants of a program.
+
+        Raises: as `Layout.read_payloads`.
+        """
+        program = stored()
+        payloads = payloads_named(self, kind, program, context)
+        return view_all(self, model, payloads, self.program_record(model), program)
+
+
+def payloads_named(layout: Layout, kind: Kind, stored: StoredProgram, context: ReadContext) -> dict[str, Payload]:
+    """Describe the payloads that a container names, of those that the program takes as inputs.
+
+    Args:
+        layout: reads them.
+        kind: which of them.
+        stored: a program of a container.
+        context: where files next to a JSON file are.
+
+    Raises:
+        Pt2Error: one of them cannot be read.
+    """
+    container = stored.model
+    paths = {} if container is None else container.weight_paths if kind == "weights" else container.constant_paths
+    values = stored.program.graph_module.graph.tensor_values
+    data: dict[str, memoryview] = {}
+    known: dict[tuple[Any, ...], PickledStorage] = {}
+    storages: dict[PickledStorage, Storage] = {}
+    payloads: dict[str, Payload] = {}
+    for target, name, tensor_kind in _inputs(stored.program):
+        path = paths.get(target)
+        if path is None:
+            continue
+        if path not in data:
+            data[path] = layout.payload_at(path, target, context)
+        meta = values.get(name)
+        if tensor_kind is None or meta is None:
+            payloads[target] = OpaquePayload(target, storage_of_bytes(path, data[path]), "torchbind")
+            continue
+        read = read_model_payload(data[path], codec.to_tree(meta), target, path, kind=tensor_kind)
+        tensor = _tied(read, path, known)
+        if tensor.storage.key == path:  # raw bytes: the whole record
+            use_storage(tensor.storage, layout.record(path), storages, in_place=layout.archive.source.is_local)
+        payloads[target] = from_pickled(tensor, name=target, where=path, storages=storages)
+    return payloads
+
+
+def _tied(tensor: PickledTensor, path: str, known: dict[tuple[Any, ...], PickledStorage]) -> PickledTensor:
+    """Return the tensor over the storage that another one of the same record has already: tied tensors remain tied."""
+    own = tensor.storage
+    return structs.replace(
+        tensor, storage=known.setdefault((path, own.key, own.dtype_name, own.nbytes, own.device), own)
+    )
+
+
+def _inputs(program: schema.ExportedProgram) -> list[tuple[str, str, TensorKind | None]]:
+    """List each input that is taken from the payloads: its name there, its name in the graph, and its kind."""
+    inputs: list[tuple[str, str, TensorKind | None]] = []
+    for spec in program.graph_module.signature.input_specs:
+        match spec.value:
+            case schema.InputToParameterSpec(arg, target):
+                inputs.append((target, arg.name, "parameter"))
+            case schema.InputToBufferSpec(arg, target):
+                inputs.append((target, arg.name, "buffer"))
+            case schema.InputToTensorConstantSpec(arg, target):
+                inputs.append((target, arg.name, "tensor"))
+            case schema.InputToCustomObjSpec(arg, target):
+                inputs.append((target, arg.name, None))
+    return inputs

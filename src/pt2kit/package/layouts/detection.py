@@ -1,0 +1,253 @@
+"""Detection of the layout of an archive, and checks of the small records that identify it (rules A19 to A26)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from pt2kit.errors import ArchiveError, Pt2Error, VersionError
+from pt2kit.package import record_names as names
+from pt2kit.package.json_record import read_json
+from pt2kit.package.layouts.base import PLAIN_MODEL, Layout
+from pt2kit.package.layouts.record_archive import MixedArchive, RecordArchive
+from pt2kit.zip.record_name import show_name
+
+if TYPE_CHECKING:
+    from pt2kit.zip.limits import Limits
+    from pt2kit.zip.reader import Archive
+    from pt2kit.zip.source import Source
+
+FORMAT: Final = b"pt2"
+VERSION: Final = b"0"
+DATA_VERSIONS: Final = range(1, 11)
+"""Versions of torch's zip conventions that it reads; `.pt2` files contain 6. Source: caffe2/serialize/versions.h."""
+LAST_PLAIN_VERSION: Final = (8, 8)
+"""The newest schema that the development of torch wrote into plain zips; the last release to do so wrote 8.7."""
+MAX_HEADER_BYTES: Final = 64
+"""Records of the header hold a word or a number; anything longer is something else."""
+
+_RECORDS: Final = "torch 2.9 and later"
+_CONTAINERS: Final = "no release: containers of schema 8.6"
+_DATA_VERSION: Final = re.compile(rb"([0-9]{1,18})\n?")
+_PLAIN_VERSION: Final = re.compile(rb"[0-9]{1,9}(\.[0-9]{1,9})?")
+_JSON_OPENING: Final = re.compile(rb"[ \t\r\n]*\{")
+_SNIFFED: Final = 64
+
+
+def find_json(source: Source, limits: Limits) -> Layout | None:
+    """Return the layout of a file that begins as a JSON object does; None for any other, such as a zip.
+
+    Raises: as `bare_json.open_json`.
+    """
+    if not _JSON_OPENING.match(bytes(source.read(0, min(source.size, _SNIFFED)))):
+        return None
+    from pt2kit.package.layouts.bare_json import open_json
+
+    return open_json(source, limits)
+
+
+def detect(archive: Archive) -> Layout:
+    """Recognize the layout by the names of the records, and check those that identify the archive.
+
+    Absent `.data/version`, `byteorder` and `.data/serialization_id` are accepted: nothing is read by them.
+
+    Raises:
+        ArchiveError: no known layout (A19), two together (A26), records missing that name it (A20, A21), something that
+            is not a program in their place (A24); wrong content of archive_format (A20) or byteorder (A23).
+        VersionError: archive_version (A21), .data/version (A22) or byteorder (A23) is one that this build cannot read.
+    """
+    where, found = archive.source.name, tuple(archive.records)
+    try:
+        if not names.PLAIN_RECORDS.isdisjoint(found):
+            layout = _plain_zip(archive, where, found)
+        else:
+            root = _find_root(where, found)
+            relative = [name[len(root) :] for name in found]
+            _check_marks(where, root, relative)
+            models = _find_models(where, root, relative)
+            layout = RecordArchive(archive, root, models, _RECORDS)
+    except ArchiveError as error:
+        from pt2kit.zip.foreign import identify_archive
+
+        if what := identify_archive(found):
+            raise ArchiveError(f"{where}: expected a .pt2 file, got {what}", rule=error.rule) from error
+        raise
+    if not layout.is_archive:
+        _check_plain_version(where, _content(archive, names.PLAIN_VERSION, "A19"))
+        return layout
+    _check_header(layout, where)
+    return _sort_models(layout)
+
+
+def _check_header(layout: Layout, where: str) -> None:
+    archive = layout.archive
+    content = _content(archive, layout.record(names.ARCHIVE_FORMAT), "A20")
+    if content != FORMAT:
+        raise ArchiveError(f"{where}: archive_format: expected {FORMAT!r}, got {content!r}", rule="A20")
+    content = _content(archive, layout.record(names.ARCHIVE_VERSION), "A21")
+    if content != VERSION:
+        raise VersionError(f"{where}: archive_version: expected {VERSION!r}, got {content!r}", rule="A21")
+    for name in (names.DATA_VERSION, names.DATA_VERSION_SHORT):
+        if layout.record(name) in archive.records:
+            _check_data_version(where, name, _content(archive, layout.record(name), "A22"))
+    if layout.record(names.BYTEORDER) in archive.records:
+        _check_byteorder(where, _content(archive, layout.record(names.BYTEORDER), "A23"))
+
+
+def _sort_models(layout: Layout) -> Layout:
+    """Return the layout that all programs of an archive have, or one with a layout for each.
+
+    An archive may hold programs that were packed by different releases.
+    """
+    layouts: dict[str, Layout] = {}
+    for model in layout.models:
+        if layout.first(names.weights_payload(model), names.constants_payload(model)):
+            from pt2kit.package.layouts.torch_save_archive import TorchSaveArchive
+
+            found: Layout = TorchSaveArchive(layout.archive, layout.root, (model,), "torch 2.8")
+        elif layout.first(names.weights_config(model), names.constants_config(model)):
+            found = layout
+        else:
+            found = _container(layout, model) or layout
+        for name in found.models if found is not layout else (model,):
+            if name in layouts:
+                raise ArchiveError(
+                    f"{layout.archive.source.name}: expected programs of different names, got {name!a} twice",
+                    rule="A24",
+                )
+            layouts[name] = found
+    kinds = {type(found): found for found in layouts.values()}
+    if len(kinds) != 1:
+        releases = _RECORDS if layouts else layout.releases
+        return MixedArchive(layout.archive, layout.root, tuple(layouts), releases, layouts=layouts) if kinds else layout
+    [(cls, found)] = kinds.items()
+    methods = {name: method for one in layouts.values() for name, method in one.methods.items()}
+    return cls(layout.archive, layout.root, tuple(layouts), found.releases, methods)
+
+
+def _container(layout: Layout, model: str) -> Layout | None:
+    """Return the layout of the programs in a container; None if the record is none. It has no payloads of its name."""
+    from pt2kit.package.layouts.container import Container
+    from pt2kit.package.legacy_programs import list_programs
+
+    record = layout.program_record(model)
+    method_by_program: Mapping[str, str | None] = {model: None}
+    with suppress(Pt2Error):  # reading the program reports what is wrong with it
+        method_by_program = list_programs(read_json(layout.archive, record, record), record, model)
+    methods = {name: (model, method) for name, method in method_by_program.items() if method is not None}
+    return Container(layout.archive, layout.root, tuple(methods), _CONTAINERS, methods) if methods else None
+
+
+def _plain_zip(archive: Archive, where: str, found: tuple[str, ...]) -> Layout:
+    plain = [name for name in found if names.is_plain(name)]
+    others = [name for name in found if name not in plain]
+    if others:
+        raise ArchiveError(
+            f"{where}: expected the records of one layout, got those of the plain zip of torch 2.1 to 2.7 "
+            f"({_some(plain)}) and others ({_some(others)})",
+            rule="A26",
+        )
+    for name in (names.PLAIN_PROGRAM, names.PLAIN_VERSION):
+        if name not in plain:
+            raise ArchiveError(f"{where}: expected a record {name} in a plain zip, got only {_some(plain)}", rule="A19")
+    from pt2kit.package.layouts.plain_zip import PlainZip
+
+    if names.PLAIN_STATE_DICT_OLD in plain:
+        releases = "torch 2.2" if names.PLAIN_CONSTANTS_OLD in plain else "torch 2.1"
+    else:
+        releases = "torch 2.4 to 2.7" if names.PLAIN_EXAMPLE_INPUTS in plain else "torch 2.3"
+    return PlainZip(archive, "", (PLAIN_MODEL,), releases)
+
+
+def _find_root(where: str, found: tuple[str, ...]) -> str:
+    """Return the one folder that everything is in, with its slash."""
+    top = [name for name in found if "/" not in name]
+    roots = list(dict.fromkeys(name.partition("/")[0] for name in found if "/" in name))
+    if top or len(roots) != 1:
+        got = f"records at the top: {_some(top)}" if top else f"{len(roots)} folders: {_some(roots)}"
+        raise ArchiveError(
+            f"{where}: expected a .pt2 archive with all records under one root folder, got "
+            f"{got if found else 'no records'}",
+            rule="A19",
+        )
+    return roots[0] + "/"
+
+
+def _check_marks(where: str, root: str, relative: list[str]) -> None:
+    for name, rule in ((names.ARCHIVE_FORMAT, "A20"), (names.ARCHIVE_VERSION, "A21")):
+        if name in relative:
+            continue
+        deeper = [other for other in relative if other.endswith("/" + name)]
+        if deeper:
+            raise ArchiveError(
+                f"{where}: expected {show_name(root + name)}, got {_some([root + other for other in deeper])}: "
+                "records must be in one root folder, not deeper",
+                rule="A19",
+            )
+        raise ArchiveError(f"{where}: expected a record {show_name(root + name)}, got none", rule=rule)
+
+
+def _find_models(where: str, root: str, relative: list[str]) -> tuple[str, ...]:
+    models = []
+    for name in relative:
+        if name.startswith(names.MODELS):
+            model = names.model_name(name)
+            if model is None:
+                raise ArchiveError(f"{where}: expected models/<name>.json, got {show_name(root + name)}", rule="A24")
+            models.append(model)
+    if not models and not any(name.startswith((names.AOTINDUCTOR, names.EXECUTORCH)) for name in relative):
+        raise ArchiveError(
+            f"{where}: expected a program ({root}models/<name>.json) or compiled code ({root}{names.AOTINDUCTOR}…), "
+            f"got neither among {len(relative)} records",
+            rule="A24",
+        )
+    return tuple(models)
+
+
+def _content(archive: Archive, name: str, rule: str) -> bytes:
+    size = archive.records[name].size
+    if size > MAX_HEADER_BYTES:
+        raise ArchiveError(
+            f"{archive.source.name}: {show_name(name)}: expected at most {MAX_HEADER_BYTES} bytes, got {size}",
+            rule=rule,
+        )
+    return bytes(archive.read(name))
+
+
+def _check_plain_version(where: str, content: bytes) -> None:
+    if not _PLAIN_VERSION.fullmatch(content):
+        raise VersionError(f"{where}: version: expected a schema version such as '5.1', got {content!r}", rule="A19")
+    if tuple(map(int, content.split(b"."))) > LAST_PLAIN_VERSION:
+        newest = ".".join(map(str, LAST_PLAIN_VERSION))
+        raise VersionError(
+            f"{where}: version: expected at most {newest} in a plain zip, got {content.decode()}: programs of later "
+            "schemas are in archives with one root folder",
+            rule="A19",
+        )
+
+
+def _check_data_version(where: str, name: str, content: bytes) -> None:
+    match = _DATA_VERSION.fullmatch(content)
+    if not match or int(match[1]) not in DATA_VERSIONS:
+        raise VersionError(
+            f"{where}: {name}: expected a number from {DATA_VERSIONS[0]} to {DATA_VERSIONS[-1]}, got {content!r}",
+            rule="A22",
+        )
+
+
+def _check_byteorder(where: str, content: bytes) -> None:
+    if content == b"big":
+        raise VersionError(
+            f"{where}: byteorder: expected 'little', got 'big': weights written on a big-endian machine are not read; "
+            "save the program again on a little-endian one",
+            rule="A23",
+        )
+    if content != b"little":
+        raise ArchiveError(f"{where}: byteorder: expected 'little', got {content!r}", rule="A23")
+
+
+def _some(found: list[str]) -> str:
+    shown = ", ".join(show_name(name) for name in found[:3])
+    return f"{shown}, … ({len(found)})" if len(found) > 3 else shown

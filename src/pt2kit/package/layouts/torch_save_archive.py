@@ -1,0 +1,88 @@
+"""The layout of torch 2.8: an archive whose weights and constants are one torch.save file each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pt2kit.errors import PayloadError, UnsupportedError
+from pt2kit.package import record_names as names
+from pt2kit.package.layouts.base import Layout, Parts
+from pt2kit.package.layouts.draft import payloads_inside
+from pt2kit.package.payloads import view_all
+from pt2kit.pickles.reader import globals_in, read_payload
+from pt2kit.pickles.values import PickledStorage, TensorLike
+from pt2kit.tensors.opaque import OpaquePayload
+from pt2kit.tensors.pickled import from_pickled
+from pt2kit.tensors.storage import Storage
+
+if TYPE_CHECKING:
+    from pt2kit.package.stored import Kind, Payload, ReadContext, StoredPayloads, StoredProgram
+    from pt2kit.zip.reader import Archive
+
+
+class TorchSaveArchive(Layout):
+    """An archive with the torch.save files of weights and constants."""
+
+    __slots__ = ()
+    kind: ClassVar[str] = "archive-2.8"
+
+    def parts(self, model: str) -> Parts:
+        """Return which records belong to a program.
+
+        Raises: as `Layout.parts`.
+        """
+        pickles = (names.weights_payload(model), names.constants_payload(model))
+        if self.first(*(configs := (names.weights_config(model), names.constants_config(model)))):
+            found = ", ".join(name for name in (*configs, *pickles) if self.first(name))
+            raise UnsupportedError(
+                f"{self.where(model)}: expected its weights and constants either in config records or in .pt files, "
+                f"got both: {found}",
+                rule="A25",
+            )
+        records = self.described_by(model, *pickles)
+        return Parts(self.program_record(model), *records, self.sample_inputs_record(model), pickles=records)
+
+    def read_payloads(
+        self, model: str, kind: Kind, stored: Callable[[], StoredProgram], context: ReadContext
+    ) -> StoredPayloads:
+        """Describe the weights or constants of a program; the pickles are read, no tensors.
+
+        Raises: as `Layout.read_payloads`.
+        """
+        del context
+        place, program = self.parts(model), stored()
+        record = place.weights if kind == "weights" else place.constants
+        payloads = read_saved(self.archive, record, kind) | payloads_inside(place.program, kind, program)
+        return view_all(self, model, payloads, place.program if record is None else record, program)
+
+
+def read_saved(archive: Archive, record: str | None, kind: Kind) -> dict[str, Payload]:
+    """Describe the entries of a torch.save file; none if there is no file, or an empty one.
+
+    Weights are tensors. Constants may be script objects and others: each of those has the whole file as its payload.
+
+    Raises:
+        PayloadError: anything but a dict from names to tensors.
+        Pt2Error: as `pickles.reader.read_payload`.
+    """
+    data = archive.read(record) if record is not None else memoryview(b"")
+    if record is None or not data:
+        return {}
+    trusted = frozenset(globals_in(data, record)) if kind == "constants" else frozenset[str]()
+    value = read_payload(data, record, trust=trusted)
+    if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
+        raise PayloadError(f"{record}: expected a dict from names to tensors, got {_describe(value)}")
+    whole = Storage(record, data.nbytes, lambda: data, in_place=archive.source.is_local)
+    storages: dict[PickledStorage, Storage] = {}
+    payloads: dict[str, Payload] = {}
+    for name, entry in value.items():
+        if isinstance(entry, TensorLike) or kind == "weights":
+            payloads[name] = from_pickled(entry, name=name, where=record, storages=storages)
+        else:
+            payloads[name] = OpaquePayload(name, whole, "opaque")
+    return payloads
+
+
+def _describe(value: Any) -> str:
+    return "one with other keys" if isinstance(value, Mapping) else f"a {type(value).__name__}"

@@ -1,0 +1,342 @@
+"""Element types as torch promotes and converts them, on NumPy arrays; bounds on what a kernel allocates.
+
+NumPy's own promotion differs from torch's: int64 and float16 make float64 in NumPy and float16 in torch, and in torch a
+tensor without dimensions or a Python number changes the type of a larger tensor only if it is of a higher category.
+float16, bfloat16 and 8-bit floats are computed in float32 and rounded when the result is stored.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import ml_dtypes
+import numpy as np
+
+from pt2kit.errors import LimitError, OperatorError
+from pt2kit.operators import promotion
+from pt2kit.operators.facts import Symbolic, Tensor, Unknown
+from pt2kit.schema import ScalarType
+from pt2kit.tensors.dtypes import DTYPES, numpy_dtype
+
+Array: TypeAlias = np.ndarray[Any, Any]
+DType: TypeAlias = np.dtype[Any]
+
+
+class ForeignArray:
+    """Base class of the arrays of other engines, which implement NumPy's protocols."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
+
+ARRAYS: Final[Any] = (np.ndarray, ForeignArray)
+"""Classes of the arrays that kernels get."""
+Number: TypeAlias = "bool | int | float | complex"
+
+BOOL, INT64, FLOAT32, FLOAT64 = (np.dtype(name) for name in ("bool", "int64", "float32", "float64"))
+FLOAT16, BFLOAT16 = np.dtype("float16"), np.dtype(ml_dtypes.bfloat16)
+COMPLEX64, COMPLEX128 = np.dtype("complex64"), np.dtype("complex128")
+
+DTYPE: Final[Mapping[ScalarType, DType]] = MappingProxyType(
+    {number: COMPLEX64 if number is ScalarType.COMPLEXHALF else numpy_dtype(number) for number in DTYPES}
+)
+"""Element type of the schema -> type of the arrays that hold it; complex half is held as complex64."""
+
+SCALAR_TYPE: Final[Mapping[DType, ScalarType]] = MappingProxyType(
+    {dtype: number for number, dtype in DTYPE.items() if number is not ScalarType.COMPLEXHALF}
+)
+"""Type of arrays -> element type of the schema."""
+_KINDS: Final = MappingProxyType({dtype: promotion.category(number) for dtype, number in SCALAR_TYPE.items()})
+_NARROW: Final = frozenset(dtype for dtype in _KINDS if _KINDS[dtype] == 2 and dtype not in (FLOAT32, FLOAT64))
+
+
+@dataclass(slots=True)
+class Running:
+    """One call of a session: what its kernels may use.
+
+    Args:
+        max_bytes: bytes that one array may have.
+        random: the generator of random operators.
+        deadline: `time.monotonic` at which the call ends with an error; None for never.
+        keep: returns the result of a step as later ones get it.
+        checks: conditions on numbers that are not known yet, and the errors if they do not hold.
+        observe: called after each node of the root graph with its number and the arrays and numbers that it returned.
+    """
+
+    max_bytes: int = 1 << 62
+    random: np.random.Generator = field(default_factory=np.random.default_rng)
+    deadline: float | None = None
+    observe: Callable[[int, list[Any]], None] | None = None
+    keep: Callable[[Any, Any], Any] | None = None
+    checks: list[tuple[Any, str]] = field(default_factory=list)
+
+
+RUNNING: Final[ContextVar[Running]] = ContextVar("pt2kit.runtime.running")
+
+
+def running() -> Running:
+    """Return the call that is running, or one without limits if a kernel is called by itself."""
+    return RUNNING.get(None) or Running()
+
+
+def reserve(shape: Iterable[int], dtype: Any = FLOAT32) -> tuple[int, ...]:
+    """Return a shape if an array of it may be allocated.
+
+    Raises:
+        OperatorError: a negative size.
+        LimitError: more bytes than the call may use for one array.
+    """
+    sizes = tuple(int(size) for size in shape)
+    if any(size < 0 for size in sizes):
+        raise OperatorError(f"expected sizes of at least 0, got {list(sizes)}")
+    nbytes = math.prod(sizes) * np.dtype(dtype).itemsize
+    limit = running().max_bytes
+    if nbytes > limit:
+        raise LimitError(
+            f"expected a result of at most {limit:,} bytes, got {nbytes:,} for sizes {list(sizes)}; pass a larger limit"
+        )
+    return sizes
+
+
+def is_known(value: Any) -> bool:
+    """Return whether the numbers of a value can be read now, not only when a traced program runs."""
+    return not isinstance(value, ForeignArray) or value.is_known
+
+
+def require(condition: Any, message: str) -> None:
+    """Check a condition on numbers: now, or after the call if they are not known yet.
+
+    Raises:
+        OperatorError: it does not hold.
+    """
+    if not is_known(condition):
+        running().checks.append((condition.value, message))
+    elif not condition:
+        raise OperatorError(message)
+
+
+def strided(array: Array, shape: Sequence[int], strides: Sequence[int]) -> Any:
+    """Return a view of an array with other sizes and strides, in bytes; it can be written to if the array can."""
+    if isinstance(array, ForeignArray):
+        return array.strided(shape, strides)
+    return np.lib.stride_tricks.as_strided(array, shape, strides, writeable=array.flags.writeable)
+
+
+def kind(dtype: DType) -> int:
+    """Return the category of an element type: 0 bool, 1 integer, 2 floating point, 3 complex."""
+    try:
+        return _KINDS[dtype]
+    except KeyError:
+        raise OperatorError(f"expected an element type of torch, got {dtype}") from None
+
+
+def is_floating(array: Array) -> bool:
+    """Return whether an array is of floating-point numbers, not complex."""
+    return kind(array.dtype) == 2
+
+
+def is_complex(array: Array) -> bool:
+    """Return whether an array is of complex numbers."""
+    return bool(array.dtype.kind == "c")
+
+
+def promote_dtypes(a: DType, b: DType) -> DType:
+    """Return the element type that torch promotes two to (`torch.promote_types`)."""
+    return a if a == b else _result_type((a, True), (b, True))
+
+
+def result_type(*values: Any) -> DType:
+    """Return the element type that torch computes in for some operands (`torch.result_type`).
+
+    Args:
+        values: arrays and Python numbers.
+
+    Raises:
+        OperatorError: operands of other kinds, or types that torch has no promotion of.
+    """
+    kinds: list[Any] = [(one.dtype, one.ndim > 0) if isinstance(one, ARRAYS) else type(one) for one in values]
+    return _result_type(*kinds)
+
+
+# A pure function; programs call it with few combinations of types.
+@functools.lru_cache(maxsize=4096)
+def _result_type(*operands: Any) -> DType:
+    """Return the result type of operands: element types with whether there are dimensions, or types of numbers."""
+    facts: list[Any] = []
+    for one in operands:
+        if isinstance(one, tuple):
+            kind(one[0])
+            facts.append(Tensor((2,) if one[1] else (), SCALAR_TYPE[one[0]]))
+        else:
+            facts.append(Symbolic(type(one().item()) if issubclass(one, np.generic) else one))
+    try:
+        return DTYPE[promotion.result_type(*facts)]
+    except Unknown as error:
+        raise OperatorError(f"expected operands whose types torch promotes: {error}") from None
+
+
+def compute_type(dtype: DType) -> DType:
+    """Return the type that kernels compute in: float32 for narrower floats."""
+    return FLOAT32 if dtype in _NARROW else dtype
+
+
+def float_type(dtype: DType) -> DType:
+    """Return the type of a function of real numbers: float32 for integers."""
+    return dtype if kind(dtype) >= 2 else FLOAT32
+
+
+def real_type(dtype: DType) -> DType:
+    """Return the type of the parts of complex numbers; other types unchanged."""
+    return {COMPLEX64: FLOAT32, COMPLEX128: FLOAT64}.get(dtype, dtype)
+
+
+def complex_type(dtype: DType) -> DType:
+    """Return the complex type whose parts hold a type."""
+    return COMPLEX128 if dtype in (FLOAT64, COMPLEX128) else COMPLEX64
+
+
+def asarray(value: Any) -> Any:
+    """Return a number as an array; arrays, also of other engines, unchanged."""
+    return value if isinstance(value, ARRAYS) else np.asarray(value)
+
+
+def cast(value: Any, dtype: DType) -> Array:
+    """Return a value as an array of an element type, converted as torch does; the same array if it has that type."""
+    array: Array = asarray(value)
+    if array.dtype == dtype:
+        return array
+    if array.dtype.kind == "c" and kind(dtype) < 3:
+        if dtype == BOOL:
+            return np.not_equal(array, 0)
+        array = array.real
+    if dtype in _NARROW and dtype.itemsize == 1 and array.dtype != FLOAT32:
+        array = array.astype(FLOAT32)
+    if array.dtype in _NARROW and kind(dtype) == 1:
+        array = array.astype(FLOAT32)
+    if array.dtype.kind == "f" and dtype.kind == "u":
+        array = array.astype(INT64)  # negative numbers wrap, as in torch
+    return array.astype(dtype)
+
+
+def operands(*values: Any, floats: bool = False) -> tuple[list[Array], DType]:
+    """Convert operands to the type that their operator computes in, and return the type of its result.
+
+    Args:
+        values: arrays and Python numbers.
+        floats: compute integers as float32.
+    """
+    first = values[0]
+    dtype = first.dtype if isinstance(first, ARRAYS) and first.ndim else None
+    if dtype is None or any(not isinstance(value, ARRAYS) or value.dtype != dtype for value in values):
+        dtype = result_type(*values)
+    if floats:
+        dtype = float_type(dtype)
+    compute = compute_type(dtype)
+    arrays = [cast(value, compute) for value in values]
+    check_broadcast(arrays)
+    return arrays, dtype
+
+
+def unary(convert: Callable[[Array], Array]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return kernels of functions of one converted array: `kernels({...}, unary(wide))`."""
+
+    def adapt(function: Callable[..., Any]) -> Callable[..., Any]:
+        return functools.wraps(function)(lambda self, *args, **named: function(convert(self), *args, **named))
+
+    return adapt
+
+
+def binary(*, floats: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return kernels of functions of two arrays, converted as `operands` does."""
+
+    def adapt(function: Callable[..., Any]) -> Callable[..., Any]:
+        def run(self: Any, other: Any, *args: Any, **named: Any) -> Any:
+            return function(*operands(self, other, floats=floats)[0], *args, **named)
+
+        return functools.wraps(function)(run)
+
+    return adapt
+
+
+def check_broadcast(arrays: Sequence[Array]) -> None:
+    """Check that operands can be broadcast, and that the result may be allocated."""
+    shape = arrays[0].shape
+    if any(array.shape != shape for array in arrays[1:]):
+        reserve(np.broadcast_shapes(*(array.shape for array in arrays)), arrays[0].dtype)
+
+
+def wide(array: Array) -> Array:
+    """Return an array in the type that kernels compute in."""
+    return cast(array, compute_type(array.dtype))
+
+
+def floating(array: Array) -> Array:
+    """Return an array in the type that functions of real numbers compute in."""
+    return cast(array, compute_type(float_type(array.dtype)))
+
+
+def last(index: Iterable[Any], ahead: int | None = None) -> Any:
+    """Return an index of the last dimensions of an array; of those after the first `ahead` ones, if that is given."""
+    return (..., *index) if ahead is None else (*(slice(None),) * ahead, *index)
+
+
+def fill_value(value: Any, dtype: DType) -> Array:
+    """Return a number as an array without dimensions."""
+    if isinstance(value, int) and not isinstance(value, bool) and kind(dtype) == 1 and -(2**63) <= value < 2**63:
+        return np.asarray(value, INT64).astype(dtype)
+    return cast(value, dtype)
+
+
+def axis_of(dim: int, ndim: int) -> int:
+    """Return a dimension counted from the first; a tensor without dimensions has one.
+
+    Raises:
+        OperatorError: no such dimension.
+    """
+    count = max(ndim, 1)
+    if not -count <= dim < count:
+        raise OperatorError(f"expected a dimension from {-count} to {count - 1}, got {dim}")
+    return dim % count
+
+
+def axes_of(dims: Any, ndim: int) -> tuple[int, ...]:
+    """Return dimensions counted from the first; all for None or an empty list."""
+    if dims is None or (not isinstance(dims, int) and not len(dims)):
+        return tuple(range(ndim))
+    axes = tuple(axis_of(dim, ndim) for dim in ([dims] if isinstance(dims, int) else dims))
+    if len(set(axes)) < len(axes):
+        raise OperatorError(f"expected distinct dimensions, got {list(dims)}")
+    return axes if ndim else ()
+
+
+def check_indices(indices: Array, size: int, *, negative: bool = False) -> Array:
+    """Return indices that are within a dimension.
+
+    Args:
+        indices: integers.
+        size: of the dimension.
+        negative: count negative ones from the end, and return them counted from the first.
+
+    Raises:
+        OperatorError: an index outside the dimension, or no integers.
+    """
+    if kind(indices.dtype) != 1:
+        raise OperatorError(f"expected indices that are integers, got {indices.dtype}")
+    if not indices.size:
+        return indices
+    if not is_known(indices):
+        require(np.all((indices >= (-size if negative else 0)) & (indices < size)), f"expected indices below {size}")
+        return np.where(indices < 0, indices + size, indices) if negative else indices
+    least, most = int(indices.min()), int(indices.max())
+    if least < (-size if negative else 0) or most >= size:
+        raise OperatorError(f"expected indices below {size}, got {least} to {most}")
+    return np.where(indices < 0, indices + size, indices) if least < 0 else indices

@@ -1,0 +1,162 @@
+"""Execution of prepared graphs: calls each kernel in turn, keeps the values that are still needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from time import monotonic
+from typing import Any
+
+import numpy as np
+
+from pt2kit.errors import GraphError, LimitError, OperatorError, Pt2Error
+from pt2kit.messages import printable
+from pt2kit.runtime.arrays import ARRAYS, Running, cast, running
+from pt2kit.runtime.plan import Plan, Result, Step, prepare
+from pt2kit.schema import Graph
+
+
+class Executable:
+    """A graph that can be called with one value per input; returns the list of its outputs."""
+
+    __slots__ = ("plan",)
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+
+    def __call__(self, *inputs: Any) -> list[Any]:
+        """Run the graph.
+
+        Raises:
+            GraphError: another number of inputs.
+            OperatorError: a kernel refuses its operands.
+            LimitError: an array or the whole call is larger than allowed.
+        """
+        return run(self.plan, inputs, running())
+
+
+def executable(graph: Graph, where: str) -> Executable:
+    """Prepare a graph and its subgraphs.
+
+    Raises:
+        Pt2Error: as `prepare`.
+    """
+    return Executable(prepare(graph, Executable, where))
+
+
+def run(plan: Plan, inputs: Sequence[Any], call: Running) -> list[Any]:
+    """Run a prepared graph.
+
+    Args:
+        plan: the graph.
+        inputs: one value per input; arrays may be written to if the program does so.
+        call: its limits.
+
+    Raises:
+        Pt2Error: as `Executable.__call__`.
+    """
+    if len(inputs) != plan.inputs:
+        raise GraphError(f"graph {printable(plan.name, 80)}: expected {plan.inputs} values, got {len(inputs)}")
+    values: list[Any] = [None] * plan.count
+    values[: len(inputs)] = inputs
+    deadline, limit = call.deadline, call.max_bytes
+    observe = call.observe if plan.is_root else None
+    for number, step in enumerate(plan.steps):
+        if deadline is not None and monotonic() > deadline:
+            raise LimitError(
+                f"node {step_name(step)}: expected the call to end in time, got the timeout; pass a larger one"
+            )
+        try:
+            arguments = {**step.constants}
+            for name, read in step.reads:
+                arguments[name] = read(values)
+            result = step.kernel(*(read(values) for read in step.positional), **arguments)
+            arguments.clear()
+            if call.keep is not None:
+                result = call.keep(step, result)
+            _store(step.results, result, values, limit)
+        except Pt2Error as error:
+            raise _placed(error, step) from error
+        except MemoryError as error:
+            raise LimitError(f"node {step_name(step)}: expected memory for its results, got none") from error
+        except RecursionError as error:
+            raise LimitError(f"node {step_name(step)}: expected calls that nest less deep") from error
+        except Exception as error:  # Whatever NumPy says of operands that a program combines.
+            said = printable(f"{type(error).__name__}: {error}", 300)
+            raise OperatorError(
+                f"node {step_name(step)}: expected operands that the operator accepts, got {said}"
+            ) from error
+        if observe is not None:
+            observe(number, [values[one.slot] for one in _flat(step.results)])
+        for slot in step.last:
+            values[slot] = None
+    return [read(values) for read in plan.outputs]
+
+
+def _flat(results: Sequence[Any]) -> list[Result]:
+    """Return the values that a node defines, those in lists one by one."""
+    found: list[Result] = []
+    for one in results:
+        found += _flat(one) if isinstance(one, list) else [one] if one is not None else []
+    return found
+
+
+def step_name(step: Step) -> str:
+    """Return what messages call a node."""
+    return f"{printable(step.label, 80)} ({printable(step.target, 80)})"
+
+
+def _placed(error: Pt2Error, step: Step) -> Pt2Error:
+    """Return an error with the node in front; inside a subgraph only the innermost node is named."""
+    text = str(error)
+    return error if text.startswith("node ") else type(error)(f"node {step_name(step)}: {text}")
+
+
+def _store(results: tuple[Any, ...], result: Any, values: list[Any], limit: int) -> None:
+    """Keep what a kernel returned under the values that its node declares.
+
+    Raises:
+        OperatorError: other results than are declared.
+    """
+    if len(results) == 1:
+        [one] = results
+        if type(one) is Result:
+            if type(result) in (tuple, list):
+                if not result:
+                    raise OperatorError("expected a result, got none")
+                result = result[0]
+            _keep(one, result, values, limit)
+            return
+        if isinstance(one, list):
+            inner = result
+            if type(result) is tuple and len(result) == 1 and isinstance(result[0], list | tuple):
+                inner = result[0]
+            _store_several(one, inner, values, limit)
+            return
+        return
+    if results:
+        _store_several(results, result, values, limit)
+
+
+def _store_several(results: Sequence[Any], result: Any, values: list[Any], limit: int) -> None:
+    if not isinstance(result, list | tuple) or len(result) < len(results):
+        got = len(result) if isinstance(result, list | tuple) else "one"
+        raise OperatorError(f"expected {len(results)} results as the program declares, got {got}")
+    for declared, value in zip(results, result, strict=False):
+        if type(declared) is Result:
+            _keep(declared, value, values, limit)
+        elif isinstance(declared, list):
+            _store_several(declared, value, values, limit)
+
+
+def _keep(declared: Result, value: Any, values: list[Any], limit: int) -> None:
+    dtype = declared.dtype
+    if dtype is not None:
+        if not isinstance(value, ARRAYS):
+            value = np.asarray(value)
+        if value.nbytes > limit:
+            raise LimitError(f"expected a result of at most {limit:,} bytes, got {value.nbytes:,}; pass a larger limit")
+        if value.dtype != dtype:
+            value = cast(value, dtype)
+    elif isinstance(value, (ARRAYS, np.generic)):
+        value = value.item()
+    values[declared.slot] = value

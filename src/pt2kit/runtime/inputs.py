@@ -1,0 +1,381 @@
+"""Inputs of a session: arguments of a call as one value per graph input, checked against the exported ones.
+
+The same inputs are refused as by `load_module`: another structure, other sizes than the program declares, symbols out
+of their range, guards that do not hold. Element types are checked as well: NumPy makes float64 where torch makes
+float32, and no operator would report it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from msgspec import UNSET
+
+from pt2kit import schema
+from pt2kit.errors import GraphError, InputError, Pt2Error
+from pt2kit.messages import printable
+from pt2kit.runtime.arrays import DTYPE, DType
+from pt2kit.symbols.dialects import parse_size
+from pt2kit.symbols.evaluation import evaluate
+from pt2kit.symbols.expr import Expr, Integer, Symbol, free_symbols
+from pt2kit.symbols.guards import Guard, Source, parse_guard
+from pt2kit.symbols.printer import to_str
+from pt2kit.treespec.callsig import split_call
+from pt2kit.treespec.kinds import FieldTable, child_keys
+from pt2kit.treespec.spec import TreeSpec, parse
+from pt2kit.treespec.values import flatten, unflatten
+
+SMALLEST: Final = 2
+"""Lower bounds of symbols up to this one are not checked: export itself specializes sizes 0 and 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class InputSpec:
+    """One value that the caller passes.
+
+    Args:
+        name: what messages call it ("x", "d['k']").
+        path: the keys that lead to it from the arguments, as guards write them.
+        argument: its argument in the graph.
+        dtype: the element type of a tensor.
+        sizes: of a tensor: numbers and expressions.
+        number: of a symbolic number.
+        hints: the value that each of `sizes`, or `number`, had at export, if the file has it.
+    """
+
+    name: str
+    path: tuple[Any, ...]
+    argument: schema.Argument
+    dtype: DType | None = None
+    sizes: tuple[int | Expr, ...] = ()
+    number: int | Expr | None = None
+    hints: tuple[int | None, ...] = ()
+
+    @property
+    def constant(self) -> Any:
+        """Return the value that a constant of the calling convention must have; None for inputs that are no
+        constants."""
+        return self.argument.value if self.argument.type in ("as_int", "as_float", "as_bool", "as_string") else None
+
+    def describe(self) -> str:
+        """Return element type and sizes, as graphs print them: "float32[s0, 8]"."""
+        if self.dtype is not None:
+            shown = (str(size) if isinstance(size, int) else to_str(size) for size in self.sizes)
+            return f"{self.dtype.name}[{', '.join(shown)}]"
+        if self.number is not None:
+            return f"int = {self.number if isinstance(self.number, int) else to_str(self.number)}"
+        return {"as_sym_float": "float", "as_sym_bool": "bool"}.get(
+            self.argument.type, printable(repr(self.constant), 80)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Convention:
+    """How a program is called.
+
+    Args:
+        in_spec, out_spec: the containers of the inputs and outputs; None if the file has none.
+        fields: field names of named tuples.
+        inputs: the values that the caller passes.
+        ranges: symbol -> its least and greatest value; None for no bound.
+        guards: conditions on the inputs.
+    """
+
+    in_spec: TreeSpec | None
+    out_spec: TreeSpec | None
+    fields: FieldTable
+    inputs: tuple[InputSpec, ...]
+    ranges: Mapping[str, tuple[int | None, int | None]]
+    guards: tuple[tuple[Guard, tuple[tuple[Source, int], ...]], ...]
+
+    def leaves(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+        """Return the values in the arguments of a call, arrays for tensors, checked.
+
+        Raises:
+            InputError: inputs that the program does not take.
+        """
+        return self.checked(self._flat(args, kwargs))
+
+    def checked(self, values: Sequence[Any]) -> list[Any]:
+        """Return the flattened inputs of a call as kernels take them, checked.
+
+        Raises:
+            InputError: inputs that the program does not take.
+        """
+        if len(values) != len(self.inputs):
+            raise InputError(f"inputs: expected {len(self.inputs)} values, got {len(values)}")
+        found = [_converted(spec, value) for spec, value in zip(self.inputs, values, strict=True)]
+        self._check_sizes(found)
+        self._check_guards(found)
+        return found
+
+    def outputs(self, values: Sequence[Any]) -> Any:
+        """Return output values in the program's containers.
+
+        Raises:
+            GraphError: another number of values than the containers have.
+        """
+        if self.out_spec is None:
+            return values[0] if len(values) == 1 else tuple(values)
+        return unflatten(values, self.out_spec, "outputs", fields=self.fields)
+
+    def _flat(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+        if self.in_spec is None:
+            return [*args, *kwargs.values()]
+        positional, by_name = split_call(self.in_spec)
+        if len(args) != len(positional):
+            raise InputError(f"inputs: expected {len(positional)} positional argument(s), got {len(args)}")
+        if kwargs.keys() != by_name.keys():
+            expected = ", ".join(map(printable, by_name)) or "none"
+            raise InputError(f"inputs: expected the keyword argument(s) {expected}, got {', '.join(kwargs) or 'none'}")
+        leaves: list[Any] = []
+        for number, (value, spec) in enumerate(
+            zip((*args, *(kwargs[name] for name in by_name)), (*positional, *by_name.values()), strict=True)
+        ):
+            where = self._argument_name(number)
+            try:
+                leaves += flatten(value, spec, f"input {where}", fields=self.fields, expand=_expand)
+            except GraphError as error:
+                raise InputError(str(error)) from error
+        return leaves
+
+    def _argument_name(self, number: int) -> str:
+        assert self.in_spec is not None
+        positional, by_name = split_call(self.in_spec)
+        return f"args[{number}]" if number < len(positional) else printable(list(by_name)[number - len(positional)])
+
+    def _check_sizes(self, values: Sequence[Any]) -> None:
+        """Check sizes that are numbers, equal for equal expressions, and the ranges of symbols."""
+        known: dict[str, int] = {}
+        derived: list[tuple[Expr, int, str]] = []
+        for spec, value in zip(self.inputs, values, strict=True):
+            for expected, got, place in _numbers(spec, value):
+                if isinstance(expected, int):
+                    if got != expected:
+                        raise InputError(f"input {place}: expected {expected}, as it was exported, got {got}")
+                elif isinstance(expected, Symbol):
+                    if known.setdefault(expected.name, got) != got:
+                        raise InputError(
+                            f"input {place}: expected {known[expected.name]}, the value of {expected.name}, got {got}"
+                        )
+                else:
+                    derived.append((expected, got, place))
+        for expr, got, place in derived:
+            missing = [symbol for symbol in free_symbols(expr) if symbol.name not in known]
+            if len(missing) == 1 and (solved := _solve(expr, missing[0], known, got)) is not None:
+                known[missing[0].name] = solved
+                missing = []
+            if not missing and (wanted := _value(expr, known)) != got:
+                raise InputError(f"input {place}: expected {wanted}, got {got}")
+        for name, value in known.items():
+            least, most = self.ranges.get(name, (None, None))
+            if least is not None and least > SMALLEST and value < least:
+                raise InputError(f"input sizes: expected {printable(name)} of at least {least}, got {value}")
+            if most is not None and value > most:
+                raise InputError(f"input sizes: expected {printable(name)} of at most {most}, got {value}")
+
+    def _check_guards(self, values: Sequence[Any]) -> None:
+        for guard, sources in self.guards:
+            known = {source.text: _read(source, values[index]) for source, index in sources}
+            if not evaluate(guard.expr, known, where="guard"):
+                shown = ", ".join(f"{printable(name, 80)} = {value}" for name, value in known.items())
+                raise InputError(f"inputs: expected {printable(guard.text, 300)}, got {shown}")
+
+
+def convention_of(
+    program: schema.ExportedProgram, arguments: Sequence[schema.Argument], *, guarded: bool
+) -> Convention:
+    """Return how a program is called.
+
+    Args:
+        program: the program.
+        arguments: its graph inputs that the caller passes.
+        guarded: whether its guards hold for the inputs, which torch writes from the sample inputs of a file.
+
+    Raises:
+        Pt2Error: tree specs, expressions or guards that cannot be read.
+    """
+    module = program.graph_module
+    fields = {name: list(one.field_names) for name, one in module.treespec_namedtuple_fields.items()}
+    call = next((entry.signature for entry in module.module_call_graph if entry.fqn == "" and entry.signature), None)
+    in_spec = out_spec = None
+    names: Sequence[str] = ()
+    if call is not None:
+        in_spec, out_spec = parse(call.in_spec, "in_spec"), parse(call.out_spec, "out_spec")
+        names = call.forward_arg_names or ()
+    paths = _paths(in_spec, names, fields) if in_spec is not None else [(f"arg_{i}",) for i in range(len(arguments))]
+    if len(paths) != len(arguments):
+        raise GraphError(f"$.graph_module: expected {len(paths)} inputs, as in_spec has, got {len(arguments)}")
+    inputs = tuple(_input(path, argument, module.graph) for path, argument in zip(paths, arguments, strict=True))
+    ranges = {name: (bounds.min_val, bounds.max_val) for name, bounds in program.range_constraints.items()}
+    guards = []
+    for number, text in enumerate(program.guards_code if guarded else ()):
+        guard = parse_guard(text, where=f"$.guards_code[{number}]")
+        sources = tuple((source, _find(source, inputs, number)) for source in guard.sources)
+        guards.append((guard, sources))
+    return Convention(in_spec, out_spec, fields, inputs, ranges, tuple(guards))
+
+
+def _paths(in_spec: TreeSpec, names: Sequence[str], fields: FieldTable) -> list[tuple[Any, ...]]:
+    """Return the keys that lead to each leaf, from the names of the arguments."""
+    positional, by_name = split_call(in_spec)
+    given = [*names][: len(positional)]
+    given += [f"arg_{i}" for i in range(len(given), len(positional))]
+    paths: list[tuple[Any, ...]] = []
+    stack: list[tuple[TreeSpec, tuple[Any, ...]]] = list(
+        zip((*positional, *by_name.values()), ((name,) for name in (*given, *by_name)), strict=True)
+    )[::-1]
+    while stack:
+        spec, path = stack.pop()
+        if spec.is_leaf:
+            paths.append(path)
+            continue
+        keys = child_keys(spec, "in_spec", fields)
+        steps = [(key.value,) if key.kind == "field" else key.value for key in keys]
+        stack += [(child, (*path, step)) for child, step in zip(spec.children, steps, strict=True)][::-1]
+    return paths
+
+
+def _input(path: tuple[Any, ...], argument: schema.Argument, graph: schema.Graph) -> InputSpec:
+    name = str(path[0]) + "".join(
+        f".{step[0]}" if isinstance(step, tuple) and len(step) == 1 else f"[{step!r}]" for step in path[1:]
+    )
+    if argument.as_tensor is not UNSET:
+        meta = graph.tensor_values[argument.as_tensor.name]
+        sizes, hints = zip(*map(_size, meta.sizes), strict=True) if meta.sizes else ((), ())
+        return InputSpec(name, path, argument, DTYPE.get(meta.dtype), sizes, None, hints)
+    if argument.as_sym_int is not UNSET and argument.as_sym_int.as_name is not UNSET:
+        number, hint = _size(graph.sym_int_values[argument.as_sym_int.as_name])
+        return InputSpec(name, path, argument, None, (), number, (hint,))
+    return InputSpec(name, path, argument)
+
+
+def _size(size: schema.SymInt) -> tuple[int | Expr, int | None]:
+    if size.as_int is not UNSET:
+        return size.as_int, size.as_int
+    written: schema.SymExpr = size.as_expr  # type: ignore[assignment]
+    expr = parse_size(written.expr_str)
+    hint = None if written.hint is None else written.hint.value
+    return (expr.value if isinstance(expr, Integer) else expr), hint if isinstance(hint, int) else None
+
+
+def _find(source: Source, inputs: Sequence[InputSpec], number: int) -> int:
+    """Return the input that a guard reads: by its number among all, or by its path."""
+    path = source.path
+    if len(path) == 2 and path[0] == "flat_args" and isinstance(path[1], int) and path[1] < len(inputs):
+        return path[1]
+    wanted = [path]
+    if len(path) >= 2 and isinstance(path[1], int):
+        wanted.append((f"{path[0]}_{path[1]}", *path[2:]))
+    for index, spec in enumerate(inputs):
+        if spec.path in wanted:
+            return index
+    raise GraphError(f"$.guards_code[{number}]: expected references to inputs, got {source.text[:80]!a}")
+
+
+def _read(source: Source, value: Any) -> Any:
+    """Return the number that a guard takes from an input."""
+    if source.what == "value":
+        return value
+    if not isinstance(value, np.ndarray):
+        raise InputError(f"inputs: expected a tensor at {printable(source.text, 80)}, got {type(value).__name__}")
+    if source.what == "item":
+        return value.item()
+    if source.what == "storage_offset":
+        return 0
+    index = source.index or 0
+    if index >= value.ndim:
+        raise InputError(
+            f"inputs: expected more than {index} dimensions at {printable(source.text, 80)}, got {value.ndim}"
+        )
+    return value.shape[index] if source.what == "size" else value.strides[index] // value.itemsize
+
+
+def _expand(type_name: str, value: object) -> Sequence[object] | None:
+    """Open a container of a type that this process may not know: the fields of a dataclass that have values."""
+    if (
+        dataclasses.is_dataclass(value)
+        and not isinstance(value, type)
+        and type(value).__module__ != "pt2kit.treespec.values"
+    ):
+        found = [getattr(value, field.name) for field in dataclasses.fields(value)]
+        return [one for one in found if one is not None]
+    return None
+
+
+def _converted(spec: InputSpec, value: Any) -> Any:
+    """Return a value as kernels take it.
+
+    Raises:
+        InputError: another kind of value, or another element type.
+    """
+    argument = spec.argument
+    if argument.as_tensor is not UNSET:
+        array = value if isinstance(value, np.ndarray) else _array(value)
+        if array is None:
+            raise InputError(f"input {spec.name}: expected an array, got {type(value).__name__}")
+        if array.ndim != len(spec.sizes):
+            raise InputError(f"input {spec.name}: expected {len(spec.sizes)} dimension(s), got {array.ndim}")
+        if array.dtype != spec.dtype:
+            raise InputError(f"input {spec.name}: expected {spec.dtype}, got {array.dtype}; convert it with .astype")
+        return array
+    if argument.type in ("as_sym_int", "as_sym_float", "as_sym_bool"):
+        kinds: Any = {"as_sym_int": int, "as_sym_float": (int, float), "as_sym_bool": bool}[argument.type]
+        plain = value.item() if isinstance(value, np.generic) else value
+        if not isinstance(plain, kinds):
+            raise InputError(f"input {spec.name}: expected a number, got {type(value).__name__}")
+        return plain
+    expected = None if argument.as_none is not UNSET else argument.value
+    same = isinstance(expected, float) and isinstance(value, float) and math.isnan(expected) and math.isnan(value)
+    if (
+        not same
+        and (type(value) is not type(expected) or value != expected)
+        and not (isinstance(value, int | float) and isinstance(expected, int | float) and value == expected)
+    ):
+        raise InputError(
+            f"input {spec.name}: expected {expected!r}, as it was exported, got {printable(repr(value), 80)}"
+        )
+    return value
+
+
+def _array(value: Any) -> Any:
+    """Return what a tensor of another library, or a NumPy scalar, holds; None for what is no tensor."""
+    if isinstance(value, np.generic):
+        return np.asarray(value)
+    if hasattr(value, "__array__"):
+        return np.asarray(value)
+    return None
+
+
+def _numbers(spec: InputSpec, value: Any) -> list[tuple[int | Expr, int, str]]:
+    """Return each number that an input has, what it must be, and where it is."""
+    if spec.number is not None:
+        return [(spec.number, value, spec.name)]
+    return [
+        (expected, value.shape[axis], f"{spec.name}: size of dimension {axis}")
+        for axis, expected in enumerate(spec.sizes)
+    ]
+
+
+def _value(expr: Expr, known: Mapping[str, int]) -> Any:
+    try:
+        return evaluate(expr, known)
+    except Pt2Error as error:
+        raise InputError(f"inputs: expected sizes for which every size has a value: {error}") from error
+
+
+def _solve(expr: Expr, symbol: Symbol, known: Mapping[str, int], wanted: int) -> int | None:
+    """Return the value of a symbol that makes an expression linear in it have a value; None if there is none."""
+    try:
+        at = [evaluate(expr, {**known, symbol.name: n}) for n in (0, 1, 2)]
+    except Pt2Error:
+        return None
+    if at[1] - at[0] != at[2] - at[1] or at[1] == at[0]:
+        return None
+    solved = (wanted - at[0]) / (at[1] - at[0])
+    return int(solved) if solved == int(solved) else None

@@ -1,0 +1,245 @@
+"""Kernels: convolutions of any number of dimensions, by copying windows into a matrix (im2col) and BLAS."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from pt2kit.errors import OperatorError
+from pt2kit.runtime.arrays import Array, ForeignArray, last, reserve, wide
+from pt2kit.runtime.table import kernel
+
+
+def spread(values: Any, count: int) -> tuple[int, ...]:
+    """Return one number per spatial dimension.
+
+    Raises:
+        OperatorError: neither one nor as many.
+    """
+    numbers = (values,) if isinstance(values, int) else tuple(int(value) for value in values)
+    if len(numbers) == 1:
+        numbers *= count
+    if len(numbers) != count:
+        raise OperatorError(f"expected {count} numbers, one per dimension, got {len(numbers)}")
+    return numbers
+
+
+def pad_around(x: Array, before: Sequence[int], after: Sequence[int], value: Any = 0) -> Array:
+    """Return an array padded in its last dimensions."""
+    if not any(before) and not any(after):
+        return x
+    widths = [(0, 0)] * (x.ndim - len(before)) + list(zip(before, after, strict=True))
+    reserve([size + a + b for size, (a, b) in zip(x.shape, widths, strict=True)], x.dtype)
+    return np.pad(x, widths, constant_values=value)
+
+
+def windows(x: Array, kernel_size: Sequence[int], stride: Sequence[int], dilation: Sequence[int]) -> Array:
+    """Return a view [..., *outputs, *kernel_size] of the windows in the last dimensions of a padded array.
+
+    Raises:
+        OperatorError: a window that is larger than the array.
+    """
+    n = len(kernel_size)
+    check_window(kernel_size, stride, dilation)
+    spans = [(k - 1) * d + 1 for k, d in zip(kernel_size, dilation, strict=True)]
+    counts = [(size - span) // s + 1 for size, span, s in zip(x.shape[-n:], spans, stride, strict=True)]
+    if any(size < span for size, span in zip(x.shape[-n:], spans, strict=True)):
+        raise OperatorError(f"expected windows of at most sizes {list(x.shape[-n:])}, got {spans}")
+    lead, steps = x.shape[:-n], x.strides[-n:]
+    strides = (
+        *x.strides[:-n],
+        *(step * s for step, s in zip(steps, stride, strict=True)),
+        *(step * d for step, d in zip(steps, dilation, strict=True)),
+    )
+    return np.lib.stride_tricks.as_strided(x, (*lead, *counts, *kernel_size), strides, writeable=False)
+
+
+def check_window(kernel_size: Sequence[int], stride: Sequence[int], dilation: Sequence[int]) -> None:
+    """Check that kernel sizes, strides and dilations are positive.
+
+    Raises:
+        OperatorError: one is not.
+    """
+    if any(value < 1 for value in (*kernel_size, *stride, *dilation)):
+        got = f"{list(kernel_size)}, {list(stride)} and {list(dilation)}"
+        raise OperatorError(f"expected kernel sizes, strides and dilations of at least 1, got {got}")
+
+
+def offsets(
+    counts: Sequence[int], kernel_size: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
+) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
+    """Iterate the places in a kernel, each with the slices of a padded array that it meets."""
+    for place in itertools.product(*map(range, kernel_size)):
+        yield (
+            place,
+            tuple(
+                slice(p * d, p * d + (count - 1) * s + 1, s)
+                for p, d, count, s in zip(place, dilation, counts, stride, strict=True)
+            ),
+        )
+
+
+def correlate(x: Array, weight: Array, stride: Sequence[int], dilation: Sequence[int], groups: int) -> Array:
+    """Return the correlation of a padded batch [n, channels, ...] with a weight [outputs, channels / groups, ...]."""
+    batch, channels = x.shape[:2]
+    outputs, per_group, *kernel_size = weight.shape
+    if groups < 1 or channels != per_group * groups or outputs % groups:
+        raise OperatorError(
+            f"expected {per_group * groups} channels for weights of {list(weight.shape)}, got {channels}"
+        )
+    if isinstance(x, ForeignArray):
+        check_window(kernel_size, stride, dilation)
+        return x.correlate(weight, stride, [(0, 0)] * len(stride), (1,) * len(stride), dilation, groups)
+    view = windows(x, kernel_size, stride, dilation)
+    counts = view.shape[2 : 2 + len(kernel_size)]
+    size, taps = math.prod(counts), math.prod(kernel_size)
+    reserve((batch, outputs, size), x.dtype)
+    if per_group == 1 and outputs == channels:
+        depth = np.zeros((batch, channels, *counts), x.dtype)
+        shape = (-1, *(1,) * len(counts))
+        for place, where in offsets(counts, kernel_size, stride, dilation):
+            depth += x[last(where)] * weight[:, 0][last(place)].reshape(shape)
+        return depth
+    matrix = weight.reshape(groups, outputs // groups, per_group * taps)
+    result = np.empty((batch, groups, outputs // groups, size), x.dtype)
+    n = len(kernel_size)
+    order = (0, *range(1 + n, 1 + 2 * n), *range(1, 1 + n))
+    reserve((channels * taps, size), x.dtype)
+    for i in range(batch):
+        columns = view[i].transpose(order).reshape(groups, per_group * taps, size)
+        np.matmul(matrix, columns, out=result[i])
+    return result.reshape(batch, outputs, *counts)
+
+
+def spread_back(
+    x: Array, weight: Array, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int],
+    output_padding: Sequence[int], groups: int,
+) -> Array:  # fmt: skip
+    """Return the transposed convolution of a batch with a weight [channels, outputs / groups, ...]."""
+    batch, channels, *sizes = x.shape
+    rows, per_group, *kernel_size = weight.shape
+    if groups < 1 or rows != channels or channels % groups:
+        raise OperatorError(f"expected {rows} channels in {groups} groups, got {channels}")
+    check_window(kernel_size, stride, dilation)
+    spans = [(k - 1) * d + 1 for k, d in zip(kernel_size, dilation, strict=True)]
+    whole = [
+        (size - 1) * s + span + extra for size, s, span, extra in zip(sizes, stride, spans, output_padding, strict=True)
+    ]
+    if isinstance(x, ForeignArray):
+        flipped = np.flip(weight.reshape(groups, channels // groups, *weight.shape[1:]), range(3, weight.ndim + 1))
+        rows = [
+            (span - 1 - p, span - 1 - p + extra) for span, p, extra in zip(spans, padding, output_padding, strict=True)
+        ]
+        turned = flipped.swapaxes(1, 2).reshape(groups * per_group, channels // groups, *kernel_size)
+        return x.correlate(turned, (1,) * len(rows), rows, stride, dilation, groups)
+    ends = [size - p for size, p in zip(whole, padding, strict=True)]
+    size, taps = math.prod(sizes), math.prod(kernel_size)
+    reserve((batch, groups, per_group * taps, size), x.dtype)
+    result = np.zeros_like(x, shape=reserve((batch, groups * per_group, *whole), x.dtype))
+    matrix = weight.reshape(groups, channels // groups, per_group * taps).swapaxes(1, 2)
+    columns = np.matmul(matrix, x.reshape(batch, groups, channels // groups, size))
+    columns = columns.reshape(batch, groups * per_group, *kernel_size, *sizes)
+    for place, where in offsets(sizes, kernel_size, stride, dilation):
+        result[last(where)] += columns[last(place, 2)]
+    return result[last((slice(p, end) for p, end in zip(padding, ends, strict=True)))]
+
+
+@kernel("aten.convolution.default aten._convolution.default")
+def convolution(
+    input: Array,
+    weight: Array,
+    bias: Array | None,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    transposed: bool,
+    output_padding: Any,
+    groups: int,
+    **options: Any,
+) -> Any:
+    x, w = wide(input), wide(weight)
+    n = w.ndim - 2
+    if n < 1 or x.ndim not in (n + 1, n + 2):
+        raise OperatorError(f"expected a batch for a kernel of {n} dimensions, got {x.ndim} dimensions")
+    single = x.ndim == n + 1
+    if single:
+        x = x[None]
+    steps, around, gaps = spread(stride, n), spread(padding, n), spread(dilation, n)
+    if any(p < 0 for p in around):
+        raise OperatorError(f"expected padding of at least 0, got {list(around)}")
+    if transposed:
+        result = spread_back(x, w, steps, around, gaps, spread(output_padding, n), groups)
+    else:
+        result = correlate(pad_around(x, around, around), w, steps, gaps, groups)
+    if bias is not None:
+        result = result + wide(bias).reshape(-1, *(1,) * n)
+    return result[0] if single else result
+
+
+@kernel("aten.conv1d.default aten.conv2d.default aten.conv3d.default")
+def conv(
+    input: Array, weight: Array, bias: Array | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+    groups: int = 1,
+) -> Any:  # fmt: skip
+    return convolution(input, weight, bias, stride, padding, dilation, False, 0, groups)
+
+
+@kernel("aten.conv1d.padding aten.conv2d.padding aten.conv3d.padding aten._convolution_mode.default")
+def conv_mode(
+    input: Array, weight: Array, bias: Array | None = None, stride: Any = 1, padding: str = "valid", dilation: Any = 1,
+    groups: int = 1,
+) -> Any:  # fmt: skip
+    n = weight.ndim - 2
+    if padding == "valid":
+        return conv(input, weight, bias, stride, 0, dilation, groups)
+    if padding != "same":
+        raise OperatorError(f"expected the padding valid or same, got {padding[:40]!a}")
+    totals = [d * (k - 1) for d, k in zip(spread(dilation, n), weight.shape[2:], strict=True)]
+    before = [total // 2 for total in totals]
+    padded = pad_around(wide(input), before, [total - b for total, b in zip(totals, before, strict=True)])
+    return conv(padded, weight, bias, stride, 0, dilation, groups)
+
+
+@kernel("aten.conv_transpose1d.default aten.conv_transpose2d.input aten.conv_transpose3d.input")
+def conv_transpose(
+    input: Array, weight: Array, bias: Array | None = None, stride: Any = 1, padding: Any = 0,
+    output_padding: Any = 0, groups: int = 1, dilation: Any = 1,
+) -> Any:  # fmt: skip
+    return convolution(input, weight, bias, stride, padding, dilation, True, output_padding, groups)
+
+
+# Windows as columns (`torch.nn.Unfold` and `Fold`).
+
+
+@kernel("aten.im2col.default")
+def im2col(self: Array, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Any:
+    x = self if self.ndim == 4 else self[None]
+    around = spread(padding, 2)
+    view = windows(pad_around(x, around, around), spread(kernel_size, 2), spread(stride, 2), spread(dilation, 2))
+    batch, channels, height, width, rows, columns = view.shape
+    reserve(view.shape, x.dtype)
+    result = view.transpose(0, 1, 4, 5, 2, 3).reshape(batch, channels * rows * columns, height * width)
+    return result if self.ndim == 4 else result[0]
+
+
+@kernel("aten.col2im.default")
+def col2im(self: Array, output_size: Any, kernel_size: Any, dilation: Any, padding: Any, stride: Any) -> Any:
+    x = wide(self if self.ndim == 3 else self[None])
+    sizes, taps, steps, gaps, around = (spread(v, 2) for v in (output_size, kernel_size, stride, dilation, padding))
+    check_window(taps, steps, gaps)
+    channels = x.shape[1] // math.prod(taps)
+    counts = [
+        (size + 2 * p - d * (k - 1) - 1) // s + 1
+        for size, p, d, k, s in zip(sizes, around, gaps, taps, steps, strict=True)
+    ]
+    whole = [size + 2 * p for size, p in zip(sizes, around, strict=True)]
+    result = np.zeros_like(x, shape=reserve((x.shape[0], channels, *whole), x.dtype))
+    columns = x.reshape(x.shape[0], channels, *taps, *counts)
+    for place, where in offsets(counts, taps, steps, gaps):
+        result[last(where)] += columns[last(place, 2)]
+    result = result[last((slice(p, p + size) for p, size in zip(around, sizes, strict=True)))]
+    return result if self.ndim == 3 else result[0]

@@ -1,0 +1,193 @@
+"""Kernels: tensors made from sizes and numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pt2kit.errors import OperatorError
+from pt2kit.runtime.arrays import (
+    ARRAYS,
+    BOOL,
+    FLOAT32,
+    FLOAT64,
+    INT64,
+    Array,
+    DType,
+    cast,
+    compute_type,
+    fill_value,
+    kind,
+    reserve,
+    wide,
+)
+from pt2kit.runtime.table import kernel, kernels, write
+
+
+def _inferred(value: Any) -> DType:
+    """Return the element type of a tensor made from a number."""
+    if isinstance(value, bool | np.bool_):
+        return BOOL
+    if isinstance(value, int | np.integer):
+        return INT64
+    return np.dtype("complex64") if isinstance(value, complex) else FLOAT32
+
+
+def filled(size: Sequence[int], value: Any, dtype: DType) -> Array:
+    """Return an array of one number."""
+    sizes = reserve(size, dtype)
+    if not isinstance(value, ARRAYS) and value == 0:
+        return np.zeros(sizes, dtype)
+    return np.full(sizes, fill_value(value, dtype), dtype)
+
+
+@kernel("aten.full.default")
+def full(size: Sequence[int], fill_value: Any, dtype: Any = None, **options: Any) -> Any:
+    return filled(size, fill_value, dtype or _inferred(fill_value))
+
+
+@kernel("aten.zeros.default aten.empty.memory_format aten.empty_permuted.default")
+def zeros(size: Sequence[int], dtype: Any = None, **options: Any) -> Any:
+    return filled(size, 0, dtype or FLOAT32)
+
+
+@kernel("aten.ones.default")
+def ones(size: Sequence[int], dtype: Any = None, **options: Any) -> Any:
+    return filled(size, 1, dtype or FLOAT32)
+
+
+@kernel("aten.empty_strided.default")
+def empty_strided(size: Sequence[int], stride: Sequence[int], dtype: Any = None, **options: Any) -> Any:
+    # Laid out as declared where strides are those of a dense tensor, as `as_strided` may look at it.
+    kept = dtype or FLOAT32
+    order = sorted(range(len(size)), key=lambda axis: -stride[axis])
+    array = filled([size[axis] for axis in order], 0, kept)
+    return array.transpose([order.index(axis) for axis in range(len(size))])
+
+
+@kernel("aten.full_like.default")
+def full_like(self: Array, fill_value: Any, dtype: Any = None, **options: Any) -> Any:
+    return filled(self.shape, fill_value, dtype or self.dtype)
+
+
+@kernel("aten.zeros_like.default aten.empty_like.default")
+def zeros_like(self: Array, dtype: Any = None, **options: Any) -> Any:
+    return filled(self.shape, 0, dtype or self.dtype)
+
+
+@kernel("aten.new_full.default")
+def new_full(self: Array, size: Sequence[int], fill_value: Any, dtype: Any = None, **options: Any) -> Any:
+    return filled(size, fill_value, dtype or self.dtype)
+
+
+@kernel("aten.new_zeros.default aten.new_empty.default")
+def new_zeros(self: Array, size: Sequence[int], dtype: Any = None, **options: Any) -> Any:
+    return filled(size, 0, dtype or self.dtype)
+
+
+@kernel("aten.fill.Scalar .Tensor")
+def fill(self: Array, value: Any) -> Any:
+    return filled(self.shape, value, self.dtype)
+
+
+@kernel("aten.zero.default")
+def zero(self: Array) -> Any:
+    return filled(self.shape, 0, self.dtype)
+
+
+@kernel("aten.fill_.Scalar .Tensor")
+def fill_(self: Array, value: Any) -> Any:
+    return write(self, np.broadcast_to(fill_value(value, self.dtype), self.shape))
+
+
+@kernel("aten.arange.default .start .start_step")
+def arange(end: Any, start: Any = 0, step: Any = 1, dtype: Any = None, **options: Any) -> Any:
+    if step == 0 or (end - start) / step < 0 or not all(math.isfinite(number) for number in (start, end, step)):
+        raise OperatorError(f"expected a step that leads from {start} to {end}, got {step}")
+    integer = all(isinstance(number, int) for number in (start, end, step))
+    made = dtype or (INT64 if integer else FLOAT32)
+    count = -((end - start) // -step) if integer else math.ceil((end - start) / step)
+    (count,) = reserve((count,), made)
+    if kind(made) == 1:
+        return (int(start) + np.arange(count, dtype=INT64) * int(step)).astype(made)
+    return cast(start + np.arange(count, dtype=FLOAT64) * step, made)
+
+
+def _spaced(start: Any, end: Any, steps: int, dtype: Any) -> Any:
+    first, last = (one.item() if isinstance(one, ARRAYS) else one for one in (start, end))
+    (count,) = reserve((steps,), FLOAT64)
+    if dtype is not None and kind(dtype) == 1:
+        first, last = int(first), int(last)
+    step: Any = (last - first) / (count - 1) if count > 1 else 0
+    place: Any = np.arange(count)
+    if dtype is not None and dtype != compute_type(dtype):  # torch keeps the step and the way in the narrow type
+        step = wide(cast(step, dtype))
+        ways = [wide(cast(step * one, dtype)) for one in (place, count - 1 - place)]
+        return np.where(place < count // 2, first + ways[0], last - ways[1]) if count != 1 else np.array([first])
+    # From both ends, as torch does, so that both are exact.
+    return (
+        np.where(place < count / 2, first + step * place, last - step * (count - 1 - place))
+        if count != 1
+        else np.array([first])
+    )
+
+
+@kernel("aten.logspace.default .Tensor_Tensor .Tensor_Scalar .Scalar_Tensor")
+def logspace(start: Any, end: Any, steps: int, base: float = 10.0, dtype: Any = None, **options: Any) -> Any:
+    return cast(np.power(float(base), _spaced(start, end, steps, dtype)), dtype or FLOAT32)
+
+
+@kernel("aten.eye.default .m")
+def eye(n: int, m: int | None = None, dtype: Any = None, **options: Any) -> Any:
+    sizes = reserve((n, n if m is None else m), dtype or FLOAT32)
+    return np.eye(*sizes, dtype=dtype or FLOAT32)
+
+
+def _window(function: Callable[..., Any]) -> Callable[..., Any]:
+    def make(window_length: int, periodic: bool = True, *numbers: Any, dtype: Any = None, **options: Any) -> Any:
+        (length,) = reserve((window_length,), FLOAT64)
+        if length < 2:
+            return np.ones(length, dtype or FLOAT32)
+        total = length if periodic else length - 1
+        named = {key: value for key, value in options.items() if key in ("alpha", "beta")}
+        return function(np.arange(length) / total, *numbers, **named)
+
+    return make
+
+
+def _hamming(place: Array, alpha: float = 0.54, beta: float = 0.46) -> Any:
+    return alpha - beta * np.cos(2 * np.pi * place)
+
+
+def _kaiser(place: Array, beta: float = 12.0) -> Any:
+    return np.i0(beta * np.sqrt(np.maximum(0, 1 - (2 * place - 1) ** 2))) / np.i0(beta)
+
+
+_WINDOWS: dict[str, Callable[..., Any]] = {
+    "hann": lambda place: 0.5 - 0.5 * np.cos(2 * np.pi * place), "hamming": _hamming, "kaiser": _kaiser,
+    "bartlett": lambda place: 1 - np.abs(2 * place - 1),
+    "blackman": lambda place: 0.42 - 0.5 * np.cos(2 * np.pi * place) + 0.08 * np.cos(4 * np.pi * place),
+}  # fmt: skip
+_OVERLOADS = {"kaiser": ("beta",), "hamming": ("periodic_alpha", "periodic_alpha_beta")}
+for _name, _function in _WINDOWS.items():
+    for _overload in ("default", "periodic", *_OVERLOADS.get(_name, ())):
+        kernel(f"aten.{_name}_window.{_overload}")(_window(_function))
+
+
+kernels(
+    {
+        "aten.new_empty_strided.default": (
+            lambda self, size, stride, dtype=None, **options: empty_strided(size, stride, dtype or self.dtype)
+        ),
+        "aten.ones_like.default": lambda self, dtype=None, **options: filled(self.shape, 1, dtype or self.dtype),
+        "aten.new_ones.default": lambda self, size, dtype=None, **options: filled(size, 1, dtype or self.dtype),
+        "aten.zero_.default": lambda self: write(self, np.zeros((), self.dtype)),
+        "aten.scalar_tensor.default": lambda s, dtype=None, **options: fill_value(s, dtype or FLOAT32),
+        "aten.linspace.default .Tensor_Tensor .Tensor_Scalar .Scalar_Tensor": (
+            lambda start, end, steps, dtype=None, **options: cast(_spaced(start, end, steps, dtype), dtype or FLOAT32)
+        ),
+    }
+)

@@ -1,0 +1,186 @@
+"""Kernels: Fourier transforms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pt2kit.errors import OperatorError
+from pt2kit.runtime.arrays import Array, axes_of, axis_of, complex_type, floating, reserve
+from pt2kit.runtime.kernels.joining import pad_
+from pt2kit.runtime.table import kernel
+
+_NORMS: dict[Any, Any] = {None: None, "backward": "backward", "forward": "forward", "ortho": "ortho"}
+
+
+def _norm(norm: Any) -> Any:
+    if norm not in _NORMS:
+        raise OperatorError(f"expected the norm forward, backward or ortho, got {norm!r}")
+    return norm
+
+
+def _transform(name: str) -> Callable[..., Any]:
+    function = getattr(np.fft, name)
+
+    def run(self: Array, n: int | None = None, dim: int = -1, norm: str | None = None) -> Any:
+        if n is not None:
+            reserve((n, self.size // max(1, self.shape[dim])), np.complex128)
+        return function(floating(self), n, axis_of(dim, self.ndim), _norm(norm))
+
+    return run
+
+
+def _many(name: str, default: Any = None) -> Callable[..., Any]:
+    function = getattr(np.fft, name)
+
+    def run(self: Array, s: Any = None, dim: Any = default, norm: str | None = None) -> Any:
+        if s is not None:
+            reserve(s, np.complex128)
+            if dim is None:
+                dim = range(-len(s), 0)
+        axes = (
+            tuple(range(self.ndim)) if dim is None else axes_of([dim] if isinstance(dim, int) else list(dim), self.ndim)
+        )
+        sizes = (
+            None if s is None else [self.shape[axis] if one == -1 else one for one, axis in zip(s, axes, strict=True)]
+        )
+        return function(floating(self), sizes, axes, _norm(norm))
+
+    return run
+
+
+for _name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft"):
+    kernel(f"aten.fft_{_name}.default")(_transform(_name))
+for _name in ("fftn", "ifftn", "rfftn", "irfftn"):
+    kernel(f"aten.fft_{_name}.default")(_many(_name))
+for _name in ("fft2", "ifft2", "rfft2", "irfft2"):
+    kernel(f"aten.fft_{_name}.default")(_many(f"{_name[:-1]}n", (-2, -1)))
+
+
+@kernel("aten.fft_fftshift.default")
+def fftshift(self: Array, dim: Any = None) -> Any:
+    return np.fft.fftshift(self, None if dim is None else axes_of(dim, self.ndim))
+
+
+@kernel("aten.fft_ifftshift.default")
+def ifftshift(self: Array, dim: Any = None) -> Any:
+    return np.fft.ifftshift(self, None if dim is None else axes_of(dim, self.ndim))
+
+
+@kernel("aten.fft_fftfreq.default")
+def fftfreq(n: int, d: float = 1.0, **options: Any) -> Any:
+    reserve((n,), np.float64)
+    return np.fft.fftfreq(n, d)
+
+
+@kernel("aten.fft_rfftfreq.default")
+def rfftfreq(n: int, d: float = 1.0, **options: Any) -> Any:
+    reserve((n,), np.float64)
+    return np.fft.rfftfreq(n, d)
+
+
+# The three that all transforms become; a normalization of 0 is none, 1 the square root of the size, 2 the size.
+
+
+def _scaled(result: Any, sizes: Sequence[int], normalization: int, is_inverse: bool) -> Any:
+    """Return a transform of NumPy, of which inverse ones are divided by the size, as torch normalizes it."""
+    total = float(np.prod(sizes)) if sizes else 1.0
+    divisor = {0: 1.0, 1: total**0.5, 2: total}.get(normalization)
+    if divisor is None:
+        raise OperatorError(f"expected the normalization 0, 1 or 2, got {normalization}")
+    return result * ((total if is_inverse else 1.0) / divisor)
+
+
+@kernel("aten._fft_c2c.default")
+def fft_c2c(self: Array, dim: Sequence[int], normalization: int, forward: bool) -> Any:
+    axes = axes_of(list(dim), self.ndim)
+    x = self.astype(complex_type(self.dtype))
+    found = np.fft.fftn(x, axes=axes) if forward else np.fft.ifftn(x, axes=axes)
+    return _scaled(found, [self.shape[axis] for axis in axes], normalization, not forward)
+
+
+@kernel("aten._fft_r2c.default")
+def fft_r2c(self: Array, dim: Sequence[int], normalization: int, onesided: bool) -> Any:
+    axes = axes_of(list(dim), self.ndim)
+    found = np.fft.rfftn(floating(self), axes=axes) if onesided else np.fft.fftn(floating(self), axes=axes)
+    return _scaled(found, [self.shape[axis] for axis in axes], normalization, False)
+
+
+@kernel("aten._fft_c2r.default")
+def fft_c2r(self: Array, dim: Sequence[int], normalization: int, last_dim_size: int) -> Any:
+    axes = axes_of(list(dim), self.ndim)
+    sizes = [*(self.shape[axis] for axis in axes[:-1]), last_dim_size]
+    reserve((self.size, last_dim_size), np.float32)
+    return _scaled(np.fft.irfftn(self, sizes, axes), sizes, normalization, True)
+
+
+# Short-time transforms.
+
+
+@kernel("aten.stft.default")
+def stft_plain(
+    self: Array, n_fft: int, hop_length: int | None = None, win_length: int | None = None, window: Any = None,
+    normalized: bool = False, onesided: bool | None = None, return_complex: bool | None = None,
+    align_to_window: bool | None = None,
+) -> Any:  # fmt: skip
+    return stft(self, n_fft, hop_length, win_length, window, False, "reflect", normalized, onesided, return_complex)
+
+
+@kernel("aten.stft.center")
+def stft(
+    self: Array, n_fft: int, hop_length: int | None = None, win_length: int | None = None, window: Any = None,
+    center: bool = True, pad_mode: str = "reflect", normalized: bool = False, onesided: bool | None = None,
+    return_complex: bool | None = None, align_to_window: bool | None = None,
+) -> Any:  # fmt: skip
+    x = self if self.ndim == 2 else self[None]
+    if center:
+        x = pad_(x, [n_fft // 2, n_fft // 2], pad_mode)
+    hop, width = hop_length or n_fft // 4, win_length or n_fft
+    if not 0 < n_fft <= x.shape[-1] or hop < 1 or not 0 < width <= n_fft:
+        raise OperatorError(f"expected a window within {x.shape[-1]} elements, got {n_fft}, hop {hop}, width {width}")
+    shape = np.zeros(n_fft, np.float64 if window is None or window.dtype.kind != "c" else np.complex128)
+    start = (n_fft - width) // 2
+    shape[start : start + width] = 1 if window is None else window
+    count = 1 + (x.shape[-1] - n_fft) // hop
+    reserve((len(x), n_fft, count), np.complex128)
+    frames = np.lib.stride_tricks.sliding_window_view(x, n_fft, -1)[:, ::hop][:, :count] * shape
+    is_half = frames.dtype.kind != "c" if onesided is None else onesided
+    found = np.fft.rfft(frames) if is_half else np.fft.fft(frames)
+    found = np.swapaxes(found, 1, 2) / (n_fft**0.5 if normalized else 1)
+    found = found if self.ndim == 2 else found[0]
+    return found if return_complex or return_complex is None else np.stack([found.real, found.imag], -1)
+
+
+@kernel("aten.istft.default")
+def istft(
+    self: Array, n_fft: int, hop_length: int | None = None, win_length: int | None = None, window: Any = None,
+    center: bool = True, normalized: bool = False, onesided: bool | None = None, length: int | None = None,
+    return_complex: bool = False,
+) -> Any:  # fmt: skip
+    x = self if self.ndim == 3 else self[None]
+    hop, width = hop_length or n_fft // 4, win_length or n_fft
+    if n_fft < 1 or hop < 1 or not 0 < width <= n_fft:
+        raise OperatorError(f"expected a window of at least 1 element, got {n_fft}, hop {hop}, width {width}")
+    shape = np.zeros(n_fft, np.float64)
+    start = (n_fft - width) // 2
+    shape[start : start + width] = 1 if window is None else window
+    x = np.swapaxes(x, 1, 2) * (n_fft**0.5 if normalized else 1)
+    is_half = x.shape[-1] != n_fft if onesided is None else onesided
+    if not return_complex and not is_half:
+        x = x[..., : n_fft // 2 + 1]
+    frames = (np.fft.ifft(x, n_fft) if return_complex else np.fft.irfft(x, n_fft)) * shape
+    count = frames.shape[1]
+    total = n_fft + hop * (count - 1)
+    result = np.zeros(reserve((len(x), total), frames.dtype), frames.dtype)
+    weight = np.zeros(total)
+    for i in range(count):
+        result[:, i * hop : i * hop + n_fft] += frames[:, i]
+        weight[i * hop : i * hop + n_fft] += shape * shape
+    first = n_fft // 2 if center else 0
+    end = first + length if length is not None else (total - n_fft // 2 if center else total)
+    result = (result / np.where(weight == 0, 1, weight))[:, first:end]
+    if length is not None and result.shape[1] < length:
+        result = np.pad(result, ((0, 0), (0, length - result.shape[1])))
+    return result if self.ndim == 3 else result[0]

@@ -1,0 +1,199 @@
+"""Kernels: operators that run subgraphs. A subgraph is called with values, and returns the list of its outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pt2kit.errors import OperatorError, UnsupportedError
+from pt2kit.runtime.arrays import ARRAYS, Array, ForeignArray, asarray, axis_of, is_known, reserve, running
+from pt2kit.runtime.kernels.views import as_strided, slice_
+from pt2kit.runtime.table import kernel, kernels, mutated_by
+
+Subgraph = Callable[..., list[Any]]
+
+
+def _truth(value: Any) -> bool:
+    if isinstance(value, ARRAYS):
+        if value.size != 1:
+            raise OperatorError(f"expected a condition of one element, got {value.size}")
+        return bool(value.reshape(()))
+    return bool(value)
+
+
+def _fresh(values: Sequence[Any]) -> list[Any]:
+    """Return values whose memory no later step of a loop writes to."""
+    return [value.copy() if isinstance(value, ARRAYS) else value for value in values]
+
+
+@kernel("higher_order.cond")
+def cond(pred: Any, true_fn: Subgraph, false_fn: Subgraph, operands: Sequence[Any] = ()) -> Any:
+    if is_known(pred):
+        return (true_fn if _truth(pred) else false_fn)(*operands)
+    # Both branches are computed, so neither may do more than return values.
+    before = [one.copy() if isinstance(one, ForeignArray) else one for one in operands]
+    count = len(running().checks)
+    results = [branch(*before) for branch in (true_fn, false_fn)]
+    if len(running().checks) > count or any(isinstance(one, ForeignArray) and one.is_written for one in before):
+        raise UnsupportedError("expected branches without assertions and writes, as their condition is a tensor")
+    chosen = []
+    for one, other in zip(*results, strict=True):
+        if not isinstance(one, ARRAYS) or one.shape != other.shape:
+            raise UnsupportedError("expected branches with results of equal sizes, as their condition is a tensor")
+        chosen.append(np.where(pred, one, other))
+    return chosen
+
+
+@kernel("higher_order.while_loop")
+def while_loop(
+    cond_fn: Subgraph, body_fn: Subgraph, carried_inputs: Sequence[Any], additional_inputs: Sequence[Any] = ()
+) -> Any:
+    state = _fresh(carried_inputs)
+    while _truth(cond_fn(*state, *additional_inputs)[0]):
+        state = _fresh(body_fn(*state, *additional_inputs))
+    return state
+
+
+@kernel("higher_order.while_loop_stack_output")
+def while_loop_stack_output(
+    cond_fn: Subgraph, body_fn: Subgraph, carried_inputs: Sequence[Any], additional_inputs: Sequence[Any] = ()
+) -> Any:
+    state = _fresh(carried_inputs)
+    states: list[list[Any]] = [[] for _ in state]
+    while _truth(cond_fn(*state, *additional_inputs)[0]):
+        state = _fresh(body_fn(*state, *additional_inputs))
+        for kept, value in zip(states, state, strict=True):
+            kept.append(value)
+    return [np.stack(kept) for kept in states]
+
+
+@kernel("higher_order.map_impl")
+def map_impl(f: Subgraph, xs: Sequence[Array], pos_args: Sequence[Any] = ()) -> Any:
+    rows = [_fresh(f(*parts, *pos_args)) for parts in zip(*xs, strict=True)]
+    if not rows:
+        raise OperatorError("expected at least one element to map over, got none")
+    return [np.stack([asarray(value) for value in column]) for column in zip(*rows, strict=True)]
+
+
+@kernel("higher_order.scan")
+def scan(combine_fn: Subgraph, init: Sequence[Any], xs: Sequence[Array], *rest: Any, **options: Any) -> Any:
+    numbers = [one for one in rest if isinstance(one, int)]
+    lists = [one for one in rest if isinstance(one, list | tuple)]
+    dim, reverse = (numbers[0] if numbers else options.get("dim", 0)), bool(numbers[1:] and numbers[1])
+    more = options.get("additional_inputs", lists[0] if lists else ())
+    moved = [np.moveaxis(x, axis_of(dim, x.ndim), 0) for x in xs]
+    count = len(moved[0]) if moved else 0
+    state, rows = _fresh(init), []
+    for i in reversed(range(count)) if reverse else range(count):
+        found = _fresh(combine_fn(*state, *(x[i, ...] for x in moved), *more))
+        state, row = found[: len(init)], found[len(init) :]
+        rows.append(row)
+    if not rows:
+        raise OperatorError("expected at least one element to scan, got none")
+    stacked = [np.stack([asarray(value) for value in column]) for column in zip(*rows, strict=True)]
+    return [*state, *(np.flip(one, 0) if reverse else one for one in stacked)]
+
+
+@kernel("higher_order.associative_scan")
+def associative_scan(combine_fn: Subgraph, xs: Sequence[Array], *rest: Any, **options: Any) -> Any:
+    numbers = [one for one in rest if isinstance(one, int)]
+    lists = [one for one in rest if isinstance(one, list | tuple)]
+    dim = numbers[0] if numbers else options.get("dim", 0)
+    more = options.get("additional_inputs", lists[0] if lists else ())
+    moved = [np.moveaxis(x, axis_of(dim, x.ndim), 0) for x in xs]
+    if not moved or not len(moved[0]):
+        return [x.copy() for x in xs]
+    state = [x[0, ...] for x in moved]
+    rows = [_fresh(state)]
+    for i in range(1, len(moved[0])):
+        state = combine_fn(*state, *(x[i, ...] for x in moved), *more)
+        rows.append(_fresh(state))
+    return [
+        np.moveaxis(np.stack(column), 0, axis_of(dim, x.ndim))
+        for column, x in zip(zip(*rows, strict=True), xs, strict=True)
+    ]
+
+
+# Subgraphs that run once.
+
+
+@kernel("higher_order.wrap_with_autocast")
+def wrap_with_autocast(
+    device_type: Any, dtype: Any, enabled: Any, cache_enabled: Any, wrapped_func: Subgraph, *args: Any
+) -> Any:
+    # The types that autocast chooses are those that the values of the subgraph are declared with.
+    return wrapped_func(*args)
+
+
+@kernel("higher_order.tag_activation_checkpoint .wrap_activation_checkpoint .wrap")
+def run_once(wrapped_func: Subgraph, *args: Any, **options: Any) -> Any:
+    return wrapped_func(*args)
+
+
+@kernel("higher_order.out_dtype")
+def out_dtype(op: Callable[..., Any], output_dtype: Any, *args: Any, **named: Any) -> Any:
+    from pt2kit.runtime.arrays import cast
+
+    return cast(
+        op(*(cast(one, output_dtype) if isinstance(one, ARRAYS) else one for one in args), **named), output_dtype
+    )
+
+
+@kernel("higher_order.with_effects")
+def with_effects(token: Any, op: Callable[..., Any], *args: Any, **named: Any) -> Any:
+    result = op(*args, **named)
+    return (token, *result) if isinstance(result, tuple) else (token, result)
+
+
+# Operators that write, as functions: their arguments are copied, and the copies returned.
+
+
+@kernel("higher_order.auto_functionalized")
+def auto_functionalized(_mutable_op: Any, /, **named: Any) -> Any:
+    written = {name: named[name].copy() for name in mutated_by(_mutable_op) if isinstance(named.get(name), ARRAYS)}
+    result = _mutable_op(**(named | written))
+    return (*_several(result), *written.values())
+
+
+@kernel("higher_order.auto_functionalized_v2")
+def auto_functionalized_v2(_mutable_op: Any, /, _all_bases: Sequence[Any] = (), **named: Any) -> Any:
+    bases = [one.copy() if isinstance(one, ARRAYS) else one for one in _all_bases]
+    options = {key: value for key, value in named.items() if key.startswith("_")}
+    arguments = {key: value for key, value in named.items() if key not in options}
+    for key, index in options.items():
+        if key.endswith("_base_index") and index is not None:
+            name = key[1:].removesuffix("_base_index")
+            arguments[name] = _view_of(bases, int(index), name, options)
+    result = _mutable_op(**arguments)
+    return (*_several(result), *bases)
+
+
+def _several(result: Any) -> tuple[Any, ...]:
+    """Return results as a tuple; an operator without one has None, which is a result here."""
+    return tuple(result) if isinstance(result, tuple) else (result,)
+
+
+def _view_of(bases: Sequence[Any], index: int, name: str, options: dict[str, Any]) -> Any:
+    """Return the view of a base that an argument was."""
+    if not 0 <= index < len(bases):
+        raise OperatorError(f"expected an index below {len(bases)}, got {index}")
+    base, prefix = bases[index], f"_{name}_"
+    if options.get(f"{prefix}alias", True) and f"{prefix}size" not in options and f"{prefix}slice_dim" not in options:
+        return base
+    if f"{prefix}slice_dim" in options:
+        return slice_(base, *(options[f"{prefix}slice_{part}"] for part in ("dim", "start", "end")))
+    size, stride = options[f"{prefix}size"], options[f"{prefix}stride"]
+    reserve(size, base.dtype)
+    return as_strided(base, size, stride, options.get(f"{prefix}storage_offset"))
+
+
+kernels(
+    {
+        "higher_order.invoke_subgraph": lambda subgraph, identifier, *operands: subgraph(*operands),
+        "higher_order.wrap_with_set_grad_enabled": lambda enable_grad, wrapped_func, *args: wrapped_func(*args),
+        "higher_order.strict_mode .run_const_graph": lambda wrapped_func, operands=(), *more: wrapped_func(*operands),
+        "higher_order.hints_wrapper": lambda body_func, args=(), kwargs=None, hints=None: body_func(*args),
+    }
+)

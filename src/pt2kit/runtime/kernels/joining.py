@@ -1,0 +1,304 @@
+"""Kernels: joining, repeating, padding and rearranging tensors."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pt2kit.errors import OperatorError
+from pt2kit.runtime.arrays import (
+    Array,
+    asarray,
+    axes_of,
+    axis_of,
+    cast,
+    check_indices,
+    kind,
+    promote_dtypes,
+    reserve,
+    wide,
+)
+from pt2kit.runtime.kernels.views import diagonal
+from pt2kit.runtime.table import kernel, kernels
+
+
+def joined_type(tensors: Sequence[Array]) -> Any:
+    """Return the element type of the result of joining tensors."""
+    dtype = tensors[0].dtype
+    for tensor in tensors[1:]:
+        dtype = promote_dtypes(dtype, tensor.dtype)
+    return dtype
+
+
+@kernel("aten.cat.default")
+def cat(tensors: Sequence[Array], dim: int = 0) -> Any:
+    if not tensors:
+        raise OperatorError("expected tensors, got an empty list")
+    dtype = joined_type(tensors)
+    # As in torch, a tensor of sizes [0] joins with any other.
+    parts = [cast(one, dtype) for one in tensors if one.shape != (0,)] or [cast(tensors[0], dtype)]
+    axis = axis_of(dim, parts[0].ndim)
+    if len(parts) > 1:
+        reserve((sum(part.size for part in parts),), dtype)
+    return np.concatenate(parts, axis)
+
+
+@kernel("aten.stack.default aten._stack.default")
+def stack(tensors: Sequence[Array], dim: int = 0) -> Any:
+    if not tensors:
+        raise OperatorError("expected tensors, got an empty list")
+    dtype = joined_type(tensors)
+    reserve((len(tensors), *tensors[0].shape), dtype)
+    return np.stack([cast(one, dtype) for one in tensors], axis_of(dim, tensors[0].ndim + 1))
+
+
+@kernel("aten.hstack.default")
+def hstack(tensors: Sequence[Array]) -> Any:
+    parts = [np.atleast_1d(one) for one in tensors]
+    return cat(parts, 0 if parts[0].ndim == 1 else 1)
+
+
+@kernel("aten.column_stack.default")
+def column_stack(tensors: Sequence[Array]) -> Any:
+    return hstack([one.reshape(one.size, 1) if one.ndim < 2 else one for one in tensors])
+
+
+@kernel("aten.block_diag.default")
+def block_diag(tensors: Sequence[Array]) -> Any:
+    blocks = [np.atleast_2d(one) for one in tensors]
+    sizes = reserve((sum(one.shape[0] for one in blocks), sum(one.shape[1] for one in blocks)), np.float64)
+    result, row, column = np.zeros_like(blocks[0], joined_type(blocks), shape=sizes), 0, 0
+    for block in blocks:
+        result[row : row + block.shape[0], column : column + block.shape[1]] = block
+        row, column = row + block.shape[0], column + block.shape[1]
+    return result
+
+
+@kernel("aten.meshgrid.default .indexing")
+def meshgrid(tensors: Sequence[Array], indexing: str = "ij") -> Any:
+    if indexing not in ("ij", "xy"):
+        raise OperatorError(f"expected the indexing ij or xy, got {indexing[:40]!a}")
+    return list(np.meshgrid(*(one.reshape(-1) for one in tensors), indexing=indexing, copy=False))
+
+
+@kernel("aten.combinations.default")
+def combinations(self: Array, r: int = 2, with_replacement: bool = False) -> Any:
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    n = self.size + r - 1 if with_replacement else self.size
+    reserve((math.comb(n, r) if n >= r else 0, r), np.float64)
+    rows = np.array(list(choose(range(self.size), r)), np.int64).reshape(-1, r)
+    return self[rows]
+
+
+# Repeating.
+
+
+@kernel("aten.repeat.default")
+def repeat(self: Array, repeats: Sequence[int]) -> Any:
+    if len(repeats) < self.ndim or any(count < 0 for count in repeats):
+        raise OperatorError(f"expected at least {self.ndim} counts of at least 0, got {list(repeats)}")
+    shape = (1,) * (len(repeats) - self.ndim) + self.shape
+    reserve([size * count for size, count in zip(shape, repeats, strict=True)], self.dtype)
+    return np.tile(self.reshape(shape), tuple(repeats))
+
+
+@kernel("aten.repeat_interleave.self_int .self_Tensor")
+def repeat_interleave(self: Array, repeats: Any, dim: int | None = None, output_size: int | None = None) -> Any:
+    array = self.reshape(-1) if dim is None else self
+    axis = axis_of(dim or 0, array.ndim)
+    counts = asarray(repeats)
+    if np.any(counts < 0):
+        raise OperatorError("expected counts of at least 0, got a negative one")
+    length = array.shape[axis] if array.ndim else 1
+    total = int(counts.sum()) if counts.size > 1 else int(counts.reshape(-1)[0]) * length if counts.size else 0
+    reserve((total, array.size // max(1, length)), array.dtype)
+    return np.repeat(
+        np.atleast_1d(array),
+        counts.reshape(-1) if counts.size > 1 else int(counts.reshape(-1)[0]) if counts.size else counts,
+        axis,
+    )
+
+
+@kernel("aten.repeat_interleave.Tensor")
+def repeat_interleave_counts(repeats: Array, output_size: int | None = None) -> Any:
+    return repeat_interleave(np.arange(repeats.size), repeats)
+
+
+# Order.
+
+
+@kernel("aten.flip.default")
+def flip(self: Array, dims: Sequence[int]) -> Any:
+    return np.flip(self, axes_of(list(dims), self.ndim) if len(dims) else ()).copy()
+
+
+@kernel("aten.roll.default")
+def roll(self: Array, shifts: Any, dims: Any = ()) -> Any:
+    moves = [shifts] if isinstance(shifts, int) else list(shifts)
+    if not len(dims) if not isinstance(dims, int) else False:
+        return np.roll(self.reshape(-1), moves[0]).reshape(self.shape)
+    result = self
+    for shift, dim in zip(moves, [dims] if isinstance(dims, int) else dims, strict=True):
+        axis = axis_of(dim, self.ndim)
+        if self.ndim and self.shape[axis]:
+            result = np.roll(result, shift % self.shape[axis], axis)
+    return result.copy() if result is self else result
+
+
+@kernel("aten.pixel_shuffle.default")
+def pixel_shuffle(self: Array, upscale_factor: int) -> Any:
+    *batch, channels, height, width = self.shape
+    r = upscale_factor
+    parts = self.reshape(*batch, channels // (r * r), r, r, height, width)
+    n = len(batch)
+    order = (*range(n), n, n + 3, n + 1, n + 4, n + 2)
+    return parts.transpose(order).reshape(*batch, channels // (r * r), height * r, width * r)
+
+
+@kernel("aten.pixel_unshuffle.default")
+def pixel_unshuffle(self: Array, downscale_factor: int) -> Any:
+    *batch, channels, height, width = self.shape
+    r = downscale_factor
+    parts = self.reshape(*batch, channels, height // r, r, width // r, r)
+    n = len(batch)
+    order = (*range(n), n, n + 2, n + 4, n + 1, n + 3)
+    return parts.transpose(order).reshape(*batch, channels * r * r, height // r, width // r)
+
+
+@kernel("aten.channel_shuffle.default")
+def channel_shuffle(self: Array, groups: int) -> Any:
+    batch, channels, *rest = self.shape
+    return self.reshape(batch, groups, channels // groups, *rest).swapaxes(1, 2).reshape(self.shape)
+
+
+# Padding.
+
+
+@kernel("aten.constant_pad_nd.default")
+def constant_pad_nd(self: Array, pad: Sequence[int], value: Any = 0) -> Any:
+    if len(pad) % 2 or len(pad) > 2 * self.ndim:
+        raise OperatorError(f"expected two amounts for each of at most {self.ndim} dimensions, got {len(pad)}")
+    before = [0] * self.ndim
+    after = [0] * self.ndim
+    for i in range(len(pad) // 2):
+        before[-1 - i], after[-1 - i] = pad[2 * i], pad[2 * i + 1]
+    sizes = [size + b + a for size, b, a in zip(self.shape, before, after, strict=True)]
+    result = np.full_like(self, cast(value, self.dtype), shape=reserve(sizes, self.dtype))
+    source, target = [], []
+    for size, b, a in zip(self.shape, before, after, strict=True):
+        source.append(slice(max(0, -b), size - max(0, -a)))
+        target.append(slice(max(0, b), size + b + a - max(0, a)))
+    result[tuple(target)] = self[tuple(source)]
+    return result
+
+
+def _pad_by(self: Array, padding: Sequence[int], count: int, mode: str) -> Any:
+    """Pad the last dimensions by their own elements, by index arithmetic, as amounts may be negative."""
+    if len(padding) != 2 * count or self.ndim < count:
+        raise OperatorError(f"expected {2 * count} amounts, got {len(padding)}")
+    result = self
+    for i in range(count):
+        axis, before, after = self.ndim - 1 - i, padding[2 * i], padding[2 * i + 1]
+        size = self.shape[axis]
+        (total,) = reserve((size + before + after,))
+        place = np.arange(total) - before
+        if mode == "replicate":
+            index = np.clip(place, 0, size - 1)
+        elif mode == "circular":
+            index = place % max(1, size)
+        else:
+            if before >= size or after >= size:
+                raise OperatorError(f"expected padding below the size {size}, got {before} and {after}")
+            index = np.abs(place)
+            index = np.where(index >= size, 2 * (size - 1) - index, index)
+        check_indices(index, size)
+        reserve((result.size // max(1, size), total), self.dtype)
+        result = np.take(result, index, axis)
+    return result
+
+
+for _count in (1, 2, 3):
+    kernel(f"aten.reflection_pad{_count}d.default")(
+        lambda self, padding, _count=_count: _pad_by(self, padding, _count, "reflect")
+    )
+    kernel(f"aten.replication_pad{_count}d.default")(
+        lambda self, padding, _count=_count: _pad_by(self, padding, _count, "replicate")
+    )
+
+
+@kernel("aten.pad.default")
+def pad_(self: Array, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Any:
+    if mode == "constant":
+        return constant_pad_nd(self, pad, value or 0)
+    if mode not in ("reflect", "replicate", "circular"):
+        raise OperatorError(f"expected the mode constant, reflect, replicate or circular, got {mode[:40]!a}")
+    return _pad_by(self, pad, len(pad) // 2, mode)
+
+
+@kernel("aten.pad_sequence.default")
+def pad_sequence(
+    sequences: Sequence[Array], batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
+) -> Any:
+    longest = max(one.shape[0] for one in sequences)
+    sizes = reserve((len(sequences), longest, *sequences[0].shape[1:]), sequences[0].dtype)
+    result = np.full_like(sequences[0], cast(padding_value, sequences[0].dtype), shape=sizes)
+    for row, one in zip(result, sequences, strict=True):
+        row[slice(None, one.shape[0]) if padding_side == "right" else slice(longest - one.shape[0], None)] = one
+    return result if batch_first else result.swapaxes(0, 1)
+
+
+# Triangles and diagonals.
+
+
+def _triangle(self: Array, diagonal: int, *, lower: bool) -> Any:
+    if self.ndim < 2:
+        raise OperatorError(f"expected at least 2 dimensions, got {self.ndim}")
+    mask = np.tri(*self.shape[-2:], diagonal if lower else diagonal - 1, dtype=bool)
+    return np.where(mask if lower else ~mask, self, np.zeros((), self.dtype))
+
+
+@kernel("aten.diag_embed.default")
+def diag_embed(self: Array, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
+    size = self.shape[-1] + abs(offset)
+    result = np.zeros_like(self, shape=reserve((*self.shape[:-1], size, size), self.dtype))
+    result = np.moveaxis(result, (-2, -1), (axis_of(dim1, self.ndim + 1), axis_of(dim2, self.ndim + 1)))
+    diagonal(result, offset, dim1, dim2)[...] = self
+    return result
+
+
+@kernel("aten.diag.default")
+def diag(self: Array, diagonal: int = 0) -> Any:
+    if self.ndim == 1:
+        return diag_embed(self, diagonal)
+    return np.diagonal(self, diagonal).copy()
+
+
+@kernel("aten.linalg_vander.default")
+def vander(x: Array, N: int | None = None, increasing: bool | None = None) -> Any:
+    x = np.atleast_1d(x.astype(np.int64) if kind(x.dtype) < 2 else x)
+    count = x.shape[-1] if N is None else N
+    powers = np.arange(count)
+    reserve((*x.shape, count), np.float64)
+    result = wide(x)[..., None] ** powers.astype(wide(x).dtype)
+    return result if increasing is None or increasing else result[..., ::-1]
+
+
+kernels(
+    {
+        "aten.vstack.default": lambda tensors: cat([np.atleast_2d(one) for one in tensors], 0),
+        "aten.dstack.default": lambda tensors: cat([np.atleast_3d(one) for one in tensors], 2),
+        "aten.tile.default": lambda self, dims: repeat(self, [1] * (self.ndim - len(dims)) + list(dims)),
+        "aten.fliplr.default": lambda self: np.fliplr(self).copy(),
+        "aten.flipud.default": lambda self: np.flipud(self).copy(),
+        "aten.rot90.default": lambda self, k=1, dims=(0, 1): np.rot90(self, k, tuple(dims)).copy(),
+        "aten._pad_circular.default": lambda self, pad: _pad_by(self, pad, len(pad) // 2, "circular"),
+        "aten.tril.default": lambda self, diagonal=0: _triangle(self, diagonal, lower=True),
+        "aten.triu.default": lambda self, diagonal=0: _triangle(self, diagonal, lower=False),
+        "aten.diagflat.default": lambda self, offset=0: diag_embed(self.reshape(-1), offset),
+        "aten.trace.default": lambda self: np.trace(wide(self)),
+    }
+)

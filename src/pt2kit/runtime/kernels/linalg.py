@@ -1,0 +1,361 @@
+"""Kernels: decompositions and solvers of linear algebra, by LAPACK through NumPy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pt2kit.errors import OperatorError
+from pt2kit.runtime.arrays import Array, is_complex, reserve, wide
+from pt2kit.runtime.kernels.reductions import vector_norm
+from pt2kit.runtime.table import kernel, kernels
+
+INFO = np.dtype("int32")
+
+
+def square(A: Array) -> Array:
+    """Return square matrices in the type that they are computed in.
+
+    Raises:
+        OperatorError: other sizes.
+    """
+    if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
+        raise OperatorError(f"expected square matrices, got sizes {list(A.shape)}")
+    return wide(A)
+
+
+def _transposed(array: Any) -> Any:
+    return np.conjugate(array.swapaxes(-1, -2)) if is_complex(array) else array.swapaxes(-1, -2)
+
+
+@kernel("aten._linalg_slogdet.default aten.linalg_slogdet.default")
+def slogdet(A: Any = None, self: Any = None) -> Any:
+    matrix = square(self if A is None else A)
+    packed, pivots, _ = lu_factor(matrix)
+    return *np.linalg.slogdet(matrix), packed, pivots
+
+
+@kernel("aten.logdet.default")
+def logdet(self: Array) -> Any:
+    sign, size = np.linalg.slogdet(square(self))
+    return np.where(sign == 0, -np.inf, np.log(sign) + size)
+
+
+@kernel("aten.linalg_inv.default")
+def inv(A: Any = None, check_errors: bool = False, self: Any = None) -> Any:
+    matrix = square(self if A is None else A)
+    try:
+        return np.linalg.inv(matrix)
+    except np.linalg.LinAlgError as error:
+        raise OperatorError("expected matrices that have an inverse, got a singular one") from error
+
+
+@kernel("aten.linalg_inv_ex.default")
+def inv_ex(A: Array, check_errors: bool = False) -> Any:
+    return inv(A), np.zeros(A.shape[:-2], INFO)
+
+
+@kernel("aten.linalg_solve.default")
+def solve(A: Array, B: Array, left: bool = True) -> Any:
+    a, b = square(A), wide(B)
+    if not left:
+        return _plain_transpose(solve(_plain_transpose(a), _plain_transpose(b)))
+    is_vector = b.ndim == 1 or (a.ndim - 1 == b.ndim and b.shape == a.shape[:-1])
+    try:
+        return np.linalg.solve(a, b[..., None])[..., 0] if is_vector else np.linalg.solve(a, b)
+    except np.linalg.LinAlgError as error:
+        raise OperatorError("expected matrices that have an inverse, got a singular one") from error
+
+
+def _plain_transpose(array: Any) -> Any:
+    return array.swapaxes(-1, -2)
+
+
+@kernel("aten.linalg_solve_ex.default")
+def solve_ex(A: Array, B: Array, left: bool = True, check_errors: bool = False) -> Any:
+    return solve(A, B, left), np.zeros(A.shape[:-2], INFO)
+
+
+@kernel("aten.linalg_solve_triangular.default")
+def solve_triangular(self: Array, B: Array, upper: bool, left: bool = True, unitriangular: bool = False) -> Any:
+    triangle = np.triu(wide(self)) if upper else np.tril(wide(self))
+    if unitriangular:
+        n = triangle.shape[-1]
+        triangle = triangle * (1 - np.eye(n, dtype=triangle.dtype)) + np.eye(n, dtype=triangle.dtype)
+    b = wide(B)
+    if not left:
+        return _plain_transpose(np.linalg.solve(_plain_transpose(triangle), _plain_transpose(b)))
+    return np.linalg.solve(triangle, b)
+
+
+@kernel("aten.triangular_solve.default")
+def triangular_solve(
+    self: Array, A: Array, upper: bool = True, transpose: bool = False, unitriangular: bool = False
+) -> Any:
+    matrix, is_upper = (_plain_transpose(A), not upper) if transpose else (A, upper)
+    return solve_triangular(matrix, self, is_upper, True, unitriangular), A.copy()
+
+
+@kernel("aten.linalg_cholesky.default aten.cholesky.default")
+def cholesky(self: Array, upper: bool = False) -> Any:
+    try:
+        lower = np.linalg.cholesky(np.tril(square(self)) if not upper else np.tril(_transposed(square(self))))
+    except np.linalg.LinAlgError as error:
+        raise OperatorError("expected positive-definite matrices, got another one") from error
+    return _transposed(lower) if upper else lower
+
+
+@kernel("aten.linalg_cholesky_ex.default")
+def cholesky_ex(self: Array, upper: bool = False, check_errors: bool = False) -> Any:
+    return cholesky(self, upper), np.zeros(self.shape[:-2], INFO)
+
+
+@kernel("aten.cholesky_solve.default")
+def cholesky_solve(self: Array, input2: Array, upper: bool = False) -> Any:
+    factor = wide(input2)
+    matrix = _transposed(factor) @ factor if upper else factor @ _transposed(factor)
+    return np.linalg.solve(matrix, wide(self))
+
+
+@kernel("aten.cholesky_inverse.default")
+def cholesky_inverse(self: Array, upper: bool = False) -> Any:
+    factor = wide(self)
+    return np.linalg.inv(_transposed(factor) @ factor if upper else factor @ _transposed(factor))
+
+
+@kernel("aten.linalg_qr.default")
+def qr(A: Array, mode: str = "reduced") -> Any:
+    if mode == "r":
+        return np.zeros(0, A.dtype), np.linalg.qr(wide(A), "r")
+    if mode not in ("reduced", "complete"):
+        raise OperatorError(f"expected the mode reduced, complete or r, got {mode[:40]!a}")
+    reserve((*A.shape[:-1], A.shape[-2]), A.dtype)
+    return tuple(np.linalg.qr(wide(A), mode))
+
+
+@kernel("aten.linalg_svd.default aten._linalg_svd.default")
+def svd(A: Array, full_matrices: bool = True, compute_uv: bool = True, driver: str | None = None) -> Any:
+    if not compute_uv:
+        return np.zeros(0, A.dtype), svdvals(A), np.zeros(0, A.dtype)
+    if full_matrices:
+        reserve((*A.shape[:-2], max(A.shape[-2:]), max(A.shape[-2:])), A.dtype)
+    return tuple(np.linalg.svd(wide(A), full_matrices))
+
+
+@kernel("aten.svd.default")
+def svd_(self: Array, some: bool = True, compute_uv: bool = True) -> Any:
+    u, s, vh = svd(self, not some)
+    if not compute_uv:
+        return np.zeros_like(u), s, np.zeros_like(vh)
+    return u, s, _transposed(vh)
+
+
+@kernel("aten.linalg_svdvals.default")
+def svdvals(A: Array, driver: str | None = None) -> Any:
+    return np.linalg.svd(wide(A), compute_uv=False)
+
+
+@kernel("aten._linalg_eigh.default aten.linalg_eigh.default")
+def eigh(A: Any = None, UPLO: str = "L", compute_v: bool = True, self: Any = None) -> Any:
+    matrix = square(self if A is None else A)
+    side = "U" if UPLO.upper() == "U" else "L"
+    return (
+        tuple(np.linalg.eigh(matrix, side))
+        if compute_v
+        else (np.linalg.eigvalsh(matrix, side), np.zeros(0, matrix.dtype))
+    )
+
+
+@kernel("aten.linalg_eigvalsh.default")
+def eigvalsh(self: Array, UPLO: str = "L") -> Any:
+    return np.linalg.eigvalsh(square(self), "U" if UPLO.upper() == "U" else "L")
+
+
+@kernel("aten.linalg_pinv.default .rcond_tensor .atol_rtol_float")
+def pinv(
+    self: Array, rcond: Any = None, hermitian: bool = False, atol: float | None = None, rtol: float | None = None
+) -> Any:
+    x = wide(self)
+    relative = rtol if rcond is None else rcond
+    if relative is None:
+        relative = 0.0 if atol else max(x.shape[-2:]) * float(np.finfo(x.dtype).eps)
+    if not x.size:
+        return np.zeros((*x.shape[:-2], x.shape[-1], x.shape[-2]), x.dtype)
+    if hermitian:
+        s, u = np.linalg.eigh(x)
+        vh = _transposed(u) * np.where(s < 0, -1, 1).astype(s.dtype)[..., None]
+        s = np.abs(s)
+    else:
+        u, s, vh = np.linalg.svd(x, full_matrices=False)
+    bound = np.maximum(atol or 0.0, np.asarray(relative)[..., None] * s.max(-1, keepdims=True))
+    inverse = np.where(s > bound, 1 / np.where(s > bound, s, 1), 0).astype(s.dtype)
+    return _transposed(vh) @ (inverse[..., None] * _transposed(u))
+
+
+@kernel("aten.linalg_matrix_rank.default .atol_rtol_float .tol_tensor")
+def matrix_rank(
+    self: Any = None,
+    tol: Any = None,
+    hermitian: bool = False,
+    atol: float | None = None,
+    rtol: float | None = None,
+    input: Any = None,
+) -> Any:
+    x = wide(input if self is None else self)
+    if not x.size:
+        return np.zeros(x.shape[:-2], np.int64)
+    s = np.abs(np.linalg.eigvalsh(x)) if hermitian else np.linalg.svd(x, compute_uv=False)
+    if rtol is None:
+        rtol = 0.0 if atol or tol is not None else max(x.shape[-2:]) * float(np.finfo(x.dtype).eps)
+    bound = np.asarray(tol)[..., None] if tol is not None else np.maximum(atol or 0.0, rtol * s.max(-1, keepdims=True))
+    return (s > bound).sum(-1)
+
+
+@kernel("aten.linalg_matrix_exp.default")
+def matrix_exp(self: Array) -> Any:
+    x = square(self)
+    if not x.size:
+        return x
+    norm = float(np.abs(x).sum(-2).max())
+    if not math.isfinite(norm):
+        return np.full_like(x, np.nan)
+    halvings = max(0, math.ceil(math.log2(norm)) + 1) if norm > 0 else 0
+    scaled = (x / 2.0**halvings).astype(np.complex128 if is_complex(x) else np.float64)
+    term = total = np.broadcast_to(np.eye(x.shape[-1], dtype=scaled.dtype), x.shape)
+    for k in range(1, 20):
+        term = term @ scaled / k
+        total = total + term
+    for _ in range(halvings):
+        total = total @ total
+    return total
+
+
+@kernel("aten.linalg_norm.ord_str aten.linalg_matrix_norm.default .str_ord")
+def matrix_norm(
+    self: Array, ord: Any = "fro", dim: Sequence[int] = (-2, -1), keepdim: bool = False, dtype: Any = None
+) -> Any:
+    x = np.moveaxis(wide(self), tuple(dim or (-2, -1)), (-2, -1))
+    if isinstance(ord, str) and ord not in ("fro", "nuc"):
+        raise OperatorError(f"expected the norm fro or nuc, got {ord[:40]!a}")
+    if not x.size:
+        return np.zeros(
+            [1 if i in {axis % self.ndim for axis in (dim or (-2, -1))} else n for i, n in enumerate(self.shape)]
+            if keepdim
+            else x.shape[:-2],
+            x.dtype,
+        )
+    found = np.linalg.norm(x, ord, (-2, -1))
+    return np.expand_dims(found, sorted(axis % self.ndim for axis in (dim or (-2, -1)))) if keepdim else found
+
+
+@kernel("aten.linalg_norm.default")
+def linalg_norm(self: Array, ord: Any = None, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+    count = (self.ndim if dim is None else 1 if isinstance(dim, int) else len(dim)) if ord is not None else 0
+    if count == 2:
+        return matrix_norm(self, ord, dim, keepdim, dtype)
+    return vector_norm(self, ord, dim, keepdim, dtype)
+
+
+@kernel("aten.linalg_cond.default .p_str")
+def cond(self: Array, p: Any = None) -> Any:
+    return np.linalg.cond(wide(self), p)
+
+
+@kernel("aten.linalg_tensorsolve.default")
+def tensorsolve(self: Array, other: Array, dims: Any = None) -> Any:
+    return np.linalg.tensorsolve(wide(self), wide(other), None if dims is None else tuple(dims))
+
+
+def _lu(A: Array) -> tuple[Array, Array]:
+    """Return the packed factors and the pivots, counted from 1, of one matrix, with partial pivoting."""
+    packed = A.copy()
+    rows, columns = packed.shape
+    pivots = np.arange(1, min(rows, columns) + 1, dtype=np.int32)
+    for k in range(min(rows, columns)):
+        column = packed[k:, k]
+        # LAPACK compares the sums of both parts of complex numbers.
+        pivot = k + int(np.argmax(np.abs(column.real) + np.abs(column.imag)))
+        pivots[k] = pivot + 1
+        if pivot != k:
+            packed[[k, pivot]] = packed[[pivot, k]]
+        if packed[k, k] != 0:
+            packed[k + 1 :, k] /= packed[k, k]
+            packed[k + 1 :, k + 1 :] -= np.outer(packed[k + 1 :, k], packed[k, k + 1 :])
+    return packed, pivots
+
+
+@kernel("aten.linalg_lu_factor_ex.default aten.linalg_lu_factor.default")
+def lu_factor(A: Any = None, pivot: bool = True, check_errors: bool = False, self: Any = None) -> Any:
+    x = wide(self if A is None else A)
+    if not pivot:
+        raise OperatorError("expected a decomposition with pivots, got one without")
+    packed = np.empty_like(x)
+    pivots = np.empty((*x.shape[:-2], min(x.shape[-2:])), np.int32)
+    for place in np.ndindex(*x.shape[:-2]):
+        packed[place], pivots[place] = _lu(x[place])
+    return packed, pivots, np.zeros(x.shape[:-2], INFO)
+
+
+@kernel("aten.lu_unpack.default")
+def lu_unpack(LU_data: Array, LU_pivots: Array, unpack_data: bool = True, unpack_pivots: bool = True) -> Any:
+    x = wide(LU_data)
+    rows, columns = x.shape[-2:]
+    size = min(rows, columns)
+    lower = np.tril(x[..., :, :size], -1) + np.eye(rows, size, dtype=x.dtype)
+    upper = np.triu(x[..., :size, :])
+    order = np.broadcast_to(np.arange(rows), (*x.shape[:-2], rows)).copy()
+    for place in np.ndindex(*x.shape[:-2]):
+        for k, pivot in enumerate(LU_pivots[place].tolist()):
+            if not 1 <= pivot <= rows:
+                raise OperatorError(f"expected pivots from 1 to {rows}, got {pivot}")
+            order[place][[k, pivot - 1]] = order[place][[pivot - 1, k]]
+    permutation = np.swapaxes(np.eye(rows, dtype=x.dtype)[order], -1, -2)
+    return permutation, lower, upper
+
+
+@kernel("aten.linalg_lu.default")
+def lu(A: Array, pivot: bool = True) -> Any:
+    packed, pivots, _ = lu_factor(A, pivot)
+    return lu_unpack(packed, pivots)
+
+
+@kernel("aten.linalg_lu_solve.default")
+def lu_solve(LU: Array, pivots: Array, B: Array, left: bool = True, adjoint: bool = False) -> Any:
+    permutation, lower, upper = lu_unpack(LU, pivots)
+    matrix = permutation @ lower @ upper
+    return solve(_transposed(matrix) if adjoint else matrix, B, left)
+
+
+@kernel("aten.linalg_householder_product.default")
+def householder_product(input: Array, tau: Array) -> Any:
+    x, scales = wide(input), wide(tau)
+    rows, columns = x.shape[-2:]
+    result = np.broadcast_to(np.eye(rows, columns, dtype=x.dtype), x.shape).copy()
+    for k in reversed(range(scales.shape[-1])):
+        v = x[..., :, k].copy()
+        v[..., :k] = 0
+        v[..., k] = 1
+        result -= scales[..., k, None, None] * v[..., :, None] * (np.conjugate(v)[..., None, :] @ result)
+    return result
+
+
+@kernel("aten._linalg_check_errors.default")
+def check_errors_(info: Array, api_name: str, is_matrix: bool) -> None:
+    if np.any(info):
+        raise OperatorError(f"{api_name[:80]!a}: expected a decomposition that succeeds, got a failure")
+
+
+kernels(
+    {
+        "aten.linalg_det.default": lambda A=None, self=None: np.linalg.det(square(self if A is None else A)),
+        "aten.qr.default": lambda self, some=True: qr(self, "reduced" if some else "complete"),
+        "aten.linalg_eig.default": lambda self: tuple(np.linalg.eig(square(self))),
+        "aten.linalg_eigvals.default": lambda self: np.linalg.eigvals(square(self)),
+        "aten.linalg_matrix_power.default": lambda self, n: np.linalg.matrix_power(square(self), n),
+        "aten.linalg_tensorinv.default": lambda self, ind=2: np.linalg.tensorinv(wide(self), ind),
+        "aten.lu_solve.default": lambda self, LU_data, LU_pivots: lu_solve(LU_data, LU_pivots, self),
+    }
+)

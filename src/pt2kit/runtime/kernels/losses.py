@@ -1,0 +1,216 @@
+"""Kernels: losses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pt2kit.errors import OperatorError
+from pt2kit.runtime.arrays import INT64, Array, check_indices, kind, operands, reserve, wide
+from pt2kit.runtime.kernels.reductions import log_softmax
+from pt2kit.runtime.table import kernel, kernels
+
+
+def reduced(loss: Any, reduction: int) -> Any:
+    """Return losses unchanged (0), their mean (1) or sum (2).
+
+    Raises:
+        OperatorError: another reduction.
+    """
+    if reduction not in (0, 1, 2):
+        raise OperatorError(f"expected the reduction 0, 1 or 2, got {reduction}")
+    if reduction == 0:
+        return loss
+    return loss.sum() / loss.dtype.type(loss.size) if reduction == 1 else loss.sum()
+
+
+def _loss(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a kernel of a function of predictions and targets, which reduces its losses."""
+
+    def run(self: Array, target: Array, reduction: int = 1, **options: Any) -> Any:
+        (a, b), _ = operands(self, target)
+        return reduced(function(a, b, **options), reduction)
+
+    return run
+
+
+def _smooth_l1(a: Array, b: Array, beta: float = 1.0) -> Any:
+    size = np.abs(a - b)
+    return np.where(size < beta, 0.5 * size * size / beta, size - 0.5 * beta) if beta else size
+
+
+def _huber(a: Array, b: Array, delta: float = 1.0) -> Any:
+    size = np.abs(a - b)
+    return np.where(size <= delta, 0.5 * size * size, delta * (size - 0.5 * delta))
+
+
+def _divergence(a: Array, b: Array, log_target: bool = False) -> Any:
+    if log_target:
+        return np.exp(b) * (b - a)
+    return np.where(b == 0, 0, b * np.log(np.where(b == 0, 1, b))) - b * a
+
+
+kernels(
+    {
+        "aten.mse_loss.default": lambda a, b: (a - b) * (a - b),
+        "aten.l1_loss.default": lambda a, b: np.abs(a - b),
+        "aten.soft_margin_loss.default": lambda a, b: np.log1p(np.exp(-b * a)),
+        "aten.smooth_l1_loss.default": _smooth_l1,
+        "aten.huber_loss.default": _huber,
+        "aten.kl_div.default": _divergence,
+    },
+    _loss,
+)
+
+
+@kernel("aten.binary_cross_entropy.default")
+def binary_cross_entropy(self: Array, target: Array, weight: Any = None, reduction: int = 1) -> Any:
+    (a, b), _ = operands(self, target)
+    loss = (b - 1) * np.maximum(np.log1p(-a), -100) - b * np.maximum(np.log(a), -100)
+    return reduced(loss if weight is None else loss * wide(weight), reduction)
+
+
+@kernel("aten.binary_cross_entropy_with_logits.default")
+def binary_cross_entropy_with_logits(
+    self: Array, target: Array, weight: Any = None, pos_weight: Any = None, reduction: int = 1
+) -> Any:
+    (a, b), _ = operands(self, target)
+    log_sigmoid = np.minimum(a, 0) - np.log1p(np.exp(-np.abs(a)))
+    factor = 1 if pos_weight is None else (wide(pos_weight) - 1) * b + 1
+    loss = (1 - b) * a - factor * log_sigmoid
+    return reduced(loss if weight is None else loss * wide(weight), reduction)
+
+
+# Classes.
+
+
+def _nll(self: Array, target: Array, weight: Any, reduction: int, ignore_index: int) -> tuple[Any, Any]:
+    """Return the loss of class numbers, and the sum of the weights that it was divided by."""
+    x = wide(self)
+    scores, classes = (x[None], target.reshape(1)) if x.ndim == 1 else (x, target)
+    used = classes != ignore_index
+    chosen = check_indices(np.where(used, classes, 0), scores.shape[1])
+    factor = np.ones(scores.shape[1], x.dtype) if weight is None else wide(weight)
+    factors = np.where(used, factor[chosen], 0).astype(x.dtype)
+    loss = -np.take_along_axis(scores, chosen[:, None], 1)[:, 0] * factors
+    total = factors.sum()
+    if reduction == 0:
+        return (np.where(used, loss, 0).reshape(target.shape)), np.zeros((), x.dtype)
+    loss = np.where(used, loss, 0).sum()
+    return (loss / total if reduction == 1 else loss), total
+
+
+@kernel("aten.nll_loss_forward.default aten.nll_loss2d_forward.default")
+def nll_loss_forward(self: Array, target: Array, weight: Any, reduction: int, ignore_index: int) -> Any:
+    return _nll(self, target, weight, reduction, ignore_index)
+
+
+@kernel("aten.nll_loss.default aten.nll_loss2d.default aten.nll_loss_nd.default")
+def nll_loss(self: Array, target: Array, weight: Any = None, reduction: int = 1, ignore_index: int = -100) -> Any:
+    return _nll(self, target, weight, reduction, ignore_index)[0]
+
+
+@kernel("aten.cross_entropy_loss.default")
+def cross_entropy_loss(
+    self: Array, target: Array, weight: Any = None, reduction: int = 1, ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+) -> Any:  # fmt: skip
+    axis = 0 if self.ndim == 1 else 1
+    scores = log_softmax(self, axis)
+    shape = [-1 if i == axis else 1 for i in range(self.ndim)]
+    factor = np.ones(self.shape[axis], scores.dtype) if weight is None else wide(weight)
+    if kind(target.dtype) == 2:
+        wanted = wide(target)
+        if label_smoothing:
+            wanted = wanted * (1 - label_smoothing) + label_smoothing / self.shape[axis]
+        loss = -(scores * wanted * factor.reshape(shape)).sum(axis)
+        if reduction == 1:
+            return loss.sum() / (loss.size if loss.ndim else 1)
+        return reduced(loss, reduction)
+    plain, total = _nll(scores, target, weight, reduction, ignore_index)
+    if not label_smoothing:
+        return plain
+    smooth = -(scores * factor.reshape(shape)).sum(axis)
+    used = target != ignore_index
+    smooth = np.where(used, smooth, 0).astype(scores.dtype)
+    if reduction == 1:
+        if weight is None:
+            smooth = smooth.sum() / used.sum().astype(scores.dtype)
+        else:
+            smooth = smooth.sum() / total
+    elif reduction == 2:
+        smooth = smooth.sum()
+    return (1 - label_smoothing) * plain + smooth * (label_smoothing / self.shape[axis])
+
+
+@kernel("aten.multi_margin_loss.default")
+def multi_margin_loss(
+    self: Array, target: Array, p: Any = 1, margin: Any = 1, weight: Any = None, reduction: int = 1
+) -> Any:
+    x = np.atleast_2d(wide(self))
+    classes = check_indices(target.reshape(-1), x.shape[1])
+    rows = np.arange(len(x))
+    loss = np.maximum(margin - x[rows, classes][:, None] + x, 0) ** p
+    if weight is not None:
+        loss = loss * wide(weight)[classes][:, None]
+    loss[rows, classes] = 0
+    return reduced((loss.sum(1) / x.shape[1]).reshape(target.shape), reduction)
+
+
+@kernel("aten.multilabel_margin_loss_forward.default")
+def multilabel_margin_loss_forward(self: Array, target: Array, reduction: int = 1) -> Any:
+    x, labels = np.atleast_2d(wide(self)), np.atleast_2d(target)
+    is_target = np.zeros(x.shape, x.dtype)
+    losses = np.zeros(len(x), x.dtype)
+    for row, (scores, wanted) in enumerate(zip(x, labels, strict=True)):
+        ends = np.nonzero(wanted < 0)[0]
+        chosen = check_indices(wanted[: ends[0]] if len(ends) else wanted, x.shape[1])
+        is_target[row, chosen] = 1
+        others = scores[is_target[row] == 0]
+        losses[row] = np.maximum(1 - scores[chosen][:, None] + others, 0).sum() / x.shape[1]
+    result = losses if self.ndim > 1 else losses.reshape(())
+    return reduced(result, reduction), is_target.reshape(target.shape)
+
+
+@kernel("aten._ctc_loss.Tensor")
+def ctc_loss(
+    log_probs: Array, targets: Array, input_lengths: Any, target_lengths: Any, blank: int = 0,
+    reduction: int | None = None, zero_infinity: bool = False,
+) -> Any:  # fmt: skip
+    x = wide(log_probs).astype(np.float64)
+    single = x.ndim == 2
+    if single:
+        x = x[:, None]
+    lengths = [int(n) for n in np.asarray(input_lengths).reshape(-1)]
+    counts = [int(n) for n in np.asarray(target_lengths).reshape(-1)]
+    longest = max(counts, default=0)
+    alphas = np.full(reserve((x.shape[1], x.shape[0], 2 * longest + 1), np.float64), -np.inf)
+    losses = np.zeros(x.shape[1])
+    start = 0
+    for row, (length, count) in enumerate(zip(lengths, counts, strict=True)):
+        wanted = targets[row, :count] if targets.ndim == 2 else targets[start : start + count]
+        start += count
+        labels = np.full(2 * count + 1, blank, INT64)
+        labels[1::2] = check_indices(wanted, x.shape[2])
+        skips = np.zeros(len(labels), bool)
+        skips[2:] = (labels[2:] != blank) & (labels[2:] != labels[:-2])
+        alpha = np.full(len(labels), -np.inf)
+        if length:
+            alpha[:2] = x[0, row, labels[:2]]
+            alphas[row, 0, : len(labels)] = alpha
+        for step in range(1, length):
+            before = np.concatenate([[-np.inf], alpha[:-1]])
+            skipped = np.where(skips, np.concatenate([[-np.inf, -np.inf], alpha[:-2]])[: len(labels)], -np.inf)
+            alpha = np.logaddexp(np.logaddexp(alpha, before), skipped) + x[step, row, labels]
+            alphas[row, step, : len(labels)] = alpha
+        ends = alpha[-2:] if count else alpha[-1:]
+        losses[row] = -np.logaddexp.reduce(ends) if length else (0 if not count else np.inf)
+    if zero_infinity:
+        losses = np.where(np.isinf(losses), 0, losses)
+    if reduction is None:
+        return (losses.reshape(()) if single else losses), (alphas[0] if single else alphas)
+    if reduction == 1:
+        return (losses / np.maximum(counts, 1)).mean()
+    return losses.sum() if reduction == 2 else losses.reshape(()) if single else losses

@@ -1,0 +1,203 @@
+"""Kernels: batch, layer, group, instance and RMS normalization, dropout-free weight norms."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pt2kit.errors import OperatorError
+from pt2kit.runtime.arrays import Array, wide
+from pt2kit.runtime.kernels.reductions import norm_except_dim
+from pt2kit.runtime.table import kernel, kernels, write
+
+
+def _channels(values: Any, x: Array) -> Any:
+    """Return one number per channel, shaped for a batch [n, channels, ...]."""
+    return wide(values).reshape(-1, *(1,) * (x.ndim - 2))
+
+
+def _scaled(x: Array, weight: Any, bias: Any) -> Array:
+    if weight is not None:
+        x = x * wide(weight)
+    return x if bias is None else x + wide(bias)
+
+
+def _batch_norm(
+    x: Array, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool, momentum: float, eps: float
+) -> tuple[Any, Any, Any, Any, Any]:
+    """Return the result, the mean and inverse deviation that were used, and the new running statistics."""
+    x = wide(x)
+    axes = (0, *range(2, x.ndim))
+    new_mean, new_var = running_mean, running_var
+    if training:
+        mean = x.mean(axes)
+        var = x.var(axes)
+        count = x.size // max(1, x.shape[1])
+        if running_mean is not None:
+            new_mean = wide(running_mean) * (1 - momentum) + mean * momentum
+        if running_var is not None:
+            new_var = wide(running_var) * (1 - momentum) + var * (count / max(1, count - 1)) * momentum
+    else:
+        mean, var = wide(running_mean), wide(running_var)
+    inverse = 1 / np.sqrt(var + var.dtype.type(eps))
+    result = (x - _channels(mean, x)) * _channels(inverse, x)
+    if weight is not None:
+        result = result * _channels(weight, x)
+    if bias is not None:
+        result = result + _channels(bias, x)
+    return result, mean, inverse, new_mean, new_var
+
+
+_EMPTY = np.zeros(0, np.float32)
+
+
+def _variant(shown: Callable[..., Any], training: bool | None = None, *, writes: bool = True) -> Callable[..., Any]:
+    """Return the kernel of an overload.
+
+    Args:
+        shown: chooses its results from those of `_batch_norm`, the old statistics, and whether the batch's are used.
+        training: whether it uses the statistics of the batch; None if an argument decides.
+        writes: write new running statistics into the old ones.
+    """
+
+    def run(
+        input: Array, weight: Any, bias: Any, running_mean: Any = None, running_var: Any = None, **options: Any
+    ) -> Any:
+        uses_batch = options.get("training", False) if training is None else training
+        found = _batch_norm(
+            input, weight, bias, running_mean, running_var, uses_batch, options["momentum"], options["eps"]
+        )
+        if writes and uses_batch and running_mean is not None:
+            write(running_mean, found[3])
+            write(running_var, found[4])
+        return shown(found, running_mean, running_var, uses_batch)
+
+    return run
+
+
+def _used(found: Any, running_mean: Any, running_var: Any, uses_batch: bool) -> Any:
+    """Return the result, the mean and the inverse deviation, the latter for gradients alone."""
+    return found[:3] if uses_batch else (found[0], _EMPTY, _EMPTY)
+
+
+def _functional(found: Any, running_mean: Any, running_var: Any, uses_batch: bool) -> Any:
+    return found if uses_batch else (found[0], _EMPTY, _EMPTY, running_mean.copy(), running_var.copy())
+
+
+@kernel("aten.batch_norm.default")
+def batch_norm(input: Array, weight: Any, bias: Any, running_mean: Any, training: bool, **options: Any) -> Any:
+    return _variant(lambda found, *_: found[0], training or running_mean is None)(
+        input, weight, bias, running_mean, **options
+    )
+
+
+kernels(
+    {
+        "aten.native_batch_norm.default aten._native_batch_norm_legit.default": _variant(_used),
+        "aten._native_batch_norm_legit.no_stats": _variant(_used, True),
+        "aten._native_batch_norm_legit_no_training.default": _variant(_used, False),
+        "aten._native_batch_norm_legit_functional.default": _variant(_functional, writes=False),
+        "aten._batch_norm_with_update.default": _variant(lambda found, *_: (*found[:3], np.zeros(0, np.uint8)), True),
+    }
+)
+
+
+@kernel("aten.instance_norm.default")
+def instance_norm(
+    input: Array, weight: Any, bias: Any, running_mean: Any, running_var: Any, use_input_stats: bool,
+    momentum: float, eps: float, cudnn_enabled: bool = False,
+) -> Any:  # fmt: skip
+    if not use_input_stats:
+        return _batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps)[0]
+    x = wide(input)
+    axes = tuple(range(2, x.ndim))
+    mean, var = x.mean(axes, keepdims=True), x.var(axes, keepdims=True)
+    if running_mean is not None:
+        count = math.prod(x.shape[2:])
+        write(running_mean, wide(running_mean) * (1 - momentum) + momentum * mean.mean(0).reshape(-1))
+        unbiased = var.mean(0).reshape(-1) * (count / max(1, count - 1))
+        write(running_var, wide(running_var) * (1 - momentum) + momentum * unbiased)
+    result = (x - mean) / np.sqrt(var + var.dtype.type(eps))
+    if weight is not None:
+        result = result * _channels(weight, x)
+    return result if bias is None else result + _channels(bias, x)
+
+
+def _over(x: Array, axes: tuple[int, ...], eps: float) -> tuple[Array, Array, Array]:
+    """Return a tensor without mean and with deviation 1 over some dimensions, and both."""
+    mean = x.mean(axes, keepdims=True)
+    centered = x - mean
+    inverse = 1 / np.sqrt((centered * centered).mean(axes, keepdims=True) + x.dtype.type(eps))
+    centered *= inverse
+    return centered, mean, inverse
+
+
+@kernel("aten.layer_norm.default")
+def layer_norm(
+    input: Array, normalized_shape: Sequence[int], weight: Any = None, bias: Any = None, eps: float = 1e-05,
+    cudnn_enable: bool = True,
+) -> Any:  # fmt: skip
+    return native_layer_norm(input, normalized_shape, weight, bias, eps)[0]
+
+
+@kernel("aten.native_layer_norm.default")
+def native_layer_norm(input: Array, normalized_shape: Sequence[int], weight: Any, bias: Any, eps: float) -> Any:
+    x = wide(input)
+    axes = tuple(range(x.ndim - len(normalized_shape), x.ndim))
+    result, mean, inverse = _over(x, axes, eps)
+    return _scaled(result, weight, bias), mean, inverse
+
+
+@kernel("aten.rms_norm.default")
+def rms_norm(input: Array, normalized_shape: Sequence[int], weight: Any = None, eps: float | None = None) -> Any:
+    return fused_rms_norm(input, normalized_shape, weight, eps)[0]
+
+
+@kernel("aten._fused_rms_norm.default")
+def fused_rms_norm(input: Array, normalized_shape: Sequence[int], weight: Any, eps: float | None) -> Any:
+    import ml_dtypes
+
+    x = wide(input)
+    axes = tuple(range(x.ndim - len(normalized_shape), x.ndim))
+    small = x.dtype.type(float(ml_dtypes.finfo(x.dtype).eps) if eps is None else eps)
+    inverse = 1 / np.sqrt((x * x).mean(axes, keepdims=True) + small)
+    return _scaled(x * inverse, weight, None), inverse
+
+
+def _group_norm(x: Array, groups: int, eps: float) -> tuple[Array, Array, Array]:
+    if groups < 1 or x.ndim < 2 or x.shape[1] % groups:
+        raise OperatorError(f"expected channels in {groups} groups, got sizes {list(x.shape)}")
+    parts = x.reshape(x.shape[0], groups, x.shape[1] // groups * math.prod(x.shape[2:]))
+    result, mean, inverse = _over(parts, (2,), eps)
+    return result.reshape(x.shape), mean[..., 0], inverse[..., 0]
+
+
+@kernel("aten.group_norm.default")
+def group_norm(
+    input: Array, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-05, cudnn_enabled: bool = True
+) -> Any:
+    x = wide(input)
+    result = _group_norm(x, num_groups, eps)[0]
+    return _by_channel(result, weight, bias)
+
+
+def _by_channel(result: Array, weight: Any, bias: Any) -> Array:
+    if weight is not None:
+        result = result * _channels(weight, result)
+    return result if bias is None else result + _channels(bias, result)
+
+
+@kernel("aten.native_group_norm.default")
+def native_group_norm(input: Array, weight: Any, bias: Any, N: int, C: int, HxW: int, group: int, eps: float) -> Any:
+    x = wide(input)
+    result, mean, inverse = _group_norm(x, group, eps)
+    return _by_channel(result, weight, bias), mean, inverse
+
+
+@kernel("aten._weight_norm.default aten._weight_norm_interface.default")
+def weight_norm(v: Array, g: Array, dim: int = 0) -> Any:
+    norm = norm_except_dim(v, 2, dim)
+    return wide(v) * (wide(g) / norm), norm

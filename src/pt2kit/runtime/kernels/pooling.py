@@ -1,0 +1,208 @@
+"""Kernels: maximum and average pooling, adaptive pooling."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pt2kit.errors import OperatorError
+from pt2kit.runtime.arrays import INT64, Array, check_indices, kind, last, reserve, wide
+from pt2kit.runtime.kernels.convolutions import check_window, offsets, spread
+from pt2kit.runtime.table import kernel, kernels
+
+
+def _counts(
+    sizes: Sequence[int], kernel_size: Sequence[int], stride: Sequence[int], padding: Sequence[int],
+    dilation: Sequence[int], ceil_mode: bool,
+) -> list[int]:  # fmt: skip
+    """Return how many windows each dimension has; with `ceil_mode` also those that start inside and end outside."""
+    check_window(kernel_size, stride, dilation)
+    counts = []
+    for size, k, s, p, d in zip(sizes, kernel_size, stride, padding, dilation, strict=True):
+        if not 0 <= 2 * p <= k:
+            raise OperatorError(f"expected padding of at most half the kernel size {k}, got {p}")
+        span = size + 2 * p - d * (k - 1) - 1
+        count = (-(-span // s) if ceil_mode else span // s) + 1
+        if ceil_mode and (count - 1) * s >= size + p:
+            count -= 1
+        if count < 1:
+            raise OperatorError(f"expected windows within {size} elements, got a kernel of {k} with dilation {d}")
+        counts.append(count)
+    return counts
+
+
+def _padded(x: Array, counts: Sequence[int], taps: Any, steps: Any, gaps: Any, around: Any, value: Any) -> Array:
+    """Return an array padded as far as its windows reach."""
+    n = len(counts)
+    ends = [(c - 1) * s + (k - 1) * d + 1 for c, s, k, d in zip(counts, steps, taps, gaps, strict=True)]
+    widths = [(p, max(0, end - size - p)) for p, end, size in zip(around, ends, x.shape[-n:], strict=True)]
+    if not any(itertools.chain(*widths)):
+        return x
+    reserve((*x.shape[:-n], *(size + a + b for size, (a, b) in zip(x.shape[-n:], widths, strict=True))), x.dtype)
+    return np.pad(x, [(0, 0)] * (x.ndim - n) + widths, constant_values=value)
+
+
+def _lowest(x: Array) -> Any:
+    return -np.inf if kind(x.dtype) == 2 else np.iinfo(x.dtype).min
+
+
+def max_pool(
+    n: int, indices: bool, self: Array, kernel_size: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1,
+    ceil_mode: bool = False,
+) -> Any:  # fmt: skip
+    """Return the maximum of each window, and where it is in the plane if asked."""
+    x = wide(self)
+    if x.ndim < n + 1:
+        raise OperatorError(f"expected at least {n + 1} dimensions, got {x.ndim}")
+    taps, around, gaps = spread(kernel_size, n), spread(padding, n), spread(dilation, n)
+    steps = spread(stride, n) if isinstance(stride, int) or (stride is not None and len(stride)) else taps
+    sizes = x.shape[-n:]
+    counts = _counts(sizes, taps, steps, around, gaps, ceil_mode)
+    padded = _padded(x, counts, taps, steps, gaps, around, _lowest(x))
+    result = np.full_like(x, _lowest(x), shape=reserve((*x.shape[:-n], *counts), x.dtype))
+    starts = [np.arange(c) * s - p for c, s, p in zip(counts, steps, around, strict=True)]
+    # As in torch, the place of a maximum is at first that of the first element inside.
+    firsts = [np.where(at < 0, at + -(at // d) * d, at) for at, d in zip(starts, gaps, strict=True)]
+    where = np.broadcast_to(_flat(firsts, sizes), result.shape).copy() if indices else None
+    for place, cut in offsets(counts, taps, steps, gaps):
+        part = padded[last(cut)]
+        if where is None:
+            np.maximum(result, part, out=result)
+            continue
+        axes = [start + p * d for start, p, d in zip(starts, place, gaps, strict=True)]
+        inside: Any = np.logical_and.reduce(
+            np.broadcast_arrays(
+                *(
+                    one.reshape([-1 if i == axis else 1 for i in range(n)])
+                    for axis, one in enumerate((at >= 0) & (at < size) for at, size in zip(axes, sizes, strict=True))
+                )
+            )
+        )
+        better = inside & ((part > result) | (part != part))
+        where = np.where(better, _flat(axes, sizes), where)
+        result = np.where(better, part, result)
+    return (result, where) if indices else result
+
+
+def _flat(axes: Sequence[Array], sizes: Sequence[int]) -> Any:
+    """Return the numbers of elements in a plane from their places in each dimension."""
+    flat: Any = 0
+    for axis, (at, size) in enumerate(zip(axes, sizes, strict=True)):
+        flat = flat * size + at.reshape([-1 if i == axis else 1 for i in range(len(axes))])
+    return flat
+
+
+def avg_pool(
+    n: int, self: Array, kernel_size: Any, stride: Any = (), padding: Any = 0, ceil_mode: bool = False,
+    count_include_pad: bool = True, divisor_override: int | None = None,
+) -> Any:  # fmt: skip
+    """Return the mean of each window."""
+    x = wide(self)
+    if x.ndim < n + 1:
+        raise OperatorError(f"expected at least {n + 1} dimensions, got {x.ndim}")
+    taps, around, gaps = spread(kernel_size, n), spread(padding, n), (1,) * n
+    steps = spread(stride, n) if isinstance(stride, int) or len(stride) else taps
+    sizes = x.shape[-n:]
+    counts = _counts(sizes, taps, steps, around, gaps, ceil_mode)
+    padded = _padded(x, counts, taps, steps, gaps, around, 0)
+    total = np.zeros_like(x, shape=reserve((*x.shape[:-n], *counts), x.dtype))
+    for _, cut in offsets(counts, taps, steps, gaps):
+        total += padded[last(cut)]
+    if divisor_override is not None:
+        return total / divisor_override if kind(x.dtype) == 2 else np.trunc(total / divisor_override)
+    divisor = np.ones(counts, x.dtype)
+    for axis, (count, s, p, k, size) in enumerate(zip(counts, steps, around, taps, sizes, strict=True)):
+        start = np.arange(count) * s - p
+        end = np.minimum(start + k, size + p)
+        if not count_include_pad:
+            start, end = np.maximum(start, 0), np.minimum(end, size)
+        divisor = divisor * (end - start).reshape([-1 if i == axis else 1 for i in range(n)]).astype(x.dtype)
+    return total / divisor if kind(x.dtype) == 2 else np.trunc(total / divisor)  # torch's integers round to 0
+
+
+# Adaptive pooling.
+
+
+def _bounds(size: int, count: int) -> list[tuple[int, int]]:
+    return [(i * size // count, -(-(i + 1) * size // count)) for i in range(count)]
+
+
+def _adaptive(self: Array, output_size: Any, n: int, function: Callable[[Array, int], Array]) -> Any:
+    """Apply a function to the parts of each dimension in turn."""
+    result = wide(self)
+    counts = (
+        [size if c is None else int(c) for c, size in zip(output_size, result.shape[-n:], strict=True)]
+        if len(output_size) == n
+        else [int(output_size[0])] * n
+    )
+    reserve((*result.shape[:-n], *counts), result.dtype)
+    for i, count in enumerate(counts):
+        axis = result.ndim - n + i
+        parts = [
+            function(result[(slice(None),) * axis + (slice(a, b),)], axis)
+            for a, b in _bounds(result.shape[axis], count)
+        ]
+        result = np.concatenate(parts, axis) if parts else result[(slice(None),) * axis + (slice(0, 0),)]
+    return result
+
+
+def adaptive_avg_pool(n: int, self: Array, output_size: Any) -> Any:
+    """Return the means of parts of the last dimensions."""
+    return _adaptive(self, output_size, n, lambda part, axis: part.mean(axis, keepdims=True))
+
+
+def adaptive_max_pool(n: int, self: Array, output_size: Any) -> Any:
+    """Return the maxima of parts of the last dimensions, and where they are in the plane."""
+    x = wide(self)
+    counts = spread(output_size, n)
+    shape = reserve((*x.shape[:-n], *counts), x.dtype)
+    result, where = np.empty_like(x, shape=shape), np.empty_like(x, INT64, shape=shape)
+    sizes = x.shape[-n:]
+    flat = np.arange(math.prod(sizes)).reshape(sizes)
+    parts = [list(enumerate(_bounds(size, count))) for size, count in zip(sizes, counts, strict=True)]
+    for chosen in itertools.product(*parts):
+        at = tuple(i for i, _ in chosen)
+        cut = tuple(slice(a, b) for _, (a, b) in chosen)
+        block = x[last(cut)].reshape(*x.shape[:-n], -1)
+        best = block.argmax(-1)
+        result[last(at)] = np.take_along_axis(block, best[..., None], -1)[..., 0]
+        where[last(at)] = flat[cut].reshape(-1)[best]
+    return result, where
+
+
+def _max_unpool(self: Array, indices: Array, output_size: Any, n: int) -> Any:
+    size = math.prod(output_size)
+    lead = self.shape[:-n]
+    result = np.zeros_like(self, shape=reserve((*lead, size), self.dtype))
+    chosen = check_indices(indices, size).reshape(*lead, -1)
+    np.put_along_axis(result, chosen, self.reshape(*lead, -1), -1)
+    return result.reshape(*lead, *output_size)
+
+
+@kernel("aten.max_unpool3d.default")
+def max_unpool3d(self: Array, indices: Array, output_size: Any, stride: Any = None, padding: Any = None) -> Any:
+    return _max_unpool(self, indices, output_size, 3)
+
+
+for _n in (1, 2, 3):
+    kernels(
+        {
+            f"aten.max_pool{_n}d.default": partial(max_pool, _n, False),
+            f"aten.max_pool{_n}d_with_indices.default": partial(max_pool, _n, True),
+            f"aten.avg_pool{_n}d.default": partial(avg_pool, _n),
+            f"aten.adaptive_avg_pool{_n}d.default": partial(adaptive_avg_pool, _n),
+            f"aten.adaptive_max_pool{_n}d.default": partial(adaptive_max_pool, _n),
+        }
+    )
+kernels(
+    {
+        "aten._adaptive_avg_pool2d.default": partial(adaptive_avg_pool, 2),
+        "aten._adaptive_avg_pool3d.default": partial(adaptive_avg_pool, 3),
+        "aten.max_unpool2d.default": lambda self, indices, output_size: _max_unpool(self, indices, output_size, 2),
+    }
+)

@@ -1,0 +1,287 @@
+"""Kernels: products of matrices and vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pt2kit.errors import OperatorError
+from pt2kit.runtime.arrays import (
+    Array,
+    asarray,
+    axis_of,
+    cast,
+    check_broadcast,
+    compute_type,
+    kind,
+    promote_dtypes,
+    reserve,
+    wide,
+)
+from pt2kit.runtime.table import kernel, kernels
+
+
+def _scaled(array: Any, factor: Any) -> Any:
+    return array if factor == 1 else array * cast(factor, array.dtype)
+
+
+def _mixed(self: Array, product: Array, beta: Any, alpha: Any) -> Any:
+    """Return beta * self + alpha * product; with beta 0, self counts for nothing, also if it is nan."""
+    scaled = _scaled(product, alpha)
+    if beta == 0:
+        return np.broadcast_to(scaled, np.broadcast_shapes(self.shape, scaled.shape))
+    check_broadcast([self, scaled])
+    return scaled + _scaled(wide(self), beta)
+
+
+@kernel("aten.matmul.default")
+def matmul(self: Array, other: Array) -> Any:
+    a, b = wide(self), wide(other)
+    if not (a.ndim and b.ndim):
+        raise OperatorError("expected tensors with dimensions, got one without")
+    if a.ndim > 2 and b.ndim <= 2 and a.flags.c_contiguous:  # one product of two matrices is faster than many
+        return (a.reshape(-1, a.shape[-1]) @ b).reshape(*a.shape[:-1], *b.shape[1:])
+    rows, columns = a.shape[-2:-1], b.shape[-1:] if b.ndim > 1 else ()
+    reserve((*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), *rows, *columns), a.dtype)
+    return np.matmul(a, b)
+
+
+def product(self: Array, other: Array, dimensions: int) -> Any:
+    """Return the product of two matrices, or batches of them.
+
+    Raises:
+        OperatorError: other numbers of dimensions.
+    """
+    if self.ndim != dimensions or other.ndim != dimensions:
+        raise OperatorError(f"expected {dimensions} dimensions, got {self.ndim} and {other.ndim}")
+    return matmul(self, other)
+
+
+@kernel("aten.mm.default aten._int_mm.default")
+def mm(self: Array, mat2: Array) -> Any:
+    return product(self, mat2, 2)
+
+
+@kernel("aten.bmm.default")
+def bmm(self: Array, mat2: Array) -> Any:
+    return product(self, mat2, 3)
+
+
+@kernel("aten.mv.default")
+def mv(self: Array, vec: Array) -> Any:
+    return wide(self) @ wide(vec)
+
+
+@kernel("aten.dot.default")
+def dot(self: Array, tensor: Array) -> Any:
+    return np.dot(wide(self), wide(tensor))
+
+
+@kernel("aten.linalg_vecdot.default")
+def vecdot(x: Array, y: Array, dim: int = -1) -> Any:
+    a, b = wide(x), wide(y)
+    reserve(np.broadcast_shapes(a.shape, b.shape), a.dtype)
+    return (np.conjugate(a) * b).sum(dim)
+
+
+@kernel("aten.outer.default")
+def outer(self: Array, vec2: Array) -> Any:
+    reserve((self.size, vec2.size), self.dtype)
+    dtype = promote_dtypes(self.dtype, vec2.dtype)
+    return np.outer(cast(self, compute_type(dtype)), cast(vec2, compute_type(dtype)))
+
+
+@kernel("aten.inner.default")
+def inner(self: Array, other: Array) -> Any:
+    if not (self.ndim and other.ndim):
+        return wide(self) * wide(other)
+    reserve((*self.shape[:-1], *other.shape[:-1]), self.dtype)
+    return np.inner(wide(self), wide(other))
+
+
+@kernel("aten.addbmm.default")
+def addbmm(self: Array, batch1: Array, batch2: Array, beta: Any = 1, alpha: Any = 1) -> Any:
+    return _mixed(self, bmm(batch1, batch2).sum(0), beta, alpha)
+
+
+@kernel("aten.baddbmm.default")
+def baddbmm(self: Array, batch1: Array, batch2: Array, beta: Any = 1, alpha: Any = 1) -> Any:
+    return _mixed(self, bmm(batch1, batch2), beta, alpha)
+
+
+@kernel("aten.linear.default")
+def linear(input: Array, weight: Array, bias: Array | None = None) -> Any:
+    x = wide(input)
+    result = matmul(x, wide(weight).T)
+    if bias is not None:
+        result = asarray(result)
+        result += wide(bias)
+    return result
+
+
+@kernel("aten.bilinear.default")
+def bilinear(input1: Array, input2: Array, weight: Array, bias: Array | None = None) -> Any:
+    left = np.tensordot(wide(input1), wide(weight), ([-1], [1]))
+    reserve(left.shape, left.dtype)
+    result = (left * wide(input2)[..., None, :]).sum(-1)
+    return result if bias is None else result + wide(bias)
+
+
+@kernel("aten._trilinear.default")
+def trilinear(
+    i1: Array,
+    i2: Array,
+    i3: Array,
+    expand1: Sequence[int],
+    expand2: Sequence[int],
+    expand3: Sequence[int],
+    sumdim: Sequence[int],
+    unroll_dim: int = 1,
+) -> Any:
+    parts = []
+    for one, dims in ((i1, expand1), (i2, expand2), (i3, expand3)):
+        spread = wide(one)
+        for dim in dims:
+            spread = np.expand_dims(spread, dim)
+        parts.append(spread)
+    reserve(np.broadcast_shapes(*(one.shape for one in parts)), parts[0].dtype)
+    return (parts[0] * parts[1] * parts[2]).sum(tuple(sumdim))
+
+
+_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.,-> ")
+
+
+@kernel("aten.einsum.default")
+def einsum(equation: str, tensors: Sequence[Array], path: Any = None) -> Any:
+    if not set(equation) <= _LETTERS:
+        raise OperatorError(f"expected an equation of letters, commas and an arrow, got {equation[:60]!a}")
+    dtype = tensors[0].dtype
+    for one in tensors[1:]:
+        dtype = promote_dtypes(dtype, one.dtype)
+    arrays = [cast(one, compute_type(dtype)) for one in tensors]
+    inputs, arrow, output = equation.replace(" ", "").partition("->")
+    sizes: dict[str, int] = {}
+    for term, array in zip(inputs.split(","), arrays, strict=True):
+        named = [letter for letter in term.replace("...", "") if letter.isalpha()]
+        if "..." in term:
+            ahead = term.index("...")
+            rest = array.ndim - (len(named) - ahead)
+            axes = [*range(ahead), *range(rest, array.ndim)]
+            reserve(array.shape)
+        else:
+            axes = list(range(array.ndim))
+        sizes.update(
+            {letter: max(sizes.get(letter, 1), array.shape[axis]) for letter, axis in zip(named, axes, strict=True)}
+        )
+    if arrow and "..." not in output:
+        reserve([sizes.get(letter, 1) for letter in output], arrays[0].dtype)
+    return np.einsum(equation, *arrays, optimize=len(arrays) > 1)
+
+
+@kernel("aten.tensordot.default")
+def tensordot(self: Array, other: Array, dims_self: Sequence[int], dims_other: Sequence[int]) -> Any:
+    kept = [self.shape[i] for i in range(self.ndim) if i not in {axis_of(d, self.ndim) for d in dims_self}]
+    kept += [other.shape[i] for i in range(other.ndim) if i not in {axis_of(d, other.ndim) for d in dims_other}]
+    reserve(kept, self.dtype)
+    return np.tensordot(wide(self), wide(other), (list(dims_self), list(dims_other)))
+
+
+@kernel("aten.kron.default")
+def kron(self: Array, other: Array) -> Any:
+    reserve((self.size, other.size), promote_dtypes(self.dtype, other.dtype))
+    return np.kron(wide(self), wide(other))
+
+
+@kernel("aten.linalg_multi_dot.default")
+def multi_dot(matrices: Any = None, tensors: Any = None) -> Any:
+    first, *rest = matrices if tensors is None else tensors
+    result = wide(first)
+    for one in rest:
+        result = matmul(result, one)
+    return result
+
+
+@kernel("aten.cross.default aten.linalg_cross.default")
+def cross(self: Array, other: Array, dim: int | None = -1) -> Any:
+    a, b = np.broadcast_arrays(wide(self), wide(other))
+    if dim is None:
+        dim = next((i for i, size in enumerate(a.shape) if size == 3), -1)
+    axis = axis_of(dim, a.ndim)
+    if a.shape[axis] != 3:
+        raise OperatorError(f"expected a dimension of size 3, got {a.shape[axis]}")
+    x, y, z = (np.take(a, i, axis) for i in range(3))
+    u, v, w = (np.take(b, i, axis) for i in range(3))
+    return np.stack((y * w - z * v, z * u - x * w, x * v - y * u), axis)
+
+
+@kernel("aten.cdist.default aten._cdist_forward.default")
+def cdist(x1: Array, x2: Array, p: float = 2.0, compute_mode: int | None = None) -> Any:
+    a, b = wide(x1), wide(x2)
+    reserve((*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-2], a.shape[-1]), a.dtype)
+    return _distance(np.abs(a[..., :, None, :] - b[..., None, :, :]), p)
+
+
+def _distance(size: Array, p: float) -> Any:
+    if p == 0:
+        return (size != 0).sum(-1).astype(size.dtype)
+    if p == 1:
+        return size.sum(-1)
+    if p == 2:
+        return np.sqrt((size * size).sum(-1))
+    if p == float("inf"):
+        return size.max(-1) if size.shape[-1] else np.zeros(size.shape[:-1], size.dtype)
+    return (size ** size.dtype.type(p)).sum(-1) ** size.dtype.type(1 / p)
+
+
+@kernel("aten.pdist.default aten._pdist_forward.default")
+def pdist(self: Array, p: float = 2) -> Any:
+    x = wide(self)
+    reserve((x.shape[0], x.shape[0], x.shape[1]), x.dtype)
+    first, second = np.triu_indices(x.shape[0], 1)
+    return _distance(np.abs(x[first] - x[second]), p)
+
+
+@kernel("aten.pairwise_distance.default")
+def pairwise_distance(x1: Array, x2: Array, p: float = 2, eps: float = 1e-06, keepdim: bool = False) -> Any:
+    a, b = wide(x1), wide(x2)
+    reserve(np.broadcast_shapes(a.shape, b.shape), a.dtype)
+    found = _distance(np.abs(a - b + a.dtype.type(eps)), p)
+    return found[..., None] if keepdim else found
+
+
+@kernel("aten.cosine_similarity.default")
+def cosine_similarity(x1: Array, x2: Array, dim: int = 1, eps: float = 1e-08) -> Any:
+    a, b = wide(x1), wide(x2)
+    reserve(np.broadcast_shapes(a.shape, b.shape), a.dtype)
+    a, b = np.broadcast_arrays(a, b)
+    axis = axis_of(dim, a.ndim)
+    sizes = [np.maximum(np.sqrt((one * one).sum(axis, keepdims=True)), eps) for one in (a, b)]
+    return ((a / sizes[0]) * (b / sizes[1])).sum(axis)
+
+
+@kernel("aten.cov.default")
+def cov(self: Array, correction: int = 1, fweights: Array | None = None, aweights: Array | None = None) -> Any:
+    if self.ndim > 2 or kind(self.dtype) == 0:
+        raise OperatorError(f"expected numbers of at most 2 dimensions, got {self.ndim}")
+    x = np.atleast_2d(wide(self))
+    reserve((x.shape[0], x.shape[0]), np.float64)
+    return np.cov(x, ddof=correction, fweights=fweights, aweights=aweights)
+
+
+@kernel("aten.corrcoef.default")
+def corrcoef(self: Array) -> Any:
+    return np.corrcoef(np.atleast_2d(wide(self))) if self.ndim == 2 else np.ones((), np.float32)
+
+
+kernels(
+    {
+        "aten.mm.dtype": lambda self, mat2, out_dtype: product(self, mat2, 2),
+        "aten.bmm.dtype": lambda self, mat2, out_dtype: product(self, mat2, 3),
+        "aten.vdot.default": lambda self, other: np.vdot(wide(self), wide(other)),
+        "aten.addmm.default": lambda self, mat1, mat2, beta=1, alpha=1: _mixed(self, mm(mat1, mat2), beta, alpha),
+        "aten.addmv.default": lambda self, mat, vec, beta=1, alpha=1: _mixed(self, mv(mat, vec), beta, alpha),
+        "aten.addr.default": lambda self, vec1, vec2, beta=1, alpha=1: _mixed(self, outer(vec1, vec2), beta, alpha),
+    }
+)

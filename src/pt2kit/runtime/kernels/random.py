@@ -1,0 +1,169 @@
+"""Kernels: random operators. Their results follow the distributions of torch's, but not its generator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pt2kit.errors import OperatorError
+from pt2kit.runtime.arrays import BOOL, FLOAT32, INT64, Array, cast, reserve, running, wide
+from pt2kit.runtime.table import kernel, kernels, write
+
+
+def _drawn(size: Sequence[int], dtype: Any, draw: Callable[[Any, Any], Any]) -> Any:
+    shape = reserve(size, np.float64)
+    if dtype is not None and np.dtype(dtype).kind == "c":
+        return (draw(running().random, shape) + 1j * draw(running().random, shape)) / 2**0.5
+    return cast(np.asarray(draw(running().random, shape)), dtype or FLOAT32)
+
+
+def _uniform(random: Any, shape: Any) -> Any:
+    return random.random(shape)
+
+
+def _normal(random: Any, shape: Any) -> Any:
+    return random.standard_normal(shape)
+
+
+@kernel("aten.randint.default .low .generator .low_generator")
+def randint(high: int, size: Sequence[int], low: int = 0, dtype: Any = None, **options: Any) -> Any:
+    return _drawn(size, dtype or INT64, lambda random, shape: random.integers(low, high, shape))
+
+
+@kernel("aten.randint_like.default .low_dtype")
+def randint_like(self: Array, high: int, low: int = 0, dtype: Any = None, **options: Any) -> Any:
+    return _drawn(self.shape, dtype or self.dtype, lambda random, shape: random.integers(low, high, shape))
+
+
+@kernel("aten.randperm.default .generator")
+def randperm(n: int, dtype: Any = None, **options: Any) -> Any:
+    reserve((n,), INT64)
+    return running().random.permutation(n)
+
+
+@kernel("aten.bernoulli.default .p .Tensor")
+def bernoulli(self: Array, p: Any = None, generator: Any = None) -> Any:
+    chance = wide(self if p is None else np.asarray(p))
+    if not np.all((chance >= 0) & (chance <= 1)):
+        raise OperatorError("expected probabilities from 0 to 1")
+    return cast(np.asarray(running().random.random(self.shape) < chance), self.dtype)
+
+
+@kernel("aten.uniform.default")
+def uniform(self: Array, from_: float = 0.0, to: float = 1.0, generator: Any = None) -> Any:
+    return _drawn(self.shape, None, lambda r, s: r.uniform(from_, to, s))
+
+
+@kernel("aten.normal_.default")
+def normal_(self: Array, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Any:
+    return write(self, _drawn(self.shape, None, lambda r, s: r.normal(mean, std, s)))
+
+
+@kernel("aten.normal_functional.default")
+def normal_functional(self: Array, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Any:
+    return _drawn(self.shape, self.dtype, lambda r, s: r.normal(mean, std, s))
+
+
+@kernel("aten.normal.Tensor_Tensor .Tensor_float .float_Tensor")
+def normal(mean: Any, std: Any = 1.0, generator: Any = None) -> Any:
+    shape = np.broadcast_shapes(np.shape(mean), np.shape(std))
+    reserve(shape, np.float64)
+    return wide(np.asarray(mean)) + wide(np.asarray(std)) * running().random.standard_normal(shape)
+
+
+@kernel("aten.normal.float_float")
+def normal_of_size(mean: float, std: float, size: Sequence[int], dtype: Any = None, **options: Any) -> Any:
+    return _drawn(size, dtype, lambda r, s: r.normal(mean, std, s))
+
+
+_DISTRIBUTIONS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "exponential": (lambda r, s, lambd: r.exponential(1 / lambd, s), {"lambd": 1.0}),
+    "cauchy": (lambda r, s, median, sigma: median + sigma * r.standard_cauchy(s), {"median": 0.0, "sigma": 1.0}),
+    "log_normal": (lambda r, s, mean, std: r.lognormal(mean, std, s), {"mean": 1.0, "std": 2.0}),
+    "geometric": (lambda r, s, p: r.geometric(p, s), {"p": 0.5}),
+}
+
+
+def _distributed(draw: Any, defaults: dict[str, Any], in_place: bool) -> Any:
+    def run(self: Array, *numbers: Any, generator: Any = None, **named: Any) -> Any:
+        given = defaults | dict(zip(defaults, numbers, strict=False)) | named
+        result = _drawn(self.shape, None, lambda r, s: draw(r, s, **given))
+        return write(self, result) if in_place else result
+
+    return run
+
+
+for _name, (_draw, _defaults) in _DISTRIBUTIONS.items():
+    kernel(f"aten.{_name}.default")(_distributed(_draw, _defaults, False))
+    kernel(f"aten.{_name}_.default")(_distributed(_draw, _defaults, True))
+
+
+@kernel("aten.random_.default .to .from")
+def random_(self: Array, to: int | None = None, from_: int = 0, generator: Any = None) -> Any:
+    high = to if to is not None else (2 if self.dtype == BOOL else 2 ** min(24, self.dtype.itemsize * 8 - 1))
+    return write(self, _drawn(self.shape, INT64, lambda r, s: r.integers(from_, high, s)))
+
+
+@kernel("aten.multinomial.default")
+def multinomial(self: Array, num_samples: int, replacement: bool = False, generator: Any = None) -> Any:
+    rows = np.atleast_2d(wide(self)).astype(np.float64)
+    totals = rows.sum(-1, keepdims=True)
+    if not np.all(rows >= 0) or not np.all(totals > 0) or not num_samples > 0:
+        raise OperatorError("expected weights of at least 0 that are not all 0, and at least one sample")
+    reserve((len(rows), num_samples), INT64)
+    found = [
+        running().random.choice(rows.shape[1], num_samples, replacement, row / total)
+        for row, total in zip(rows, totals, strict=True)
+    ]
+    return np.stack(found) if self.ndim > 1 else found[0]
+
+
+# Dropout.
+
+
+@kernel("aten.dropout.default")
+def dropout(input: Array, p: float, train: bool) -> Any:
+    return native_dropout(input, p, train)[0] if train and p else input
+
+
+@kernel("aten.native_dropout.default")
+def native_dropout(input: Array, p: float, train: bool | None) -> Any:
+    if not train and train is not None:
+        return input.copy(), np.ones(input.shape, BOOL)
+    x = wide(input)
+    kept = running().random.random(x.shape) >= p
+    return np.where(kept, x / (1 - p) if p < 1 else 0, 0), kept
+
+
+@kernel("aten.feature_dropout.default")
+def feature_dropout(input: Array, p: float, train: bool) -> Any:
+    if not train or not p:
+        return input
+    x = wide(input)
+    kept = running().random.random((*x.shape[:2], *(1,) * (x.ndim - 2))) >= p
+    return np.where(kept, x / (1 - p) if p < 1 else 0, 0)
+
+
+@kernel("aten.alpha_dropout.default aten.feature_alpha_dropout.default")
+def alpha_dropout(input: Array, p: float, train: bool) -> Any:
+    if not train or not p:
+        return input
+    alpha = 1.7580993408473766
+    x, keep = wide(input), 1 - p
+    scale = 1 / (alpha * alpha * p * keep + keep) ** 0.5
+    kept = running().random.random(x.shape) >= p
+    return (np.where(kept, x, -alpha) * scale) + alpha * scale * p
+
+
+kernels(
+    {
+        "aten.rand.default .generator": lambda size, dtype=None, **options: _drawn(size, dtype, _uniform),
+        "aten.randn.default .generator": lambda size, dtype=None, **options: _drawn(size, dtype, _normal),
+        "aten.rand_like.default": lambda self, dtype=None, **options: _drawn(self.shape, dtype or self.dtype, _uniform),
+        "aten.randn_like.default": lambda self, dtype=None, **options: _drawn(self.shape, dtype or self.dtype, _normal),
+        "aten.bernoulli_.float .Tensor": lambda self, p=0.5, generator=None: write(self, bernoulli(self, p)),
+        "aten.poisson.default": lambda self, generator=None: running().random.poisson(wide(self)),
+    }
+)

@@ -1,0 +1,266 @@
+"""Kernels: resizing of images (nearest, linear, cubic, with and without antialiasing), grid sampling."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from pt2kit.errors import OperatorError
+from pt2kit.runtime.arrays import Array, asarray, reserve, wide
+from pt2kit.runtime.table import kernel
+
+
+def _sizes(self: Array, output_size: Any, scale_factors: Any, n: int) -> tuple[tuple[int, ...], list[float | None]]:
+    """Return the sizes of the result, and the factors that were passed."""
+    if self.ndim != n + 2:
+        raise OperatorError(f"expected {n + 2} dimensions, got {self.ndim}")
+    if output_size is not None:
+        return tuple(output_size), [None] * n
+    if scale_factors is None or len(scale_factors) != n:
+        raise OperatorError(f"expected {n} sizes or factors, got {scale_factors}")
+    sizes = [int(size * factor) for size, factor in zip(self.shape[2:], scale_factors, strict=True)]
+    return tuple(sizes), list(scale_factors)
+
+
+def _step(size: int, count: int, factor: float | None, align_corners: bool) -> float:
+    """Return how far apart the sources of neighboring elements are."""
+    if align_corners:
+        return (size - 1) / (count - 1) if count > 1 else 0.0
+    return 1 / factor if factor is not None and factor > 0 else size / count
+
+
+def _centers(size: int, count: int, factor: float | None, align_corners: bool) -> Array:
+    step = _step(size, count, factor, align_corners)
+    place = np.arange(count)
+    return place * step if align_corners else (place + 0.5) * step - 0.5
+
+
+def _nearest(self: Array, sizes: Sequence[int], factors: Sequence[float | None], exact: bool) -> Any:
+    result = self
+    reserve((*self.shape[:2], *sizes), self.dtype)
+    for axis, (count, factor) in enumerate(zip(sizes, factors, strict=True), 2):
+        size = self.shape[axis]
+        step = np.float32(_step(size, count, factor, False))
+        place = np.arange(count, dtype=np.float32)
+        source = np.floor(((place + np.float32(0.5)) if exact else place) * step).astype(np.int64)
+        result = np.take(result, np.minimum(source, size - 1), axis)
+    return result
+
+
+def _along(x: Array, axis: int, taps: Sequence[tuple[Array, Array]]) -> Array:
+    """Return a weighted sum of elements of one dimension: pairs of sources and weights."""
+    shape = [-1 if i == axis else 1 for i in range(x.ndim)]
+    total: Any = 0
+    for source, weight in taps:
+        total = total + np.take(x, source, axis) * weight.astype(x.dtype).reshape(shape)
+    return asarray(total)
+
+
+def _linear_taps(size: int, count: int, factor: float | None, align_corners: bool) -> list[tuple[Array, Array]]:
+    center = np.maximum(_centers(size, count, factor, align_corners), 0)
+    low = np.minimum(np.floor(center).astype(np.int64), size - 1)
+    part = np.minimum(np.maximum(center - low, 0), 1)
+    return [(low, 1 - part), (np.minimum(low + 1, size - 1), part)]
+
+
+def _cubic(distance: Array, a: float) -> Any:
+    x = np.abs(distance)
+    near = ((a + 2) * x - (a + 3)) * x * x + 1
+    far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+    return np.where(x <= 1, near, np.where(x < 2, far, 0))
+
+
+def _cubic_taps(size: int, count: int, factor: float | None, align_corners: bool) -> list[tuple[Array, Array]]:
+    center = _centers(size, count, factor, align_corners)
+    low = np.floor(center).astype(np.int64)
+    return [(np.clip(low + k, 0, size - 1), _cubic(center - (low + k), -0.75)) for k in (-1, 0, 1, 2)]
+
+
+Taps = Callable[[int, int, "float | None", bool], "list[tuple[Array, Array]]"]
+
+
+def _separable(
+    self: Array, sizes: Sequence[int], factors: Sequence[float | None], align_corners: bool, taps: Taps
+) -> Any:
+    x = wide(self)
+    reserve((*x.shape[:2], *sizes), x.dtype)
+    if x.dtype.kind in "iu":
+        raise OperatorError(
+            f"expected floating-point numbers, as torch rounds integers by tables of its own, got {x.dtype}"
+        )
+    for axis, (count, factor) in enumerate(zip(sizes, factors, strict=True), 2):
+        x = _along(x, axis, taps(x.shape[axis], count, factor, align_corners))
+    return x
+
+
+def _plain(taps: Taps | None, n: int, exact: bool = False) -> Callable[..., Any]:
+    """Return the kernel of an overload with sizes, and one factor per dimension."""
+
+    def run(self: Array, output_size: Any, align_corners: bool = False, scales: Any = None, **each: Any) -> Any:
+        factors = [scales] if n == 1 else [each.get(name) for name in ("scales_d", "scales_h", "scales_w")[3 - n :]]
+        sizes, _ = _sizes(self, output_size, None, n)
+        return (
+            _nearest(self, sizes, factors, exact)
+            if taps is None
+            else _separable(self, sizes, factors, align_corners, taps)
+        )
+
+    return run
+
+
+def _vec(taps: Taps | None, n: int, exact: bool = False) -> Callable[..., Any]:
+    """Return the kernel of an overload with sizes or factors."""
+
+    def run(input: Array, output_size: Any, align_corners: Any = None, scale_factors: Any = None) -> Any:
+        if taps is None and scale_factors is None and isinstance(align_corners, list | tuple):
+            align_corners, scale_factors = False, align_corners
+        sizes, factors = _sizes(input, output_size, scale_factors, n)
+        return (
+            _nearest(input, sizes, factors, exact)
+            if taps is None
+            else _separable(input, sizes, factors, bool(align_corners), taps)
+        )
+
+    return run
+
+
+def _antialiased(filter_of: Callable[[Array], Any], support: float) -> Taps:
+    """Return taps whose window grows with the step, so that no element is left out."""
+
+    def taps(size: int, count: int, factor: float | None, align_corners: bool) -> list[tuple[Array, Array]]:
+        step = _step(size, count, factor, align_corners)
+        scale = max(step, 1.0)
+        reach = support * scale
+        center = step * (np.arange(count) + 0.5)
+        first = np.maximum((center - reach + 0.5).astype(np.int64), 0)
+        last = np.minimum((center + reach + 0.5).astype(np.int64), size)
+        width = int((last - first).max()) if count else 0
+        reserve((count, width), np.float64)
+        sources = first[:, None] + np.arange(width)
+        weights = filter_of((sources - center[:, None] + 0.5) / scale) * (sources < last[:, None])
+        weights = weights / weights.sum(1, keepdims=True)
+        inside = np.minimum(sources, size - 1)
+        return [(inside[:, k], weights[:, k]) for k in range(width)]
+
+    return taps
+
+
+def _triangle(x: Array) -> Any:
+    return np.maximum(0, 1 - np.abs(x))
+
+
+for _name, _taps, _n, _exact in (
+    ("upsample_nearest1d", None, 1, False), ("upsample_nearest2d", None, 2, False),
+    ("upsample_nearest3d", None, 3, False),
+    ("_upsample_nearest_exact1d", None, 1, True), ("_upsample_nearest_exact2d", None, 2, True),
+    ("_upsample_nearest_exact3d", None, 3, True), ("upsample_linear1d", _linear_taps, 1, False),
+    ("upsample_bilinear2d", _linear_taps, 2, False), ("upsample_trilinear3d", _linear_taps, 3, False),
+    ("upsample_bicubic2d", _cubic_taps, 2, False),
+    ("_upsample_bilinear2d_aa", _antialiased(_triangle, 1.0), 2, False),
+    ("_upsample_bicubic2d_aa", _antialiased(lambda x: _cubic(x, -0.5), 2.0), 2, False),
+):  # fmt: skip
+    kernel(f"aten.{_name}.default")(_plain(_taps, _n, _exact))
+    kernel(f"aten.{_name}.vec")(_vec(_taps, _n, _exact))
+
+
+# Sampling at given places.
+
+
+def _placed(grid: Array, size: int, align_corners: bool) -> Array:
+    return (grid + 1) / 2 * (size - 1) if align_corners else ((grid + 1) * size - 1) / 2
+
+
+def _reflected(place: Array, size: int, align_corners: bool) -> Array:
+    low, high = (0, 2 * (size - 1)) if align_corners else (-1, 2 * size - 1)
+    if low == high:
+        return np.zeros_like(place)
+    start, span = low / 2, (high - low) / 2
+    distance = np.abs(place - start)
+    turns = np.floor(distance / span)
+    rest = distance - turns * span
+    return np.where(turns % 2 == 0, rest + start, span - rest + start)
+
+
+def _bounded(place: Array, size: int, padding_mode: int, align_corners: bool) -> Array:
+    if padding_mode == 2:
+        place = _reflected(place, size, align_corners)
+    if padding_mode in (1, 2):
+        place = np.clip(place, 0, size - 1)
+    # Coordinates without an index in torch: far outside, and nan.
+    return np.where(np.isfinite(place), np.clip(place, -(2.0**30), 2.0**30), -1)
+
+
+def _fetch(x: Array, places: Sequence[Array]) -> Array:
+    """Return elements [n, channels, ...] at whole places, 0 outside."""
+    sizes = x.shape[2:]
+    inside: Any = True
+    for place, size in zip(places, sizes, strict=True):
+        inside = inside & (place >= 0) & (place < size)
+    index = [np.clip(place, 0, size - 1).astype(np.int64) for place, size in zip(places, sizes, strict=True)]
+    batch = np.arange(x.shape[0]).reshape(-1, *(1,) * (places[0].ndim - 1))
+    index.insert(0, batch)
+    found = np.moveaxis(x, 1, -1)[tuple(index)]
+    return np.moveaxis(np.where(inside[..., None], found, 0), -1, 1)
+
+
+def grid_sample(input: Array, grid: Array, mode: int, padding_mode: int, align_corners: bool) -> Any:
+    """Return elements of a batch at the places of a grid [n, ..., dimensions], from -1 to 1."""
+    x, g = wide(input), wide(grid)
+    n = x.ndim - 2
+    if g.ndim != x.ndim or g.shape[-1] != n or g.shape[0] != x.shape[0] or not all(x.shape[2:]):
+        raise OperatorError(f"expected a grid of {n} coordinates, got sizes {list(g.shape)} for {list(x.shape)}")
+    reserve((*g.shape[:-1], x.shape[1]), x.dtype)
+    sizes = x.shape[2:]
+    raw = [_placed(g[..., n - 1 - axis], size, align_corners) for axis, size in enumerate(sizes)]
+    if mode == 2:
+        return _cubic_sample(x, raw, padding_mode, align_corners)
+    places = [_bounded(place, size, padding_mode, align_corners) for place, size in zip(raw, sizes, strict=True)]
+    if mode == 1:
+        return _fetch(x, [np.round(place) for place in places])
+    if mode != 0:
+        raise OperatorError(f"expected the mode 0, 1 or 2, got {mode}")
+    lows = [np.floor(place) for place in places]
+    total: Any = 0
+    for corner in itertools.product((0, 1), repeat=n):
+        weight: Any = 1
+        for step, place, low in zip(corner, places, lows, strict=True):
+            weight = weight * (place - low if step else 1 - (place - low))
+        total = total + _fetch(x, [low + step for low, step in zip(lows, corner, strict=True)]) * weight[
+            :, None
+        ].astype(x.dtype)
+    return total
+
+
+def _cubic_sample(x: Array, raw: Sequence[Array], padding_mode: int, align_corners: bool) -> Any:
+    lows = [np.floor(np.where(np.isfinite(place), place, -1)) for place in raw]
+    total: Any = 0
+    for i, j in itertools.product((-1, 0, 1, 2), repeat=2):
+        weight: Any = 1
+        places = []
+        for step, place, low, size in zip((i, j), raw, lows, x.shape[2:], strict=True):
+            weight = weight * _cubic(place - low - step, -0.75)
+            places.append(_bounded(low + step, size, padding_mode, align_corners))
+        total = total + _fetch(x, places) * weight[:, None].astype(x.dtype)
+    return total
+
+
+@kernel("aten.grid_sampler.default aten.grid_sampler_2d.default aten.grid_sampler_3d.default")
+def grid_sampler(input: Array, grid: Array, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Any:
+    return grid_sample(input, grid, interpolation_mode, padding_mode, align_corners)
+
+
+@kernel("aten.affine_grid_generator.default")
+def affine_grid_generator(theta: Array, size: Sequence[int], align_corners: bool) -> Any:
+    sizes = size[2:]
+    x = wide(theta)
+    reserve((size[0], *sizes, len(sizes)), x.dtype)
+    lines = []
+    for count in sizes:
+        line = np.linspace(-1, 1, count, dtype=x.dtype) if count > 1 else np.zeros(1, x.dtype)
+        lines.append(line if align_corners else line * (count - 1) / count)
+    planes = np.meshgrid(*lines, indexing="ij")
+    places = np.stack([*planes[::-1], np.ones(sizes, x.dtype)], -1).reshape(-1, len(sizes) + 1)
+    return (places @ x.swapaxes(1, 2)).reshape(size[0], *sizes, len(sizes))

@@ -1,0 +1,186 @@
+"""Kernels: sorting, largest elements, medians, quantiles, unique elements, counting."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from pt2kit.errors import OperatorError
+from pt2kit.runtime.arrays import BOOL, FLOAT64, INT64, Array, axis_of, cast, kind, reserve, wide
+from pt2kit.runtime.table import kernel, kernels
+
+
+def _order(self: Array, axis: int, descending: bool) -> Any:
+    """Return the stable order of a dimension; nan is the largest, as in torch."""
+    x = wide(self)
+    if not descending:
+        return np.argsort(x, axis, kind="stable")
+    flipped = np.flip(x, axis)
+    order = np.flip(np.argsort(flipped, axis, kind="stable"), axis)
+    return x.shape[axis] - 1 - order
+
+
+@kernel("aten.sort.default .stable")
+def sort(self: Array, dim: int = -1, descending: bool = False, stable: bool | None = None) -> Any:
+    if not self.ndim:
+        return self, np.zeros((), INT64)
+    axis = axis_of(dim, self.ndim)
+    order = _order(self, axis, descending)
+    return np.take_along_axis(self, order, axis), order
+
+
+@kernel("aten.topk.default")
+def topk(self: Array, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+    if not self.ndim:
+        return (self, np.zeros((), INT64)) if k == 1 else (self.reshape(1)[:k], np.zeros(k, INT64))
+    axis = axis_of(dim, self.ndim)
+    if not 0 <= k <= self.shape[axis]:
+        raise OperatorError(f"expected k from 0 to {self.shape[axis]}, got {k}")
+    order = np.take(_order(self, axis, largest), np.arange(k), axis)
+    return np.take_along_axis(self, order, axis), order
+
+
+@kernel("aten.median.dim")
+def median_dim(self: Array, dim: int = -1, keepdim: bool = False) -> Any:
+    return _at_rank(self, dim, keepdim, lambda size, nans: size - 1 if nans else (size - 1) // 2)
+
+
+@kernel("aten.nanmedian.dim")
+def nanmedian_dim(self: Array, dim: int = -1, keepdim: bool = False) -> Any:
+    return _at_rank(self, dim, keepdim, lambda size, nans: max(0, size - nans - 1) // 2)
+
+
+def _at_rank(self: Array, dim: int, keepdim: bool, rank: Any) -> Any:
+    if not self.ndim:
+        return self, np.zeros((), INT64)
+    axis = axis_of(dim, self.ndim)
+    order, size = _order(self, axis, False), self.shape[axis]
+    nans = np.sum(np.isnan(wide(self)) if kind(self.dtype) == 2 else np.zeros(self.shape, BOOL), axis, keepdims=True)
+    ranks = np.vectorize(lambda count: rank(size, int(count)), otypes=[np.int64])(nans)
+    if ranks.size and not 0 <= ranks.min() <= ranks.max() < size:
+        raise OperatorError(f"expected a rank from 1 to {size}, got {int(ranks.max()) + 1}")
+    where = np.take_along_axis(order, ranks, axis)
+    found = np.take_along_axis(self, where, axis)
+    # Of equal nans torch returns the first.
+    return (found, where) if keepdim else (np.squeeze(found, axis), np.squeeze(where, axis))
+
+
+@kernel("aten.median.default")
+def median(self: Array) -> Any:
+    return median_dim(self.reshape(-1), 0)[0] if self.size else np.full((), np.nan)
+
+
+@kernel("aten.mode.default")
+def mode(self: Array, dim: int = -1, keepdim: bool = False) -> Any:
+    if not self.ndim:
+        return self, np.zeros((), INT64)
+    axis = axis_of(dim, self.ndim)
+    moved = np.moveaxis(self, axis, -1)
+    where = np.zeros(moved.shape[:-1], INT64)
+    for place in np.ndindex(*where.shape):
+        row = wide(moved[place])
+        values, counts = np.unique(row, return_counts=True)
+        where[place] = np.nonzero(row == values[counts.argmax()])[0][-1]
+    spread = np.expand_dims(where, axis)
+    found = np.take_along_axis(self, spread, axis)
+    return (found, spread) if keepdim else (np.squeeze(found, axis), where)
+
+
+@kernel("aten.quantile.default .scalar")
+def quantile(self: Array, q: Any, dim: int | None = None, keepdim: bool = False, interpolation: str = "linear") -> Any:
+    return _quantile(np.quantile, self, q, dim, keepdim, interpolation)
+
+
+@kernel("aten.nanquantile.default .scalar")
+def nanquantile(
+    self: Array, q: Any, dim: int | None = None, keepdim: bool = False, interpolation: str = "linear"
+) -> Any:
+    return _quantile(np.nanquantile, self, q, dim, keepdim, interpolation)
+
+
+def _quantile(function: Any, self: Array, q: Any, dim: int | None, keepdim: bool, interpolation: str) -> Any:
+    if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):
+        raise OperatorError(f"expected an interpolation of torch, got {interpolation[:40]!a}")
+    axis = None if dim is None else axis_of(dim, self.ndim)
+    return function(self.astype(FLOAT64), np.asarray(q, FLOAT64), axis, method=interpolation, keepdims=keepdim)
+
+
+# Unique elements and counting.
+
+
+def _unique(self: Array, axis: int | None, *, return_inverse: bool, return_counts: bool) -> Any:
+    values, inverse, counts = np.unique(wide(self), return_inverse=True, return_counts=True, axis=axis, equal_nan=False)
+    inverse = inverse.reshape(self.shape) if axis is None else inverse.reshape(-1)
+    nothing = np.zeros(0, INT64)
+    return cast(values, self.dtype), inverse if return_inverse else nothing, counts if return_counts else nothing
+
+
+@kernel("aten._unique2.default")
+def unique2(self: Array, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False) -> Any:
+    return _unique(self, None, return_inverse=return_inverse, return_counts=return_counts)
+
+
+@kernel("aten.unique_dim.default")
+def unique_dim(
+    self: Array, dim: int, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
+) -> Any:
+    return _unique(self, axis_of(dim, self.ndim), return_inverse=True, return_counts=True)  # torch returns all three
+
+
+@kernel("aten.unique_consecutive.default")
+def unique_consecutive(
+    self: Array, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    rows = self.reshape(-1) if dim is None else np.moveaxis(self, axis_of(dim, self.ndim), 0)
+    changed = rows[1:] != rows[:-1]
+    starts = np.concatenate([[True][: len(rows)], changed.reshape(len(changed), -1).any(1)]).astype(bool)
+    inverse = np.cumsum(starts) - 1
+    counts = np.diff(np.append(np.nonzero(starts)[0], len(rows)))
+    values = rows[starts]
+    nothing = np.zeros(0, INT64)
+    if dim is not None:  # torch returns all three here
+        return np.moveaxis(values, 0, axis_of(dim, self.ndim)), inverse, counts
+    inverse = inverse.reshape(self.shape)
+    return values, inverse if return_inverse else nothing, counts if return_counts else nothing
+
+
+@kernel("aten.bincount.default")
+def bincount(self: Array, weights: Array | None = None, minlength: int = 0) -> Any:
+    if self.size and int(self.min()) < 0:
+        raise OperatorError("expected integers of at least 0, got a negative one")
+    reserve((max(minlength, int(self.max()) + 1 if self.size else 0),), FLOAT64)
+    return np.bincount(self, None if weights is None else wide(weights), minlength)
+
+
+@kernel("aten.histc.default")
+def histc(self: Array, bins: int = 100, min: Any = 0, max: Any = 0) -> Any:
+    reserve((bins,), FLOAT64)
+    x = wide(self).reshape(-1).astype(FLOAT64)
+    low, high = float(min), float(max)
+    if low == high and x.size:
+        low, high = float(x.min()), float(x.max())
+    if low == high:
+        low, high = low - 1, high + 1
+    if not (math.isfinite(low) and math.isfinite(high)) or high < low:
+        raise OperatorError(f"expected a range of finite numbers, got {low} to {high}")
+    inside = x[(x >= low) & (x <= high)]
+    place = np.minimum(((inside - low) / (high - low) * bins).astype(INT64), bins - 1)
+    return np.bincount(place, minlength=bins)
+
+
+kernels(
+    {
+        "aten.argsort.default .stable": lambda self, dim=-1, descending=False, stable=False: sort(
+            self, dim, descending
+        )[1],
+        "aten.msort.default": lambda self: sort(self, 0)[0],
+        "aten.kthvalue.default": lambda self, k, dim=-1, keepdim=False: _at_rank(
+            self, dim, keepdim, lambda size, _: k - 1
+        ),
+        "aten.nanmedian.default": lambda self: (
+            nanmedian_dim(self.reshape(-1), 0)[0] if self.size else np.full((), np.nan)
+        ),
+    }
+)

@@ -1,0 +1,205 @@
+"""Kernels: error functions, gamma functions and other special functions."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from pt2kit.errors import OperatorError
+from pt2kit.runtime.arrays import Array, cast, floating, operands
+from pt2kit.runtime.table import kernel, kernels, write
+
+_SMALL = 3.0
+"""The x at which `erf` changes from a series in x to one of erfc in 1/x."""
+_BLOCK = 1 << 14
+"""Elements that `erf` computes at a time."""
+
+
+@functools.cache
+def _chebyshev(which: str, degree: int) -> Any:
+    """Return Chebyshev coefficients of a smooth factor of an error function, fitted to Python's own."""
+    if which == "single":  # erf(x) / x over x*x in [0, 16]
+        low, high = 0.0, 16.0
+        one = lambda u: math.erf(math.sqrt(u)) / math.sqrt(u) if u > 0 else 2 / math.sqrt(math.pi)  # noqa: E731
+    elif which == "near":  # the same, over x*x in [0, 9]
+        low, high = 0.0, _SMALL**2
+        one = lambda u: math.erf(math.sqrt(u)) / math.sqrt(u) if u > 0 else 2 / math.sqrt(math.pi)  # noqa: E731
+    else:  # erfc(x) * exp(x*x) over t = 2 / (2 + x) from x = 26 to 3 (far), or from 3 to 0 (half)
+        low, high = (2 / 28, 2 / (2 + _SMALL)) if which == "far" else (2 / (2 + _SMALL), 1.0)
+        one = lambda t: math.erfc(2 / t - 2) * math.exp((2 / t - 2) ** 2)  # noqa: E731
+    nodes = np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))
+    values = [one(low + (high - low) * (node + 1) / 2) for node in nodes]
+    return low, high, np.polynomial.chebyshev.chebfit(nodes, values, degree)
+
+
+def _series(which: str, degree: int, x: Array) -> Any:
+    """Return a sum of Chebyshev polynomials, by Clenshaw's recurrence with three buffers."""
+    low, high, coefficients = _chebyshev(which, degree)
+    place = (x - x.dtype.type(low)) * x.dtype.type(2 / (high - low)) - x.dtype.type(1)
+    twice = place + place
+    first, second = np.full_like(place, coefficients[-1]), np.zeros_like(place)
+    for coefficient in coefficients[-2:0:-1]:
+        np.subtract(np.multiply(twice, first), second, out=second)
+        second += x.dtype.type(coefficient)
+        first, second = second, first
+    return place * first - second + x.dtype.type(coefficients[0])
+
+
+def erf(x: Array) -> Any:
+    """Return the error function of float32 or float64 numbers."""
+    if x.size <= _BLOCK:
+        return _erf(x)
+    flat = np.ascontiguousarray(x).reshape(-1)
+    result = np.empty_like(flat)
+    for start in range(0, flat.size, _BLOCK):  # twenty passes over what the caches hold
+        result[start : start + _BLOCK] = _erf(flat[start : start + _BLOCK])
+    return result.reshape(x.shape)
+
+
+def _erf(x: Array) -> Any:
+    if x.dtype == np.float32:
+        inside = np.clip(x, -3.95, 3.95).astype(np.float32, copy=False)
+        result = np.clip(inside * _series("single", 18, inside * inside), -1, 1)
+        return np.where(np.isnan(x), x, result).astype(np.float32, copy=False)
+    size = np.abs(x)
+    near = x * _series("near", 32, np.minimum(x * x, _SMALL**2))
+    return np.where(size < _SMALL, near, np.sign(x) * (1 - erfc(size)))
+
+
+def scaled_erfc(x: Array) -> Any:
+    """Return erfc(x) * exp(x*x) for x of at least 0."""
+    t = 2 / (2 + np.minimum(x, 26))
+    far = _series("far", 20, np.minimum(t, 2 / (2 + _SMALL)))
+    near = _series("half", 24, np.maximum(t, 2 / (2 + _SMALL)))
+    # Beyond 26, the asymptotic series.
+    big = np.maximum(x, 26)
+    tail = (1 - 0.5 / big**2 + 0.75 / big**4 - 1.875 / big**6) / (big * math.sqrt(math.pi))
+    return np.where(x > 26, tail, np.where(x > _SMALL, far, near))
+
+
+def erfc(x: Array) -> Any:
+    """Return the complementary error function."""
+    y = x.astype(np.float64)
+    size = np.abs(y)
+    value = scaled_erfc(size) * np.exp(-size * size)
+    return np.where(y < 0, 2 - value, value).astype(x.dtype)
+
+
+@kernel("aten.special_erfcx.default")
+def erfcx(self: Array) -> Any:
+    x = floating(self).astype(np.float64)
+    return np.where(x < 0, 2 * np.exp(x * x) - scaled_erfc(np.abs(x)), scaled_erfc(np.abs(x)))
+
+
+@kernel("aten.special_log_ndtr.default")
+def log_ndtr(self: Array) -> Any:
+    x = floating(self).astype(np.float64)
+    t = x * math.sqrt(0.5)
+    low = np.log(scaled_erfc(np.maximum(-t, 0)) / 2) - t * t
+    return np.where(x < -1, low, np.log1p(-erfc(np.maximum(t, -1)) / 2))
+
+
+@kernel("aten.erfinv.default")
+def erfinv(self: Array) -> Any:
+    signed = floating(self).astype(np.float64)
+    y = np.abs(signed)
+    tail = np.clip(1 - y, 1e-17, 1)
+    # Winitzki's estimate, then Halley's steps on erfc(x) - tail, near 0 on y - erf(x).
+    a = 0.147
+    log = np.log(tail * (1 + np.minimum(y, 1)))
+    half = 2 / (math.pi * a) + log / 2
+    x = np.sqrt(np.sqrt(half * half - log / a) - half)
+    for _ in range(3):
+        error = np.where(y < 0.5, y - erf(x), erfc(x) - tail)
+        step = error / (-2 / math.sqrt(math.pi) * np.exp(-x * x))
+        x = x - step / (1 + x * step)
+    x = np.where(y == 1, np.inf, np.where(y > 1, np.nan, x))
+    return np.copysign(x, signed)
+
+
+@kernel("aten.lgamma.default")
+def lgamma(self: Array) -> Any:
+    x = floating(self)
+
+    def one(value: float) -> float:
+        if math.isnan(value):
+            return value
+        if math.isinf(value) or (value <= 0 and value == math.floor(value)):
+            return math.inf
+        return math.lgamma(value)
+
+    return np.vectorize(one, otypes=[np.float64])(x.astype(np.float64))
+
+
+@kernel("aten.mvlgamma.default")
+def mvlgamma(self: Array, p: int) -> Any:
+    x = floating(self)
+    terms = [lgamma(np.asarray(x - i / 2)) for i in range(p)]
+    return sum(terms) + p * (p - 1) / 4 * math.log(math.pi)
+
+
+@kernel("aten.digamma.default")
+def digamma(self: Array) -> Any:
+    x = floating(self).astype(np.float64)
+    pole = (x <= 0) & (x == np.floor(x))
+    reflected = np.where(x < 0, 1 - x, x)
+    value, y = np.zeros_like(x), np.where(pole, 1.0, reflected)
+    for _ in range(10):
+        small = y < 10
+        value = value - np.where(small, 1 / y, 0)
+        y = np.where(small, y + 1, y)
+    inverse = 1 / (y * y)
+    tail = inverse * (1 / 12 - inverse * (1 / 120 - inverse * (1 / 252 - inverse * (1 / 240 - inverse / 132))))
+    value = value + np.log(y) - 0.5 / y - tail
+    fraction = x - np.trunc(x)
+    value = np.where(x < 0, value - np.pi / np.tan(np.pi * fraction), value)
+    return np.where(pole, np.where(x == 0, -np.copysign(np.inf, x), np.nan), value)
+
+
+@kernel("aten.special_zeta.default .self_scalar .other_scalar")
+def zeta(self: Any, other: Any) -> Any:
+    (s, q), _ = operands(self, other, floats=True)
+    s, q = s.astype(np.float64), q.astype(np.float64)
+    total: Any = 0.0
+    for k in range(12):  # then Euler's and Maclaurin's tail
+        total = total + (q + k) ** -s
+    y = q + 12
+    total = total + y ** (1 - s) / (s - 1) + 0.5 * y**-s
+    factor, power = s, y ** (-s - 1)
+    for k, bernoulli in enumerate((1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160)):
+        total = total + bernoulli * factor * power
+        factor, power = factor * (s + 2 * k + 1) * (s + 2 * k + 2), power / (y * y)
+    integer = (q <= 0) & (q == np.floor(q))
+    odd = (q < 0) & (s != np.floor(s))
+    return np.where(s == 1, np.inf, np.where((s < 1) | odd, np.nan, np.where(integer, np.inf, total)))
+
+
+@kernel("aten.polygamma.default")
+def polygamma(n: int, self: Array) -> Any:
+    x = floating(self)
+    if n == 0:
+        return digamma(x)
+    if n < 0:
+        raise OperatorError(f"expected an order of at least 0, got {n}")
+    return (-1.0) ** (n + 1) * math.factorial(n) * zeta(np.asarray(float(n + 1)), x.astype(np.float64))
+
+
+@kernel("aten.i0.default")
+def i0(self: Array) -> Any:
+    return cast(np.i0(floating(self).astype(np.float64)), np.dtype("float64")).reshape(self.shape)
+
+
+kernels(
+    {
+        "aten.erf.default": lambda self: erf(floating(self)),
+        "aten.erfc.default": lambda self: erfc(floating(self)),
+        "aten.special_ndtr.default": lambda self: 0.5 * erfc(-floating(self).astype(np.float64) * math.sqrt(0.5)),
+        "aten.special_ndtri.default": lambda self: math.sqrt(2) * erfinv(2 * floating(self).astype(np.float64) - 1),
+        "aten.polygamma_.default": lambda self, n: write(self, polygamma(n, self)),
+        "aten.sinc.default": lambda self: np.sinc(floating(self)),
+        "aten.special_modified_bessel_i0.default": lambda self: i0(self),
+    }
+)

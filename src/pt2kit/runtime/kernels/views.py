@@ -1,0 +1,389 @@
+"""Kernels: views, which share memory with their operand as far as NumPy's strides can, and conversions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pt2kit.errors import OperatorError
+from pt2kit.runtime.arrays import (
+    Array,
+    DType,
+    ForeignArray,
+    axis_of,
+    cast,
+    complex_type,
+    is_complex,
+    real_type,
+    reserve,
+    strided,
+)
+from pt2kit.runtime.table import kernel, kernels
+
+
+def resolve_sizes(size: Sequence[int], numel: int) -> tuple[int, ...]:
+    """Return sizes with the one that is -1 computed.
+
+    Raises:
+        OperatorError: the sizes do not hold as many elements.
+    """
+    sizes = [int(one) for one in size]
+    if sizes.count(-1) > 1 or any(one < -1 for one in sizes):
+        raise OperatorError(f"expected sizes with one -1 at most, got {sizes}")
+    if -1 in sizes:
+        known = math.prod(one for one in sizes if one != -1)
+        if known == 0 or numel % known:
+            raise OperatorError(f"expected sizes for {numel} elements, got {sizes}")
+        sizes[sizes.index(-1)] = numel // known
+    if math.prod(sizes) != numel:
+        raise OperatorError(f"expected sizes for {numel} elements, got {sizes}")
+    return tuple(sizes)
+
+
+@kernel("aten.view.default aten.reshape.default")
+def reshape(self: Array, size: Any = None, shape: Any = None) -> Any:
+    sizes = resolve_sizes(shape if size is None else size, self.size)
+    if not self.flags.c_contiguous:
+        reserve(sizes, self.dtype)
+    return self.reshape(sizes)
+
+
+@kernel("aten.view.dtype")
+def view_dtype(self: Array, dtype: DType) -> Any:
+    if self.dtype.itemsize == dtype.itemsize:
+        return self.view(dtype)
+    if not self.ndim:
+        raise OperatorError(f"expected at least one dimension to view {self.dtype} as {dtype}, got none")
+    return np.ascontiguousarray(self).view(dtype)
+
+
+@kernel("aten.flatten.using_ints")
+def flatten(self: Array, start_dim: int = 0, end_dim: int = -1) -> Any:
+    start, end = axis_of(start_dim, self.ndim), axis_of(end_dim, self.ndim)
+    if start > end:
+        raise OperatorError(f"expected start_dim of at most end_dim, got {start_dim} and {end_dim}")
+    if not self.ndim:
+        return self.reshape(1)
+    return reshape(self, (*self.shape[:start], math.prod(self.shape[start : end + 1]), *self.shape[end + 1 :]))
+
+
+@kernel("aten.unflatten.int")
+def unflatten(self: Array, dim: int, sizes: Sequence[int]) -> Any:
+    axis = axis_of(dim, self.ndim)
+    inner = resolve_sizes(sizes, self.shape[axis])
+    return reshape(self, (*self.shape[:axis], *inner, *self.shape[axis + 1 :]))
+
+
+@kernel("aten.permute.default")
+def permute(self: Array, dims: Sequence[int]) -> Any:
+    axes = [axis_of(dim, self.ndim) for dim in dims]
+    if sorted(axes) != list(range(self.ndim)):
+        raise OperatorError(f"expected each of {self.ndim} dimensions once, got {axes}")
+    return self.transpose(axes)
+
+
+@kernel("aten.transpose.int aten.transpose_.default")
+def transpose(self: Array, dim0: int, dim1: int) -> Any:
+    return self if not self.ndim else self.swapaxes(axis_of(dim0, self.ndim), axis_of(dim1, self.ndim))
+
+
+@kernel("aten.swapaxes.default aten.swapdims.default")
+def swapaxes(self: Array, axis0: int = 0, axis1: int = 0, dim0: int | None = None, dim1: int | None = None) -> Any:
+    return transpose(self, axis0 if dim0 is None else dim0, axis1 if dim1 is None else dim1)
+
+
+@kernel("aten.t.default aten.t_.default")
+def t(self: Array) -> Any:
+    return self.T
+
+
+@kernel("aten.mH.default aten.adjoint.default")
+def mh(self: Array) -> Any:
+    return self if self.ndim < 2 else np.conjugate(self.swapaxes(-1, -2)) if is_complex(self) else self.swapaxes(-1, -2)
+
+
+@kernel("aten.movedim.int .intlist")
+def movedim(self: Array, source: Any, destination: Any) -> Any:
+    if not self.ndim:
+        return self
+    return np.moveaxis(self, source, destination)
+
+
+@kernel("aten.expand.default")
+def expand(self: Array, size: Sequence[int], implicit: bool = False) -> Any:
+    missing = len(size) - self.ndim
+    if missing < 0:
+        raise OperatorError(f"expected at least {self.ndim} sizes, got {list(size)}")
+    sizes = [(self.shape[i - missing] if i >= missing else 1) if one == -1 else one for i, one in enumerate(size)]
+    if any(one < 0 for one in sizes):
+        raise OperatorError(f"expected sizes of at least 0, got {list(size)}")
+    return _writeable_broadcast(self, tuple(sizes))
+
+
+def _writeable_broadcast(self: Array, sizes: tuple[int, ...]) -> Array:
+    """Broadcast an array; unlike NumPy's function, the result can be written to if the array can."""
+    if sizes == self.shape:
+        return self
+    view = np.broadcast_to(self, sizes)
+    if not self.flags.writeable or not view.size:
+        return view
+    return strided(self, view.shape, view.strides)
+
+
+@kernel("aten.broadcast_tensors.default")
+def broadcast_tensors(tensors: Sequence[Array]) -> Any:
+    shape = np.broadcast_shapes(*(tensor.shape for tensor in tensors))
+    return [_writeable_broadcast(tensor, shape) for tensor in tensors]
+
+
+@kernel("aten.squeeze.default .dim .dims aten.squeeze_.dim .dims")
+def squeeze(self: Array, dim: Any = None) -> Any:
+    if dim is None:
+        axes = set(range(self.ndim))
+    else:
+        axes = {axis_of(one, self.ndim) for one in ([dim] if isinstance(dim, int) else dim)}
+    where: Any = [0 if axis in axes and size == 1 else slice(None) for axis, size in enumerate(self.shape)]
+    where.append(...)
+    return self[tuple(where)]
+
+
+@kernel("aten.unsqueeze.default aten.unsqueeze_.default")
+def unsqueeze(self: Array, dim: int) -> Any:
+    return np.expand_dims(self, axis_of(dim, self.ndim + 1))
+
+
+@kernel("aten.slice.Tensor")
+def slice_(self: Array, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Any:
+    if not self.ndim:
+        raise OperatorError("expected a tensor with dimensions, got one without")
+    if step < 1:
+        raise OperatorError(f"expected a step of at least 1, got {step}")
+    axis = axis_of(dim, self.ndim)
+    return self[(slice(None),) * axis + (slice(start, end, step),)]
+
+
+@kernel("aten.select.int")
+def select(self: Array, dim: int, index: int) -> Any:
+    if not self.ndim:
+        raise OperatorError("expected a tensor with dimensions, got one without")
+    axis = axis_of(dim, self.ndim)
+    size = self.shape[axis]
+    if not -size <= index < size:
+        raise OperatorError(f"expected an index from {-size} to {size - 1}, got {index}")
+    return self[(slice(None),) * axis + (int(index), ...)]
+
+
+@kernel("aten.narrow.default .Tensor")
+def narrow(self: Array, dim: int, start: Any, length: int) -> Any:
+    axis = axis_of(dim, self.ndim)
+    first = int(start)
+    first += self.shape[axis] if first < 0 else 0
+    if length < 0 or first + length > self.shape[axis]:
+        raise OperatorError(f"expected a part of {self.shape[axis]} elements, got {length} from {first}")
+    return slice_(self, dim, first, first + length)
+
+
+def _pieces(self: Array, sizes: Sequence[int], dim: int) -> list[Array]:
+    axis, start, parts = axis_of(dim, self.ndim), 0, []
+    for size in sizes:
+        parts.append(self[(slice(None),) * axis + (slice(start, start + size),)])
+        start += size
+    return parts
+
+
+@kernel("aten.split.Tensor")
+def split(self: Array, split_size: int, dim: int = 0) -> Any:
+    total = self.shape[axis_of(dim, self.ndim)]
+    if split_size < 0 or (split_size == 0 and total):
+        raise OperatorError(f"expected a split size above 0, got {split_size}")
+    count = max(1, -(-total // max(1, split_size)))
+    reserve((count,))
+    return _pieces(self, [min(split_size, total - i * split_size) for i in range(count)], dim)
+
+
+@kernel("aten.split_with_sizes.default aten.split.sizes .default")
+def split_with_sizes(self: Array, split_sizes: Any = None, dim: int = 0, split_size: Any = None) -> Any:
+    sizes = split_size if split_sizes is None else split_sizes
+    total = self.shape[axis_of(dim, self.ndim)]
+    if any(size < 0 for size in sizes) or sum(sizes) != total:
+        raise OperatorError(f"expected sizes that sum to {total}, got {list(sizes)}")
+    return _pieces(self, sizes, dim)
+
+
+@kernel("aten.chunk.default")
+def chunk(self: Array, chunks: int, dim: int = 0) -> Any:
+    if chunks < 1:
+        raise OperatorError(f"expected at least 1 chunk, got {chunks}")
+    total = self.shape[axis_of(dim, self.ndim)]
+    size = -(-total // chunks)
+    if size == 0:
+        reserve((chunks,))
+        return _pieces(self, [0] * chunks, dim)
+    return split(self, size, dim)
+
+
+@kernel("aten.tensor_split.sections .indices")
+def tensor_split(self: Array, sections: int | None = None, dim: int = 0, indices: Any = None) -> Any:
+    if sections is not None:
+        reserve((sections,))
+    return np.array_split(self, indices if sections is None else sections, axis_of(dim, self.ndim))
+
+
+@kernel("aten.hsplit.int .array")
+def hsplit(self: Array, sections: int | None = None, indices: Any = None) -> Any:
+    return tensor_split(self, sections, 0 if self.ndim == 1 else 1, indices)
+
+
+@kernel("aten.unbind.int")
+def unbind(self: Array, dim: int = 0) -> Any:
+    axis = axis_of(dim, self.ndim)
+    return [select(self, axis, i) for i in range(self.shape[axis])]
+
+
+@kernel("aten.unfold.default")
+def unfold(self: Array, dimension: int, size: int, step: int) -> Any:
+    axis = axis_of(dimension, self.ndim)
+    if not self.ndim:
+        return np.broadcast_to(self, (size,)) if size <= 1 else _too_large(size, 1)
+    total = self.shape[axis]
+    if size > total or size < 0 or step < 1:
+        _too_large(size, total)
+    count = (total - size) // step + 1
+    shape = (*self.shape[:axis], count, *self.shape[axis + 1 :], size)
+    strides = (*self.strides[:axis], self.strides[axis] * step, *self.strides[axis + 1 :], self.strides[axis])
+    return strided(self, shape, strides)
+
+
+def _too_large(size: int, total: int) -> Any:
+    raise OperatorError(f"expected windows of 0 to {total} elements with steps above 0, got windows of {size}")
+
+
+@kernel("aten.diagonal.default")
+def diagonal(self: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    first, second = axis_of(dim1, self.ndim), axis_of(dim2, self.ndim)
+    moved = np.moveaxis(self, (first, second), (-2, -1))
+    rows, columns = moved.shape[-2:]
+    size = max(0, min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns))
+    start = moved[..., max(0, -offset) :, max(0, offset) :] if size else moved[..., :0, :0]
+    strides = (*start.strides[:-2], start.strides[-2] + start.strides[-1])
+    return strided(start, (*start.shape[:-2], size), strides)
+
+
+def storage_of(array: Array) -> tuple[Array, int]:
+    """Return the memory that an array is a view of, as one row of its elements, and where the array starts in it."""
+    if isinstance(array, ForeignArray):
+        return array.storage(), array.storage_offset
+    base = array
+    while isinstance(base.base, np.ndarray):
+        base = base.base
+    start = array.__array_interface__["data"][0]
+    low, high = np.lib.array_utils.byte_bounds(base) if hasattr(np.lib, "array_utils") else np.byte_bounds(base)  # type: ignore[attr-defined]
+    itemsize = array.dtype.itemsize
+    count = (high - low) // itemsize if base.size else 0
+    if (start - low) % itemsize or (not base.flags.c_contiguous and not base.T.flags.c_contiguous and not _dense(base)):
+        raise OperatorError("expected a tensor whose memory is one piece, got one that is a view of other memory")
+    row = np.lib.stride_tricks.as_strided(_first(base), (count * itemsize,), (1,), writeable=array.flags.writeable)
+    return row.view(array.dtype), (start - low) // itemsize if count else 0
+
+
+def _first(base: Array) -> Array:
+    """Return the first element of an array in memory, as bytes."""
+    flipped = base[tuple(slice(None, None, -1) if step < 0 else slice(None) for step in base.strides)]
+    return (
+        flipped.reshape(-1)[:1].view(np.uint8)
+        if flipped.flags.c_contiguous
+        else np.lib.stride_tricks.as_strided(flipped, (1,), (flipped.itemsize,)).view(np.uint8)
+    )
+
+
+def _dense(base: Array) -> bool:
+    """Return whether the elements of an array are all of its memory, each once."""
+    expected = base.itemsize
+    for step, size in sorted((step, size) for step, size in zip(base.strides, base.shape, strict=True) if size > 1):
+        if step != expected:
+            return False
+        expected *= size
+    return True
+
+
+@kernel("aten.as_strided.default aten.as_strided_.default")
+def as_strided(self: Array, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Any:
+    if len(size) != len(stride) or any(one < 0 for one in (*size, *stride)):
+        raise OperatorError(f"expected as many strides as sizes, none negative, got {list(size)} and {list(stride)}")
+    row, start = storage_of(self)
+    first = start if storage_offset is None else int(storage_offset)
+    last = first + sum((one - 1) * step for one, step in zip(size, stride, strict=True))
+    if 0 in size:
+        return np.empty(tuple(size), self.dtype)
+    if first < 0 or last >= row.size:
+        raise OperatorError(f"expected sizes and strides within a storage of {row.size} elements, got element {last}")
+    steps = tuple(step * self.dtype.itemsize for step in stride)
+    return strided(row[first:], tuple(size), steps)
+
+
+# Views of complex numbers.
+
+
+@kernel("aten.view_as_real.default")
+def view_as_real(self: Array) -> Any:
+    if not is_complex(self):
+        raise OperatorError(f"expected complex numbers, got {self.dtype}")
+    if isinstance(self, ForeignArray):
+        return self.viewed(_parts, lambda x: x[..., None].view(real_type(self.dtype)))
+    return _parts(self)
+
+
+def _parts(x: Array) -> Array:
+    return strided(x.real, (*x.shape, 2), (*x.real.strides, x.itemsize // 2))
+
+
+@kernel("aten.view_as_complex.default")
+def view_as_complex(self: Array) -> Any:
+    if not self.ndim or self.shape[-1] != 2:
+        raise OperatorError(f"expected a last dimension of size 2, got sizes {list(self.shape)}")
+    wide = cast(self, real_type(complex_type(self.dtype)))
+    if wide.strides[-1] != wide.itemsize:
+        wide = np.ascontiguousarray(wide)
+    return wide.view(complex_type(wide.dtype))[..., 0]
+
+
+@kernel("aten.real.default")
+def real(self: Array) -> Any:
+    return self.real if is_complex(self) else self
+
+
+@kernel("aten.imag.default")
+def imag(self: Array) -> Any:
+    return self.imag
+
+
+@kernel("aten.atleast_1d.default .Sequence")
+def atleast_1d(self: Any = None, tensors: Any = None) -> Any:
+    return [np.atleast_1d(one) for one in tensors] if self is None else np.atleast_1d(self)
+
+
+@kernel("aten.atleast_2d.default .Sequence")
+def atleast_2d(self: Any = None, tensors: Any = None) -> Any:
+    return [np.atleast_2d(one) for one in tensors] if self is None else np.atleast_2d(self)
+
+
+@kernel("aten.atleast_3d.default .Sequence")
+def atleast_3d(self: Any = None, tensors: Any = None) -> Any:
+    return [np.atleast_3d(one) for one in tensors] if self is None else np.atleast_3d(self)
+
+
+kernels(
+    {
+        "aten.view_as.default aten.reshape_as.default": lambda self, other: reshape(self, other.shape),
+        "aten.ravel.default": lambda self: reshape(self, (-1,)) if self.size else self.reshape(0),
+        "aten.mT.default": lambda self: self.swapaxes(-1, -2),
+        "aten.expand_as.default": lambda self, other: expand(self, other.shape),
+        "aten.broadcast_to.default": lambda self, size: expand(self, size),
+        "aten.vsplit.int .array": lambda self, sections=None, indices=None: tensor_split(self, sections, 0, indices),
+        "aten.dsplit.int .array": lambda self, sections=None, indices=None: tensor_split(self, sections, 2, indices),
+        "aten.linalg_diagonal.default": lambda A, offset=0, dim1=-2, dim2=-1: diagonal(A, offset, dim1, dim2),
+    }
+)

@@ -1,0 +1,318 @@
+"""A graph prepared for execution: kernels found, values numbered, constants ready, the last use of each value known."""
+
+from __future__ import annotations
+
+import keyword
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from msgspec import UNSET
+
+from pt2kit import schema
+from pt2kit.errors import GraphError, LimitError, UnsupportedError
+from pt2kit.graph.calls import OperatorName, plain
+from pt2kit.graph.traversal import MAX_SUBGRAPH_DEPTH, Source, node_label, walk
+from pt2kit.graph.view import operator_name
+from pt2kit.messages import printable, quote
+from pt2kit.runtime.arrays import ARRAYS, DTYPE, DType, cast, compute_type, kind
+from pt2kit.runtime.table import Kernel, find_kernel
+from pt2kit.schema import ScalarType
+
+Read = Callable[[list[Any]], Any]
+"""Computes an argument from the values of a graph."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One value that a node defines: where it is kept, and the element type of a tensor."""
+
+    slot: int
+    dtype: DType | None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One node.
+
+    Args:
+        kernel: what computes it.
+        positional: computes each argument that has no name.
+        constants: arguments that do not depend on values.
+        reads: argument -> what computes it from values.
+        results: the values that it defines.
+        last: values that no later step uses.
+        label, target: of the node, for messages.
+    """
+
+    kernel: Kernel
+    positional: tuple[Read, ...]
+    constants: Mapping[str, Any]
+    reads: tuple[tuple[str, Read], ...]
+    results: tuple[Any, ...]
+    last: tuple[int, ...]
+    label: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A graph.
+
+    Args:
+        count: how many values it has; its inputs come first.
+        inputs: how many inputs it takes.
+        steps: its nodes, in order.
+        outputs: computes each output.
+        name: what messages call it; "" for the root.
+        is_root: whether it is no subgraph.
+    """
+
+    count: int
+    inputs: int
+    steps: tuple[Step, ...]
+    outputs: tuple[Read, ...]
+    name: str = ""
+    is_root: bool = True
+
+
+def missing_operators(source: Source) -> Counter[str]:
+    """Count the nodes of a program whose operators have no kernel, by operator.
+
+    Raises:
+        LimitError: subgraphs nest too deep.
+    """
+    missing: Counter[str] = Counter()
+    for step in walk(source):
+        names = [operator_name(step.node.target)]
+        names += [
+            operator_name(named.arg.as_operator) for named in step.node.inputs if named.arg.as_operator is not UNSET
+        ]
+        missing.update(name for name in names if find_kernel(name) is None)
+    return missing
+
+
+def check_operators(source: Source, where: str) -> None:
+    """Check that every operator of a program has a kernel.
+
+    Raises:
+        UnsupportedError: some have none; the message lists them with the numbers of their nodes.
+    """
+    missing = missing_operators(source)
+    if not missing:
+        return
+    shown = [f"{printable(name, 100)} ({count})" for name, count in missing.most_common(12)]
+    more = f", and {len(missing) - 12} more" if len(missing) > 12 else ""
+    raise UnsupportedError(
+        f"{where}: expected operators that the runtime has, got {', '.join(shown)}{more}; "
+        "add one with pt2kit.runtime.register"
+    )
+
+
+def prepare(graph: schema.Graph, wrap: Callable[[Plan], Any], where: str = "$", name: str = "", depth: int = 0) -> Plan:
+    """Prepare a graph for execution.
+
+    Args:
+        graph: the graph.
+        wrap: makes of a prepared subgraph what kernels call.
+        where: its place, for messages.
+        name: what messages call it.
+        depth: 0 for the root.
+
+    Raises:
+        GraphError: it uses values that are not defined before.
+        UnsupportedError: an operator without a kernel, or a custom object.
+        LimitError: subgraphs or arguments nest too deep.
+    """
+    if depth > MAX_SUBGRAPH_DEPTH:
+        raise LimitError(f"{where}: expected subgraphs nested at most {MAX_SUBGRAPH_DEPTH} levels deep, got more")
+    return _Builder(graph, wrap, where, depth).build(name)
+
+
+class _Builder:
+    """One graph while it is prepared."""
+
+    def __init__(self, graph: schema.Graph, wrap: Callable[[Plan], Any], where: str, depth: int) -> None:
+        self.graph = graph
+        self.wrap = wrap
+        self.where = self.place = where
+        self.depth = depth
+        self.slots: dict[str, int] = {}
+        self.count = 0
+        self.used: dict[int, int] = {}
+        self.number = -1
+        self.subgraphs: dict[str, tuple[schema.Graph, Any]] = {}
+
+    def build(self, name: str) -> Plan:
+        """Return the prepared graph."""
+        for index, argument in enumerate(self.graph.inputs):
+            self.place = f"{self.where}.inputs[{index}]"
+            self._define(argument)
+        inputs = self.count
+        steps = [self._node(number, node) for number, node in enumerate(self.graph.nodes)]
+        self.number = len(steps)
+        self.place = f"{self.where}.outputs"
+        outputs = tuple(_reader(self._argument(argument)) for argument in self.graph.outputs)
+        last: dict[int, list[int]] = {}
+        for slot, number in self.used.items():
+            last.setdefault(number, []).append(slot)
+        kept = tuple(replace(step, last=tuple(last.get(number, ()))) for number, step in enumerate(steps))
+        return Plan(self.count, inputs, kept, outputs, name, self.depth == 0)
+
+    def _node(self, number: int, node: schema.Node) -> Step:
+        label = node_label(node, number)
+        self.number, self.place = number, f"{self.where}.nodes[{number}] ({printable(label, 80)})"
+        kernel, name = self.kernel(node.target), operator_name(node.target)
+        by_place = not node.target.startswith(_BY_NAME)
+        positional: list[Read] = []
+        constants: dict[str, Any] = {}
+        reads: list[tuple[str, Read]] = []
+        for named in node.inputs:
+            value, parameter = self._argument(named.arg), _parameter(named.name)
+            if by_place or not parameter:
+                positional.append(_reader(value))
+            elif _has_slots(value):
+                reads.append((parameter, _reader(value)))
+            else:
+                constants[parameter] = value
+        results = tuple(self._define(output) for output in node.outputs)
+        if name.removeprefix("aten.").partition(".")[0] in _LOWERED:
+            kernel = _lowered(kernel, results)
+        return Step(kernel, tuple(positional), constants, tuple(reads), results, (), label, name)
+
+    def kernel(self, target: str) -> Kernel:
+        """Return the kernel of an operator."""
+        kernel = find_kernel(operator_name(target))
+        if kernel is None:
+            raise UnsupportedError(f"{self.place}: expected an operator that the runtime has, got {quote(target)}")
+        return kernel
+
+    # Values.
+
+    def _define(self, argument: schema.Argument) -> Any:
+        """Number the values that an input or an output of a node defines: a result, a list of them, or None."""
+        if argument.as_custom_obj is not UNSET:
+            raise UnsupportedError(f"{self.place}: {_NO_OBJECT} ({quote(argument.as_custom_obj.class_fqn)})")
+        held = plain(argument, self._new)
+        if isinstance(held, tuple):
+            return [one if isinstance(one, Result) else None for one in held]
+        if isinstance(held, Result):
+            return held
+        if self.number < 0:  # an input that nothing refers to takes its place all the same
+            self.count += 1
+        return None
+
+    def _new(self, name: str) -> Result:
+        if name in self.slots:
+            raise GraphError(f"{self.place}: expected a value that is defined once, got {quote(name)} again")
+        slot = self.slots[name] = self.count
+        self.count += 1
+        self.used[slot] = self.number
+        meta = self.graph.tensor_values.get(name)
+        if meta is None:
+            return Result(slot, None)
+        if meta.dtype not in DTYPE:
+            raise UnsupportedError(f"{self.place}: expected an element type that NumPy has, got {meta.dtype.name}")
+        return Result(slot, DTYPE[meta.dtype])
+
+    def _use(self, name: str) -> int:
+        slot = self.slots.get(name)
+        if slot is None:
+            raise GraphError(f"{self.place}: expected a value that is defined before, got {quote(name)}")
+        self.used[slot] = self.number
+        return slot
+
+    # Arguments.
+
+    def _argument(self, argument: schema.Argument) -> Any:
+        """Return an argument as kernels take it, with slots for values."""
+        try:
+            return self._converted(plain(argument, lambda name: _Slot(self._use(name))))
+        except RecursionError:
+            raise LimitError(f"{self.place}: expected dicts that nest less deep, got more") from None
+
+    def _converted(self, value: Any) -> Any:
+        if isinstance(value, tuple | list):
+            return [self._converted(one) for one in value]
+        if isinstance(value, dict):
+            return {key: self._converted(one) for key, one in value.items()}
+        if isinstance(value, ScalarType):
+            if value not in DTYPE:
+                raise UnsupportedError(f"{self.place}: expected an element type that NumPy has, got {value.name}")
+            return DTYPE[value]
+        if isinstance(value, schema.GraphArgument):
+            return self._subgraph(value)
+        if isinstance(value, OperatorName):
+            return self.kernel(value)
+        return float(value) if isinstance(value, float) else value
+
+    def _subgraph(self, value: schema.GraphArgument) -> Any:
+        known = self.subgraphs.get(value.name)
+        if known is not None and (known[0] is value.graph or known[0] == value.graph):
+            return known[1]
+        where = f"{self.place}: subgraph {printable(value.name, 80)}"
+        built = self.wrap(prepare(value.graph, self.wrap, where, value.name, self.depth + 1))
+        self.subgraphs[value.name] = value.graph, built
+        return built
+
+
+class _Slot(int):
+    """The place of a value among those of a graph, in an argument."""
+
+
+def _has_slots(value: Any) -> bool:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return isinstance(value, _Slot) or any(map(_has_slots, inner))
+
+
+def _reader(value: Any) -> Read:
+    """Return what computes an argument."""
+    if not _has_slots(value):
+        return lambda values: value
+    if isinstance(value, _Slot):
+        slot = int(value)
+        return lambda values: values[slot]
+    if isinstance(value, dict):
+        entries = {key: _reader(one) for key, one in value.items()}
+        return lambda values: {key: read(values) for key, read in entries.items()}
+    parts = [_reader(one) for one in value]
+    return lambda values: [read(values) for read in parts]
+
+
+_BY_NAME: Final = ("torch.ops.", "torch._higher_order_ops.")
+"""Beginnings of targets whose arguments have the names of a schema; those of Python functions go by their places."""
+_LOWERED: Final = frozenset(
+    (
+        *("linear", "matmul", "mm", "bmm", "addmm", "addbmm", "baddbmm", "einsum", "linalg_vecdot", "conv1d", "conv2d"),
+        *("conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "_convolution"),
+        *("scaled_dot_product_attention", "_native_multi_head_attention"),
+    )
+)
+"""Operators that round their operands in regions of autocast."""
+_NO_OBJECT: Final = "expected tensors and numbers, got a custom object"
+
+
+def _parameter(name: str) -> str:
+    """Return the parameter of a kernel: its name in the schema, with an underscore if Python reserves the name."""
+    return f"{name}_" if keyword.iskeyword(name) else name
+
+
+def _lowered(kernel: Kernel, results: Sequence[Any]) -> Kernel:
+    """Return a kernel that rounds wider operands to the type of its result, as autocast does."""
+    dtype = results[0].dtype if len(results) == 1 and isinstance(results[0], Result) else None
+    if dtype is None or kind(dtype) != 2 or dtype == compute_type(dtype):
+        return kernel
+
+    def run(*args: Any, **named: Any) -> Any:
+        return kernel(
+            *(_rounded(one, dtype) for one in args), **{key: _rounded(one, dtype) for key, one in named.items()}
+        )
+
+    return run
+
+
+def _rounded(value: Any, dtype: DType) -> Any:
+    if isinstance(value, ARRAYS) and value.dtype != dtype and kind(value.dtype) == 2:
+        return cast(value, dtype)
+    return [_rounded(one, dtype) for one in value] if isinstance(value, list) else value

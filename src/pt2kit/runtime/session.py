@@ -1,0 +1,349 @@
+"""Run exported programs with NumPy, without torch: `Session`, and `run` for one call."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from msgspec import UNSET
+
+from pt2kit import schema
+from pt2kit.dataflow.memory import effects_of
+from pt2kit.errors import ArchiveError, GraphError, InputError, OperatorError, PayloadError, UnsupportedError
+from pt2kit.graph.traversal import walk
+from pt2kit.graph.view import is_custom
+from pt2kit.messages import printable, quote
+from pt2kit.package.open import Package, open_package
+from pt2kit.runtime.arrays import RUNNING, Array, Running
+from pt2kit.runtime.execution import executable
+from pt2kit.runtime.inputs import Convention, InputSpec, convention_of
+from pt2kit.runtime.plan import Plan, check_operators
+from pt2kit.runtime.random_inputs import random_inputs
+from pt2kit.runtime.table import write
+from pt2kit.schema import ScalarType
+from pt2kit.signature.read import from_schema
+from pt2kit.signature.specs import InputKind, OutputKind
+from pt2kit.zip.opening import FileLike
+from pt2kit.zip.source import Source
+
+if TYPE_CHECKING:
+    from pt2kit.runtime.jax_engine import JaxExecutable
+
+DEFAULT_BYTES: Final = 1 << 36
+SMALL_BYTES: Final = 1 << 20
+_STATE: Final = (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
+_GRADIENTS: Final = (OutputKind.GRADIENT_TO_PARAMETER, OutputKind.GRADIENT_TO_USER_INPUT)
+_WRITES: Final = {
+    OutputKind.BUFFER_MUTATION: False,
+    OutputKind.PARAMETER_MUTATION: False,
+    OutputKind.USER_INPUT_MUTATION: True,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RunLimits:
+    """The limits of one call of a session.
+
+    Args:
+        max_bytes: bytes that one array may have; no larger one is allocated.
+        max_seconds: seconds that a call may take, checked between nodes; None for any time.
+    """
+
+    max_bytes: int = DEFAULT_BYTES
+    max_seconds: float | None = None
+
+
+DEFAULT_RUN_LIMITS: Final = RunLimits()
+
+
+class Session:
+    """A program that can be called with NumPy arrays. Nothing in its file is executed; torch is not needed.
+
+    It is made for tests, audits, reference results and small machines, not for speed on large models. Results agree
+    with torch's within the tolerances of `torch.testing.assert_close`; random operators follow the same distributions
+    with other numbers.
+
+    Args:
+        file: what `pt2kit.open` accepts, or an open package, which stays open.
+        model: the program; by default the only one, or "model".
+        backend: "numpy", or "jax", which compiles the program (`pip install 'pt2kit[jax]'`).
+        limits: what one call may cost.
+        seed: of random operators; None for a new one.
+
+    Raises:
+        OSError, Pt2Error: the file cannot be read.
+        UnsupportedError: operators without a kernel, listed with the numbers of their nodes; custom objects.
+
+    Examples:
+        session = pt2kit.Session("model.pt2")
+        logits = session(np.zeros((1, 3, 224, 224), np.float32))
+    """
+
+    def __init__(
+        self,
+        file: FileLike | Source | Package,
+        *,
+        model: str | None = None,
+        backend: str = "numpy",
+        limits: RunLimits = DEFAULT_RUN_LIMITS,
+        seed: int | None = None,
+    ) -> None:
+        if backend not in ("numpy", "jax"):
+            raise UnsupportedError(f"backend: expected numpy or jax, got {quote(backend)}")
+        self._backend = backend
+        self._limits = limits
+        self._lock = threading.Lock()
+        self._random = np.random.default_rng(seed)
+        if isinstance(file, Package):
+            self._load(file, model)
+        else:
+            with open_package(file) as package:
+                self._load(package, model)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the program.
+
+        Args:
+            args, kwargs: as the program was exported: arrays for tensors (`ml_dtypes` for bfloat16 and 8-bit floats),
+                numbers, None, texts, and containers of these. An array that the program writes to is changed.
+
+        Returns:
+            Arrays and numbers in the program's containers. Named tuples and containers of libraries that are not
+            installed are placeholders with the same fields. A program with a loss also returns a dict of gradients.
+
+        Raises:
+            InputError: inputs that the program does not take.
+            OperatorError: an operator refuses its operands; the message names the node.
+            LimitError: an array, or the time, is more than `limits` allow.
+        """
+        return self._run(self._convention.leaves(args, kwargs))
+
+    def run_leaves(self, values: Sequence[Any], observe: Callable[[int, list[Any]], None] | None = None) -> Any:
+        """Run the program with one value per entry of `inputs`, without its containers.
+
+        Args:
+            values: the inputs.
+            observe: called after each node of the root graph with its number and the values that it returned.
+
+        Raises:
+            InputError, OperatorError, LimitError: as a call.
+            UnsupportedError: nodes are to be observed with another backend than "numpy".
+        """
+        if observe is not None and self._backend != "numpy":
+            raise UnsupportedError(f"observe: expected the backend numpy, got {self._backend}")
+        return self._run(self._convention.checked(values), observe)
+
+    def _run(self, leaves: Sequence[Any], observe: Callable[[int, list[Any]], None] | None = None) -> Any:
+        seconds = self._limits.max_seconds
+        deadline = None if seconds is None else monotonic() + seconds
+        # One call at a time: buffers may change, and the generator of random numbers does.
+        with self._lock, np.errstate(all="ignore"):
+            token = RUNNING.set(Running(self._limits.max_bytes, self._random, deadline, observe))
+            try:
+                results = self._graph(*self._arguments(leaves))
+                return self._finish(results, leaves)
+            finally:
+                RUNNING.reset(token)
+
+    @property
+    def inputs(self) -> Sequence[InputSpec]:
+        """Return the values that the caller passes, in the order of the graph: names, element types and sizes."""
+        return self._convention.inputs
+
+    @property
+    def convention(self) -> Convention:
+        """Return the call signature of the program."""
+        return self._convention
+
+    @property
+    def state(self) -> Mapping[str, Array]:
+        """Return name -> array of each parameter, buffer and constant of the program; buffers are those of the last
+        call."""
+        return dict(self._state)
+
+    def stablehlo(self, values: Sequence[Any]) -> str:
+        """Return the program as the text of a StableHLO module, for inputs of the sizes of some values.
+
+        Parameters, buffers and inputs are its arguments, listed in comments at its beginning. What the program asserts
+        about numbers is left out.
+
+        Args:
+            values: one value per entry of `inputs`.
+
+        Raises:
+            UnsupportedError: an operator that jax cannot run, or a session with another backend.
+        """
+        if self._backend != "jax":
+            raise UnsupportedError(f"stablehlo: expected a session with the backend jax, got {self._backend}")
+        names = [str(spec.target or spec.arg.name) for spec in self._inputs]
+        return str(self._graph.stablehlo(self._arguments(self._convention.checked(values)), names))
+
+    def _load(self, package: Package, model: str | None) -> None:
+        chosen = package.layout.choose(model)
+        if chosen is None:
+            available = ", ".join(map(printable, package.layout.models[:20])) or "none"
+            raise ArchiveError(f"{package.name}: expected one of the programs {available}, got {quote(str(model))}")
+        program = package.programs[chosen]
+        check_operators(program, package.name)
+        signature = from_schema(program.graph_module)
+        graph = program.graph_module.graph
+        self._inputs = signature.input_specs
+        self._outputs = signature.output_specs
+        users = [a for a, spec in zip(graph.inputs, self._inputs, strict=True) if spec.kind is InputKind.USER_INPUT]
+        self._convention = convention_of(program, users, guarded=True)
+        self._graph: Any = executable(graph, "$.graph_module.graph")
+        self._state = self._read_state(package, chosen, program)
+        if self._backend == "jax":
+            self._graph = self._compiled(self._graph.plan)
+
+    def _compiled(self, plan: Plan) -> JaxExecutable:
+        """Return the program as jax runs it, traced for the sizes that it was exported with.
+
+        Raises:
+            UnsupportedError: jax is not installed, or cannot run an operator.
+        """
+        try:
+            from pt2kit.runtime.jax_engine import JaxExecutable
+        except ImportError as error:
+            raise UnsupportedError(f"backend: expected jax, got none ({error}); pip install 'pt2kit[jax]'") from error
+        held = {
+            place: spec.kind
+            for place, spec in enumerate(self._inputs)
+            if spec.kind in _STATE and spec.target is not None and not self._state[spec.target].flags.writeable
+        }
+        constants = [place for place, one in held.items() if one is InputKind.CONSTANT_TENSOR and self._is_small(place)]
+        compiled = JaxExecutable(plan, held.keys(), constants, self._limits.max_bytes)
+        # A program that does not accept the example is traced when it is called.
+        with contextlib.suppress(InputError, OperatorError):
+            compiled.traced(self._arguments(random_inputs(self._convention)))
+        return compiled
+
+    def _is_small(self, place: int) -> bool:
+        """Return whether a tensor may become a part of the compiled program."""
+        return self._state[str(self._inputs[place].target)].nbytes <= SMALL_BYTES
+
+    def _read_state(self, package: Package, model: str, program: schema.ExportedProgram) -> dict[str, Array]:
+        """Return the tensors of the program; those that may be written to are copies of the file's."""
+        weights, constants = package.weights(model), package.constants(model)
+        copied = _writes(program)
+        shared: dict[tuple[int, tuple[int, ...], tuple[int, ...]], Array] = {}
+        state: dict[str, Array] = {}
+        for spec in self._inputs:
+            if spec.kind is InputKind.CUSTOM_OBJ:
+                raise UnsupportedError(
+                    f"{package.name}: expected tensors and numbers, got the custom object {quote(str(spec.target))}"
+                )
+            if spec.kind not in _STATE or spec.target is None:
+                continue
+            source = weights if spec.target in weights else constants
+            if spec.target not in source:
+                raise PayloadError(f"{package.name}: expected the tensor {quote(spec.target)}, got a file without it")
+            array = _array_of(source[spec.target])
+            if (copied and spec.kind is not InputKind.PARAMETER) or (copied and _is_target(self._outputs, spec.target)):
+                place = (array.__array_interface__["data"][0], array.shape, array.strides)
+                array = shared.setdefault(place, array.copy(order="K"))
+            state[spec.target] = array
+        return state
+
+    def _arguments(self, leaves: Sequence[Any]) -> list[Any]:
+        """Return a value for each graph input."""
+        users = iter(leaves)
+        values: list[Any] = []
+        for spec in self._inputs:
+            if spec.kind is InputKind.USER_INPUT:
+                values.append(next(users))
+            else:
+                values.append(self._state[spec.target] if spec.target is not None else None)
+        return values
+
+    def _finish(self, results: Sequence[Any], leaves: Sequence[Any]) -> Any:
+        """Write mutations back, and return the outputs for the caller; of a joint graph also its gradients, by name."""
+        if len(results) != len(self._outputs):
+            raise GraphError(f"outputs: expected {len(self._outputs)} values, as the signature has, got {len(results)}")
+        users = [spec.arg.name for spec in self._inputs if spec.kind is InputKind.USER_INPUT]
+        outputs: list[Any] = []
+        gradients: dict[str, Any] = {}
+        for spec, value in zip(self._outputs, results, strict=True):
+            if spec.kind in _WRITES:
+                is_input = _WRITES[spec.kind]
+                leaf = leaves[users.index(str(spec.target))] if is_input and spec.target in users else None
+                target = self._written(spec.target, leaf, is_input)
+                if target is not value:
+                    write(target, value)
+            elif spec.kind in _GRADIENTS:
+                gradients[str(spec.target)] = self._own(value)
+            elif spec.kind is not OutputKind.TOKEN:
+                outputs.append(value)
+        returned = self._convention.outputs([self._own(value) for value in outputs])
+        return (returned, gradients) if gradients else returned
+
+    def _written(self, name: str | None, leaf: Any, is_input: bool) -> Array:
+        if is_input:
+            if not isinstance(leaf, np.ndarray):
+                raise GraphError(f"signature: expected an input that is written, got {quote(str(name))}")
+            if not leaf.flags.writeable:
+                raise InputError(
+                    f"input {printable(str(name))}: expected an array that can be written to, got a read-only one"
+                )
+            return leaf
+        if name is None or name not in self._state:
+            raise GraphError(f"signature: expected a buffer that is written, got {quote(str(name))}")
+        return self._state[name]
+
+    def _own(self, value: Any) -> Any:
+        """Return an output that no later call changes."""
+        if isinstance(value, np.ndarray) and any(
+            np.may_share_memory(value, one) for one in self._state.values() if one.flags.writeable
+        ):
+            return value.copy()
+        return value
+
+
+def _writes(program: schema.ExportedProgram) -> bool:
+    """Return whether a program may write to its own tensors."""
+    if any(_is_mutation(spec) for spec in program.graph_module.signature.output_specs):
+        return True
+    release = ".".join(program.torch_version.split(".")[:2])
+    targets = {step.node.target for step in walk(program)}
+    return any(is_custom(target) or effects_of(target, release).written for target in targets)
+
+
+def _is_mutation(spec: schema.OutputSpec) -> bool:
+    return spec.buffer_mutation is not UNSET or spec.parameter_mutation is not UNSET
+
+
+def _is_target(outputs: Sequence[Any], name: str) -> bool:
+    return any(spec.target == name and spec.kind in _WRITES for spec in outputs)
+
+
+def _array_of(payload: Any) -> Array:
+    """Return a tensor of a file as an array; sparse tensors become dense.
+
+    Raises:
+        UnsupportedError: a payload that is no tensor of numbers.
+    """
+    if not hasattr(payload, "dense"):
+        raise UnsupportedError(
+            f"{quote(getattr(payload, 'name', '?'))}: expected a tensor, got {type(payload).__name__}"
+        )
+    view = payload.dense()
+    array: Array = view.numpy(upcast=view.dtype is ScalarType.COMPLEXHALF)
+    return array
+
+
+def run(file: FileLike | Source | Package, /, *args: Any, **kwargs: Any) -> Any:
+    """Run a program once with NumPy, without torch: `Session(file)(*args, **kwargs)`.
+
+    Args:
+        file: what `pt2kit.open` accepts, or an open package.
+        args, kwargs: as in `Session.__call__`.
+
+    Raises:
+        OSError, Pt2Error: as `Session` and `Session.__call__`.
+    """
+    return Session(file)(*args, **kwargs)

@@ -1,0 +1,195 @@
+"""The table of kernels: operator overload -> the NumPy function that computes it.
+
+A kernel has the parameter names of the operator's schema. Its result may be of a wider element type than torch's: the
+caller casts it to the type that the program declares. In-place operators and copies of views come from the kernel of
+the operator that they are named after.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any, Final, TypeVar
+
+from pt2kit.errors import OperatorError
+
+Kernel = Callable[..., Any]
+K = TypeVar("K", bound=Kernel)
+
+FAMILIES: Final = (
+    "activations", "attention", "comparing", "conversions", "convolutions", "creation", "elementwise", "fft",
+    "gradients", "higher_order", "indexing", "joining", "linalg", "losses", "normalization", "pooling", "products",
+    "quantized", "random", "recurrent", "reductions", "resampling", "scattering", "sorting", "special", "symbolic",
+    "views",
+)  # fmt: skip
+"""The modules of `pt2kit.runtime.kernels`."""
+
+_TABLE: Final[dict[str, Kernel]] = {}  # Filled while the families are imported.
+_REGISTERED: Final[dict[str, Kernel]] = {}  # By users.
+_MUTATED: Final[dict[Kernel, tuple[str, ...]]] = {}
+
+SAME_AS: Final = MappingProxyType(
+    {
+        **{f"arc{name}": f"a{name}" for name in ("cos", "cosh", "sin", "sinh", "tan", "tanh", "tan2")},
+        "absolute": "abs", "clip": "clamp", "concat": "cat", "concatenate": "cat", "det": "linalg_det",
+        "divide": "div", "fix": "trunc", "ger": "outer", "greater": "gt", "greater_equal": "ge",
+        "inverse": "linalg_inv",
+        "less": "lt", "less_equal": "le", "matrix_exp": "linalg_matrix_exp",
+        "matrix_power": "linalg_matrix_power", "moveaxis": "movedim", "multiply": "mul", "negative": "neg",
+        "not_equal": "ne", "orgqr": "linalg_householder_product", "row_stack": "vstack", "special_digamma": "digamma",
+        "special_erf": "erf", "special_erfc": "erfc", "special_erfinv": "erfinv", "special_exp2": "exp2",
+        "special_expit": "sigmoid", "special_expm1": "expm1", "special_gammaln": "lgamma", "special_i0": "i0",
+        "special_log1p": "log1p", "special_logit": "logit",
+        "special_logsumexp": "logsumexp", "special_multigammaln": "mvlgamma", "special_psi": "digamma",
+        "special_sinc": "sinc",
+        "special_polygamma": "polygamma",
+        "subtract": "sub", "true_divide": "div",
+        "unsafe_chunk": "chunk", "unsafe_split": "split", "unsafe_split_with_sizes": "split_with_sizes",
+        "_unsafe_view": "reshape", "_unsafe_index": "index", "_unsafe_index_put": "index_put",
+        "slogdet": "linalg_slogdet", "pinverse": "linalg_pinv",
+        "conj_physical": "_conj_physical", "linalg_matmul": "matmul", "linalg_eigvals": "_linalg_eigvals",
+    }
+)  # fmt: skip
+"""Operator -> another of the same meaning and parameters."""
+
+
+def _overloads(names: str) -> Iterator[str]:
+    """Yield the overloads that are listed in a text: "aten.add.Tensor .Scalar" has two of one operator."""
+    operator = ""
+    for name in names.split():
+        operator = operator if name.startswith(".") else name.rpartition(".")[0]
+        yield operator + name if name.startswith(".") else name
+
+
+def kernel(*names: str) -> Callable[[K], K]:
+    """Register the function below as the kernel of overloads, listed as in `kernels`."""
+
+    def register_function(function: K) -> K:
+        _TABLE.update(dict.fromkeys((one for text in names for one in _overloads(text)), function))
+        return function
+
+    return register_function
+
+
+def kernels(rows: Mapping[str, Kernel], adapt: Callable[[Kernel], Kernel] | None = None) -> None:
+    """Register the kernels of a table.
+
+    Args:
+        rows: names of overloads, separated by blanks -> their kernel; ".Scalar" is an overload of the operator before.
+        adapt: makes a kernel of each function, such as one that converts its operands (`arrays.unary`).
+    """
+    for names, function in rows.items():
+        _TABLE.update(dict.fromkeys(_overloads(names), adapt(function) if adapt else function))
+
+
+def register(name: str, function: Kernel | None = None, *, mutates: Iterable[str] = ()) -> Any:
+    """Register a kernel for a custom operator, in this process; as a decorator if no function is passed.
+
+    Args:
+        name: the operator ("corpus::addmul" for its overload `default`, "corpus::addmul.Tensor" for another).
+        function: its parameters have the names of the operator's schema; tensors are NumPy arrays. It may write into
+            arrays if the operator does.
+        mutates: the names of the parameters that the operator writes to.
+
+    Raises:
+        OperatorError: no name of an operator.
+    """
+    namespace, colons, rest = name.partition("::")
+    if not (colons and namespace.isidentifier() and all(part.isidentifier() for part in rest.split("."))):
+        raise OperatorError(f"register: expected a name such as 'corpus::addmul', got {name[:80]!a}")
+    target = f"{namespace}.{rest}" if "." in rest else f"{namespace}.{rest}.default"
+
+    def keep(one: Kernel) -> Kernel:
+        _REGISTERED[target] = one
+        _MUTATED[one] = tuple(mutates)
+        return one
+
+    return keep if function is None else keep(function)
+
+
+def unregister(name: str) -> None:
+    """Remove the kernel that was registered for a custom operator, if there is one."""
+    target = name.replace("::", ".")
+    _REGISTERED.pop(target if target.count(".") > 1 else f"{target}.default", None)
+
+
+def mutated_by(function: Kernel) -> tuple[str, ...]:
+    """Return the parameters that a kernel of a user writes to."""
+    return _MUTATED.get(function, ())
+
+
+def find_kernel(name: str) -> Kernel | None:
+    """Return the kernel of an operator overload ("aten.add_.Tensor"); None if there is none."""
+    if name in _REGISTERED:
+        return _REGISTERED[name]
+    load_families()
+    return _find(name)
+
+
+def supported() -> tuple[str, ...]:
+    """Return the names of all operator overloads of the table, without those derived from them, sorted."""
+    load_families()
+    return tuple(sorted(_TABLE))
+
+
+@functools.cache
+def load_families(families: Iterable[str] = FAMILIES) -> None:
+    """Import the kernels."""
+    for family in families:
+        import_module(f"pt2kit.runtime.kernels.{family}")
+
+
+@functools.cache
+def _find(name: str) -> Kernel | None:
+    if name in _TABLE:
+        return _TABLE[name]
+    namespace, _, rest = name.partition(".")
+    base, _, overload = rest.partition(".")
+    if namespace not in ("aten", "prims"):
+        return None
+    if base in SAME_AS:
+        return _find(f"{namespace}.{SAME_AS[base]}.{overload}")
+    if base.endswith("_copy") and (view := _find(f"{namespace}.{base.removesuffix('_copy')}.{overload}")):
+        return _copying(view)
+    if base.endswith("_") and not base.endswith("__") and (plain := _find(f"{namespace}.{base[:-1]}.{overload}")):
+        return _writing(plain)
+    if base.startswith("__i") and (plain := _find(f"{namespace}.__{base.removeprefix('__i')}.{overload}")):
+        return _writing(plain)
+    return None
+
+
+def _copying(view: Kernel) -> Kernel:
+    """Return the kernel of a copy of a view."""
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        result = view(*args, **kwargs)
+        return [part.copy() for part in result] if isinstance(result, list | tuple) else result.copy()
+
+    return run
+
+
+def _writing(plain: Kernel) -> Kernel:
+    """Return the kernel of an in-place operator."""
+
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return write(self, plain(self, *args, **kwargs))
+
+    return run
+
+
+def write(target: Any, value: Any) -> Any:
+    """Store a result in an array, converted to its type, and return the array.
+
+    Raises:
+        OperatorError: the array is read-only, or of other sizes.
+    """
+    import numpy as np
+
+    from pt2kit.runtime.arrays import cast
+
+    if not target.flags.writeable:
+        raise OperatorError("expected a tensor that can be written to, got a read-only one; pass a copy")
+    np.copyto(target, cast(value, target.dtype), casting="unsafe")
+    return target

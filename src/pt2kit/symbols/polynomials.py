@@ -1,0 +1,575 @@
+"""Symbolic sizes: integer polynomials over symbols, their arithmetic, ranges and comparison.
+
+A `Size` is an `int`, or a `Polynomial` if it depends on symbols. Sizes add, subtract, multiply and divide like ints, so
+that a formula for sizes is written once for both. `FloorDiv`, `Mod`, `Max`, `Min` and everything that is no sum or
+product are atoms: symbols of a polynomial that remember what they were made from.
+
+    s0 = symbol("s0", low=2, high=64, hint=8)
+    (s0 + 2 - 3) // 2 + 1            FloorDiv(s0 - 1, 2) + 1, from 1 to 32, 4 in the example
+    same(2 * s0, s0 + s0)            True: one polynomial
+    same(s0, s0 + 1)                 False: they differ, whatever s0 is
+    same(s0, symbol("s1"))           None: it depends
+
+Comparison is three-valued. Two sizes differ for certain if their difference cannot be 0: by its range, or because the
+values of the example, for which every program holds, differ.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from typing import Final, NoReturn, TypeAlias
+
+from pt2kit.symbols.expr import Call, Expr, Infinity, Integer, Leaf, Symbol, fold
+from pt2kit.symbols.order import by_size
+from pt2kit.symbols.srepr import to_srepr
+
+MAX_TERMS: Final = 256
+"""Terms of one polynomial; sizes of programs have two or three."""
+MAX_DEGREE: Final = 32
+"""Factors of one term."""
+MAX_POWER: Final = 8
+"""Powers above this one are atoms."""
+_LARGEST: Final = 1 << 512
+"""Ends of ranges beyond this count as infinite."""
+
+End: TypeAlias = "int | float"
+
+
+class Undecided(Exception):
+    """A size is compared, or used as a number, where its symbols leave the answer open."""
+
+
+class Atom:
+    """A symbol of a polynomial: a symbol of the program, a function of sizes, or an unknown number.
+
+    Args:
+        expr: the expression that it stands for; None for an unknown number, which equals itself alone.
+        low, high: its least and greatest value.
+        hint: its value in the example; None if there is none.
+    """
+
+    __slots__ = ("expr", "high", "hint", "key", "low")
+
+    def __init__(self, expr: Expr | None, low: End = 0, high: End = math.inf, hint: int | None = None) -> None:
+        self.expr = expr
+        self.low = low
+        self.high = high
+        self.hint = hint
+        self.key = f"? {id(self)}" if expr is None else expr.name if isinstance(expr, Symbol) else to_srepr(expr)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, Atom) and self.expr is not None and self.key == other.key and type(self) is type(other)
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __repr__(self) -> str:
+        return "?" if self.expr is None else self.key
+
+
+Monomial: TypeAlias = "tuple[Atom, ...]"
+"""Factors in the order of their keys, each as often as its power."""
+Terms: TypeAlias = "dict[Monomial, int]"
+
+
+class Polynomial:
+    """A size that depends on symbols: monomials with whole coefficients, none of them 0. Frozen and hashable."""
+
+    __slots__ = ("__dict__", "terms")
+
+    def __init__(self, terms: Mapping[Monomial, int]) -> None:
+        self.terms = terms
+
+    @cached_property
+    def bounds(self) -> tuple[End, End]:
+        """Return the least and the greatest value, from the ranges of the atoms; never too narrow."""
+        low: End = 0
+        high: End = 0
+        for factors, count in self.terms.items():
+            ends = _product_bounds(factors)
+            low += _times(count, ends[0] if count > 0 else ends[1])
+            high += _times(count, ends[1] if count > 0 else ends[0])
+        return low, high
+
+    @cached_property
+    def hint(self) -> int | None:
+        """Return the value in the example; None if an atom has none there."""
+        total = 0
+        for factors, count in self.terms.items():
+            for factor in factors:
+                if factor.hint is None:
+                    return None
+                count *= factor.hint
+            total += count
+        return total
+
+    @cached_property
+    def _degree(self) -> int:
+        return max(map(len, self.terms))
+
+    @cached_property
+    def is_unknown(self) -> bool:
+        """Return whether the polynomial has an atom that represents an unknown number."""
+        return any(factor.expr is None for factors in self.terms for factor in factors)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Polynomial) and (self is other or self.terms == other.terms)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self.terms.items()))
+
+    def __repr__(self) -> str:
+        return text(self)
+
+    def __add__(self, other: Size) -> Size:
+        return _sum(self, other, 1)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Size) -> Size:
+        return _sum(self, other, -1)
+
+    def __rsub__(self, other: int) -> Size:
+        return -(self - other)
+
+    def __neg__(self) -> Size:
+        return self * -1
+
+    def __mul__(self, other: Size) -> Size:
+        if isinstance(other, int):
+            return _size({factors: count * other for factors, count in self.terms.items()}) if other else 0
+        if not isinstance(other, Polynomial):
+            return NotImplemented
+        if len(self.terms) * len(other.terms) > MAX_TERMS or self._degree + other._degree > MAX_DEGREE:
+            return unknown(*_product_of_bounds(self.bounds, other.bounds), hint=_both(self, other, int.__mul__))
+        terms: Terms = {}
+        for left, m in self.terms.items():
+            for right, n in other.terms.items():
+                factors = tuple(sorted((*left, *right), key=_key)) if left and right else left or right
+                terms[factors] = terms.get(factors, 0) + m * n
+        return _size(terms)
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: Size) -> Size:
+        return floor_divide(self, other)
+
+    def __rfloordiv__(self, other: int) -> Size:
+        return floor_divide(other, self)
+
+    def __mod__(self, other: Size) -> Size:
+        return modulo(self, other)
+
+    def __rmod__(self, other: int) -> Size:
+        return modulo(other, self)
+
+    def __lt__(self, other: Size) -> bool:
+        return _is_less(self, other)
+
+    def __gt__(self, other: Size) -> bool:
+        return _is_less(other, self)
+
+    def __le__(self, other: Size) -> bool:
+        return not _is_less(other, self)
+
+    def __ge__(self, other: Size) -> bool:
+        return not _is_less(self, other)
+
+    def __bool__(self) -> bool:
+        if (answer := same(self, 0)) is None:
+            raise Undecided(f"whether {self} is 0")
+        return not answer
+
+    def __index__(self) -> NoReturn:
+        raise Undecided(f"the value of {self}")
+
+    __int__ = __index__
+
+
+Size: TypeAlias = int | Polynomial
+"""A number, or a polynomial of symbols; never a bool."""
+
+
+def symbol(name: str | Symbol, low: End = 0, high: End = math.inf, hint: int | None = None) -> Polynomial:
+    """Return a symbol as a size.
+
+    Args:
+        name: "s77", or a symbol with its assumptions, which `to_expression` gives back.
+        low, high: its range, both ends included.
+        hint: its value in the example.
+    """
+    return Polynomial({(Atom(Symbol(name) if isinstance(name, str) else name, low, high, hint),): 1})
+
+
+def unknown(low: End = 0, high: End = math.inf, hint: int | None = None) -> Polynomial:
+    """Return a size that nothing is known of but its range; it is the same as itself alone."""
+    return Polynomial({(Atom(None, low, high, hint),): 1})
+
+
+def bounds(size: Size) -> tuple[End, End]:
+    """Return the least and the greatest value of a size."""
+    return (size, size) if isinstance(size, int) else size.bounds
+
+
+def hint(size: Size) -> int | None:
+    """Return the value of a size in the example; None if it is not known."""
+    return size if isinstance(size, int) else size.hint
+
+
+def same(one: Size, other: Size) -> bool | None:
+    """Return whether two sizes are equal: True always, False never, None if their symbols decide."""
+    if isinstance(one, int) and isinstance(other, int):
+        return one == other
+    difference = one - other
+    if isinstance(difference, int):
+        return difference == 0
+    low, high = difference.bounds
+    if low > 0 or high < 0:
+        return False
+    return False if difference.hint else None
+
+
+def floor_divide(size: Size, by: Size) -> Size:
+    """Return `size // by`; parts that `by` divides are divided, the rest becomes one `FloorDiv`.
+
+    Raises:
+        ZeroDivisionError: by 0.
+    """
+    if isinstance(size, int) and isinstance(by, int):
+        return size // by
+    if size == by:
+        return 1
+    if by == 1:
+        return size
+    if isinstance(by, int):
+        if by == 0:
+            raise ZeroDivisionError("a size is divided by 0")
+        if by < 0:
+            return _function("FloorDiv", (size, by), _divided_bounds)
+        whole = _size({factors: count // by for factors, count in _terms(size).items() if factors})
+        rest = _size({factors: count % by if factors else count for factors, count in _terms(size).items()})
+        # (by*q + r) // by is q + r // by, also for a constant, of which the remainder stays inside.
+        constant = rest // by if isinstance(rest, int) else None
+        if constant is not None:
+            return whole + constant
+        inner = _terms(rest).get((), 0)
+        outer, kept = inner // by, inner % by
+        kept_size = rest - inner + kept
+        return whole + outer + _function("FloorDiv", (kept_size, by), _divided_bounds)
+    if (exact := _exact_quotient(_terms(size), by.terms)) is not None:
+        return exact
+    return _function("FloorDiv", (size, by), _divided_bounds)
+
+
+def ceil_divide(size: Size, by: Size) -> Size:
+    """Return `size` divided by `by`, rounded up.
+
+    Raises:
+        ZeroDivisionError: by 0.
+    """
+    return -floor_divide(-size, by)
+
+
+def modulo(size: Size, by: Size) -> Size:
+    """Return `size % by`, as Python computes it.
+
+    Raises:
+        ZeroDivisionError: by 0.
+    """
+    if isinstance(size, int) and isinstance(by, int):
+        return size % by
+    if size == by or by == 1:
+        return 0
+    if isinstance(by, int):
+        if by == 0:
+            raise ZeroDivisionError("a size is divided by 0")
+        size = _size({factors: count % by for factors, count in _terms(size).items()})
+        if isinstance(size, int):
+            return size % by
+    elif _exact_quotient(_terms(size), by.terms) is not None:
+        return 0
+    return _function("Mod", (size, by), _modulo_bounds)
+
+
+def largest(*sizes: Size) -> Size:
+    """Return the greatest of some sizes; those that another one exceeds are left out."""
+    return _extreme("Max", sizes, 1)
+
+
+def smallest(*sizes: Size) -> Size:
+    """Return the least of some sizes; those that exceed another one are left out."""
+    return _extreme("Min", sizes, -1)
+
+
+def product(sizes: Iterable[Size]) -> Size:
+    """Return the product of sizes; 1 of none."""
+    result: Size = 1
+    for size in sizes:
+        result = result * size
+    return result
+
+
+def text(size: Size) -> str:
+    """Return a size as messages show it: "2*s0 + 1"; "?" for an unknown number."""
+    if isinstance(size, int):
+        return str(size) if -(10**20) < size < 10**20 else f"{str(size)[:20]}…"
+    if size.is_unknown:
+        return "?"
+    from pt2kit.symbols.printer import to_str
+
+    shown = to_str(to_expression(size))
+    return shown if len(shown) <= 80 else f"{shown[:77]}..."
+
+
+def from_expression(expr: Expr, symbols: Callable[[Symbol], Size]) -> Size:
+    """Return the polynomial of an expression.
+
+    Args:
+        expr: an expression that yields an int.
+        symbols: returns the size that a symbol stands for.
+
+    Cost: linear in its nodes, up to `MAX_TERMS` terms; what is larger becomes an unknown number.
+    """
+
+    def leaf(node: Leaf) -> Size:
+        if isinstance(node, Integer):
+            return node.value
+        if isinstance(node, Symbol):
+            return symbols(node)
+        low: End = -math.inf
+        if isinstance(node, Infinity):
+            low = math.inf if not node.negative else -math.inf
+        return Polynomial({(Atom(node, low, math.inf),): 1})
+
+    def call(node: Call, args: list[Size]) -> Size:
+        reader = _READERS.get(node.function)
+        try:
+            if reader is not None and len(args) >= 1:
+                return reader(args)
+        except (ZeroDivisionError, Undecided, TypeError):
+            pass
+        inner = tuple(to_expression(arg) for arg in args)
+        if any(not isinstance(arg, int) and arg.is_unknown for arg in args):
+            return unknown(-math.inf)
+        return Polynomial({(Atom(Call(node.function, inner), -math.inf, math.inf),): 1})
+
+    return fold(expr, leaf, call)
+
+
+def to_expression(size: Size) -> Expr:
+    """Return a size as an expression, in an order that depends on nothing but its terms.
+
+    Raises:
+        Undecided: it holds an unknown number.
+    """
+    if isinstance(size, int):
+        return Integer(size)
+    rows = sorted(size.terms.items(), key=lambda row: (-len(row[0]), [factor.key for factor in row[0]]))
+    parts = [_term(factors, count) for factors, count in rows]
+    return parts[0] if len(parts) == 1 else Call("Add", tuple(parts))
+
+
+def _term(factors: Monomial, count: int) -> Expr:
+    powers: dict[Atom, int] = {}
+    for factor in factors:
+        powers[factor] = powers.get(factor, 0) + 1
+    parts: list[Expr] = []
+    for factor, power in powers.items():
+        if factor.expr is None:
+            raise Undecided("an unknown number has no expression")
+        parts.append(factor.expr if power == 1 else Call("Pow", (factor.expr, Integer(power))))
+    if count != 1 or not parts:
+        parts.insert(0, Integer(count))
+    return parts[0] if len(parts) == 1 else Call("Mul", tuple(parts))
+
+
+def _key(atom: Atom) -> str:
+    return atom.key
+
+
+def _terms(size: Size) -> Mapping[Monomial, int]:
+    return ({(): size} if size else {}) if isinstance(size, int) else size.terms
+
+
+def _size(terms: Mapping[Monomial, int]) -> Size:
+    """Return the size with these terms: a number if no symbol is left."""
+    kept = {factors: count for factors, count in terms.items() if count}
+    if not kept:
+        return 0
+    if len(kept) == 1 and () in kept:
+        return kept[()]
+    return Polynomial(kept)
+
+
+def _sum(one: Polynomial, other: Size, sign: int) -> Size:
+    if not isinstance(other, (int, Polynomial)):
+        return NotImplemented
+    terms = dict(one.terms)
+    for factors, count in _terms(other).items():
+        terms[factors] = terms.get(factors, 0) + sign * count
+    if len(terms) > MAX_TERMS:
+        return unknown(-math.inf)
+    return _size(terms)
+
+
+def _is_less(one: Size, other: Size) -> bool:
+    """Return whether one size is below another one, whatever their symbols stand for.
+
+    Raises:
+        Undecided: their symbols decide.
+    """
+    low, high = bounds(one - other)
+    if high < 0:
+        return True
+    if low >= 0:
+        return False
+    raise Undecided(f"whether {text(one)} is less than {text(other)}")
+
+
+def _function(name: str, args: tuple[Size, ...], range_of: Callable[..., tuple[End, End]]) -> Size:
+    """Return a function of sizes as an atom."""
+    if any(not isinstance(arg, int) and arg.is_unknown for arg in args):
+        return unknown(*range_of(*map(bounds, args)))
+    expr = Call(name, tuple(map(to_expression, args)))
+    return Polynomial({(Atom(expr, *range_of(*map(bounds, args)), hint=_computed(name, args)),): 1})
+
+
+def _computed(name: str, args: tuple[Size, ...]) -> int | None:
+    hints = [hint(arg) for arg in args]
+    numbers = [one for one in hints if one is not None]
+    if len(numbers) != len(hints):
+        return None
+    if name in ("FloorDiv", "Mod"):
+        if not numbers[1]:
+            return None
+        return numbers[0] // numbers[1] if name == "FloorDiv" else numbers[0] % numbers[1]
+    return max(numbers) if name == "Max" else min(numbers)
+
+
+def _both(one: Polynomial, other: Polynomial, compute: Callable[[int, int], int]) -> int | None:
+    return None if one.hint is None or other.hint is None else compute(one.hint, other.hint)
+
+
+def _extreme(name: str, sizes: Iterable[Size], sign: int) -> Size:
+    """Return `Max` or `Min`: of sizes whose order is known, only the extreme one is kept."""
+    kept: list[Size] = []
+    for size in sizes:
+        covered = False
+        for other in list(kept):
+            low, high = bounds((size - other) * sign)
+            if high <= 0:
+                covered = True
+                break
+            if low >= 0:
+                kept.remove(other)
+        if not covered:
+            kept.append(size)
+    if len(kept) == 1:
+        return kept[0]
+    if any(not isinstance(one, int) and one.is_unknown for one in kept):
+        return unknown(*_extreme_bounds(kept, sign))
+    expr = Call(name, by_size(tuple(map(to_expression, kept))))
+    return Polynomial({(Atom(expr, *_extreme_bounds(kept, sign), hint=_computed(name, tuple(kept))),): 1})
+
+
+def _extreme_bounds(sizes: Iterable[Size], sign: int) -> tuple[End, End]:
+    choose = max if sign > 0 else min
+    ends = [bounds(size) for size in sizes]
+    return choose(low for low, _ in ends), choose(high for _, high in ends)
+
+
+def _exact_quotient(above: Mapping[Monomial, int], below: Mapping[Monomial, int]) -> Size | None:
+    """Return the quotient by a polynomial of one term, or by the same one times a number; None if there is none."""
+    if len(below) != 1:
+        return _multiple(above, below)
+    [(divisor, number)] = below.items()
+    terms: Terms = {}
+    for factors, count in above.items():
+        rest = list(factors)
+        for factor in divisor:
+            if factor not in rest:
+                return None
+            rest.remove(factor)
+        if count % number:
+            return None
+        terms[tuple(rest)] = count // number
+    return _size(terms)
+
+
+def _multiple(above: Mapping[Monomial, int], below: Mapping[Monomial, int]) -> int | None:
+    if above.keys() != below.keys():
+        return None
+    factors = {divmod(count, below[key]) for key, count in above.items()}
+    [(quotient, rest)] = factors if len(factors) == 1 else [(0, 1)]
+    return quotient if rest == 0 else None
+
+
+def _times(a: End, b: End) -> End:
+    if a == 0 or b == 0:
+        return 0  # 0 * inf: an end that is never reached
+    end = math.inf if (a > 0) == (b > 0) else -math.inf
+    if isinstance(a, float) or isinstance(b, float):
+        return end  # A product of infinity and an int beyond all floats would raise OverflowError.
+    value = a * b
+    return value if -_LARGEST < value < _LARGEST else end
+
+
+def _product_of_bounds(one: tuple[End, End], other: tuple[End, End]) -> tuple[End, End]:
+    ends = [_times(a, b) for a in one for b in other]
+    return min(ends), max(ends)
+
+
+def _product_bounds(factors: Monomial) -> tuple[End, End]:
+    ends: tuple[End, End] = (1, 1)
+    for factor in factors:
+        ends = _product_of_bounds(ends, (factor.low, factor.high))
+    return ends
+
+
+def _divided_bounds(above: tuple[End, End], below: tuple[End, End]) -> tuple[End, End]:
+    if below[0] <= 0:
+        return -math.inf, math.inf
+    ends = [_floor(a, b) for a in above for b in below]
+    return min(ends), max(ends)
+
+
+def _floor(a: End, b: End) -> End:
+    if isinstance(a, int) and isinstance(b, int):
+        return a // b
+    if math.isinf(a):
+        return a
+    return 0 if a >= 0 else -1  # by infinity
+
+
+def _modulo_bounds(above: tuple[End, End], below: tuple[End, End]) -> tuple[End, End]:
+    if below[0] <= 0:
+        return -math.inf, math.inf
+    return 0, min(below[1] - 1, above[1]) if above[0] >= 0 else below[1] - 1
+
+
+def _power(args: list[Size]) -> Size:
+    base, power = args
+    if not isinstance(power, int) or not 0 <= power <= MAX_POWER:
+        raise Undecided("a power")
+    return product([base] * power)
+
+
+_READERS: Final[Mapping[str, Callable[[list[Size]], Size]]] = {
+    "Add": lambda args: sum(args[1:], args[0]),
+    "Mul": product,
+    "Pow": _power,
+    "PowByNatural": _power,
+    "Identity": lambda args: args[0],
+    "FloorDiv": lambda args: floor_divide(*args),
+    "CleanDiv": lambda args: floor_divide(*args),
+    "CeilDiv": lambda args: ceil_divide(*args),
+    "Mod": lambda args: modulo(*args),
+    "PythonMod": lambda args: modulo(*args),
+    "Max": lambda args: largest(*args),
+    "Min": lambda args: smallest(*args),
+}
+"""Functions of expressions that have a normal form here; all others are atoms."""

@@ -1,0 +1,26 @@
+"""Fixtures of the tests of the bridge."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import Any
+
+import pytest
+
+ONE_VERDICT = "test_one_verdict.py"
+
+
+@pytest.fixture(autouse=True)
+def own_errors_of_building(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let errors of building a program through as they are.
+
+    `load` and `load_module` replace them by the problem of `check` that explains them (`checks.refusals.explained`),
+    which `test_one_verdict.py` is about. All other tests look at the check that building makes by itself, so that it
+    cannot be lost behind the explanation.
+    """
+    if request.node.path.name != ONE_VERDICT:
+
+        def unexplained(*_: Any) -> nullcontext[None]:
+            return nullcontext()
+
+        monkeypatch.setattr("pt2kit.bridge.stored.explained", unexplained)

@@ -1,0 +1,289 @@
+"""Unchecked kernels in `load_module`: hostile arguments end in a clear error, in whatever context the program runs."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tests.bridge.run.unchecked_calls import CASES, Program, saved
+from tests.packages import edited
+
+import pt2kit
+from pt2kit.bridge.operators import resolve
+from pt2kit.bridge.run.validation import validated
+from pt2kit.errors import OperatorError
+from pt2kit.operators.requirements import UNINITIALIZED
+
+ROOT = Path(__file__).parents[3]
+A = torch.ops.aten
+NOT_THERE = (
+    "is not implemented", "not differentiable", "does not support it", "has not been implemented yet",
+    "Expected primals to contain", "Batching rule not implemented for aten::sym_size", "have same metadata",
+)  # fmt: skip
+"""What torch says of calls that it cannot run in a context, sound ones among them."""
+LIMITS = {"through_views": ("ldl_solve",), "through_writes": ("ldl_solve",)}
+"""Context -> calls that cannot be written there."""
+BEFORE = {"in_cond_with_gradients": ("nll_loss backward",), "dual": ("repeat_interleave", "div")}
+"""Context -> calls that torch refuses before the kernel."""
+FAST = ("plain", "direct", "differentiated", "compiled", "in_cond", "vmapped")
+CONTEXTS = [
+    *(pytest.param(name) for name in FAST),
+    *(
+        pytest.param(name, marks=pytest.mark.slow)
+        for name in (
+            "inductor", "exported", "exported_strictly", "vmapped_graph", "vmapped_compiled", "dual", "functional",
+            "traced", "stored", "external", "through_views", "through_writes", "weights", "in_cond_with_gradients",
+            "in_while_loop", "in_scan", "in_map", "in_subgraph", "in_checkpoint",
+        )
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+def test_contexts(context: str) -> None:
+    """Sound inputs give a result; hostile ones an error that names operator and argument; and the process lives."""
+    command = [sys.executable, "-m", "tests.bridge.run.unchecked_child", context]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT))), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=900, check=False)
+    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    begun = [line["begun"] for line in lines if "begun" in line]
+    assert done.returncode == 0, f"died in {begun[-1:]}: {done.stderr[-2000:]}"
+    assert begun == [name for name, case in CASES.items() if case.is_fake != (context == "direct")]
+    for line in lines:
+        if "begun" in line or line["name"] in LIMITS.get(context, ()):
+            continue
+        if "built" in line:
+            assert any(text in line["built"] for text in NOT_THERE), line
+            continue
+        assert line["sound"].startswith("result") or any(text in line["sound"] for text in NOT_THERE), line
+        if line["name"] not in BEFORE.get(context, ()):
+            assert "[X10]" in line["hostile"], line
+            assert ": expected " in line["hostile"], line
+
+
+def test_message() -> None:
+    """An error names the node, the operator, the argument and the line of the model, and the way out."""
+    case = CASES["max_pool2d"]
+    data = saved(Program(case.call), case.sound)
+    with pytest.raises(OperatorError) as caught:
+        pt2kit.load_module(data)(*case.hostile)
+    text = str(caught.value)
+    assert caught.value.rule == "X10"
+    assert "aten.max_pool2d_with_indices_backward: indices: expected indices of the last 2 dimensions of self" in text
+    # Nodes have names since torch 2.11.
+    assert re.search(r"in the node (max_pool2d_with_indices_backward|nodes\[\d+\])", text)
+    assert "unchecked_calls.py:" in text
+    assert "trust=('aten.max_pool2d_with_indices_backward',)" in text
+    module = pt2kit.load_module(data, trust=("aten.max_pool2d_with_indices_backward",))
+    assert torch.equal(module(*case.sound), case.call(*case.sound))
+
+
+class Mixture(torch.nn.Module):
+    """The inverse of a permutation, as mixtures of experts compute it."""
+
+    def forward(self, p: torch.Tensor) -> torch.Tensor:
+        v = torch.empty_like(p)
+        v[p] = torch.arange(p.shape[0])
+        return v
+
+
+def test_inverse_permutation() -> None:
+    """Memory that is filled by index is no finding, and the program runs."""
+    p = torch.randperm(7)
+    data = saved(Mixture(), (p,))
+    assert not pt2kit.check(data).errors
+    assert pt2kit.load(data).graph
+    assert torch.equal(pt2kit.load_module(data)(p)[p], torch.arange(7))
+
+
+class Norm(torch.nn.Module):
+    """A module with factories of torch, from a buffer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = torch.nn.CrossMapLRN2d(2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.norm(x)
+
+
+def test_sound_programs() -> None:
+    """Programs that were refused load and run: normalization across channels, a sparse tensor that is decomposed."""
+    x = torch.randn(1, 4, 3, 3)
+    assert torch.allclose(pt2kit.load_module(saved(Norm(), (x,)))(x), Norm()(x))
+    case = CASES["sparse_coo_tensor"]
+    operator = resolve("torch.ops.aten._sparse_coo_tensor_with_dims_and_tensors.default")
+    assert operator is not None
+    arguments = {"dtype": torch.float32, "layout": torch.sparse_coo, "device": torch.device("cpu")}
+    call = validated(operator, (2, 0, [3, 3], *case.sound), arguments, "node", frozenset())
+    made = call(2, 0, [3, 3], *case.sound, **arguments)
+    assert made.to_dense().sum() == 2
+
+
+@pytest.mark.parametrize("name", sorted(UNINITIALIZED))
+def test_filled(name: str) -> None:
+    """Every operator that gives uninitialized memory gives zeros, in all its overloads."""
+    namespace, short = name.split(".")
+    packet = getattr(getattr(torch.ops, namespace), short)
+    x = torch.full((4, 4), 7.0)
+    calls = {
+        "memory_format": ([64],), "default": ([64],), "out": ([64],), "names": None, "names_out": None,
+        "empty_like": (x,), "new_empty": (x, [64]), "new_empty_strided": (x, [8, 8], [8, 1]),
+        "empty_strided": ([8, 8], [8, 1]), "empty_permuted": ([8, 8], [1, 0]),
+    }  # fmt: skip
+    for overload in packet.overloads():
+        arguments = calls.get(short) or calls.get(overload)
+        operator = resolve(f"torch.ops.{name}.{overload}")
+        if arguments is None or operator is None or "quantized" in short or overload in ("names", "names_out"):
+            continue
+        keywords = {"out": torch.full((64,), 5.0)} if overload == "out" else {}
+        if namespace == "prims":
+            keywords = {"dtype": torch.float32, "device": torch.device("cpu"), "requires_grad": False}
+        for _ in range(3):
+            torch.full((64,), 9.0)  # Memory that the next allocation may get again.
+            made = validated(operator, arguments, keywords, "node", frozenset())(*arguments, **keywords)
+            assert made.count_nonzero() == 0, overload
+
+
+def test_grown() -> None:
+    """Memory that is added to a tensor is zero; what was there stays."""
+    operator = resolve("torch.ops.aten.resize_.default")
+    assert operator is not None
+    x = torch.ones(3)
+    grown = validated(operator, (), {}, "node", frozenset())(x, [64])
+    assert grown[:3].sum() == 3
+    assert grown.sum() == 3
+    again = resolve("torch.ops.aten.resize.default")
+    assert again is not None
+    functional = validated(again, (), {}, "node", frozenset())(torch.ones(3), [64])
+    assert functional.sum() == 3
+
+
+class Scaled(torch.nn.Module):
+    """An embedding whose indices change after it, under a name that torch does not follow."""
+
+    def forward(self, w: torch.Tensor, i: torch.Tensor) -> torch.Tensor:
+        indices = i.clone()
+        other = A._unsafe_view(indices, [-1])
+        rows = A.embedding(w, indices, -1, True)
+        other.fill_(10**7)
+        return rows
+
+
+class Pooled(torch.nn.Module):
+    """A pooling whose indices change after it."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        out, indices = A.max_pool2d_with_indices(x, [2, 2])
+        A._unsafe_view(indices, [-1]).fill_(10**7)
+        return out
+
+
+CHILD = """
+import torch, pt2kit
+from tests.bridge.run.test_validation import Pooled, Scaled
+from tests.bridge.run.unchecked_calls import saved
+w = torch.randn(6, 3, requires_grad=True)
+i = torch.tensor([0, 5, 2])
+pt2kit.load_module(saved(Scaled(), (w.detach(), i)))(w, i).sum().backward()
+assert w.grad.sum().round() == 9, w.grad
+x = torch.randn(1, 2, 4, 4, requires_grad=True)
+pt2kit.load_module(saved(Pooled(), (x.detach(),)))(x).sum().backward()
+assert x.grad.sum() == 8, x.grad
+print("lives")
+"""
+
+
+def test_backward() -> None:
+    """Backward kernels get the indices that the forward ones validated, whatever was written since."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT))), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", CHILD]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert done.stdout.strip().endswith("lives"), done.stderr[-2000:]
+
+
+def test_plain_calls_are_not_wrapped() -> None:
+    """A call of any other operator, or one that its constants make harmless, is the operator itself."""
+    for text, args, kwargs in (
+        ("torch.ops.aten.add.Tensor", (), {}),
+        ("torch.ops.aten.embedding.default", (), {}),
+        ("torch.ops.aten.div.Tensor_mode", (), {"rounding_mode": "floor"}),
+        ("torch.ops.aten.div.Tensor_mode", (None, 2), {"rounding_mode": "trunc"}),
+    ):
+        operator = resolve(text)
+        assert operator is not None
+        assert validated(operator, args, kwargs, "node", frozenset()) is operator.target
+
+
+class Selected(torch.nn.Module):
+    """A call with an index that the program creates."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.index_select(x, 0, torch.zeros(2, dtype=torch.int64, device="cpu"))
+
+
+def test_without_memory() -> None:
+    """A tensor on the meta device next to others that have memory is refused when a kernel gets it."""
+
+    def change(tree: Any) -> None:
+        for node in tree["graph_module"]["graph"]["nodes"]:
+            for named in node["inputs"]:
+                if "as_device" in named["arg"]:
+                    named["arg"]["as_device"] = {"type": "meta", "index": None}
+
+    data = saved(Selected(), (torch.ones(3, 2),))
+    assert pt2kit.load_module(data)(torch.ones(3, 2)).shape == (2, 2)
+    module = pt2kit.load_module(edited(data, change))
+    with pytest.raises(OperatorError, match="expected tensors with memory, got one on the meta device next to others"):
+        module(torch.ones(3, 2))
+
+
+def test_sparse_values() -> None:
+    """What is resized is another name of the values of a sparse tensor, not the values."""
+    operator = resolve("torch.ops.aten._values.default")
+    assert operator is not None
+    sparse = torch.eye(3).to_sparse()
+    values = validated(operator, (), {}, "node", frozenset())(sparse)
+    values.mul_(2)
+    values.resize_(0)
+    assert torch.equal(sparse.to_dense(), torch.eye(3) * 2)
+
+
+class Normed(torch.nn.Module):
+    """Kernels that trust sizes, of a batch of any length."""
+
+    def forward(self, g: torch.Tensor, x: torch.Tensor, i: torch.Tensor, m: torch.Tensor) -> torch.Tensor:
+        grad = A.max_pool2d_with_indices_backward(g, x, [2, 2], [2, 2], [0, 0], [1, 1], False, i)
+        return A._native_batch_norm_legit_no_training(grad, None, None, m, m + 1, 0.1, 1e-5)[0]
+
+
+def test_dynamic_sizes() -> None:
+    """Sizes that are symbols stay symbols: one compiled function, and one export, takes batches of any length."""
+    batch = torch.export.Dim("batch", min=2, max=64)
+
+    def inputs(count: int) -> tuple[torch.Tensor, ...]:
+        x = torch.randn(count, 2, 4, 4)
+        out, indices = A.max_pool2d_with_indices(x, [2, 2])
+        return torch.ones_like(out), x, indices, torch.zeros(2)
+
+    shapes = ({0: batch}, {0: batch}, {0: batch}, None)
+    file = io.BytesIO()
+    pt2kit.save(torch.export.export(Normed(), inputs(3), dynamic_shapes=shapes, strict=False), file)
+    module = pt2kit.load_module(file.getvalue())
+    again = torch.export.export(module, inputs(3), dynamic_shapes=shapes, strict=False).module()
+    compiled = torch.compile(module, backend="aot_eager", fullgraph=True, dynamic=True)
+    for count in (3, 5, 7):
+        given = inputs(count)
+        expected = Normed()(*given)
+        for run in (module, again, compiled):
+            assert torch.equal(run(*given), expected)
+            with pytest.raises((OperatorError, RuntimeError), match="X10"):
+                run(*given[:2], given[2] + 10**7, given[3])

@@ -1,0 +1,247 @@
+"""Whole programs in another element type and with dynamic sizes, compared with torch doing the same to the model."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+import pt2kit
+from pt2kit.editing import passes
+from pt2kit.errors import GraphError
+
+pytestmark = pytest.mark.filterwarnings("ignore:The tensor attributes .* were assigned during export")
+
+
+class Block(nn.Module):
+    """A residual block with a strided convolution."""
+
+    def __init__(self, before: int, after: int) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(before, after, 3, stride=2, padding=1, bias=False)
+        self.norm = nn.BatchNorm2d(after)
+        self.second = nn.Conv2d(after, after, 3, padding=1)
+        self.short = nn.Conv2d(before, after, 1, stride=2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the block's output."""
+        return functional.relu(self.second(functional.relu(self.norm(self.first(x)))) + self.short(x))
+
+
+class Cnn(nn.Module):
+    """A small residual network."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks = nn.Sequential(Block(3, 8), Block(8, 16))
+        self.head = nn.Linear(16, 5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return class scores."""
+        return self.head(torch.flatten(functional.adaptive_avg_pool2d(self.blocks(x), 1), 1))
+
+
+class Vit(nn.Module):
+    """A small vision transformer: patches, a class token that is expanded to the batch, encoder layers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.patches = nn.Conv2d(3, 16, 4, stride=4)
+        self.token = nn.Parameter(torch.randn(1, 1, 16))
+        self.positions = nn.Parameter(torch.randn(1, 17, 16))
+        self.layers = nn.ModuleList(nn.TransformerEncoderLayer(16, 4, 32, batch_first=True) for _ in range(2))
+        self.head = nn.Linear(16, 5)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return class scores."""
+        n = x.shape[0]
+        x = self.patches(x).reshape(n, 16, 16).permute(0, 2, 1)
+        x = torch.cat([self.token.expand(n, -1, -1), x], dim=1) + self.positions
+        for layer in self.layers:
+            x = layer(x)
+        return self.head(x[:, 0])
+
+
+class Decoder(nn.Module):
+    """A small language model: embedding, rotary positions, grouped causal attention, gated feed-forward, RMS norm."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(50, 32)
+        self.q, self.k, self.v, self.o = (nn.Linear(32, n, bias=False) for n in (32, 16, 16, 32))
+        self.gate, self.up, self.down = nn.Linear(32, 64), nn.Linear(32, 64), nn.Linear(64, 32)
+        self.scale = nn.Parameter(torch.ones(32))
+
+    def norm(self, x: torch.Tensor) -> torch.Tensor:
+        """Normalize in float32, as language models do."""
+        wide = x.to(torch.float32)
+        return self.scale * (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + 1e-6)).to(x.dtype)
+
+    def turned(self, x: torch.Tensor) -> torch.Tensor:
+        """Apply rotary positions."""
+        positions = torch.arange(x.shape[2])[:, None] * (10000 ** (-torch.arange(0, 8, 2) / 8))
+        angles = torch.cat([positions, positions], -1)
+        half = torch.cat([-x[..., 4:], x[..., :4]], -1)
+        return x * angles.cos().to(x.dtype) + half * angles.sin().to(x.dtype)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        """Return scores of the next token."""
+        n, length = ids.shape
+        x = self.embed(ids)
+        h = self.norm(x)
+        q = self.turned(self.q(h).view(n, length, 4, 8).transpose(1, 2))
+        k = self.turned(self.k(h).view(n, length, 2, 8).transpose(1, 2)).repeat_interleave(2, dim=1)
+        v = self.v(h).view(n, length, 2, 8).transpose(1, 2).repeat_interleave(2, dim=1)
+        a = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.o(a.transpose(1, 2).reshape(n, length, 32))
+        h = self.norm(x)
+        return functional.linear(x + self.down(functional.silu(self.gate(h)) * self.up(h)), self.embed.weight)
+
+
+class Recurrent(nn.Module):
+    """A bidirectional LSTM and its last output."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rnn = nn.LSTM(8, 16, num_layers=2, bidirectional=True, batch_first=True)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the last output."""
+        return self.rnn(x)[0][:, -1]
+
+
+MODELS: dict[str, tuple[Callable[[], nn.Module], Callable[[int], torch.Tensor]]] = {
+    "cnn": (Cnn, lambda n: torch.randn(n, 3, 16, 16)),
+    "vit": (Vit, lambda n: torch.randn(n, 3, 16, 16)),
+    "decoder": (Decoder, lambda n: torch.randint(0, 50, (n, 7))),
+    "lstm": (Recurrent, lambda n: torch.randn(n, 5, 8)),
+}
+
+
+def exported(name: str) -> tuple[nn.Module, torch.Tensor, bytes]:
+    """Return a model, its example, and the file that torch writes of it."""
+    torch.manual_seed(0)
+    make, example = MODELS[name]
+    model, x = make().eval(), example(3)
+    buffer = io.BytesIO()
+    torch.export.save(torch.export.export(model, (x,)), buffer)
+    return model, x, buffer.getvalue()
+
+
+def loaded(package: pt2kit.Package) -> Any:
+    """Return what stock torch loads of a package, as a module."""
+    buffer = io.BytesIO()
+    pt2kit.write(package, buffer)
+    buffer.seek(0)
+    return torch.export.load(buffer).module()
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("name", MODELS)
+def test_a_whole_program_computes_in_another_type(name: str, dtype: torch.dtype) -> None:
+    """Inputs, weights and results have the type; numbers are those of the model in it, up to its rounding."""
+    model, x, data = exported(name)
+    with pt2kit.edit(data) as editor:
+        assert passes.compute_in(editor, str(dtype)) > 5
+    graph = editor.result.graph()
+    floats = {value.dtype for value in graph.values.values() if value.dtype and "float" in value.dtype}
+    # The decoder divides integers, whose results torch makes float32 in models of any type.
+    assert floats - ({"float32"} if name == "decoder" else set()) == {str(dtype).removeprefix("torch.")}
+    samples = editor.result.sample_inputs()
+    assert samples is not None
+    typed = x.to(dtype) if x.is_floating_point() else x
+    assert samples[0][0].tobytes() == (typed.view(torch.int16) if x.is_floating_point() else typed).numpy().tobytes()
+    result = loaded(editor.result)(typed)
+    assert result.dtype is dtype
+    reference = model(x)
+    in_torch = (model.to(dtype)(typed).float() - reference).abs().max()
+    ours = (result.float() - reference).abs().max()
+    assert ours <= 2 * in_torch + 4 * torch.finfo(dtype).eps * reference.abs().max()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_static_batch_becomes_dynamic(name: str) -> None:
+    """Every size in the range runs in torch with the numbers of the model, and sizes are those of a dynamic export."""
+    model, x, data = exported(name)
+    with pt2kit.edit(data) as editor:
+        symbol = passes.make_dynamic(editor, editor.user_inputs[0].name, 0, 2, 40)
+    package = editor.result
+    assert [problem for problem in pt2kit.check(package) if problem.kind == "error"] == []
+    module = loaded(package)
+    example = MODELS[name][1]
+    for size in (2, 3, 5, 40):
+        inputs = example(size)
+        assert torch.allclose(module(inputs), model(inputs), atol=1e-5)
+    with pytest.raises((AssertionError, RuntimeError), match=r"40|constraint|Guard"):
+        module(example(41))
+    dynamic = torch.export.export(model, (x,), dynamic_shapes=({0: torch.export.Dim("batch", min=2, max=40)},))
+    [returned] = [node for node in dynamic.graph.nodes if node.op == "output"]
+    result = returned.args[0][0].meta["val"]
+    [ours] = package.graph().outputs
+    assert ours.shape is not None
+    assert [str(size) if isinstance(size, int) else "?" for size in ours.shape] == [
+        str(size) if isinstance(size, int) else "?" for size in result.shape
+    ]
+    assert symbol in str(ours.shape)
+
+
+def test_two_dimensions_of_a_language_model() -> None:
+    """Batch and length become dynamic one after the other."""
+    model, _, data = exported("decoder")
+    with pt2kit.edit(data) as editor:
+        passes.make_dynamic(editor, "ids", 0, 1, 8)
+        passes.make_dynamic(editor, "ids", 1, 2, 32)
+    module = loaded(editor.result)
+    for batch, length in ((1, 2), (3, 7), (8, 32), (2, 19)):
+        ids = torch.randint(0, 50, (batch, length))
+        assert torch.allclose(module(ids), model(ids), atol=1e-5)
+
+
+class Fixed(nn.Module):
+    """Adds rows of its own, one for each row of the batch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows = nn.Parameter(torch.randn(3, 4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return the sum."""
+        return x + self.rows
+
+
+def test_a_size_that_is_needed_is_refused() -> None:
+    """A weight with as many rows as the batch cannot follow it; the error names the node, and nothing changed."""
+    buffer = io.BytesIO()
+    torch.export.save(torch.export.export(Fixed(), (torch.randn(3, 4),)), buffer)
+    editor = pt2kit.edit(buffer.getvalue())
+    with pytest.raises(GraphError, match=r"make_dynamic\('x', 0\): .*got node 'add' \(aten.add.Tensor\)"):
+        passes.make_dynamic(editor, "x", 0, 2, 40)
+    assert editor.user_inputs[0].value is not None
+    assert editor.user_inputs[0].value.shape == (3, 4)
+    assert editor.ranges == {}
+
+
+class Pair(nn.Module):
+    """Adds two inputs."""
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        """Return the sum."""
+        return x + y
+
+
+def test_two_inputs_of_one_size() -> None:
+    """Dimensions that are always equal share a symbol; torch refuses inputs that differ."""
+    buffer = io.BytesIO()
+    torch.export.save(torch.export.export(Pair(), (torch.randn(3, 4), torch.randn(3, 4))), buffer)
+    with pt2kit.edit(buffer.getvalue()) as editor:
+        passes.make_dynamic(editor, "x", 0, 1, equal=[("y", 0)])
+    module = loaded(editor.result)
+    x, y = torch.randn(9, 4), torch.randn(9, 4)
+    assert torch.equal(module(x, y), x + y)
+    with pytest.raises((AssertionError, RuntimeError), match=r"9|size|Guard"):
+        module(x, y[:5])

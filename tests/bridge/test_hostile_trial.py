@@ -1,0 +1,156 @@
+"""What a trial with new hostile files found: each is refused by `check`, `load` and `load_module` alike, or read."""
+
+from __future__ import annotations
+
+import io
+import math
+import zipfile
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests import samples
+from tests.packages import edited, rewritten
+
+import pt2kit
+from pt2kit.errors import Pt2Error
+from pt2kit.symbols import polynomials
+
+BENIGN = samples.DATA / "hostile" / "benign.pt2"
+COND = samples.sample("2.13.0", "cond")
+DYNAMIC = samples.sample("2.13.0", "dynamic_batch")
+SYMBOL = "Symbol('s77', positive=True, integer=True)"
+
+
+def _graph(tree: Any) -> Any:
+    return tree["graph_module"]["graph"]
+
+
+def _size(text: str) -> Callable[[Any], None]:
+    def change(tree: Any) -> None:
+        for name in ("x", "linear", "relu", "linear_1", "mul"):
+            _graph(tree)["tensor_values"][name]["sizes"][0]["as_expr"]["expr_str"] = text
+
+    return change
+
+
+def _number(tree: Any) -> None:
+    _graph(tree)["nodes"][1]["inputs"][0]["arg"] = {"as_int": 3}
+
+
+def _one_for_a_list(tree: Any) -> None:
+    node = _graph(tree)["nodes"][1]
+    node["target"] = "torch.ops.aten.chunk.default"
+    node["inputs"].append({"name": "chunks", "arg": {"as_int": 1}, "kind": 1})
+
+
+def _dimensions(tree: Any) -> None:
+    _graph(tree)["tensor_values"]["relu"].update(sizes=[{"as_int": 1}] * 5000, strides=[{"as_int": 1}] * 5000)
+
+
+def _forward(tree: Any) -> None:
+    _graph(tree)["nodes"][0]["inputs"][1]["arg"]["as_graph"]["name"] = "forward"
+
+
+def _subgraphs(prefix: str) -> Callable[[Any], None]:
+    def change(tree: Any) -> None:
+        for named in _graph(tree)["nodes"][0]["inputs"]:
+            if graph := named["arg"].get("as_graph"):
+                graph["name"] = prefix + graph["name"]
+
+    return change
+
+
+def _range(low: int, high: int) -> Callable[[Any], None]:
+    return lambda tree: tree["range_constraints"]["s77"].update(min_val=low, max_val=high)
+
+
+def _guard(text: str) -> Callable[[Any], None]:
+    return lambda tree: tree.update(guards_code=[text])
+
+
+def _target(name: str) -> Callable[[Any], None]:
+    def change(tree: Any) -> None:
+        tree["graph_module"]["signature"]["input_specs"][0]["parameter"]["parameter_name"] = name
+
+    return change
+
+
+PRODUCT = ", ".join(f"Add({SYMBOL}, Integer({n}))" for n in range(59))
+FILES: list[tuple[Any, Callable[[Any], None], str]] = [
+    (BENIGN, _number, "T5"),
+    (BENIGN, _one_for_a_list, "T6"),
+    (BENIGN, _dimensions, "G17"),
+    (BENIGN, _size(f"Pow(Add({SYMBOL}, Integer(1)), Integer(400))"), "E8"),
+    (BENIGN, _size(f"Mod(Mul({PRODUCT}), {SYMBOL})"), "E8"),
+    (COND, _forward, "G15"),
+    (COND, _subgraphs("0"), "G15"),
+    (COND, _subgraphs("a b"), "G15"),
+    (COND, _subgraphs("a" * 100_000), "G15"),
+    (DYNAMIC, _range(0, 0), "E4"),
+    (DYNAMIC, _range(-3, -1), "E8"),
+    (BENIGN, _size("Symbol('s77', negative=True, integer=True)"), "E8"),
+    (BENIGN, _size(f"RShift({SYMBOL}, Integer(-1))"), "E1"),
+    (BENIGN, _size(f"LShift(Integer(3), Mul(Integer(-1), {SYMBOL}))"), "E1"),
+    (DYNAMIC, _guard("L['x'].ndim == 2"), "E6"),
+    (DYNAMIC, _guard("L['x']['y'] == 5"), "E6"),
+    (DYNAMIC, _target("a.w\x85"), "S10"),
+    (DYNAMIC, _target("a.\ufb01"), "S10"),
+    (DYNAMIC, _target("a" + ".b" * 3000), "S10"),
+]
+
+
+@pytest.mark.parametrize(("path", "change", "rule"), FILES)
+def test_one_verdict(path: Any, change: Callable[[Any], None], rule: str) -> None:
+    """All three refuse the file under one rule, the expressions that torch multiplies out within seconds."""
+    data = edited(path, change)
+    assert rule in {problem.rule for problem in pt2kit.check(data) if problem.severity == "error"}
+    for load in (pt2kit.load, pt2kit.load_module):
+        with pytest.raises(Pt2Error, match=rf"\[{rule}\]"):
+            load(data)
+
+
+@pytest.mark.parametrize("edit", [(b"qdata", b"scale"), (b"zero_point", b"block_size")])
+def test_pickled_tensors_that_contradict_themselves(edit: tuple[bytes, bytes]) -> None:
+    """Attributes of a quantized weight are missing: one verdict, under the rule for pickled tensors."""
+    path = samples.DATA / "torchao" / "int4.pt2"
+    record = "data/weights/weight_0"
+    with zipfile.ZipFile(path) as archive:
+        name = next(name for name in archive.namelist() if name.endswith(record))
+        weight = archive.read(name)
+    data = rewritten(path, {record: _repacked(weight, *edit)})
+    problems = [problem for problem in pt2kit.check(data, payloads=True) if problem.severity == "error"]
+    assert [problem.rule for problem in problems] == ["P22"]
+    for load in (pt2kit.load, pt2kit.load_module):
+        with pytest.raises(Pt2Error, match=r"\[P22\]"):
+            load(data)
+
+
+def _repacked(archive: bytes, old: bytes, new: bytes) -> bytes:
+    """Return an archive of torch.save in which a text of the pickle is another of the same length."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(archive)) as given, zipfile.ZipFile(made, "w") as taken:
+        for entry in given.infolist():
+            content = given.read(entry)
+            taken.writestr(entry, content.replace(old, new) if entry.filename.endswith("data.pkl") else content)
+    return made.getvalue()
+
+
+def test_products_of_a_few_sums_are_sound() -> None:
+    """What export writes for products of sizes is far below the limit."""
+    data = edited(BENIGN, _size(f"Mul(Add({SYMBOL}, Integer(1)), Pow(Add({SYMBOL}, Integer(2)), Integer(3)))"))
+    assert "once its products" not in str([problem.message for problem in pt2kit.check(data)])
+
+
+@pytest.mark.parametrize("digits", [20, 5000])
+def test_a_release_of_many_digits(digits: int) -> None:
+    """Such a number is no release; the file is read as one of an unknown release."""
+    data = edited(BENIGN, lambda tree: tree.update(torch_version="2." + "9" * digits))
+    assert pt2kit.cost(data) is not None
+    assert pt2kit.Session(data) is not None
+
+
+def test_costs_of_sizes_beyond_all_floats() -> None:
+    """A bound that no float can be becomes infinite."""
+    assert polynomials.bounds(polynomials.symbol("n", 0, math.inf) * 10**400) == (0, math.inf)
+    assert polynomials.bounds(polynomials.symbol("n", 0, 10**400) * polynomials.symbol("m", 2, 3))[1] == math.inf

@@ -1,0 +1,59 @@
+"""Kernels of the runtime against torch: the samples of op_db, by overload and by what they decompose into."""
+
+from __future__ import annotations
+
+import collections
+import logging
+import warnings
+
+import pytest
+import torch
+from tests.bridge.runtime_samples import DTYPES, calls_of, entries, verdict
+
+ENTRIES = entries()
+QUICK = ENTRIES[::7]
+Counts = dict[str, collections.Counter[str]]
+
+
+def compared(found, dtypes, count):
+    """Compare samples of some entries; returns verdicts by operator."""
+    by_operator: Counts = collections.defaultdict(collections.Counter)
+    reasons: dict[str, str] = {}
+    for op in found:
+        for dtype in dtypes:
+            if not op.supports_dtype(dtype, "cpu"):
+                continue
+            for call in calls_of(op, dtype, count):
+                what, why = verdict(call)
+                by_operator[call.name][what] += 1
+                if what == "different":
+                    reasons.setdefault(call.name, f"{op.name} {dtype}: {why}")
+    return by_operator, reasons
+
+
+@pytest.fixture(autouse=True)
+def _quiet():
+    logging.disable(logging.WARNING)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+    logging.disable(logging.NOTSET)
+
+
+def test_no_kernel_gives_another_result():
+    """A seventh of op_db, in single precision and with integers: equal, or refused, or without a kernel."""
+    by_operator, reasons = compared(QUICK, (torch.float32, torch.int64), 1)
+    assert not reasons
+    total: collections.Counter[str] = sum(by_operator.values(), collections.Counter())
+    assert total["equal"] > 0.8 * total.total()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_no_kernel_gives_another_result_for_any_sample(dtype):
+    """All of op_db in one element type."""
+    by_operator, reasons = compared(ENTRIES, (dtype,), 3)
+    assert not reasons
+    total: collections.Counter[str] = sum(by_operator.values(), collections.Counter())
+    assert total["equal"] > 0.8 * total.total()

@@ -1,0 +1,127 @@
+"""Programs that torch exports and runs: sessions compute the same, in control flow, regions, and with writes."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+import torch
+from tests.bridge.runtime_samples import array_of
+from torch._higher_order_ops.map import map as map_over
+from torch._higher_order_ops.scan import scan
+from torch._higher_order_ops.while_loop import while_loop
+from torch.utils import _pytree as pytree
+
+import pt2kit
+from pt2kit.comparing.errors import error_of
+from pt2kit.runtime.files import output_leaves
+
+
+class Scan(torch.nn.Module):
+    """Running sums and products, from either end."""
+
+    def __init__(self, reverse: bool) -> None:
+        super().__init__()
+        self.reverse = reverse
+
+    def forward(self, x, start):
+        """Scan the rows of x."""
+        return scan(lambda carry, row: (carry + row, carry * row), start, x, dim=0, reverse=self.reverse)
+
+
+class Loop(torch.nn.Module):
+    """A loop whose number of turns is data."""
+
+    def forward(self, x, count):
+        """Grow x count times."""
+        return while_loop(lambda i, x: i < count, lambda i, x: (i + 1, x * 1.5), (torch.tensor(0), x))
+
+
+class Branch(torch.nn.Module):
+    """A branch on data."""
+
+    def forward(self, x, limit):
+        """Sine above the limit, cosine below."""
+        return torch.cond(x.sum() > limit, lambda x: x.sin(), lambda x: x.cos(), (x,))
+
+
+class Map(torch.nn.Module):
+    """A function of each row."""
+
+    def forward(self, x, y):
+        """The sines of sums."""
+        return map_over(lambda a, b: (a + b).sin(), x, y)
+
+
+class Regions(torch.nn.Module):
+    """Regions of autocast and without gradients."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = torch.nn.Linear(4, 4)
+
+    def forward(self, x, y):
+        """A product in bfloat16, then a sum in float32."""
+        with torch.autocast("cpu", torch.bfloat16):
+            product = self.inner(x)
+        with torch.no_grad():
+            total = product.float() * 2 + y
+        return product, total
+
+
+class Writes(torch.nn.Module):
+    """Writes into views, a buffer, and a tensor whose sizes change in place."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("total", torch.zeros(4))
+
+    def forward(self, x, y):
+        """Add to parts of x."""
+        flat = x.clone().view(-1)
+        flat[1:3].add_(5)
+        flat.view(5, 4).t()[0].mul_(y)
+        self.total.add_(flat[:4])
+        flat.unsqueeze_(0)
+        return flat, self.total * 1
+
+
+ROWS, ONE = torch.linspace(-1, 2, 20).reshape(5, 4), torch.linspace(0, 1, 4)
+PROGRAMS = {
+    "scan": (Scan(False), (ROWS, ONE)),
+    "scan reverse": (Scan(True), (ROWS, ONE)),
+    "loop": (Loop(), (ROWS, torch.tensor(4))),
+    "loop without turns": (Loop(), (ROWS, torch.tensor(0))),
+    "branch": (Branch(), (ROWS, torch.tensor(0.0))),
+    "other branch": (Branch(), (ROWS, torch.tensor(99.0))),
+    "map": (Map(), (ROWS, ONE)),
+    "regions": (Regions(), (ROWS, ONE)),
+    "writes": (Writes(), (ROWS, torch.linspace(1, 2, 5))),
+    "lstm": (torch.nn.LSTM(4, 6, 2, bidirectional=True).eval(), (ROWS,)),
+    "gru": (torch.nn.GRU(4, 6, 2, batch_first=True).eval(), (ROWS[None],)),
+    "transformer": (torch.nn.TransformerEncoderLayer(4, 2, 8).eval(), (ROWS[None],)),
+    "convolution": (torch.nn.Conv2d(1, 2, 3, 2, 1, 1, bias=False, padding_mode="reflect"), (ROWS[None, None],)),
+}
+
+
+@pytest.mark.filterwarnings("ignore")  # of torch, about what it exports
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_sessions_compute_what_torch_does(name):
+    """The exported program gives the same in two calls, of which the second starts from changed buffers."""
+    module, inputs = PROGRAMS[name]
+    exported = torch.export.export(module, inputs)
+    buffer = io.BytesIO()
+    torch.export.save(exported, buffer)
+    live = exported.module()
+    session = pt2kit.Session(io.BytesIO(buffer.getvalue()))
+    for _ in range(2):
+        with torch.no_grad():
+            wanted = pytree.tree_leaves(live(*inputs))
+        got = output_leaves(session(*map(array_of, inputs)))
+        assert len(got) == len(wanted)
+        for one, tensor in zip(got, wanted, strict=True):
+            expected = array_of(tensor)
+            assert (one.dtype, one.shape) == (expected.dtype, expected.shape)
+            assert not error_of(expected, one).exceeds
+            assert np.isfinite(error_of(expected, one).max)

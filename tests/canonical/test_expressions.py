@@ -1,0 +1,50 @@
+"""Normal form of expressions: what it decides, and that hostile ones stay cheap."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from pt2kit.canonical.expressions import Normalizer
+
+
+def size(number: int) -> str:
+    """A symbol as srepr has it."""
+    return f"Symbol('s{number}', positive=True, integer=True)"
+
+
+def test_integers_are_polynomials() -> None:
+    """Sums and products are multiplied out and sorted; other text is unchanged."""
+    normal = Normalizer().normal
+    assert normal("Add(Mul(Integer(2), Integer(3)), Integer(-6))") == 0
+    assert normal("2*(s0 + 1) - s0") == normal("s0 + 2") != normal("s0 + 3")
+    assert normal("Min(s0*s1, s0)") == normal("s0")
+    assert normal("Max(s0, s1)") == normal("Max(s1, s0, s1)")
+    assert normal("(32 + s0)//32") == normal("1 + s0//32")
+    assert normal("no expression (") == "no expression ("
+
+
+def _nested(template: str, levels: int) -> str:
+    text = size(0)
+    for number in range(1, levels):
+        text = template.format(text, size(number % 5), size(number % 5 + 1))
+    return text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        _nested("Mul({}, Add({}, {}))", 190),
+        _nested("Pow(Add({}, {}), Integer(2))", 150),
+        _nested("Pow(Mul({}, {}), Integer(2))", 190),
+        _nested("Max({}, Mul({}, {}))", 190),
+        "Max(" + ", ".join(f"Mul({', '.join(size(n + k) for k in range(7))})" for n in range(300)) + ")",
+        "Add(" + ", ".join(map(size, range(2500))) + ")",
+    ],
+)
+def test_hostile_expressions_are_cheap(text: str) -> None:
+    """Time and size of the result are about linear."""
+    start = time.process_time()
+    assert len(str(Normalizer().normal(text))) < 64 * len(text)
+    assert time.process_time() - start < 2

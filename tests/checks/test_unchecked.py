@@ -1,0 +1,169 @@
+"""Calls of unchecked kernels: what a file shows to be wrong is an error, what only a run tells a warning."""
+
+from __future__ import annotations
+
+import copy
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from tests.checks.mutations import MLP, Mutation, call, graph, new_value, program, tensor
+
+from pt2kit.checks import check, safety_findings
+from pt2kit.errors import Problem
+from pt2kit.package.open import open_package
+
+BACK = "aten.max_pool2d_with_indices_backward"
+
+
+def described(tree: Any, name: str, sizes: tuple[int, ...], dtype: int = 7) -> str:
+    """Describe a value of a program as a contiguous tensor."""
+    meta = copy.deepcopy(graph(tree)["tensor_values"]["relu"])
+    strides: list[dict[str, int]] = []
+    step = 1
+    for size in reversed(sizes):
+        strides.insert(0, {"as_int": step})
+        step *= size
+    meta |= {"sizes": [{"as_int": size} for size in sizes], "strides": strides, "dtype": dtype}
+    graph(tree)["tensor_values"][name] = meta
+    return name
+
+
+def calling(target: str, results: dict[str, tuple[int, ...]], values: dict[str, Any], **arguments: Any) -> Mutation:
+    """A file with one more call, of values that it describes."""
+
+    def change(tree: Any) -> None:
+        for name, described_as in {**values, **results}.items():
+            sizes, dtype = described_as if isinstance(described_as[0], tuple) else (described_as, 7)
+            described(tree, name, sizes, dtype)
+        for name in values:
+            meta = graph(tree)["tensor_values"][name]
+            size = {"as_ints": [one["as_int"] for one in meta["sizes"]]}
+            node = call("torch.ops.aten.zeros.default", name, size=size, dtype={"as_scalar_type": meta["dtype"]})
+            graph(tree)["nodes"].append(node)
+        node = call(f"torch.ops.{target}", next(iter(results)), **arguments)
+        node["outputs"] = [tensor(name) for name in results]
+        graph(tree)["nodes"].append(node)
+
+    return program(MLP, change)
+
+
+def wrong_padding() -> Mutation:
+    """A file that pads by three numbers."""
+    return calling(
+        "aten.replication_pad2d.default", {"r": (1, 2, 4, 4)}, {"x": (1, 2, 4, 4)},
+        self=tensor("x"), padding={"as_ints": [1, 2, 3]},
+    )  # fmt: skip
+
+
+def pooled(grad: tuple[int, ...] = (1, 2, 2, 2)) -> Mutation:
+    """A file that calls the backward kernel of a pooling."""
+    numbers = {name: {"as_ints": [2, 2]} for name in ("kernel_size", "stride", "padding", "dilation")}
+    return calling(
+        f"{BACK}.default", {"r": (1, 2, 4, 4)}, {"x": (1, 2, 4, 4), "g": grad, "i": (grad, 5)},
+        grad_output=tensor("g"), self=tensor("x"), **numbers, ceil_mode={"as_bool": False}, indices=tensor("i"),
+    )  # fmt: skip
+
+
+def said(mutation: Mutation) -> list[Problem]:
+    """What X10 says of a file, as `check` and as what `sanitize` asks have it."""
+    with open_package(mutation.data) as package:
+        found = [problem for problem in safety_findings(package) if problem.rule == "X10"]
+    assert [problem for problem in check(mutation.data) if problem.rule == "X10"] == found
+    return found
+
+
+def test_sizes_that_do_not_fit() -> None:
+    """Declared sizes and literals that contradict the requirement are an error."""
+    (found,) = said(wrong_padding())
+    assert found.severity == "error"
+    assert found.message == "torch calls 'aten.replication_pad2d': padding: expected 4 numbers below 1,099,511,627,776"
+    (found,) = said(pooled((1, 3, 2, 2)))
+    assert found.severity == "error"
+    assert found.message == f"torch calls '{BACK}': grad_output: expected the batches and channels of self"
+
+
+def test_numbers_that_only_a_run_tells() -> None:
+    """A call whose indices are computed is a warning."""
+    (found,) = said(pooled())
+    assert found.severity == "warning"
+    assert found.message == f"torch does not validate '{BACK}': indices only known in a run"
+
+
+def test_called_for_another() -> None:
+    """A kernel that a higher-order operator calls has arguments that nothing validates."""
+
+    def change(tree: Any, through: str) -> None:
+        node = call(f"torch.ops.higher_order.{through}", new_value(tree, "h", "relu"))
+        given = [{"as_operator": f"torch.ops.{BACK}.default"}, tensor("relu")]
+        node["inputs"] = [{"name": "", "arg": argument, "kind": 1} for argument in given]
+        graph(tree)["nodes"].append(node)
+
+    (found,) = said(program(MLP, lambda tree: change(tree, "auto_functionalized")))
+    assert found.severity == "error"
+    assert "called through higher_order.auto_functionalized, where its arguments cannot be validated" in found.message
+    (found,) = said(program(MLP, lambda tree: change(tree, "with_effects")))
+    assert found.severity == "warning"
+
+
+def lying(mutation: Mutation, name: str, sizes: tuple[int, ...], dtype: int = 7) -> Mutation:
+    """The file with other declared sizes of a value, which its nodes do not give it."""
+    return Mutation(mutation.base, edited(mutation, lambda tree: described(tree, name, sizes, dtype)))
+
+
+def edited(mutation: Mutation, change: Any) -> bytes:
+    """The bytes of a file whose program is changed again."""
+    assert mutation.base is not None
+    folder = Path(tempfile.mkdtemp())
+    try:
+        file = folder / mutation.base.name
+        file.write_bytes(mutation.data)
+        return program(file, change).data
+    finally:
+        shutil.rmtree(folder)
+
+
+def test_declared_sizes_that_lie() -> None:
+    """Sizes are computed from the inputs: the kernel is judged by what it gets, whatever the file declares."""
+    wrong = pooled((1, 3, 2, 2))
+    (found,) = said(lying(wrong, "g", (1, 2, 2, 2)))
+    assert found.severity == "error"
+    assert found.message == f"torch calls '{BACK}': grad_output: expected the batches and channels of self"
+    (found,) = said(lying(pooled(), "g", (1, 3, 2, 2)))
+    assert found.severity == "warning"
+
+
+def test_sizes_through_views_and_writes() -> None:
+    """Sizes go through views; what a call in place may change is judged as declared."""
+
+    def change(tree: Any, target: str, **arguments: Any) -> None:
+        nodes = graph(tree)["nodes"]
+        described(tree, "g2", (1, 2, 2, 2))
+        before = call(f"torch.ops.aten.{target}", "g2", self=tensor("g"), **arguments)
+        nodes.insert(len(nodes) - 1, before)
+        (argument,) = (named for named in nodes[-1]["inputs"] if named["name"] == "grad_output")
+        argument["arg"] = tensor("g2")
+
+    for sizes, severity in ([1, 2, 2, 2], "warning"), ([2, 1, 2, 2], "error"):
+        changed = edited(pooled(), lambda tree, sizes=sizes: change(tree, "view.default", size={"as_ints": sizes}))
+        (found,) = said(Mutation(MLP, changed))
+        assert found.severity == severity
+    permuted = edited(pooled(), lambda tree: change(tree, "permute.default", dims={"as_ints": [1, 0, 2, 3]}))
+    (found,) = said(Mutation(MLP, permuted))
+    assert found.severity == "error"
+
+
+def test_changed_in_place() -> None:
+    """A tensor that a call in place gave other sizes is not judged by those it had."""
+
+    def change(tree: Any) -> None:
+        nodes = graph(tree)["nodes"]
+        described(tree, "g2", (1, 2, 2, 2))
+        made = next(node for node in nodes if node["name"] == "g")
+        made["inputs"][0]["arg"] = {"as_ints": [1, 3, 2, 2]}
+        size = {"as_ints": [1, 2, 2, 2]}
+        nodes.insert(len(nodes) - 1, call("torch.ops.aten.resize_.default", "g2", self=tensor("g"), size=size))
+
+    found = [one for one in said(Mutation(MLP, edited(pooled(), change))) if BACK in one.message]
+    assert [one.severity for one in found] == ["warning"]

@@ -1,0 +1,54 @@
+"""`pt2 run`: inputs from files and at random, outputs as files, limits, exit codes."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+from tests import samples
+from tests.cli.run import pt2
+
+FILE = samples.sample("2.13.0", "dynamic_batch")
+
+
+def test_run_lists_inputs():
+    """Without inputs, they are listed."""
+    done = pt2("run", FILE)
+    assert (done.code, done.out) == (0, "input x: float32[s77, 8]\n")
+    assert json.loads(pt2("run", FILE, "--json").out) == {"inputs": [{"name": "x", "type": "float32[s77, 8]"}]}
+
+
+def test_run_reads_and_writes_files(tmp_path):
+    """Arrays of .npy and .npz files go in, .npy files come out; both ways give the same."""
+    x = np.linspace(-1, 1, 24, dtype=np.float32).reshape(3, 8)
+    np.save(tmp_path / "x.npy", x)
+    np.savez(tmp_path / "all.npz", x=x)
+    first = pt2("run", FILE, "--input", f"x={tmp_path / 'x.npy'}", "--output", tmp_path / "a")
+    second = pt2("run", FILE, "--input", tmp_path / "all.npz", "--output", tmp_path / "b", "--json")
+    assert (first.code, second.code) == (0, 0)
+    [row] = json.loads(second.out)["outputs"]
+    assert (row["dtype"], row["sizes"], row["file"]) == ("float32", [3, 4], str(tmp_path / "b" / "output_0.npy"))
+    assert np.array_equal(np.load(tmp_path / "a" / "output_0.npy"), np.load(tmp_path / "b" / "output_0.npy"))
+
+
+def test_random_inputs_follow_the_seed(tmp_path):
+    outputs = []
+    for number, seed in enumerate((0, 0, 1)):
+        assert pt2("run", FILE, "--random", "--seed", str(seed), "--output", tmp_path / str(number)).code == 0
+        outputs.append(np.load(tmp_path / str(number) / "output_0.npy"))
+    assert np.array_equal(outputs[0], outputs[1])
+    assert not np.array_equal(outputs[0], outputs[2])
+
+
+def test_wrong_inputs_are_refused(tmp_path):
+    """1 if the program does not accept them, 2 if they cannot be read."""
+    np.save(tmp_path / "x.npy", np.zeros((3, 7), np.float32))
+    (tmp_path / "text.npy").write_text("no array")
+    done = pt2("run", FILE, "--input", f"x={tmp_path / 'x.npy'}")
+    assert (done.code, "size of dimension 1: expected 8" in done.err) == (1, True)
+    done = pt2("run", FILE, "--input", f"y={tmp_path / 'x.npy'}")
+    assert (done.code, "expected one of x, got y" in done.err) == (2, True)
+    done = pt2("run", FILE, "--input", f"x={tmp_path / 'text.npy'}")
+    assert (done.code, "expected a NumPy file" in done.err) == (2, True)
+    done = pt2("run", FILE, "--random", "--max-memory", "lots")
+    assert (done.code, "expected a size such as 500M or 4G" in done.err) == (2, True)

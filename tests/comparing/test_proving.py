@@ -1,0 +1,136 @@
+"""Proofs by running: planted wrong rewrites are caught, right ones pass, and what cannot be run is named."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+from tests import samples
+from tests.cli.run import pt2
+from tests.comparing.test_runs import OTHERS, places
+
+import pt2kit
+from pt2kit.comparing.proving import prove_joined, prove_part
+from pt2kit.editing import passes
+from pt2kit.errors import ProofError, UnsupportedError
+from pt2kit.graph.view import operator_name
+
+RELEASE = "2.13.0"
+NAMES = ("mlp", "convnet", "dynamic_two_dims", "sdpa", "multi_output", "shared_weights", "dynamic_batch", "buffers")
+FOUND = [name for name in NAMES if samples.sample(RELEASE, name).exists()]
+
+
+def path(name):
+    """The path of a sample file."""
+    return samples.sample(RELEASE, name)
+
+
+PLANTED = [(name, number, target) for name in FOUND for number, target in places(path(name))]
+
+
+@pytest.mark.parametrize(("name", "number", "target"), PLANTED)
+def test_another_operator_is_caught(name, number, target):
+    """A node that calls another operator: nothing is written."""
+    written = io.BytesIO()
+    with pt2kit.edit(path(name)) as editor:
+        node = list(editor.graph.nodes)[number]
+        node.retarget(f"torch.ops.{OTHERS[operator_name(node.target)]}")
+    with pytest.raises(ProofError, match=r"for inputs of seed \d+ .*: expected output"):
+        editor.write(written, prove=True)
+    assert not written.getvalue()
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_another_weight_is_caught(name):
+    """A tenth of a percent in one weight."""
+    with pt2kit.open(path(name)) as package:
+        found = {key: one for key, one in package.weights().items() if one.numpy().dtype.kind == "f"}
+        if not found:
+            pytest.skip("no weights")
+        key = max(found, key=lambda one: found[one].numpy().size)
+        numbers = found[key].numpy() * np.float32(1.001) + np.float32(1e-3)
+    with pt2kit.edit(path(name)) as editor:
+        editor.set_weight(key, numbers)
+    with pytest.raises(ProofError, match="got differences of up to"):
+        editor.prove()
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_right_rewrites_pass(name):
+    """Conversion down and up, cleaning passes, sanitizing, other names of inputs."""
+    older = io.BytesIO()
+    pt2kit.convert(path(name), older, target="torch==2.8", prove=True)
+    newer = io.BytesIO()
+    pt2kit.convert(older, newer, target="torch==2.13", prove=True)
+    pt2kit.sanitize(newer, io.BytesIO(), prove=True)
+    with pt2kit.edit(path(name)) as editor:
+        for one in ("dce", "cse", "identities"):
+            passes.PASSES[one](editor)
+        editor.rename_input(editor.user_inputs[0].name, "renamed_input")
+    editor.prove()
+
+
+def test_several_sizes_are_run():
+    """A rewrite that is right for the example's batch alone is caught."""
+    [(symbol, example)] = pt2kit.cost(path("dynamic_batch")).symbols.items()
+    with pt2kit.edit(path("dynamic_batch")) as editor:
+        editor.specialize(symbol, example)
+    with pytest.raises(ProofError, match="expected results, got an error"):
+        editor.prove()
+
+
+def test_part_is_proven():
+    """A module, and what lies between values; a wrong part is caught."""
+    pt2kit.extract(path("dynamic_batch"), "a", prove=True)
+    with pt2kit.open(path("dynamic_batch")) as whole:
+        part = pt2kit.extract(whole, inputs=["linear"], outputs=["linear_1"], prove=True)
+        with pt2kit.edit(part) as editor:
+            next(node for node in editor.graph.nodes if "relu" in node.target).retarget(
+                "torch.ops.aten.sigmoid.default"
+            )
+        with pytest.raises(ProofError, match="expected linear_1 as before"):
+            prove_part(whole, None, editor.result)
+
+
+def test_joined_programs_are_proven():
+    """The second runs on what the first gives; a wrong join is caught."""
+    with pt2kit.open(path("dynamic_batch")) as whole:
+        first = pt2kit.extract(whole, outputs=["relu"])
+        second = pt2kit.extract(whole, inputs=["relu"])
+        both = pt2kit.compose(first, second, {"relu": "relu"}, prefixes=("one", "two"), prove=True)
+        with pt2kit.edit(both) as editor:
+            next(node for node in editor.graph.nodes if "relu" in node.target).retarget(
+                "torch.ops.aten.sigmoid.default"
+            )
+        with pytest.raises(ProofError, match="expected output 0 as before"):
+            prove_joined(first, second, (None, None), {"relu": "relu"}, editor.result)
+
+
+def test_what_cannot_be_run_is_named():
+    """Custom operators without a kernel; results that depend on chance."""
+    with pytest.raises(UnsupportedError, match=r"corpus\.\w+\.default \(\d+\)"):
+        pt2kit.convert(path("custom_op"), io.BytesIO(), target="torch==2.12", prove=True)
+    with pytest.raises(UnsupportedError, match="nothing is proven"):
+        pt2kit.convert(path("dropout_train"), io.BytesIO(), target="torch==2.12", prove=True)
+
+
+def test_other_outputs_are_refused():
+    """A program with an output more cannot be compared, and is not written."""
+    with pt2kit.edit(path("dynamic_batch")) as editor:
+        editor.add_output("relu")
+    with pytest.raises(ProofError, match="got output 1 besides"):
+        editor.prove()
+
+
+def test_commands_refuse_to_write(tmp_path):
+    """`--prove` ends with 1 and writes nothing if results differ, with 0 if they are the same."""
+    source, target = path("dynamic_batch"), tmp_path / "out.pt2"
+    wrong = pt2("edit", source, target, "--operator", "aten.relu.default=aten.sigmoid.default", "--prove")
+    assert (wrong.code, target.exists()) == (1, False), wrong.err
+    assert "expected output 0 as before" in wrong.err
+    assert pt2("edit", source, target, "--pass", "cse", "--prove").code == 0
+    assert pt2("convert", source, target, "--target", "torch==2.8", "--prove").code == 0
+    assert pt2("sanitize", source, target, "--prove").code == 0
+    assert pt2("extract", source, target, "--module", "a", "--prove").code == 0
+    assert pt2("extract", source, tmp_path / "b.pt2", "--module", "b", "--prove").code == 0

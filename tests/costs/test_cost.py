@@ -1,0 +1,131 @@
+"""Costs of programs: loops, branches, values of symbols, tables by module, and errors; torch is compared in bridge."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+from tests import samples
+from tests.cli.run import pt2
+
+import pt2kit
+from pt2kit import schema
+from pt2kit.costs.count import cost_of_program
+from pt2kit.errors import ArchiveError, InputError
+
+RELEASE = "2.13.0"
+
+
+def counted(name):
+    """The cost of a sample file."""
+    return pt2kit.cost(samples.sample(RELEASE, name))
+
+
+def test_formulas_are_values_at_sizes():
+    """A formula in the symbols of the program, its value of the export by default, and of other sizes."""
+    cost = counted("dynamic_batch")
+    [(symbol, value)] = cost.symbols.items()
+    assert not isinstance(cost.total.flops, int)
+    assert cost.at().total.flops == cost.at({symbol: value}).total.flops == cost.at(**{symbol: value}).total.flops
+    assert cost.at({symbol: 10 * value}).total.flops == 10 * cost.at().total.flops
+    assert cost.at({symbol: 5}).peak == max(node.live for node in cost.at({symbol: 5}).nodes)
+
+
+def test_turns_of_a_loop_are_a_symbol():
+    """A loop's body counts as often as its symbol says, which has no value in the file."""
+    cost = counted("while_loop_hop")
+    assert list(cost.symbols) == ["while_loop_turns"]
+    assert cost.at(while_loop_turns=6).total.written == 2 * cost.at(while_loop_turns=3).total.written
+    with pytest.raises(InputError, match="expected a value for while_loop_turns"):
+        cost.at()
+
+
+def test_unknown_symbol_is_refused():
+    """A name that no formula has is an error that lists those that they have."""
+    with pytest.raises(InputError, match=r"expected one of s\d+, got s99"):
+        counted("dynamic_batch").at(s99=3)
+    with pytest.raises(ArchiveError, match="expected one of the programs model"):
+        pt2kit.cost(samples.sample(RELEASE, "dynamic_batch"), model="other")
+
+
+def test_views_move_no_bytes_and_need_no_memory():
+    """A program of views costs nothing but what it computes."""
+    cost = counted("convnet")
+    views = [node for node in cost.nodes if node.operator in ("aten.view.default", "aten.permute.default")]
+    assert all(node.read == node.written == 0 for node in views)
+    total = cost.total
+    assert total.flops == sum(node.flops for node in cost.nodes)
+    assert total.parameters == sum(cost.parameters.values())
+
+
+def test_modules_hold_what_is_below_them():
+    """The root has everything; a depth cuts; parameters are those of the modules."""
+    cost = counted("dynamic_batch")
+    modules = cost.by_module()
+    assert modules[""] == cost.total
+    assert set(modules) == {"", "a", "b"}
+    assert modules["a"].parameters + modules["b"].parameters == cost.total.parameters
+    assert set(cost.by_module(0)) == {""}
+    assert sum(one.nodes for one in cost.by_operator().values()) == len(cost.nodes)
+
+
+def test_operator_of_another_library_counts_once_it_is_registered():
+    """Operators without a row are listed; a row with a count is used."""
+    from pt2kit import operators
+
+    path = samples.sample(RELEASE, "custom_op")
+    before = pt2kit.cost(path)
+    [name] = before.uncounted
+    operators.register(name, flops=lambda result: 7 * result.numel)
+    try:
+        after = pt2kit.cost(path)
+    finally:
+        operators.unregister(name)
+    assert not after.uncounted
+    assert after.at().total.flops > before.at().total.flops
+
+
+def test_roofline_is_the_longer_of_both():
+    """Arithmetic bounds a slow device, memory traffic one with a slow memory."""
+    cost = counted("dynamic_batch")
+    total = cost.at().total
+    assert cost.seconds(1.0, 1e30) == total.flops
+    assert cost.seconds(1e30, 1.0) == total.read + total.written
+
+
+def test_command_prints_tables_and_json():
+    """`pt2 show --cost` with values of symbols, a roofline time, and JSON."""
+    path = str(samples.sample(RELEASE, "dynamic_batch"))
+    [symbol] = counted("dynamic_batch").symbols
+    shown = pt2("show", path, "--cost").out
+    assert f"*{symbol}" in shown
+    assert "aten.linear.default" in shown
+    at = ("--cost", "--at", f"{symbol}=64")
+    assert "peak memory" in pt2("show", path, *at).out
+    tree = json.loads(pt2("show", path, *at, "--peak-flops", "1T", "--bandwidth", "100G", "--json").out)
+    assert tree["seconds"] > 0
+    assert tree["total"]["flops"] == counted("dynamic_batch").at({symbol: 64}).total.flops
+    assert pt2("show", path, "--cost", "--bandwidth", "1G").code == 2
+    assert pt2("show", path, "--cost", "--at", "s99=1").code == 2
+
+
+@pytest.mark.parametrize("text", ["1/0", "s0**(10**9)", "zoo", "-s77"])
+def test_hostile_sizes_end_in_an_error_or_a_number(text):
+    """Expressions that are no sizes are unknown; those that have no value are an error of ours."""
+    size = schema.SymInt(as_expr=schema.SymExpr(text))
+    with pt2kit.open(samples.sample(RELEASE, "dynamic_batch")) as package:
+        program = package.programs["model"]
+    module = program.graph_module
+    metas = {
+        name: msgspec.structs.replace(meta, sizes=[size, *meta.sizes[1:]])
+        for name, meta in module.graph.tensor_values.items()
+    }
+    graph = msgspec.structs.replace(module.graph, tensor_values=metas)
+    module = msgspec.structs.replace(module, graph=graph)
+    cost = cost_of_program(msgspec.structs.replace(program, graph_module=module))
+    assert json.dumps(cost.to_tree())
+    try:
+        cost.at()
+    except pt2kit.Pt2Error as error:
+        assert str(error)

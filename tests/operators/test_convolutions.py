@@ -1,0 +1,152 @@
+"""Result rules of convolutions, pools and resampling: golden calls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.operators.cases import F64, I64, S, check_refused, check_result, flops, t
+
+from pt2kit.operators.facts import Unknown
+from pt2kit.operators.table import infer
+
+IMAGE, WEIGHT = t(2, 4, 8, 8), t(6, 4, 3, 3)
+LAST = t(2, 4, 8, 8, strides=(256, 1, 32, 4))
+"""An image in channels_last."""
+NONE = {"bias": None, "stride": (1, 1), "padding": (0, 0), "dilation": (1, 1), "groups": 1}
+RESULTS: list[tuple[str, dict[str, Any], Any]] = [
+    ("aten.conv2d.default", {"input": IMAGE, "weight": WEIGHT}, t(2, 6, 6, 6)),
+    ("aten.conv2d.default", {"input": LAST, "weight": WEIGHT}, t(2, 6, 6, 6, strides=(216, 1, 36, 6))),
+    (
+        "aten.conv2d.default",
+        {"input": t(2, 4, S, S), "weight": WEIGHT, "stride": (2, 2), "padding": (1, 1)},
+        t(2, 6, (S - 1) // 2 + 1, (S - 1) // 2 + 1),
+    ),
+    ("aten.conv2d.padding", {"input": IMAGE, "weight": WEIGHT, "padding": "same"}, t(2, 6, 8, 8)),
+    ("aten.conv1d.default", {"input": t(4, 9), "weight": t(6, 2, 3), "groups": 2}, t(6, 7)),
+    ("aten.conv_transpose2d.input", {"input": IMAGE, "weight": t(4, 6, 3, 3), "stride": (2, 2)}, t(2, 6, 17, 17)),
+    (
+        "aten.convolution.default",
+        {"input": IMAGE, "weight": WEIGHT, **NONE, "transposed": False, "output_padding": (0, 0)},
+        t(2, 6, 6, 6),
+    ),
+    ("aten.unfold.default", {"self": t(2, 8), "dimension": 1, "size": 3, "step": 2}, t(2, 3, 3, strides=(8, 2, 1))),
+    (
+        "aten.im2col.default",
+        {"self": IMAGE, "kernel_size": (2, 2), "dilation": (1, 1), "padding": (0, 0), "stride": (2, 2)},
+        t(2, 16, 16),
+    ),
+    ("aten.max_pool2d.default", {"self": t(2, 4, 7, 7), "kernel_size": (2, 2)}, t(2, 4, 3, 3)),
+    ("aten.max_pool2d.default", {"self": t(2, 4, 7, 7), "kernel_size": (2,), "ceil_mode": True}, t(2, 4, 4, 4)),
+    (
+        "aten.max_pool2d_with_indices.default",
+        {"self": IMAGE, "kernel_size": (2, 2)},
+        (t(2, 4, 4, 4), t(2, 4, 4, 4, dtype=I64)),
+    ),
+    ("aten.avg_pool1d.default", {"self": t(4, S), "kernel_size": (3,), "stride": (1,)}, t(4, S - 2)),
+    ("aten.adaptive_avg_pool2d.default", {"self": LAST, "output_size": (3, 3)}, t(2, 4, 3, 3, strides=(36, 1, 12, 4))),
+    (
+        "aten.upsample_nearest2d.vec",
+        {"input": t(2, 4, S, 8), "output_size": None, "scale_factors": (2.0, 1.5)},
+        t(2, 4, 2 * S, 12),
+    ),
+    (
+        "aten.upsample_bilinear2d.vec",
+        {"input": IMAGE, "output_size": (5, 6), "align_corners": False, "scale_factors": None},
+        t(2, 4, 5, 6),
+    ),
+    (
+        "aten.grid_sampler_2d.default",
+        {"input": IMAGE, "grid": t(2, 5, 6, 2), "interpolation_mode": 0, "padding_mode": 0},
+        t(2, 4, 5, 6),
+    ),
+]
+REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
+    ("aten.conv2d.default", {"input": IMAGE, "weight": t(6, 3, 3, 3)}, "sizes", "input channels, got 4 and 3"),
+    (
+        "aten.conv2d.default",
+        {"input": IMAGE, "weight": WEIGHT, "stride": (0, 1)},
+        "value",
+        "stride: expected numbers of 1 or more",
+    ),
+    ("aten.conv2d.default", {"input": IMAGE, "weight": t(6, 4, 9, 9)}, "sizes", "a window that fits"),
+    (
+        "aten.conv2d.default",
+        {"input": IMAGE, "weight": WEIGHT, "groups": 0},
+        "value",
+        "groups: expected 1 or more, got 0",
+    ),
+    ("aten.conv2d.default", {"input": IMAGE, "weight": t(6, 4, 3, 3, dtype=F64)}, "dtype", "one dtype"),
+    (
+        "aten.conv2d.default",
+        {"input": IMAGE, "weight": WEIGHT, "bias": t(5)},
+        "sizes",
+        "a bias for each output channel",
+    ),
+    ("aten.conv2d.padding", {"input": IMAGE, "weight": WEIGHT, "padding": "full"}, "value", "'same' or 'valid'"),
+    (
+        "aten.conv2d.padding",
+        {"input": IMAGE, "weight": WEIGHT, "padding": "same", "stride": 2},
+        "value",
+        "strides of 1",
+    ),
+    ("aten.conv1d.default", {"input": IMAGE, "weight": WEIGHT}, "sizes", "weight: expected 3 dimensions"),
+    (
+        "aten.max_pool2d.default",
+        {"self": IMAGE, "kernel_size": (2, 2), "padding": (2, 2)},
+        "value",
+        "at most half of the window",
+    ),
+    (
+        "aten.max_pool2d.default",
+        {"self": IMAGE, "kernel_size": (2, 2, 2)},
+        "value",
+        "kernel_size: expected 2 numbers, got 3",
+    ),
+    ("aten.avg_pool2d.default", {"self": t(8, 8), "kernel_size": (2, 2)}, "sizes", "expected 3 or 4 dimensions"),
+    ("aten.unfold.default", {"self": t(2, 8), "dimension": 1, "size": 9, "step": 1}, "sizes", "at most 8, got 9"),
+    (
+        "aten.upsample_nearest2d.vec",
+        {"input": IMAGE, "output_size": (3,), "scale_factors": None},
+        "value",
+        "expected 2 sizes",
+    ),
+    (
+        "aten.upsample_nearest2d.vec",
+        {"input": IMAGE, "output_size": None, "scale_factors": None},
+        "value",
+        "either output_size or",
+    ),
+    (
+        "aten.grid_sampler_2d.default",
+        {"input": IMAGE, "grid": t(2, 5, 6, 3), "interpolation_mode": 0, "padding_mode": 0},
+        "sizes",
+        "coordinates",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "arguments", "expected"), RESULTS)
+def test_results(name: str, arguments: dict[str, Any], expected: Any) -> None:
+    check_result(name, arguments, expected)
+
+
+@pytest.mark.parametrize(("name", "arguments", "subject", "text"), REFUSED)
+def test_refused(name: str, arguments: dict[str, Any], subject: str, text: str) -> None:
+    check_refused(name, arguments, subject, text)
+
+
+def test_flops() -> None:
+    """Two operations for each element of the weight and each place of the window."""
+    assert flops("aten.conv2d.default", {"input": IMAGE, "weight": WEIGHT}) == 2 * 2 * 36 * 6 * 4 * 9
+    assert flops("aten.conv2d.default", {"input": t(S, 4, 8, 8), "weight": WEIGHT}) == 2 * 36 * 6 * 4 * 9 * S
+
+
+def test_unknown_strides() -> None:
+    """Strides in channels_last_3d are not known."""
+    video = t(2, 4, 8, 8, 8, strides=(2048, 1, 256, 32, 4))
+    result = infer("aten.max_pool3d.default", {"self": video, "kernel_size": (2,)}, is_strict=True)
+    assert getattr(result, "strides", ()) is None
+    with pytest.raises(Unknown) as caught:
+        infer("aten.conv2d.nothing", {})
+    assert str(caught.value), "expected a reason"

@@ -1,0 +1,83 @@
+"""Result rules of matrix products: golden calls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.operators.cases import BF16, F32, F64, I32, S, check_refused, check_result, flops, t
+
+from pt2kit.operators.products import einsum_terms
+from pt2kit.schema import ScalarType
+
+I8 = ScalarType.CHAR
+RESULTS: list[tuple[str, dict[str, Any], Any]] = [
+    ("aten.mm.default", {"self": t(2, 3), "mat2": t(3, 4)}, t(2, 4)),
+    ("aten.mm.default", {"self": t(S, 3), "mat2": t(3, S)}, t(S, S)),
+    ("aten.bmm.default", {"self": t(S, 2, 3), "mat2": t(S, 3, 4)}, t(S, 2, 4)),
+    ("aten.addmm.default", {"self": t(4), "mat1": t(S, 3), "mat2": t(3, 4)}, t(S, 4)),
+    ("aten.matmul.default", {"self": t(5, 1, 2, 3), "other": t(S, 3, 4)}, t(5, S, 2, 4)),
+    ("aten.matmul.default", {"self": t(3), "other": t(3)}, t()),
+    ("aten.linear.default", {"input": t(S, 7, 3), "weight": t(4, 3), "bias": t(4)}, t(S, 7, 4)),
+    ("aten.linear.default", {"input": t(3, dtype=BF16), "weight": t(4, 3, dtype=BF16)}, t(4, dtype=BF16)),
+    ("aten.outer.default", {"self": t(S), "vec2": t(3, dtype=F64)}, t(S, 3, dtype=F64)),
+    (
+        "aten.tensordot.default",
+        {"self": t(2, 3, 4), "other": t(4, 3, 5), "dims_self": (1, 2), "dims_other": (1, 0)},
+        t(2, 5),
+    ),
+    ("aten.kron.default", {"self": t(2, 3), "other": t(S)}, t(2, 3 * S)),
+    ("aten.einsum.default", {"equation": "bhid,bhjd->bhij", "tensors": (t(2, 4, S, 8), t(2, 4, 6, 8))}, t(2, 4, S, 6)),
+    ("aten.einsum.default", {"equation": "...ij,...jk", "tensors": (t(5, 2, 3), t(7, 1, 3, 4))}, t(7, 5, 2, 4)),
+    ("aten._int_mm.default", {"self": t(2, 3, dtype=I8), "mat2": t(3, 4, dtype=I8)}, t(2, 4, dtype=I32)),
+]
+REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
+    ("aten.mm.default", {"self": t(2, 3), "mat2": t(4, 4)}, "sizes", "one size k, got 3 and 4"),
+    ("aten.mm.default", {"self": t(2, 3), "mat2": t(3, 4, dtype=F64)}, "dtype", "one dtype"),
+    ("aten.mm.default", {"self": t(2, 3), "mat2": t(3)}, "sizes", "mat2: expected 2 dimensions"),
+    ("aten.bmm.default", {"self": t(2, 2, 3), "mat2": t(5, 3, 4)}, "sizes", "one size b"),
+    ("aten.addmm.default", {"self": t(5), "mat1": t(2, 3), "mat2": t(3, 4)}, "sizes", "broadcast"),
+    ("aten.matmul.default", {"self": t(), "other": t(3)}, "sizes", "scalar tensor"),
+    ("aten.linear.default", {"input": t(2, 3), "weight": t(4, 5)}, "sizes", "one inner size"),
+    ("aten.einsum.default", {"equation": "ab,cd->xy", "tensors": (t(2, 3), t(3, 4))}, "value", "expected 'x' among"),
+    (
+        "aten.einsum.default",
+        {"equation": "ab->a", "tensors": (t(2, 3), t(3, 4))},
+        "value",
+        "expected 2 operands, got 1",
+    ),
+    ("aten.einsum.default", {"equation": "abc->a", "tensors": (t(2, 3),)}, "sizes", "expected 2 dimensions"),
+    ("aten.einsum.default", {"equation": "ab,bc->ac", "tensors": (t(2, 3), t(4, 5))}, "sizes", "dimension 'b'"),
+    ("aten.einsum.default", {"equation": "ab->aa", "tensors": (t(2, 3),)}, "value", "once in the result"),
+    (
+        "aten.tensordot.default",
+        {"self": t(2, 3), "other": t(3), "dims_self": (5,), "dims_other": (0,)},
+        "dimension",
+        "dims_self",
+    ),
+    ("aten._int_mm.default", {"self": t(2, 3), "mat2": t(3, 4)}, "dtype", "self: expected u8 or i8"),
+]
+
+
+@pytest.mark.parametrize(("name", "arguments", "expected"), RESULTS)
+def test_results(name: str, arguments: dict[str, Any], expected: Any) -> None:
+    check_result(name, arguments, expected)
+
+
+@pytest.mark.parametrize(("name", "arguments", "subject", "text"), REFUSED)
+def test_refused(name: str, arguments: dict[str, Any], subject: str, text: str) -> None:
+    check_refused(name, arguments, subject, text)
+
+
+def test_flops() -> None:
+    """Two operations for each element of the result and of the inner dimension."""
+    assert flops("aten.linear.default", {"input": t(S, 3), "weight": t(4, 3)}) == 24 * S
+    assert flops("aten.einsum.default", {"equation": "ij,jk->ik", "tensors": (t(2, 3), t(3, 4))}) == 48
+    assert flops("aten.einsum.default", {"equation": "ij,jk,kl->il", "tensors": (t(2, 3), t(3, 4), t(4, 5))}) == 48 + 80
+
+
+def test_terms_of_equations() -> None:
+    """Dimensions of an ellipsis are counted from the last one, so that they broadcast."""
+    assert einsum_terms("...i,i->...", [3, 1]) == ([["...1", "...0", "i"], ["i"]], ["...1", "...0"])
+    assert einsum_terms("ba", [2]) == ([["b", "a"]], ["a", "b"])
+    assert F32 is not F64

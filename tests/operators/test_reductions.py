@@ -1,0 +1,78 @@
+"""Result rules of reductions, scans and sorts: golden calls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.operators.cases import BOOL, F32, F64, I32, I64, S, check_refused, check_result, t
+
+from pt2kit.operators.facts import Unknown
+from pt2kit.operators.table import infer
+from pt2kit.schema import ScalarType
+
+C64 = ScalarType.COMPLEXFLOAT
+U8 = ScalarType.BYTE
+RESULTS: list[tuple[str, dict[str, Any], Any]] = [
+    ("aten.sum.default", {"self": t(2, S, dtype=I32)}, t(dtype=I64)),
+    ("aten.sum.dim_IntList", {"self": t(2, S, 4), "dim": (0, -1)}, t(S)),
+    ("aten.sum.dim_IntList", {"self": t(2, S), "dim": (1,), "keepdim": True, "dtype": F64}, t(2, 1, dtype=F64)),
+    ("aten.mean.dim", {"self": t(2, S), "dim": ()}, t()),
+    ("aten.any.dim", {"self": t(2, S), "dim": 1}, t(2, dtype=BOOL)),
+    ("aten.all.default", {"self": t(2, dtype=U8)}, t(dtype=U8)),
+    ("aten.amax.default", {"self": t(2, S, dtype=I32), "dim": (0,)}, t(S, dtype=I32)),
+    ("aten.argmax.default", {"self": t(2, S), "keepdim": True}, t(1, 1, dtype=I64)),
+    ("aten.max.dim", {"self": t(2, S), "dim": 0}, (t(S), t(S, dtype=I64))),
+    ("aten.var.correction", {"self": t(2, S, dtype=C64), "dim": (0,)}, t(S)),
+    ("aten.var_mean.correction", {"self": t(2, S, dtype=C64), "dim": (0,)}, (t(S), t(S, dtype=C64))),
+    ("aten.logsumexp.default", {"self": t(2, S, dtype=I64), "dim": (0,)}, t(S)),
+    ("aten.linalg_vector_norm.default", {"self": t(2, S, dtype=C64), "dim": (0,)}, t(S)),
+    ("aten.quantile.default", {"self": t(2, S), "q": t(3), "dim": 1}, t(3, 2)),
+    ("aten.cdist.default", {"x1": t(1, S, 3), "x2": t(5, 7, 3)}, t(5, S, 7)),
+    ("aten.diff.default", {"self": t(4, S), "dim": 0, "prepend": t(2, S)}, t(5, S)),
+    ("prims.sum.default", {"inp": t(2, S), "dims": ()}, t(2, S)),
+    ("aten.cumsum.default", {"self": t(2, S, dtype=BOOL), "dim": 1}, t(2, S, dtype=I64)),
+    ("aten.cummax.default", {"self": t(2, S), "dim": 1}, (t(2, S), t(2, S, dtype=I64))),
+    ("aten.sort.default", {"self": t(2, 3, strides=(1, 2))}, (t(2, 3, strides=(1, 2)), t(2, 3, dtype=I64))[:1]),
+    ("aten.topk.default", {"self": t(2, S), "k": 2}, (t(2, 2), t(2, 2, dtype=I64))),
+    ("aten.kthvalue.default", {"self": t(2, S), "k": 2}, (t(2), t(2, dtype=I64))),
+    ("aten.searchsorted.Tensor", {"sorted_sequence": t(9), "self": t(2, S), "out_int32": True}, t(2, S, dtype=I32)),
+]
+REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
+    ("aten.sum.dim_IntList", {"self": t(2, 3), "dim": (2,)}, "dimension", "from -2 to 1, got 2"),
+    ("aten.sum.dim_IntList", {"self": t(2, 3), "dim": (1, -1)}, "dimension", "each dimension once"),
+    ("aten.mean.default", {"self": t(2, dtype=I64)}, "dtype", "a float or complex dtype, got i64"),
+    ("aten.amax.default", {"self": t(0, 3), "dim": (0,)}, "sizes", "elements along dimension 0"),
+    ("aten.argmax.default", {"self": t(3, dtype=C64)}, "dtype", "a real dtype"),
+    ("aten.var.correction", {"self": t(2, dtype=I64)}, "dtype", "floating-point or complex elements"),
+    ("aten.topk.default", {"self": t(2, 3), "k": 4}, "value", "k: expected at most size, got 4, size = 3"),
+    ("aten.kthvalue.default", {"self": t(3), "k": 0}, "value", "k: expected 1 or more, got 0"),
+    ("aten.cdist.default", {"x1": t(2, 3), "x2": t(2, 4)}, "sizes", "one size k, got 3 and 4"),
+    ("aten.histc.default", {"self": t(3), "bins": 0}, "value", "bins: expected 1 or more"),
+    ("aten.quantile.default", {"self": t(3), "q": t(2, dtype=F64)}, "dtype", "one dtype, got DOUBLE and FLOAT"),
+    ("aten.cumsum.default", {"self": t(3), "dim": 1}, "dimension", "from -1 to 0, got 1"),
+    (
+        "aten.searchsorted.Tensor",
+        {"sorted_sequence": t(3), "self": t(2), "side": "middle"},
+        "value",
+        "one of None, 'left', 'right'",
+    ),
+    ("aten.bucketize.Tensor", {"self": t(3), "boundaries": t(2, 2)}, "sizes", "boundaries: expected 1 dimensions"),
+]
+
+
+@pytest.mark.parametrize(("name", "arguments", "expected"), RESULTS)
+def test_results(name: str, arguments: dict[str, Any], expected: Any) -> None:
+    check_result(name, arguments, expected)
+
+
+@pytest.mark.parametrize(("name", "arguments", "subject", "text"), REFUSED)
+def test_refused(name: str, arguments: dict[str, Any], subject: str, text: str) -> None:
+    check_refused(name, arguments, subject, text)
+
+
+@pytest.mark.parametrize("name", ["aten.any.dims", "aten.nansum.default", "aten.logsumexp.default"])
+def test_an_empty_list_of_dimensions_is_unknown_where_torch_disagrees_with_itself(name: str) -> None:
+    with pytest.raises(Unknown) as caught:
+        infer(name, {"self": t(2, 3, dtype=F32), "dim": ()}, is_strict=True)
+    assert str(caught.value), "expected a reason"

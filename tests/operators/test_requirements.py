@@ -1,0 +1,133 @@
+"""The table of kernels: names and arguments that exist, rules that there are, and what rules demand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pt2kit.checks import schemas
+from pt2kit.operators.demands import Call, Operand
+from pt2kit.operators.requirements import (
+    GROWING,
+    REFUSED_NAMESPACES,
+    REFUSED_OPERATORS,
+    RULES,
+    TABLE,
+    UNINITIALIZED,
+    find_row,
+    refusal,
+)
+
+RELEASE = "2.13"
+"""The release with which the table of kernels was made."""
+
+
+@pytest.mark.parametrize(
+    ("target", "reason"),
+    [
+        ("torch.ops.aten.from_file.default", "it reads or writes files"),
+        ("torch.ops.c10d.send.default", "it talks to other processes"),
+        ("torch.ops.higher_order.aoti_call_delegate", "it runs a compiled library"),
+        ("torch.ops.aten.view_copy.dtype", "it trusts its arguments with memory that they may not have"),
+        ("torch.ops.aten.view_copy.dtype_out", "it trusts its arguments with memory that they may not have"),
+        ("torch.ops.aten.view_copy.out", None),
+        ("torch.ops.aten.embedding.default", None),
+        ("torch.ops.aten.add.Tensor", None),
+        ("torch.ops.mine.from_file.default", None),
+        ("torch.ops.aten", None),
+        ("_operator.add", None),
+        ("", None),
+    ],
+)
+def test_refusal(target: str, reason: str | None) -> None:
+    """A refusal says what the operator does; everything else is not refused."""
+    assert refusal(target) == reason
+
+
+def test_names_exist() -> None:
+    """Every name of the table is spelled as torch spells it."""
+    table = schemas.operators(RELEASE)
+    known = {name.rpartition(".")[0] for name in table.schemas} | {f"higher_order.{n}" for n in table.higher_order}
+    rows = {*TABLE.operators, *UNINITIALIZED, *GROWING}
+    own = {name for name in rows if name.partition(".")[0] in ("aten", "prims")}
+    assert own - known - set(table.schemas) == set()
+    assert {name.partition(".")[0] for name in REFUSED_OPERATORS} & set(REFUSED_NAMESPACES) <= {"inductor"}
+
+
+def test_rows() -> None:
+    """A row is refused, required by a rule that exists, or kept for a stated reason."""
+    assert {row.requires for row in TABLE.operators.values()} - {""} <= set(RULES)
+    assert all(row.requires in RULES or row.kept or row.is_refused for row in TABLE.operators.values())
+    for name, row in TABLE.operators.items():
+        count = max((len(one.results) for one in _signatures(name)), default=9)
+        assert all(position < count for position in row.copied), name
+
+
+def _signatures(name: str) -> list[Any]:
+    from pt2kit.schema.operator_text import parse_operator
+
+    table = schemas.operators(RELEASE).schemas
+    return [parse_operator(text) for key, text in table.items() if key == name or key.rpartition(".")[0] == name]
+
+
+def test_variants() -> None:
+    """An overload that writes its result to a tensor that it gets is looked at as the one it is a variant of."""
+    table = schemas.operators(RELEASE).schemas
+    for name, row in TABLE.operators.items():
+        base, _, overload = name.partition(".")[2].partition(".")
+        namespace = name.partition(".")[0]
+        own = {key for key in table if key.startswith(f"{namespace}.{base}.")}
+        out = {key for key in own if "out: " in table[key] or key.endswith(("_out", ".out"))}
+        if overload:
+            out &= {f"{name}_out"}
+        assert all(find_row(f"torch.ops.{key}") is TABLE.operators.get(key, row) for key in out), name
+
+
+def test_rules_read_parameters_that_exist() -> None:
+    """A rule asks a call for arguments of its operator, whatever is known of them."""
+    for name, row in TABLE.operators.items():
+        for signature in _signatures(name) if row.requires else []:
+            given = dict.fromkeys(signature.parameters)
+            asked = _Asked(given)
+            list(RULES[row.requires](asked))
+            assert asked.names & set(given) or row.requires in ("nothing", "embedding", "saved target"), name
+
+
+class _Asked(Call):
+    """A call that notes what it is asked for."""
+
+    def __init__(self, given: dict[str, None]) -> None:
+        super().__init__(given, None, True)
+        self.names: set[str] = set()
+        outer = self
+
+        class Noting(dict):  # type: ignore[type-arg]
+            def get(self, name: str, default: object = None) -> object:
+                outer.names.add(name)
+                return default
+
+        self.arguments = Noting(given)
+
+
+def broken(rule: str, **arguments: object) -> list[str]:
+    """The arguments of which a rule says that they are wrong."""
+    return [demand.argument for demand in RULES[rule](Call(arguments)) if not demand.holds]
+
+
+def test_unknown_sizes_fit() -> None:
+    """What is not known is not wrong."""
+    tensor = Operand((None, None, None, None), (None,) * 4)
+    assert broken("attention", query=tensor, key=tensor, value=tensor) == []
+    assert broken("batch norm", input=tensor, weight=Operand((None,)), training=True) == []
+    assert broken("pool 2d", self=tensor, grad_output=tensor) == []
+
+
+def test_demands_name_the_argument() -> None:
+    """A demand that does not hold names what is wrong."""
+    four, three = Operand((2, 4, 8, 8), (256, 64, 8, 1)), Operand((3,), (1,))
+    assert broken("batch norm", input=four, weight=three, running_mean=three) == ["weight", "running_mean"]
+    assert broken("half", self=four, dim=[3], last_dim_size=99) == ["last_dim_size"]
+    assert broken("half", self=four, dim=[3], last_dim_size=14) == []
+    first = next(RULES["heads"](Call({"num_head": 0, "embed_dim": 4})))
+    assert (first.holds, first.argument) == (False, "num_head")

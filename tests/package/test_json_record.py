@@ -1,0 +1,109 @@
+"""Small files that unfold to much: values and nodes are counted against the bytes that they take in the file."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.samples import corpus, sample
+
+import pt2kit
+from pt2kit.errors import LimitError
+from pt2kit.package import json_record
+
+MLP = sample("2.13.0", "mlp")
+NODE = b'{"target":"torch.ops.aten.relu.default","inputs":[],"outputs":[],"metadata":{}},'
+
+
+def with_text(change: Callable[[bytes], bytes], record: str = "models/model.json", *, deflate: bool = True) -> bytes:
+    """The file with another text in a record."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(MLP) as source, zipfile.ZipFile(out, "w") as target:
+        for name in source.namelist():
+            data = source.read(name)
+            is_it = name.endswith(record)
+            kind = zipfile.ZIP_DEFLATED if is_it and deflate else zipfile.ZIP_STORED
+            target.writestr(name, change(data) if is_it else data, kind)
+    return out.getvalue()
+
+
+def before(mark: bytes, text: bytes) -> Callable[[bytes], bytes]:
+    """A change that puts text after the first mark."""
+    return lambda data: data.replace(mark, mark + text, 1)
+
+
+BOMBS = {
+    "unknown key": lambda data: data.rstrip()[:-1] + b',"later":[{}' + b",{}" * 900_000 + b"]}",
+    "unknown key inside": before(b'"nodes": [{', b'"later":[[]' + b",[]" * 900_000 + b"],"),
+    "numbers": lambda data: data.rstrip()[:-1] + b',"later":[0.5' + b",0.5" * 1_200_000 + b"]}",
+    "texts": lambda data: data.rstrip()[:-1] + b',"later":["a"' + b',"b"' * 1_200_000 + b"]}",
+    "another type": before(b'"inputs": [', b"[]," * 900_000),
+    "arguments": before(b'"inputs": [', b'{"as_ints":[0' + b",0" * 1_200_000 + b"]},"),
+    "escaped keys": before(b'"nodes": [', NODE.replace(b"target", b"\\u0074arget") * 150_000),
+    "nodes": before(b'"nodes": [', NODE * 150_000),
+}
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_values(bomb: str) -> None:
+    """Each is refused by its number of values, before an object of them is built."""
+    data = with_text(BOMBS[bomb])
+    assert len(data) < 200_000
+    with pytest.raises(
+        LimitError, match=r"models/model\.json: expected at most [\d,]+ (values|nodes) .* got"
+    ) as caught:
+        pt2kit.open(data).programs["model"]
+    assert caught.value.rule == "A18"
+    assert "A18" in [problem.rule for problem in pt2kit.check(data)]
+
+
+def test_payload_configs() -> None:
+    """The lists of weights and constants have the same budget."""
+    data = with_text(
+        lambda text: text.rstrip()[:-1] + b',"later":[{}' + b",{}" * 900_000 + b"]}", "weights_config.json"
+    )
+    with pytest.raises(LimitError, match=r"expected at most [0-9,]+ values"):
+        pt2kit.open(data).weights()
+
+
+def test_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes are counted in subgraphs as well, against the bytes of the record."""
+    monkeypatch.setattr(json_record, "FREE_NODES", 1)
+    monkeypatch.setattr(json_record, "BYTES_PER_NODE", 10**6)
+    for name in ("cond", "mlp"):
+        with (
+            pytest.raises(LimitError, match="expected at most 1 nodes"),
+            pt2kit.open(sample("2.13.0", name)) as package,
+        ):
+            package.programs["model"]
+
+
+def test_what_stands_in_texts_is_no_value() -> None:
+    """Brackets and commas in a long text do not count, nor do quotes in it."""
+    text = b'\\"{[,' * 1_000_000
+    data = with_text(lambda data: data.rstrip()[:-1] + b',"later":"' + text + b'\\\\"}')
+    with pt2kit.open(data) as package:
+        assert package.unknown() == ("models/model.json: $.later",) or len(package.unknown()) == 1
+
+
+def test_stored_text_may_have_as_many_values_as_it_has_bytes_for() -> None:
+    """A record that takes its bytes in the file has budget for all of its values."""
+    data = with_text(lambda text: text.rstrip()[:-1] + b',"later":[0' + b",0" * 1_500_000 + b"]}", deflate=False)
+    with pt2kit.open(data) as package:
+        assert len(package.unknown()) == 1
+
+
+def test_real_files_are_far_from_it() -> None:
+    """No program of the corpus has half of the values per byte that are allowed beyond the free ones."""
+    paths = [Path(path) for path in corpus()] if callable(corpus) else []
+    for path in paths[::7]:
+        if not zipfile.is_zipfile(path):
+            continue
+        with zipfile.ZipFile(path) as archive:
+            for entry in archive.infolist():
+                if entry.filename.endswith("model.json"):
+                    packed = max(entry.compress_size if entry.compress_type else entry.file_size // 60, 1)
+                    assert json_record._count(archive.read(entry), 0) / packed < json_record.VALUES_PER_BYTE

@@ -1,0 +1,260 @@
+"""Tests of the engine of jax, which `test_jax.py` runs: results, refusals by name, programs as StableHLO."""
+
+from __future__ import annotations
+
+import functools
+import json
+import subprocess
+import sys
+
+import jax
+import numpy as np
+import pytest
+from tests import samples
+from tests.cli.run import pt2
+from tests.runtime.corpus_files import is_reproducible, outcome, register_operators
+from tests.runtime.graphs import LONG, graph, node
+
+import pt2kit
+from pt2kit.errors import InputError, OperatorError, UnsupportedError
+from pt2kit.runtime.execution import executable
+from pt2kit.runtime.random_inputs import random_inputs
+
+RUNS = samples.DATA / "runs"
+REFUSED = ("associative_scan", "custom", "dropout_train", "embedding_bag", "item_", "while_loop")
+"""Models that jax does not run: vmap, random operators, numbers of tensors that decide what is computed."""
+
+
+@functools.cache
+def recorded(release):
+    return json.loads((RUNS / f"{release}.json").read_text()), dict(np.load(RUNS / f"{release}.npz"))
+
+
+CASES = [
+    (release, name)
+    for release in sorted(path.stem for path in RUNS.glob("*.json"))
+    for name in json.loads((RUNS / f"{release}.json").read_text())
+    if samples.sample(release, name).exists()
+]
+
+
+def session(name, release="2.13.0", **options):
+    return pt2kit.Session(samples.sample(release, name), backend="jax", **options)
+
+
+def compiled(one, weights=(), constants=()):
+    """A graph that jax runs."""
+    from pt2kit.runtime.jax_engine import JaxExecutable
+
+    return JaxExecutable(executable(one, "$").plan, weights, constants, 1 << 30)
+
+
+@pytest.mark.parametrize(("release", "name"), CASES, ids=lambda value: value)
+def test_recorded_outputs_are_reproduced(release, name):
+    """Outputs, and inputs that the program writes to, are those that torch recorded; others are refused by name."""
+    register_operators()
+    metas, arrays = recorded(release)
+    own = {key.removeprefix(f"{name}/"): array for key, array in arrays.items() if key.startswith(f"{name}/")}
+    meta = metas[name] | {"name": name}
+    found, why = outcome(samples.sample(release, name), meta, own, backend="jax")
+    if name.startswith(REFUSED) and found == "refused":
+        assert "aten." in why or "higher_order." in why or "corpus" in why or "torch." in why
+    elif is_reproducible(meta):
+        assert found in ("equal", "random"), why
+
+
+def view(operator, **named):
+    """A view of the input."""
+    return node(f"aten.{operator}", ["v"], self="x", **named)
+
+
+def both(one, *inputs):
+    """Run a graph with NumPy and with jax; returns the outputs and inputs of each after the call."""
+    found = []
+    for engine in (executable(one, "$"), compiled(one)):
+        values = [value.copy() if isinstance(value, np.ndarray) else value for value in inputs]
+        found.append([*engine(*values), *values])
+    return found
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        [view("transpose.int", dim0=0, dim1=1), node("aten.mul_.Scalar", ["w"], self="v", other=3)],
+        [view("select.int", dim=1, index=-1), node("aten.fill_.Scalar", ["w"], self="v", value=7)],
+        [view("slice.Tensor", dim=1, start=1, end=6, step=2), node("aten.neg_.default", ["w"], self="v")],
+        [view("view.default", size=[2, 12]), node("aten.relu_.default", ["w"], self="v")],
+        [view("diagonal.default"), node("aten.zero_.default", ["w"], self="v")],
+        [view("unfold.default", dimension=1, size=2, step=3), node("aten.exp_.default", ["w"], self="v")],
+        [
+            view("as_strided.default", size=[3, 2], stride=[6, 2], storage_offset=1),
+            node("aten.sub_.Scalar", ["w"], self="v", other=5),
+        ],
+        [
+            node("aten.unsqueeze.default", ["u"], self="x", dim=0),
+            node("aten.permute.default", ["p"], self="u", dims=[2, 0, 1]),
+            node("aten.slice.Tensor", ["v"], self="p", dim=0, start=2, end=4),
+            node("aten.copy_.default", ["w"], self="v", src="v"),
+            node("aten.add_.Tensor", ["a"], self="w", other="v"),
+        ],
+    ],
+    ids=lambda nodes: nodes[0].target.split(".")[-2],
+)  # fmt: skip
+def test_writes_through_views_reach_all_that_share_memory(nodes):
+    """The base, the view that is written and another view of the same memory have what NumPy gives them."""
+    more = [node("aten.reshape.default", ["flat"], self="x", shape=[24]), *nodes]
+    one = graph(["x"], [*more, node("aten.add.Tensor", ["sum"], self="flat", other="flat")], ["v", "flat", "sum"])
+    x = np.random.default_rng(0).standard_normal((4, 6)).astype(np.float32)
+    with_numpy, with_jax = both(one, x)
+    for expected, got in zip(with_numpy, with_jax, strict=True):
+        assert got.dtype == expected.dtype
+        assert np.allclose(got, expected, 1e-6, 1e-6)
+    assert not np.array_equal(with_jax[-1], x)  # the caller's array is written, as by NumPy
+
+
+def test_two_inputs_that_are_one_array_share_writes():
+    one = graph(["x", "y"], [node("aten.add_.Scalar", ["w"], self="x", other=1)], ["y"])
+    x = np.zeros(3, np.float32)
+    assert compiled(one)(x, x)[0].tolist() == [1, 1, 1]
+
+
+def test_inputs_that_overlap_one_that_is_written_are_refused():
+    one = graph(["x", "y"], [node("aten.add_.Scalar", ["w"], self="x", other=1)], ["y"])
+    memory = np.zeros(4, np.float32)
+    with pytest.raises(UnsupportedError, match="expected no tensors that share memory with one that is written"):
+        compiled(one)(memory[:3], memory[1:])
+
+
+def test_indices_outside_are_an_error_of_the_node():
+    """jax reads other elements in their place; the check is computed with the outputs."""
+    one = graph(["w", "i"], [node("aten.embedding.default", ["y"], weight="w", indices="i")], ["y"])
+    run_it = compiled(one)
+    w = np.arange(6, dtype=np.float32).reshape(3, 2)
+    assert run_it(w, np.array([2, 0]))[0].tolist() == [[4, 5], [0, 1]]
+    with pytest.raises(OperatorError, match=r"\(aten.embedding.default\): expected indices below 3"):
+        run_it(w, np.array([3, 0]))
+
+
+def test_operators_that_jax_cannot_run_are_named_with_the_number_of_their_nodes():
+    nodes = [
+        node("aten.nonzero.default", ["y"], self="x"),
+        node("aten.nonzero.default", ["z"], self="x"),
+    ]
+    with pytest.raises(UnsupportedError, match=r"operators that jax can run, got aten.nonzero.default \(2\)"):
+        compiled(graph(["x"], nodes, ["y", "z"]))(np.ones(3, np.float32))
+    with pytest.raises(UnsupportedError, match=r"aten.rand_like.default \(1\).*not random"):
+        compiled(graph(["x"], [node("aten.rand_like.default", ["y"], self="x")], ["y"]))(np.ones(3, np.float32))
+
+
+def test_a_program_is_refused_when_the_session_is_made():
+    with pytest.raises(UnsupportedError, match=r"got aten.item.default \(\d+\)"):
+        session("item_symint")
+
+
+def test_buffers_keep_their_mutations():
+    """Each call starts from the buffers of the last, as with NumPy."""
+    one, other = session("buffer_mutation"), pt2kit.Session(samples.sample("2.13.0", "buffer_mutation"))
+    for seed in range(3):
+        [x] = random_inputs(one.convention, seed)
+        assert np.allclose(one(x), other(x), 1e-5, 1e-6)
+        for name, array in other.state.items():
+            assert np.allclose(one.state[name], array, 1e-5, 1e-6)
+
+
+def test_other_sizes_are_traced_anew():
+    one, other = session("dynamic_batch"), pt2kit.Session(samples.sample("2.13.0", "dynamic_batch"))
+    for seed in range(3):
+        values = random_inputs(one.convention, seed, vary=True)
+        assert np.allclose(one(*values), other(*values), 1e-5, 1e-6)
+
+
+def test_types_of_64_bits_leave_the_configuration_unchanged():
+    x = np.array([1, 1 << 40])
+    one = graph(["x"], [node("aten.mul.Scalar", ["y"], self="x", other=2)], ["y"], LONG)
+    assert compiled(one)(x)[0].tolist() == [2, 1 << 41]
+    assert jax.numpy.asarray(x[:1]).dtype == np.int32
+    assert not jax.config.jax_enable_x64
+
+
+def test_nodes_cannot_be_observed():
+    one = session("mlp")
+    with pytest.raises(UnsupportedError, match="expected the backend numpy"):
+        one.run_leaves(random_inputs(one.convention), observe=lambda number, values: None)
+
+
+def test_jax_that_is_missing_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "jax", None)
+    monkeypatch.delitem(sys.modules, "pt2kit.runtime.jax_engine", raising=False)
+    monkeypatch.delitem(sys.modules, "pt2kit.runtime.jax_arrays", raising=False)
+    with pytest.raises(UnsupportedError, match=r"expected jax, got none .*pip install 'pt2kit\[jax\]'"):
+        session("mlp")
+
+
+@pytest.mark.bare
+def test_nothing_imports_jax_unless_it_is_asked_for():
+    path = samples.sample("2.13.0", "no_inputs")
+    code = f"import sys, pt2kit; pt2kit.run({str(path)!r}); sys.exit('jax' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def compute(text, arrays):
+    """Run the text of a StableHLO module."""
+    from jaxlib import xla_client
+
+    device = jax.local_devices()[0]
+    program = device.client.compile_and_load(
+        text, xla_client.DeviceList((device,)), xla_client.CompileOptions()
+    )  # fmt: skip
+    with jax.enable_x64(True):
+        return [np.asarray(one) for one in program.execute([jax.numpy.asarray(one) for one in arrays])]
+
+
+@pytest.mark.parametrize("name", ["convnet", "mlp", "sdpa", "buffer_mutation"])
+def test_stablehlo_computes_the_same(name):
+    """Arguments are weights, buffers and inputs as the comments list them; results are outputs and what is written."""
+    one, other = session(name), pt2kit.Session(samples.sample("2.13.0", name))
+    values = random_inputs(one.convention)
+    text = one.stablehlo(values)
+    listed = [line.split(": ", 1)[1].split(" ")[0] for line in text.splitlines() if line.startswith("// %arg")]
+    named = dict(one.state) | {
+        spec.argument.as_tensor.name: value for spec, value in zip(one.inputs, values, strict=True)
+    }
+    results = compute(text, [named[argument] for argument in listed])
+    expected = other(*values)
+    assert np.allclose(results[0], expected if isinstance(expected, np.ndarray) else expected[0], 1e-5, 1e-6)
+    written = [line.split(": ")[1].removesuffix(" after the call") for line in text.splitlines() if "after the" in line]
+    for place, target in enumerate(written, len(results) - len(written)):
+        assert np.allclose(results[place], other.state[target], 1e-5, 1e-6)
+
+
+def test_convert_writes_stablehlo(tmp_path):
+    """Sizes are those of the export, or of --at; the same file gives the same text."""
+    path, out = samples.sample("2.13.0", "dynamic_batch"), tmp_path / "model.mlir"
+    assert pt2("convert", str(path), "--to", "stablehlo", "-o", str(out), fresh=True).code == 0
+    assert "module @" in out.read_text()
+    [symbol] = session("dynamic_batch").convention.ranges
+    for _ in range(2):
+        assert pt2("convert", str(path), str(out), "--to", "stablehlo", "--at", f"{symbol}=9", fresh=True).code == 0
+    assert "float32[9, " in out.read_text()
+    assert "tensor<9x" in out.read_text()
+
+
+def test_convert_to_stablehlo_refuses_what_it_does_not_do(tmp_path):
+    path = str(samples.sample("2.13.0", "item_symint"))
+    refused = pt2("convert", path, str(tmp_path / "x.mlir"), "--to", "stablehlo", fresh=True)
+    assert refused.code == 2
+    assert "aten.item.default" in refused.err
+    assert not (tmp_path / "x.mlir").exists()
+    assert "--to" in pt2("convert", path, str(tmp_path / "x"), "--to", "stablehlo", "--json", fresh=True).err
+    assert "--at" in pt2("convert", path, str(tmp_path / "x"), "--target", "8.7", "--at", "s0=3", fresh=True).err
+
+
+def test_run_takes_the_backend():
+    found = pt2("run", str(samples.sample("2.13.0", "mlp")), "--random", "--backend", "jax", "--json", fresh=True)
+    assert found.code == 0
+    assert json.loads(found.out)["outputs"][0]["dtype"] == "float32"
+
+
+def test_inputs_are_checked_as_with_numpy():
+    with pytest.raises(InputError, match="expected float32, got float64"):
+        session("mlp")(np.zeros((4, 8)))

@@ -1,0 +1,198 @@
+"""The engine: views and writes, subgraphs, limits, and errors that name the node."""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.runtime.graphs import LONG, graph, node
+
+from pt2kit import schema
+from pt2kit.errors import GraphError, LimitError, OperatorError, Pt2Error, UnsupportedError
+from pt2kit.runtime.arrays import RUNNING, Running
+from pt2kit.runtime.execution import executable
+
+
+def run(made, *inputs, **limits):
+    token = RUNNING.set(Running(**limits))
+    try:
+        with np.errstate(all="ignore"):
+            return executable(made, "$")(*inputs)
+    finally:
+        RUNNING.reset(token)
+
+
+def test_writes_are_seen_through_views():
+    """An in-place operator on a view changes the tensor that it is a view of, and all its other views."""
+    nodes = [
+        node("aten.select.int", ["row"], self="x", dim=0, index=1),
+        node("aten.permute.default", ["t"], self="x", dims=[1, 0]),
+        node("aten.add_.Tensor", ["sum"], self="row", other=10),
+    ]
+    x = np.zeros((2, 3), np.float32)
+    row, turned = run(graph(["x"], nodes, ["row", "t"]), x)
+    assert x.tolist() == [[0, 0, 0], [10, 10, 10]]
+    assert turned.tolist() == [[0, 10]] * 3
+    assert row.base is not None
+
+
+def test_results_have_the_declared_type():
+    """A kernel may compute in a wider type: what is stored has the type that the program declares."""
+    [result] = run(graph(["x"], [node("aten.exp.default", ["y"], self="x")], ["y"]), np.zeros(3, np.float32))
+    assert result.dtype == np.float32
+    [result] = run(graph(["x"], [node("aten.sum.default", ["y"], self="x")], ["y"], LONG), np.ones(3, np.int64))
+    assert (result.dtype, result.shape, int(result)) == (np.int64, (), 3)
+
+
+def test_read_only_tensors_are_not_written_to():
+    x = np.zeros(3, np.float32)
+    x.setflags(write=False)
+    with pytest.raises(OperatorError, match=r"nodes\[0\] \(aten.add_.Tensor\): expected a tensor that can be written"):
+        run(graph(["x"], [node("aten.add_.Tensor", ["y"], self="x", other=1)], ["y"]), x)
+
+
+def test_errors_name_the_node():
+    """Whatever a kernel raises becomes an error of ours, with the node and its operator in front."""
+    made = graph(["x"], [node("aten.mm.default", ["y"], self="x", mat2="x")], ["y"])
+    with pytest.raises(OperatorError, match=r"node nodes\[0\] \(aten.mm.default\): .*"):
+        run(made, np.zeros((2, 3), np.float32))
+    unknown = graph(["x"], [node("aten.exp.default", ["y"], self="x", nonsense=1)], ["y"])
+    with pytest.raises(OperatorError, match="expected operands that the operator accepts"):
+        run(unknown, np.zeros(3, np.float32))
+
+
+@pytest.mark.parametrize(
+    ("target", "named"),
+    [
+        ("aten.full.default", {"size": [1 << 20, 1 << 20], "fill_value": 1.0}),
+        ("aten.zeros.default", {"size": [1 << 40]}),
+        ("aten.arange.default", {"end": 1 << 40}),
+        ("aten.eye.default", {"n": 1 << 20}),
+        ("aten.randn.default", {"size": [1 << 20, 1 << 20]}),
+        ("aten.tril_indices.default", {"row": 1 << 20, "col": 1 << 20}),
+        ("aten.repeat.default", {"self": "x", "repeats": [1 << 40]}),
+        ("aten.constant_pad_nd.default", {"self": "x", "pad": [1 << 40, 0]}),
+        ("aten.outer.default", {"self": "x", "vec2": "x"}),
+        ("aten.one_hot.default", {"self": "i", "num_classes": 1 << 40}),
+        ("aten.diag_embed.default", {"self": "x", "offset": 1 << 22}),
+        ("aten.upsample_nearest1d.default", {"self": "b", "output_size": [1 << 40]}),
+        ("aten.kron.default", {"self": "x", "other": "x"}),
+        ("aten.cdist.default", {"x1": "c", "x2": "c"}),
+        ("aten.reflection_pad1d.default", {"self": "b", "padding": [1 << 40, 1]}),
+        ("aten.fft_fft.default", {"self": "x", "n": 1 << 40}),
+        ("aten.hann_window.default", {"window_length": 1 << 40}),
+        ("aten.repeat_interleave.self_int", {"self": "x", "repeats": 1 << 40}),
+        ("aten.tensor_split.sections", {"self": "x", "sections": 1 << 40}),
+        ("aten.linspace.default", {"start": 0, "end": 1, "steps": 1 << 40}),
+        ("aten.bincount.default", {"self": "i"}),
+        ("aten.expand.default", {"self": "s", "size": [1 << 40, 1]}),
+    ],
+)  # fmt: skip
+def test_no_kernel_allocates_beyond_the_limit(target, named):
+    """Sizes that a program asks for are refused before memory for them is allocated."""
+    values = {
+        "x": np.zeros(5000, np.float32),
+        "i": np.array([1 << 40]),
+        "b": np.zeros((1, 1, 4), np.float32),
+        "c": np.zeros((4000, 8), np.float32),
+        "s": np.zeros((1, 1), np.float32),
+    }
+    made = graph(list(values), [node(target, ["y"], **named)], ["y"])
+    with pytest.raises((LimitError, OperatorError), match="expected"):
+        run(made, *values.values(), max_bytes=1 << 26)
+
+
+def test_broadcasting_is_limited():
+    """Two small operands can have a result of any size."""
+    a, b = np.zeros((1 << 16, 1), np.float32), np.zeros((1, 1 << 16), np.float32)
+    for target in (
+        "aten.add.Tensor",
+        "aten.mul.Tensor",
+        "aten.eq.Tensor",
+        "aten.maximum.default",
+        "aten.matmul.default",
+    ):
+        with pytest.raises(LimitError, match="expected a result of at most"):
+            run(graph(["a", "b"], [node(target, ["y"], self="a", other="b")], ["y"]), a, b, max_bytes=1 << 26)
+
+
+@pytest.mark.parametrize(
+    ("size", "stride", "offset"), [([4], [1], 6), ([2], [100], 0), ([1 << 40], [1], 0), ([2], [-1], 1), ([3], [1], -1)]
+)
+def test_no_view_points_outside_its_storage(size, stride, offset):
+    named = {"self": "x", "size": size, "stride": stride, "storage_offset": offset}
+    with pytest.raises(OperatorError, match=r"expected (sizes and strides within|as many strides)"):
+        run(graph(["x"], [node("aten.as_strided.default", ["y"], **named)], ["y"]), np.zeros(8, np.float32))
+
+
+def test_as_strided_sees_the_whole_storage():
+    """A view is of the storage of its operand, not of the operand alone."""
+    nodes = [
+        node("aten.slice.Tensor", ["part"], self="x", dim=0, start=2, end=4),
+        node("aten.as_strided.default", ["y"], self="part", size=[2, 2], stride=[4, 1], storage_offset=1),
+    ]
+    [result] = run(graph(["x"], nodes, ["y"]), np.arange(8, dtype=np.float32))
+    assert result.tolist() == [[1, 2], [5, 6]]
+
+
+@pytest.mark.parametrize("target", ["aten.embedding.default", "aten.index_select.default", "aten.gather.default"])
+def test_no_index_wraps_around(target):
+    """torch refuses negative indices here, where NumPy counts them from the end."""
+    arguments: dict[str, dict[str, Any]] = {
+        "aten.embedding.default": {"weight": "x", "indices": "i"},
+        "aten.index_select.default": {"self": "x", "dim": 0, "index": "i"},
+        "aten.gather.default": {"self": "x", "dim": 0, "index": "i"},
+    }
+    made = graph(["x", "i"], [node(target, ["y"], **arguments[target])], ["y"])
+    for index in (-1, 3):
+        with pytest.raises(OperatorError, match="expected indices below 3"):
+            run(made, np.zeros(3, np.float32), np.array([index]))
+
+
+def endless():
+    """A graph that loops for ever."""
+    condition = graph(["c"], [node("aten.ge.Scalar", ["more"], self="c", other=0)], ["more"])
+    body = graph(["c"], [node("aten.add.Tensor", ["next"], self="c", other=1)], ["next"])
+    call = schema.Node(
+        "torch.ops.higher_order.while_loop",
+        [
+            schema.NamedArgument("", schema.Argument(as_graph=schema.GraphArgument(name, one)))
+            for name, one in (("condition", condition), ("body", body))
+        ]
+        + [
+            schema.NamedArgument("", schema.Argument(as_tensors=[schema.TensorArgument("x")])),
+            schema.NamedArgument("", schema.Argument(as_tensors=[])),
+        ],
+        [schema.Argument(as_tensors=[schema.TensorArgument("y")])],
+        {},
+    )
+    made = graph(["x", "y"], [], ["y"])
+    return schema.Graph([made.inputs[0]], made.outputs, [call], made.tensor_values, {}, {})
+
+
+def test_loops_end_at_the_deadline():
+    with pytest.raises(LimitError, match="expected the call to end in time"):
+        run(endless(), np.zeros((), np.float32), deadline=monotonic() + 0.2)
+
+
+def test_values_are_defined_before_they_are_used():
+    made = graph(["x", "z"], [node("aten.add.Tensor", ["y"], self="x", other="later")], ["y"])
+    with pytest.raises(GraphError, match="expected a value that is defined before"):
+        executable(made, "$")
+    with pytest.raises(GraphError, match="expected 2 values, got 1"):
+        run(graph(["x", "z"], [], ["x"]), np.zeros(3, np.float32))
+
+
+def test_unknown_operators_are_refused_before_anything_runs():
+    with pytest.raises(UnsupportedError, match="expected an operator that the runtime has"):
+        executable(graph(["x"], [node("mine.op.default", ["y"], x="x")], ["y"]), "$")
+
+
+def test_deep_subgraphs_are_refused():
+    inner = graph(["x"], [], ["x"])
+    for _ in range(40):
+        inner = graph(["x"], [node("higher_order.wrap", ["y"], inner, "x")], ["y"])
+    with pytest.raises(Pt2Error, match="nested at most 32 levels"):
+        executable(inner, "$")

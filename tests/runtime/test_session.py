@@ -1,0 +1,167 @@
+"""Sessions: state, checks of inputs, containers, random operators, and what they refuse by name."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+from tests import samples
+
+import pt2kit
+from pt2kit.errors import ArchiveError, InputError, LimitError, Pt2Error, UnsupportedError
+from pt2kit.runtime.arrays import promote_dtypes, result_type
+from pt2kit.runtime.random_inputs import random_inputs
+from pt2kit.runtime.session import RunLimits
+
+
+def session(name, release="2.13.0", **options):
+    return pt2kit.Session(samples.sample(release, name), **options)
+
+
+def drawn(one, seed=0):
+    return random_inputs(one.convention, seed)
+
+
+def test_one_call_is_a_session_used_once():
+    path = samples.sample("2.13.0", "mlp")
+    [x] = drawn(pt2kit.Session(path))
+    assert np.array_equal(pt2kit.run(path, x), pt2kit.Session(path)(x))
+
+
+def test_buffers_keep_their_mutations():
+    """Each call starts from the buffers of the last; another session starts from those of the file."""
+    one = session("buffer_mutation")
+    [x] = drawn(one)
+    before = {name: array.copy() for name, array in one.state.items()}
+    one(x)
+    first = {name: array.copy() for name, array in one.state.items()}
+    one(x)
+    assert any(not np.array_equal(first[name], before[name]) for name in before)
+    assert any(not np.array_equal(first[name], one.state[name]) for name in before)
+    assert all(np.array_equal(session("buffer_mutation").state[name], before[name]) for name in before)
+
+
+def test_outputs_are_not_changed_by_later_calls():
+    one = session("buffer_mutation")
+    [x] = drawn(one)
+    outputs = np.atleast_1d(one(x))
+    kept = outputs.copy()
+    one(x)
+    assert np.array_equal(outputs, kept)
+
+
+def test_inputs_that_are_written_are_the_callers():
+    """As in torch, a program that writes to an input changes the array of the caller; a read-only one is refused."""
+    one = session("input_mutation")
+    values = drawn(one)
+    before = [value.copy() for value in values]
+    one(*values)
+    assert any(not np.array_equal(value, old) for value, old in zip(values, before, strict=True))
+    for value in values:
+        value.setflags(write=False)
+    with pytest.raises(Pt2Error, match="written to"):
+        one(*values)
+
+
+def test_inputs_of_other_structures_are_refused():
+    one = session("dynamic_batch")
+    x = np.zeros((3, 8), np.float32)
+    cases = [
+        ((), {}, "expected 1 positional argument"),
+        ((x, x), {}, "expected 1 positional argument"),
+        ((x,), {"y": x}, "expected the keyword argument"),
+        (([x],), {}, "expected an array, got list"),
+        ((x.astype(np.float64),), {}, "expected float32, got float64; convert it"),
+        ((x[0],), {}, r"expected 2 dimension\(s\), got 1"),
+        ((x[:, :7],), {}, "size of dimension 1: expected 8, as it was exported, got 7"),
+    ]
+    for args, kwargs, message in cases:
+        with pytest.raises(InputError, match=message):
+            one(*args, **kwargs)
+
+
+def test_sizes_beyond_the_declared_range_are_refused():
+    one = session("dynamic_batch")
+    most = max(most for _, most in one.convention.ranges.values() if most is not None)
+    with pytest.raises(InputError, match="of at most"):
+        one(np.zeros((most + 1, 8), np.float32))
+
+
+def test_equal_symbols_have_equal_sizes():
+    """Sizes that are expressions of the same symbol have to agree."""
+    one = session("dynamic_auto")
+    values = drawn(one, 3)
+    sizes = {name for spec in one.inputs for size in spec.sizes for name in [str(size)] if not isinstance(size, int)}
+    assert sizes
+    one.run_leaves(values)
+
+
+def test_containers_go_in_and_come_out():
+    """Named tuples of classes that are not there become placeholders with the same fields."""
+    one = session("namedtuple_io")
+    result = one.run_leaves(drawn(one))
+    assert type(result)._fields == ("a", "b")
+
+
+def test_random_operators_follow_the_seed():
+    path = samples.sample("2.13.0", "dropout_train")
+    [x] = drawn(pt2kit.Session(path))
+    outputs = [pt2kit.Session(path, seed=seed)(x)[0] for seed in (1, 1, 2)]
+    assert np.array_equal(outputs[0], outputs[1])
+    assert not np.array_equal(outputs[0], outputs[2])
+
+
+def test_random_inputs_fit_every_program():
+    """Inputs that are drawn within the declared ranges are accepted, for each seed, with other sizes, too."""
+    for name in ("mlp", "dynamic_two_dims", "sym_ops", "embedding_lstm", "kwargs_and_nested_inputs", "scalar_inputs"):
+        one = session(name)
+        for seed in range(3):
+            assert len(random_inputs(one.convention, seed)) == len(one.inputs)
+            random_inputs(one.convention, seed, vary=True)
+
+
+def test_missing_operators_are_listed_with_counts():
+    with pytest.raises(UnsupportedError, match=r"_add_batch_dim \(8\).*pt2kit.runtime.register"):
+        session("associative_scan_hop")
+
+
+def test_programs_and_backends_are_chosen_by_name():
+    with pytest.raises(ArchiveError, match="expected one of the programs"):
+        session("mlp", model="other")
+    with pytest.raises(UnsupportedError, match="backend: expected numpy"):
+        session("mlp", backend="tpu")
+    path = samples.sample("2.13.0", "multi_model_package")
+    with pt2kit.open(path) as package:
+        for model in package.programs:
+            one = pt2kit.Session(package, model=model)
+            one.run_leaves(drawn(one))
+
+
+def test_arrays_are_limited():
+    one = session("convnet", limits=RunLimits(max_bytes=64))
+    with pytest.raises(LimitError, match="expected a result of at most 64 bytes"):
+        one.run_leaves(drawn(session("convnet")))
+
+
+def test_promotion_is_torchs():
+    """Integers never widen floats; a Python number or a tensor without dimensions counts by its category alone."""
+    half, single, byte = np.dtype("float16"), np.dtype("float32"), np.dtype("uint8")
+    assert promote_dtypes(np.dtype("int64"), half) == half
+    assert promote_dtypes(half, np.dtype(ml_dtypes.bfloat16)) == single
+    assert promote_dtypes(byte, np.dtype("int8")) == np.int16
+    assert result_type(np.zeros(2, half), np.zeros((), np.float64)) == half
+    assert result_type(np.zeros(2, byte), 300) == byte
+    assert result_type(np.zeros(2, byte), 0.5) == single
+    assert result_type(np.zeros(2, np.float64), 1j) == np.complex128
+
+
+@pytest.mark.parametrize("case", samples.hostile(), ids=lambda case: case["file"])
+def test_hostile_files_end_in_an_error_of_ours(case):
+    """A hostile file runs within its limits, or ends in one error of ours."""
+    try:
+        with pt2kit.open(case["path"]) as package:
+            for model in package.layout.models:
+                one = pt2kit.Session(package, model=model, limits=RunLimits(1 << 28, 5))
+                one.run_leaves(drawn(one))
+    except (Pt2Error, OSError):
+        pass

@@ -1,0 +1,83 @@
+"""The table of kernels: each is an overload that some release has, and accepts the parameters of its schema."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from pt2kit.errors import OperatorError
+from pt2kit.runtime.plan import _parameter
+from pt2kit.runtime.table import find_kernel, mutated_by, register, supported, unregister
+from pt2kit.schema.operators import find_operator, known_releases
+
+COMPLETE = ("aten", "prims", "quantized_decomposed")
+
+
+def newest_schema(name):
+    return next((found for release in reversed(known_releases()) if (found := find_operator(name, release))), None)
+
+
+def test_there_are_nine_hundred_kernels():
+    assert len(supported()) > 900
+
+
+@pytest.mark.parametrize("name", [name for name in supported() if name.split(".")[0] in COMPLETE])
+def test_kernels_have_the_parameters_of_their_schemas(name):
+    """Every parameter of the newest schema is accepted by name, and the kernel requires no other."""
+    schema = newest_schema(name)
+    assert schema is not None, "no release of torch has this overload"
+    kernel = find_kernel(name)
+    assert kernel is not None
+    accepted = inspect.signature(kernel).parameters
+    is_open = any(one.kind is one.VAR_KEYWORD for one in accepted.values())
+    named = {_parameter(key): one for key, one in schema.parameters.items()}
+    assert is_open or not named.keys() - accepted.keys()
+    for key, one in accepted.items():
+        if one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD:
+            assert key in named
+            assert named[key].default is None
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "aten.add_.Tensor",
+        "aten.permute_copy.default",
+        "aten.absolute.default",
+        "aten.clip_.default",
+        "aten.arctan2.default",
+    ],
+)
+def test_kernels_are_derived(name):
+    """In-place operators, copies of views and other names of an operator need no kernels of their own."""
+    assert find_kernel(name) is not None
+    assert name not in supported()
+
+
+@pytest.mark.parametrize("name", ["aten.no_such.default", "nobody.op.default", "os.system", "aten.add.Nothing", ""])
+def test_unknown_operators_have_none(name):
+    assert find_kernel(name) is None
+
+
+def test_registering_a_kernel():
+    """A custom operator is found under its default overload, with what it writes to, until it is unregistered."""
+
+    @register("mine::twice", mutates=["x"])
+    def twice(x):
+        x *= 2
+
+    try:
+        found = find_kernel("mine.twice.default")
+        assert found is not None
+        assert found is twice
+        assert mutated_by(found) == ("x",)
+    finally:
+        unregister("mine::twice")
+    assert find_kernel("mine.twice.default") is None
+
+
+@pytest.mark.parametrize("name", ["mine.twice", "mine::", "::twice", "a b::c", "a::b-c"])
+def test_registering_needs_a_name(name):
+    with pytest.raises(OperatorError, match="expected a name"):
+        register(name, len)

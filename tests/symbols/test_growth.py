@@ -1,0 +1,56 @@
+"""Guards whose numbers grow beyond all sizes are refused when they are read, and no others."""
+
+from __future__ import annotations
+
+import pytest
+
+from pt2kit.errors import LimitError
+from pt2kit.symbols.guards import parse_guard
+
+N = "L['x'].size()[0]"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"2 ** {N} < 10000",  # what export writes for 2 ** n
+        f"2 ** ({N} + 1) < 10000",
+        f"2 ** (4*{N} - 3) < 10000",
+        f"{N} ** {N} == 4",
+        f"{N} ** (-{N}) == 4",
+        f"{N} ** 3 + {N} ** 2 < 9",
+        f"torch.sym_float({N}) ** 0.5 < 100.0",
+        f"torch.sym_float({N}) ** {N} ** 0.5 < 100.0",
+        f"round({N}/3, 2) == 4.0",
+        f"({N}//2) ** ({N} % 7) == 1",
+        f"(2 ** {N}) % 7 == 2",
+        "*".join([N] * 100) + " == 4",
+    ],
+)
+def test_ordinary_powers(text: str) -> None:
+    """Powers of sizes by sizes, and products of many of them, are read."""
+    parse_guard(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("L['a0'].size()[0] ** L['a0'].size()[0] ** 99 == 4", "a power whose base and exponent are sizes"),
+        (f"({N} ** {N}) ** {N} == 4", "a power whose base and exponent are sizes"),
+        (f"{N} ** ({N} * {N}) == 4", "a power whose base and exponent are sizes"),
+        (f"2 ** 2 ** {N} == 4", "a power whose base and exponent are sizes"),
+        (f"{N} ** -({N} ** 9) == 4", "a power whose base and exponent are sizes"),
+        (f"math.floor({N} * 1.5) ** {N} == 4", "a power whose base and exponent are sizes"),
+        (f"max({N} ** 99, 1.5) ** {N} == 4", "a power whose base and exponent are sizes"),
+        (f"{N} ** 9999999 == 4", "numbers of at most 262144 bits"),
+        (f"(({N} ** 99) ** 99) ** 99 == 1", "numbers of at most 262144 bits"),
+        ("*".join([f"2 ** {N}"] * 5) + " == 4", "numbers of at most 262144 bits"),
+        ("+".join([f"2 ** {N}"] * 9) + " == 4", "at most 8 powers"),
+        (f"round({N}, -99999999) == 4", "a rounding to at most 400 digits"),
+        (f"round({N}, -{N}) == 4", "a rounding to at most 400 digits"),
+    ],
+)
+def test_numbers_that_take_minutes(text: str, expected: str) -> None:
+    """A power of a power of a size, a huge exponent, a rounding to many digits: refused, with the part that grows."""
+    with pytest.raises(LimitError, match=expected):
+        parse_guard(text)
