@@ -13,7 +13,8 @@ from tests.packages import edited, rewritten
 from tests.sanitizing.files import sanitized
 
 import pt2kit
-from pt2kit.cli.sanitize import PARTS, command
+from pt2kit.cli.sanitize import command
+from pt2kit.digests.result import PARTS
 from pt2kit.errors import UnsupportedError
 
 MLP = samples.sample("2.13.0", "mlp")

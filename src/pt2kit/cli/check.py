@@ -1,8 +1,9 @@
-"""`pt2 check FILE...`: what is wrong with files, and what torch would run on loading them."""
+"""`pt2 check FILE...`: problems of files, and what torch would run on loading them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -13,10 +14,10 @@ from pt2kit.cli.accepted import Accepted, accepted
 from pt2kit.cli.colours import colour, linked
 from pt2kit.cli.common import choose_model, json_option, model_option, open_file, progress, standard_input
 from pt2kit.cli.completion import complete_rules
+from pt2kit.cli.frame import Result, flag, option, shared, subcommand
 from pt2kit.cli.output import print_json, print_lines
 from pt2kit.cli.several import (
     Answer,
-    Result,
     answers,
     chosen_files,
     files_argument,
@@ -52,61 +53,54 @@ What --allow and --baseline accept does not count.
 """
 
 
-@click.command("check", epilog=EPILOG)
-@files_argument
-@click.option("--payloads", is_flag=True, help="Read all records: compare checksums, look for NaN in the weights.")
-@click.option("--strict", is_flag=True, help="Treat warnings as errors.")
-@click.option("--full", is_flag=True, help="List every problem, not only the first few of each rule.")
-@click.option("--sarif", is_flag=True, help="Print SARIF 2.1.0, for code hosts and editors.")
-@click.option(
-    "--allow",
-    metavar="RULE[,RULE]",
-    multiple=True,
-    shell_complete=complete_rules,
-    help="Accept all findings of these rules.",
-)
-@click.option(
-    "--baseline", type=click.Path(dir_okay=False, path_type=Path), help="Accept the findings that this file lists."
-)
-@click.option("--write-baseline", is_flag=True, help="Write the findings to the --baseline file.")
-@model_option
-@jobs_option
-@json_option
-def command(
-    files: tuple[str, ...],
-    payloads: bool,
-    strict: bool,
-    full: bool,
-    sarif: bool,
-    allow: tuple[str, ...],
-    baseline: Path | None,
-    write_baseline: bool,
-    model: str | None,
-    jobs: int,
-    as_json: bool,
-) -> int:
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Options of `pt2 check`."""
+
+    files: tuple[str, ...] = files_argument()
+    payloads: bool = flag("Read all records: compare checksums, look for NaN in the weights.")
+    strict: bool = flag("Treat warnings as errors.")
+    full: bool = flag("List every problem, not only the first few of each rule.")
+    sarif: bool = flag("Print SARIF 2.1.0, for code hosts and editors.")
+    allow: tuple[str, ...] = option(
+        "Accept all findings of these rules.", metavar="RULE[,RULE]", multiple=True, shell_complete=complete_rules
+    )
+    baseline: str | None = option("Accept the findings that this file lists.", type=click.Path(dir_okay=False))
+    write_baseline: bool = flag("Write the findings to the --baseline file.")
+    model: str | None = shared(model_option)
+    jobs: int = jobs_option()
+    as_json: bool = shared(json_option)
+
+
+def run(options: Options) -> int:
     """Check .pt2 files without running anything of them: archive, JSON, graph, signature, operators, weights."""
-    if sarif and as_json:
+    if options.sarif and options.as_json:
         raise click.UsageError("expected one of --json and --sarif, got both")
-    if write_baseline and baseline is None:
+    if options.write_baseline and options.baseline is None:
         raise click.UsageError("expected --write-baseline with --baseline FILE, got it alone")
-    chosen, several = chosen_files(files)
-    if write_baseline and baseline is not None:
-        return _write(baseline, accepted(allow, None), answers(chosen, partial(_check, payloads, model), jobs))
-    without = accepted(allow, baseline)
-    if not several:
-        [file] = chosen
-        problems = without.remaining(_shown(file), _check(payloads, model, file))
-        _print(_shown(file), problems, full, sarif, as_json)
-        return _code(problems, strict)
-    if sarif:
-        return _print_sarif_of_all(list(answers(chosen, partial(_check, payloads, model), jobs)), without, strict)
-    task = partial(_task, payloads, model, without, strict, full)
-    return run_task(chosen, task, jobs=jobs, as_json=as_json, outcomes=_OUTCOMES, style=_painter())
+    chosen, several = chosen_files(options.files)
+    baseline = None if options.baseline is None else Path(options.baseline)
+    if options.write_baseline and baseline is not None:
+        without = accepted(options.allow, None)
+        return _write(baseline, answers(chosen, partial(_check, options, without), options.jobs))
+    without = accepted(options.allow, baseline)
+    if options.sarif and several:
+        return _print_sarif_of_all(list(answers(chosen, partial(_check, options, without), options.jobs)), options)
+    if options.sarif:
+        problems = _check(options, without, chosen[0])
+        _print_sarif({_shown(chosen[0]): problems})
+        return _code(problems, options.strict)
+    task = partial(_task, options, without, several)
+    return run_task(
+        chosen, several, task, jobs=options.jobs, as_json=options.as_json, outcomes=_OUTCOMES, style=_painter()
+    )
 
 
-def _check(payloads: bool, model: str | None, file: str) -> list[Problem]:
-    """The problems of a file; of one program of it where that is asked for.
+command = subcommand("check", Options, run, EPILOG)
+
+
+def _check(options: Options, without: Accepted, file: str) -> list[Problem]:
+    """Return the problems of a file, or of one program of it, without those that are accepted.
 
     Raises:
         OSError: it cannot be opened.
@@ -114,15 +108,18 @@ def _check(payloads: bool, model: str | None, file: str) -> list[Problem]:
     """
     from pt2kit.checks.run import check
 
+    payloads, model = options.payloads, options.model
     with progress(f"checking {file}", wanted=payloads) as report:
         if model is None:
-            return check(standard_input() if file == "-" else file, payloads=payloads, progress=report)
-        with open_file(file) as package:
-            return check(package, payloads=payloads, model=choose_model(package, model), progress=report)
+            found = check(standard_input() if file == "-" else file, payloads=payloads, progress=report)
+        else:
+            with open_file(file) as package:
+                found = check(package, payloads=payloads, model=choose_model(package, model), progress=report)
+    return without.remaining(_shown(file), found)
 
 
-def _write(baseline: Path, without: Accepted, checked: Iterator[Answer[list[Problem]]]) -> int:
-    """Write what is wrong with files as accepted."""
+def _write(baseline: Path, checked: Iterator[Answer[list[Problem]]]) -> int:
+    """Write the problems of files as accepted."""
     from pt2kit.cli.accepted import write_baseline
 
     code, found = 0, {}
@@ -130,7 +127,7 @@ def _write(baseline: Path, without: Accepted, checked: Iterator[Answer[list[Prob
         if answer.found is None:
             code = max(code, report_unread(answer))
         else:
-            found[_shown(answer.file)] = without.remaining(_shown(answer.file), answer.found)
+            found[_shown(answer.file)] = answer.found
     write_baseline(baseline, found)
     count = sum(problem.severity != "note" for problems in found.values() for problem in problems)
     print_lines([f"{baseline}: {count:,} findings of {len(found):,} files are accepted"])
@@ -146,42 +143,31 @@ def _shown(file: str) -> str:
     return "stdin" if file == "-" else file
 
 
-def _print(file: str, found: Sequence[Problem], full: bool, sarif: bool, as_json: bool) -> None:
+def _task(options: Options, without: Accepted, several: bool, file: str) -> Result:
+    """Check one file; of several, notes are listed with --full only."""
     from pt2kit.text.problems import problem_lines, problems_tree
 
-    if sarif:
-        _print_sarif({file: found})
-    elif as_json:
-        print_json(problems_tree(file, found))
-    else:
-        print_lines(problem_lines(file, found, full=full), _painter())
-
-
-def _task(payloads: bool, model: str | None, without: Accepted, strict: bool, full: bool, file: str) -> Result:
-    """Check one of several files."""
-    from pt2kit.text.problems import problem_lines, problems_tree
-
-    name = _shown(file)
-    found = without.remaining(name, _check(payloads, model, file))
+    name, full = _shown(file), options.full
+    found = _check(options, without, file)
     severities = {problem.severity for problem in found} - {"note"}
-    lines = [*problem_lines(name, found, full=full, notes=full), *([""] if severities or (full and found) else [])]
+    lines = list(problem_lines(name, found, full=full, notes=full or not several))
+    if several and (severities or (full and found)):
+        lines.append("")
     tree = problems_tree(name, found)
     outcome = "error" if "error" in severities else "warning" if severities else "sound"
     totals = {key: tree[key] for key in ("errors", "warnings", "notes")}
-    return Result(tree, lines, _code(found, strict), outcome, totals)
+    return Result(lines, lambda: tree, _code(found, options.strict), outcome=outcome, totals=totals)
 
 
 _OUTCOMES: Final = {"sound": "sound", "warning": "with warnings", "error": "with errors"}
 
 
-def _print_sarif_of_all(checked: list[Answer[list[Problem]]], without: Accepted, strict: bool) -> int:
+def _print_sarif_of_all(checked: list[Answer[list[Problem]]], options: Options) -> int:
     """Print one SARIF document about all files."""
-    found = {
-        _shown(one.file): without.remaining(_shown(one.file), one.found) for one in checked if one.found is not None
-    }
+    found = {_shown(one.file): one.found for one in checked if one.found is not None}
     unread = [one for one in checked if one.found is None]
     _print_sarif(found, {_shown(one.file): one.error for one in unread})
-    return max([0, *(_code(problems, strict) for problems in found.values()), *map(report_unread, unread)])
+    return max([0, *(_code(problems, options.strict) for problems in found.values()), *map(report_unread, unread)])
 
 
 def _print_sarif(found: Mapping[str, Sequence[Problem]], unread: Mapping[str, str] | None = None) -> None:

@@ -141,27 +141,27 @@ def pairs(values: Iterable[str], option: str, form: str = "OLD=NEW") -> list[tup
     return sides
 
 
-def symbol_values(given: Iterable[str]) -> dict[str, int]:
-    """Return the values of symbols in the options `--at SYMBOL=N`.
-
-    Raises:
-        UsageError: no name and number.
-    """
-    found = {}
-    for name, value in pairs(given, "--at", "SYMBOL=N"):
-        if not value.isdecimal() or len(value) > 18:
-            raise click.UsageError(f"--at: expected a number for {name}, got {value!r}")
-        found[name] = int(value)
-    return found
-
-
 def dict_of(form: str = "NAME=VALUE") -> Callable[[click.Context, click.Parameter, Iterable[str]], dict[str, str]]:
-    """Return the callback of an option whose values are pairs: it gives them as a dict.
+    """Return the callback of an option whose values are pairs, which become a dict.
 
     Args:
         form: how a value is written, for the message.
     """
     return lambda context, parameter, values: dict(pairs(values, parameter.opts[0], form))
+
+
+def numbers_of(form: str) -> Callable[[click.Context, click.Parameter, Iterable[str]], dict[str, int]]:
+    """Return the callback of an option whose values are names with numbers, which become a dict; as `dict_of`."""
+
+    def numbers(context: click.Context, parameter: click.Parameter, values: Iterable[str]) -> dict[str, int]:
+        option = parameter.opts[0]
+        found = dict(pairs(values, option, form))
+        for name, value in found.items():
+            if not (value.isascii() and value.isdecimal() and len(value) <= 18):
+                raise click.UsageError(f"{option}: expected {form}, got {f'{name}={value}'!r}")
+        return {name: int(value) for name, value in found.items()}
+
+    return numbers
 
 
 def parse_bytes(text: str, option: str) -> int:
@@ -177,7 +177,7 @@ def parse_bytes(text: str, option: str) -> int:
 
 
 def choose_model(package: Package, model: str | None) -> str:
-    """The model asked for, or the only one, or "model".
+    """Return the program of the option `--model`, or the only one, or "model".
 
     Raises:
         Refusal: there is no such model, or there are several; the message lists those that are there.
@@ -198,7 +198,7 @@ def choose_model(package: Package, model: str | None) -> str:
 
 
 def chosen_models(package: Package, model: str | None) -> list[str]:
-    """The program asked for, or all.
+    """Return the program of the option `--model`, or all.
 
     Raises:
         Refusal: there is no such program; the message lists those that are there.
@@ -208,8 +208,24 @@ def chosen_models(package: Package, model: str | None) -> list[str]:
     return [choose_model(package, model)]
 
 
+def only_model(package: Package, model: str | None) -> Package:
+    """Return a package with one program of a file, or the file's own if it has no other or none is asked for.
+
+    Raises:
+        Refusal: there is no such program.
+    """
+    if model is None:
+        return package
+    chosen = choose_model(package, model)
+    if len(package.layout.models) == 1:
+        return package
+    from pt2kit.editing.packing import only
+
+    return only(package, chosen)
+
+
 def _with_digest(package: Package, digest: str) -> str:
-    """The program whose digest begins so.
+    """Return the program whose digest begins with the one passed.
 
     Raises:
         Refusal: none has, or several have.

@@ -1,30 +1,34 @@
-"""`pt2 convert SRC... DST --target T`: files as another release of torch, or version of the schema, has them."""
+"""`pt2 convert SRC... DST --target T`: convert files to another release of torch or version of the schema."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pt2kit.cli.common import (
-    FILE,
     choose_model,
-    dict_of,
     json_option,
     model_option,
+    numbers_of,
+    only_model,
     open_file,
     output_option,
     progress,
     prove_option,
-    symbol_values,
 )
-from pt2kit.cli.output import print_error, print_json, print_lines
-from pt2kit.cli.several import Result, chosen_targets, jobs_option, make_folder, run_task
+from pt2kit.cli.frame import Result, argument, at_option, flag, option, pairs_option, shared, subcommand
+from pt2kit.cli.output import print_error, print_lines
+from pt2kit.cli.several import chosen_targets, jobs_option, make_folder, run_task
 from pt2kit.errors import ConversionError
+
+if TYPE_CHECKING:
+    from pt2kit.release.report import Report
 
 EPILOG = """\b
 Examples:
@@ -51,213 +55,126 @@ Exit codes: 0 converted, 1 the target cannot express it (nothing was written), 2
 
 
 @dataclass(frozen=True, slots=True)
-class ConvertOptions:
-    """Options of a conversion."""
+class Options:
+    """Options of `pt2 convert`."""
 
-    target: str | None
-    allow: tuple[str, ...]
-    keep: tuple[str, ...]
-    opset: dict[str, int]
-    namedtuples: dict[str, str]
-    model: str | None
-    dry_run: bool
-    store: bool
-    prove: bool
-    normalize: bool
+    arguments: tuple[str, ...] = argument("SRC... [DST]", nargs=-1, required=True)
+    target: str | None = option("The release or version to convert to.", metavar="TARGET")
+    allow: tuple[str, ...] = option("Accept a loss, by its name.", metavar="NAME", multiple=True)
+    keep: tuple[str, ...] = option("Refuse to lose something that needs no --allow.", metavar="NAME", multiple=True)
+    opset: Mapping[str, int] = pairs_option(
+        "The operator set version to have (aten=10).", form="NS=NUMBER", callback=numbers_of("NAMESPACE=NUMBER")
+    )
+    namedtuples: Mapping[str, str] = pairs_option(
+        "The name a named tuple is registered under, for files of torch 2.1 to 2.3, which do not have it.",
+        "--namedtuple",
+        form="CLASS=NAME",
+    )
+    form: str | None = option("Write another format; it needs jax.", "--to", type=click.Choice(["stablehlo"]))
+    at: Mapping[str, int] = at_option("With --to: the value of a symbol; repeatable.")
+    report: bool = flag("Print everything that changed or was lost.")
+    store: bool = flag("Store the JSON instead of deflating it.")
+    normalize: bool = flag("Number process addresses: reproducible exports.")
+    dry_run: bool = flag("Write nothing; report what would be done.")
+    output: str | None = shared(output_option)
+    prove: bool = shared(prove_option)
+    model: str | None = shared(model_option)
+    jobs: int = jobs_option()
+    as_json: bool = shared(json_option)
 
 
-@click.command("convert", epilog=EPILOG)
-@click.argument("arguments", metavar="SRC... [DST]", nargs=-1, required=True, type=FILE)
-@click.option("--target", metavar="TARGET", help="The release or version to convert to.")
-@click.option("--allow", metavar="NAME", multiple=True, help="Accept a loss, by its name.")
-@click.option("--keep", metavar="NAME", multiple=True, help="Refuse to lose something that needs no --allow.")
-@click.option(
-    "--opset",
-    metavar="NS=NUMBER",
-    multiple=True,
-    callback=lambda *given: _opset(*given),
-    help="The operator set version to have (aten=10).",
-)
-@click.option(
-    "--namedtuple",
-    "namedtuples",
-    metavar="CLASS=NAME",
-    multiple=True,
-    callback=dict_of("CLASS=NAME"),
-    help="The name a named tuple is registered under, for files of torch 2.1 to 2.3, which do not have it.",
-)
-@click.option("--to", "form", type=click.Choice(["stablehlo"]), help="Write another format; it needs jax.")
-@click.option("--at", metavar="SYMBOL=N", multiple=True, help="With --to: the value of a symbol; repeatable.")
-@click.option("--report", "wants_report", is_flag=True, help="Print everything that changed or was lost.")
-@click.option("--store", is_flag=True, help="Store the JSON instead of deflating it.")
-@click.option("--normalize", is_flag=True, help="Number process addresses: reproducible exports.")
-@click.option("--dry-run", is_flag=True, help="Write nothing; report what would be done.")
-@output_option
-@prove_option
-@model_option
-@jobs_option
-@json_option
-def command(
-    arguments: tuple[str, ...],
-    target: str | None,
-    allow: tuple[str, ...],
-    keep: tuple[str, ...],
-    opset: dict[str, int],
-    namedtuples: dict[str, str],
-    form: str | None,
-    at: tuple[str, ...],
-    wants_report: bool,
-    store: bool,
-    normalize: bool,
-    dry_run: bool,
-    output: str | None,
-    prove: bool,
-    model: str | None,
-    jobs: int,
-    as_json: bool,
-) -> int:
+def run(options: Options) -> int:
     """Convert .pt2 files to another release of torch, newer or older; DST is a file, or for several a folder."""
-    if target is None and not normalize and form is None:
+    if options.target is None and not options.normalize and options.form is None:
         raise click.UsageError("expected --target TARGET, or --normalize, which keeps the file's own version")
-    if form is not None and (target is not None or normalize):
+    if options.form is not None and (options.target is not None or options.normalize):
         raise click.UsageError("--to: expected it without --target and --normalize")
-    places, several = chosen_targets(arguments, output, needs_target=not dry_run)
-    if "-" in places.values() and (as_json or wants_report):
+    places, several = chosen_targets(options.arguments, options.output, needs_target=not options.dry_run)
+    if "-" in places.values() and (options.as_json or options.report):
         raise click.UsageError("expected a path as DST with --json and --report, got -")
-    options = ConvertOptions(target, allow, keep, opset, namedtuples, model, dry_run, store, prove, normalize)
-    if form is not None:
-        if several or dry_run or prove or wants_report or as_json:
+    if options.form is not None:
+        if several or options.dry_run or options.prove or options.report or options.as_json:
             raise click.UsageError("--to: expected one file, and no --dry-run, --prove, --report or --json")
         [(source, destination)] = places.items()
-        return _write_stablehlo(source, destination, model, namedtuples, symbol_values(at))
-    if at:
+        return _write_stablehlo(source, destination, options)
+    if options.at:
         raise click.UsageError("--at: expected --to FORMAT with it")
-    if not several:
-        [(source, destination)] = places.items()
-        return _convert_one(source, destination, options, wants_report, as_json)
-    outcomes = {"converted": "would be converted" if dry_run else "converted", "refused": "not expressible"}
-    task, unread = partial(_task, places, options, wants_report), "not readable or writable"
-    return run_task(list(places), task, jobs=jobs, as_json=as_json, outcomes=outcomes, unread=unread)
+    outcomes = {"converted": "would be converted" if options.dry_run else "converted", "refused": "not expressible"}
+    task, unread = partial(_convert, options, places, several), "not readable or writable"
+    return run_task(
+        list(places), several, task, jobs=options.jobs, as_json=options.as_json, outcomes=outcomes, unread=unread
+    )
 
 
-def _convert_one(source: str, destination: str, options: ConvertOptions, wants_report: bool, as_json: bool) -> int:
-    def tell(report: Any) -> None:
-        for line in () if as_json else _losses(report):
-            if destination == "-":
-                print_error(line, "note:")
-            else:
-                print_lines([line])
-        sys.stdout.flush() if sys.stdout is not None else None
-
-    report = _convert(source, destination, options, tell)
-    if isinstance(report, str):
-        if as_json:
-            print_json(_refused_tree(report))
-        else:
-            print_lines(_refused_lines(report))
-        return 1
-    if destination == "-" and not options.dry_run:
-        return 0
-    if as_json:
-        print_json({"converted": True, **report.to_tree()})
-        return 0
-    print_lines(_report_lines(report, wants_report))
-    if options.dry_run and destination:
-        print_lines([f"{destination}: not written (--dry-run)"])
-    return 0
+command = subcommand("convert", Options, run, EPILOG)
 
 
-def _write_stablehlo(
-    source: str, destination: str, model: str | None, namedtuples: dict[str, str], sizes: dict[str, int]
-) -> int:
+def _write_stablehlo(source: str, destination: str, options: Options) -> int:
     """Write a program as StableHLO, for inputs of the sizes that it was exported with, or of others."""
     from pt2kit.runtime.random_inputs import random_inputs
     from pt2kit.runtime.session import Session
 
-    with open_file(source, namedtuples=namedtuples) as package:
-        session = Session(package, model=choose_model(package, model), backend="jax")
-    text = session.stablehlo(random_inputs(session.convention, sizes=sizes))
+    with open_file(source, namedtuples=options.namedtuples) as package:
+        session = Session(package, model=choose_model(package, options.model), backend="jax")
+    text = session.stablehlo(random_inputs(session.convention, sizes=options.at))
     with click.open_file(destination, "w", encoding="utf-8", atomic=destination != "-") as file:
         file.write(text)
     return 0
 
 
-def _convert(source: str, destination: str, options: ConvertOptions, tell: Any = None) -> Any:
-    """The report of a conversion, or the text of what is in its way."""
+def _convert(options: Options, places: Mapping[str, str], several: bool, source: str) -> Result:
+    """Convert one file; of several, report each in one line."""
     from pt2kit.release.conversion import convert
+    from pt2kit.text.conversion import headline, report_lines
 
-    with open_file(source, namedtuples=options.namedtuples) as package:
-        one = package
-        if options.model is not None and len(package.layout.models) > 1:
-            from pt2kit.editing.packing import only
-
-            one = only(package, choose_model(package, options.model))
-        elif options.model is not None:
-            choose_model(package, options.model)
-        try:
+    destination = places[source]
+    target: Any = None if options.dry_run else sys.stdout.buffer if destination == "-" else destination
+    if several and not options.dry_run:
+        make_folder(destination)
+    row = {"written": destination} if several else {}
+    try:
+        with open_file(source, namedtuples=options.namedtuples) as package:
+            one = only_model(package, options.model)
             with progress(f"converting {package.name}") as bar:
-                return convert(
+                report = convert(
                     one,
-                    None if options.dry_run else sys.stdout.buffer if destination == "-" else destination,
+                    target,
                     target=options.target,
                     allow=options.allow,
                     keep=options.keep,
                     opset_version=options.opset,
                     compress=not options.store,
                     normalize=options.normalize,
-                    tell=tell,
+                    tell=None if several or options.as_json else partial(_print_losses, destination),
                     progress=bar,
                     prove=options.prove,
                 )
-        except ConversionError as error:
-            return str(error)
+    except ConversionError as error:
+        message, *obstacles = text = str(error).splitlines()
+        tree = {**row, "converted": False, "message": message, "obstacles": [line.strip() for line in obstacles]}
+        return Result(text, lambda: tree, 1, outcome="refused")
+    lines = list(report_lines(report)) if options.report else [headline(report)]
+    if several:
+        lines = [source, *lines, ""] if options.report else [f"{source} -> {destination or 'nothing'}: {report}"]
+    elif destination == "-" and not options.dry_run:
+        lines = []
+    elif options.dry_run and destination:
+        lines.append(f"{destination}: not written (--dry-run)")
+    done = {**row, "converted": True, **report.to_tree()}
+    return Result(lines, lambda: done, outcome="converted", totals={"converted": 1})
 
 
-def _losses(report: Any) -> Iterator[str]:
-    """A line for each thing that is lost."""
-    names: dict[str, tuple[int, str]] = {}
+def _print_losses(destination: str, report: Report) -> None:
+    """Print what a conversion is going to lose, before the file is written."""
+    places, messages = Counter[str](), dict[str, str]()
     for note in report.lost:
-        count, message = names.get(note.name, (0, note.message))
-        names[note.name] = (count + note.count, message)
-    for name, (count, message) in names.items():
-        yield f"loses {name}: {message}{f' ({count:,} places)' if count > 1 else ''}"
-
-
-def _report_lines(report: Any, wants_report: bool) -> list[str]:
-    from pt2kit.text.conversion import headline, report_lines
-
-    return list(report_lines(report)) if wants_report else [headline(report)]
-
-
-def _task(places: dict[str, str], options: ConvertOptions, wants_report: bool, source: str) -> Result:
-    """Convert one of several files."""
-    place = places[source]
-    if not options.dry_run:
-        make_folder(place)
-    report = _convert(source, place, options)
-    if isinstance(report, str):
-        return Result({"written": place, **_refused_tree(report)}, _refused_lines(report), 1, "refused")
-    lines = (
-        [source, *_report_lines(report, True), ""] if wants_report else [f"{source} -> {place or 'nothing'}: {report}"]
-    )
-    return Result({"written": place, "converted": True, **report.to_tree()}, lines, 0, "converted", {"converted": 1})
-
-
-def _opset(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, int]:
-    numbers = {}
-    for text in values:
-        namespace, _, number = text.partition("=")
-        if not namespace or not (number.isascii() and number.isdecimal() and len(number) < 10):
-            raise click.UsageError(f"--opset: expected NAMESPACE=NUMBER, got {text!r}")
-        numbers[namespace] = int(number)
-    return numbers
-
-
-def _refused_tree(error: str) -> dict[str, Any]:
-    """Return a refusal as data: its first line, and an obstacle for each other one."""
-    first, *obstacles = error.splitlines()
-    return {"converted": False, "message": first, "obstacles": [line.strip() for line in obstacles]}
-
-
-def _refused_lines(error: str) -> list[str]:
-    return error.splitlines()
+        places[note.name] += note.count
+        messages.setdefault(note.name, note.message)
+    for name, message in messages.items():
+        line = f"loses {name}: {message}{f' ({places[name]:,} places)' if places[name] > 1 else ''}"
+        if destination == "-":
+            print_error(line, "note:")
+        else:
+            print_lines([line])
+    if sys.stdout is not None:
+        sys.stdout.flush()

@@ -10,24 +10,23 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from pt2kit.cli.common import (
-    FILE,
-    choose_model,
     json_option,
     model_option,
+    only_model,
     open_file,
     output_option,
     progress,
     prove_option,
 )
-from pt2kit.cli.output import print_json, print_lines
-from pt2kit.cli.several import Result, chosen_targets, jobs_option, make_folder, run_task
+from pt2kit.cli.frame import Result, argument, flag, option, shared, subcommand
+from pt2kit.cli.several import chosen_targets, jobs_option, make_folder, run_task
+from pt2kit.digests.result import PARTS
 
 if TYPE_CHECKING:
-    from pt2kit.sanitizing.options import Options
+    from pt2kit.sanitizing.options import Options as Parts
     from pt2kit.sanitizing.plan import Plan
     from pt2kit.sanitizing.writing import Sanitized
 
-PARTS: Final = ("program", "graph", "signature", "constraints", "weights", "constants", "metadata")
 _PLAIN: Final[Mapping[str, str]] = {
     "X4": "guards are conditions on the inputs",
     "X9": "tree specs name Python's own types",
@@ -49,104 +48,73 @@ Exit codes: 0 written, 1 refused (the reasons are listed), 2 not readable or wri
 
 
 @dataclass(frozen=True, slots=True)
-class SanitizeOptions:
-    """Options of sanitizing."""
+class Options:
+    """Options of `pt2 sanitize`."""
 
-    parts: Options
-    model: str | None
-    dry_run: bool
-    prove: bool
+    arguments: tuple[str, ...] = argument("SRC... DST", nargs=-1, required=True)
+    drop: tuple[str, ...] = option(
+        "Leave out compiled, sample-inputs, extra, unused, or one extra file by its record (extra/note.txt).",
+        metavar="WHAT",
+        multiple=True,
+    )
+    strip: tuple[str, ...] = option(
+        "Leave out metadata of nodes: traces, provenance, or metadata (all).", metavar="WHAT", multiple=True
+    )
+    scrub_paths: bool = flag("Remove what identifies a machine from paths in metadata.")
+    dry_run: bool = flag("Write nothing; report what prevents it.")
+    output: str | None = shared(output_option)
+    prove: bool = shared(prove_option)
+    model: str | None = shared(model_option)
+    jobs: int = jobs_option()
+    as_json: bool = shared(json_option)
 
 
-@click.command("sanitize", epilog=EPILOG)
-@click.argument("arguments", metavar="SRC... DST", nargs=-1, required=True, type=FILE)
-@click.option(
-    "--drop",
-    metavar="WHAT",
-    multiple=True,
-    help="Leave out compiled, sample-inputs, extra, unused, or one extra file by its record (extra/note.txt).",
-)
-@click.option(
-    "--strip", metavar="WHAT", multiple=True, help="Leave out metadata of nodes: traces, provenance, or metadata (all)."
-)
-@click.option("--scrub-paths", is_flag=True, help="Remove what identifies a machine from paths in metadata.")
-@click.option("--dry-run", is_flag=True, help="Write nothing; report what prevents it.")
-@output_option
-@prove_option
-@model_option
-@jobs_option
-@json_option
-def command(
-    arguments: tuple[str, ...],
-    drop: tuple[str, ...],
-    strip: tuple[str, ...],
-    scrub_paths: bool,
-    dry_run: bool,
-    output: str | None,
-    prove: bool,
-    model: str | None,
-    jobs: int,
-    as_json: bool,
-) -> int:
+def run(options: Options) -> int:
     """Rewrite .pt2 files without pickles and code; they mean the same, and PyTorch loads them as before.
 
     DST is a file, or for several a folder; it may be that of SRC.
     """
     from pt2kit.sanitizing.options import make_options
 
-    places, several = chosen_targets(arguments, output, needs_target=not dry_run)
+    places, several = chosen_targets(options.arguments, options.output, needs_target=not options.dry_run)
     if "-" in places.values():
         raise click.UsageError("expected the path of a file as DST, got -")
-    options = SanitizeOptions(make_options(drop, strip, scrub_paths), model, dry_run, prove)
-    if several:
-        outcomes = {"written": "clean" if dry_run else "written", "refused": "refused"}
-        task, unread = partial(_task, places, options), "not readable or writable"
-        return run_task(list(places), task, jobs=jobs, as_json=as_json, outcomes=outcomes, unread=unread)
-    [(source, target)] = places.items()
-    code, tree, lines = _sanitize(source, target, options)
-    if as_json:
-        print_json(tree)
-    else:
-        print_lines(lines)
-    return code
+    parts = make_options(options.drop, options.strip, options.scrub_paths)
+    outcomes = {"written": "clean" if options.dry_run else "written", "refused": "refused"}
+    task, unread = partial(_sanitize, options, parts, places, several), "not readable or writable"
+    return run_task(
+        list(places), several, task, jobs=options.jobs, as_json=options.as_json, outcomes=outcomes, unread=unread
+    )
 
 
-def _sanitize(source: str, target: str, options: SanitizeOptions) -> tuple[int, dict[str, Any], list[str]]:
-    """The exit code of one file, what became of it as data, and as lines."""
+command = subcommand("sanitize", Options, run, EPILOG)
+
+
+def _sanitize(options: Options, parts: Parts, places: Mapping[str, str], several: bool, source: str) -> Result:
+    """Sanitize one file; of several, report each in one line."""
     from pt2kit.sanitizing.plan import make_plan
     from pt2kit.sanitizing.writing import execute
 
+    target = places[source]
+    if several and not options.dry_run:
+        make_folder(target)
     with open_file(source) as whole:
-        package = whole
-        if options.model is not None:
-            chosen = choose_model(whole, options.model)
-            if len(whole.layout.models) > 1:
-                from pt2kit.editing.packing import only
-
-                package = only(whole, chosen)
-        plan = make_plan(package, options.parts)
+        package = only_model(whole, options.model)
+        plan = make_plan(package, parts)
         if plan.problems:
             problems = [asdict(problem) for problem in plan.problems]
-            return 1, {"written": None, "problems": problems}, list(_refused_lines(source, plan))
+            refused = {"written": None, "problems": problems}
+            return Result(list(_refused_lines(source, plan)), lambda: refused, 1, outcome="refused")
         if options.dry_run:
-            return (
-                0,
-                {"written": None, "problems": []},
-                [f"{source}: nothing prevents it; not written (--dry-run)"],
-            )
+            lines = [f"{source}: nothing prevents it; not written (--dry-run)"]
+            return Result(lines, lambda: {"written": None, "problems": []}, outcome="written", totals={"written": 1})
         with progress(f"sanitizing {package.name}") as report:
             done = execute(package, plan, target, progress=report, run=options.prove)
-    return 0, {"written": target, **done.to_tree(), "problems": []}, list(_lines(target, done))
-
-
-def _task(places: dict[str, str], options: SanitizeOptions, source: str) -> Result:
-    """Sanitize one of several files."""
-    if not options.dry_run:
-        make_folder(places[source])
-    code, tree, lines = _sanitize(source, places[source], options)
-    if not code and not options.dry_run:
+    tree = {"written": target, **done.to_tree(), "problems": []}
+    lines = list(_lines(target, done))
+    if several:
         lines = [f"{source} -> {lines[0]}: {lines[1].split(None, 1)[1]}"]
-    return Result(tree, lines, code, "refused" if code else "written", {"written": 1 - code})
+    return Result(lines, lambda: tree, outcome="written", totals={"written": 1})
 
 
 def _refused_lines(source: str, plan: Plan) -> Iterator[str]:

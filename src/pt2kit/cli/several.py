@@ -1,7 +1,7 @@
-"""The frame of commands on several files: `--jobs`, output per file, `--json`, the summary line, the exit code.
+"""Commands on one or several files: `--jobs`, output per file, `--json`, the summary line, the exit code.
 
-A command gives a task, file -> `Result`; `run_task` does the rest. A file that cannot be read is reported and does not
-keep the others from being processed; the exit code is the worst of all files.
+A command passes a task, file -> `Result`; `run_task` does the rest. A file that cannot be read is reported, and the
+other files are processed all the same; the exit code is the worst of all files.
 """
 
 from __future__ import annotations
@@ -10,14 +10,16 @@ import os
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Generic, TypeVar
 
 import click
 
+from pt2kit import codec
 from pt2kit.cli.colours import colour
-from pt2kit.cli.common import FILE, Refusal
+from pt2kit.cli.common import Refusal
+from pt2kit.cli.frame import Result, argument, option, print_result
 from pt2kit.cli.output import print_error, print_json, print_lines, said
 from pt2kit.errors import Pt2Error
 from pt2kit.text.format import count_text
@@ -26,12 +28,19 @@ from pt2kit.zip.opening import is_url
 
 T = TypeVar("T")
 
-files_argument = click.argument("files", metavar="FILE...", nargs=-1, required=True, type=FILE)
-jobs_option = click.option(
-    "--jobs", "-j", type=click.IntRange(1), default=1, help="Process this many files in parallel.", show_default=True
-)
 UNREADABLE = 2
 """The exit code if a file could not be read."""
+
+
+def files_argument() -> Any:
+    """Declare a field for the files, folders and patterns of a command."""
+    return argument("FILE...", nargs=-1, required=True)
+
+
+def jobs_option() -> Any:
+    """Declare a field for the number of processes."""
+    text = "Process this many files in parallel."
+    return option(text, "--jobs", "-j", type=click.IntRange(1), default=1, show_default=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,29 +58,9 @@ class Answer(Generic[T]):
     error: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
-    """The result of a command for one of several files.
-
-    Args:
-        tree: its keys in `--json`.
-        lines: its lines in the report.
-        code: the exit code of this file alone.
-        outcome: what the summary counts it as.
-        totals: numbers that the summary adds up over all files.
-        fitted: whether lines may be broken to fit a terminal.
-    """
-
-    tree: Mapping[str, Any]
-    lines: Sequence[str]
-    code: int = 0
-    outcome: str = ""
-    totals: Mapping[str, int] = field(default_factory=dict)
-    fitted: bool = True
-
-
 def run_task(
     files: Sequence[str],
+    several: bool,
     task: Callable[[str], Result],
     *,
     jobs: int,
@@ -82,10 +71,11 @@ def run_task(
     head: Mapping[str, Any] | None = None,
     style: Callable[[str], str] = colour,
 ) -> int:
-    """Run a task on several files and print a report; each result is printed as soon as it is there.
+    """Run a task on files and print its results; of several files, each as soon as it is there.
 
     Args:
         files: their names.
+        several: whether to report on several files; otherwise the result of the one file is printed alone.
         task: file -> its result; a function of a module, or a `partial` of one.
         jobs: the number of processes.
         as_json: print one JSON document instead: `files`, `unreadable`, `summary`.
@@ -101,9 +91,12 @@ def run_task(
     Raises:
         Refusal: a process ended without an answer.
     """
+    if not several:
+        [file] = files
+        return print_result(task(file), as_json, style)
     code, counts, totals = 0, Counter[str](), Counter[str]()
     rows, unreadable = [], []
-    for answer in answers(files, task, jobs):
+    for answer in answers(files, partial(_computed, task, as_json), jobs):
         one = answer.found
         if one is None:
             unreadable.append({"file": answer.file, "error": answer.error})
@@ -113,7 +106,7 @@ def run_task(
         counts[one.outcome] += 1
         totals.update(one.totals)
         if as_json:
-            rows.append({"file": answer.file, **one.tree})
+            rows.append({"file": answer.file, **one.tree()})
         else:
             print_lines(one.lines, style, fitted=one.fitted)
     if as_json:
@@ -127,8 +120,15 @@ def run_task(
     return code
 
 
+def _computed(task: Callable[[str], Result], as_json: bool, file: str) -> Result:
+    """Return the result of a file with its lines or its tree computed, as another process can send it."""
+    found = task(file)
+    lines = [] if as_json else list(found.lines)
+    return replace(found, lines=lines, tree=partial(dict, codec.to_tree(found.tree()) if as_json else ()))
+
+
 def chosen_files(targets: Sequence[str]) -> tuple[list[str], bool]:
-    """The files that arguments mean, and whether to answer for several: one file alone is answered for as it is.
+    """Return the files that arguments mean, and whether to report on several; one file is reported on alone.
 
     Raises:
         UsageError: standard input twice.
@@ -170,17 +170,17 @@ def chosen_targets(
 
 
 def make_folder(target: str) -> None:
-    """Make the folder that a file is to be written to, where it is a path."""
+    """Make the folder of a file that is to be written; nothing for a URL."""
     if not is_url(target):
         os.makedirs(os.path.dirname(target) or ".", exist_ok=True)
 
 
 def answers(files: Sequence[str], work: Callable[[str], T], jobs: int = 1) -> Iterator[Answer[T]]:
-    """Work on files; answers come in the order of the files, as soon as they are there.
+    """Yield the result of work on each file, in the order of the files, as soon as it is there.
 
     Args:
         files: their names; standard input is read by this process, with all others.
-        work: file -> what is found in it; a function of a module, or a `partial` of one, as other processes call it.
+        work: file -> its result; a function of a module, or a `partial` of one, as other processes call it.
         jobs: the number of processes.
 
     Raises:
@@ -214,11 +214,11 @@ def _answer(work: Callable[[str], T], file: str) -> Answer[T]:
 
 
 def _die_quietly() -> None:
-    """Ctrl-C reaches all processes of a command; only one reports it."""
+    """Let Ctrl-C end this process silently: it reaches all processes of a command, and only one reports it."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def report_unread(answer: Answer[T]) -> int:
-    """Say why a file could not be read; the exit code that means."""
+    """Report why a file could not be read, and return the exit code for that."""
     print_error(answer.error if answer.file in answer.error else f"{answer.file}: {answer.error}")
     return UNREADABLE

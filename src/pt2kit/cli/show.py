@@ -1,20 +1,21 @@
-"""`pt2 show FILE...`: what is in files."""
+"""`pt2 show FILE...`: contents of files."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import click
 
 from pt2kit.cli import views
-from pt2kit.cli.common import chosen_models, json_option, model_option, open_file, symbol_values
+from pt2kit.cli.common import chosen_models, json_option, model_option, open_file
 from pt2kit.cli.completion import complete_modules, complete_nodes
+from pt2kit.cli.frame import Result, at_option, flag, option, shared, subcommand
 from pt2kit.cli.output import print_json, print_lines, print_paged, width
-from pt2kit.cli.several import Result, chosen_files, files_argument, jobs_option, run_task
+from pt2kit.cli.several import chosen_files, files_argument, jobs_option, run_task
 from pt2kit.messages import printable
 from pt2kit.package.open import Package
 from pt2kit.text.columns import WIDTH
@@ -34,145 +35,116 @@ Exit codes: 0 fine, 1 shown, but part of a file contradicts itself, 2 a file cou
 """
 
 
-@dataclass(frozen=True, slots=True)
-class ShowOptions:
-    """Options of `pt2 show`."""
-
-    graph: bool
-    as_text: bool
-    node: str | None
-    module: str | None
-    records: bool
-    sizes: bool
-    oldest: bool
-    top: int
-    cost: bool
-    at: Mapping[str, int]
-    depth: int
-    device: tuple[float, float] | None
-    model: str | None
-    as_json: bool
-    columns: int | None
-
-
-@click.command("show", epilog=EPILOG)
-@files_argument
-@click.option("--graph", is_flag=True, help="Print the whole program.")
-@click.option("--text", "as_text", is_flag=True, help="Print the whole program in the form that can be read back.")
-@click.option(
-    "--node",
-    metavar="NAME",
-    shell_complete=complete_nodes,
-    help="Print one node or graph input, by its name or a value's name.",
-)
-@click.option(
-    "--module",
-    metavar="FQN",
-    shell_complete=complete_modules,
-    help='Print the nodes and tensors of one module and those below; "" is the root.',
-)
-@click.option("--records", is_flag=True, help="List the records of the archive.")
-@click.option("--sizes", is_flag=True, help="Report where the bytes are, and what --strip would save.")
-@click.option(
-    "--top", type=click.IntRange(1), default=10, show_default=True, help="With --sizes: list so many of each."
-)
-@click.option("--cost", is_flag=True, help="Count FLOPs, bytes moved and peak memory, as formulas.")
-@click.option("--at", metavar="SYMBOL=N", multiple=True, help="With --cost: the value of a symbol; repeatable.")
-@click.option(
-    "--depth", type=click.IntRange(0), default=3, show_default=True, help="With --cost: levels of modules to list."
-)
-@click.option("--peak-flops", metavar="N", help="With --cost: FLOPs per second of a device, such as 19.5T.")
-@click.option("--bandwidth", metavar="N", help="With --cost: bytes per second of its memory, such as 900G.")
-@click.option("--oldest", is_flag=True, help="Also find the oldest release that could read it, once converted.")
-@model_option
-@jobs_option
-@json_option
-def command(
-    files: tuple[str, ...], jobs: int, at: tuple[str, ...], peak_flops: str | None, bandwidth: str | None, **asked: Any
-) -> int:
-    """Show what is in .pt2 files: who wrote them, how they are called, their operators, tensors and modules."""
-    if (peak_flops is None) != (bandwidth is None):
-        raise click.UsageError("expected both --peak-flops and --bandwidth, got one")
-    device = None
-    if peak_flops is not None and bandwidth is not None:
-        device = _rate(peak_flops, "--peak-flops"), _rate(bandwidth, "--bandwidth")
-    options = ShowOptions(**asked, at=symbol_values(at), device=device, columns=width())
-    if sum((*_ways(options), options.oldest)) > 1:
-        raise click.UsageError(
-            "expected one of --graph, --text, --node, --module, --records, --sizes, --cost, --oldest, got several"
-        )
-    chosen, several = chosen_files(files)
-    if several:
-        return run_task(chosen, partial(_task, options), jobs=jobs, as_json=options.as_json, summary=_summary)
-    [file] = chosen
-    with open_file(file) as package:
-        view = _view(package, options)
-        if options.as_json:
-            print_json(view.tree())
-        else:
-            print_whole = print_paged if options.graph or options.as_text or options.module is not None else print_lines
-            print_whole(view.lines, fitted=view.fitted)
-        return view.code
-
-
-def _rate(text: str, option: str) -> float:
+def _rate(context: click.Context, parameter: click.Parameter, text: str | None) -> float | None:
     """Return a number that is written with a unit: 900G, 19.5T.
 
     Raises:
         UsageError: no such number.
     """
+    if text is None:
+        return None
     match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGTP]?)", text.strip(), re.IGNORECASE)
     if match is None or not float(match[1]):
-        raise click.UsageError(f"{option}: expected a number such as 900G or 19.5T, got {text!r}")
+        raise click.UsageError(f"{parameter.opts[0]}: expected a number such as 900G or 19.5T, got {text!r}")
     return float(match[1]) * 1000.0 ** " KMGTP".index(match[2].upper() or " ")
 
 
-def _ways(options: ShowOptions) -> tuple[bool, ...]:
-    """Which ways to options at a file, other than its summary, are asked for."""
-    return (
-        options.graph,
-        options.as_text,
-        options.node is not None,
-        options.module is not None,
-        options.records,
-        options.sizes,
-        options.cost,
+def _rate_option(text: str) -> Any:
+    return option(text, metavar="N", callback=_rate)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Options of `pt2 show`."""
+
+    files: tuple[str, ...] = files_argument()
+    graph: bool = flag("Print the whole program.")
+    as_text: bool = flag("Print the whole program in the form that can be read back.", "--text")
+    node: str | None = option(
+        "Print one node or graph input, by its name or a value's name.", metavar="NAME", shell_complete=complete_nodes
     )
+    module: str | None = option(
+        'Print the nodes and tensors of one module and those below; "" is the root.',
+        metavar="FQN",
+        shell_complete=complete_modules,
+    )
+    records: bool = flag("List the records of the archive.")
+    sizes: bool = flag("Report where the bytes are, and what --strip would save.")
+    top: int = option("With --sizes: list so many of each.", type=click.IntRange(1), default=10, show_default=True)
+    cost: bool = flag("Count FLOPs, bytes moved and peak memory, as formulas.")
+    at: Mapping[str, int] = at_option("With --cost: the value of a symbol; repeatable.")
+    depth: int = option("With --cost: levels of modules to list.", type=click.IntRange(0), default=3, show_default=True)
+    peak_flops: float | None = _rate_option("With --cost: FLOPs per second of a device, such as 19.5T.")
+    bandwidth: float | None = _rate_option("With --cost: bytes per second of its memory, such as 900G.")
+    oldest: bool = flag("Also find the oldest release that could read it, once converted.")
+    model: str | None = shared(model_option)
+    jobs: int = jobs_option()
+    as_json: bool = shared(json_option)
+
+    @property
+    def ways(self) -> tuple[bool, ...]:
+        """Return which views of a file are requested other than its summary."""
+        named = (self.node is not None, self.module is not None)
+        return (self.graph, self.as_text, *named, self.records, self.sizes, self.cost)
 
 
-def _view(package: Package, options: ShowOptions) -> views.View:
+def show(options: Options) -> int:
+    """Show what is in .pt2 files: who wrote them, how they are called, their operators, tensors and modules."""
+    if (options.peak_flops is None) != (options.bandwidth is None):
+        raise click.UsageError("expected both --peak-flops and --bandwidth, got one")
+    if sum((*options.ways, options.oldest)) > 1:
+        raise click.UsageError(
+            "expected one of --graph, --text, --node, --module, --records, --sizes, --cost, --oldest, got several"
+        )
+    chosen, several = chosen_files(options.files)
+    if several:
+        task = partial(_task, options)
+        return run_task(chosen, True, task, jobs=options.jobs, as_json=options.as_json, summary=_summary)
+    with open_file(chosen[0]) as package:
+        view = _view(package, options)
+        if options.as_json:
+            print_json(view.tree())
+        else:
+            is_long = options.graph or options.as_text or options.module is not None
+            (print_paged if is_long else print_lines)(view.lines, fitted=view.fitted)
+        return view.code
+
+
+command = subcommand("show", Options, show, EPILOG)
+
+
+def _view(package: Package, options: Options) -> Result:
     if options.records:
         return views.records_view(package)
-    if options.model is None and not any(_ways(options)):
-        return views.summary_view(package, None, options.oldest, options.columns)
+    if not any(options.ways):
+        models = None if options.model is None else chosen_models(package, options.model)
+        return views.summary_view(package, models, options.oldest, width())
     models = chosen_models(package, options.model)
     if options.sizes:
-        return views.sizes_view(package, models, options.top, min(options.columns or WIDTH, WIDTH))
+        return views.sizes_view(package, models, options.top, min(width() or WIDTH, WIDTH))
     if options.cost:
-        return views.together(
-            models, lambda model: views.cost_view(package, model, options.at, options.depth, options.device)
-        )
+        device = None if not options.peak_flops or not options.bandwidth else (options.peak_flops, options.bandwidth)
+        return views.together(models, lambda model: views.cost_view(package, model, options.at, options.depth, device))
     if options.as_text:
         return views.together(models, partial(views.text_view, package))
     if options.graph:
         return views.together(models, partial(views.graph_view, package))
     if options.node is not None:
         return views.node_view(package, models, options.node)
-    if options.module is not None:
-        return views.module_view(package, models, options.module)
-    return views.summary_view(package, None if options.model is None else models, options.oldest, options.columns)
+    return views.module_view(package, models, options.module or "")
 
 
-def _task(options: ShowOptions, file: str) -> Result:
+def _task(options: Options, file: str) -> Result:
     """Show one of several files."""
     from pt2kit import codec
 
     with open_file(file) as package:
         view = _view(package, options)
-        head = [printable(file, 1000)] if any(_ways(options)) or options.model is not None else []
-        tree, lines = ({"shown": codec.to_tree(view.tree())}, []) if options.as_json else ({}, [*head, *view.lines, ""])
+        head = [printable(file, 1000)] if any(options.ways) or options.model is not None else []
+        lines: list[str] = [] if options.as_json else [*head, *view.lines, ""]
+        tree: Any = {"shown": codec.to_tree(view.tree())} if options.as_json else {}
         totals = {"programs": len(package.layout.models), "bytes": package.archive.source.size}
-        return Result(tree, lines, view.code, totals=totals, fitted=view.fitted)
+        return replace(view, lines=lines, tree=lambda: tree, totals=totals)
 
 
 def _summary(totals: Mapping[str, int]) -> str:

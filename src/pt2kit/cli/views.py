@@ -1,37 +1,20 @@
-"""A package and one way to look at it -> lines, or a tree for `--json`: the views of `pt2 show`."""
+"""The views of `pt2 show`: a package seen one way, as lines or as a tree for `--json`."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pt2kit import codec
 from pt2kit.cli.common import Refusal, suggestion
+from pt2kit.cli.frame import Result
 from pt2kit.messages import printable
 from pt2kit.package.open import Package
 
 
-@dataclass(frozen=True, slots=True)
-class View:
-    """One way to look at a file.
-
-    Args:
-        lines: for people; computed as they are printed.
-        tree: gives what `--json` prints.
-        code: the exit code.
-        fitted: whether lines may be broken to fit a terminal.
-    """
-
-    lines: Iterable[str]
-    tree: Callable[[], Any]
-    code: int = 0
-    fitted: bool = True
-
-
-def together(models: Sequence[str], view: Callable[[str], View]) -> View:
-    """One view of several programs: each under its name; one alone as it is."""
+def together(models: Sequence[str], view: Callable[[str], Result]) -> Result:
+    """Return one view of several programs, each below its name; that of a single program unchanged."""
     views = {model: view(model) for model in models}
     if len(views) == 1:
         return views[models[0]]
@@ -42,7 +25,7 @@ def together(models: Sequence[str], view: Callable[[str], View]) -> View:
             yield f"program {printable(model)}"
             yield from one.lines
 
-    return View(
+    return Result(
         lines(),
         lambda: {model: one.tree() for model, one in views.items()},
         max((one.code for one in views.values()), default=0),
@@ -50,8 +33,8 @@ def together(models: Sequence[str], view: Callable[[str], View]) -> View:
     )
 
 
-def summary_view(package: Package, models: Sequence[str] | None, oldest: bool, columns: int | None) -> View:
-    """The summary of a file, or of one program of it."""
+def summary_view(package: Package, models: Sequence[str] | None, oldest: bool, columns: int | None) -> Result:
+    """Return the summary of a file, or of one program of it."""
     from pt2kit.text.columns import WIDTH
     from pt2kit.text.report import model_lines, summary_lines
     from pt2kit.text.summary import summarize, summarize_model
@@ -59,24 +42,24 @@ def summary_view(package: Package, models: Sequence[str] | None, oldest: bool, c
     width = min(columns or WIDTH, WIDTH)
     if models is not None:
         one = summarize_model(package, models[0], oldest=oldest)
-        return View(model_lines(one, width, columns), lambda: one, int(bool(one.problems)))
+        return Result(model_lines(one, width, columns), lambda: one, int(bool(one.problems)))
     summary = summarize(package, oldest=oldest)
     problems = any(model.problems for model in summary.models)
-    return View(summary_lines(summary, width, columns), lambda: summary, int(problems))
+    return Result(summary_lines(summary, width, columns), lambda: summary, int(problems))
 
 
-def sizes_view(package: Package, models: Sequence[str], top: int, width: int) -> View:
+def sizes_view(package: Package, models: Sequence[str], top: int, width: int) -> Result:
     """Return where the bytes of a file are."""
     from pt2kit.text.sizes import find_sizes, size_lines
 
     sizes = find_sizes(package, models, top=top)
-    return View(size_lines(sizes, width), lambda: sizes)
+    return Result(size_lines(sizes, width), lambda: sizes)
 
 
 def cost_view(
     package: Package, model: str, at: Mapping[str, int], depth: int, device: tuple[float, float] | None
-) -> View:
-    """FLOPs, bytes and memory of a program, by module and operator.
+) -> Result:
+    """Return FLOPs, bytes and memory of a program, by module and operator.
 
     Args:
         package: the file.
@@ -92,19 +75,19 @@ def cost_view(
     shown = counted.at(at) if at else counted
     seconds = None if device is None else shown.seconds(*device)
     tree = {**shown.to_tree(), **({} if seconds is None else {"seconds": seconds})}
-    return View(cost_lines(shown, at, depth, seconds), lambda: tree, fitted=False)
+    return Result(cost_lines(shown, at, depth, seconds), lambda: tree, fitted=False)
 
 
-def text_view(package: Package, model: str) -> View:
-    """A program in the form that can be read back."""
+def text_view(package: Package, model: str) -> Result:
+    """Return a program in the text form that can be parsed again."""
     from pt2kit.text.source import print_program
 
     text = print_program(package.programs[model])
-    return View(text.splitlines(), lambda: {"text": text}, fitted=False)
+    return Result(text.splitlines(), lambda: {"text": text}, fitted=False)
 
 
-def graph_view(package: Package, model: str) -> View:
-    """A program, a line for each node."""
+def graph_view(package: Package, model: str) -> Result:
+    """Return a program, one line for each node."""
     from pt2kit.text.program import program_lines
 
     stored = package.stored[model]
@@ -114,11 +97,11 @@ def graph_view(package: Package, model: str) -> View:
             return codec.parse(codec.encode(stored.program, stored.unknown), model)
         return stored.program
 
-    return View(program_lines(stored.program), tree)
+    return Result(program_lines(stored.program), tree)
 
 
-def node_view(package: Package, models: Sequence[str], name: str) -> View:
-    """The nodes and values of a name, in the programs that have them.
+def node_view(package: Package, models: Sequence[str], name: str) -> Result:
+    """Return the nodes and values of a name, in the programs that have them.
 
     Raises:
         Refusal: there are none.
@@ -138,7 +121,7 @@ def node_view(package: Package, models: Sequence[str], name: str) -> View:
     return together(having, lambda model: _node_view(package, model, name))
 
 
-def _node_view(package: Package, model: str, name: str) -> View:
+def _node_view(package: Package, model: str, name: str) -> Result:
     from pt2kit.text import nodes
     from pt2kit.text.values import ValueTexts
 
@@ -160,11 +143,11 @@ def _node_view(package: Package, model: str, name: str) -> View:
             yield from [""] if number else []
             yield from nodes.found_lines(entry, texts)
 
-    return View(lines(), lambda: rows)
+    return Result(lines(), lambda: rows)
 
 
-def module_view(package: Package, models: Sequence[str], fqn: str) -> View:
-    """The tensors and nodes of a module and those below it, in the programs that have it.
+def module_view(package: Package, models: Sequence[str], fqn: str) -> Result:
+    """Return the tensors and nodes of a module and its submodules, in the programs that have it.
 
     Raises:
         Refusal: none has it.
@@ -183,7 +166,7 @@ def module_view(package: Package, models: Sequence[str], fqn: str) -> View:
 
 
 def _inside(package: Package, model: str, fqn: str) -> tuple[list[Any], list[Any]]:
-    """The tensors and the steps of a module and those below it."""
+    """Return the tensors and steps of a module and its submodules."""
     from pt2kit.graph.traversal import walk
     from pt2kit.text.payloads import entries_of
     from pt2kit.text.program import module_of
@@ -193,7 +176,7 @@ def _inside(package: Package, model: str, fqn: str) -> tuple[list[Any], list[Any
     return tensors, [step for step in walk(package.programs[model]) if inside.fullmatch(module_of(step.node))]
 
 
-def _module_view(package: Package, model: str, fqn: str) -> View:
+def _module_view(package: Package, model: str, fqn: str) -> Result:
     from pt2kit.text.format import count_text
     from pt2kit.text.payloads import payload_lines, payload_row
     from pt2kit.text.program import node_line
@@ -212,11 +195,11 @@ def _module_view(package: Package, model: str, fqn: str) -> View:
         rows = [payload_row(entry) for entry in tensors]
         return {"module": fqn, "tensors": rows, "nodes": [step.node for step in steps]}
 
-    return View(lines(), tree)
+    return Result(lines(), tree)
 
 
 def _module_names(fqns: Iterable[str]) -> dict[str, None]:
-    """The names of modules and of those above them."""
+    """Return the names of modules and of their parents."""
     modules: dict[str, None] = {}
     for fqn in dict.fromkeys(fqns):
         parts = fqn.split(".")
@@ -228,9 +211,9 @@ def _listed(models: Sequence[str]) -> str:
     return ", ".join(map(printable, models[:5])) + (", …" if len(models) > 5 else "")
 
 
-def records_view(package: Package) -> View:
-    """The records of the archive."""
-    return View(_record_lines(package), lambda: _records(package))
+def records_view(package: Package) -> Result:
+    """Return the records of the archive."""
+    return Result(_record_lines(package), lambda: _records(package))
 
 
 def _records(package: Package) -> list[dict[str, Any]]:
@@ -269,7 +252,7 @@ def _record_lines(package: Package) -> Iterator[str]:
 
 
 def _method_text(row: dict[str, Any], bytes_text: Callable[[int], str]) -> str:
-    """How a record is kept; "" for one that stands in the archive as it is."""
+    """Return how a record is stored; "" for one that is stored uncompressed in the archive."""
     if row["method"] == "external":
         return f"in {printable(row['url'])}"
     return "" if row["method"] == "stored" else f"{bytes_text(row['stored_bytes'])} deflated"

@@ -1,0 +1,136 @@
+"""The frame of a subcommand: options declared as fields of a dataclass, and a result printed as text or JSON.
+
+    @dataclass(frozen=True, slots=True)
+    class Options:
+        files: tuple[str, ...] = files_argument()
+        strict: bool = flag("Treat warnings as errors.")
+        as_json: bool = shared(json_option)
+
+    command = subcommand("check", Options, run, EPILOG)
+
+The parsed command line is one object, which functions and other processes get whole.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeVar
+
+import click
+
+from pt2kit.cli.colours import colour
+from pt2kit.cli.common import FILE, dict_of, numbers_of
+from pt2kit.cli.output import print_json, print_lines
+
+Options = TypeVar("Options")
+Decorator = Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The result of a command for one file.
+
+    Args:
+        lines: its lines in the report; computed as they are printed.
+        tree: returns what `--json` prints: for several files, the keys of a file.
+        code: the exit code.
+        fitted: whether lines may be broken to fit a terminal.
+        outcome: what the summary of several files counts it as.
+        totals: numbers that the summary adds up over all files.
+    """
+
+    lines: Iterable[str]
+    tree: Callable[[], Any]
+    code: int = 0
+    fitted: bool = True
+    outcome: str = ""
+    totals: Mapping[str, int] = field(default_factory=dict)
+
+
+def print_result(result: Result, as_json: bool, style: Callable[[str], str] = colour) -> int:
+    """Print a result as lines or JSON, and return its exit code."""
+    if as_json:
+        print_json(result.tree())
+    else:
+        print_lines(result.lines, style, fitted=result.fitted)
+    return result.code
+
+
+def shared(decorator: Decorator, **more: Any) -> Any:
+    """Declare a field whose value is an option or argument that a decorator of click makes.
+
+    Args:
+        decorator: as returned by `click.option` or `click.argument`.
+        more: metadata of the field, for the command itself.
+    """
+    return field(metadata={"click": lambda name: decorator, **more})
+
+
+def option(help: str, *flags: str, **settings: Any) -> Any:
+    """Declare a field whose value is an option; its flag follows from the name of the field if none is passed.
+
+    Args:
+        help: its help text.
+        flags: the flags, such as `--output` and `-o`.
+        settings: further arguments of `click.option`.
+    """
+    make = lambda name: click.option(*(flags or (_flag(name),)), help=help, **settings)  # noqa: E731
+    return field(metadata={"click": make})
+
+
+def flag(help: str, *flags: str) -> Any:
+    """Declare a field that is true if its flag is passed; as `option`."""
+    return option(help, *flags, is_flag=True)
+
+
+def pairs_option(help: str, *flags: str, form: str = "NAME=VALUE", **settings: Any) -> Any:
+    """Declare a field whose values are pairs NAME=VALUE, parsed to a dict of texts; as `option`."""
+    return option(help, *flags, metavar=form, multiple=True, **{"callback": dict_of(form), **settings})
+
+
+def at_option(help: str) -> Any:
+    """Declare a field for the values of symbols."""
+    return pairs_option(help, form="SYMBOL=N", callback=numbers_of("SYMBOL=N"))
+
+
+def argument(metavar: str, **settings: Any) -> Any:
+    """Declare a field whose value is an argument: a path, a URL or -, unless `settings` say otherwise."""
+    return shared(click.argument("argument", metavar=metavar, **{"type": FILE, **settings}))
+
+
+def subcommand(name: str, kind: type[Options], run: Callable[[Options], int], epilog: str) -> click.Command:
+    """Make the command of a function.
+
+    Args:
+        name: its name.
+        kind: the dataclass of its options; its fields are the arguments and options, in the order of the help.
+        run: parsed options -> exit code; its docstring is the help text.
+        epilog: examples and exit codes.
+    """
+    return click.Command(
+        name,
+        callback=lambda **given: run(kind(**given)),
+        params=parameters(kind),
+        help=inspect.cleandoc(run.__doc__ or ""),
+        epilog=epilog,
+    )
+
+
+def parameters(kind: Any) -> list[click.Parameter]:
+    """Return the parameters that the fields of a dataclass declare."""
+    found = []
+    for one in fields(kind):
+
+        def holder() -> None: ...
+
+        one.metadata["click"](one.name)(holder)
+        [parameter] = holder.__click_params__  # type: ignore[attr-defined]
+        parameter.name = one.name
+        found.append(parameter)
+    return found
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
