@@ -62,6 +62,12 @@ RESULTS: list[tuple[str, dict[str, Any], Any]] = [
     ),
 ]
 REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
+    (
+        "aten.upsample_bilinear2d.default",
+        {"self": t(1, 3, 4, 4), "output_size": (0, 4), "align_corners": False},
+        "sizes",
+        "sizes of 1 or more, got [0, 4]",
+    ),
     ("aten.conv2d.default", {"input": IMAGE, "weight": t(6, 3, 3, 3)}, "sizes", "input channels, got 4 and 3"),
     (
         "aten.conv2d.default",

@@ -60,6 +60,7 @@ RESULTS: list[tuple[str, dict[str, Any], Any]] = [
     ),
 ]
 REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
+    ("aten.linalg_cross.default", {"self": t(2, 2), "other": t(2, 2)}, "sizes", "3"),
     ("aten.linalg_inv.default", {"A": t(3, 4)}, "sizes", "A [*b, n, n]: expected one size n, got 3 and 4"),
     ("aten.linalg_inv.default", {"A": t(3)}, "sizes", "2 dimensions or more"),
     ("aten.linalg_inv.default", {"A": t(3, 3, dtype=I64)}, "dtype", "expected floating-point or complex elements"),

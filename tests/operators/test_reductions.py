@@ -50,6 +50,18 @@ REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
     ("aten.cdist.default", {"x1": t(2, 3), "x2": t(2, 4)}, "sizes", "one size k, got 3 and 4"),
     ("aten.histc.default", {"self": t(3), "bins": 0}, "value", "bins: expected 1 or more"),
     ("aten.quantile.default", {"self": t(3), "q": t(2, dtype=F64)}, "dtype", "one dtype, got DOUBLE and FLOAT"),
+    ("aten.quantile.scalar", {"self": t(3), "q": 2.0}, "value", "q"),
+    ("aten.quantile.scalar", {"self": t(3), "q": 0.5, "interpolation": "cubic"}, "value", "one of 'linear', 'lower'"),
+    ("aten.cdist.default", {"x1": t(2, 3), "x2": t(2, 3), "p": -1.0}, "value", "p"),
+    ("aten.bernoulli.p", {"self": t(3), "p": 2.0}, "value", "p"),
+    ("aten.rrelu.default", {"self": t(3), "lower": 0.5, "upper": 0.1}, "value", "lower"),
+    ("aten.mse_loss.default", {"self": t(3), "target": t(3), "reduction": 5}, "value", "0 (none), 1 (mean) or 2 (sum)"),
+    (
+        "aten.cross_entropy_loss.default",
+        {"self": t(3, 4), "target": t(3, dtype=I64), "label_smoothing": 2.0},
+        "value",
+        "label_smoothing: expected a number from 0 to 1, got 2.0",
+    ),
     ("aten.cumsum.default", {"self": t(3), "dim": 1}, "dimension", "from -1 to 0, got 1"),
     (
         "aten.searchsorted.Tensor",

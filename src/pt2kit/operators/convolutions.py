@@ -297,12 +297,12 @@ def scaled_sizes(data: Tensor, output_size: Sizes | None, factors: Sequence[Any]
     return [_scaled(*each) for each in zip(data.sizes[2:], factors, strict=True)]
 
 
-def upsampled(data: Tensor, output_size: Sizes, least: int) -> Tensor:
-    """Return a resampled tensor, whose sizes are `least` or more."""
+def upsampled(data: Tensor, output_size: Sizes) -> Tensor:
+    """Return a resampled tensor, which has elements."""
     if len(output_size) != data.rank - 2:
         raise Mismatch(f"output_size: expected {data.rank - 2} sizes, got {shape_text(output_size)}")
     for size in output_size:
-        expect(at_least(size, least), f"expected sizes of {least} or more, got {shape_text(output_size)}", "sizes")
+        expect(at_least(size, 1), f"expected sizes of 1 or more, got {shape_text(output_size)}", "sizes")
     return in_format_of(data, (*data.sizes[:2], *output_size))
 
 

@@ -26,11 +26,6 @@ _RANKS: Final = {MemoryFormat.ChannelsLast: 4, MemoryFormat.ChannelsLast3d: 5}
 _KEPT: Final = (None, MemoryFormat.PreserveFormat)
 
 
-def is_number(value: Any) -> bool:
-    """Return whether an argument is a known number."""
-    return isinstance(value, (int, float))
-
-
 def placed(device: Device | None, default: Device | None = _CPU) -> Device | None:
     """Return the device of a new tensor.
 

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pt2kit.operators.facts import Mismatch, Sizes, Tensor, agree, expect, like, new, require_rank
 from pt2kit.operators.normalization import preserved as preserved
-from pt2kit.operators.vocabulary import if_contiguous, require_one_dtype
+from pt2kit.operators.vocabulary import if_contiguous, is_number, require_one_dtype
 from pt2kit.schema import ScalarType
 from pt2kit.symbols.polynomials import Size
 
 
 def reduced(losses: Tensor, reduction: int) -> Tensor:
-    """Return losses, or their mean (1) or sum (2)."""
+    """Return losses (0), or their mean (1) or sum (2).
+
+    Raises:
+        Mismatch: another kind of reduction.
+    """
+    expect(reduction in (0, 1, 2), f"reduction: expected 0 (none), 1 (mean) or 2 (sum), got {reduction}")
     return new((), losses.dtype, losses.device) if reduction in (1, 2) else losses
 
 
@@ -51,8 +58,12 @@ def likelihood(self: Tensor, target: Tensor, weight: Tensor | None, reduction: i
     return reduced(if_contiguous(like(self, _losses(self, target, weight)), self, target), reduction)
 
 
-def cross_entropy(self: Tensor, target: Tensor, weight: Tensor | None = None, reduction: int = 1) -> Tensor:
+def cross_entropy(
+    self: Tensor, target: Tensor, weight: Tensor | None = None, reduction: int = 1, label_smoothing: Any = 0
+) -> Tensor:
     """Return the cross entropy of scores, by numbers of classes or by probabilities of classes."""
+    is_valid = not is_number(label_smoothing) or 0 <= label_smoothing <= 1
+    expect(is_valid, f"label_smoothing: expected a number from 0 to 1, got {label_smoothing}")
     if target.rank != self.rank:
         return likelihood(self, target, weight, reduction)
     _check_classes(self, weight)

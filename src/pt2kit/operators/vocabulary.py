@@ -24,6 +24,11 @@ def is_tensor(value: Any) -> bool:
     return isinstance(value, Tensor)
 
 
+def is_number(value: Any) -> bool:
+    """Return whether an argument is a known number."""
+    return isinstance(value, (int, float))
+
+
 def free(tensor: Tensor, sizes: Sizes | None = None, dtype: ScalarType | None = None) -> Tensor:
     """Return a new tensor of unknown strides, by default of the sizes and dtype of another one."""
     return unlike_strides(like(tensor, sizes, dtype))
@@ -101,7 +106,19 @@ def replaced(sizes: Sizes, place: int, *by: Any) -> tuple[Any, ...]:
 
 _BUILTINS: Final = (len, all, any, abs, isinstance, zip, range, sum, sorted, tuple, list, max, min, reversed, enumerate)
 _OWN: Final = (
-    *(is_tensor, free, typed, moved, one_dtype, require_one_dtype, require_float, if_contiguous, real, complex_dtype),
+    *(
+        is_tensor,
+        is_number,
+        free,
+        typed,
+        moved,
+        one_dtype,
+        require_one_dtype,
+        require_float,
+        if_contiguous,
+        real,
+        complex_dtype,
+    ),
     *(is_float, chosen, replaced, Tensor),
 )
 
