@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pt2kit.errors import LimitError
+from pt2kit.symbols.dialects import parse_number, parse_size, parse_truth
 from pt2kit.symbols.guards import parse_guard
 
 N = "L['x'].size()[0]"
@@ -42,6 +43,10 @@ def test_ordinary_powers(text: str) -> None:
         (f"{N} ** -({N} ** 9) == 4", "a power whose base and exponent are sizes"),
         (f"math.floor({N} * 1.5) ** {N} == 4", "a power whose base and exponent are sizes"),
         (f"max({N} ** 99, 1.5) ** {N} == 4", "a power whose base and exponent are sizes"),
+        (f"{N} ** 5000 ** 2 == 4", "numbers of at most 262144 bits"),
+        (f"{N} ** (10 ** 9) == 4", "numbers of at most 262144 bits"),
+        (f"{N} // ({N} ** (999 * 99999 + 1)) == 0", "numbers of at most 262144 bits"),
+        (f"{N} ** ({N} * 60000) == 4", "a power whose base and exponent are sizes"),
         (f"{N} ** 9999999 == 4", "numbers of at most 262144 bits"),
         (f"(({N} ** 99) ** 99) ** 99 == 1", "numbers of at most 262144 bits"),
         ("*".join([f"2 ** {N}"] * 5) + " == 4", "numbers of at most 262144 bits"),
@@ -54,3 +59,32 @@ def test_numbers_that_take_minutes(text: str, expected: str) -> None:
     """A power of a power of a size, a huge exponent, a rounding to many digits: refused, with the part that grows."""
     with pytest.raises(LimitError, match=expected):
         parse_guard(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["s0**4", "(s0 + s1)**3*s2", "(s0//2 + 1)*(s1//2 + 1)*(s2//2 + 1)", "2**s0", "(s0 + s1 + s2 + s3)**2//7"],
+)
+def test_ordinary_sizes(text: str) -> None:
+    """Sizes that exports have are read."""
+    parse_size(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Mod(s0**1000000000, 7)", "numbers of at most 262144 bits"),
+        ("s0**s0**99", "a power whose base and exponent are sizes"),
+        ("Mod(s0**4096, 7)", "at most 512 terms"),
+        ("(s0 + s1 + s2 + s3 + s4)**20//(s0 + s1)", "at most 512 terms"),
+        ("((s0 + 1)**60 + 1)**60//3", "at most 512 terms"),
+        ("*".join(f"(s{n} + 1)" for n in range(10)), "at most 512 terms"),
+    ],
+)
+def test_sizes_that_take_minutes(text: str, expected: str) -> None:
+    """Sizes that sympy would multiply out for minutes are refused when they are read, whatever they are used for."""
+    for parse in (parse_size, parse_number):
+        with pytest.raises(LimitError, match=expected):
+            parse(text)
+    with pytest.raises(LimitError, match=expected):
+        parse_truth(f"({text}) > 3")

@@ -7,12 +7,14 @@ for `torch.zeros(2 ** n)`; `n ** n ** 99` is what hangs a process in one operati
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from pt2kit.errors import LimitError
+from pt2kit.errors import ExpressionError, LimitError
 from pt2kit.symbols.expr import Call, Expr, Float, Infinity, Integer, Leaf, Rational, fold, quote
 from pt2kit.symbols.functions import FUNCTIONS
+from pt2kit.symbols.numeric import NUMERIC
 from pt2kit.symbols.printer import to_str
 
 WORD: Final = 64
@@ -24,8 +26,11 @@ MAX_GROWN_BITS: Final = 1 << 18
 MAX_OPEN_POWERS: Final = 8
 """Powers in one guard whose exponent is a size: each may take as many bits as the size times those of its base."""
 
-_SLACK: Final = 16
-"""Bits beyond: sums of sizes and multiples of them are exponents as sizes are."""
+MAX_TERMS: Final = 512
+"""Terms that an expression may have once its products and powers are multiplied out, as sympy does to divide."""
+
+_SLACK: Final = 8
+"""Bits beyond: sums of sizes and small multiples of them are exponents as sizes are."""
 
 _OPEN: Final = 1 << 16
 """Bits that such a power is counted as: few may be multiplied, and none may be raised to a power again."""
@@ -66,6 +71,8 @@ def grown(function: str, args: Sequence[Part]) -> Part | str:
     """
     if _is_real(function, args):
         return Part(is_real=True)
+    if (value := _computed(function, args)) is not None:
+        return constant(value)
     is_open = function in _POWERS and args[1].constant is None
     if is_open and max(part.bits for part in args) > WORD + _SLACK:
         return "a power whose base and exponent are sizes or small numbers"
@@ -113,10 +120,51 @@ def check_growth(expr: Expr, *, where: str = "") -> int:
     return opened
 
 
+def check_terms(expr: Expr, *, where: str = "") -> None:
+    """Refuse an expression of too many terms: `(s0 + s1 + s2)**64 // s3`. A power of one term counts as its exponent.
+
+    Raises:
+        LimitError: it has more than `MAX_TERMS`.
+    """
+
+    def call(node: Call, args: list[int]) -> int:
+        terms = 1
+        if node.function == "Add":
+            terms = sum(args)
+        elif node.function == "Mul":
+            terms = math.prod(args)
+        elif node.function in _POWERS and isinstance(exponent := node.args[1], Integer) and exponent.value > 0:
+            terms = exponent.value if args[0] == 1 else _choices(args[0], exponent.value)
+        if terms > MAX_TERMS:
+            raise LimitError(
+                f"{where or 'expression'}: expected at most {MAX_TERMS} terms, got more in {quote(to_str(node))}"
+            )
+        return terms
+
+    fold(expr, lambda _: 1, call)
+
+
+def _choices(terms: int, exponent: int) -> int:
+    """Return the number of terms of a power, which is at least its exponent."""
+    return math.comb(terms + exponent - 1, exponent) if exponent <= MAX_TERMS else exponent
+
+
 def _leaf(leaf: Leaf) -> Part:
     if isinstance(leaf, Integer):
         return constant(leaf.value)
     return Part(is_real=isinstance(leaf, Float | Rational | Infinity))
+
+
+def _computed(function: str, args: Sequence[Part]) -> int | None:
+    """Return the result for whole numbers that are written down: 5000**2 is no size, but an exponent of 25,000,000."""
+    values = [part.constant for part in args if part.constant is not None]
+    if function not in NUMERIC or len(values) < len(args):
+        return None
+    try:
+        result = NUMERIC[function](values)
+    except (ExpressionError, LimitError):
+        return None
+    return result if type(result) is int else None
 
 
 def _is_real(function: str, args: Sequence[Part]) -> bool:
