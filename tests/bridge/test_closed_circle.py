@@ -189,6 +189,14 @@ def _root(x: torch.Tensor) -> torch.Tensor:
     return x * torch.sym_sqrt(x.shape[0] / 4)
 
 
+def _nothing(x: torch.Tensor) -> torch.Tensor:
+    """A region of export that is left empty: a call of a higher-order operator without results."""
+    with torch.no_grad():
+        y = torch.vmap(lambda row: row * 2)(x)
+        with torch.enable_grad():
+            return y.sin()
+
+
 EYE, ONES = torch.eye(4), torch.ones(4)
 COO = EYE.to_sparse()
 BROKE: dict[str, Callable[[], ExportedProgram | None]] = {
@@ -207,6 +215,7 @@ BROKE: dict[str, Callable[[], ExportedProgram | None]] = {
     "specialized, strict": lambda: exported(
         _compare, (ONES, 3), {}, dynamic_shapes={"args": ({0: Dim.AUTO}, Dim.AUTO)}, strict=True
     ),
+    "empty region": lambda: exported(_nothing, (ONES,), {}),
     "true": lambda: exported(lambda x, n: x * n, (ONES, True), {}),
 }
 

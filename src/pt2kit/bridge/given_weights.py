@@ -16,8 +16,6 @@ import torch
 from pt2kit.bridge.read.devices import Devices
 from pt2kit.bridge.read.tensors import Tensors
 from pt2kit.bridge.scalars import DTYPES
-from pt2kit.bridge.torch_names import disable_current_modes
-from pt2kit.collector import no_collection
 from pt2kit.errors import PayloadError, UnsupportedError
 from pt2kit.package.stored import Payload
 from pt2kit.schema import Device
@@ -76,12 +74,11 @@ def given_weights(
             f"{missing[:_SHOWN]}",
             rule="P19",
         )
-    with no_collection(), disable_current_modes():
-        own = tensors.of_other_file(archive)
-        if not isinstance(given, Mapping):
-            own.read(replace(weights[name], device=_place(view)) for name, view in views.items() if name in weights)
-        maker = _Maker(tensors.devices, own, where)
-        made = {name: tensor for group in groups for name, tensor in maker.group(group, weights).items()}
+    own = tensors.of_other_file(archive)
+    if not isinstance(given, Mapping):
+        own.read(replace(weights[name], device=_place(view)) for name, view in views.items() if name in weights)
+    maker = _Maker(tensors.devices, own, where)
+    made = {name: tensor for group in groups for name, tensor in maker.group(group, weights).items()}
     return {name: _as_stated(made[name], view) for name, view in views.items()}
 
 

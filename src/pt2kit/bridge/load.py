@@ -15,7 +15,7 @@ from pt2kit.bridge.read.program import build_program
 from pt2kit.bridge.read.refusals import trusted
 from pt2kit.bridge.read.tensors import Tensors
 from pt2kit.bridge.stored import Chosen, opened_program, read_payloads
-from pt2kit.bridge.torch_names import not_traced
+from pt2kit.bridge.torch_names import disable_current_modes, not_traced
 from pt2kit.checks.stored_inputs import tables_of
 from pt2kit.collector import no_collection
 from pt2kit.versions.opset.operator_change import OperatorChange
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 
 @not_traced
+@disable_current_modes()
 @no_collection()
 def load(
     f: FileLike,

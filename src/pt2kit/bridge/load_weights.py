@@ -26,6 +26,8 @@ Wanted: TypeAlias = "Collection[str] | Callable[[str], bool] | None"
 
 
 @not_traced
+@disable_current_modes()
+@no_collection()
 def load_weights(
     f: FileLike,
     names: Wanted = None,
@@ -60,11 +62,7 @@ def load_weights(
         UnsupportedError: one that takes code to rebuild; a device that is not there.
         OSError, Pt2Error: the file cannot be read.
     """
-    with (
-        no_collection(),
-        disable_current_modes(),
-        open_package(f, weights_root=weights_root) as package,
-    ):
+    with open_package(f, weights_root=weights_root) as package:
         model = choose_program(package, model)
         devices = devices_of(package, model, device)
         chosen = _chosen(package, model, names)

@@ -57,6 +57,7 @@ class Artifact:
     sample_inputs: memoryview
     version: str = schema.CURRENT.number
 
+    @disable_current_modes()
     def write(self, f: str | os.PathLike[str] | IO[bytes]) -> None:
         """Write it as a `.pt2` file with one program, "model"."""
         with ArchiveWriter(f) as writer:
@@ -70,6 +71,7 @@ class Artifact:
 
 
 @not_traced
+@disable_current_modes()
 def serialize(
     ep: ExportedProgram,
     opset_version: Mapping[str, int] | None = None,
@@ -94,6 +96,7 @@ def serialize(
 
 
 @not_traced
+@disable_current_modes()
 def save(
     ep: ExportedProgram | Mapping[str, ExportedProgram],
     f: str | os.PathLike[str] | IO[bytes],
@@ -191,11 +194,10 @@ def _own() -> schema.Version:
 def _serialize(ep: Any, opsets: Mapping[str, int] | None, payloads: Payloads, protocol: int, version: str) -> Artifact:
     """Do everything that can fail; `payloads` may hold other programs' records already."""
     known = len(payloads.records)
-    with disable_current_modes():  # the caller may be in a fake tensor mode
-        written = write_program(ep, opsets)
-        weights = payloads.weights(ep.state_dict, written.values)
-        constants = payloads.constants(ep.constants, written.objects, written.values)
-        inputs = write_sample_inputs(ep.example_inputs, written.values, protocol)
+    written = write_program(ep, opsets)
+    weights = payloads.weights(ep.state_dict, written.values)
+    constants = payloads.constants(ep.constants, written.objects, written.values)
+    inputs = write_sample_inputs(ep.example_inputs, written.values, protocol)
     return Artifact(written.program, weights, constants, tuple(payloads.records[known:]), inputs, version)
 
 

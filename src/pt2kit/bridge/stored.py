@@ -23,7 +23,7 @@ from pt2kit.bridge.read.sample_inputs import StoredInputs, read_sample_inputs
 from pt2kit.bridge.read.tensors import Tensors
 from pt2kit.bridge.read.treespecs import registered_namedtuples
 from pt2kit.bridge.read.trusted import globals_of, load_trusted
-from pt2kit.bridge.torch_names import FAKE_TENSOR, disable_current_modes
+from pt2kit.bridge.torch_names import FAKE_TENSOR
 from pt2kit.checks.refusals import check_quickly, explained
 from pt2kit.errors import ArchiveError, IntegrityError, PayloadError, Pt2Error
 from pt2kit.messages import listed, quote
@@ -108,8 +108,7 @@ def opened_program(
 ) -> Iterator[Stored]:
     """Open one program of a file, and let `check` explain what goes wrong with it inside the block.
 
-    The file is opened once, so that one that replaces it in between cannot be mixed with it. The caller may be in a
-    fake tensor mode, which would get hold of the weights.
+    The file is opened once, so that one that replaces it in between cannot be mixed with it.
 
     Args:
         f, device, model, extra_files, weights_root: as in `pt2kit.load`.
@@ -120,7 +119,6 @@ def opened_program(
         OSError, Pt2Error: the program cannot be read, or is refused.
     """
     with (
-        disable_current_modes(),
         open_package(f, namedtuples=registered_namedtuples(), weights_root=weights_root) as package,
         explained(package, name := choose_program(package, model)),
     ):

@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import torch
 from torch import fx
+from torch._C._dynamo import eval_frame
 from torch._export.verifier import SpecViolationError, Verifier, _VerifierMeta
 from torch._library.fake_class_registry import FakeScriptObject
 from torch._ops import HigherOrderOperator, OpOverload, _higher_order_ops
@@ -59,8 +60,11 @@ _TABLE: Final = """
     _C._functorch.peek_interpreter_stack, _C._functorch.pop_dynamic_layer_stack,
     _C._functorch.push_dynamic_layer_stack | 2.6 | a block outside of vmap, grad and jvp
     _C._get_tracing_state, _C._set_tracing_state | 2.6 | a block outside of torch.jit.trace
+    _C._dynamo.eval_frame.set_eval_frame | 2.6 | a block that torch.compile does not look into
     _C._functorch.is_batchedtensor | 2.6 | tensors of vmap
     _C._functorch.is_functorch_wrapped_tensor, _C._functorch.get_unwrapped | 2.6 | tensors of vmap, grad and jvp
+    _C._len_torch_function_stack, _C._pop_torch_function_stack,
+    _C._push_on_torch_function_stack | 2.6 | a block without function modes
     _C._len_torch_dispatch_stack | 2.6 | whether a tracer, or another mode, sees each operator
     _C._get_custom_class_python_wrapper | 2.6 | whether a script class is registered
     _C._get_privateuse1_backend_name | 2.6 | what the backend for devices of others is called
@@ -449,27 +453,36 @@ def not_traced(function: _Function) -> _Function:
 
 @contextlib.contextmanager
 def disable_current_modes() -> Iterator[None]:
-    """Suspend the caller's modes around a block: dispatch modes, levels of functorch, a trace of torch.jit.
+    """Suspend the caller's modes around a block: dispatch and function modes, inference mode, functorch, traces.
 
-    Tensors that the block makes are plain ones, whatever transform the caller is in.
+    Tensors that the block makes are plain ones, whatever transform the caller is in. torch.compile calls a function
+    that it does not trace, but would trace what that calls, and then specialize the symbols of the program at hand.
 
     Source: `temporarily_clear_interpreter_stack` in torch/_functorch/pyfunctorch.py, 2.13.
     """
     functorch = torch._C._functorch
     levels: list[Any] = []
+    functions: list[Any] = []
+    compiler = eval_frame.set_eval_frame(None)
     trace = torch._C._get_tracing_state()
     if trace is not None:
         torch._C._set_tracing_state(None)
     try:
         while functorch.peek_interpreter_stack() is not None:
             levels.append(functorch.pop_dynamic_layer_stack())
-        with _disable_current_modes():
+        while torch._C._len_torch_function_stack():
+            functions.append(torch._C._pop_torch_function_stack())
+        outside = torch.inference_mode(False) if torch.is_inference_mode_enabled() else contextlib.nullcontext()
+        with _disable_current_modes(), outside:
             yield
     finally:
+        while functions:
+            torch._C._push_on_torch_function_stack(functions.pop())
         while levels:
             functorch.push_dynamic_layer_stack(levels.pop())
         if trace is not None:
             torch._C._set_tracing_state(trace)
+        eval_frame.set_eval_frame(compiler)
 
 
 # Trees of inputs and outputs

@@ -203,6 +203,7 @@ TRANSFORMS: dict[str, Callable[[Any], Any]] = {
     "trace": lambda function: torch.jit.trace(function, (X,), check_trace=False),
 }
 CONTEXTS: dict[str, Callable[[], Any]] = {
+    "inference": torch.inference_mode,
     "device": lambda: torch.device("meta"),
     "fake": lambda: FakeTensorMode(allow_non_fake_inputs=True),
     "dispatch": Dispatch,
@@ -243,7 +244,7 @@ def test_inside_modes(what: str, mode: str) -> None:
         TRANSFORMS[mode](load)
     else:
         with CONTEXTS[mode]():
-            load(X)
+            loaded.append(LOADS[what](buffer.getvalue()))
     assert torch._C._functorch.peek_interpreter_stack() is None
     [module] = loaded
     assert torch.equal(module(X), PROGRAM.module()(X))
@@ -264,3 +265,42 @@ def test_traced() -> None:
     assert torch.equal(torch.compile(Loads(), backend="eager")(X), X + 1)
     with pytest.raises(RuntimeError, match=r"pt2kit\.load_weights reads or writes a file"):
         torch.export.export(Loads(), (X,), strict=True)
+
+
+def test_saved_in_compiled_code() -> None:
+    """Code that torch.compile compiles saves a program without looking into it: its symbols stay symbols."""
+    program = torch.export.export(Affine(), (X,), dynamic_shapes=({0: torch.export.Dim.DYNAMIC},))
+
+    def saved_program() -> bytes:
+        buffer = io.BytesIO()
+        pt2kit.save(program, buffer)
+        return buffer.getvalue()
+
+    wanted, got = saved_program(), []
+
+    @torch.compile(backend="eager")
+    def step(x: torch.Tensor) -> torch.Tensor:
+        got.append(saved_program())
+        return x + 1
+
+    assert torch.equal(step(X), X + 1)
+    assert got == [wanted]
+    assert saved_program() == wanted
+
+
+class Refusing(TorchFunctionMode):
+    """A mode that allows nothing."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        raise RuntimeError(f"not in this mode: {func}")
+
+
+def test_no_mode_sees_a_file() -> None:
+    """Function modes are suspended as well: programs are saved and loaded where one would refuse every function."""
+    with Refusing():
+        buffer = io.BytesIO()
+        pt2kit.save(PROGRAM, buffer)
+        program, module = pt2kit.load(buffer.getvalue()), pt2kit.load_module(buffer.getvalue())
+        weights = pt2kit.load_weights(buffer.getvalue())
+    assert torch.equal(module(X), program.module()(X))
+    assert weights.keys() == program.state_dict.keys()

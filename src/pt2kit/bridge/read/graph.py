@@ -115,7 +115,7 @@ class FxReader(GraphReader):
         if operator.kind == "higher_order":
             _propagate_metadata(args, kwargs, meta)
         made = append_call(self.graph, operator.target, args, kwargs, _name(node, operator))
-        if node.outputs:
+        if node.outputs or operator.kind != "operator":  # torch requires a value of calls without a schema, "()" too
             self.define_results(made, node.outputs, is_tuple=is_unpacked(node, operator))
         made.meta.update(meta)
         made.meta.setdefault("nn_module_stack", {})

@@ -32,7 +32,7 @@ from pt2kit.bridge.run.source import compile_steps
 from pt2kit.bridge.run.steps import Steps
 from pt2kit.bridge.run.subgraphs import Fakes, subgraph_module
 from pt2kit.bridge.stored import Chosen, opened_program, read_payloads
-from pt2kit.bridge.torch_names import SUBGRAPHS_NEED_METADATA, not_traced
+from pt2kit.bridge.torch_names import SUBGRAPHS_NEED_METADATA, disable_current_modes, not_traced
 from pt2kit.checks.stored_inputs import tables_of
 from pt2kit.collector import no_collection
 from pt2kit.signature.specs import InputKind
@@ -43,6 +43,7 @@ _READ_BYTES: Final = {None: READ_BYTES, True: 0, False: None}
 
 
 @not_traced
+@disable_current_modes()
 @no_collection()
 def load_module(
     f: FileLike,

@@ -22,7 +22,6 @@ from pt2kit.bridge.torch_names import (
     FakeScriptObject,
     FakeTensor,
     ScriptObject,
-    disable_current_modes,
     groups_weights,
     is_opaque_value,
     pickled_script,
@@ -223,15 +222,13 @@ def storage_chunks(tensor: torch.Tensor) -> Iterator[Any]:
 
 
 def _flat(tensor: torch.Tensor, size: int) -> torch.Tensor:
-    """Return a storage as bytes, without a copy, whatever tensor modes the caller is in."""
-    with disable_current_modes():
-        flat = torch.empty(0, dtype=torch.uint8, device=tensor.device)
-        return flat.set_(tensor.untyped_storage(), 0, (size,), (1,))
+    """Return a storage as bytes, without a copy."""
+    flat = torch.empty(0, dtype=torch.uint8, device=tensor.device)
+    return flat.set_(tensor.untyped_storage(), 0, (size,), (1,))
 
 
 def _fetch(flat: torch.Tensor) -> memoryview:
-    with disable_current_modes():
-        return memoryview(flat.cpu().numpy())
+    return memoryview(flat.cpu().numpy())
 
 
 def pickle_tensor(tensor: torch.Tensor, protocol: int) -> bytes:
