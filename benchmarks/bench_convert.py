@@ -14,7 +14,7 @@ LOSSES = frozenset({"persistent"})
 
 
 def older_vs_torch(target: str, settings: Settings) -> Measured:
-    """What a user does for the program of an older file, beside what torch takes for the file of today."""
+    """What a user does for the program of an older file, compared with torch for a current file."""
     import torch
 
     import pt2kit
@@ -33,7 +33,7 @@ def older_vs_torch(target: str, settings: Settings) -> Measured:
 
 
 def lower_vs_torch(target: str, settings: Settings) -> Measured:
-    """A tree of today's schema as the JSON of an older one, beside what torch takes to load it."""
+    """A tree of today's schema as the JSON of an older one, compared with the time that torch needs to load it."""
     import torch
 
     from pt2kit.codec import parse

@@ -20,7 +20,7 @@ KINDS = 4
 
 
 def build(small: Path, nodes: int, out: Path) -> dict[str, Any]:
-    """Write a longer chain at `out` and its facts beside it; returns the facts.
+    """Write a longer chain at `out` and its facts next to it; returns the facts.
 
     Args:
         small: a chain as `models.chain` gives it.

@@ -182,7 +182,7 @@ RECIPES: dict[str, Callable[[int], ExportedProgram]] = {
 
 
 def build(recipe: str, size: int, out: Path) -> dict[str, Any]:
-    """Export the model, save it at `out` and its facts beside it; returns the facts.
+    """Export the model, save it at `out` and its facts next to it; returns the facts.
 
     The facts: call_function nodes of the outer graph, seconds that export and torch.export.save took, bytes, versions.
     """

@@ -31,17 +31,19 @@ HOMES = {
     "X": ("checks", "bridge"),
     "Z": ("sanitizing",),
 }
-"""The rooms in which the rules of a family are raised, and in whose tests they are named."""
+"""The subpackages in which the rules of a family are raised, and in whose tests they are named."""
 
 
-def quoted(room: str) -> set[str]:
-    """The rule ids that a room's modules quote."""
-    return {rule for path in (SRC / room).rglob("*.py") for rule in QUOTED.findall(path.read_text(encoding="utf-8"))}
+def quoted(subpackage: str) -> set[str]:
+    """The rule ids that a subpackage's modules quote."""
+    return {
+        rule for path in (SRC / subpackage).rglob("*.py") for rule in QUOTED.findall(path.read_text(encoding="utf-8"))
+    }
 
 
-def named(room: str) -> set[str]:
-    """The rule ids that the tests of a room name."""
-    files = [path for path in (TESTS / room).rglob("*") if path.suffix in (".py", ".json")]
+def named(subpackage: str) -> set[str]:
+    """The rule ids that the tests of a subpackage name."""
+    files = [path for path in (TESTS / subpackage).rglob("*") if path.suffix in (".py", ".json")]
     return {rule for path in files for rule in ID.findall(path.read_text(encoding="utf-8"))}
 
 
@@ -54,18 +56,20 @@ def test_ids_are_in_order() -> None:
     assert all(rule.id == key and rule.text and rule.hint for key, rule in RULES.items())
 
 
-@pytest.mark.parametrize("room", sorted({room for rooms in HOMES.values() for room in rooms} | {"symbols"}))
-def test_every_rule_of_the_code_is_in_the_table(room: str) -> None:
-    """Whatever rule a room's code names is explained."""
-    assert {rule for rule in quoted(room) if rule[0] in FAMILIES} - set(RULES) == set()
+@pytest.mark.parametrize(
+    "subpackage", sorted({subpackage for subpackages in HOMES.values() for subpackage in subpackages} | {"symbols"})
+)
+def test_every_rule_of_the_code_is_in_the_table(subpackage: str) -> None:
+    """Whatever rule a subpackage's code names is explained."""
+    assert {rule for rule in quoted(subpackage) if rule[0] in FAMILIES} - set(RULES) == set()
 
 
 @pytest.mark.parametrize("letter", FAMILIES)
 def test_every_rule_is_raised_and_tested(letter: str) -> None:
-    """A rule of the table stands in the code of its rooms, and in their tests."""
+    """A rule of the table stands in the code of its subpackages, and in their tests."""
     own = {rule for rule in RULES if rule[0] == letter}
-    assert own - {rule for room in HOMES[letter] for rule in quoted(room)} == set()
-    assert own - {rule for room in HOMES[letter] for rule in named(room)} == set()
+    assert own - {rule for subpackage in HOMES[letter] for rule in quoted(subpackage)} == set()
+    assert own - {rule for subpackage in HOMES[letter] for rule in named(subpackage)} == set()
 
 
 @pytest.mark.parametrize(

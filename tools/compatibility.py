@@ -2,8 +2,8 @@
 
     python -m tools.compatibility [CORPUS] [--release 2.6.0] [--json]
 
-CORPUS is a folder of release folders; each `.pt2` has a `.json` and a `.npz` beside it with inputs and outputs that the
-release itself recorded. The columns:
+CORPUS is a folder of release folders; each `.pt2` has a `.json` and a `.npz` next to it with inputs and outputs that
+the release itself recorded. The columns:
 
     files        that are there
     opens        `pt2kit.open` gives every program, raised to the current schema, and describes every payload

@@ -442,7 +442,7 @@ PAYLOAD_CASES = (
     _weight_case("large_size", "P7", "a size beyond 64 bits", put(lambda t: tensor(t)["sizes"], 0, {"as_int": 1 << 70})),
     _weight_case("dimensions", "P7", "65 dimensions", lambda t: tensor(t).update(sizes=[{"as_int": 1}] * 65, strides=[{"as_int": 1}] * 65)),
     _weight_case("elements", "P8", "more bytes than 64 bits count", lambda t: tensor(t).update(sizes=[{"as_int": 1 << 40}] * 2, strides=[{"as_int": 0}] * 2)),
-    _weight_case("empty_elements", "P8", "a size of 0 beside huge ones", lambda t: tensor(t).update(sizes=[{"as_int": 0}, *[{"as_int": 1 << 40}] * 2], strides=[{"as_int": 1}] * 3)),
+    _weight_case("empty_elements", "P8", "a size of 0 next to huge ones", lambda t: tensor(t).update(sizes=[{"as_int": 0}, *[{"as_int": 1 << 40}] * 2], strides=[{"as_int": 1}] * 3)),
     _weight_case("beyond", "P9", "sizes beyond the record", put(lambda t: tensor(t)["sizes"], 0, {"as_int": 1000})),
     _weight_case("offset", "P9", "an offset beyond the record", put(tensor, "storage_offset", {"as_int": 1000})),
     _weight_case("wrap", "P9", "an extent that wraps to 0 in 64 bits", lambda t: tensor(t).update(sizes=[{"as_int": 2}] * 2, strides=[{"as_int": 1 << 62}] * 2), "P7"),

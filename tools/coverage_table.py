@@ -1,6 +1,6 @@
-"""What `coverage json` wrote -> a table of how many statements of each room the tests run.
+"""What `coverage json` wrote -> a table of how many statements of each subpackage the tests run.
 
-    python tools/coverage_table.py [--without ROOM ...] [--write]
+    python tools/coverage_table.py [--without SUBPACKAGE ...] [--write]
 
 `make coverage` runs the tests and calls this; `--write` puts the table into docs/testing.md.
 """
@@ -19,8 +19,8 @@ REPORT = ROOT / "coverage" / "report.json"
 PAGE = ROOT / "docs" / "testing.md"
 
 
-def room_of(file: str) -> str:
-    """The room of a source file: the folder below `pt2kit`, or the name of a file that is a room."""
+def subpackage_of(file: str) -> str:
+    """The subpackage of a source file: the folder below `pt2kit`, or the name of a file that is a subpackage."""
     parts = PurePosixPath(file.replace("\\", "/")).parts
     return PurePosixPath(parts[parts.index("pt2kit") + 1]).stem
 
@@ -30,19 +30,19 @@ def table(files: Mapping[str, Any], without: tuple[str, ...] = ()) -> Iterator[s
 
     Args:
         files: "files" of coverage's report: path -> its "summary".
-        without: rooms that were not tested.
+        without: subpackages that were not tested.
     """
-    rooms: dict[str, list[int]] = {}
+    subpackages: dict[str, list[int]] = {}
     for file, row in files.items():
-        if (room := room_of(file)) not in without:
-            run, all_ = rooms.setdefault(room, [0, 0])
-            rooms[room] = [run + row["summary"]["covered_lines"], all_ + row["summary"]["num_statements"]]
-    yield "| room | statements | run by tests |"
+        if (subpackage := subpackage_of(file)) not in without:
+            run, all_ = subpackages.setdefault(subpackage, [0, 0])
+            subpackages[subpackage] = [run + row["summary"]["covered_lines"], all_ + row["summary"]["num_statements"]]
+    yield "| subpackage | statements | run by tests |"
     yield "|---|---|---|"
-    for room, (run, all_) in sorted(rooms.items()):
+    for subpackage, (run, all_) in sorted(subpackages.items()):
         if all_:
-            yield f"| `{room}` | {all_:,} | {_percent(run, all_)} |"
-    run, all_ = (sum(column) for column in zip(*rooms.values(), strict=True))
+            yield f"| `{subpackage}` | {all_:,} | {_percent(run, all_)} |"
+    run, all_ = (sum(column) for column in zip(*subpackages.values(), strict=True))
     yield f"| all | {all_:,} | {_percent(run, all_)} |"
 
 
@@ -52,7 +52,9 @@ def _percent(part: int, whole: int) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--without", nargs="*", default=[], metavar="ROOM", help="rooms that were not tested")
+    parser.add_argument(
+        "--without", nargs="*", default=[], metavar="SUBPACKAGE", help="subpackages that were not tested"
+    )
     parser.add_argument("--write", action="store_true", help="put the table into docs/testing.md")
     asked = parser.parse_args()
     lines = list(table(json.loads(REPORT.read_text(encoding="utf-8"))["files"], tuple(asked.without)))

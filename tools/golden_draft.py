@@ -1,4 +1,4 @@
-"""A program of the design draft that uses everything its table has, and the file beside it."""
+"""A program of the design draft that uses everything its table has, and the file next to it."""
 
 from __future__ import annotations
 

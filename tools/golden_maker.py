@@ -294,7 +294,7 @@ class Maker:
         return {"graph_module": module, **self.rest()}
 
     def rest(self) -> dict[str, Any]:
-        """The top level beside the graph module."""
+        """The top level next to the graph module."""
         major, minor = parse_version(self.version.split("-")[0])
         unbacked = "i0" if self.old else "u0"
         made: dict[str, Any] = {

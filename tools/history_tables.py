@@ -1,4 +1,4 @@
-"""The YAML files of `src/pt2kit/schema/history/` -> `tables.json` beside them, which is read at run time.
+"""The YAML files of `src/pt2kit/schema/history/` -> `tables.json` next to them, which is read at run time.
 
 python tools/history_tables.py          write the file
 python tools/history_tables.py --check  exit 1 if it is not what it would be

@@ -113,7 +113,7 @@ def prove(python: Path, result: Path, options: argparse.Namespace) -> bool:
     proof = ["-m", "tools.release_proof", "--jobs", str(jobs), "--json", str(result)]
     proof += ["--quick"] if options.quick else []
     proof += ["--corpus", str(options.corpus)] if options.corpus else []
-    # Compiled code would go beside the sources of other releases; one thread per process, of which there are several.
+    # Compiled code would go next to the sources of other releases; one thread per process, of which there are several.
     env = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
     running = [subprocess.Popen([python, *command], cwd=ROOT, env=env) for command in (proof, tests)]
     codes = [process.wait() for process in running]  # all of them, whatever the first says

@@ -37,7 +37,7 @@ class _Holders:
                 gc.enable()
 
     def begin_anew(self) -> None:
-        """Let go of everything: in the child of a fork the threads that hold the collector do not exist."""
+        """Release everything: in the child of a fork the threads that hold the collector do not exist."""
         self._lock = threading.Lock()
         if self._count and self._resume:
             gc.enable()

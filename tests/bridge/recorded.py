@@ -1,4 +1,4 @@
-"""The inputs and outputs that were recorded beside a sample file (`.json` and `.npz`) -> whether a program gives them.
+"""The inputs and outputs that were recorded next to a sample file (`.json` and `.npz`) -> whether a program gives them.
 
 An entry of the JSON is a tree: {"t": kind, "v": children or value}; a tensor is a key of the archive of arrays.
 """
@@ -23,7 +23,7 @@ BITS = {"bfloat16": "int16", "uint16": "uint16", "uint32": "uint32", "uint64": "
 
 
 def difference(program: Any, path: Path, *, fresh: Any = None) -> str:
-    """What a loaded program computes otherwise than the file beside `path` recorded; "" where nothing.
+    """What a loaded program computes differently from the outputs recorded next to `path`; "" where nothing.
 
     Args:
         program: an `ExportedProgram`.
@@ -78,7 +78,7 @@ def _minor(release: str) -> tuple[int, ...]:
 
 
 def has_outputs(path: Path) -> bool:
-    """Whether anything was recorded beside a sample file."""
+    """Whether anything was recorded next to a sample file."""
     return path.with_suffix(".npz").exists()
 
 

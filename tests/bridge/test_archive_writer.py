@@ -1,4 +1,4 @@
-"""What the archive room writes, torch reads; what torch writes, the archive room reads, at the same offsets."""
+"""Torch reads what `zip` writes; `zip` reads what torch writes, at the same offsets."""
 
 from __future__ import annotations
 

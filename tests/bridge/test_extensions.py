@@ -1,4 +1,4 @@
-"""Extensions through the front door: the example of docs/extensions.md, and what names from a file can do."""
+"""Extensions through the public API: the example of docs/extensions.md, and what names from a file can do."""
 
 from __future__ import annotations
 

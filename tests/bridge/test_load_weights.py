@@ -144,7 +144,7 @@ def test_staging(piece: int, nbytes: int) -> None:
 
 
 def test_damage_is_found_while_streaming(tmp_path: Path) -> None:
-    """What is copied in pieces is compared with its checksum; so is what lies beside the archive, with its SHA-256."""
+    """What is copied in pieces is compared with its checksum; so is what is next to the archive, with its SHA-256."""
     path = tmp_path / "m.pt2"
     with pt2kit.open(MLP) as package:
         pt2kit.write(package, path, external="w.safetensors")
@@ -339,7 +339,7 @@ def test_weights_beside_the_archive(tmp_path: Path) -> None:
     moved = tmp_path / "elsewhere"
     moved.mkdir()
     (tmp_path / "w.safetensors").rename(moved / "w.safetensors")
-    with pytest.raises(ArchiveError, match=r"expected the file 'w\.safetensors' beside the archive"):
+    with pytest.raises(ArchiveError, match=r"expected the file 'w\.safetensors' next to the archive"):
         pt2kit.load(tmp_path / "m.pt2")
     assert_same(
         dict(pt2kit.load((tmp_path / "m.pt2").read_bytes(), weights_root=moved).state_dict),

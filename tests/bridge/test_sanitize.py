@@ -35,7 +35,7 @@ DTYPES = (
 # What torch 2.13 cannot load of its own files, and what it loads otherwise than pt2kit.
 UNLOADABLE = ("const_output", "odd_names_keyword")
 UNCALLABLE = ("training_loss_joint",)
-"""A joint graph gives gradients beside what its tree spec says."""
+"""A joint graph returns gradients in addition to the outputs in its tree spec."""
 
 
 @pytest.fixture(autouse=True)

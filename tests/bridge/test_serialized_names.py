@@ -1,4 +1,4 @@
-"""Names that torch replaces, and the file's names beside them."""
+"""Names that torch replaces, and the file's names next to them."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ PETERSEN = [
 SYMMETRIC = {
     "cycles of two lengths": (cycle(3) + cycle(3, 3) + cycle(6, 6), 12),
     "petersen": (PETERSEN, 10),
-    "petersen beside two cycles": (PETERSEN + cycle(5, 10) + cycle(5, 15), 20),
+    "petersen next to two cycles": (PETERSEN + cycle(5, 10) + cycle(5, 15), 20),
     "all pairs": (list(permutations(range(6), 2)), 6),
     "star": ([(i, 0) for i in range(1, 40)], 40),
     "chains from one": ([(3 * i + j + 1, 0 if j == 0 else 3 * i + j) for i in range(9) for j in range(3)], 28),

@@ -1,4 +1,4 @@
-"""Payloads beside an archive: what is said of files that are missing, leave the folder or hold something else."""
+"""Payloads next to an archive: what is said of files that are missing, leave the folder or hold something else."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ NAME = "w.safetensors"
 
 @pytest.fixture
 def apart(tmp_path: Path) -> Path:
-    """A file whose two weights lie beside it."""
+    """A file whose two weights are next to it."""
     with pt2kit.open(sample("2.13.0", "shared_weights")) as package:
         pt2kit.write(package, tmp_path / "m.pt2", external=NAME)
     return tmp_path / "m.pt2"
 
 
 def said(path: Path) -> list[tuple[str, str, str]]:
-    """Severity, rule, and place and message of each problem with files beside an archive."""
+    """Severity, rule, and place and message of each problem with files next to an archive."""
     with pt2kit.open(path) as package:
         found = list(external_problems(package))
     return [(problem.severity, problem.rule, f"{problem.loc}: {problem.message}") for problem in found]
@@ -38,7 +38,7 @@ def test_nothing_beside_it() -> None:
 
 
 def test_sound(apart: Path) -> None:
-    """That weights lie beside it is a note, with their number, bytes and file; nothing is wrong."""
+    """That weights are next to it is a note, with their number, bytes and file; nothing is wrong."""
     ((severity, rule, message),) = said(apart)
     with pt2kit.open(apart) as package:
         count, total = len(package.external), sum(row.nbytes for row in package.external.values())

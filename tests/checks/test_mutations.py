@@ -52,7 +52,7 @@ UNREACHABLE = {
     "P17": "of sparse tensors in torch.save payloads, which tests of the tensors forge",
     "P18": "of exporting tensors",
     **{rule: "of sanitizing" for rule in RULES if rule.startswith("Z")},
-    **{rule: "of weights beside an archive, which tests of the package forge" for rule in RULES if rule[0] == "B"},
+    **{rule: "of weights next to an archive, which tests of the package forge" for rule in RULES if rule[0] == "B"},
     "S11": "of specs that are built, not read: the schema leaves no room for it",
 }
 """Rules that no file breaks by being checked, with the reason."""

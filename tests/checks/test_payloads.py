@@ -40,7 +40,7 @@ def said(data: Any, *, payloads: bool = False) -> list[Problem]:
 
 
 def test_every_entry_is_looked_at() -> None:
-    """Each bad entry is told; good ones beside it are held against the graph as ever."""
+    """Each bad entry is told; good ones next to it are held against the graph as ever."""
 
     def change(config: Any) -> None:
         config["0.weight"]["tensor_meta"]["sizes"][0] = {"as_int": 1 << 40}

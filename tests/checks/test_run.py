@@ -71,7 +71,7 @@ def test_limits_are_the_callers() -> None:
 
 
 def test_the_rest_goes_on() -> None:
-    """A record that cannot be read is one problem; programs, payloads and findings beside it are looked at."""
+    """A record that cannot be read is one problem; programs, payloads and findings next to it are looked at."""
     broken = rewritten(
         MULTI,
         {
@@ -89,7 +89,7 @@ def test_the_rest_goes_on() -> None:
 
 
 def test_all_problems_are_told() -> None:
-    """Several breaches in one file are all there, in the order of the rooms: graph, then operators."""
+    """Several breaches in one file are all there, in the order of the subpackages: graph, then operators."""
 
     def change(tree: Any) -> None:
         nodes = graph(tree)["nodes"]

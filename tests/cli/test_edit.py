@@ -83,7 +83,7 @@ def test_weights_and_programs_from_elsewhere(tmp_path: Path) -> None:
 
 
 def test_weights_apart(tmp_path: Path) -> None:
-    """They go beside the file, or nowhere; the file means the same, or says that it has none."""
+    """They go next to the file, or nowhere; the file means the same, or says that it has none."""
     assert pt2("edit", MLP, tmp_path / "a.pt2", "--external", "a.safetensors").code == 0
     assert pt2kit.digest(tmp_path / "a.pt2") == pt2kit.digest(MLP)
     assert "a.safetensors" in pt2("show", tmp_path / "a.pt2").out
@@ -102,7 +102,7 @@ def test_weights_apart(tmp_path: Path) -> None:
     (tmp_path / "a.pt2").rename(home / "a.pt2")
     refused = pt2("digest", home / "a.pt2")
     assert refused.code == 2
-    assert "expected the file 'a.safetensors' beside the archive" in refused.err
+    assert "expected the file 'a.safetensors' next to the archive" in refused.err
     (home / "a.safetensors").symlink_to(tmp_path / "a.safetensors")
     assert "pass weights_root= with a folder" in pt2("digest", home / "a.pt2").err
     assert pt2("--weights-root", tmp_path, "digest", home / "a.pt2").code == 0
@@ -118,7 +118,7 @@ def test_weights_apart(tmp_path: Path) -> None:
         (("--pass", "nothing"), "--pass: expected one of"),
         (("--specialize", "s0=x"), "--specialize: expected SYMBOL=NUMBER"),
         (("--cast", "nothing"), "nothing"),
-        (("--external", "../w.safetensors"), "external: expected a file beside the archive"),
+        (("--external", "../w.safetensors"), "external: expected a file next to the archive"),
         (("--weights", "gone.safetensors"), "gone.safetensors"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Archives of several programs: all of them by default, one by its name or its digest; what lies beside them."""
+"""Archives of several programs: all of them by default, one by its name or its digest; what is next to them."""
 
 from __future__ import annotations
 

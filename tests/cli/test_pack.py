@@ -30,7 +30,7 @@ def test_names_and_extra_files(tmp_path: Path) -> None:
 
 
 def test_weights_apart(tmp_path: Path) -> None:
-    """The weights of all programs go into one file beside the archive; names that two programs have are told apart."""
+    """The weights of all programs go into one file next to the archive; names that two programs have are told apart."""
     out = tmp_path / "both.pt2"
     assert pt2("pack", f"a={MLP}", f"b={sample('2.9.1', 'mlp')}", "-o", out, "--external", "w.safetensors").code == 0
     with pt2kit.open(out) as package:

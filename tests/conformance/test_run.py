@@ -26,7 +26,7 @@ def expected() -> dict[str, Any]:
 
 
 def test_a_right_description_passes() -> None:
-    """The description itself passes, with problems beside it or not."""
+    """The description itself passes, with problems next to it or not."""
     assert run.judge_good(GOOD, 0, {**expected(), "problems": ["X1"]}).verdict == "passed"
 
 

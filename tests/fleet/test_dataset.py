@@ -187,7 +187,7 @@ def test_folders_are_alike(place: Folder) -> None:
     ],
 )
 def test_written_files_keep_to_their_place(relative: str, expected: str) -> None:
-    """A written file lies below the folder, beside the tables and not in them; a path that leads out has no place."""
+    """A written file lies below the folder, next to the tables and not in them; a path that leads out has no place."""
     assert output_name(relative) == expected
 
 

@@ -84,7 +84,7 @@ def with_faults(tmp_path: Path, *kinds: str) -> tuple[Path, list[Path]]:
 
 
 def test_files_that_end_what_reads_them(tmp_path: Path) -> None:
-    """A crash, too long and too much memory are rows; the files beside them are done, and none is done again."""
+    """A crash, too long and too much memory are rows; the files next to them are done, and none is done again."""
     names, fine = with_faults(tmp_path, "crash", "sleep", "memory", "fault")
     args = ("check", names, "--out", tmp_path / "out", "--workers", "2", "--timeout", "15", "--memory", "300M")
     done = fleets.fleet(*args)

@@ -152,7 +152,7 @@ INSIDE = (
 def test_results_among_the_targets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str, out: str, refused: bool
 ) -> None:
-    """A folder for results in which targets would be looked for is refused; one beside them is not."""
+    """A folder for results in which targets would be looked for is refused; one next to them is not."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "models").mkdir()
     if refused:

@@ -98,7 +98,7 @@ def test_subgraphs_may_nest_as_deep_as_the_limit(visit: Callable[[schema.Graph],
 
 
 def test_problems_report_the_limit_and_go_on() -> None:
-    """A graph that is too deep is a finding; what is beside it is still looked at."""
+    """A graph that is too deep is a finding; what is next to it is still looked at."""
     outer = chain("x", "y", "z")
     holders = [
         node([arg(as_tensor="y")], subgraph(nested(40)), arg(as_tensor="x"), name="y"),

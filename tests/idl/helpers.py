@@ -53,7 +53,7 @@ def compiler() -> str:
 
 
 def typescript() -> str:
-    """The TypeScript compiler: on the path, or installed beside Python with npm --prefix."""
+    """The TypeScript compiler: on the path, or installed next to Python with npm --prefix."""
     side_inputs = Path(sys.prefix, "node_modules", ".bin", "tsc")
     return require(
         shutil.which("tsc") or (side_inputs.exists() and str(side_inputs)), "tsc, the npm package typescript"

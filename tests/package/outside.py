@@ -1,4 +1,4 @@
-"""Archives whose weights lie beside them, changed as somebody else could."""
+"""Archives whose weights are next to them, changed as somebody else could."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def archive_of(path: Path, records: dict[str, bytes] | None = None) -> dict[str,
 
 
 def listed(path: Path) -> dict[str, Any]:
-    """The list of payloads beside a file."""
+    """The list of payloads next to a file."""
     tree: dict[str, Any] = json.loads(next(data for name, data in archive_of(path).items() if name.endswith(RECORD)))
     return tree
 

@@ -1,4 +1,4 @@
-"""Weights in files beside the archive: everything follows them, nothing leaves the folder, changes are found."""
+"""Weights in files next to the archive: everything follows them, nothing leaves the folder, changes are found."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NAME = "w.safetensors"
 
 @pytest.fixture
 def apart(tmp_path: Path) -> Path:
-    """A file whose weights lie beside it."""
+    """A file whose weights are next to it."""
     with pt2kit.open(WHOLE) as package:
         pt2kit.write(package, tmp_path / "m.pt2", external=NAME)
     return tmp_path / "m.pt2"
@@ -90,7 +90,9 @@ def test_nothing_is_opened_before_a_weight_is_read(apart: Path) -> None:
     with pt2kit.open(apart) as package:
         assert package.programs["model"].graph_module.graph.nodes
         assert [view.describe() for view in package.weights().values()]
-        with pytest.raises(ArchiveError, match=r"url: expected the file 'w\.safetensors' beside the archive, got none"):
+        with pytest.raises(
+            ArchiveError, match=r"url: expected the file 'w\.safetensors' next to the archive, got none"
+        ):
             next(iter(package.weights().values())).numpy()
 
 
@@ -106,9 +108,9 @@ def test_check_says_so(apart: Path) -> None:
 
 
 def test_conversion_makes_it_whole(apart: Path, tmp_path: Path) -> None:
-    """The report says so, and the new file needs nothing beside it."""
+    """The report says so, and the new file needs nothing next to it."""
     report = pt2kit.convert(apart, tmp_path / "new.pt2", target="torch==2.13")
-    assert any("lay beside the file" in note.message for note in report.notes)
+    assert any("were next to the file" in note.message for note in report.notes)
     (apart.parent / NAME).unlink()
     assert pt2kit.digest(tmp_path / "new.pt2") == pt2kit.digest(WHOLE)
 
@@ -148,7 +150,7 @@ def test_what_cannot_be_written(tmp_path: Path) -> None:
 
     with pt2kit.open(WHOLE) as package:
         for name in ("../w.safetensors", "/w.safetensors", "w.bin", "a\\w.safetensors", ".safetensors/"):
-            with pytest.raises(UnsupportedError, match="external: expected a file beside the archive"):
+            with pytest.raises(UnsupportedError, match="external: expected a file next to the archive"):
                 pt2kit.write(package, tmp_path / "m.pt2", external=name)
         with pytest.raises(UnsupportedError, match="external: expected a path or URL to write to"):
             pt2kit.write(package, io.BytesIO(), external=NAME)
@@ -431,7 +433,7 @@ def test_a_payload_is_in_one_place(apart: Path) -> None:
     """A record that is in the archive and in the list is refused: readers could take either."""
     record = next(iter(listed(apart)["records"]))
     archive_of(apart, {record: b"1234"})
-    with pytest.raises(PayloadError, match="expected a payload in the archive or beside it, got one in both"):
+    with pytest.raises(PayloadError, match="expected a payload in the archive or next to it, got one in both"):
         pt2kit.open(apart)
 
 
@@ -454,7 +456,7 @@ def test_remote_archives_have_their_weights_beside_them(apart: Path) -> None:
     memory.copy("/models/a b/m.pt2", "/other/m.pt2")
     with (
         pt2kit.open("memory://other/m.pt2") as package,
-        pytest.raises(ArchiveError, match=r"expected the file 'w%201\.safetensors' beside the archive"),
+        pytest.raises(ArchiveError, match=r"expected the file 'w%201\.safetensors' next to the archive"),
     ):
         pt2kit.digest(package)
     with (
@@ -467,7 +469,7 @@ def test_remote_archives_have_their_weights_beside_them(apart: Path) -> None:
 
 
 def test_http(apart: Path) -> None:
-    """Over HTTP the weights come from beside the archive, by ranges."""
+    """Over HTTP the weights come from next to the archive, by ranges."""
     pytest.importorskip("fsspec")
     pytest.importorskip("aiohttp")
     from tests.zip.range_server import serve

@@ -120,7 +120,7 @@ def test_named_tuples_by_class_name() -> None:
 
 
 def test_todays_files_need_no_migration() -> None:
-    """Opening and reading a file of today imports nothing of the room that raises old ones."""
+    """Opening and reading a file of today imports nothing of the subpackage that raises old ones."""
     code = (
         f"import sys, pt2kit; package = pt2kit.open({str(samples.sample('2.13.0', 'mlp'))!r}); "
         "package.programs['model'], package.weights(), package.constants(); "
@@ -170,7 +170,7 @@ def test_producer(version: str, expected: str) -> None:
 
 
 def test_a_draft_reads_its_files_when_they_are_asked_for(tmp_path: Path) -> None:
-    """Big-endian bytes inside and beside a draft become little-endian views; a checksum that does not fit is told."""
+    """Big-endian bytes inside and next to a draft become little-endian views; a checksum that does not fit is told."""
     for name in ("draft.json", "draft.bin"):
         (tmp_path / name).write_bytes((GOLDEN / "programs" / name).read_bytes())
     with pt2kit.open(tmp_path / "draft.json") as package:
@@ -189,7 +189,7 @@ def test_a_draft_reads_its_files_when_they_are_asked_for(tmp_path: Path) -> None
 
 
 def test_a_draft_without_its_folder() -> None:
-    """Bytes beside a program are not found where it came as bytes; the message says what to do."""
+    """Bytes next to a program are not found where it came as bytes; the message says what to do."""
     with pt2kit.open((GOLDEN / "programs" / "draft.json").read_bytes()) as package:
         assert list(package.records) == ["program.json"]
         assert package.weights()["a.weight"].numpy().size == 3
@@ -220,7 +220,7 @@ def test_json_that_is_no_program(text: str, error: type[Pt2Error], message: str)
 
 
 def test_a_bare_file_is_closed_when_it_is_refused(tmp_path: Path) -> None:
-    """What cannot be read is let go of."""
+    """A file that cannot be read is closed."""
     path = tmp_path / "odd.json"
     path.write_text('{"a": 1}')
     with pytest.raises(SchemaError, match=r"^odd\.json: \$"):
@@ -386,7 +386,7 @@ def test_a_state_dict_that_calls_something() -> None:
 
 
 def test_objects_among_the_constants_are_listed() -> None:
-    """A constant that is an object of another class does not hide the tensors beside it; it is never rebuilt."""
+    """A constant that is an object of another class does not hide the tensors next to it; it is never rebuilt."""
     value = {"t": forge.tensor(), "odd": forge.Call("io.open", ("marker", "w"))}
     with pt2kit.open(with_state(value, record=names.PLAIN_CONSTANTS)) as package:
         found = package.constants()

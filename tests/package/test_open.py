@@ -172,7 +172,7 @@ def test_repr_names_file_and_models() -> None:
 
 
 def test_a_failed_opening_closes_the_file() -> None:
-    """A file that is no package is let go of."""
+    """A file that is no package is closed."""
     file = io.BytesIO(b"nothing")
     with pytest.raises(ArchiveError, match=r"expected a \.pt2 file, got a text.*\[A2\]"):
         pt2kit.open(file)

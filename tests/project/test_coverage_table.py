@@ -1,23 +1,23 @@
-"""The table of coverage: files of a room are one row, rooms that were not tested are left out."""
+"""The table of coverage: files of a subpackage are one row, subpackages that were not tested are left out."""
 
 from __future__ import annotations
 
-from tools.coverage_table import room_of, table
+from tools.coverage_table import subpackage_of, table
 
 
 def _row(run: int, all_: int) -> dict[str, dict[str, int]]:
     return {"summary": {"covered_lines": run, "num_statements": all_}}
 
 
-def test_rooms() -> None:
-    """A room is the folder below the package, or one file; paths of every system."""
-    assert room_of("src/pt2kit/zip/reader.py") == "zip"
-    assert room_of("src\\pt2kit\\bridge\\read\\graph.py") == "bridge"
-    assert room_of("/x/site-packages/pt2kit/rules.py") == "rules"
+def test_subpackages() -> None:
+    """A subpackage is the folder below the package, or one file; paths of every system."""
+    assert subpackage_of("src/pt2kit/zip/reader.py") == "zip"
+    assert subpackage_of("src\\pt2kit\\bridge\\read\\graph.py") == "bridge"
+    assert subpackage_of("/x/site-packages/pt2kit/rules.py") == "rules"
 
 
 def test_statements_are_added_up() -> None:
-    """Per room and in all; an empty file makes no row, a room that was not tested neither counts nor shows."""
+    """Per subpackage and in all; an empty file makes no row, an untested subpackage neither counts nor shows."""
     files = {
         "src/pt2kit/zip/a.py": _row(1, 2),
         "src/pt2kit/zip/b.py": _row(2, 2),

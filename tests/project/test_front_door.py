@@ -75,11 +75,22 @@ def test_names_are_named_by_their_kind() -> None:
     assert all(name[0].isupper() and "_" not in name for name in CLASSES)
 
 
-def test_rooms_can_be_reached() -> None:
+def test_subpackages_can_be_reached() -> None:
     """`pt2kit.schema` works without importing it by name, and `dir` lists it."""
-    for room in ("checks", "codec", "errors", "graph", "package", "schema", "signature", "symbols", "text", "zip"):
-        assert inspect.ismodule(getattr(pt2kit, room))
-        assert room in dir(pt2kit)
+    for subpackage in (
+        "checks",
+        "codec",
+        "errors",
+        "graph",
+        "package",
+        "schema",
+        "signature",
+        "symbols",
+        "text",
+        "zip",
+    ):
+        assert inspect.ismodule(getattr(pt2kit, subpackage))
+        assert subpackage in dir(pt2kit)
     assert set(pt2kit.__all__) <= set(dir(pt2kit))
 
 
@@ -90,13 +101,13 @@ def test_other_names_are_attribute_errors() -> None:
 
 
 def test_importing_is_cheap() -> None:
-    """`import pt2kit` imports none of the packages that it may use later, and no room of its own."""
+    """`import pt2kit` imports none of the packages that it may use later, and no subpackage of its own."""
     code = f"""
 import sys, pt2kit
 heavy = [name for name in {HEAVY!r} if name in sys.modules]
 allowed = ("pt2kit.front_door", "pt2kit.registry")
-rooms = [name for name in sys.modules if name.startswith("pt2kit.") and name not in allowed]
-sys.exit(f"imported {{heavy + rooms}}" if heavy + rooms else 0)
+subpackages = [name for name in sys.modules if name.startswith("pt2kit.") and name not in allowed]
+sys.exit(f"imported {{heavy + subpackages}}" if heavy + subpackages else 0)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
@@ -111,24 +122,24 @@ def test_looking_imports_no_torch(ask: str) -> None:
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60).returncode == 0
 
 
-ROOMS = sorted(
+SUBPACKAGES = sorted(
     path
     for path in Path(pt2kit.__file__).parent.rglob("__init__.py")
     if any(getattr(node, "module", None) == "pt2kit.front_door" for node in ast.parse(path.read_text()).body)
 )
 
 
-@pytest.mark.parametrize("path", ROOMS, ids=lambda path: path.parent.name)
+@pytest.mark.parametrize("path", SUBPACKAGES, ids=lambda path: path.parent.name)
 def test_type_checkers_see_the_names_that_load(path: Path) -> None:
-    """What a room says to type checkers is what its table loads; and no module hides a name by having it itself."""
+    """Type checkers see the names that a subpackage loads; and no module hides a name by defining it itself."""
     [block] = [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.If)]
     shown = {
         alias.asname or alias.name for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names
     }
     name = ".".join(["pt2kit", *path.relative_to(Path(pt2kit.__file__).parent).parts[:-1]])
-    room = importlib.import_module(name)
-    assert shown == set(room.__all__)
+    subpackage = importlib.import_module(name)
+    assert shown == set(subpackage.__all__)
     modules = {file.stem for file in path.parent.glob("*.py")} | {f.name for f in path.parent.iterdir() if f.is_dir()}
     assert not modules & shown
     if name != "pt2kit":
-        assert all(getattr(room, shown_name) is not None for shown_name in shown)
+        assert all(getattr(subpackage, shown_name) is not None for shown_name in shown)

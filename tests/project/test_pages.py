@@ -18,7 +18,7 @@ import pt2kit
 from pt2kit.cli.main import COMMANDS
 
 REFERENCE = (DOCS / "reference" / "index.md").read_text(encoding="utf-8")
-ROOMS = (DOCS / "reference" / "rooms.md").read_text(encoding="utf-8")
+SUBPACKAGES = (DOCS / "reference" / "subpackages.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -37,7 +37,7 @@ def test_every_command_has_its_page() -> None:
 
 
 def test_the_tutorial_s_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The block of Python in the tutorial runs as it stands there, beside its file."""
+    """The block of Python in the tutorial runs as it stands there, next to its file."""
     [block] = re.findall(r"```python\n(.*?)```", (DOCS / "tutorial.md").read_text(encoding="utf-8"), re.DOTALL)
     (tmp_path / "model.pt2").write_bytes(sample_files()["model.pt2"].read_bytes())
     monkeypatch.chdir(tmp_path)
@@ -45,16 +45,16 @@ def test_the_tutorial_s_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_every_public_name_has_its_entry() -> None:
-    """The reference has each name of `pt2kit` once, and each name of a room that offers some."""
+    """The reference has each name of `pt2kit` once, and each name of a subpackage that offers some."""
     entries = re.findall(r"\.\. auto(?:function|class):: pt2kit\.(\w+)$", REFERENCE, re.MULTILINE)
     assert sorted(entries) == sorted(set(pt2kit.__all__) - {"__version__"})
-    rooms = set(re.findall(r"\.\. automodule:: pt2kit\.(\w+)$", ROOMS, re.MULTILINE))
+    subpackages = set(re.findall(r"\.\. automodule:: pt2kit\.(\w+)$", SUBPACKAGES, re.MULTILINE))
     offering = {path.parent.name for path in (ROOT / "src" / "pt2kit").glob("*/__init__.py") if _offers_names(path)}
-    assert rooms == offering | {"errors"}
+    assert subpackages == offering | {"errors"}
 
 
 def _offers_names(path: Path) -> bool:
-    """Whether a room's `__init__` has an `__all__` that names something (`bridge` needs torch to be asked)."""
+    """Whether a subpackage's `__init__` has an `__all__` that names something (`bridge` needs torch to be asked)."""
     if not any(
         getattr(target, "id", None) == "__all__"
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
@@ -65,9 +65,9 @@ def _offers_names(path: Path) -> bool:
     return bool(importlib.import_module(f"pt2kit.{path.parent.name}").__all__)
 
 
-def test_what_the_room_pages_leave_out_is_on_the_first_page() -> None:
-    """Names that a room's entry excludes are public names of `pt2kit`, where they are described."""
-    left_out = {name for line in re.findall(r":exclude-members: (.*)", ROOMS) for name in line.split(", ")}
+def test_what_the_subpackage_pages_leave_out_is_on_the_first_page() -> None:
+    """Names that a subpackage's entry excludes are public names of `pt2kit`, where they are described."""
+    left_out = {name for line in re.findall(r":exclude-members: (.*)", SUBPACKAGES) for name in line.split(", ")}
     assert left_out <= set(pt2kit.__all__)
 
 

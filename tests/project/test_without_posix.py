@@ -1,4 +1,4 @@
-"""Nothing needs POSIX: the rooms without torch do their work in a Python that has what Python has on Windows."""
+"""Nothing needs POSIX: the subpackages without torch do their work in a Python that has what Python has on Windows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ QUICK = (
     "package/test_external.py",
 )
 WHOLE = ("package", "tensors", "digests", "diffs", "editing", "sanitizing", "text", "cli")
-ROOMS = [*QUICK, *(pytest.param(room, marks=[pytest.mark.slow, pytest.mark.timeout(1800)]) for room in WHOLE)]
+SUBPACKAGES = [
+    *QUICK,
+    *(pytest.param(subpackage, marks=[pytest.mark.slow, pytest.mark.timeout(1800)]) for subpackage in WHOLE),
+]
 ABOUT_POSIX = (
     "tests/zip/test_source.py::test_replaced_file_stays_readable",  # replacing what is open, which is refused there
     "tests/zip/test_target.py::test_readers_keep_the_old_file",
@@ -44,12 +47,12 @@ ABOUT_POSIX = (
 SAMPLE = DATA / "corpus" / "2.13.0" / "dynamic_batch.pt2"
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_rooms_without_posix(room: str) -> None:
-    """The tests of a room pass as they do here, but those that are about POSIX itself."""
+@pytest.mark.parametrize("subpackage", SUBPACKAGES)
+def test_subpackages_without_posix(subpackage: str) -> None:
+    """The tests of a subpackage pass as they do here, but those that are about POSIX itself."""
     taken_out = ["-p", "tests.project.without_posix"]
     environment = ENVIRONMENT
-    if room == "cli":  # its tests start the command, which is what has no POSIX then
+    if subpackage == "cli":  # its tests start the command, which is what has no POSIX then
         taken_out, environment = [], {**ENVIRONMENT, "PT2KIT_TEST_MODULE": "tests.project.without_posix"}
     command = [sys.executable, "-m", "pytest", *taken_out, "-p", "pytest_timeout", "-p", "no:cacheprovider"]
     done = subprocess.run(
@@ -60,7 +63,7 @@ def test_rooms_without_posix(room: str) -> None:
             "not slow",
             "--cases",
             "4",
-            f"tests/{room}",
+            f"tests/{subpackage}",
             *(f"--deselect={name}" for name in ABOUT_POSIX),
         ],
         cwd=ROOT,
@@ -128,7 +131,7 @@ def test_commands_without_posix(tmp_path: Path) -> None:
 
 
 def test_replacing_a_mapped_file_without_posix(tmp_path: Path) -> None:
-    """A file that is mapped stays as it is, nothing is left beside it, and the error says what to do."""
+    """A file that is mapped stays as it is, nothing is left next to it, and the error says what to do."""
     done = python(
         """
         import os

@@ -128,7 +128,7 @@ def test_everything_in_the_way_is_listed_once() -> None:
 
 
 def test_nothing_is_written_when_something_is_in_the_way(tmp_path: Path) -> None:
-    """The target stays what it was, and nothing lies beside it."""
+    """The target stays what it was, and nothing is next to it."""
     target = tmp_path / "old.pt2"
     target.write_bytes(b"before")
     with pytest.raises(ConversionError, match=r"expected a package that schema 7\.3 \(torch 2\.5\) can express"):

@@ -52,7 +52,7 @@ def test_a_program_without_its_weights() -> None:
 
 
 def test_a_draft_with_its_files() -> None:
-    """A draft reads its tensors from beside it; they go into the new file."""
+    """A draft reads its tensors from next to it; they go into the new file."""
     clean, done = sanitized(GOLDEN / "draft.json")
     with pt2kit.open(clean) as new, pt2kit.open(GOLDEN / "draft.json") as old:
         assert new.layout.kind == "archive"

@@ -1,4 +1,4 @@
-"""Records beside the programs: what goes over, what is refused, what may be dropped by name."""
+"""Records next to the programs: what goes over, what is refused, what may be dropped by name."""
 
 from __future__ import annotations
 

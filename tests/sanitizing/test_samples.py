@@ -186,7 +186,7 @@ def test_storages_that_lie(path_name: str, nbytes: int, text: str) -> None:
 
 
 def test_a_pickle_counts() -> None:
-    """Where a pickle is there, the index beside it is not looked at."""
+    """Where a pickle is there, the index next to it is not looked at."""
     with pt2kit.open(MLP) as package:
         pickle = bytes(package.archive.read(package.layout.record(RECORD)))
     wanted = read(MLP.read_bytes())[0][0].tobytes()

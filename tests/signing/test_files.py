@@ -48,7 +48,7 @@ def zipped_anew(path: Path, target: Path, method: int, **replaced: bytes) -> Pat
 
 @pytest.mark.parametrize("curve", ["prime256v1", "secp384r1", "secp521r1"])
 def test_signed_by_a_key(tmp_path: Path, model: Path, curve: str) -> None:
-    """Each curve that model-signing has; the signature lies beside the file by default."""
+    """Each curve that model-signing has; the signature is next to the file by default."""
     keys = make_keys(tmp_path / "keys", curve=curve)
     assert pt2kit.sign(model, key=keys.private) == tmp_path / "model.pt2.sig"
     found = pt2kit.verify(model, key=keys.public)

@@ -68,7 +68,7 @@ def test_a_changed_graph_is_named_as_the_graph() -> None:
 
 
 def test_records_may_go_but_not_come_or_change(tmp_path: Path) -> None:
-    """A file beside the programs that was not signed is a difference; one that was signed may be left out."""
+    """A file next to the programs that was not signed is a difference; one that was signed may be left out."""
     with pt2kit.open(samples.sample("2.13.0", "extra_files")) as package:
         signed = statement(package)
         extra = [name for name in signed if split(name)[1].startswith("extra/")]

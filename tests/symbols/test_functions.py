@@ -1,4 +1,4 @@
-"""The table of functions, and the front door."""
+"""The table of functions, and the public API."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_make_call():
 
 @pytest.mark.bare
 def test_importing_it_loads_little():
-    """Neither torch nor sympy nor numpy, and none of the room's own files before they are needed."""
+    """Neither torch nor sympy nor numpy, and none of the subpackage's own files before they are needed."""
     script = "import sys, pt2kit.symbols; print(*sorted(sys.modules))"
     modules = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
     assert not {"torch", "sympy", "numpy", "fractions", "decimal", "pt2kit.symbols.expr"} & set(modules)

@@ -65,7 +65,7 @@ def as_python(text, args):
         "IsNonOverlappingAndDenseIndicator": lambda size, stride: int(stride == 1 or size < 2),
         "inf": math.inf,
     }
-    return eval(compile(text, "guard", "eval"), names)  # noqa: S307 - a text from the cases beside this test
+    return eval(compile(text, "guard", "eval"), names)  # noqa: S307 - a text from the cases next to this test
 
 
 @pytest.mark.parametrize("text", GUARDS)

@@ -1,4 +1,4 @@
-"""What the tests of this room are made with: storages, views and small archives."""
+"""What the tests of this subpackage are made with: storages, views and small archives."""
 
 from __future__ import annotations
 

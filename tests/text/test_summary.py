@@ -96,7 +96,7 @@ def test_buffers_that_are_not_persistent() -> None:
 
 
 def test_extra_files_and_compiled_code() -> None:
-    """Files beside the programs are listed with their sizes, compiled code by its model."""
+    """Files next to the programs are listed with their sizes, compiled code by its model."""
     extra = {names.extra("a\x1b.txt"): b"12345", names.aotinductor("m", "x.so"): b"", names.aotinductor("m", "y"): b""}
     summary = _summary(rewritten(MLP, extra))
     assert summary.extra_files == {"a\x1b.txt": 5}

@@ -77,7 +77,7 @@ def test_unknown_keys_are_kept():
 
 
 def test_only_what_holds_something_visited_is_entered():
-    """Arguments without a graph are passed over, those beside them are not: every graph of every call is reached."""
+    """Arguments without a graph are passed over, those next to them are not: every graph of every call is reached."""
     tree = golden("8.20")
     seen: list[Any] = []
     new = rewrite(tree, "8.20", {"Graph": lambda value, path: {**_noted(seen, value, path), "inputs": []}})

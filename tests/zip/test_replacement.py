@@ -36,7 +36,7 @@ def names(folder: Path) -> list[str]:
 @pytest.mark.parametrize("exists", [False, True])
 @pytest.mark.usefixtures("kind")
 def test_the_file_appears_at_the_end(tmp_path: Path, exists: bool) -> None:
-    """Until then the path is as it was; afterwards it has the new content and nothing lies beside it."""
+    """Until then the path is as it was; afterwards it has the new content and nothing is next to it."""
     path = tmp_path / "x.pt2"
     if exists:
         path.write_bytes(OLD)

@@ -311,7 +311,7 @@ def test_roots(tmp_path: Path) -> None:
 @pytest.mark.parametrize("wrong", [-1, 1, 5000])
 @pytest.mark.parametrize("seekable", [True, False])
 def test_wrong_size(tmp_path: Path, wrong: int, seekable: bool) -> None:
-    """An iterable that gives more or less than stated spoils the archive, which is then not put in place."""
+    """An iterable that gives more or less than stated makes the archive invalid, which is then not put in place."""
     target: Any = tmp_path / "x.pt2" if seekable else Stream()
     text = rf": m/w: expected {10 + wrong} bytes as stated, got 10( or more)? \[A27\]$"
     with pytest.raises(ArchiveError, match=text), ArchiveWriter(target, root="m") as writer:

@@ -59,7 +59,7 @@ def _text(label: list[str], end: str) -> list[str]:
 
 
 def _is_made_by_refused(label: list[str]) -> bool:
-    """Whether a call got a tensor in MKL-DNN's own layout, or one without memory beside others that have some.
+    """Whether a call got a tensor in MKL-DNN's own layout, or one without memory next to others that have some.
 
     What makes such tensors is refused (`to_mkldnn`, `device="meta"` in a program with inputs elsewhere), so that
     nothing else has to be.

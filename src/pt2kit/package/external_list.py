@@ -91,7 +91,7 @@ def _reference(record: str, row: Any, records: Mapping[str, Any], root: str) -> 
         raise PayloadError(f"{where}: expected the record of a weight or tensor constant, got another one", rule="B1")
     if root + record in records:
         raise PayloadError(
-            f"{where}: expected a payload in the archive or beside it, got one in both; drop one of them", rule="B1"
+            f"{where}: expected a payload in the archive or next to it, got one in both; drop one of them", rule="B1"
         )
     match row:
         case {"url": str(url), "tensor": str(tensor), "dtype": str(dtype), "shape": [*shape], "sha256": str(sha256)}:

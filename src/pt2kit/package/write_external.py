@@ -59,13 +59,13 @@ def check_name(external: str, target: Any) -> None:
         problem = f"does not end with {SUFFIX}"
     if problem:
         raise UnsupportedError(
-            f"external: expected a file beside the archive such as 'model{SUFFIX}', got {quote(external)}, which "
+            f"external: expected a file next to the archive such as 'model{SUFFIX}', got {quote(external)}, which "
             f"{problem}",
             rule="B2",
         )
     if not isinstance(target, str | os.PathLike):
         raise UnsupportedError(
-            f"external: expected a path or URL to write to, so that {external} can be written beside it, got a "
+            f"external: expected a path or URL to write to, so that {external} can be written next to it, got a "
             f"{type(target).__name__}",
             rule="B2",
         )

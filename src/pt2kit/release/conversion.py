@@ -160,7 +160,7 @@ def _report(package: Package, to: Destination, notes: tuple[Note, ...], outcomes
         message = f"the layout, from {source.layout} to {to.layout.kind}"
         notes = (Note("changed", "", message, "", (package.name,), 1), *notes)
     if package.external:
-        message = f"{len(package.external)} payloads, which lay beside the file and are in the new one"
+        message = f"{len(package.external)} payloads, which were next to the file and are in the new one"
         notes = (Note("changed", "", message, "", (package.name,), 1), *notes)
     return Report(
         source,

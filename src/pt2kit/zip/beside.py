@@ -65,7 +65,7 @@ class Beside:
         """
         if self.home is None and self.root is None:
             raise UnsupportedError(
-                f"{where}: expected an archive that is a file in a folder, got one without, so that nothing is beside "
+                f"{where}: expected an archive that is a file in a folder, got one without, so that nothing is next to "
                 f"it; pass {ARGUMENT}= with the folder of {quote(url)}",
                 rule="B2",
             )
@@ -80,7 +80,7 @@ class Beside:
         except (OSError, Pt2Error) as error:
             text = str(error) if isinstance(error, Pt2Error) else error.strerror or str(error)
             raise ArchiveError(
-                f"{where}: expected the file {quote(url)} beside the archive, got none that can be read: {text}",
+                f"{where}: expected the file {quote(url)} next to the archive, got none that can be read: {text}",
                 rule="B3",
             ) from error
 

@@ -60,7 +60,7 @@ def test_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_lets_go() -> None:
-    """A value is let go of after its last use, also where no other takes its variable."""
+    """A value is freed after its last use, also if no other value takes its variable."""
     made: list[weakref.ref[torch.Tensor]] = []
 
     def make(x: torch.Tensor) -> torch.Tensor:

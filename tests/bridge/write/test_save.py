@@ -135,7 +135,7 @@ def test_extra_files():
 
 
 def test_opset_version():
-    """What the caller says of operator versions is written, beside the version of aten."""
+    """What the caller says of operator versions is written in addition to the version of aten."""
     data = our_file(program(), opset_version={"mine": 3})
     assert tree(data, "models/model.json")["opset_version"] == {"mine": 3, "aten": torch._C._get_max_operator_version()}
     assert tree(our_file(program(), opset_version={"aten": 7}), "models/model.json")["opset_version"] == {"aten": 7}

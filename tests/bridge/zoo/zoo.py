@@ -1,4 +1,4 @@
-"""The zoo: every program that saving and loading are tried on, by subject in the files beside this one."""
+"""The zoo: every program that saving and loading are tried on, by subject in the files next to this one."""
 
 from __future__ import annotations
 

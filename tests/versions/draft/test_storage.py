@@ -1,4 +1,4 @@
-"""Big-endian bytes, inside a draft program or beside it, are tensors like any other."""
+"""Big-endian bytes, inside a draft program or next to it, are tensors like any other."""
 
 from __future__ import annotations
 

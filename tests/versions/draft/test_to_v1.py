@@ -45,7 +45,7 @@ X, Y = {"as_tensor": {"name": "x"}}, {"as_tensor": {"name": "y"}}
 
 
 def test_the_golden_draft_is_a_program():
-    """Raised to the current version it contradicts itself nowhere; its tensors are read from inside and beside it."""
+    """Raised to the current version it contradicts itself nowhere; its tensors are read from inside and next to it."""
     raw = codec.parse(golden_bytes("draft"), "x")
     raised = upgrade_program(raw, "x", read_external=read_folder(GOLDEN))
     program = codec.convert(copied(raised.tree), schema.ExportedProgram, "x").value

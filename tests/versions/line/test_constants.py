@@ -51,7 +51,7 @@ def body(inner):
 
 
 def test_constants_of_the_root_graph():
-    """Their bytes go beside the program, their description is what the payload says."""
+    """Their bytes go next to the program, their description is what the payload says."""
     log = ConversionLog("x")
     tree = program(graph([], constants=("c", "d")))
     before = copied(tree)

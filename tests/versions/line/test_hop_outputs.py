@@ -183,5 +183,5 @@ def test_an_associative_scan_with_more_values_is_blocked_for_2_6():
     log = ConversionLog("x")
     hops.add_scan_options(node(ASSOCIATIVE, [BODY, LISTED, LISTED], []), ("n",), log, "8.6")
     assert [(note.kind, note.message, note.since) for note in log.notes] == [
-        ("blocked", "associative_scan with values beside those that it scans", "8.6")
+        ("blocked", "associative_scan with values in addition to those that it scans", "8.6")
     ]

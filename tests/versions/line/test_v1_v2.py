@@ -81,7 +81,7 @@ def test_the_call_spec_becomes_the_root_entry():
 
 
 def test_custom_objects_get_names():
-    """Their bytes go beside the program."""
+    """Their bytes go next to the program."""
     new, log = up(golden("1"))
     arguments = [named["arg"] for named in new["graph_module"]["graph"]["nodes"][1]["inputs"]]
     assert {"as_custom_obj": {"name": "_lifted_custom_obj0"}} in arguments

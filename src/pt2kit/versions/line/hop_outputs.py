@@ -158,7 +158,7 @@ def add_scan_options(node: Node, path: Path, log: ConversionLog, since: str) -> 
     dimension = {"name": "", "arg": {"as_int": 0}, **kind}
     if node["target"].endswith("associative_scan"):
         if len(inputs) > 2 and _entries(inputs[2]) != []:
-            log.blocked("associative_scan with values beside those that it scans", (*path, "inputs"), since)
+            log.blocked("associative_scan with values in addition to those that it scans", (*path, "inputs"), since)
         return {**node, "inputs": [*inputs[:2], dimension]}
     return {**node, "inputs": [*inputs[:3], dimension, {"name": "", "arg": {"as_bool": False}, **kind}, *inputs[3:]]}
 

@@ -1,4 +1,4 @@
-"""The room as a whole: its names, its imports, its rules."""
+"""The subpackage as a whole: its names, its imports, its rules."""
 
 from __future__ import annotations
 
