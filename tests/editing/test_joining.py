@@ -90,7 +90,7 @@ def renamed(name: str, new: str) -> pt2kit.Package:
 
 
 def test_prefixes_make_room_for_names_that_have_them_already() -> None:
-    """A weight `enc.2.bias` beside `2.bias` becomes `enc.enc.2.bias`, whatever the order; so does one called `enc`."""
+    """A weight `enc.2.bias` next to `2.bias` becomes `enc.enc.2.bias`, whatever the order; so does one called `enc`."""
     for name, wanted in (("enc.2.bias", "enc.enc.2.bias"), ("enc", "enc.enc"), ("enc.2.bias.x", "enc.enc.2.bias.x")):
         both = pt2kit.compose(
             renamed("mlp", name), pt2kit.extract(sample("2.13.0", "mlp"), inputs=["relu"]), {}, prefixes=("enc", "dec")
@@ -198,3 +198,24 @@ def test_constants_of_the_call_are_asked_for_by_name(constants: list[str]) -> No
     assert module.module_call_graph[0].signature.forward_arg_names == [*constants, "x"]
     with pytest.raises(GraphError, match=r"expected the name of a value, got 'j'"):
         pt2kit.extract(path, inputs=["x", "j"], outputs=["mul"])
+
+
+def test_nothing_of_a_connected_input_is_left() -> None:
+    """The value tables of a joined program describe its values alone: the input that was connected is none any more."""
+    path = sample("2.13.0", "buffer_mutation")
+    joined = pt2kit.compose(path, path, {0: "x"}, prefixes=("a", "b"))
+    graph = joined.programs["model"].graph_module.graph
+    assert set(graph.tensor_values) == set(pt2kit.edit(joined).graph.values)
+    assert "b_x" not in graph.tensor_values
+
+
+def test_a_weight_of_both_programs_is_taken_once() -> None:
+    """A program that returns what it took, joined to itself: both halves use the weights through the same inputs."""
+    with pt2kit.edit(pt2kit.extract(sample("2.13.0", "mlp"), outputs=["relu"])) as editor:
+        back = editor.graph.append("aten.matmul", editor.graph.outputs[0], editor.input("0.weight").value)
+        editor.add_output(back.output)
+        editor.drop_output(0)
+    joined = pt2kit.compose(editor.result, editor.result, {0: "input"})
+    assert errors(joined) == []
+    assert [one.name for one in pt2kit.edit(joined).inputs] == ["p_0_weight", "p_0_bias", "input"]
+    assert len(joined.graph().nodes) == 6

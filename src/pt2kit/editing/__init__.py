@@ -9,7 +9,6 @@ inference.py         what the results of a call are like, without torch
 interface*.py        what comes in and goes out; calls.py, trees.py: how it is called
 weights.py           numbers, payloads and configs; weight_edits.py
 assembly.py          records -> a package without a file
-programs.py          graph, signature, calls and ranges -> a program, for editor, extraction and composition
 soundness.py         what must hold when an editor is left
 """
 

@@ -32,6 +32,7 @@ from pt2kit.zip.source import open_bytes
 from pt2kit.zip.writer import DEFAULT_ROOT
 
 _PAYLOADS: Final = frozenset(("weight", "tensor constant", "custom object", "opaque object"))
+_REUSED: Final = _PAYLOADS | {"header"}
 
 
 @dataclass(slots=True)
@@ -109,6 +110,11 @@ class Parts:
         part = source.records[record]
         place = same(self, record, part, kind) or self.add_payload(record, part, kind)
         return structs.replace(meta, path_name=place.rpartition("/")[2])
+
+    def reduce(self, model: str) -> None:
+        """Remove everything but payloads, to describe one program anew."""
+        self.models = (model,)
+        self.records = {name: part for name, part in self.records.items() if names.kind(name) in _REUSED}
 
     def put_program(self, model: str, program: schema.ExportedProgram) -> None:
         """Set a program, without sample inputs."""

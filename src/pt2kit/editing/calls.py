@@ -6,7 +6,7 @@ follow the names of the values they mention, and go with them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -15,7 +15,7 @@ from pt2kit import graph as rules
 from pt2kit import schema, treespec
 from pt2kit.editing.graphs import Graph, Slot
 from pt2kit.editing.interface import USER_INPUTS, USER_OUTPUTS, Input, Output
-from pt2kit.editing.trees import Branch, Tree, grow, leaves_of, spec_of
+from pt2kit.editing.trees import Branch, Tree, grow, leaves_of, spec_of, tuple_of
 from pt2kit.errors import GraphError, Pt2Error
 
 
@@ -27,16 +27,18 @@ class Calls:
             None where the file says nothing that can be understood.
         outs: the tree of what the caller gets; likewise.
         arg_names: the names of the arguments, positional ones first; empty where the file has none.
+        added: entries of modules of another program, which were joined to this one.
+        prefix: in front of the paths of all modules.
     """
 
     def __init__(
         self, module: schema.GraphModule, graph: Graph, inputs: Sequence[Input], outputs: Sequence[Output]
     ) -> None:
-        self._module = module
         self._graph = graph
         self._entries = module.module_call_graph
         root = self._entries[0].signature if self._entries and not self._entries[0].fqn else None
         self.root = root
+        self.added: list[schema.ModuleCallEntry] = []
         self.ins = _tree(root.in_spec if root else "", [one for one in inputs if one.kind in USER_INPUTS])
         self.outs = _tree(root.out_spec if root else "", [one for one in outputs if one.kind in USER_OUTPUTS])
         self.arg_names = list(root.forward_arg_names or ()) if root else []
@@ -117,9 +119,39 @@ class Calls:
         leaves = iter(list(leaves_of(tree)))
         items[:] = [next(leaves) if one.kind in kinds else one for one in items]
 
+    def restart(
+        self, args: Sequence[Tree], kwargs: Mapping[str, Tree], outs: Tree, names: Sequence[str] | None
+    ) -> None:
+        """Replace the program's own call.
+
+        Args:
+            args, kwargs: what the caller passes.
+            outs: what the caller gets.
+            names: the names of the arguments; None to leave them out.
+        """
+        by_name = tuple_of(list(kwargs.values()))
+        by_name.type, by_name.keys = "builtins.dict", list(kwargs)
+        self.ins, self.outs = tuple_of([tuple_of(args), by_name]), outs
+        self.arg_names = list(names or ())
+        modules = self._entries[1:] if self._entries and not self._entries[0].fqn else self._entries
+        self._slots = {number + 1 - len(self._entries) + len(modules): row for number, row in self._slots.items()}
+        self.root = schema.ModuleCallSignature([], [], "", "", None if names is None else [])
+        self._entries = [schema.ModuleCallEntry("", self.root), *modules]
+        self._slots[0] = [], []
+
+    def keep_modules(self, paths: Container[str]) -> None:
+        """Remove the entries of all other modules."""
+        kept = [number for number, entry in enumerate(self._entries) if not entry.fqn or entry.fqn in paths]
+        self._slots = {new: self._slots[old] for new, old in enumerate(kept) if old in self._slots}
+        self._entries = [self._entries[number] for number in kept]
+
     def written(self) -> list[schema.ModuleCallEntry]:
         """Return the module call graph with all edits."""
-        return [self._entry(number, entry) for number, entry in enumerate(self._entries)]
+        own = [self._entry(number, entry) for number, entry in enumerate(self._entries)]
+        if self.prefix:
+            own = [replace(entry, fqn=f"{self.prefix}.{entry.fqn}") if entry.fqn else entry for entry in own]
+        known = {entry.fqn for entry in own}
+        return own + [entry for entry in self.added if entry.fqn not in known]
 
     def _entry(self, number: int, entry: schema.ModuleCallEntry) -> schema.ModuleCallEntry:
         old = entry.signature
@@ -129,18 +161,15 @@ class Calls:
         is_root = old is self.root
         if not is_root and not all(map(self._is_alive, (*inputs, *outputs))):
             return schema.ModuleCallEntry(entry.fqn, None)
-        fields = {
+        fields: dict[str, Any] = {
             "inputs": [slot.written() for slot in inputs if self._is_alive(slot)],
             "outputs": [slot.written() for slot in outputs if self._is_alive(slot)],
         }
-        new = replace(old, **fields)
         if is_root:
-            new = replace(
-                new,
-                in_spec=_text(old.in_spec, self.ins),
-                out_spec=_text(old.out_spec, self.outs),
-                forward_arg_names=self.arg_names if self.arg_names or old.forward_arg_names is not None else None,
-            )
+            fields["in_spec"], fields["out_spec"] = _text(old.in_spec, self.ins), _text(old.out_spec, self.outs)
+            is_named = self.arg_names or old.forward_arg_names is not None
+            fields["forward_arg_names"] = self.arg_names if is_named else None
+        new = replace(old, **fields)
         return entry if new == old else schema.ModuleCallEntry(entry.fqn, new)
 
     def _slot(self, argument: schema.Argument) -> Slot:
@@ -179,4 +208,4 @@ def _text(old: str, tree: Tree | None) -> str:
     if tree is None:
         return old
     spec = spec_of(tree)
-    return old if treespec.parse(old) == spec else treespec.dump(spec)
+    return old if old and treespec.parse(old) == spec else treespec.dump(spec)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from pt2kit import schema, symbols
 from pt2kit.editing import sizes as arithmetic
 from pt2kit.editing.assembly import Parts, folder_of
-from pt2kit.editing.editor import Editor, Source, edit
+from pt2kit.editing.editor import Editor, Source, edit, package_alone
 from pt2kit.editing.graphs import Graph, Value
 from pt2kit.editing.interface import INPUT_GROUPS, OUTPUT_GROUPS, USER_INPUTS, USER_OUTPUTS, Input, Output
 from pt2kit.editing.interface_edits import remove_arguments, substituted_meta
-from pt2kit.editing.programs import ProgramBuilder, root_call
-from pt2kit.editing.soundness import check_program, range_of
-from pt2kit.editing.trees import Branch, Tree, leaves_of, spec_of
-from pt2kit.editing.weights import KINDS
+from pt2kit.editing.trees import Branch, Tree, leaves_of, tuple_of
 from pt2kit.errors import GraphError
 from pt2kit.graph.argument_values import graph_arguments
 from pt2kit.graph.values import tables
@@ -74,15 +72,17 @@ def compose(
     _avoid_clashes(a, b, [*(target for _, target in pairs), *once])
     for one in once:
         b.inputs.remove(one)
-    program = _joined(a, b, pairs)
-    check_program(a, program)
+        _connect(b, one, next(mine.value for mine in a.inputs if mine.name == one.name))
+    _join(a, b, pairs)
+    program = a.check()
     if not a.has_weights:
         if prove:
             raise GraphError("compose: expected packages to prove, got programs alone")
         return program
+    joined = a.model, b.model
     package = _package(a, b, program, shared, name)
     if prove:
-        registered("prove_joined")(a.source_package, b.source_package, (a.model, b.model), connect, package)
+        registered("prove_joined")(a.source_package, b.source_package, joined, connect, package)
     return package
 
 
@@ -154,7 +154,9 @@ def _join_symbols(a: Editor, b: Editor, pairs: list[tuple[Output, Input]]) -> No
         return
     for graph in b.graph.walk():
         for value in graph.values.values():
-            value.meta = substituted_meta(value.meta, expr_by_name)
+            meta = substituted_meta(value.meta, expr_by_name)
+            if meta is not value.meta:
+                value.meta = meta
     for name, expr in expr_by_name.items():
         limits = b.ranges.pop(name, (None, None))
         if isinstance(expr, symbols.Symbol):
@@ -285,67 +287,53 @@ def _equal(a: Any, b: Any) -> bool:
     return bytes(a.buffer()) == bytes(b.buffer()) if hasattr(a, "buffer") and hasattr(b, "buffer") else False
 
 
-def _joined(a: Editor, b: Editor, pairs: list[tuple[Output, Input]]) -> schema.ExportedProgram:
-    gone = [target for _, target in pairs]
-    remove_arguments(b, gone)
+def _join(a: Editor, b: Editor, pairs: list[tuple[Output, Input]]) -> None:
+    """Append the second program to the first."""
+    remove_arguments(b, [target for _, target in pairs])
     for output, target in pairs:
-        if output.value is not None and target.value is not None:
-            target.value.name = output.value.name
-    graph_b = b.graph.written()
+        _connect(b, target, output.value)
+    a.calls.added = b.calls.written()[1:]
     for output, _ in pairs:
         if output in a.outputs:
             a.drop_output(a.user_outputs.index(output))
-    ins = sorted([*a.inputs, *b.inputs], key=lambda one: INPUT_GROUPS.get(one.kind, 1))
-    outs = sorted([*a.outputs, *b.outputs], key=lambda one: OUTPUT_GROUPS.get(one.kind, 1))
-    is_named = a.calls.arg_names or b.calls.arg_names  # files up to torch 2.5 do not name them
-    in_tree, names_of_arguments = _call(a, b)
-    out_tree = _results(a, b)
-    a.calls.order(ins, in_tree, USER_INPUTS)
-    a.calls.order(outs, out_tree, USER_OUTPUTS)
-    graph_a = a.graph.written()
-    metas = {
-        kind: {**old, **{k: v for k, v in tables(graph_b)[kind].items() if k not in old}}
-        for kind, old in tables(graph_a).items()
-    }
-    root = root_call(spec_of(in_tree), spec_of(out_tree), names_of_arguments if is_named else None)
-    fields = [editor.program.graph_module.treespec_namedtuple_fields for editor in (b, a)]
-    return ProgramBuilder(
-        a.program,
-        ins,
-        outs,
-        [root, *_modules(a, b)],
-        {name: range_of(one) for name, one in {**a.ranges, **b.ranges}.items()},
-        {
-            "metadata": {**b.metadata, **a.metadata},
-            "treespec_namedtuple_fields": {**fields[0], **fields[1]},
-            "opset_version": {**b.opset_version, **a.opset_version},
-            "verifiers": a.verifiers,
-            "guards_code": [*a.guards, *b.guards],
-        },
-        nodes=[*graph_a.nodes, *graph_b.nodes],
-        tables=metas,
-    ).build()
+    _join_calls(a, b)
+    a.graph.absorb(b.graph)
+    a.inputs[:] = sorted([*a.inputs, *b.inputs], key=lambda one: INPUT_GROUPS.get(one.kind, 1))
+    a.outputs[:] = sorted([*a.outputs, *b.outputs], key=lambda one: OUTPUT_GROUPS.get(one.kind, 1))
+    a.calls.order(a.inputs, a.calls.ins, USER_INPUTS)
+    a.calls.order(a.outputs, a.calls.outs, USER_OUTPUTS)
+    a.ranges |= b.ranges
+    a.metadata = b.metadata | a.metadata
+    a.namedtuple_fields = b.namedtuple_fields | a.namedtuple_fields
+    a.opset_version = b.opset_version | a.opset_version
+    a.guards += b.guards
 
 
-def _call(a: Editor, b: Editor) -> tuple[Branch, list[str]]:
-    """Return the tree of the new program's inputs, and the names of its arguments."""
+def _connect(b: Editor, one: Input, value: Value | None) -> None:
+    """Use a value of the first program for an input of the second."""
+    if one.value is not None and value is not None:
+        for slot, position in list(one.value.uses):
+            slot.put(position, value)
+        b.graph.forget(one.slot)
+
+
+def _join_calls(a: Editor, b: Editor) -> None:
+    """Replace the call of the first program by one that takes and gives what both do."""
     args_a, kwargs_a = a.calls.sides("compose")
     args_b, kwargs_b = b.calls.sides("compose")
-    names_a, names_b = a.calls.names("compose"), b.calls.names("compose")
     keys = [*(kwargs_a.keys or []), *(kwargs_b.keys or [])]
-    names_of = [*names_a[: len(args_a.children)], *names_b[: len(args_b.children)], *keys]
-    if len(set(names_of)) != len(names_of):
-        seen: set[str] = set()
-        for place, one in enumerate(names_of):
-            if one in seen and place >= len(names_of) - len(keys):
-                raise GraphError(f"compose: expected keyword arguments of different names, got {quote(one)} twice")
-            names_of[place] = one if one not in seen else f"{one}_{place}"
-            seen.add(names_of[place])
-    args = Branch("builtins.tuple", '"null"', [*args_a.children, *args_b.children])
-    kwargs = Branch("builtins.dict", '"[]"', [*kwargs_a.children, *kwargs_b.children])
-    if keys:
-        kwargs.keys = keys
-    return Branch("builtins.tuple", '"null"', [args, kwargs]), names_of
+    names = [*a.calls.names("compose")[: len(args_a.children)], *b.calls.names("compose")[: len(args_b.children)]]
+    names = [one if one not in names[:place] else f"{one}_{place}" for place, one in enumerate(names)]
+    for place, key in enumerate(keys):
+        if key in names or key in keys[:place]:
+            raise GraphError(f"compose: expected keyword arguments of different names, got {quote(key)} twice")
+    is_named = a.calls.arg_names or b.calls.arg_names  # files up to torch 2.5 do not name them
+    a.calls.restart(
+        [*args_a.children, *args_b.children],
+        dict(zip(keys, [*kwargs_a.children, *kwargs_b.children], strict=True)),
+        _results(a, b),
+        [*names, *keys] if is_named else None,
+    )
 
 
 def _results(a: Editor, b: Editor) -> Tree:
@@ -353,36 +341,24 @@ def _results(a: Editor, b: Editor) -> Tree:
     left, right = a.calls.outs, b.calls.outs
     if left is None or not list(leaves_of(left)):
         return right
-    items = [*_items(left), *_items(right)]
-    return Branch("builtins.tuple", '"null"', items)
+    return tuple_of([*_items(left), *_items(right)])
 
 
 def _items(tree: Tree) -> list[Tree]:
     return tree.children if isinstance(tree, Branch) and tree.type == "builtins.tuple" else [tree]
 
 
-def _modules(a: Editor, b: Editor) -> list[schema.ModuleCallEntry]:
-    by_fqn: dict[str, schema.ModuleCallEntry] = {}
-    for editor in (a, b):
-        for entry in editor.calls.written()[1:]:
-            fqn = f"{editor.calls.prefix}.{entry.fqn}" if editor.calls.prefix else entry.fqn
-            by_fqn.setdefault(fqn, schema.ModuleCallEntry(fqn, entry.signature))
-    return list(by_fqn.values())
-
-
 def _package(a: Editor, b: Editor, program: schema.ExportedProgram, shared: set[str], name: str) -> Package:
     """Return the package of both programs' weights."""
-    parts = Parts(a.parts.name, a.parts.root, {}, (name,), [*a.parts.origins, *b.parts.origins])
-    for kind in KINDS:
-        config: dict[str, schema.PayloadMeta] = {}
-        for editor in (a, b):
-            table = editor.weights if kind == "weights" else editor.constants
-            for key, entry in table.entries.items():
-                if entry.meta is not None and not (key in shared and key in config):
-                    config[key] = parts.copy_payload(entry.meta, editor.parts, kind, _same_record)
-        parts.set_config(name, kind, config)
-    parts.put_program(name, program)
-    return parts.package()
+    a.model = name
+    a.parts.origins += b.parts.origins
+    a.parts.reduce(name)
+    for mine, theirs in ((a.weights, b.weights), (a.constants, b.constants)):
+        for key, entry in theirs.entries.items():
+            if entry.meta is not None and not (key in shared and key in mine):
+                meta = a.parts.copy_payload(entry.meta, b.parts, mine.kind, _same_record)
+                mine.entries[key] = replace(entry, meta=meta)
+    return package_alone(a, program)
 
 
 def _same_record(parts: Parts, record: str, part: PlannedRecord, kind: str) -> str | None:

@@ -15,12 +15,13 @@ import os
 from types import TracebackType
 from typing import IO, Any, TypeAlias, cast, overload
 
+from msgspec import structs
+
 from pt2kit import codec, schema
 from pt2kit.editing import interface_edits, sample_inputs, soundness, weight_edits
 from pt2kit.editing.assembly import is_current, parts_of
 from pt2kit.editing.graphs import Value
 from pt2kit.editing.inference import misstated_type
-from pt2kit.editing.programs import ProgramBuilder
 from pt2kit.editing.state import EditState
 from pt2kit.editing.weights import write_weights
 from pt2kit.errors import ArchiveError, GraphError, SchemaError
@@ -274,6 +275,16 @@ def _finished(editor: EditState, program: schema.ExportedProgram) -> Package | s
     return result
 
 
+def package_alone(editor: EditState, program: schema.ExportedProgram) -> Package:
+    """Return a package of a program and its weights, without other programs, sample inputs and extra files."""
+    parts = editor.parts
+    parts.reduce(editor.model)
+    write_weights(parts, editor.model, editor.weights, editor.constants)
+    parts.put_program(editor.model, program)
+    parts.drop_unused()
+    return parts.package()
+
+
 def _weights_changed(editor: EditState) -> bool:
     return [table.entries for table in (editor.weights, editor.constants)] != editor.stored_weights
 
@@ -286,14 +297,29 @@ def _written(editor: EditState) -> schema.ExportedProgram:
     inputs = [one for one in editor.inputs if one.value not in idle]
     outputs = [one for one in editor.outputs if one.value not in idle]
     graph = editor.graph.written(without=idle)
-    fields = {
-        "metadata": editor.metadata,
-        "guards_code": editor.guards,
-        "verifiers": editor.verifiers,
-        "opset_version": editor.opset_version,
-    }
-    ranges = soundness.needed_ranges(editor, graph)
-    return ProgramBuilder(editor.program, inputs, outputs, editor.calls.written(), ranges, fields, graph).build()
+    module = _with_fields(
+        editor.program.graph_module,
+        graph=graph,
+        signature=schema.GraphSignature([one.spec() for one in inputs], [one.spec() for one in outputs]),
+        module_call_graph=editor.calls.written(),
+        metadata=editor.metadata,
+        treespec_namedtuple_fields=editor.namedtuple_fields,
+    )
+    program: schema.ExportedProgram = _with_fields(
+        editor.program,
+        graph_module=module,
+        range_constraints=soundness.needed_ranges(editor, graph),
+        guards_code=editor.guards,
+        verifiers=editor.verifiers,
+        opset_version=editor.opset_version,
+    )
+    return program
+
+
+def _with_fields(old: Any, **fields: Any) -> Any:
+    """Return a struct with other fields; the old one if they are equal."""
+    changed = {name: new for name, new in fields.items() if new is not getattr(old, name) and new != getattr(old, name)}
+    return structs.replace(old, **changed) if changed else old
 
 
 def _check_tokens(editor: EditState) -> None:

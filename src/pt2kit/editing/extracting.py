@@ -4,34 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from pt2kit import schema
-from pt2kit.editing.assembly import Parts
-from pt2kit.editing.building import full_target
-from pt2kit.editing.editor import Editor, Source, edit
+from pt2kit.editing.editor import Editor, Source, edit, package_alone
 from pt2kit.editing.graphs import Node, Slot, Value
 from pt2kit.editing.interface import OF_INPUTS, USER_INPUTS, USER_OUTPUTS, Input, Output
-from pt2kit.editing.programs import ProgramBuilder, root_call
-from pt2kit.editing.soundness import check_program, needed_symbols
-from pt2kit.editing.weights import KINDS
+from pt2kit.editing.trees import tuple_of
 from pt2kit.errors import GraphError
-from pt2kit.graph.values import tables
 from pt2kit.messages import quote
 from pt2kit.node_metadata.lenience import lenient
 from pt2kit.node_metadata.modules import parse_module_stack
 from pt2kit.node_metadata.tree import module_fqn
-from pt2kit.package import record_names as names
 from pt2kit.package.open import Package
 from pt2kit.registry import registered
-from pt2kit.treespec.spec import LEAF, TreeSpec
-
-_TUPLE = "builtins.tuple"
-_CONTEXT = '"null"'
-_NOT_TAKEN: Final = frozenset(
-    ("program", "weights config", "constants config", "sample inputs", "extra file", "compiled code", "other")
-)
-"""Kinds of records of a package that a part of its program does not get."""
 
 
 @dataclass(slots=True)
@@ -95,8 +81,8 @@ def extract(
     if module is not None and (inputs is not None or outputs is not None):
         raise GraphError("extract: expected a module or names of values, got both")
     cut = _module_cut(editor, module) if module is not None else _values_cut(editor, inputs, outputs)
-    program = _program(editor, cut)
-    check_program(editor, program)
+    _apply(editor, cut)
+    program = editor.check()
     if not editor.has_weights:
         if prove:
             raise GraphError("extract: expected a package to prove, got a program alone")
@@ -246,32 +232,33 @@ def _weights(editor: Editor, used: set[Value], ins: set[Value]) -> list[Input]:
     return [one for one in editor.inputs if one.kind not in USER_INPUTS and one.value in used and one.value not in ins]
 
 
-def _program(editor: Editor, cut: _Cut) -> schema.ExportedProgram:
-    old = editor.program
+def _apply(editor: Editor, cut: _Cut) -> None:
+    """Reduce the program to the part."""
     is_whole = (
         _is_whole_call(editor, cut)
         and [one.value for one in editor.user_outputs if one.value is not None] == cut.outs
         and not cut.sizes
     )
-    ins = [*cut.weights, *(editor.user_inputs if is_whole else cut.call)]
-    outs = _outputs(editor, cut, ins)
-    nodes = [*_size_nodes(cut), *(node.written() for node in cut.nodes)]
-    alive: set[Value | None] = {*(one.value for one in ins if one.value is not None), *cut.sizes}
-    alive |= {value for node in cut.nodes for value in node.outputs}
-    builder = ProgramBuilder(
-        old,
-        ins,
-        outs,
-        _entries(editor, cut, alive, is_whole=is_whole),
-        old.range_constraints,
-        {} if is_whole else {"treespec_namedtuple_fields": {}, "guards_code": []},
-        nodes=nodes,
-        tables={kind: _table(editor, kind, alive) for kind in tables(old.graph_module.graph)},
-    )
-    symbols = set(needed_symbols(builder.build().graph_module.graph))
-    gone = set(needed_symbols(old.graph_module.graph)) - symbols
-    builder.ranges = {name: one for name, one in old.range_constraints.items() if name not in gone}
-    return builder.build()
+    call = editor.user_inputs if is_whole else cut.call
+    outputs = _outputs(editor, cut, [*cut.weights, *call])
+    if cut.is_module:
+        editor.calls.keep_modules({path for node in cut.nodes for path in _modules(node)})
+    if not is_whole:
+        results = [one for one in outputs if one.kind in USER_OUTPUTS]
+        is_named = editor.calls.arg_names or not editor.user_inputs  # files up to torch 2.5 do not name them
+        outs = results[0] if len(cut.outs) == 1 else tuple_of(results)
+        editor.calls.restart(call, {}, outs, [one.name for one in call] if is_named else None)
+        editor.namedtuple_fields, editor.guards = {}, []
+    for one in editor.outputs:
+        one.slot.detach()
+    for one in outputs:
+        one.slot.attach()
+    editor.inputs[:], editor.outputs[:] = [*cut.weights, *call], outputs
+    editor.graph.keep(set(cut.nodes))
+    for value, (tensor, dim) in reversed(cut.sizes.items()):
+        size = editor.graph.prepend("aten.sym_size.int", tensor, dim, meta=value.meta, name=value.name, metadata={})
+        for slot, position in list(value.uses):
+            slot.put(position, size.output)
 
 
 def _is_whole_call(editor: Editor, cut: _Cut) -> bool:
@@ -308,57 +295,6 @@ def _outputs(editor: Editor, cut: _Cut, ins: Collection[Input]) -> list[Output]:
     return [*outputs[:place], *map(Output.of, cut.outs), *outputs[place:]]
 
 
-def _size_nodes(cut: _Cut) -> list[schema.Node]:
-    """Return nodes that ask an input for its size, replacing the size's source outside of the part."""
-    kind = schema.ArgumentKind.POSITIONAL
-    return [
-        schema.Node(
-            full_target("aten.sym_size.int", "extract"),
-            [
-                schema.NamedArgument("self", schema.Argument(as_tensor=schema.TensorArgument(tensor.name)), kind),
-                schema.NamedArgument("dim", schema.Argument(as_int=dim), kind),
-            ],
-            [schema.Argument(as_sym_int=schema.SymIntArgument(as_name=value.name))],
-            {},
-            None,
-            value.name,
-        )
-        for value, (tensor, dim) in cut.sizes.items()
-    ]
-
-
-def _table(editor: Editor, kind: str, alive: set[Value | None]) -> dict[str, Any]:
-    return {name: value.meta for name, value in editor.graph.values.items() if value.kind == kind and value in alive}
-
-
-def _entries(editor: Editor, cut: _Cut, alive: set[Value | None], *, is_whole: bool) -> list[schema.ModuleCallEntry]:
-    """Return the root's call, and the modules that the nodes belong to."""
-    entries = editor.program.graph_module.module_call_graph
-    inside = {path for node in cut.nodes for path in _modules(node)}
-    kept = [entry for entry in entries[1:] if entry.fqn in inside or not cut.is_module]
-    names_alive = {value.name for value in alive if value is not None}
-    rest = [
-        entry
-        if entry.signature is None or _names_of(entry.signature) <= names_alive
-        else schema.ModuleCallEntry(entry.fqn, None)
-        for entry in kept
-    ]
-    if is_whole and entries:
-        return [entries[0], *rest]
-    leaves = tuple(LEAF for _ in cut.call)
-    ins = TreeSpec(_TUPLE, _CONTEXT, (TreeSpec(_TUPLE, _CONTEXT, leaves), TreeSpec("builtins.dict", '"[]"')))
-    outs = LEAF if len(cut.outs) == 1 else TreeSpec(_TUPLE, _CONTEXT, tuple(LEAF for _ in cut.outs))
-    known = editor.calls.arg_names or not editor.user_inputs  # files up to torch 2.5 do not name them
-    names_of_arguments = [one.name for one in cut.call] if known else None
-    return [root_call(ins, outs, names_of_arguments), *rest]
-
-
-def _names_of(signature: schema.ModuleCallSignature) -> set[str]:
-    from pt2kit.graph.argument_values import arguments
-
-    return {name for argument in (*signature.inputs, *signature.outputs) for name in arguments(argument)}
-
-
 def _modules(node: Node) -> list[str]:
     text = node.metadata.get("nn_module_stack", "")
     entries = lenient(parse_module_stack, text) if text else None
@@ -371,19 +307,12 @@ def _is_inside(node: Node, path: str) -> bool:
 
 def _package(editor: Editor, program: schema.ExportedProgram, cut: _Cut) -> Package:
     """Return the package of a part of a program, with the weights that it uses."""
-    old = editor.parts
-    targets = {one.target for one in cut.weights}
-    externals = {value.name for node in cut.nodes for value in node.inputs if value.kind == "custom_obj"}
-    parts = Parts(old.name, old.root, dict(old.records), (editor.model,), list(old.origins))
-    for name in list(parts.records):
-        if names.kind(name) in _NOT_TAKEN:
-            del parts.records[name]
-    for kind in KINDS:
-        rows = {key: meta for key, meta in old.config(editor.model, kind).items() if key in targets | externals}
-        parts.set_config(editor.model, kind, rows)
-    parts.put_program(editor.model, program)
-    parts.drop_unused()
-    return parts.package()
+    used = {one.target for one in cut.weights}
+    used |= {value.name for node in cut.nodes for value in node.inputs if value.kind == "custom_obj"}
+    for table in (editor.weights, editor.constants):
+        for name in [name for name in table if name not in used]:
+            del table.entries[name]
+    return package_alone(editor, program)
 
 
 def _listed(values: Sequence[Value]) -> str:

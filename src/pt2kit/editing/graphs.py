@@ -8,7 +8,7 @@ when it is made and names itself in the error; what it refuses, it has not begun
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -612,6 +612,32 @@ class Graph:
         """Remove the values of an input from the graph; the caller must ensure that they have no users."""
         for value in slot.values:
             del self._values[value.name]
+
+    def keep(self, nodes: Collection[Node]) -> None:
+        """Remove all other nodes; the caller must ensure that what these define is not used, or an input now."""
+        for node in list(self.nodes):
+            if node not in nodes:
+                for slot in node.slots:
+                    slot.detach()
+                self.nodes.unlink(node)
+                self.names.nodes.discard(node.name or "")
+        kept = {*self.inputs, *(value for node in nodes for value in node.outputs)}
+        for value in list(self._values.values()):
+            if value not in kept:
+                del self._values[value.name]
+            elif value.producer is not None and value.producer not in nodes:
+                value.producer = None
+
+    def absorb(self, other: Graph) -> None:
+        """Append the nodes and values of another graph, which the caller must have given names of their own."""
+        for value in other._values.values():
+            value.graph = self
+        self._values.update(other._values)
+        self._externals.update(other._externals)
+        self.names.nodes |= other.names.nodes
+        for node in list(other.nodes):
+            node.graph = self
+            self.nodes.link(node, None)
 
     def _tables(self, without: Set[Value]) -> dict[ValueKind, dict[str, Any]]:
         """Return the value tables in the order in which they were read, with new values at the end."""

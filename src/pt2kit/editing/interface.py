@@ -19,6 +19,13 @@ TARGETS: Final = {
 }
 """Kind of a spec -> the field that names a weight or constant."""
 
+_WEIGHTS: Final[Mapping[str, type[Any]]] = {
+    "parameter": schema.InputToParameterSpec,
+    "buffer": schema.InputToBufferSpec,
+    "tensor_constant": schema.InputToTensorConstantSpec,
+}
+"""Kind of an input that may become another of these -> its spec."""
+
 OF_INPUTS: Final = ("user_input_mutation", "gradient_to_user_input")
 """The kinds of outputs whose target is an input of the caller's."""
 
@@ -33,31 +40,22 @@ OUTPUT_GROUPS: Final = {
 """Kind -> its place in the order of inputs, and of outputs; 1 for those that are not listed."""
 
 
-class Input:
-    """One input of a program.
+class Port:
+    """An input or output of a program: what `Input` and `Output` share.
 
     Attributes:
-        kind: "user_input", "parameter", "buffer", "tensor_constant", "custom_obj", "token", "constant_input".
-        target: the name of the weight, constant or object; None for what the caller passes.
-        persistent: whether a buffer is in the state dict.
+        slot: its place in the graph.
+        kind: the kind of its spec.
+        target: the name of the weight, constant or object that it belongs to; None if there is none.
     """
 
-    __slots__ = ("_constant", "_origin", "kind", "persistent", "slot", "target")
+    __slots__ = ("_origin", "kind", "slot", "target")
 
-    def __init__(self, spec: schema.InputSpec, slot: Slot) -> None:
-        self._origin: schema.InputSpec | None = spec
+    def __init__(self, spec: Any, slot: Slot) -> None:
+        self._origin = spec
         self.slot = slot
-        self.kind = spec.type
-        value = spec.value
-        self.target: str | None = getattr(value, TARGETS.get(self.kind, ""), None)
-        self.persistent: bool = getattr(value, "persistent", False)
-        self._constant: str | None = value.name if self.kind == "constant_input" else None
-
-    @classmethod
-    def of(cls, value: Value) -> Input:
-        """Return an input that the caller passes."""
-        slot = Slot.of(value)
-        return cls(schema.InputSpec(user_input=schema.UserInputSpec(slot.template)), slot)
+        self.kind: str = spec.type
+        self.target: str | None = getattr(spec.value, TARGETS.get(self.kind, ""), None)
 
     @property
     def value(self) -> Value | None:
@@ -66,8 +64,55 @@ class Input:
 
     @property
     def name(self) -> str:
+        """Return the name of the value; "" for a constant without one."""
+        return self.slot.values[0].name if self.slot.values else ""
+
+    def spec(self) -> Any:
+        """Return the spec in the signature; the spec that was read if nothing changed."""
+        held = _WEIGHTS.get(self.kind, type(self._origin.value))
+        new = type(self._origin)(**{self.kind: held(**self._fields())})
+        return self._origin if new == self._origin else new
+
+    def _fields(self) -> dict[str, Any]:
+        """Return the fields of the spec."""
+        argument = self.slot.written()
+        if self.kind == "token":
+            return {"arg": schema.TokenArgument(self.name)}
+        fields = {"arg": argument if self.kind in ("user_input", "user_output") else argument.value}
+        if self.kind in TARGETS:
+            fields[TARGETS[self.kind]] = self.target or ""
+        return fields
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}: {self.kind}{f' {self.target}' if self.target else ''}>"
+
+
+class Input(Port):
+    """One input of a program.
+
+    Attributes:
+        kind: "user_input", "parameter", "buffer", "tensor_constant", "custom_obj", "token", "constant_input".
+        target: the name of the weight, constant or object; None for what the caller passes.
+        persistent: whether a buffer is in the state dict.
+    """
+
+    __slots__ = ("_constant", "persistent")
+
+    def __init__(self, spec: schema.InputSpec, slot: Slot) -> None:
+        super().__init__(spec, slot)
+        self.persistent: bool = getattr(spec.value, "persistent", False)
+        self._constant: str = spec.value.name if self.kind == "constant_input" else ""
+
+    @classmethod
+    def of(cls, value: Value) -> Input:
+        """Return an input that the caller passes."""
+        slot = Slot.of(value)
+        return cls(schema.InputSpec(user_input=schema.UserInputSpec(slot.template)), slot)
+
+    @property
+    def name(self) -> str:
         """Return the name of the value, or of the placeholder of a constant; "" for a constant without one."""
-        return self.slot.values[0].name if self.slot.values else self._constant or ""
+        return super().name or self._constant
 
     @property
     def constant(self) -> Any:
@@ -80,38 +125,13 @@ class Input:
         """Rename the placeholder of a constant."""
         self._constant = name
 
-    def spec(self) -> schema.InputSpec:
-        """Return the input's spec in the signature; the spec that was read if nothing changed."""
-        new = self._written()
-        if new == self._origin:
-            return self._origin
-        return new
-
-    def _written(self) -> schema.InputSpec:
-        argument = self.slot.written()
-        target = self.target or ""
-        match self.kind:
-            case "user_input":
-                return schema.InputSpec(user_input=schema.UserInputSpec(argument))
-            case "constant_input" if self._origin is not None and self._origin.type == "constant_input":
-                constant = self._origin.value.value
-                return schema.InputSpec(constant_input=schema.InputToConstantInputSpec(self.name, constant))
-            case "custom_obj":
-                return schema.InputSpec(custom_obj=schema.InputToCustomObjSpec(argument.value, target))
-            case "token":
-                return schema.InputSpec(token=schema.InputTokenSpec(schema.TokenArgument(self.name)))
-            case "buffer":
-                buffer = schema.InputToBufferSpec(argument.value, target, self.persistent)
-                return schema.InputSpec(buffer=buffer)
-            case "parameter":
-                return schema.InputSpec(parameter=schema.InputToParameterSpec(argument.value, target))
-        return schema.InputSpec(tensor_constant=schema.InputToTensorConstantSpec(argument.value, target))
-
-    def __repr__(self) -> str:
-        return f"<Input {self.name}: {self.kind}{f' {self.target}' if self.target else ''}>"
+    def _fields(self) -> dict[str, Any]:
+        if self.kind == "constant_input":
+            return {"name": self.name, "value": self._origin.value.value}
+        return super()._fields() | ({"persistent": self.persistent} if self.kind == "buffer" else {})
 
 
-class Output:
+class Output(Port):
     """One output of a program.
 
     Attributes:
@@ -121,15 +141,11 @@ class Output:
         input: the input of the caller's that is written or has the gradient, else None.
     """
 
-    __slots__ = ("_origin", "input", "kind", "slot", "target")
+    __slots__ = ("input",)
 
-    def __init__(self, spec: schema.OutputSpec, slot: Slot, inputs: dict[str, Input]) -> None:
-        self._origin = spec
-        self.slot = slot
-        self.kind = spec.type
-        value = spec.value
-        self.target: str | None = getattr(value, TARGETS.get(self.kind, ""), None)
-        self.input: Input | None = inputs.get(value.user_input_name) if self.kind in OF_INPUTS else None
+    def __init__(self, spec: schema.OutputSpec, slot: Slot, inputs: Mapping[str, Input]) -> None:
+        super().__init__(spec, slot)
+        self.input: Input | None = inputs.get(spec.value.user_input_name) if self.kind in OF_INPUTS else None
 
     @classmethod
     def of(cls, value: Value) -> Output:
@@ -137,40 +153,11 @@ class Output:
         slot = Slot.of(value)
         return cls(schema.OutputSpec(user_output=schema.UserOutputSpec(slot.template)), slot, {})
 
-    @property
-    def value(self) -> Value | None:
-        """Return the value in the graph; None for a constant."""
-        return self.slot.values[0] if self.slot.values else None
-
-    @property
-    def name(self) -> str:
-        """Return the name of the value; "" for a constant."""
-        return self.slot.values[0].name if self.slot.values else ""
-
-    def spec(self) -> schema.OutputSpec:
-        """Return the output's spec in the signature; the spec that was read if nothing changed."""
-        new = self._written()
-        return self._origin if new == self._origin else new
-
-    def _written(self) -> schema.OutputSpec:
-        argument = self.slot.written()
-        kind = self.kind
-        if kind == "user_output":
-            return schema.OutputSpec(user_output=schema.UserOutputSpec(argument))
-        if kind == "token":
-            return schema.OutputSpec(token=schema.OutputTokenSpec(schema.TokenArgument(self.name)))
-        tensor = schema.TensorArgument(self.name)
-        if kind == "loss_output":
-            return schema.OutputSpec(loss_output=schema.LossOutputSpec(tensor))
-        old = self._origin.value
-        target = self.target or ""
-        if kind in OF_INPUTS:
-            target = self.input.name if self.input is not None else old.user_input_name
-        made: schema.OutputSpec = schema.OutputSpec.create(**{kind: type(old)(tensor, target)})
-        return made
-
-    def __repr__(self) -> str:
-        return f"<Output {self.name}: {self.kind}>"
+    def _fields(self) -> dict[str, Any]:
+        if self.kind not in OF_INPUTS:
+            return super()._fields()
+        written = self._origin.value.user_input_name if self.input is None else self.input.name
+        return super()._fields() | {"user_input_name": written}
 
 
 def insert_in_group(items: list[Any], new: Any, groups: Mapping[str, int]) -> None:

@@ -25,7 +25,7 @@ from pt2kit.editing.interface import (
 from pt2kit.editing.metas import entry, kind_of
 from pt2kit.editing.naming import check_name
 from pt2kit.editing.state import EditState, find_input
-from pt2kit.editing.trees import Branch, Tree, leaves_of, parent_of
+from pt2kit.editing.trees import Branch, Tree, leaves_of, parent_of, tuple_of
 from pt2kit.editing.weights import Entry, to_view
 from pt2kit.errors import GraphError
 from pt2kit.messages import quote
@@ -327,7 +327,7 @@ def add_output(editor: EditState, value: str | Value, *, key: str | None = None,
         raise GraphError(f"{edit}: expected a tensor or a number, got a token, which torch takes out")
     new = Output.of(value)
     if not isinstance(outs, Branch):
-        outs = Branch("builtins.tuple", '"null"', [outs])
+        outs = tuple_of([outs])
     place = len(outs.children) if position is None else position
     if not 0 <= place <= len(outs.children):
         raise GraphError(f"{edit}: expected a position from 0 to {len(outs.children)}, got {place}")
@@ -371,7 +371,7 @@ def drop_output(editor: EditState, which: int | str) -> None:
         if outs is None:
             raise GraphError(f"{edit}: expected an out_spec over the outputs, got none in this program")
         if outs is one:
-            editor.calls.outs = Branch("builtins.tuple", '"null"', [])
+            editor.calls.outs = tuple_of([])
         else:
             parent = parent_of(outs, one)
             if parent is None:

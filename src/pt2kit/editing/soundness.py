@@ -51,8 +51,8 @@ def needed_ranges(editor: EditState, graph: schema.Graph) -> dict[str, schema.Ra
         new = {name: range_of(limits) for name, limits in editor.ranges.items()}
         return old if new == old else new
     before, after = set(needed_symbols(editor.graph.origin)), dict.fromkeys(needed_symbols(graph))
-    unused = old.keys() - before  # which the program stated without having them: it goes on to
-    kept = {name: range_of(limits) for name, limits in editor.ranges.items() if name in after or name in unused}
+    # Symbols that no value had before are kept: the program states them without using them.
+    kept = {name: range_of(limits) for name, limits in editor.ranges.items() if name in after or name not in before}
     came = {name: range_of(None) for name in after if name not in kept and name not in before}
     return {**kept, **came}
 

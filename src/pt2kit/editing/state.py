@@ -23,6 +23,7 @@ class EditState:
         program: the program as it was opened, or replaced.
         opened: the program as it was opened.
         stored_weights: the entries of weights and constants as they were opened.
+        namedtuple_fields: the fields of the named tuples among inputs and outputs.
         samples, notes, and all others: as in `editor.Editor`.
     """
 
@@ -60,6 +61,7 @@ class EditState:
         self.verifiers = list(program.verifiers)
         self.opset_version = dict(program.opset_version)
         self.metadata = dict(module.metadata)
+        self.namedtuple_fields = dict(module.treespec_namedtuple_fields)
         self.samples: dict[Input, Any] | None = None
         self.notes: list[str] = []
 

@@ -85,6 +85,11 @@ Tree: TypeAlias = "Branch | Any"
 """A container or a leaf."""
 
 
+def tuple_of(children: Sequence[Tree]) -> Branch:
+    """Return a tuple."""
+    return Branch("builtins.tuple", '"null"', list(children))
+
+
 def grow(spec: TreeSpec, leaves: Sequence[Any]) -> Tree:
     """Return the tree of a spec with the given items at its leaves, as many as it has."""
     rest = iter(leaves)
