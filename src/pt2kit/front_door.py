@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import Any, Final, NoReturn
 
-_OPTIONAL: Final = {"torch": "torch", "sympy": "torch"}  # Read only.
+OPTIONAL: Final = {"torch": "torch", "sympy": "torch"}  # Read only.
 """Optional dependency -> the extra of pt2kit that installs it."""
 
 
@@ -37,9 +37,9 @@ def front_door(
             try:
                 return import_module(f"{package}.{name}")
             except ModuleNotFoundError as error:
-                if error.name not in _OPTIONAL:
+                if error.name not in OPTIONAL:
                     raise
-                raise AttributeError(instructions(f"{package}.{name}", _OPTIONAL[error.name]), name=name) from error
+                raise AttributeError(instructions(f"{package}.{name}", OPTIONAL[error.name]), name=name) from error
         if name not in table:
             # With a name and without an object, Python adds no suggestion of its own to ours.
             message = f"module {package!r} has no attribute {name!r}{_suggestion(name, {*table, *subpackages})}"
@@ -54,9 +54,9 @@ def front_door(
             with no_collection():
                 value = getattr(import_module(module), attribute)
         except ModuleNotFoundError as error:
-            if error.name not in _OPTIONAL:
+            if error.name not in OPTIONAL:
                 raise
-            return _missing(package, name, _OPTIONAL[error.name])
+            return _missing(package, name, OPTIONAL[error.name])
         setattr(sys.modules[package], name, value)
         return value
 

@@ -142,8 +142,22 @@ finally:
     assert done.returncode == 0, done.stderr.decode()
 
 
-def test_help_imports_no_room() -> None:
-    """`pt2 --help` imports no command and nothing of the rooms."""
+def test_a_missing_package_is_one_line() -> None:
+    """A command that needs PyTorch ends with 2 and names the extra that installs it, if PyTorch is missing."""
+    code = """
+import sys
+sys.modules["torch"] = None
+sys.argv = ["pt2", "diff", sys.argv[1], "--run", "--against", "torch"]
+from pt2kit.cli.main import main
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", code, str(MLP)], capture_output=True, timeout=60, env=ENVIRONMENT)
+    expected = "error: pt2: expected the package torch, which is not installed: pip install 'pt2kit[torch]'\n"
+    assert (done.returncode, done.stderr.decode()) == (2, expected)
+
+
+def test_help_imports_no_command() -> None:
+    """`pt2 --help` imports no command and no subpackage that reads files."""
     code = """
 import sys
 from pt2kit.cli.main import main

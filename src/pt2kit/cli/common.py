@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 import click
 
 from pt2kit.cli.completion import complete_models
+from pt2kit.cli.output import print_lines
 from pt2kit.messages import printable
 from pt2kit.package.open import Package, open_package
 
@@ -101,8 +102,17 @@ def open_file(file: str, *, namedtuples: Mapping[str, str] | None = None) -> Pac
     return open_package(standard_input() if file == "-" else file, namedtuples=namedtuples, weights_root=root)
 
 
-def write_result(package: Package, target: str, *, external: str | None = None, skeleton: bool = False) -> None:
+def write_result(
+    package: Package, target: str, *, external: str | None = None, skeleton: bool = False, done: str | None = None
+) -> None:
     """Write a package to a path, a URL, or - for standard output; as `write_package`.
+
+    Args:
+        package: what to write.
+        target: where.
+        external: as in `write_package`.
+        skeleton: as in `write_package`.
+        done: the line to print after the name of the target; not printed if the target is standard output.
 
     Raises:
         OSError, Pt2Error: it cannot be written.
@@ -110,6 +120,8 @@ def write_result(package: Package, target: str, *, external: str | None = None, 
     from pt2kit.package.write import write_package
 
     write_package(package, sys.stdout.buffer if target == "-" else target, external=external, skeleton=skeleton)
+    if done is not None and target != "-":
+        print_lines([f"{target}: {done}"])
 
 
 def check_page(path: Path, force: bool) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 import click
 
-from pt2kit.cli.common import FILE, one_output, open_file, output_option, pairs, prove_option, write_result
-from pt2kit.cli.output import print_lines
+from pt2kit.cli.common import one_output, open_file, output_option, prove_option, write_result
+from pt2kit.cli.frame import argument, option, pairs_option, shared, subcommand
 
 EPILOG = """\b
 Examples:
@@ -17,44 +20,44 @@ Exit codes: 0 written, 1 --prove found a difference, 2 it cannot be done (the er
 """
 
 
-@click.command("compose", epilog=EPILOG)
-@click.argument("first", metavar="FIRST", type=FILE)
-@click.argument("second", metavar="SECOND", type=FILE)
-@click.argument("target", metavar="[OUT]", required=False, type=FILE)
-@click.option(
-    "--connect", metavar="OUTPUT=INPUT", multiple=True, required=True,
-    help="An output of FIRST, by name or number from 0, and the input of SECOND that it becomes.",
-)  # fmt: skip
-@click.option("--prefix", metavar="NAME", multiple=True, help="In front of names of FIRST; given again, of SECOND.")
-@click.option("--name", metavar="NAME", default="model", show_default=True, help="Of the new program.")
-@output_option
-@prove_option
-def command(
-    first: str,
-    second: str,
-    target: str | None,
-    connect: tuple[str, ...],
-    prefix: tuple[str, ...],
-    name: str,
-    output: str | None,
-    prove: bool,
-) -> int:
-    """Write one program that runs two: what the first gives, the second takes.
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Options of `pt2 compose`."""
+
+    first: str = argument("FIRST")
+    second: str = argument("SECOND")
+    target: str | None = argument("[OUT]", required=False)
+    connect: Mapping[str, str] = pairs_option(
+        "An output of FIRST, by name or number from 0, and the input of SECOND that it becomes.",
+        form="OUTPUT=INPUT",
+        required=True,
+    )
+    prefix: tuple[str, ...] = option(
+        "In front of names of FIRST; given again, of SECOND.", metavar="NAME", multiple=True
+    )
+    name: str = option("Of the new program.", metavar="NAME", default="model", show_default=True)
+    output: str | None = shared(output_option)
+    prove: bool = shared(prove_option)
+
+
+def run(options: Options) -> int:
+    """Write one program that runs two: outputs of the first become inputs of the second.
 
     Sample inputs of the two are left out.
     """
-    if len(prefix) not in (0, 2):
-        raise click.UsageError(f"--prefix: expected none or two, got {len(prefix)}")
-    target = one_output(target, output)
+    if len(options.prefix) not in (0, 2):
+        raise click.UsageError(f"--prefix: expected none or two, got {len(options.prefix)}")
+    target = one_output(options.target, options.output)
     from pt2kit.editing.composing import compose
 
-    wanted = {int(old) if old.isdecimal() else old: new for old, new in pairs(connect, "--connect")}
-    with open_file(first) as a, open_file(second) as b:
-        composed = compose(
-            a, b, wanted, prefixes=(prefix[0], prefix[1]) if prefix else ("", ""), name=name, prove=prove
-        )
-        write_result(composed, target)
-        if target != "-":
-            nodes = len(composed.programs[name].graph_module.graph.nodes)
-            print_lines([f"{target}: {nodes:,} nodes, {len(composed.weights(name)):,} weights; no sample inputs"])
+    connect = {int(old) if old.isdecimal() else old: new for old, new in options.connect.items()}
+    prefixes = (options.prefix[0], options.prefix[1]) if options.prefix else ("", "")
+    with open_file(options.first) as a, open_file(options.second) as b:
+        composed = compose(a, b, connect, prefixes=prefixes, name=options.name, prove=options.prove)
+        nodes = len(composed.programs[options.name].graph_module.graph.nodes)
+        weights = len(composed.weights(options.name))
+        write_result(composed, target, done=f"{nodes:,} nodes, {weights:,} weights; no sample inputs")
     return 0
+
+
+command = subcommand("compose", Options, run, EPILOG)

@@ -1,23 +1,27 @@
-"""`pt2 diff OLD NEW`: what differs between two files."""
+"""`pt2 diff OLD NEW`: compare two programs by behavior, or by running them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from pt2kit.cli.colours import colour
-from pt2kit.cli.common import FILE, check_page, choose_model, force_option, json_option, open_file, progress
-from pt2kit.cli.output import print_json, print_lines, width
+from pt2kit.cli.common import check_page, choose_model, force_option, json_option, open_file, progress
+from pt2kit.cli.frame import Result, argument, flag, option, print_result, shared, subcommand
+from pt2kit.cli.output import print_lines, width
 
 if TYPE_CHECKING:
+    from pt2kit.comparing.runs import RunComparison
     from pt2kit.diffs.changes import Diff
     from pt2kit.package.open import Package
 
 STYLES: Final = {"+ ": "green", "- ": "red", "~ ": "yellow", "@ ": "cyan"}
-"""The mark of a line -> its colour."""
+"""The mark of a line -> its color."""
 
 EPILOG = """\b
 Examples:
@@ -36,167 +40,108 @@ that says why, as git gives up where this command does.
 """
 
 
-@click.command("diff", epilog=EPILOG)
-@click.argument("files", metavar="OLD NEW", nargs=-1, required=True, type=FILE)
-@click.option("--no-tensors", is_flag=True, help="Don't compare the data of weights and constants.")
-@click.option("--no-metadata", is_flag=True, help="Don't compare stack traces and the like.")
-@click.option("--names", is_flag=True, help="Compare the names of nodes and values, too.")
-@click.option("--order", is_flag=True, help="Compare the order of nodes, too.")
-@click.option(
-    "--model",
-    "models",
-    metavar="OLD[=NEW]",
-    multiple=True,
-    help="Compare this program with that one; by default those of equal names, then those of equal digests.",
-)
-@click.option("--full", is_flag=True, help="Leave nothing out.")
-@click.option(
-    "--output",
-    "-o",
-    "--html",
-    "html",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Write a page with everything.",
-)
-@force_option
-@click.option("--textconv", is_flag=True, help="Print one file as text that git can compare.")
-@click.option("--run", "runs", is_flag=True, help="Run both with NumPy and compare what they compute.")
-@click.option("--against", metavar="torch|FILE", help="With --run and one file: PyTorch, or recorded outputs.")
-@click.option("--input", "inputs", metavar="NAME=VALUE", multiple=True, help="With --run: an input, as of `pt2 run`.")
-@click.option("--seed", type=int, default=0, help="With --run: seed of random inputs and operators.  [default: 0]")
-@click.option("--timeout", type=float, default=600.0, metavar="SECONDS", help="With --run: stop then.  [default: 600]")
-@click.option("--max-memory", metavar="SIZE", help="With --run: memory to use, such as 4G.  [default: 3/4 of all]")
-@json_option
-def command(
-    files: tuple[str, ...],
-    no_tensors: bool,
-    no_metadata: bool,
-    names: bool,
-    order: bool,
-    models: tuple[str, ...],
-    full: bool,
-    html: Path | None,
-    force: bool,
-    textconv: bool,
-    runs: bool,
-    against: str | None,
-    inputs: tuple[str, ...],
-    seed: int,
-    timeout: float,
-    max_memory: str | None,
-    as_json: bool,
-) -> int:
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Options of `pt2 diff`."""
+
+    files: tuple[str, ...] = argument("OLD NEW", nargs=-1, required=True)
+    no_tensors: bool = flag("Don't compare the data of weights and constants.")
+    no_metadata: bool = flag("Don't compare stack traces and the like.")
+    names: bool = flag("Compare the names of nodes and values, too.")
+    order: bool = flag("Compare the order of nodes, too.")
+    model: tuple[str, ...] = option(
+        "Compare this program with that one; by default those of equal names, then those of equal digests.",
+        metavar="OLD[=NEW]",
+        multiple=True,
+    )
+    full: bool = flag("Leave nothing out.")
+    html: str | None = option(
+        "Write a page with everything.", "--output", "-o", "--html", type=click.Path(dir_okay=False)
+    )
+    force: bool = shared(force_option)
+    textconv: bool = flag("Print one file as text that git can compare.")
+    run: bool = flag("Run both with NumPy and compare what they compute.")
+    against: str | None = option("With --run and one file: PyTorch, or recorded outputs.", metavar="torch|FILE")
+    input: tuple[str, ...] = option("With --run: an input, as of `pt2 run`.", metavar="NAME=VALUE", multiple=True)
+    seed: int = option("With --run: seed of random inputs and operators.  [default: 0]", type=int, default=0)
+    timeout: float = option("With --run: stop then.  [default: 600]", type=float, default=600.0, metavar="SECONDS")
+    max_memory: str | None = option("With --run: memory to use, such as 4G.  [default: 3/4 of all]", metavar="SIZE")
+    as_json: bool = shared(json_option)
+
+
+def run(options: Options) -> int:
     """Compare two .pt2 files by what they do: names of values and the order of nodes make no difference."""
-    if against is not None and not runs:
+    files, against, textconv = options.files, options.against, options.textconv
+    if against is not None and not options.run:
         raise click.UsageError("expected --against with --run")
     if len(files) != (1 if textconv or against is not None else 2):
         expected = "one file with --textconv and --against" if textconv or against is not None else "two files"
         raise click.UsageError(f"expected {expected}, got {len(files)}")
-    if textconv and models:
+    if textconv and options.model:
         raise click.UsageError("expected --textconv without --model, got both")
-    if textconv and (html is not None or as_json):
+    if textconv and (options.html is not None or options.as_json):
         raise click.UsageError("expected --textconv without --json and --html, got both")
     if files.count("-") > 1:
         raise click.UsageError("expected standard input once, got it twice")
-    if html is not None:
-        check_page(html, force)
+    if options.html is not None:
+        check_page(Path(options.html), options.force)
     if textconv:
         return _print_whole(files[0])
-    if against is not None:
-        return _run_against(files[0], against, models, inputs, seed, timeout, max_memory, as_json)
-    if runs:
-        return _run(files, models, inputs, seed, timeout, max_memory, as_json)
+    if options.run:
+        found = _compare_runs(options)
+        return print_result(Result(found.lines(), found.to_tree, int(not found.same)), options.as_json)
     from pt2kit.diffs.compute import diff
     from pt2kit.tensors.output import no_progress
 
     with ExitStack() as stack:
         old, new = (stack.enter_context(open_file(file)) for file in files)
-        with nullcontext(no_progress) if no_tensors else progress("comparing tensors") as report:
+        with nullcontext(no_progress) if options.no_tensors else progress("comparing tensors") as report:
             comparison = diff(
                 old,
                 new,
-                models=_pairs(old, new, models) if models else None,
-                tensors=not no_tensors,
-                metadata=not no_metadata,
-                names=names,
-                order=order,
+                models=_pairs(old, new, options.model) if options.model else None,
+                tensors=not options.no_tensors,
+                metadata=not options.no_metadata,
+                names=options.names,
+                order=options.order,
                 progress=report,
             )
-        _show(comparison, full, html, as_json)
-    return int(not comparison.same)
+        return print_result(_result(comparison, options), options.as_json, _style)
 
 
-def _run(
-    files: tuple[str, ...],
-    models: tuple[str, ...],
-    inputs: tuple[str, ...],
-    seed: int,
-    timeout: float,
-    max_memory: str | None,
-    as_json: bool,
-) -> int:
-    """Run both programs with the same inputs, and print what differs in their results."""
-    from pt2kit.cli.run import filled, limited, memory_limit
-    from pt2kit.comparing.runs import compare_runs
-    from pt2kit.runtime.session import RunLimits, Session
-
-    memory = memory_limit(max_memory)
-    with limited(timeout, memory), ExitStack() as stack:
-        old, new = (stack.enter_context(open_file(file)) for file in files)
-        chosen = (
-            next(iter(_pairs(old, new, models).items()))
-            if models
-            else (choose_model(old, None), choose_model(new, None))
-        )
-        limits = RunLimits(memory, timeout)
-        leaves = filled(Session(old, model=chosen[0], limits=limits), inputs, seed, is_random=not inputs)
-        found = compare_runs(old, new, leaves=leaves, models=chosen, seed=seed, limits=limits)
-    if as_json:
-        print_json(found.to_tree())
-    else:
-        print_lines(found.lines())
-    return int(not found.same)
+command = subcommand("diff", Options, run, EPILOG)
 
 
-def _run_against(
-    file: str,
-    against: str,
-    models: tuple[str, ...],
-    inputs: tuple[str, ...],
-    seed: int,
-    timeout: float,
-    max_memory: str | None,
-    as_json: bool,
-) -> int:
-    """Run one program, and print what differs from PyTorch or from recorded outputs."""
+def _compare_runs(options: Options) -> RunComparison:
+    """Run two programs, or one and PyTorch or recorded outputs, with the same inputs, and compare their results."""
     from pt2kit.cli.run import filled, limited, memory_limit
     from pt2kit.comparing.runs import compare_runs
     from pt2kit.runtime.files import read_outputs
     from pt2kit.runtime.session import RunLimits, Session
 
-    memory = memory_limit(max_memory)
-    limits = RunLimits(memory, timeout)
+    memory, seed, against = memory_limit(options.max_memory), options.seed, options.against
+    limits = RunLimits(memory, options.timeout)
     # PyTorch reserves more memory than it uses.
-    with limited(timeout, 1 << 62 if against == "torch" else memory), open_file(file) as package:
-        chosen = choose_model(package, models[0] if models else None)
-        session = Session(package, model=chosen, limits=limits)
-        leaves = filled(session, inputs, seed, is_random=not inputs)
+    with limited(options.timeout, 1 << 62 if against == "torch" else memory), ExitStack() as stack:
+        packages = [stack.enter_context(open_file(file)) for file in options.files]
+        old, new = packages[0], packages[-1]
+        if options.model and against is None:
+            models = next(iter(_pairs(old, new, options.model).items()))
+        else:
+            wanted = options.model[0] if options.model else None
+            models = choose_model(old, wanted), choose_model(new, wanted)
+        session = Session(old, model=models[0], limits=limits)
+        leaves = filled(session, options.input, seed, is_random=not options.input)
         if against == "torch":
             from pt2kit.bridge.against_torch import compare_with_torch
 
-            found = compare_with_torch(file, leaves, model=chosen, seed=seed, limits=limits)
-        else:
-            outputs = read_outputs(against)
-            found = compare_runs(package, outputs, leaves=leaves, models=(chosen, chosen), seed=seed, limits=limits)
-    if as_json:
-        print_json(found.to_tree())
-    else:
-        print_lines(found.lines())
-    return int(not found.same)
+            return compare_with_torch(options.files[0], leaves, model=models[0], seed=seed, limits=limits)
+        other = new if against is None else read_outputs(against)
+        return compare_runs(old, other, leaves=leaves, models=models, seed=seed, limits=limits)
 
 
 def _pairs(old: Package, new: Package, models: tuple[str, ...]) -> dict[str, str]:
-    """Program of the old file -> that of the new one, as they are asked for: "a=b", or "a" for those of one name."""
+    """Return program of the old file -> program of the new one, from "a=b", or "a" for two of one name."""
     pairs = {}
     for text in models:
         one, sign, other = (text, "", "") if text in old.layout.models else text.rpartition("=")
@@ -207,7 +152,7 @@ def _pairs(old: Package, new: Package, models: tuple[str, ...]) -> dict[str, str
 
 
 def _print_whole(file: str) -> int:
-    """Print one file as text; where it cannot be read, that is its text: git would show nothing at all."""
+    """Print one file as text; print the error of one that cannot be read, because git would show nothing."""
     from pt2kit.errors import Pt2Error
     from pt2kit.text.full_program import whole_lines
 
@@ -219,29 +164,27 @@ def _print_whole(file: str) -> int:
     return 0
 
 
-def _show(found: Diff, full: bool, html: Path | None, as_json: bool) -> None:
+def _result(found: Diff, options: Options) -> Result:
+    """Return a comparison as lines and as data; write the page if one is asked for."""
     from pt2kit.text.changes import diff_lines, headline
 
-    if html is not None:
+    columns = None if options.full else width()
+    lines: Iterator[str] = (_cut(line, columns) for line in diff_lines(found, full=options.full))
+    if options.html is not None:
         from pt2kit.text.changes_html import diff_html
 
-        html.write_text(diff_html(found), encoding="utf-8")
-    if as_json:
-        print_json(found.to_tree())
-    elif html is not None:
-        print_lines([headline(found)])
-    else:
-        columns = None if full else width()
-        print_lines((_cut(line, columns) for line in diff_lines(found, full=full)), _style)
+        Path(options.html).write_text(diff_html(found), encoding="utf-8")
+        lines = iter([headline(found)])
+    return Result(lines, found.to_tree, int(not found.same))
 
 
 def _style(line: str) -> str:
-    """A line with the colour of its mark."""
+    """Return a line in the color of its mark."""
     style = STYLES.get(line[2:4])
     return click.style(line, fg=style) if style else colour(line)
 
 
 def _cut(line: str, columns: int | None) -> str:
-    """A line, cut where the terminal ends if it is a node that only stands around."""
+    """Return a line, cut to the width of the terminal if it is a node that is listed as context only."""
     is_around = line.startswith("    ") and line[4:5] not in (" ", "…")
     return f"{line[: columns - 1]}…" if columns and is_around and len(line) > columns else line

@@ -1,17 +1,16 @@
-"""`pt2 edit FILE OUT`: a program with other inputs, outputs, operators, weights or devices."""
+"""`pt2 edit FILE OUT`: change inputs, outputs, operators, weights or devices of a program."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import click
 
 from pt2kit.cli.common import (
-    FILE,
     choose_model,
     external_option,
     json_option,
@@ -25,7 +24,8 @@ from pt2kit.cli.common import (
     write_result,
 )
 from pt2kit.cli.completion import complete_nodes, complete_weights
-from pt2kit.cli.output import print_json, print_lines
+from pt2kit.cli.frame import Result, argument, option, print_result, shared, subcommand
+from pt2kit.cli.output import print_lines
 from pt2kit.errors import Pt2Error
 from pt2kit.messages import printable
 
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
 Done: TypeAlias = tuple[str, int]
 """Description of an edit, and the number of places it changed."""
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 _PAIRS: Final = ("OLD=NEW", "SYMBOL=N")
 _DYNAMIC: Final = re.compile(
@@ -112,18 +110,18 @@ def _set_sample_inputs(editor: Editor, file: str) -> int:
     return len(arrays)
 
 
-def _make_dynamic(editor: Editor, wishes: Sequence[str]) -> Iterator[Done]:
+def _make_dynamic(editor: Editor, dimensions: Sequence[str]) -> Iterator[Done]:
     """Make dimensions dynamic; those of one NAME together, with the range that one of them states."""
     from pt2kit.editing import passes
 
     groups: dict[str, tuple[list[tuple[str, int]], list[tuple[int, int | None]]]] = {}
-    for wish in wishes:
-        match = _DYNAMIC.fullmatch(wish)
+    for text in dimensions:
+        match = _DYNAMIC.fullmatch(text)
         if match is None or (match["name"] is None and match["low"] is None):
             raise click.UsageError(
-                f"--dynamic: expected INPUT.DIM=[NAME:]LOW..HIGH, such as x.0=batch:1..64, got {wish}"
+                f"--dynamic: expected INPUT.DIM=[NAME:]LOW..HIGH, such as x.0=batch:1..64, got {text}"
             )
-        places, ranges = groups.setdefault(match["name"] or wish, ([], []))
+        places, ranges = groups.setdefault(match["name"] or text, ([], []))
         places.append((match["input"], int(match["dim"])))
         if match["low"] is not None:
             ranges.append((int(match["low"]), int(match["high"]) if match["high"] else None))
@@ -136,7 +134,7 @@ def _make_dynamic(editor: Editor, wishes: Sequence[str]) -> Iterator[Done]:
 
 
 def _replace_program(editor: Editor, where: str) -> None:
-    """Take the program of a text; an error about the program names its line and column, too."""
+    """Replace the program by a text; an error about the program also names its line and column."""
     from pt2kit.text.source_reader import read
 
     with open(where, encoding="utf-8") as file:
@@ -152,164 +150,147 @@ def _replace_program(editor: Editor, where: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
-    """An option that makes edits.
+class Edit:
+    """How the values of an option change a program.
 
     Args:
-        flag: as it is written.
-        form: the form of its value. Of OLD=NEW and SYMBOL=N the edit takes both sides.
-        help: what it does.
-        edit: a method of the editor, or a function of the editor and the value; returns the number of places, or
-            something else for one.
+        make: a method of the editor, or a function of the editor and a value (of a pair, both sides); returns the
+            number of places, or something else for one.
         label: what one edit did; the words of the option and the value if it is empty.
-        multiple: whether it may be repeated.
-        complete: what completes its value in a shell.
-        edit_all: makes the edits of all values together, instead of `edit`.
+        make_all: makes the edits of all values together, instead of `make`.
     """
 
-    flag: str
-    form: str
-    help: str
-    edit: str | Callable[..., Any] = ""
+    make: str | Callable[..., Any] = ""
     label: str = ""
-    multiple: bool = True
-    complete: Callable[[click.Context, click.Parameter, str], Any] | None = None
-    edit_all: Callable[[Editor, Sequence[str]], Iterator[Done]] | None = None
+    make_all: Callable[[Editor, Sequence[str]], Iterator[Done]] | None = None
 
-    @property
-    def name(self) -> str:
-        """Return the name of the command's parameter."""
-        return self.flag.removeprefix("--").replace("-", "_")
-
-    def edits(self, editor: Editor, values: Sequence[str]) -> Iterator[Done]:
-        """Make the edits of all its values; return what each did, and in how many places."""
-        if self.edit_all is not None:
-            yield from self.edit_all(editor, values)
+    def edits(self, editor: Editor, option: str, given: Any) -> Iterator[Done]:
+        """Make the edits of all values of an option; yield what each did, and in how many places."""
+        if self.make_all is not None:
+            yield from self.make_all(editor, given)
             return
-        edit = getattr(editor, self.edit) if isinstance(self.edit, str) else partial(self.edit, editor)
-        is_pair = self.form in _PAIRS
-        label = self.label or self.name.replace("_", " ") + (" {} to {}" if is_pair else " {}")
-        for sides in pairs(values, self.flag) if is_pair else zip(values, strict=True):
-            count = edit(*sides)
+        make = getattr(editor, self.make) if isinstance(self.make, str) else partial(self.make, editor)
+        values = [given] if isinstance(given, str) else given
+        for sides in (one if isinstance(one, tuple) else (one,) for one in values):
+            label = self.label or option.replace("_", " ") + " {}" + " to {}" * (len(sides) - 1)
+            count = make(*sides)
             yield label.format(*sides), count if isinstance(count, int) else 1
 
 
-EDITS: Final = (
-    Option("--program", "TEXT", "Take the program from a file of its text form.", _replace_program, "program", False),
-    Option("--weights", "SOURCE", "Take weights from a .safetensors or .pt2.", _load_weights),
-    Option("--rename-input", "OLD=NEW", "Give an input another name.", "rename_input"),
-    Option("--rename-output", "OLD=NEW", "Give an output another name.", "rename_output"),
-    Option("--rename-weight", "OLD=NEW", "Give a weight or constant another name.", "rename_weight"),
-    Option("--operator", "OLD=NEW", "Call another operator instead.", _rename_operator, "{} to {}"),
-    Option("--drop-output", "OUTPUT", "Leave out an output, by number from 0 or name.", edit_all=_drop_outputs),
-    Option("--add-output", "VALUE", "Return an additional value.", "add_output", complete=complete_nodes),
-    Option("--specialize", "SYMBOL=N", "Let a symbol be a number.", _specialize, "{} is {}"),
-    Option("--dynamic", "DIM=RANGE", "Make a dimension dynamic: x.0=batch:1..64.", edit_all=_make_dynamic),
-    Option(
-        *("--sample-inputs", "FILE.npz", "Store sample inputs: one array for each input."),
-        *(_set_sample_inputs, "sample inputs", False),
-    ),
-    Option(
-        *("--to", "DTYPE", "Compute in another type of floats: inputs, weights, results."),
-        *(_pass("compute_in"), "compute in {}", False),
-    ),
-    Option(
-        *("--cast", "DTYPE", "Store parameters and buffers of floats in another type."),
-        *(_pass("cast_weights"), "cast to {}", False),
-    ),
-    Option("--device", "[OLD=]NEW", "Rewrite devices; all of them without OLD=.", _move),
-    Option("--pass", "NAME", "Run a pass; `--list-passes` names them.", _run_pass),
-    Option("--drop-input", "INPUT", "Leave out an input that nothing uses.", "drop_input"),
-    Option(
-        *("--drop-weight", "WEIGHT", "Leave out a weight that nothing uses.", "drop_weight"), complete=complete_weights
-    ),
-)
-"""The options that make edits, in the order in which the edits are made."""
+def _edit(form: str, help: str, make: str | Callable[..., Any] = "", label: str = "", **settings: Any) -> Any:
+    """Declare a field whose values are edits; as `option`.
+
+    Args:
+        form: how a value is written; OLD=NEW and SYMBOL=N are pairs.
+        help: the help text.
+        make: as in `Edit`.
+        label: as in `Edit`.
+        settings: `make_all` of `Edit`, the `flag` if it is not that of the field, and arguments of `click.option`.
+    """
+    edit = Edit(make, label, settings.pop("make_all", None))
+    if form in _PAIRS:
+        settings["callback"] = lambda context, parameter, values: tuple(pairs(values, parameter.opts[0]))
+    flags = [settings.pop("flag")] if "flag" in settings else []
+    return option(help, *flags, metavar=form, about=edit, **{"multiple": True, **settings})
 
 
-def _edit_options(function: F) -> F:
-    """Add the options of `EDITS` to a command; each value comes as a sequence."""
-    for row in reversed(EDITS):
-        several = row.multiple
-        function = click.option(
-            row.flag,
-            metavar=row.form,
-            multiple=several,
-            help=row.help,
-            shell_complete=row.complete,
-            callback=None if several else lambda context, parameter, value: () if value is None else (value,),
-        )(function)
-    return function
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Options of `pt2 edit`; edits are made in the order of the fields."""
+
+    source: str = argument("FILE")
+    target: str | None = argument("[OUT]", required=False)
+    program: str | None = _edit(
+        "TEXT", "Replace the program by one in text form.", _replace_program, "program", multiple=False
+    )
+    weights: tuple[str, ...] = _edit("SOURCE", "Replace weights by those of a .safetensors or .pt2.", _load_weights)
+    rename_input: tuple[tuple[str, str], ...] = _edit("OLD=NEW", "Rename an input.", "rename_input")
+    rename_output: tuple[tuple[str, str], ...] = _edit("OLD=NEW", "Rename an output.", "rename_output")
+    rename_weight: tuple[tuple[str, str], ...] = _edit("OLD=NEW", "Rename a weight or constant.", "rename_weight")
+    operator: tuple[tuple[str, str], ...] = _edit(
+        "OLD=NEW", "Call another operator instead.", _rename_operator, "{} to {}"
+    )
+    drop_output: tuple[str, ...] = _edit(
+        "OUTPUT", "Remove an output, by number from 0 or name.", make_all=_drop_outputs
+    )
+    add_output: tuple[str, ...] = _edit(
+        "VALUE", "Return an additional value.", "add_output", shell_complete=complete_nodes
+    )
+    specialize: tuple[tuple[str, str], ...] = _edit("SYMBOL=N", "Set a symbol to a number.", _specialize, "{} is {}")
+    dynamic: tuple[str, ...] = _edit("DIM=RANGE", "Make a dimension dynamic: x.0=batch:1..64.", make_all=_make_dynamic)
+    sample_inputs: str | None = _edit(
+        *("FILE.npz", "Store sample inputs: one array for each input.", _set_sample_inputs, "sample inputs"),
+        multiple=False,
+    )
+    to: str | None = _edit(
+        *("DTYPE", "Compute in another float type: inputs, weights, results.", _pass("compute_in"), "compute in {}"),
+        multiple=False,
+    )
+    cast: str | None = _edit(
+        *("DTYPE", "Store float parameters and buffers in another type.", _pass("cast_weights"), "cast to {}"),
+        multiple=False,
+    )
+    device: tuple[str, ...] = _edit("[OLD=]NEW", "Rewrite devices; all of them without OLD=.", _move)
+    # A keyword of Python cannot be the name of a field.
+    run_pass: tuple[str, ...] = _edit(
+        "NAME", "Run a pass; `--list-passes` names them.", _run_pass, "pass {}", flag="--pass"
+    )
+    drop_input: tuple[str, ...] = _edit("INPUT", "Remove an input that nothing uses.", "drop_input")
+    drop_weight: tuple[str, ...] = _edit(
+        "WEIGHT", "Remove a weight that nothing uses.", "drop_weight", shell_complete=complete_weights
+    )
+    list_passes: bool = option(
+        "List the passes and exit.",
+        is_flag=True,
+        is_eager=True,
+        callback=lambda *given: _list_passes(*given),
+    )
+    output: str | None = shared(output_option)
+    external: str | None = shared(external_option)
+    skeleton: bool = shared(skeleton_option)
+    prove: bool = shared(prove_option)
+    model: str | None = shared(one_model_option)
+    as_json: bool = shared(json_option)
+
+    def edits(self, editor: Editor) -> Iterator[Done]:
+        """Make all edits; yield what each did, and in how many places."""
+        for one in fields(self):
+            edit, given = one.metadata.get("about"), getattr(self, one.name)
+            if edit is not None and given:
+                yield from edit.edits(editor, one.name, given)
 
 
-@click.command("edit", epilog=EPILOG)
-@click.argument("source", metavar="FILE", type=FILE)
-@click.argument("target", metavar="[OUT]", required=False, type=FILE)
-@_edit_options
-@click.option(
-    "--list-passes",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=lambda *a: _list_passes(*a),
-    help="Name the passes, and do nothing else.",
-)
-@output_option
-@external_option
-@skeleton_option
-@prove_option
-@one_model_option
-@json_option
-def command(
-    source: str,
-    target: str | None,
-    output: str | None,
-    external: str | None,
-    skeleton: bool,
-    prove: bool,
-    model: str | None,
-    as_json: bool,
-    **options: Any,
-) -> int:
+def run(options: Options) -> int:
     """Change a program of a .pt2 file and write the result; everything else is unchanged."""
     from pt2kit.editing.editor import edit
 
-    target = one_output(target, output)
-    with open_file(source) as package:
-        chosen = choose_model(package, model)
+    target = one_output(options.target, options.output)
+    with open_file(options.source) as package:
+        chosen = choose_model(package, options.model)
         with edit(package, chosen) as editor:
-            done = [
-                row for option in EDITS if options[option.name] for row in option.edits(editor, options[option.name])
-            ]
-        if prove:
+            done = list(options.edits(editor))
+        if options.prove:
             editor.prove()
-        write_result(editor.result, target, external=external, skeleton=skeleton)
+        write_result(editor.result, target, external=options.external, skeleton=options.skeleton)
     if target == "-":
         return 0
-    if as_json:
-        print_json(
-            {
-                "written": target,
-                "model": chosen,
-                "edits": [{"edit": what, "places": n} for what, n in done],
-                "notes": editor.notes,
-            }
-        )
-    else:
-        print_lines(
-            [
-                target,
-                *(f"  {what}: {count:,} place{'' if count == 1 else 's'}" for what, count in done),
-                *map(printable, editor.notes),
-            ]
-        )
-    return 0
+    lines = [
+        target,
+        *(f"  {what}: {count:,} place{'' if count == 1 else 's'}" for what, count in done),
+        *map(printable, editor.notes),
+    ]
+    edits = [{"edit": what, "places": count} for what, count in done]
+    tree = {"written": target, "model": chosen, "edits": edits, "notes": editor.notes}
+    return print_result(Result(lines, lambda: tree), options.as_json)
 
 
-def _list_passes(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+command = subcommand("edit", Options, run, EPILOG)
+
+
+def _list_passes(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     if not wanted:
         return
     from pt2kit.editing import passes
 
     print_lines(passes.PASSES)
-    ctx.exit(0)
+    context.exit(0)

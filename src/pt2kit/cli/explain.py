@@ -15,7 +15,8 @@ import click
 
 from pt2kit.cli.common import json_option, suggestion
 from pt2kit.cli.completion import complete_rules
-from pt2kit.cli.output import print_json, print_lines, width
+from pt2kit.cli.frame import Result, argument, print_result, shared, subcommand
+from pt2kit.cli.output import width
 from pt2kit.rules import FAMILIES, RULES
 
 WHY: Final[Mapping[str, str]] = {
@@ -112,22 +113,26 @@ def generated() -> dict[str, Any]:
     return rows
 
 
-@click.command("explain", epilog=EPILOG)
-@click.argument("rules", metavar="[RULE]...", nargs=-1, shell_complete=complete_rules)
-@json_option
-def command(rules: tuple[str, ...], as_json: bool) -> int:
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Options of `pt2 explain`."""
+
+    rules: tuple[str, ...] = argument("[RULE]...", nargs=-1, type=None, shell_complete=complete_rules)
+    as_json: bool = shared(json_option)
+
+
+def run(options: Options) -> int:
     """Explain rules of `pt2 check`: what they mean, why, an example, and how to fix a file. Without RULE, list all."""
-    wanted = [rule.upper() for rule in rules] or list(RULES)
+    wanted = [rule.upper() for rule in options.rules] or list(RULES)
     for rule in wanted:
         if rule not in RULES:
             raise click.UsageError(f"expected the id of a rule, got {rule[:40]!r}{suggestion(rule, RULES, 0.5)}")
-    if as_json:
-        print_json([asdict(explain(rule)) for rule in wanted])
-    elif rules:
-        print_lines(line for number, rule in enumerate(wanted) for line in ([""] if number else []) + _lines(rule))
-    else:
-        print_lines(_list())
-    return 0
+    explained = (line for number, rule in enumerate(wanted) for line in ([""] if number else []) + _lines(rule))
+    lines = explained if options.rules else _list()
+    return print_result(Result(lines, lambda: [asdict(explain(rule)) for rule in wanted]), options.as_json)
+
+
+command = subcommand("explain", Options, run, EPILOG)
 
 
 def _list() -> Iterator[str]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
 from pt2kit.cli.common import Refusal, file_argument, force_option, json_option, open_file, rename_option, suggestion
-from pt2kit.cli.output import print_bytes, print_json, print_lines
+from pt2kit.cli.frame import Result, argument, option, print_result, shared, subcommand
+from pt2kit.cli.output import print_bytes, print_lines
 from pt2kit.messages import printable
 from pt2kit.package.open import Package
 from pt2kit.zip.chosen_names import paths_below
@@ -25,55 +27,56 @@ Exit codes: 0 fine, 2 there is no such file, or it could not be read or written.
 """
 
 
-@click.command("extra", epilog=EPILOG)
-@file_argument
-@click.argument("names", metavar="[NAME]...", nargs=-1)
-@click.option(
-    "--output",
-    "-o",
-    "--to",
-    "folder",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Write files to a folder, printing none.",
-)
-@force_option
-@rename_option
-@json_option
-def command(file: str, names: tuple[str, ...], folder: Path | None, force: bool, rename: bool, as_json: bool) -> int:
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Options of `pt2 extra`."""
+
+    file: str = shared(file_argument)
+    names: tuple[str, ...] = argument("[NAME]...", nargs=-1, type=None)
+    folder: str | None = option(
+        "Write files to a folder, printing none.", "--output", "-o", "--to", type=click.Path(file_okay=False)
+    )
+    force: bool = shared(force_option)
+    rename: bool = shared(rename_option)
+    as_json: bool = shared(json_option)
+
+
+def run(options: Options) -> int:
     """List the extra files of an archive, or print some: those that `extra_files=` of torch.export.save put in."""
-    if as_json and (names or folder):
+    if options.as_json and (options.names or options.folder):
         raise click.UsageError("expected --json alone, got it with NAME or --to")
-    with open_file(file) as package:
-        there = package.extra_files
-        for name in names:
-            if name not in there:
-                listed = ", ".join(map(printable, list(there)[:10])) or "none"
+    with open_file(options.file) as package:
+        files = package.extra_files
+        for name in options.names:
+            if name not in files:
+                listed = ", ".join(map(printable, list(files)[:10])) or "none"
                 raise Refusal(
                     f"{package.name}: expected an extra file, one of {listed}, got {printable(name)}"
-                    + suggestion(name, there)
+                    + suggestion(name, files)
                 )
-        if folder is not None:
-            _write(package, paths_below(folder, names or there, force=force, rename=rename))
-        elif names:
-            for name in names:
-                print_bytes(there[name])
+        if options.folder is not None:
+            wanted = options.names or files
+            _write(package, paths_below(Path(options.folder), wanted, force=options.force, rename=options.rename))
+        elif options.names:
+            for name in options.names:
+                print_bytes(files[name])
         else:
-            _list(package, as_json)
+            return print_result(_listed(package), options.as_json)
     return 0
 
 
-def _list(package: Package, as_json: bool) -> None:
+command = subcommand("extra", Options, run, EPILOG)
+
+
+def _listed(package: Package) -> Result:
     from pt2kit.text.columns import table
     from pt2kit.text.format import bytes_text
 
     records = package.layout.extra_files()
     sizes = {name: package.records[records[name]].size for name in package.extra_files}
-    if as_json:
-        print_json([{"name": name, "bytes": size, "record": records[name]} for name, size in sizes.items()])
-    elif not sizes:
-        print_lines([f"{package.name}: no extra files"])
-    else:
-        print_lines(table([(printable(name), bytes_text(size)) for name, size in sizes.items()], 60, right=(1,)))
+    lines = table([(printable(name), bytes_text(size)) for name, size in sizes.items()], 60, right=(1,))
+    rows = [{"name": name, "bytes": size, "record": records[name]} for name, size in sizes.items()]
+    return Result(lines if sizes else [f"{package.name}: no extra files"], lambda: rows)
 
 
 def _write(package: Package, paths: Mapping[str, Path]) -> None:

@@ -1,12 +1,14 @@
-"""`pt2 extract FILE OUT`: a module, or what lies between values, as a program of its own."""
+"""`pt2 extract FILE OUT`: a module, or the nodes between two values, as a program of its own."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import click
 
 from pt2kit.cli.common import FILE, choose_model, one_model_option, one_output, open_file, prove_option, write_result
 from pt2kit.cli.completion import complete_modules, complete_nodes
-from pt2kit.cli.output import print_lines
+from pt2kit.cli.frame import argument, option, shared, subcommand
 from pt2kit.package.open import Package
 
 EPILOG = """\b
@@ -19,62 +21,49 @@ Exit codes: 0 written, 1 --prove found a difference, 2 it cannot be done (the er
 """
 
 
-@click.command("extract", epilog=EPILOG)
-@click.argument("source", metavar="FILE", type=FILE)
-@click.argument("target", metavar="[OUT]", required=False, type=FILE)
-@click.option("--module", metavar="PATH", shell_complete=complete_modules, help="The path of a module.")
-@click.option(
-    "--input",
-    "inputs",
-    metavar="VALUE",
-    multiple=True,
-    shell_complete=complete_nodes,
-    help="A value that the caller is to pass.",
-)
-@click.option(
-    "--output",
-    "outputs",
-    metavar="VALUE",
-    multiple=True,
-    shell_complete=complete_nodes,
-    help="A value that the caller is to get.",
-)
-@click.option("-o", "output", metavar="OUT", type=FILE, help="The file to write; the same as OUT.")
-@prove_option
-@one_model_option
-def command(
-    source: str,
-    target: str | None,
-    module: str | None,
-    inputs: tuple[str, ...],
-    outputs: tuple[str, ...],
-    output: str | None,
-    prove: bool,
-    model: str | None,
-) -> int:
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Options of `pt2 extract`."""
+
+    source: str = argument("FILE")
+    target: str | None = argument("[OUT]", required=False)
+    module: str | None = option("The path of a module.", metavar="PATH", shell_complete=complete_modules)
+    input: tuple[str, ...] = option(
+        "A value that becomes an input.", metavar="VALUE", multiple=True, shell_complete=complete_nodes
+    )
+    output: tuple[str, ...] = option(
+        "A value that becomes an output.", metavar="VALUE", multiple=True, shell_complete=complete_nodes
+    )
+    out: str | None = option("The file to write; the same as OUT.", "-o", metavar="OUT", type=FILE)
+    prove: bool = shared(prove_option)
+    model: str | None = shared(one_model_option)
+
+
+def run(options: Options) -> int:
     """Write a part of a program as a program of its own, with the weights that it uses.
 
-    What nothing in it needs stays behind, and so do the sample inputs.
+    Everything else is left out, sample inputs included.
     """
-    if module is None and not inputs and not outputs:
-        raise click.UsageError("expected --module, or --input and --output")
-    if module is not None and (inputs or outputs):
-        raise click.UsageError("expected --module, or --input and --output, got both")
-    target = one_output(target, output)
+    module, inputs, outputs = options.module, options.input or None, options.output or None
+    if (module is None) == (inputs is None and outputs is None):
+        got = "" if module is None else ", got both"
+        raise click.UsageError(f"expected --module, or --input and --output{got}")
+    target = one_output(options.target, options.out)
     from pt2kit.editing.extracting import extract
 
-    with open_file(source) as package:
-        chosen = choose_model(package, model)
-        extracted = extract(package, module, inputs=inputs or None, outputs=outputs or None, model=chosen, prove=prove)
-        write_result(extracted, target)
-        if target != "-":
-            [name] = extracted.layout.models
-            counts = [
-                f"{_count(extracted, name):,} of {_count(package, chosen):,} nodes",
-                f"{len(extracted.weights(name)):,} of {len(package.weights(chosen)):,} weights",
-            ]
-            print_lines([f"{target}: {', '.join(counts)}; no sample inputs"])
+    with open_file(options.source) as package:
+        chosen = choose_model(package, options.model)
+        extracted = extract(package, module, inputs=inputs, outputs=outputs, model=chosen, prove=options.prove)
+        [name] = extracted.layout.models
+        counts = [
+            f"{_count(extracted, name):,} of {_count(package, chosen):,} nodes",
+            f"{len(extracted.weights(name)):,} of {len(package.weights(chosen)):,} weights",
+        ]
+        write_result(extracted, target, done=f"{', '.join(counts)}; no sample inputs")
     return 0
+
+
+command = subcommand("extract", Options, run, EPILOG)
 
 
 def _count(package: Package, model: str) -> int:

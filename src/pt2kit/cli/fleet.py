@@ -1,4 +1,4 @@
-"""`pt2 fleet WORK TARGETS… -o DIR`: run a command on thousands of files; `pt2 fleet report DIR`: print the results."""
+"""`pt2 fleet COMMAND TARGETS… -o DIR`: run a command on thousands of files; `pt2 fleet report DIR`: print results."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from pt2kit.cli.common import check_page, dict_of, force_option, json_option, parse_bytes
+from pt2kit.cli.common import check_page, force_option, json_option, parse_bytes
+from pt2kit.cli.frame import argument, flag, option, pairs_option, parameters, shared, subcommand
 from pt2kit.cli.output import print_json, print_lines
 from pt2kit.fleet.work import DEFAULTS
 
@@ -44,40 +46,31 @@ Exit codes: 0 all files ok; 1 some have problems or were not read; 2 could not r
 
 
 class Works(click.Group):
-    """The works as commands; each has those options of the single command of its name that its work has."""
+    """The commands of `pt2 fleet`: each runs the single command of its name on files, with some of its options."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the works, and `report`."""
+        """Return the commands that run on files, and `report`."""
         return [*WORKS, *self.commands]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return the command of a work."""
+        """Return the command of a name."""
         command = _work_command(cmd_name) if cmd_name in WORKS else self.commands.get(cmd_name)
         if command is not None:
             command.context_class = self.context_class
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the works with a line each."""
+        """List the commands with a line each."""
         with formatter.section("Commands"):
-            formatter.write_dl([*WORKS.items(), ("report", str(report.help).partition("\n")[0])])
+            formatter.write_dl([*WORKS.items(), ("report", str(report.__doc__))])
 
 
 def _work_command(name: str) -> click.Command:
     single = importlib.import_module(f"pt2kit.cli.{name}").command
-    wanted = DEFAULTS[name]
-    options = [option for option in single.params if option.name in wanted]
-    return click.Command(name, callback=partial(_run, name), params=[*_shared_params(), *options], help=WORKS[name])
-
-
-def _shared_params() -> list[click.Parameter]:
-    """Return the argument and the options that all works have."""
-
-    def nothing() -> None: ...
-
-    for option in reversed(_OPTIONS):
-        option(nothing)
-    return list(reversed(nothing.__click_params__))  # type: ignore[attr-defined]
+    own = [option for option in single.params if option.name in DEFAULTS[name]]
+    return click.Command(
+        name, callback=partial(_run, name), params=[*parameters(SharedOptions), *own], help=WORKS[name]
+    )
 
 
 @click.group("fleet", cls=Works, epilog=EPILOG)
@@ -85,42 +78,38 @@ def command() -> None:
     """Run a command on many files, on this machine or a Dask cluster, and write a dataset of the results (Parquet)."""
 
 
-_OPTIONS: Final = (
-    click.argument("targets", metavar="TARGETS...", nargs=-1, required=True),
-    click.option(
-        "--output",
-        "-o",
-        "--out",
-        "out",
+def _storage_option() -> Any:
+    return pairs_option("An option of the file system (fsspec).")
+
+
+@dataclass(frozen=True, slots=True)
+class SharedOptions:
+    """Options of all commands of `pt2 fleet` that run on files; each has some of the single command of its name."""
+
+    targets: tuple[str, ...] = argument("TARGETS...", nargs=-1, required=True, type=None)
+    out: str = option(
+        "Folder for the dataset and for written files; or a URL.",
+        *("--output", "-o", "--out"),
         metavar="DIR",
         required=True,
-        help="Folder for the dataset and for written files; or a URL.",
-    ),
-    click.option("--scheduler", metavar="ADDRESS", help="A Dask scheduler; without it, processes on this machine."),
-    click.option("--workers", type=click.IntRange(1), metavar="N", help="Processes on this machine; as many as cores."),
-    click.option("--resume", is_flag=True, help="Continue the dataset in DIR; skip files that have a row."),
-    click.option("--again", multiple=True, metavar="OUTCOME", help="With --resume: repeat files of this outcome."),
-    click.option("--timeout", type=float, default=600.0, metavar="SECONDS", help="Time limit of one file (600)."),
-    click.option(
-        "--memory",
+    )
+    scheduler: str | None = option("A Dask scheduler; without it, processes on this machine.", metavar="ADDRESS")
+    workers: int | None = option("Processes on this machine; as many as cores.", type=click.IntRange(1), metavar="N")
+    resume: bool = flag("Continue the dataset in DIR; skip files that have a row.")
+    again: tuple[str, ...] = option("With --resume: repeat files of this outcome.", multiple=True, metavar="OUTCOME")
+    timeout: float = option("Time limit of one file (600).", type=float, default=600.0, metavar="SECONDS")
+    memory: int = option(
+        "Memory limit of one file (4G).",
         default="4G",
         metavar="BYTES",
         callback=lambda context, parameter, value: parse_bytes(value, "--memory"),
-        help="Memory limit of one file (4G).",
-    ),
-    click.option(
-        "--storage",
-        multiple=True,
-        metavar="NAME=VALUE",
-        callback=dict_of(),
-        help="An option of the file system (fsspec).",
-    ),
-    json_option,
-)
+    )
+    storage: Mapping[str, str] = _storage_option()
+    as_json: bool = shared(json_option)
 
 
 def _run(work: str, **given: Any) -> int:
-    """Run a work, with a bar on a terminal, and print how it ended."""
+    """Run a command on all files, with a progress bar on a terminal, and print the outcomes."""
     from pt2kit.fleet.running import run
 
     out, storage, resume = given["out"], given["storage"], given["resume"]
@@ -153,7 +142,7 @@ def _is_fine(out: str, storage: Mapping[str, str]) -> bool:
 
 
 def _leave(code: int) -> None:
-    """End at once: the dataset is written, and taking all of Dask and Arrow down in order takes a second or two."""
+    """Exit immediately: the dataset is written, and shutting down Dask and Arrow takes a second or two."""
     atexit._run_exitfuncs()
     sys.stdout.flush()
     os._exit(code)
@@ -183,7 +172,7 @@ def _ending(work: str, done: Progress, out: str) -> Iterator[str]:
 
 @contextmanager
 def _bar(work: str) -> Iterator[Callable[[Progress], None] | None]:
-    """A bar on standard error with files, bytes, rate, time left and failures; none where that is no terminal."""
+    """Show a bar on standard error with files, bytes, rate, time left and failures, if that is a terminal."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
@@ -193,41 +182,39 @@ def _bar(work: str) -> Iterator[Callable[[Progress], None] | None]:
         yield bar
 
 
-@command.command("report")
-@click.argument("folder", metavar="DIR")
-@click.option(
-    "--output",
-    "-o",
-    "--html",
-    "html",
-    metavar="FILE",
-    help="Write a self-contained page with plots instead.",
-)
-@click.option(
-    "--storage", multiple=True, metavar="NAME=VALUE", callback=dict_of(), help="An option of the file system (fsspec)."
-)
-@force_option
-@json_option
-def report(folder: str, html: str | None, storage: dict[str, str], force: bool, as_json: bool) -> int:
+@dataclass(frozen=True, slots=True)
+class ReportOptions:
+    """Options of `pt2 fleet report`."""
+
+    folder: str = argument("DIR", type=None)
+    html: str | None = option(
+        "Write a self-contained page with plots instead.", "--output", "-o", "--html", metavar="FILE"
+    )
+    storage: Mapping[str, str] = _storage_option()
+    force: bool = shared(force_option)
+    as_json: bool = shared(json_option)
+
+
+def report(options: ReportOptions) -> int:
     """Report a dataset: releases, operators, findings by rule, sizes, equal programs, failures."""
     from pt2kit.fleet.cluster import need_packages
     from pt2kit.fleet.figures import figures_of
 
-    if html is not None and as_json:
+    if options.html is not None and options.as_json:
         raise click.UsageError("expected one of --html and --json, got both")
-    if html is not None:
-        check_page(Path(html), force)
+    if options.html is not None:
+        check_page(Path(options.html), options.force)
     need_packages()
-    figures = figures_of(folder, storage)
-    if html is not None:
+    figures = figures_of(options.folder, options.storage)
+    if options.html is not None:
         from pt2kit.fleet.page import page_of
         from pt2kit.zip.replacement import replacing
 
         page = page_of(figures).encode("utf-8", "backslashreplace")
-        with replacing(html) as file:
+        with replacing(options.html) as file:
             file.write(page)
-        print_lines([html])
-    elif as_json:
+        print_lines([options.html])
+    elif options.as_json:
         from pt2kit.fleet.tabulated import report_tree
 
         print_json(report_tree(figures))
@@ -236,3 +223,6 @@ def report(folder: str, html: str | None, storage: dict[str, str], force: bool, 
 
         print_report(figures)
     return 0
+
+
+command.add_command(subcommand("report", ReportOptions, report, ""))

@@ -25,7 +25,6 @@ from pt2kit.cli.common import FILE, dict_of, numbers_of
 from pt2kit.cli.output import print_json, print_lines
 
 Options = TypeVar("Options")
-Decorator = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,26 +57,25 @@ def print_result(result: Result, as_json: bool, style: Callable[[str], str] = co
     return result.code
 
 
-def shared(decorator: Decorator, **more: Any) -> Any:
-    """Declare a field whose value is an option or argument that a decorator of click makes.
-
-    Args:
-        decorator: as returned by `click.option` or `click.argument`.
-        more: metadata of the field, for the command itself.
-    """
-    return field(metadata={"click": lambda name: decorator, **more})
+def shared(decorator: Callable[[Any], Any]) -> Any:
+    """Declare a field whose value is an option or argument that a decorator of click makes."""
+    return field(metadata={"click": lambda name: decorator})
 
 
-def option(help: str, *flags: str, **settings: Any) -> Any:
+def option(help: str, *flags: str, about: Any = None, **settings: Any) -> Any:
     """Declare a field whose value is an option; its flag follows from the name of the field if none is passed.
 
     Args:
         help: its help text.
         flags: the flags, such as `--output` and `-o`.
+        about: metadata of the field, for the command itself.
         settings: further arguments of `click.option`.
     """
-    make = lambda name: click.option(*(flags or (_flag(name),)), help=help, **settings)  # noqa: E731
-    return field(metadata={"click": make})
+
+    def make(name: str) -> Callable[[Any], Any]:
+        return click.option(*(flags or (f"--{name.replace('_', '-')}",)), help=help, **settings)
+
+    return field(metadata={"click": make, "about": about})
 
 
 def flag(help: str, *flags: str) -> Any:
@@ -97,7 +95,7 @@ def at_option(help: str) -> Any:
 
 def argument(metavar: str, **settings: Any) -> Any:
     """Declare a field whose value is an argument: a path, a URL or -, unless `settings` say otherwise."""
-    return shared(click.argument("argument", metavar=metavar, **{"type": FILE, **settings}))
+    return field(metadata={"click": lambda name: click.argument(name, metavar=metavar, **{"type": FILE, **settings})})
 
 
 def subcommand(name: str, kind: type[Options], run: Callable[[Options], int], epilog: str) -> click.Command:
@@ -130,7 +128,3 @@ def parameters(kind: Any) -> list[click.Parameter]:
         parameter.name = one.name
         found.append(parameter)
     return found
-
-
-def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"

@@ -15,6 +15,7 @@ import click
 
 from pt2kit.cli.output import NARROWEST, drop_output, folded, print_error, said
 from pt2kit.errors import ProofError, Pt2Error
+from pt2kit.front_door import OPTIONAL, instructions
 
 COMMANDS = MappingProxyType(
     {
@@ -146,6 +147,10 @@ def main() -> None:
         code = _fail(said(error), 1)
     except (Pt2Error, OSError) as error:
         code = _fail(said(error))
+    except ModuleNotFoundError as error:
+        if error.name not in OPTIONAL:
+            raise
+        code = _fail(instructions("pt2", OPTIONAL[error.name]))
     except MemoryError:
         code = _fail("expected more memory than there is: the file, or what was asked of it, is too large")
     drop_output()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
 
 import click
 
-from pt2kit.cli.common import external_option, open_file, pairs, write_result
-from pt2kit.cli.output import print_lines
+from pt2kit.cli.common import external_option, open_file, write_result
+from pt2kit.cli.frame import argument, option, pairs_option, shared, subcommand
 
 EPILOG = """\b
 Examples:
@@ -19,31 +22,34 @@ Exit codes: 0 written, 2 it cannot be done (the error says why; nothing was writ
 """
 
 
-@click.command("pack", epilog=EPILOG)
-@click.argument("files", metavar="[NAME=]FILE...", nargs=-1, required=True)
-@click.option("--output", "-o", "target", metavar="OUT", required=True, help="The archive to write.")
-@click.option("--extra", metavar="NAME=PATH", multiple=True, help="Add an extra file to the archive.")
-@external_option
-def command(files: tuple[str, ...], target: str, extra: tuple[str, ...], external: str | None) -> int:
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Options of `pt2 pack`."""
+
+    files: tuple[str, ...] = argument("[NAME=]FILE...", nargs=-1, required=True, type=None)
+    target: str = option("The archive to write.", "--output", "-o", metavar="OUT", required=True)
+    extra: Mapping[str, str] = pairs_option("Add an extra file to the archive.", form="NAME=PATH")
+    external: str | None = shared(external_option)
+
+
+def run(options: Options) -> int:
     """Put the programs of several files into one archive; weights whose bytes are equal are stored once."""
     from pt2kit.editing.packing import pack
 
-    added = {}
-    for name, path in pairs(extra, "--extra"):
-        with open(path, "rb") as file:
-            added[name] = file.read()
+    added = {name: Path(path).read_bytes() for name, path in options.extra.items()}
     with ExitStack() as stack:
-        named = [_split(one) for one in files]
+        named = [_split(one) for one in options.files]
         if len({name for name, _ in named}) == len(named) and all(name for name, _ in named):
             packed = pack({name: stack.enter_context(open_file(path)) for name, path in named}, extra_files=added)
         elif any(name for name, _ in named):
             raise click.UsageError("expected a different NAME= for each FILE, or for none")
         else:
             packed = pack([stack.enter_context(open_file(path)) for _, path in named], extra_files=added)
-        write_result(packed, target, external=external)
-        if target != "-":
-            print_lines([f"{target}: {', '.join(packed.layout.models)}"])
+        write_result(packed, options.target, external=options.external, done=", ".join(packed.layout.models))
     return 0
+
+
+command = subcommand("pack", Options, run, EPILOG)
 
 
 def _split(text: str) -> tuple[str, str]:

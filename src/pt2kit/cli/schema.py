@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -10,8 +11,8 @@ from typing import Any
 import click
 
 from pt2kit.cli.common import Refusal, json_option
-from pt2kit.cli.output import print_json, print_lines
-from pt2kit.cli.schema_operators import print_operators
+from pt2kit.cli.frame import Result, argument, option, print_result, shared, subcommand
+from pt2kit.cli.schema_operators import operators_result
 from pt2kit.idl.compat import Verdict, verdict
 from pt2kit.idl.formats import FORMATS, emit
 from pt2kit.idl.sources import current_table, read_table, table, versions
@@ -31,58 +32,54 @@ Examples:
   pt2 schema operators aten.permute.default       all that is known of one overload
 
 \b
-Exit codes: 0 fine, 1 the number does not say what changed, 2 could not be read.
+Exit codes: 0 fine, 1 the new version number does not fit the changes, 2 could not be read.
 """
 
 
-@click.command("schema", epilog=EPILOG)
-@click.option("--format", "format", type=click.Choice(list(FORMATS)), help="Print the definition in this language.")
-@click.option("--version", "version", metavar="V", help="Which version to print; the current one by default.")
-@click.option(
-    "--check",
-    "compared",
-    nargs=2,
-    metavar="OLD NEW",
-    help="List what changed between two versions, or field tables in files, and what number that demands.",
-)
-@click.argument("what", required=False, type=click.Choice(["operators"]), metavar="[operators]")
-@click.argument("name", required=False, metavar="[NAME]")
-@click.option("--release", "release", metavar="R", help="With operators: the release of torch; the newest by default.")
-@json_option
-@click.pass_context
-def command(
-    ctx: click.Context,
-    what: str | None,
-    name: str | None,
-    release: str | None,
-    format: str | None,
-    version: str | None,
-    compared: tuple[str, str] | None,
-    as_json: bool,
-) -> int:
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Options of `pt2 schema`."""
+
+    format: str | None = option("Print the definition in this language.", type=click.Choice(list(FORMATS)))
+    version: str | None = option("Which version to print; the current one by default.", metavar="V")
+    check: tuple[str, str] | None = option(
+        "List what changed between two versions, or field tables in files, and what number that demands.",
+        nargs=2,
+        metavar="OLD NEW",
+    )
+    what: str | None = argument("[operators]", required=False, type=click.Choice(["operators"]))
+    name: str | None = argument("[NAME]", required=False, type=None)
+    release: str | None = option("With operators: the release of torch; the newest by default.", metavar="R")
+    as_json: bool = shared(json_option)
+
+
+def run(options: Options) -> int:
     """Print the schema of the format in any version for other languages, compare two versions, or list operators."""
-    if what is not None:
-        if format is not None or version is not None or compared is not None:
+    form, version, compared = options.format, options.version, options.check
+    if options.what is not None:
+        if form is not None or version is not None or compared is not None:
             raise click.UsageError("expected operators with --release and --json only")
-        print_operators(name, release or "", as_json)
-        return 0
-    if release is not None:
+        return print_result(operators_result(options.name, options.release or ""), options.as_json)
+    if options.release is not None:
         raise click.UsageError("expected --release with operators, got it alone")
-    if format is not None and (compared is not None or as_json):
+    if form is not None and (compared is not None or options.as_json):
         raise click.UsageError("expected --format alone or with --version, got it with --check or --json")
-    if version is not None and format is None:
+    if version is not None and form is None:
         raise click.UsageError("expected --version with --format, got it alone")
-    if format is not None:
-        click.echo(emit(table(version), format), nl=False)
+    if form is not None:
+        click.echo(emit(table(version), form), nl=False)
         return 0
-    if compared is not None:
-        return _check(verdict(_table(compared[0]), _table(compared[1])), as_json)
-    _list_versions(as_json)
-    return 0
+    if compared is None:
+        return print_result(_versions(), options.as_json)
+    found = verdict(_table(compared[0]), _table(compared[1]))
+    return print_result(Result(_lines(found), lambda: _row(found), int(not found.agrees)), options.as_json)
+
+
+command = subcommand("schema", Options, run, EPILOG)
 
 
 def _table(given: str) -> Table:
-    """The frozen table of a version, the table of the classes, or that in a file."""
+    """Return the frozen table of a version, the table of the classes, or the table in a file."""
     if given == "current":
         return current_table()
     if given in versions():
@@ -91,15 +88,6 @@ def _table(given: str) -> Table:
     if not path.exists():
         raise Refusal(f"--check: expected a file, current, or one of {', '.join(versions())}, got {given}")
     return read_table(path)
-
-
-def _check(found: Verdict, as_json: bool) -> int:
-    agrees = found.agrees
-    if as_json:
-        print_json(_row(found))
-    else:
-        print_lines(_lines(found))
-    return 0 if agrees else 1
 
 
 def _row(found: Verdict) -> dict[str, Any]:
@@ -143,10 +131,9 @@ def _conclusion(found: Verdict) -> str:
     return f"{demand}, {got}: {what}{f'. {found.exception}' if found.exception else ''}"
 
 
-def _list_versions(as_json: bool) -> None:
-    rows = [{"version": each.number, "releases": each.releases, "note": each.note} for each in LOG]
-    if as_json:
-        print_json(rows)
-        return
+def _versions() -> Result:
     width = max(len(", ".join(each.releases)) for each in LOG)
-    print_lines(f"{each.number:<5} torch {', '.join(each.releases) or '-':<{width}}  {each.note}" for each in LOG)
+    return Result(
+        [f"{each.number:<5} torch {', '.join(each.releases) or '-':<{width}}  {each.note}" for each in LOG],
+        lambda: [{"version": each.number, "releases": each.releases, "note": each.note} for each in LOG],
+    )

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pt2kit.cli.output import print_json, print_lines
+from pt2kit.cli.frame import Result
 from pt2kit.operators.catalog import describe, overloads
 
 
-def print_operators(name: str | None, release: str, as_json: bool) -> None:
-    """Print one row of the table, or a line for each.
+def operators_result(name: str | None, release: str) -> Result:
+    """Return one row of the table, or all.
 
     Args:
         name: the overload; None for all of them.
         release: the release of torch; "" for the newest.
-        as_json: print data with stable keys.
 
     Raises:
         OperatorError: no such overload.
@@ -23,16 +22,9 @@ def print_operators(name: str | None, release: str, as_json: bool) -> None:
     """
     if name is not None:
         row = describe(name, release)
-        if as_json:
-            print_json(row)
-        else:
-            print_lines(_lines(row))
-        return
+        return Result(_lines(row), lambda: row)
     rows = list(overloads(release))
-    if as_json:
-        print_json(rows)
-    else:
-        print_lines(_table(rows))
+    return Result(_table(rows), lambda: rows)
 
 
 def _lines(row: dict[str, Any]) -> Iterator[str]:

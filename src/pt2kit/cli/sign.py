@@ -1,11 +1,14 @@
-"""`pt2 sign FILE`: a signature over what a file means, or over its bytes."""
+"""`pt2 sign FILE`: sign the meaning of a file, or its bytes."""
 
 from __future__ import annotations
+
+from dataclasses import asdict, dataclass
 
 import click
 
 from pt2kit.cli.common import progress
-from pt2kit.cli.output import print_lines
+from pt2kit.cli.frame import argument, flag, option, subcommand
+from pt2kit.cli.output import print_error, print_lines
 
 EPILOG = """\b
 Examples:
@@ -14,7 +17,7 @@ Examples:
   pt2 sign model.pt2 --key key.pem                  writes model.pt2.sig
   pt2 verify model.pt2 --key public.pem
   pt2 sign model.pt2 --key key.pem --certificate cert.pem --chain intermediate.pem
-  pt2 sign model.pt2                                by who you are, or the CI run is (needs the network)
+  pt2 sign model.pt2                                as yourself, or as the CI run (needs the network)
   pt2 sign model.pt2 --key key.pem --bytes          the file itself, as `model_signing sign` does
 
 \b
@@ -22,49 +25,41 @@ Exit codes: 0 signed, 1 the key or certificate cannot be used, 2 could not run.
 """
 
 
-@click.command("sign", epilog=EPILOG)
-@click.argument("file", metavar="FILE")
-@click.option(
-    "--output", "-o", "--signature", "signature", metavar="SIG", help="The signature to write.  [default: FILE.sig]"
-)
-@click.option("--key", metavar="PEM", help="An elliptic-curve private key.")
-@click.option("--ask-password", is_flag=True, help="The key is encrypted: ask for its password.")
-@click.option("--certificate", metavar="PEM", help="The certificate of the key.")
-@click.option("--chain", metavar="PEM", multiple=True, help="A certificate between that and its root.")
-@click.option(
-    "--identity-token", metavar="TOKEN", envvar="PT2KIT_IDENTITY_TOKEN", help="Of an identity, instead of a key."
-)
-@click.option("--bytes", "whole_file", is_flag=True, help="Sign the bytes of the file, not what it means.")
-def command(
-    file: str,
-    signature: str | None,
-    key: str | None,
-    ask_password: bool,
-    certificate: str | None,
-    chain: tuple[str, ...],
-    identity_token: str | None,
-    whole_file: bool,
-) -> int:
-    """Sign a .pt2 file, so that others can tell that its programs and weights are yours, however it is packed."""
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Options of `pt2 sign`."""
+
+    file: str = argument("FILE", type=None)
+    signature: str | None = option(
+        "The signature to write.  [default: FILE.sig]", "--output", "-o", "--signature", metavar="SIG"
+    )
+    key: str | None = option("An elliptic-curve private key.", metavar="PEM")
+    ask_password: bool = flag("The key is encrypted: ask for its password.")
+    certificate: str | None = option("The certificate of the key.", metavar="PEM")
+    chain: tuple[str, ...] = option("A certificate between that and its root.", metavar="PEM", multiple=True)
+    identity_token: str | None = option(
+        "Sign with the token of an identity, instead of a key.", metavar="TOKEN", envvar="PT2KIT_IDENTITY_TOKEN"
+    )
+    whole_file: bool = flag("Sign the bytes of the file, not its meaning.", "--bytes")
+
+
+def run(options: Options) -> int:
+    """Sign a .pt2 file, so that others can verify that its programs and weights are yours, however it is packed."""
     from pt2kit.errors import SignatureError
     from pt2kit.signing.files import sign
 
-    password = click.prompt("Password of the key", hide_input=True, err=True) if ask_password else None
+    given = asdict(options)
+    file = given.pop("file")
+    wants_password = given.pop("ask_password")
+    password = click.prompt("Password of the key", hide_input=True, err=True) if wants_password else None
     try:
         with progress(f"signing {file}") as report:
-            made = sign(
-                file,
-                signature,
-                key=key,
-                password=password,
-                certificate=certificate,
-                chain=chain,
-                identity_token=identity_token,
-                whole_file=whole_file,
-                progress=report,
-            )
+            signature = sign(file, **given, password=password, progress=report)
     except SignatureError as error:
-        click.echo(f"error: {error}", err=True)
+        print_error(str(error))
         return 1
-    print_lines([f"{made}: signs {'the bytes of the file' if whole_file else 'what the file means'}"])
+    print_lines([f"{signature}: signs {'the bytes of the file' if options.whole_file else 'what the file means'}"])
     return 0
+
+
+command = subcommand("sign", Options, run, EPILOG)

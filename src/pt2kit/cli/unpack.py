@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import click
+from dataclasses import dataclass
 
-from pt2kit.cli.common import FILE, file_argument, force_option, one_output, open_file, output_option, rename_option
+from pt2kit.cli.common import file_argument, force_option, one_output, open_file, output_option, rename_option
+from pt2kit.cli.frame import argument, shared, subcommand
 from pt2kit.cli.output import print_lines
 
 EPILOG = """\b
@@ -17,18 +18,25 @@ Exit codes: 0 written, 2 it cannot be done (the error says why; nothing was writ
 """
 
 
-@click.command("unpack", epilog=EPILOG)
-@file_argument
-@click.argument("folder", metavar="[FOLDER]", required=False, type=FILE)
-@output_option
-@force_option
-@rename_option
-def command(file: str, folder: str | None, output: str | None, force: bool, rename: bool) -> int:
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Options of `pt2 unpack`."""
+
+    file: str = shared(file_argument)
+    folder: str | None = argument("[FOLDER]", required=False)
+    output: str | None = shared(output_option)
+    force: bool = shared(force_option)
+    rename: bool = shared(rename_option)
+
+
+def run(options: Options) -> int:
     """Write each program of an archive to FOLDER/<name>.pt2, with the weights that it uses and all extra files."""
-    folder = one_output(folder, output, "FOLDER")
+    folder = one_output(options.folder, options.output, "FOLDER")
     from pt2kit.editing.packing import unpack
 
-    with open_file(file) as package:
-        paths = unpack(package, folder, force=force, rename=rename)
-    print_lines(str(path) for path in paths.values())
+    with open_file(options.file) as package:
+        print_lines(map(str, unpack(package, folder, force=options.force, rename=options.rename).values()))
     return 0
+
+
+command = subcommand("unpack", Options, run, EPILOG)

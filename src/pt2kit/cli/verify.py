@@ -1,15 +1,14 @@
-"""`pt2 verify FILE`: whether a file is what was signed; what is not, by name."""
+"""`pt2 verify FILE`: verify a signature; name the parts that differ."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-import click
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
 from pt2kit.cli.common import json_option, progress
-from pt2kit.cli.output import print_json, print_lines
-from pt2kit.messages import printable
+from pt2kit.cli.frame import Result, argument, flag, option, print_result, shared, subcommand
+from pt2kit.cli.output import print_error, print_json
 
 if TYPE_CHECKING:
     from pt2kit.signing.verified import Verified
@@ -22,58 +21,50 @@ Examples:
   pt2 verify model.pt2 --key public.pem --bytes     accept only a signature over the bytes
 
 \b
-Exit codes: 0 as signed, 1 not as signed, or not by whom is trusted, 2 could not run.
+Exit codes: 0 as signed, 1 not as signed, or not by a trusted signer, 2 could not run.
 """
 
 
-@click.command("verify", epilog=EPILOG)
-@click.argument("file", metavar="FILE")
-@click.option("--signature", metavar="SIG", help="The signature.  [default: FILE.sig]")
-@click.option("--key", metavar="PEM", help="A trusted public key.")
-@click.option("--chain", metavar="PEM", multiple=True, help="Trusted root certificates.")
-@click.option("--identity", metavar="WHO", help="The trusted identity.")
-@click.option("--issuer", metavar="URL", help="The issuer of the identity.")
-@click.option("--bytes", "whole_file", is_flag=True, help="Accept only a signature over the bytes of the file.")
-@json_option
-def command(
-    file: str,
-    signature: str | None,
-    key: str | None,
-    chain: tuple[str, ...],
-    identity: str | None,
-    issuer: str | None,
-    whole_file: bool,
-    as_json: bool,
-) -> int:
-    """Say whether a .pt2 file is what somebody who is trusted has signed, and name what is not."""
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Options of `pt2 verify`."""
+
+    file: str = argument("FILE", type=None)
+    signature: str | None = option("The signature.  [default: FILE.sig]", metavar="SIG")
+    key: str | None = option("A trusted public key.", metavar="PEM")
+    chain: tuple[str, ...] = option("Trusted root certificates.", metavar="PEM", multiple=True)
+    identity: str | None = option("The trusted identity.", metavar="WHO")
+    issuer: str | None = option("The issuer of the identity.", metavar="URL")
+    whole_file: bool = flag("Accept only a signature over the bytes of the file.", "--bytes")
+    as_json: bool = shared(json_option)
+
+
+def run(options: Options) -> int:
+    """Verify that a trusted signer signed a .pt2 file, and name the parts that differ from what was signed."""
     from pt2kit.errors import SignatureError
     from pt2kit.signing.files import verify
 
+    given = asdict(options)
+    file, as_json = given.pop("file"), given.pop("as_json")
     try:
         with progress(f"verifying {file}") as report:
-            comparison = verify(
-                file,
-                signature,
-                key=key,
-                chain=chain,
-                identity=identity,
-                issuer=issuer,
-                whole_file=whole_file,
-                progress=report,
-            )
+            found = verify(file, **given, progress=report)
     except SignatureError as error:
         if as_json:
             print_json({"verified": False, "error": str(error)})
         else:
-            click.echo(f"error: {printable(str(error), 4000)}", err=True)
+            print_error(str(error))
         return 1
-    if as_json:
-        rows = [{"what": one.what, "signed": one.signed, "got": one.got} for one in comparison.differences]
-        lists = {"left_out": list(comparison.left_out), "not_covered": list(comparison.not_covered)}
-        print_json({"verified": comparison.ok, "signed": comparison.signed, "differences": rows, **lists})
-    else:
-        print_lines(_lines(file, comparison))
-    return 0 if comparison.ok else 1
+    return print_result(Result(_lines(file, found), lambda: _tree(found), int(not found.ok)), as_json)
+
+
+command = subcommand("verify", Options, run, EPILOG)
+
+
+def _tree(found: Verified) -> dict[str, Any]:
+    rows = [{"what": one.what, "signed": one.signed, "got": one.got} for one in found.differences]
+    lists = {"left_out": list(found.left_out), "not_covered": list(found.not_covered)}
+    return {"verified": found.ok, "signed": found.signed, "differences": rows, **lists}
 
 
 def _lines(file: str, found: Verified) -> Iterator[str]:
@@ -81,5 +72,5 @@ def _lines(file: str, found: Verified) -> Iterator[str]:
     count = len(found.differences)
     yield f"{file}: {what}: " + ("as signed" if found.ok else f"{count} difference{'' if count == 1 else 's'}")
     yield from (f"  ~ {one}" for one in found.differences)
-    yield from (f"  - {one}: signed, and not there as it was" for one in found.left_out)
+    yield from (f"  - {one}: signed, and missing or changed" for one in found.left_out)
     yield from (f"  ? {one}: not part of what was signed" for one in found.not_covered)

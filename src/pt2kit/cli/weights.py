@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ from pt2kit.cli.common import (
     write_result,
 )
 from pt2kit.cli.completion import complete_weights
-from pt2kit.cli.output import print_json, print_lines
+from pt2kit.cli.frame import Result, argument, flag, option, print_result, shared, subcommand
 from pt2kit.messages import printable
 from pt2kit.package.open import Package
 from pt2kit.tensors.opaque import OpaquePayload
@@ -48,48 +49,42 @@ Exit codes: 0 fine, 2 could not be read or written.
 """
 
 
-@click.command("weights", epilog=EPILOG)
-@file_argument
-@click.argument("patterns", metavar="[NAME]...", nargs=-1, shell_complete=complete_weights)
-@click.option("--constants", is_flag=True, help="Take lifted constants and non-persistent buffers as well.")
-@click.option("--stats", is_flag=True, help="Read the tensors and print least, greatest, mean, deviation, zeros.")
-@click.option(
-    "--widen", is_flag=True, help="With --output: write types that .npz and .npy lack as float32 or complex64."
-)
-@click.option("--from", "source", metavar="SOURCE", help="Take the weights of a .safetensors, index or .pt2 file.")
-@click.option(
-    "--output",
-    "-o",
-    "--to",
-    "output",
-    metavar="OUT",
-    help="Extract to a .safetensors, .npz or (one tensor) .npy file; with --from: the .pt2 file to write.",
-)
-@click.option("--partial", is_flag=True, help="With --from: SOURCE may have other names, and lack some.")
-@external_option
-@model_option
-@json_option
-def command(
-    file: str,
-    patterns: tuple[str, ...],
-    constants: bool,
-    stats: bool,
-    widen: bool,
-    source: str | None,
-    output: str | None,
-    partial: bool,
-    external: str | None,
-    model: str | None,
-    as_json: bool,
-) -> None:
-    """List the parameters and buffers of a model, extract or replace them. NAME may hold * and ?; all without one."""
-    if (source is not None and output is None) or (source is None and (partial or external)):
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Options of `pt2 weights`."""
+
+    file: str = shared(file_argument)
+    patterns: tuple[str, ...] = argument("[NAME]...", nargs=-1, shell_complete=complete_weights, type=None)
+    constants: bool = flag("Include lifted constants and non-persistent buffers.")
+    stats: bool = flag("Read the tensors and print minimum, maximum, mean, deviation, zeros.")
+    widen: bool = flag("With --output: write types that .npz and .npy lack as float32 or complex64.")
+    source: str | None = option(
+        "Replace weights by those of a .safetensors, index or .pt2 file.", "--from", metavar="SOURCE"
+    )
+    output: str | None = option(
+        "Extract to a .safetensors, .npz or (one tensor) .npy file; with --from: the .pt2 file to write.",
+        *("--output", "-o", "--to"),
+        metavar="OUT",
+    )
+    partial: bool = flag("With --from: SOURCE may have other names, and lack some.")
+    external: str | None = shared(external_option)
+    model: str | None = shared(model_option)
+    as_json: bool = shared(json_option)
+
+
+def run(options: Options) -> int:
+    """List the parameters and buffers of a model, extract or replace them.
+
+    NAME may contain * and ?; without NAME, all are used.
+    """
+    source, output, patterns, constants = options.source, options.output, options.patterns, options.constants
+    if (source is not None and output is None) or (source is None and (options.partial or options.external)):
         raise click.UsageError("expected --from SOURCE and --output OUT, and --partial and --external with them alone")
-    if source is not None and (patterns or constants or stats or widen or as_json):
+    if source is not None and (patterns or constants or options.stats or options.widen or options.as_json):
         raise click.UsageError("expected --from with --output, --partial, --external and --model alone, got more")
-    if output is not None and (stats or as_json):
+    if output is not None and (options.stats or options.as_json):
         raise click.UsageError("expected --output alone, got it with --stats or --json")
-    if widen and output is None:
+    if options.widen and output is None:
         raise click.UsageError("expected --widen with --output, got it alone")
     target = Path(output) if output is not None and source is None else None
     if target is not None and target.suffix not in SUFFIXES:
@@ -97,26 +92,26 @@ def command(
             f"--output: expected a file named {', '.join(SUFFIXES)}, got {printable(target.name)}; "
             "to write a .pt2 with other weights, pass --from SOURCE"
         )
-    with open_file(file) as package:
+    with open_file(options.file) as package:
         if source is not None:
-            _replace(package, choose_model(package, model), source, str(output), partial, external)
-            return
+            _replace(package, choose_model(package, options.model), source, str(output), options)
+            return 0
         if target is not None:
-            _extract(package, _select(package, choose_model(package, model), patterns, constants), target, widen)
-            return
-        models = chosen_models(package, model)
-        chosen = {
-            one: _select(package, one, patterns, constants) for one in _having(package, models, patterns, constants)
-        }
-        model_statistics = {one: _statistics(entries) if stats else {} for one, entries in chosen.items()}
-        if as_json:
-            print_json(_rows(chosen, model_statistics))
-        else:
-            print_lines(_lines(chosen, model_statistics, stats))
+            entries = _select(package, choose_model(package, options.model), patterns, constants)
+            _extract(package, entries, target, options.widen)
+            return 0
+        models = _having(package, chosen_models(package, options.model), patterns, constants)
+        chosen = {one: _select(package, one, patterns, constants) for one in models}
+        found = {one: _statistics(entries) if options.stats else {} for one, entries in chosen.items()}
+        result = Result(_lines(chosen, found, options.stats), lambda: _rows(chosen, found))
+        return print_result(result, options.as_json)
+
+
+command = subcommand("weights", Options, run, EPILOG)
 
 
 def _having(package: Package, models: list[str], patterns: tuple[str, ...], constants: bool) -> list[str]:
-    """The programs that have tensors of all the names; all where none has, which is then said."""
+    """Return the programs that have tensors of all the names; all if none has, for the error message."""
     if len(models) < 2 or not patterns:
         return models
     having = []
@@ -128,7 +123,7 @@ def _having(package: Package, models: list[str], patterns: tuple[str, ...], cons
 
 
 def _rows(chosen: dict[str, list[Entry]], found: dict[str, dict[int, Statistics]]) -> list[dict[str, Any]]:
-    """The tensors as data; where they are of several programs, each says of which."""
+    """Return the tensors as data, each with its program if there are several."""
     return [
         {**({"model": model} if len(chosen) > 1 else {}), **payload_row(entry, found[model].get(number))}
         for model, entries in chosen.items()
@@ -213,11 +208,11 @@ def _tensors(entry: Entry) -> list[tuple[str, AnyView]]:
     return [(entry.name, entry.payload)]
 
 
-def _replace(package: Package, model: str, source: str, output: str, partial: bool, external: str | None) -> None:
-    """Write the file with other numbers."""
+def _replace(package: Package, model: str, source: str, output: str, options: Options) -> None:
+    """Write the file with other weights."""
     from pt2kit.editing.editor import edit
 
     with edit(package, model) as editor:
-        names = editor.load_weights(source, strict=not partial)
-    write_result(editor.result, output, external=external)
+        names = editor.load_weights(source, strict=not options.partial)
+    write_result(editor.result, output, external=options.external)
     click.echo(f"{printable(output)}: {len(names):,} weight{'' if len(names) == 1 else 's'} replaced", err=True)
