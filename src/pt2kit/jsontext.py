@@ -65,7 +65,7 @@ def depth(raw: bytes) -> int:
 
 
 def structure(raw: bytes) -> bytes:
-    """The brackets and colons of JSON text that stand outside strings. A few passes in C, none per token."""
+    """Return the brackets and colons of JSON text outside strings. A few passes in C, none per token."""
     if b"\\\\" in raw:
         raw = raw.replace(b"\\\\", b"")
     marks = raw.replace(b'\\"', b"").translate(None, _NOT_STRUCTURE).replace(b'""', b"")
@@ -86,7 +86,7 @@ def path_text(path: Path) -> str:
 
 
 def children(node: Any) -> list[tuple[str | int, Any]]:
-    """The (key or index, child) pairs of a tree's node; none for a leaf."""
+    """Return the (key or index, child) pairs of a tree's node; none for a leaf."""
     if isinstance(node, dict):
         return list(node.items())
     return list(enumerate(node)) if isinstance(node, list) else []

@@ -1,8 +1,8 @@
-"""Findings of `pt2 check` that somebody accepted: by rule (`--allow`), or one by one in a file (`--baseline`).
+"""Accepted findings of `pt2 check`: by rule (`--allow`), or one by one in a file (`--baseline`).
 
 A baseline is JSON: for each file, by its path from the folder of the baseline, the rules, places and messages of its
-findings. Numbers in places do not count, because another export numbers its nodes otherwise; how many findings are
-alike does.
+findings. Numbers in places are ignored, because another export numbers its nodes differently; the number of equal
+findings counts.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Accepted:
 
 
 def accepted(allow: Iterable[str], baseline: Path | None) -> Accepted:
-    """Read what is accepted.
+    """Read the accepted rules and findings.
 
     Args:
         allow: ids of rules, several with commas between them.
@@ -79,7 +79,7 @@ def accepted(allow: Iterable[str], baseline: Path | None) -> Accepted:
 
 
 def write_baseline(path: Path, found: Mapping[str, Sequence[Problem]]) -> None:
-    """Write all errors and warnings of some files as accepted; what the file has of other files stays.
+    """Write all errors and warnings of some files as accepted; entries of other files are kept.
 
     Raises:
         OSError: it cannot be written.

@@ -33,7 +33,7 @@ STYLES: Final = {
     "warnings": "yellow",
     "notes": "cyan",
 }
-"""The heading of a group -> the colour of its rules."""
+"""The heading of a group -> the color of its rules."""
 
 EPILOG = """\b
 Examples:
@@ -183,7 +183,7 @@ def _print_sarif(found: Mapping[str, Sequence[Problem]], unread: Mapping[str, st
 
 
 def _painter() -> Callable[[str], str]:
-    """Line -> the same with colours: headings bold, rules in the colour of their group, hints dim."""
+    """Return a function that colors lines: headings bold, rules in the color of their group, hints dim."""
     style = ""
 
     def paint(line: str) -> str:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _ZIP: Final = b"PK\x03\x04"
 _UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 PATIENCE: Final = 0.4
-"""Seconds after which something takes long."""
+"""Seconds after which a progress bar appears."""
 
 FILE: Final = click.Path(readable=False)
 """A path, a URL, or "-": as it is. The type is for shells, which complete names of files."""
@@ -73,7 +73,7 @@ def one_output(argument: str | None, option: str | None, name: str = "OUT") -> s
 
 
 class Refusal(click.ClickException):
-    """A question that cannot be answered; printed in one line, exit code 2."""
+    """Error of a command that cannot answer; printed in one line, exit code 2."""
 
 
 def standard_input() -> BinaryIO:
@@ -125,7 +125,7 @@ def write_result(
 
 
 def check_page(path: Path, force: bool) -> None:
-    """Refuse to write a page over a model, unless that is asked for: `--html in.pt2` is a slip of the finger.
+    """Refuse to replace a model by a page without `--force`: `--html in.pt2` is a typing error.
 
     Raises:
         Refusal: the path is an existing `.pt2` file or another zip archive.
@@ -268,9 +268,9 @@ def suggestion(name: str, names: Iterable[str], cutoff: float = 0.7) -> str:
 
 @contextmanager
 def progress(what: str, *, wanted: bool = True) -> Iterator[Callable[[int, int], None]]:
-    """Show a progress bar on standard error while something runs that takes long; silent where that is no terminal.
+    """Show a progress bar on standard error while a long task runs; silent if that is no terminal.
 
-    Gives a function to call with (done, total) bytes. Print nothing once it was called.
+    Yield a function to call with (done, total) bytes. Print nothing once it was called.
     """
     if not wanted or sys.stderr is None or not sys.stderr.isatty() or multiprocessing.parent_process() is not None:
         yield lambda done, total: None

@@ -122,7 +122,7 @@ def _print_table(console: Console, table: Table) -> None:
 
 
 def bar(number: int, most: int) -> str:
-    """A bar of eighths of characters; what is more than nothing shows."""
+    """Return a bar of eighths of characters; numbers above 0 are always visible."""
     eighths = max(round(8 * BAR * number / most), 1 if number else 0)
     whole, rest = divmod(eighths, 8)
     return "█" * whole + (chr(ord("█") + 8 - rest) if rest else "")

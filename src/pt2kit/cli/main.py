@@ -158,7 +158,7 @@ def main() -> None:
 
 
 def _flushed(code: int) -> int:
-    """An exit code, once everything is printed; that nobody reads the end of it changes nothing."""
+    """Return an exit code once everything is printed; a closed pipe does not affect it."""
     with contextlib.suppress(BrokenPipeError):
         if sys.stdout is not None:
             sys.stdout.flush()

@@ -22,7 +22,7 @@ NARROWEST: Final = 20
 
 
 def width() -> int | None:
-    """Columns that lines have to fit in: those of the terminal, or of COLUMNS; None where nothing says any."""
+    """Columns that lines have to fit in: those of the terminal, or of COLUMNS; None if neither is known."""
     stated = os.environ.get("COLUMNS", "")
     if sys.stdout is None or not (sys.stdout.isatty() or stated.isdecimal()):
         return None
@@ -32,11 +32,11 @@ def width() -> int | None:
 def print_lines(
     lines: Iterable[str], style: Callable[[str], str] = colour, *, fitted: bool = True, end: str = "\n"
 ) -> None:
-    """Print lines until nobody reads them any more. Whatever they hold, no control character comes out.
+    """Print lines until the pipe is closed. Control characters are escaped.
 
     Args:
         lines: what to print; those that are too long for the terminal are broken between words.
-        style: line -> the same with colours, for terminals that have them.
+        style: line -> the same with colors, for terminals that have them.
         fitted: whether lines may be broken; text that is to be read back may not.
         end: what ends a line.
     """
@@ -81,7 +81,7 @@ def print_json(value: Any) -> None:
 
 
 def print_bytes(data: bytes | memoryview) -> None:
-    """Print bytes as they are; as text where standard output takes nothing else."""
+    """Print bytes unchanged; as text if standard output accepts nothing else."""
     binary = getattr(sys.stdout, "buffer", None)
     if binary is None:
         _write(bytes(data).decode(errors="backslashreplace"))
@@ -94,7 +94,7 @@ def print_bytes(data: bytes | memoryview) -> None:
 
 
 def print_error(message: str, mark: str = "error:") -> None:
-    """Print one line on standard error, in colour where that is a terminal that wants colours."""
+    """Print one line on standard error, colored if that is a terminal with colors."""
     from pt2kit.messages import printable
 
     if sys.stderr is None:
@@ -113,7 +113,7 @@ def print_error(message: str, mark: str = "error:") -> None:
 
 
 def folded(text: str) -> str:
-    """An error that is one line, as several that fit standard error where that is a terminal."""
+    """Return an error of one line, broken to the width of standard error if that is a terminal."""
     from pt2kit.text.columns import fit
 
     if sys.stderr is None or not sys.stderr.isatty():
@@ -130,7 +130,7 @@ def said(error: Exception) -> str:
 
 
 def drop_output() -> None:
-    """Send what is still buffered for standard output nowhere: where it was to go, it cannot."""
+    """Discard the buffered output, which cannot be written any more."""
     try:
         sys.stdout.flush()
     except (OSError, ValueError, AttributeError):
@@ -139,7 +139,7 @@ def drop_output() -> None:
 
 
 def _write(text: str) -> bool:
-    """Write; whether somebody still reads."""
+    """Write a text; return whether the pipe is still open."""
     try:
         if sys.stdout is not None:
             sys.stdout.write(text)

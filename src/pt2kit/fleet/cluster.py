@@ -1,4 +1,4 @@
-"""An address, or none -> a Dask client: of a cluster that is there, or of processes on this machine."""
+"""Dask clients: of a scheduler at an address, or of worker processes on this machine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _HURRY_SECONDS: Final = 0.3
 
 @contextmanager
 def connect(scheduler: str | None, workers: int | None) -> Iterator[Any]:
-    """Give a client of a scheduler, or of a cluster of worker processes with one thread each that ends with the block.
+    """Yield a client of a scheduler, or of a cluster of worker processes with one thread each that ends with the block.
 
     Args:
         scheduler: an address such as "tcp://10.0.0.1:8786"; None for a cluster on this machine.
@@ -59,7 +59,7 @@ def connect(scheduler: str | None, workers: int | None) -> Iterator[Any]:
 
 
 def need_packages() -> None:
-    """Refuse to begin without what the extra brings.
+    """Raise an error if the packages of the extra `fleet` are missing.
 
     Raises:
         UnsupportedError: a package is missing.
@@ -74,7 +74,7 @@ def need_packages() -> None:
 
 
 def usable_cores() -> int:
-    """The cores that this process may use."""
+    """Return how many cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

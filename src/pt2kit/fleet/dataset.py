@@ -1,4 +1,4 @@
-"""A folder -> a dataset: what it was made by, and parts that are written once, whole, and never again.
+"""The dataset of a run: a manifest and Parquet parts, each written once and completely.
 
     fleet.json                  the work, its options, the version of the tables
     files/NAME.parquet          what is known of each file; written last: a part counts when it is there
@@ -40,7 +40,7 @@ def manifest_of(work: Work) -> dict[str, Any]:
 
 
 def begin(folder: Folder, work: Work, *, resume: bool) -> bool:
-    """Make a dataset, or go on with one.
+    """Create a dataset, or continue one.
 
     Args:
         folder: empty, not there yet, or with `resume` the dataset of the same work.
@@ -105,7 +105,7 @@ def read_manifest(folder: Folder) -> dict[str, Any] | None:
 
 
 def write_part(folder: Folder, name: str, tables: Mapping[str, Any]) -> None:
-    """Write a part of each table; it counts when the last, that of `files`, is there.
+    """Write a part of each table; the part is valid once that of `files`, the last, is written.
 
     Raises:
         OSError, ArchiveError: it cannot be written.
@@ -119,13 +119,13 @@ def write_part(folder: Folder, name: str, tables: Mapping[str, Any]) -> None:
 
 
 def part_names(folder: Folder) -> list[str]:
-    """The parts that count."""
+    """Return the names of the valid parts."""
     named = [{name.removesuffix(SUFFIX) for name in folder.names(table) if _is_part(name)} for table in TABLES]
     return sorted(set.intersection(*named))
 
 
 def repair(folder: Folder) -> list[str]:
-    """Remove what does not count: parts that are not there in all tables, or not whole.
+    """Remove invalid parts: those that are missing in a table, or incomplete.
 
     Returns:
         names of the parts that were removed.
@@ -154,7 +154,7 @@ def is_whole(folder: Folder, table: str, name: str) -> bool:
 
 
 def open_part(folder: Folder, table: str, name: str) -> Any:
-    """A part as `pyarrow.parquet.ParquetFile`.
+    """Open a part as `pyarrow.parquet.ParquetFile`.
 
     Raises:
         OSError, ArchiveError, ValueError: it cannot be read.
@@ -169,7 +169,7 @@ def open_part(folder: Folder, table: str, name: str) -> Any:
 
 
 def rows_of(folder: Folder, table: str, columns: list[str]) -> Iterator[dict[str, Any]]:
-    """Rows of the parts that count, in the order in which they were written; of a part some thousand at a time.
+    """Yield the rows of the valid parts in the order of writing, some thousand at a time.
 
     Raises:
         OSError, ArchiveError, ValueError: a part cannot be read.
@@ -180,7 +180,7 @@ def rows_of(folder: Folder, table: str, columns: list[str]) -> Iterator[dict[str
 
 
 def load_seen(folder: Folder, seen: Seen, *, again: tuple[str, ...] = ()) -> int:
-    """Note what has a row.
+    """Record which files have a row.
 
     Args:
         folder: the dataset.
@@ -200,7 +200,7 @@ def load_seen(folder: Folder, seen: Seen, *, again: tuple[str, ...] = ()) -> int
 
 
 def gone_files(folder: Folder, seen: Seen, storage_options: Mapping[str, Any] | None) -> Iterator[str]:
-    """Yield the files of the dataset that are no targets any more because they were removed.
+    """Yield the files of the dataset that were removed since.
 
     Args:
         folder: the dataset.

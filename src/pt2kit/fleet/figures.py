@@ -1,4 +1,4 @@
-"""A dataset -> what is to be said of it: counts by release, operator, rule, size, cause, and groups of equal programs.
+"""Figures of a dataset: counts by release, operator, rule, size, cause, and groups of equal programs.
 
 A file that was done again, or had changed, has several rows; the last one counts. Parts are gone through from the last
 to the first, one at a time, and what was seen is on disk, so memory does not grow with the files.
@@ -91,7 +91,7 @@ class Figures:
 
 
 def figures_of(place: str, storage_options: Mapping[str, Any] | None = None) -> Figures:
-    """Go through a dataset.
+    """Compute the figures of a dataset.
 
     Args:
         place: its folder, by path or URL.
@@ -144,7 +144,7 @@ def _add_part(figures: Figures, folder: Folder, name: str, seen: Seen, groups: _
 
 
 def _rows(folder: Folder, table: str, name: str, fresh: Mapping[str, Mapping[str, Any]]) -> Any:
-    """The rows of a table's part that belong to files that count."""
+    """Yield the rows of a table's part that belong to the last result of a file."""
     for batch in dataset.open_part(folder, table, name).iter_batches(8192):
         for row in batch.to_pylist():
             if row["url"] in fresh and row["etag"] == fresh[row["url"]]["etag"]:
@@ -180,7 +180,7 @@ def _add_file(figures: Figures, row: Mapping[str, Any], groups: _Groups) -> None
 
 
 class _Groups:
-    """Digests with how many files have each, on disk."""
+    """Digests with the number of files that have each, on disk."""
 
     def __init__(self) -> None:
         self._rows = sqlite3.connect("", isolation_level=None)
@@ -199,7 +199,7 @@ class _Groups:
         return tuple(Group(digest, files, size, self._examples(digest)) for digest, files, size in rows)
 
     def files(self) -> int:
-        """The files in groups of two and more."""
+        """Return the files in groups of two or more."""
         grouped = "SELECT COUNT(*) AS n FROM file GROUP BY digest HAVING COUNT(*) > 1"
         [(count,)] = self._rows.execute(f"SELECT COALESCE(SUM(n), 0) FROM ({grouped})")
         return int(count)

@@ -1,4 +1,4 @@
-"""The folder for results, here or in any file system that fsspec knows -> reading, listing, and writing at once."""
+"""The folder for results, local or in a file system of fsspec: read, list, and write files completely or not at all."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class Folder:
         return public_url(self.place) if self.is_remote else self.place
 
     def path(self, name: str) -> str:
-        """The path or URL of a file in it."""
+        """Return the path or URL of a file in it."""
         return f"{self.place}/{name}"
 
     def read(self, name: str) -> bytes | None:
-        """The bytes of a file; None where there is none.
+        """Return the bytes of a file; None if it does not exist.
 
         Raises:
             OSError, ArchiveError: it cannot be read.
@@ -56,7 +56,7 @@ class Folder:
         return data
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a file, which appears whole or not at all.
+        """Write a file completely or not at all.
 
         Raises:
             OSError, ArchiveError: it cannot be written.
@@ -71,7 +71,7 @@ class Folder:
             file.write(data)
 
     def names(self, below: str = "") -> list[str]:
-        """The names in it, or in a folder below it; none where that is not there.
+        """Return the names in it, or in a folder below it; none if that does not exist.
 
         Raises:
             OSError, ArchiveError: it cannot be listed.
@@ -90,7 +90,7 @@ class Folder:
         return sorted(names)
 
     def remove(self, name: str) -> None:
-        """Remove a file, if it is there."""
+        """Remove a file, if it exists."""
         with suppress(FileNotFoundError):
             if not self.is_remote:
                 os.unlink(self.path(name))
@@ -104,7 +104,7 @@ class Folder:
 
 
 def make_folder(place: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> Folder:
-    """The folder of a path or URL; nothing is made or looked at yet."""
+    """Return the folder of a path or URL; it is neither created nor read yet."""
     text = os.fspath(place)
     if text.lower().startswith("file://"):
         text = text[len("file://") :]

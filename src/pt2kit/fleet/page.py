@@ -1,4 +1,4 @@
-"""Figures of a dataset -> one page with tables and plots, that needs nothing from elsewhere."""
+"""The report as a self-contained HTML page with tables and plots."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ td.number { text-align: right; white-space: nowrap; } details { margin-top: .4re
 
 
 def page_of(figures: Figures) -> str:
-    """The page, as HTML.
+    """Return the page as HTML.
 
     Raises:
         UnsupportedError: the plotting library is missing.
@@ -55,7 +55,7 @@ def page_of(figures: Figures) -> str:
 
 
 def _plot(table: Table) -> Any:
-    """Bars, the first on top; of bytes where the table is."""
+    """Return a bar plot of a table, the first row on top."""
     from bokeh.models import ColumnDataSource, HoverTool, NumeralTickFormatter
     from bokeh.plotting import figure
 

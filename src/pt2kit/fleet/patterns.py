@@ -1,4 +1,4 @@
-"""A path with `*`, `?`, `[…]` and `**` -> its fixed beginning, and a matcher that follows names one by one.
+"""Glob patterns with `*`, `?`, `[…]` and `**`: the fixed prefix, and a matcher that follows names one by one.
 
 Following names, instead of matching whole paths, is what lets a listing leave out folders that hold no match, and what
 tells whether anything below a folder could match at all.
@@ -77,7 +77,7 @@ class Pattern:
 
 
 def make_pattern(text: str) -> Pattern:
-    """A pattern such as "**/*.pt2", its parts separated by slashes."""
+    """Compile a pattern such as "**/*.pt2", its parts separated by slashes."""
     names = [name for name in text.split("/") if name]
     return Pattern(tuple(None if name == ANY_DEPTH else re.compile(fnmatch.translate(name)) for name in names))
 
@@ -90,7 +90,7 @@ def has_wildcard(target: str) -> bool:
 
 
 def split_pattern(target: str) -> tuple[str, str]:
-    """The fixed beginning of a pattern, and the rest: "s3://b/x/**/*.pt2" -> "s3://b/x", "**/*.pt2".
+    """Split a pattern into its fixed prefix and the rest: "s3://b/x/**/*.pt2" -> "s3://b/x", "**/*.pt2".
 
     The beginning of a relative path may be "", that of an absolute one "/".
     """

@@ -1,4 +1,4 @@
-"""One file and a work -> what was found, as rows. Runs in a process of its own, which a bad file may end."""
+"""Run a command on one file and return rows. A worker process does so, which a bad file may end."""
 
 from __future__ import annotations
 
@@ -85,12 +85,12 @@ def shown_name(url: str) -> str:
 
 
 def plain(text: str, limit: int = MAX_MESSAGE) -> str:
-    """A text that any encoding takes: what is no character is escaped; cut at a length."""
+    """Return a text that any encoding can express, with invalid characters escaped, cut at a length."""
     return cut(text, limit).encode("utf-8", "backslashreplace").decode()
 
 
 def failure(item: Item, outcome: str, error: str, seconds: float = 0.0, *, rule: str = "", place: str = "") -> Rows:
-    """The row of a file that gave no more than an error."""
+    """Return the row of a file whose only result is an error."""
     row = _row(shown_name(os.fsdecode(item.url)), item.size, item.state)
     _end(row, outcome, seconds)
     row |= {"error": plain(error), "rule": rule, "place": plain(place)}
@@ -98,7 +98,7 @@ def failure(item: Item, outcome: str, error: str, seconds: float = 0.0, *, rule:
 
 
 def read_file(job: Job, item: Item) -> Rows:
-    """Do the work on one file; whatever goes wrong with it becomes its row.
+    """Run the command on one file; an error becomes its row.
 
     Raises:
         MemoryError: there was none left; try again in a fresh process.
@@ -132,7 +132,7 @@ def read_file(job: Job, item: Item) -> Rows:
 
 
 def _open(job: Job, url: str, row: dict[str, Any]) -> Source:
-    """Open a file, and say in its row which file that was."""
+    """Open a file, and record its identity in its row."""
     if not is_url(url):
         stat = os.stat(url)
         row |= {"size": stat.st_size, "etag": local_state(stat)}
@@ -245,7 +245,7 @@ _WORKS: Final[Mapping[str, Callable[[Job, Item, Package, Rows], str]]] = {
 
 
 def _chosen(package: Package, model: str | None) -> str:
-    """The program asked for, or the only one, or "model"; as the single commands choose.
+    """Return the program of the option `model`, or the only one, or "model", as the single commands do.
 
     Raises:
         ArchiveError: there is no such program, or there are several.
@@ -258,7 +258,7 @@ def _chosen(package: Package, model: str | None) -> str:
 
 
 def _write(job: Job, item: Item, rows: Rows, write: Callable[[Any], Any]) -> Any:
-    """Let something write the new file, which appears whole or not at all, and say in the row where it is."""
+    """Write the new file completely or not at all, and record its place in the row."""
     if not item.output:
         raise UnsupportedError("output: expected a path below the folder for results, got one that leads out of it")
     target = f"{job.out.rstrip('/')}/{item.output}"
@@ -352,6 +352,6 @@ def _add_problem(rows: Rows, problem: Problem) -> None:
 
 
 def _problem_of_text(text: str) -> Problem:
-    """A problem that was told as a text: "where: expected X, got Y [rule]"."""
+    """Parse a problem from the text "where: expected X, got Y [rule]"."""
     told, _, rule = text.removesuffix("]").rpartition(" [")
     return problem_of(Pt2Error(told, rule=rule) if told else Pt2Error(text), "")

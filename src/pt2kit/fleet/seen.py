@@ -1,4 +1,4 @@
-"""Names of files with their states -> whether they were seen before; on disk, so memory does not grow."""
+"""Files that were processed before, by name and state; on disk, so that memory does not grow."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def state_key(size: int | None, state: str) -> bytes:
 
 
 class Seen:
-    """Pairs of a name and a state, in a temporary database that goes with the process."""
+    """Pairs of a name and a state, in a temporary database of this process."""
 
     def __init__(self) -> None:
         self._pairs = sqlite3.connect("", isolation_level=None)  # An empty name is a file without a name.
@@ -26,12 +26,12 @@ class Seen:
         self._pairs.execute("CREATE TABLE listed (name BLOB PRIMARY KEY) WITHOUT ROWID")
 
     def add(self, name: str, state: bytes) -> bool:
-        """Keep a pair; whether it is new. O(log n)."""
+        """Add a pair; return whether it is new. O(log n)."""
         cursor = self._pairs.execute("INSERT OR IGNORE INTO seen VALUES (?, ?)", (_key(name), state))
         return cursor.rowcount > 0
 
     def states(self, name: str) -> tuple[bytes, ...]:
-        """The states that a name was kept with."""
+        """Return the states that are stored for a name."""
         return tuple(state for (state,) in self._pairs.execute("SELECT state FROM seen WHERE name = ?", (_key(name),)))
 
     def forget(self, name: str) -> None:

@@ -78,7 +78,7 @@ FAILURES: Final = ("unreadable", "timeout", "memory", "crashed")
 
 
 def arrow_schema(table: str) -> Any:
-    """The schema of a table."""
+    """Return the schema of a table."""
     import pyarrow as pa
 
     sizes = [("dtype", pa.string()), ("tensors", pa.int64()), ("elements", pa.int64()), ("bytes", pa.int64())]
@@ -94,14 +94,14 @@ def arrow_schema(table: str) -> Any:
 
 
 def make_table(table: str, rows: Iterable[Mapping[str, Any]]) -> Any:
-    """Rows as an Arrow table; columns that a row has not are null."""
+    """Return rows as an Arrow table; columns that a row lacks are null."""
     import pyarrow as pa
 
     return pa.Table.from_pylist(list(rows), schema=arrow_schema(table))
 
 
 def to_stream(table: Any) -> bytes:
-    """A table as the bytes of an Arrow stream."""
+    """Return a table as the bytes of an Arrow stream."""
     import pyarrow as pa
 
     sink = pa.BufferOutputStream()
@@ -112,7 +112,7 @@ def to_stream(table: Any) -> bytes:
 
 
 def of_stream(data: bytes) -> Any:
-    """The table in an Arrow stream."""
+    """Return the table in an Arrow stream."""
     import pyarrow as pa
 
     with pa.ipc.open_stream(data) as reader:

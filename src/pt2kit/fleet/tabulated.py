@@ -1,4 +1,4 @@
-"""Figures of a dataset -> the tables of the report, a bar's length in each row; printed and drawn elsewhere."""
+"""The tables of the report: labels, numbers and lengths of bars, for terminals and pages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHOWN: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of a table: what it is about, the number of its bar, and more to know."""
+    """One line of a table: its label, the number of its bar, and further cells."""
 
     label: str
     number: int
@@ -45,7 +45,7 @@ class Table:
     left_out: int = 0
 
     def shown(self, number: int) -> str:
-        """A number as it is printed."""
+        """Return a number as it is printed."""
         return bytes_text(number) if self.unit == "bytes" else f"{number:,}"
 
 
@@ -59,14 +59,14 @@ def headline(figures: Figures) -> str:
 
 
 def tables_of(figures: Figures) -> Iterator[Table]:
-    """The tables of a report; those without rows are left out."""
+    """Return the tables of a report that have rows."""
     for table in _all(figures):
         if table.rows:
             yield table
 
 
 def report_tree(figures: Figures) -> dict[str, Any]:
-    """The report as JSON has it."""
+    """Return the report as data for JSON."""
     tree: dict[str, Any] = {
         "work": figures.work,
         "options": dict(figures.options),

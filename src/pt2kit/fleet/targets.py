@@ -1,4 +1,4 @@
-"""Globs, folders, files, lists of them -> a stream of files; what cannot be worked on is said before any work starts.
+"""Targets of a run: globs, folders, files and lists of them, as a stream of files; wrong targets are reported first.
 
 models/**/*.pt2  s3://bucket/**     what matches
 models/                             the .pt2 files in a folder and those below it
@@ -47,13 +47,13 @@ class Targets:
         return isinstance(self.given, Sequence) and STDIN not in self.given
 
     def files(self) -> Iterator[Found]:
-        """The files, one by one; a folder that cannot be listed is given with its error."""
+        """Yield the files; a folder that cannot be listed is yielded with its error."""
         alone = isinstance(self.given, Sequence) and len(self.given) == 1
         for target in self.given:
             yield from _files(target, alone, self.storage_options)
 
     def start(self) -> Iterator[Found]:
-        """The same, where each of the targets that was named has a file.
+        """Return these targets, after each that was named has yielded a file.
 
         Raises:
             UnsupportedError: no target; one that matches nothing; an empty list; a folder that holds no `.pt2`.
@@ -69,7 +69,7 @@ class Targets:
 
 
 def check_outside(targets: Iterable[str], out: str) -> None:
-    """Refuse results that would lie among what is worked on.
+    """Refuse a folder for results that is inside the targets.
 
     Raises:
         UnsupportedError: a pattern or folder that could match something in `out`, or `out` that is a target.
@@ -93,7 +93,7 @@ def check_outside(targets: Iterable[str], out: str) -> None:
 
 
 def _checked(target: str, alone: bool, storage_options: Mapping[str, Any] | None) -> Iterator[Found]:
-    """The files of one target; the first is looked for now."""
+    """Return the files of one target; the first is searched immediately."""
     if target != STDIN and not (_is_pattern(target) or _is_folder(target) or _is_list(target)):
         _check_file(target, storage_options)
         return _files(target, alone, storage_options)
@@ -133,7 +133,7 @@ def _files(target: str, alone: bool, storage_options: Mapping[str, Any] | None) 
 
 
 def _named(target: str, alone: bool, storage_options: Mapping[str, Any] | None) -> Iterator[Found]:
-    """Yield the files that one name means, which is no list of names."""
+    """Yield the files of one target that is not a list of names."""
     if _is_pattern(target):
         yield from _matching(*split_pattern(target), alone, storage_options)
     elif _is_folder(target):
@@ -196,7 +196,7 @@ def _local(target: str) -> str:
 
 
 def _names(place: str) -> list[str]:
-    """A place as names that can be compared: of a path of this machine, links followed."""
+    """Return a location as names that can be compared; links of local paths are resolved."""
     if is_url(place) and not place.lower().startswith("file://"):
         parts = urlsplit(place)
         return [f"{parts.scheme}://{parts.netloc}", *(name for name in parts.path.split("/") if name)]

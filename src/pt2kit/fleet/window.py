@@ -1,4 +1,4 @@
-"""A stream of files -> batches: about half a second of work each, and no more of them under way than keep workers busy.
+"""Batches of files: about half a second of work each, and no more in progress than keep the workers busy.
 
 How many files that is shows as batches come back; large files go alone.
 """
@@ -26,7 +26,7 @@ _UNKNOWN: Final = b"?"
 
 
 class Batches:
-    """Takes files from a stream, leaves out those that were seen, and puts the others together.
+    """Batches of the files of a stream that were not processed before.
 
     Args:
         files: what is to be done.
@@ -44,7 +44,7 @@ class Batches:
         self.skipped = 0
 
     def learn(self, files: int, seconds: float) -> None:
-        """Take note of what a batch took."""
+        """Record how long a batch took."""
         if not files:
             return
         seconds_per_file = seconds / files
@@ -62,7 +62,7 @@ class Batches:
         return self._next is None
 
     def take(self) -> list[Item]:
-        """The next batch; empty at the end of the stream.
+        """Return the next batch; empty at the end of the stream.
 
         Raises:
             OSError, Pt2Error: a target that had a file could not be listed to its end.
@@ -82,7 +82,7 @@ class Batches:
         return batch
 
     def _new(self) -> Item | None:
-        """The next file that was not seen."""
+        """Return the next file that was not processed before."""
         for file in self._files:
             name = shown_name(file.url)
             self._seen.mark_listed(name)

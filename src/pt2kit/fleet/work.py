@@ -1,4 +1,4 @@
-"""The name of a work and its options -> a `Work` that was checked, before any file is touched."""
+"""Commands of a run and their options, validated before any file is read."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ class Work:
 
 
 def installed() -> str:
-    """The release of pt2kit that this process has."""
+    """Return the version of pt2kit in this process."""
     return __version__
 
 
 def make_work(name: str, options: Mapping[str, Any]) -> Work:
-    """Check the name of a work and what was given with it.
+    """Validate the name and options of a command.
 
     Raises:
         UnsupportedError: no such work or option, or a value that the single command would refuse.
@@ -65,7 +65,7 @@ def make_work(name: str, options: Mapping[str, Any]) -> Work:
 
 
 def _plain(value: Any, key: str, default: Any) -> Any:
-    """A value as JSON has it."""
+    """Return an option as JSON stores it."""
     if isinstance(default, tuple):
         if isinstance(value, str):
             raise TypeError(f"{key}: expected a collection of names, got one text; write {key}=[{value[:80]!r}]")
