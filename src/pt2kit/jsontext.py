@@ -1,4 +1,4 @@
-"""JSON text -> plain values, with a bound on its nesting before any parser runs; and paths into what came out.
+"""Parse JSON text inside a string with a limit on its nesting, and paths into the result.
 
 For JSON that stands inside a string of the format: tree specs, their contexts, metadata. `codec` reads whole records,
 and shares the count of levels. Strict where Python's `json` is lax: an object may not name a key twice. Bare `NaN` and

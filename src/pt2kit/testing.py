@@ -1,4 +1,4 @@
-"""Two programs -> nothing, or an `AssertionError` that says what differs, as `pt2 diff` does: for tests."""
+"""Assertions for tests: two programs are the same, or the error lists what differs, as `pt2 diff` does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many files -> a dataset of what is in them, worked on by a Dask cluster. `docs/fleet.md` has the tables.
+"""Run a command on thousands of files with Dask; write a dataset of the results. `docs/fleet.md` has its tables.
 
 run.py          `run`: the stream, the window of batches, the parts that are written
 work.py         what is done with each file

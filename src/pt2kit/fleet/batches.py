@@ -1,4 +1,4 @@
-"""Tasks that Dask workers run: a batch of files -> rows as Arrow streams, read in a child process."""
+"""Tasks of Dask workers: run a command on a batch of files in a child process, return rows as Arrow streams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`python -m pt2kit.fleet.child`: items on one pipe -> rows on another, until the other end is gone.
+"""`python -m pt2kit.fleet.child`: read items from one pipe, write rows to another, until the parent process ends.
 
 The process that reads files is apart from Dask's worker, so that a file that ends it, takes too long or too much memory
 costs one process and no more: the worker goes on with the next file.

@@ -1,4 +1,4 @@
-"""A file -> its rows, read in a process of its own; what ends that process becomes a row as well.
+"""Isolation: each file is read in a child process; a crash, timeout or lack of memory becomes a row.
 
     time      the process is ended when a file takes longer than it may
     memory    it is looked at while a file is read, and ended when it holds more than it may

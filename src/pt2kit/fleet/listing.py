@@ -1,4 +1,4 @@
-"""A folder and a pattern -> the files below it that match, one by one: on this machine, in S3, or in any file system.
+"""List the files that match a pattern, one by one: on this machine, in S3, or in any file system of fsspec.
 
 Nothing is kept of what was listed: a million files need no more memory than one folder's page.
 """

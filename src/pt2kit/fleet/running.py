@@ -1,4 +1,4 @@
-"""A work and targets -> a dataset: files stream through a Dask cluster, and what is found is written as it comes back.
+"""Run a command on targets: files are streamed through a Dask cluster, and results are written as they arrive.
 
     targets ──► Batches ──► a window of batches under way on Dask ──► rows ──► a part now and then
 

@@ -1,4 +1,4 @@
-"""A model of MLflow -> checked before anything of it is loaded, and loaded without running anything of it.
+"""MLflow: check a model before it is loaded, and load it without running code from it.
 
 MLflow's `pytorch` flavor saves programs as `data/model.pt2` and loads them by `torch.export.load`; it has no hook in
 between. `load_model` is what takes the place of `mlflow.pytorch.load_model`; and a model whose `MLmodel` names this

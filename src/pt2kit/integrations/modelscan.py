@@ -1,4 +1,4 @@
-"""A `.pt2` that modelscan comes across -> its issues: what PyTorch would run on loading it, by `pt2kit.check`.
+"""modelscan: report what PyTorch would run on loading a `.pt2` file, found by `pt2kit.check`.
 
 Named in modelscan's settings as `pt2kit.integrations.modelscan.Pt2Scan`; docs/integrations.md has them.
 """
