@@ -130,6 +130,15 @@ def _sizes(*sizes):
     return torch.randn(*sizes)
 
 
+class SharedHeads(nn.Module):
+    """Attention whose keys and values are repeated for the heads that share them."""
+
+    def forward(self, q, k, v):
+        """Attend with four heads per key."""
+        k, v = (one[:, :, None].expand(-1, -1, 4, -1, -1).reshape(q.shape) for one in (k + 1, v + 1))
+        return nn.functional.scaled_dot_product_attention(q, k, v)
+
+
 MODELS = {
     "mlp": (_mlp, lambda n: (_sizes(n, 16),)),
     "convolutions": (Block, lambda n: (_sizes(n, 8, 12, 12),)),
@@ -137,6 +146,7 @@ MODELS = {
     "conv3d": (_conv3d, lambda n: (_sizes(n, 2, 6, 6, 6),)),
     "unet": (UNet, lambda n: (_sizes(n, 3, 16, 16),)),
     "attention": (Attend, lambda n: (_sizes(n, 2, 6, 8), _sizes(n, 2, 10, 8), _sizes(n, 2, 10, 8))),
+    "shared heads": (SharedHeads, lambda n: (_sizes(n, 8, 6, 8), _sizes(n, 2, 6, 8), _sizes(n, 2, 6, 8))),
     "language": (Language, lambda n: (torch.randint(0, 50, (n, 7)),)),
     "vit": (Patches, lambda n: (_sizes(n, 3, 16, 16),)),
     "products": (Products, lambda n: (_sizes(n, 4, 5), _sizes(n, 5, 6), _sizes(4, 6))),
@@ -218,7 +228,7 @@ def measured(data, args):
         for value in values:
             base = _base(value) if isinstance(value, np.ndarray) else None
             if base is not None and id(base) not in given:
-                alive[id(base)] = weakref.ref(base), value.nbytes if base.nbytes < value.nbytes else base.nbytes
+                alive[id(base)] = weakref.ref(base), base.nbytes
         most = max(most, sum(size for one, size in alive.values() if one() is not None))
 
     session.run_leaves(leaves, observe)
@@ -226,8 +236,9 @@ def measured(data, args):
 
 
 def _base(array):
-    while isinstance(array.base, np.ndarray):
-        array = array.base
+    """The array that owns the memory; one of other strides refers to it through an object that is no array."""
+    while isinstance(inner := getattr(array.base, "base", None), np.ndarray) or isinstance(array.base, np.ndarray):
+        array = array.base if isinstance(array.base, np.ndarray) else inner
     return array
 
 

@@ -16,6 +16,7 @@ from torch.utils import _pytree as pytree
 import pt2kit
 from pt2kit.comparing.errors import error_of
 from pt2kit.runtime.files import output_leaves
+from pt2kit.runtime.table import find_kernel
 
 
 class Scan(torch.nn.Module):
@@ -100,6 +101,7 @@ PROGRAMS = {
     "writes": (Writes(), (ROWS, torch.linspace(1, 2, 5))),
     "lstm": (torch.nn.LSTM(4, 6, 2, bidirectional=True).eval(), (ROWS,)),
     "gru": (torch.nn.GRU(4, 6, 2, batch_first=True).eval(), (ROWS[None],)),
+    "lstm with projections": (torch.nn.LSTM(4, 6, 2, bidirectional=True, proj_size=3).eval(), (ROWS[None],)),
     "transformer": (torch.nn.TransformerEncoderLayer(4, 2, 8).eval(), (ROWS[None],)),
     "convolution": (torch.nn.Conv2d(1, 2, 3, 2, 1, 1, bias=False, padding_mode="reflect"), (ROWS[None, None],)),
 }
@@ -125,3 +127,36 @@ def test_sessions_compute_what_torch_does(name):
             assert (one.dtype, one.shape) == (expected.dtype, expected.shape)
             assert not error_of(expected, one).exceeds
             assert np.isfinite(error_of(expected, one).max)
+
+
+def test_packed_sequences_are_run():
+    """Sequences of several lengths, in both directions, with a projection."""
+    torch.manual_seed(0)
+    sizes = torch.tensor([3, 2, 2, 1])
+    network = torch.nn.LSTM(4, 6, 2, bidirectional=True, proj_size=3)
+    data, state = torch.randn(8, 4), [torch.randn(4, 3, 3), torch.randn(4, 3, 6)]
+    options = {"has_biases": True, "num_layers": 2, "dropout": 0.0, "train": False, "bidirectional": True}
+    weights = network._flat_weights
+    with torch.no_grad():
+        wanted = torch.ops.aten.lstm.data(data, sizes, state, weights, *options.values())
+    kernel = find_kernel("aten.lstm.data")
+    arrays = [array_of(one) for one in weights]
+    got = kernel(array_of(data), array_of(sizes), [array_of(one) for one in state], params=arrays, **options)
+    for one, tensor in zip(got, wanted, strict=True):
+        assert not error_of(array_of(tensor), one).exceeds
+
+
+def test_decomposed_solvers_are_run():
+    """What `run_decompositions` makes of solvers and determinants."""
+
+    class Solve(torch.nn.Module):
+        def forward(self, a, b):
+            return torch.linalg.solve(a, b), torch.linalg.det(a), torch.linalg.inv(a)
+
+    a, b = torch.eye(3) + torch.linspace(0, 1, 9).reshape(3, 3), torch.ones(3, 2)
+    program = torch.export.export(Solve(), (a, b)).run_decompositions()
+    buffer = io.BytesIO()
+    torch.export.save(program, buffer)
+    got = pt2kit.run(buffer.getvalue(), array_of(a), array_of(b))
+    for one, tensor in zip(got, program.module()(a, b), strict=True):
+        assert not error_of(array_of(tensor), one).exceeds

@@ -56,6 +56,17 @@ def test_another_weight_is_caught(name):
         editor.prove()
 
 
+def test_small_differences_are_caught():
+    """Five hundred-thousandths more in each output of about 1."""
+    with pt2kit.open(path("mlp")) as package:
+        name, found = [*package.weights().items()][-1]
+        numbers = found.numpy() + np.float32(5e-5)
+    with pt2kit.edit(path("mlp")) as editor:
+        editor.set_weight(name, numbers)
+    with pytest.raises(ProofError, match="got differences of up to 5"):
+        editor.prove()
+
+
 @pytest.mark.parametrize("name", FOUND)
 def test_right_rewrites_pass(name):
     """Conversion down and up, cleaning passes, sanitizing, other names of inputs."""

@@ -38,6 +38,11 @@ def slogdet(A: Any = None, self: Any = None) -> Any:
     return *np.linalg.slogdet(matrix), packed, pivots
 
 
+@kernel("aten._linalg_det.default")
+def det_with_factors(A: Array) -> Any:
+    return np.linalg.det(square(A)), *lu_factor(square(A))[:2]
+
+
 @kernel("aten.logdet.default")
 def logdet(self: Array) -> Any:
     sign, size = np.linalg.slogdet(square(self))
@@ -72,6 +77,11 @@ def solve(A: Array, B: Array, left: bool = True) -> Any:
 
 def _plain_transpose(array: Any) -> Any:
     return array.swapaxes(-1, -2)
+
+
+@kernel("aten._linalg_solve_ex.default")
+def solve_ex_with_factors(A: Array, B: Array, left: bool = True, check_errors: bool = False) -> Any:
+    return solve(A, B, left), *lu_factor(square(A))
 
 
 @kernel("aten.linalg_solve_ex.default")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -53,39 +54,58 @@ def _relu(x: Array) -> Array:
     return np.maximum(x, x.dtype.type(0))
 
 
-def _layer(x: Array, state: State, weights: Sequence[Any], cell: Cell, reverse: bool) -> tuple[Array, State]:
-    """Run one direction of one layer over [time, batch, features]."""
-    inner, recurrent, bias, recurrent_bias = weights
-    gates = x @ inner.T
-    if bias is not None:
-        gates = gates + bias
-    outputs: list[Any] = [None] * len(x)
-    for step in reversed(range(len(x))) if reverse else range(len(x)):
-        state = cell(gates[step], state, recurrent, recurrent_bias)
-        outputs[step] = state[0]
-    return np.stack(outputs) if outputs else np.zeros((0, *state[0].shape), x.dtype), state
+def _layer(
+    x: Array, sizes: Sequence[int], state: State, weights: Sequence[Any], cell: Cell, reverse: bool
+) -> tuple[Array, State]:
+    """Run one direction of one layer over packed sequences.
+
+    Args:
+        x: the rows of all steps, [sum(sizes), features].
+        sizes: how many sequences each step has; the others have ended, or have not begun if the direction is reversed.
+        state: of all sequences.
+        weights: of the input, of the state, both biases, and of the projection of an LSTM; None for those it lacks.
+        cell: computes a step.
+        reverse: begin with the last step.
+    """
+    inner, recurrent, bias, recurrent_bias, projection = weights
+    gates = x @ inner.T if bias is None else x @ inner.T + bias
+    starts = [0, *itertools.accumulate(sizes)]
+    outputs: list[Any] = [None] * len(sizes)
+    for step in reversed(range(len(sizes))) if reverse else range(len(sizes)):
+        count = sizes[step]
+        now = gates[starts[step] : starts[step + 1]]
+        new = cell(now, tuple(one[:count] for one in state), recurrent, recurrent_bias)
+        if projection is not None:
+            new = (new[0] @ projection.T, *new[1:])
+        outputs[step] = new[0]
+        state = tuple(
+            one if count == len(old) else np.concatenate([one, old[count:]])
+            for one, old in zip(new, state, strict=True)
+        )
+    return np.concatenate(outputs) if outputs else np.zeros((0, state[0].shape[-1]), x.dtype), state
 
 
 def _network(
-    x: Array, states: Sequence[Array], params: Sequence[Array], has_biases: bool, num_layers: int, dropout: float,
-    train: bool, bidirectional: bool, cell: Cell, lengths: Any = None,
+    x: Array, sizes: Sequence[int], states: Sequence[Array], params: Sequence[Array], has_biases: bool,
+    num_layers: int, dropout: float, train: bool, bidirectional: bool, cell: Cell,
 ) -> tuple[Array, list[Array]]:  # fmt: skip
-    """Run all layers and directions over [time, batch, features]; returns outputs and the last states."""
-    directions, each = 2 if bidirectional else 1, 4 if has_biases else 2
-    projected = len(params) // max(1, num_layers * directions) - each
-    if projected or len(params) != num_layers * directions * each:
-        raise OperatorError(f"expected {num_layers * directions * each} weights without projections, got {len(params)}")
+    """Run all layers and directions over packed sequences; returns outputs and the last states."""
+    directions, biases = 2 if bidirectional else 1, 2 if has_biases else 0
+    each, rest = divmod(len(params), max(1, num_layers * directions))
+    projections = each - 2 - biases
+    if rest or projections not in (0, 1) or (projections and cell is not _lstm_cell):
+        raise OperatorError(f"expected {num_layers * directions * (2 + biases)} weights, got {len(params)}")
     parts = [wide(one) for one in params]
     found: list[list[Array]] = [[] for _ in states]
-    run = _layer if lengths is None else _packed_layer(lengths)
     for layer in range(num_layers):
         outputs = []
         for direction in range(directions):
             number = layer * directions + direction
             weights: list[Any] = parts[number * each : (number + 1) * each]
-            weights += [None] * (4 - each)
+            weights[2:2] = [None] * (2 - biases)
+            weights += [None] * (1 - projections)
             state = tuple(wide(one)[number] for one in states)
-            output, state = run(x, state, weights, cell, direction == 1)
+            output, state = _layer(x, sizes, state, weights, cell, direction == 1)
             outputs.append(output)
             for kept, one in zip(found, state, strict=True):
                 kept.append(one)
@@ -95,32 +115,16 @@ def _network(
     return x, [np.stack(one) for one in found]
 
 
-def _packed_layer(batch_sizes: Array) -> Any:
-    """Return what runs one direction of one layer over packed sequences."""
-    sizes = [int(size) for size in batch_sizes]
-    starts = np.concatenate([[0], np.cumsum(sizes)]).tolist()
-
-    def run(x: Array, state: State, weights: Sequence[Any], cell: Cell, reverse: bool) -> tuple[Array, State]:
-        inner, recurrent, bias, recurrent_bias = weights
-        gates = x @ inner.T if bias is None else x @ inner.T + bias
-        last = tuple(one.copy() for one in state)
-        output = np.zeros_like(x, shape=(len(x), state[0].shape[-1]))
-        for step in reversed(range(len(sizes))) if reverse else range(len(sizes)):
-            count = sizes[step]
-            new = cell(
-                gates[starts[step] : starts[step + 1]], tuple(one[:count] for one in last), recurrent, recurrent_bias
-            )
-            for kept, one in zip(last, new, strict=True):
-                kept[:count] = one
-            output[starts[step] : starts[step + 1]] = new[0]
-        return output, last
-
-    return run
+def _packed(input: Array, batch_first: bool) -> tuple[Array, list[int]]:
+    """Return a batch of whole sequences as packed ones, and how many each step has."""
+    x = wide(input).swapaxes(0, 1) if batch_first else wide(input)
+    steps, batch, features = x.shape
+    return x.reshape(steps * batch, features), [batch] * steps
 
 
-def _sequence(input: Array, batch_first: bool) -> tuple[Array, bool]:
-    x = wide(input)
-    return (x.swapaxes(0, 1), True) if batch_first and x.ndim == 3 else (x, False)
+def _unpacked(rows: Array, sizes: Sequence[int], batch: int, batch_first: bool) -> Array:
+    x = rows.reshape(len(sizes), batch, rows.shape[-1])
+    return x.swapaxes(0, 1) if batch_first else x
 
 
 def _register(name: str, cell: Cell) -> None:
@@ -129,15 +133,21 @@ def _register(name: str, cell: Cell) -> None:
     def listed(hx: Any) -> Sequence[Array]:
         return hx if name == "lstm" else [hx]
 
+    def add_axis(hx: Any) -> Any:
+        return [one[:, None] for one in hx] if name == "lstm" else hx[:, None]
+
     @kernel(f"aten.{name}.input")
     def whole(input: Array, hx: Any, batch_first: bool, **options: Any) -> Any:
-        x, swapped = _sequence(input, batch_first)
-        output, states = _network(x, listed(hx), cell=cell, **options)
-        return output.swapaxes(0, 1) if swapped else output, *states
+        if input.ndim == 2:
+            output, *states = whole(input[:, None], add_axis(hx), batch_first=False, **options)
+            return output[:, 0], *(one[:, 0] for one in states)
+        rows, sizes = _packed(input, batch_first)
+        output, states = _network(rows, sizes, listed(hx), cell=cell, **options)
+        return _unpacked(output, sizes, listed(hx)[0].shape[1], batch_first), *states
 
     @kernel(f"aten.{name}.data")
     def packed(data: Array, batch_sizes: Array, hx: Any, **options: Any) -> Any:
-        output, states = _network(wide(data), listed(hx), cell=cell, lengths=batch_sizes, **options)
+        output, states = _network(wide(data), batch_sizes.tolist(), listed(hx), cell=cell, **options)
         return output, *states
 
     @kernel(f"aten.{name}_cell.default")
@@ -163,14 +173,9 @@ def mkldnn_rnn_layer(
 ) -> Any:  # fmt: skip
     if mode != 2:
         raise OperatorError(f"expected the mode 2 (LSTM), got {mode}")
-    x, swapped = _sequence(input, batch_first)
-    weights = (
-        [wide(one) for one in (weight0, weight1, weight2, weight3)]
-        if has_biases
-        else [wide(weight0), wide(weight1), None, None]
-    )
-    shape = hx_.shape
+    rows, sizes = _packed(input, batch_first)
+    weights = [wide(weight0), wide(weight1), *(map(wide, (weight2, weight3)) if has_biases else (None, None)), None]
     state = tuple(wide(one).reshape(-1, hidden_size) for one in (hx_, cx_))
-    output, (hidden, memory) = _layer(x, state, weights, _lstm_cell, reverse)
-    result = output.swapaxes(0, 1) if swapped else output
-    return result, hidden.reshape(shape), memory.reshape(shape), np.zeros(0, np.uint8)
+    output, (hidden, memory) = _layer(rows, sizes, state, weights, _lstm_cell, reverse)
+    result = _unpacked(output, sizes, len(hidden), batch_first)
+    return result, hidden.reshape(hx_.shape), memory.reshape(hx_.shape), np.zeros(0, np.uint8)
