@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from pt2kit.checks import schemas
@@ -131,3 +132,12 @@ def test_demands_name_the_argument() -> None:
     assert broken("half", self=four, dim=[3], last_dim_size=14) == []
     first = next(RULES["heads"](Call({"num_head": 0, "embed_dim": 4})))
     assert (first.holds, first.argument) == (False, "num_head")
+
+
+@pytest.mark.parametrize("layout", ["SparseCsc", "torch.sparse_csc"])
+def test_columns_are_compressed(layout: str) -> None:
+    """The layout decides which dimension is compressed, as the schema spells it and as torch does."""
+    sizes = {"compressed_indices": [0, 1, 1, 2], "plain_indices": [0, 1], "values": [1, 1]}
+    given: dict[str, Any] = {name: Operand([len(row)], values=np.array(row)) for name, row in sizes.items()}
+    call = Call({**given, "size": [2, 3], "layout": layout})
+    assert all(demand.holds for demand in RULES["compressed"](call))

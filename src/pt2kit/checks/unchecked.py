@@ -9,6 +9,7 @@ result rules compute from the inputs, else the declared ones. If that contradict
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from enum import Enum
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -24,26 +25,28 @@ from pt2kit.dataflow.memory import effects_of
 from pt2kit.dataflow.sizes import Sizes
 from pt2kit.errors import GraphError, LimitError
 from pt2kit.graph.argument_values import arguments, leaves
+from pt2kit.graph.calls import arguments_of
 from pt2kit.graph.traversal import Scope, Step, graphs
 from pt2kit.messages import quote
 from pt2kit.operators.demands import Call, Demand, Operand
 from pt2kit.operators.facts import UNKNOWN, Tensor
 from pt2kit.operators.kernel_values import NEEDED
+from pt2kit.operators.metas import Symbols
 from pt2kit.operators.requirements import RULES, Row, find_requirement, name_of
 from pt2kit.operators.tags import overloads_with
-from pt2kit.schema import ScalarType
+from pt2kit.schema import Layout, ScalarType
 from pt2kit.schema.operator_text import Operator
+from pt2kit.symbols.polynomials import Size
 
 Find = Callable[[str], Operator | None]
 """Target of a node -> its signature; None for what is no operator."""
 
 _PREFIX: Final = "torch.ops."
 _EFFECTS: Final = "with_effects"
-_PLAIN: Final = frozenset(("as_int", "as_ints", "as_float", "as_floats", "as_bool", "as_bools", "as_string"))
 _RESIZING: Final = frozenset(("resize_", "resize_as_", "set_", "resize", "as_strided_"))
 """Operators without the tag `inplace_view` that may give a tensor that they write other sizes."""
 _NOTHING_COMPUTED: Final[tuple[Mapping[str, Any], ...]] = (MappingProxyType({}),)
-_LEAST: Final[Mapping[ScalarType, int]] = MappingProxyType(
+_LEAST: Final[Mapping[ScalarType | None, int]] = MappingProxyType(
     {
         ScalarType.BOOL: 0, ScalarType.BYTE: 0, ScalarType.CHAR: -(1 << 7), ScalarType.SHORT: -(1 << 15),
         ScalarType.INT: -(1 << 31), ScalarType.LONG: -(1 << 63),
@@ -103,6 +106,7 @@ def kernel_findings(
         LimitError: subgraphs or dicts of arguments nest too deep (G11).
     """
     computed = {} if program is None else _computed(program)
+    symbols = Symbols()
     for scope in graphs(root.graph, root.where):
         known = _Known(scope, find, stored) if scope.graph is root.graph else None
         for number, node in enumerate(scope.graph.nodes):
@@ -110,7 +114,7 @@ def kernel_findings(
             row = find_requirement(node.target)
             if row is not None:
                 for operands in computed.get(id(node), _NOTHING_COMPUTED):
-                    finding = _judge(step, row, find(node.target), known, operands)
+                    finding = _judge(step, row, find(node.target), known, symbols, operands)
                     if finding is not None:
                         yield finding
                         break
@@ -130,7 +134,12 @@ def _passed_on(step: Step) -> Iterator[Finding]:
 
 
 def _judge(
-    step: Step, row: Row, operator: Operator | None, known: _Known | None, computed: Mapping[str, Any]
+    step: Step,
+    row: Row,
+    operator: Operator | None,
+    known: _Known | None,
+    symbols: Symbols,
+    computed: Mapping[str, Any],
 ) -> Finding | None:
     """Return what is wrong with a call, or that only a run can judge it.
 
@@ -139,17 +148,17 @@ def _judge(
         row: of the kernel.
         operator: its signature.
         known: the inputs whose numbers are known.
+        symbols: the symbols of the program.
         computed: facts of the operands by parameter, as far as they were computed.
     """
-    values = step.scope.graph.tensor_values
-    given: dict[str, Any] = dict.fromkeys(operator.parameters if operator else ())
-    for named in step.node.inputs:
-        stored = None if known is None else known.payload_reader(named.arg, step.number)
-        given[named.name] = _as_computed(_plain(named.arg, values, stored), computed.get(named.name))
-    name = name_of(step.node.target)
+    graph, name = step.scope.graph, name_of(step.node.target)
+    declared: dict[str, Any] = dict.fromkeys(operator.parameters if operator else ())
+    declared |= arguments_of(step.node, lambda value: symbols.value(graph, value))
     needed = NEEDED.get(row.requires)
-    if needed is not None and not needed(_constants(step.node, operator)):
+    if needed is not None and not needed(declared):
         return None
+    stored = {} if known is None else known.numbers(step)
+    given = {key: _described(fact, computed.get(key), stored.get(key)) for key, fact in declared.items()}
     call = Call(given, _Arrays())
     demand = _broken(row, call)
     if demand is not None:
@@ -160,17 +169,34 @@ def _judge(
     return None
 
 
-def _constants(node: schema.Node, operator: Operator | None) -> dict[str, Any]:
-    """Return the literal arguments of a call; those that are none are missing."""
-    found: dict[str, Any] = {}
-    for named in node.inputs:
-        argument = named.arg
-        found[named.name] = argument.value if argument.type in _PLAIN else argument
-        if argument.type == "as_none":
-            found[named.name] = None
-    if operator is not None and "rounding_mode" in operator.parameters:
-        found.setdefault("rounding_mode", None)
-    return found
+def _described(declared: Any, computed: Any, numbers: Any = None) -> Any:
+    """Return an argument as rules take it: computed, else declared; None for what is not known.
+
+    Args:
+        declared: the argument, with facts that the file declares for values.
+        computed: the same with facts that were computed.
+        numbers: the elements of a tensor, if they are known.
+    """
+    if isinstance(declared, Tensor):
+        fact = computed if isinstance(computed, Tensor) else declared
+        sizes, strides = fact.sizes, declared.strides if fact.strides is None else fact.strides
+        if fact.rank == declared.rank:
+            sizes = tuple(
+                [own if isinstance(own, int) else size for own, size in zip(sizes, declared.sizes, strict=True)]
+            )
+        return Operand(_whole(sizes), None if strides is None else _whole(strides), numbers, _LEAST.get(declared.dtype))
+    if isinstance(declared, tuple):
+        is_computed = isinstance(computed, (list, tuple)) and len(computed) == len(declared)
+        return [_described(*pair) for pair in zip(declared, computed if is_computed else declared, strict=True)]
+    if isinstance(declared, Layout):
+        return declared.name
+    if isinstance(declared, (int, float, str)) and not isinstance(declared, Enum):
+        return declared
+    return computed if type(computed) is int else None
+
+
+def _whole(numbers: Sequence[Size]) -> tuple[int | None, ...]:
+    return tuple([number if isinstance(number, int) else None for number in numbers])
 
 
 def _broken(row: Row, call: Call) -> Demand | None:
@@ -197,48 +223,21 @@ class _Known:
                     for name in names:
                         self._changed.setdefault(name, number)
 
-    def payload_reader(self, argument: schema.Argument, number: int) -> Any:
-        """Return the numbers of a stored tensor that is an argument of a node; None if they are not known."""
-        names = list(arguments(argument))
-        if len(names) != 1 or names[0] not in self._stored.payloads:
-            return None
-        if self._changed.get(names[0], number + 1) <= number:
-            return None
-        return numbers_of(self._stored.payloads[names[0]])
+    def numbers(self, step: Step) -> dict[str, Any]:
+        """Return the numbers of the stored tensors that are arguments of a call, as far as they are known."""
+        found: dict[str, Any] = {}
+        for named in step.node.inputs:
+            names = list(arguments(named.arg))
+            is_stored = len(names) == 1 and names[0] in self._stored.payloads
+            if is_stored and self._changed.get(names[0], step.number + 1) > step.number:
+                found[named.name] = numbers_of(self._stored.payloads[names[0]])
+        return found
 
 
 def _may_change(operator: Operator | None, name: str) -> bool:
     """Return whether a call may write to an argument, or give another name to its memory."""
     parameter = None if operator is None else operator.parameters.get(name)
     return parameter is None or bool(parameter.type.alias)
-
-
-def _plain(argument: schema.Argument, values: Mapping[str, schema.TensorMeta], numbers: Any) -> Any:
-    """Return an argument as rules take it, as far as it is known."""
-    value = argument.value
-    match argument.type:
-        case "as_tensor":
-            return _operand(value.name, values, numbers)
-        case "as_tensors":
-            return [_operand(one.name, values, None) for one in value]
-        case "as_optional_tensor":
-            return None if value.as_tensor is UNSET else _operand(value.as_tensor.name, values, numbers)
-        case "as_sym_int":
-            return value.as_int if value.as_int is not UNSET else None
-        case "as_sym_ints":
-            return [one.as_int if one.as_int is not UNSET else None for one in value]
-        case "as_layout":
-            return value.name
-    return value if argument.type in _PLAIN else None
-
-
-def _operand(name: str, values: Mapping[str, schema.TensorMeta], numbers: Any) -> Operand | None:
-    meta = values.get(name)
-    if meta is None:
-        return None
-    sizes = tuple(_whole(size.as_int) for size in meta.sizes)
-    strides = tuple(_whole(step.as_int) for step in meta.strides)
-    return Operand(sizes, strides, numbers, _LEAST.get(meta.dtype))
 
 
 class _Computing(Sizes):
@@ -286,23 +285,6 @@ def _computed(program: schema.ExportedProgram) -> Mapping[int, Sequence[Mapping[
     except (GraphError, LimitError):  # rules of their own
         return {}
     return domain.seen
-
-
-def _as_computed(declared: Any, fact: Any) -> Any:
-    """Return an argument with its computed value instead of the declared one."""
-    if isinstance(declared, Operand) and isinstance(fact, Tensor):
-        sizes: list[Any] = [_whole(size) for size in fact.sizes]
-        if len(sizes) == len(declared.sizes):
-            sizes = [old if new is None else new for old, new in zip(declared.sizes, sizes, strict=True)]
-        strides = declared.strides if fact.strides is None else tuple(_whole(step) for step in fact.strides)
-        return Operand(tuple(sizes), strides, declared.values, declared.least)
-    if isinstance(declared, list) and isinstance(fact, (list, tuple)) and len(declared) == len(fact):
-        return [_as_computed(one, other) for one, other in zip(declared, fact, strict=True)]
-    return fact if declared is None and type(fact) is int else declared
-
-
-def _whole(number: Any) -> int | None:
-    return number if isinstance(number, int) else None
 
 
 def text_of(finding: Finding) -> str:

@@ -382,7 +382,7 @@ def _plain_limit(call: Call, values: Any, name: str, batches: int, numbers: Any)
     size = call.get("size")
     yield Demand(len(size) >= batches + 2, "size", "rows and columns")
     rows, columns = size[batches : batches + 2]
-    is_columns = name == "row_indices" or str(call.get("layout")).endswith(("csc", "bsc"))
+    is_columns = name == "row_indices" or str(call.get("layout")).lower().endswith(("csc", "bsc"))
     extra = len(numbers) - batches - 1 - (len(size) - batches - 2)
     blocks = numbers[batches + 1 : batches + 3] if extra == 2 else (1, 1)
     yield Demand(extra in (0, 2) and filled(blocks), "values", "blocks, or single numbers")
