@@ -63,7 +63,7 @@ with the differences, is in [versions.md](versions.md). The rule in the last col
 [changing-the-schema.md](../changing-the-schema.md). Wire ids, which all types got with 8.2, are left out.
 """
 _RULES_TEXT = """\
-Every rule by its id. Ids are for good: a rule that is dropped leaves a hole. The letter says what a rule is about; the
+Every rule by its id. Ids are permanent: the id of a dropped rule is not used again. The letter is that of a family; the
 last column counts the files of the [conformance suite](../../conformance/README.md) that break it.
 """
 

@@ -44,7 +44,7 @@ NEW_PAGE = """# `pt2 {name}`
 $ pt2 {name} --help
 ```
 
-[The command line](../cli.md) describes options, JSON keys and exit codes.
+[Command-line reference](../cli.md): JSON keys, exit codes, several files.
 """
 _BLOCK = re.compile(r"(?<=```console\n)(.*?)(?=```)", re.DOTALL)
 

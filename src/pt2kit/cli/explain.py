@@ -39,13 +39,13 @@ WHY: Final[Mapping[str, str]] = {
     "some kernels read memory out of bounds instead.",
     "P": "The description of a tensor decides which bytes are read as which numbers. A wrong offset, stride or type "
     "reads other numbers, or memory that belongs to something else.",
-    "B": "External weights are files that the archive only names. A name must not lead to files that the archive has "
-    "no business with, and the bytes must be those that were there when the archive was written.",
+    "B": "External weights are files that the archive only names. A name must not lead to unrelated "
+    "files, and the bytes must be those that were there when the archive was written.",
     "M": "A conversion may not lose anything silently, and a file that claims a version has to follow its field table.",
     "O": "Operators change their meaning between versions of an operator set. Which version a program means decides "
     "what it computes.",
-    "X": "`torch.export.load` unpickles, evaluates and imports what a file names. Where it does so, whoever wrote the "
-    "file chooses what runs on your machine. pt2kit reports these places and runs none of them.",
+    "X": "`torch.export.load` unpickles, evaluates and imports what a file names. The author of the file then decides "
+    "what runs on your machine. pt2kit reports these places and runs none of them.",
     "Z": "`pt2 sanitize` writes tensors and text only. Contents that cannot be expressed that way are never dropped "
     "silently: name what may go.",
 }
