@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -79,6 +80,26 @@ def test_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
             pt2kit.open(sample("2.13.0", name)) as package,
         ):
             package.programs["model"]
+
+
+def test_expressions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Different expressions are counted by their characters, against the bytes of the record."""
+    monkeypatch.setattr(json_record, "FREE_NODES", 100)
+    monkeypatch.setattr(json_record, "FREE_EXPRESSIONS", 0)
+
+    def change(data: bytes) -> bytes:
+        tree = json.loads(data)
+        for meta in tree["graph_module"]["graph"]["tensor_values"].values():
+            text = " + ".join(f"{number}*s0" for number in range(100 + len(tree), 3000))
+            tree[text[:7]] = None
+            meta["sizes"][0] = {"as_expr": {"expr_str": text, "hint": None}}
+        return json.dumps(tree).encode()
+
+    with (
+        pytest.raises(LimitError, match=r"expected expressions of at most [0-9,]+ characters together"),
+        pt2kit.open(with_text(change)) as package,
+    ):
+        package.programs["model"]
 
 
 def test_what_stands_in_texts_is_no_value() -> None:

@@ -8,6 +8,8 @@ torch writes have up to 3.3 values per deflated byte.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from itertools import chain
 from typing import Final
 
 from pt2kit import schema
@@ -25,6 +27,10 @@ FREE_NODES: Final = 30_000
 
 BYTES_PER_NODE: Final = 12
 """Bytes of the file for each further node; what torch writes takes 18 and more."""
+
+FREE_EXPRESSIONS: Final = 2_000_000
+"""Characters of different expressions that any program may have: some 3 seconds of parsing and comparing; and one more
+for each byte of the file. Programs that torch writes have some thousands."""
 
 _FEWEST_VALUES_OF_A_NODE: Final = 8
 _MARKS: Final = b'[{,"'
@@ -50,7 +56,7 @@ def read_json(archive: Archive, record: str, where: str) -> memoryview:
 
 
 def check_nodes(program: schema.ExportedProgram, packed: int, nbytes: int, where: str) -> None:
-    """Refuse a program of far more nodes than the file has bytes for it.
+    """Refuse a program of far more nodes, or of far longer expressions, than the file has bytes for it.
 
     Args:
         program: the program.
@@ -65,9 +71,11 @@ def check_nodes(program: schema.ExportedProgram, packed: int, nbytes: int, where
     if nbytes < allowed * _FEWEST_VALUES_OF_A_NODE:
         return
     count, graphs = 0, [program.graph_module.graph]
+    expressions: set[str] = set()
     while graphs:
         graph = graphs.pop()
         count += len(graph.nodes)
+        expressions.update(_expressions(graph))
         graphs += [
             named.arg.value.graph
             for node in graph.nodes
@@ -79,6 +87,22 @@ def check_nodes(program: schema.ExportedProgram, packed: int, nbytes: int, where
             f"{where}: expected at most {allowed:,} nodes in a record of this size in the file, got {count:,}",
             rule="A18",
         )
+    if (length := sum(map(len, expressions))) > FREE_EXPRESSIONS + packed:
+        raise LimitError(
+            f"{where}: expected expressions of at most {FREE_EXPRESSIONS + packed:,} characters together in a record "
+            f"of this size in the file, got {length:,}",
+            rule="A18",
+        )
+
+
+def _expressions(graph: schema.Graph) -> Iterator[str]:
+    """Yield the text of each symbolic size and number of a graph."""
+    sizes = (size for meta in graph.tensor_values.values() for size in (*meta.sizes, *meta.strides))
+    offsets = (meta.storage_offset for meta in graph.tensor_values.values())
+    symbolic = chain(sizes, offsets, *(table.values() for table in (graph.sym_int_values, graph.sym_float_values)))
+    for number in chain(symbolic, graph.sym_bool_values.values()):
+        if isinstance(number.value, schema.SymExpr):
+            yield number.value.expr_str
 
 
 def _count(raw: bytes, enough: int) -> int:

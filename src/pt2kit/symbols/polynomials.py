@@ -17,7 +17,7 @@ values of the example, for which every program holds, differ.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Final, NoReturn, TypeAlias
 
@@ -31,6 +31,10 @@ MAX_DEGREE: Final = 32
 """Factors of one term."""
 MAX_POWER: Final = 8
 """Powers above this one are atoms."""
+MAX_COMPARED: Final = 8
+"""Arguments of `Max` or `Min` that are compared with one another; more are kept without a look."""
+MAX_NODES: Final = 512
+"""Nodes of an atom: multiplying out repeats atoms, so that an atom inside atoms could grow exponentially."""
 _LARGEST: Final = 1 << 512
 """Ends of ranges beyond this count as infinite."""
 
@@ -48,15 +52,19 @@ class Atom:
         expr: the expression that it stands for; None for an unknown number, which equals itself alone.
         low, high: its least and greatest value.
         hint: its value in the example; None if there is none.
+        nodes: nodes of the expression.
     """
 
-    __slots__ = ("expr", "high", "hint", "key", "low")
+    __slots__ = ("expr", "high", "hint", "key", "low", "nodes")
 
-    def __init__(self, expr: Expr | None, low: End = 0, high: End = math.inf, hint: int | None = None) -> None:
+    def __init__(
+        self, expr: Expr | None, low: End = 0, high: End = math.inf, hint: int | None = None, nodes: int = 1
+    ) -> None:
         self.expr = expr
         self.low = low
         self.high = high
         self.hint = hint
+        self.nodes = nodes
         self.key = f"? {id(self)}" if expr is None else expr.name if isinstance(expr, Symbol) else to_srepr(expr)
 
     def __eq__(self, other: object) -> bool:
@@ -110,6 +118,11 @@ class Polynomial:
     @cached_property
     def _degree(self) -> int:
         return max(map(len, self.terms))
+
+    @cached_property
+    def nodes(self) -> int:
+        """Return how many nodes the expression of the polynomial has, at most."""
+        return sum(1 + sum(factor.nodes for factor in factors) for factors in self.terms)
 
     @cached_property
     def is_unknown(self) -> bool:
@@ -352,10 +365,7 @@ def from_expression(expr: Expr, symbols: Callable[[Symbol], Size]) -> Size:
                 return reader(args)
         except (ZeroDivisionError, Undecided, TypeError):
             pass
-        inner = tuple(to_expression(arg) for arg in args)
-        if any(not isinstance(arg, int) and arg.is_unknown for arg in args):
-            return unknown(-math.inf)
-        return Polynomial({(Atom(Call(node.function, inner), -math.inf, math.inf),): 1})
+        return _atom(node.function, args, (-math.inf, math.inf))
 
     return fold(expr, leaf, call)
 
@@ -432,10 +442,17 @@ def _is_less(one: Size, other: Size) -> bool:
 
 def _function(name: str, args: tuple[Size, ...], range_of: Callable[..., tuple[End, End]]) -> Size:
     """Return a function of sizes as an atom."""
-    if any(not isinstance(arg, int) and arg.is_unknown for arg in args):
-        return unknown(*range_of(*map(bounds, args)))
-    expr = Call(name, tuple(map(to_expression, args)))
-    return Polynomial({(Atom(expr, *range_of(*map(bounds, args)), hint=_computed(name, args)),): 1})
+    return _atom(name, args, range_of(*map(bounds, args)), _computed(name, args))
+
+
+def _atom(name: str, args: Sequence[Size], ends: tuple[End, End], hint: int | None = None) -> Size:
+    """Return a call as an atom; as an unknown number if an argument is unknown, or it is too large."""
+    nodes = 1 + sum(1 if isinstance(arg, int) else arg.nodes for arg in args)
+    if nodes > MAX_NODES or any(not isinstance(arg, int) and arg.is_unknown for arg in args):
+        return unknown(*ends, hint=hint)
+    inner = tuple(map(to_expression, args))
+    call = Call(name, by_size(inner) if name in ("Max", "Min") else inner)
+    return Polynomial({(Atom(call, *ends, hint=hint, nodes=nodes),): 1})
 
 
 def _computed(name: str, args: tuple[Size, ...]) -> int | None:
@@ -457,9 +474,10 @@ def _both(one: Polynomial, other: Polynomial, compute: Callable[[int, int], int]
 def _extreme(name: str, sizes: Iterable[Size], sign: int) -> Size:
     """Return `Max` or `Min`: of sizes whose order is known, only the extreme one is kept."""
     kept: list[Size] = []
-    for size in sizes:
+    distinct = list(dict.fromkeys(sizes))
+    for size in distinct:
         covered = False
-        for other in list(kept):
+        for other in list(kept) if len(distinct) <= MAX_COMPARED else ():
             low, high = bounds((size - other) * sign)
             if high <= 0:
                 covered = True
@@ -470,16 +488,9 @@ def _extreme(name: str, sizes: Iterable[Size], sign: int) -> Size:
             kept.append(size)
     if len(kept) == 1:
         return kept[0]
-    if any(not isinstance(one, int) and one.is_unknown for one in kept):
-        return unknown(*_extreme_bounds(kept, sign))
-    expr = Call(name, by_size(tuple(map(to_expression, kept))))
-    return Polynomial({(Atom(expr, *_extreme_bounds(kept, sign), hint=_computed(name, tuple(kept))),): 1})
-
-
-def _extreme_bounds(sizes: Iterable[Size], sign: int) -> tuple[End, End]:
     choose = max if sign > 0 else min
-    ends = [bounds(size) for size in sizes]
-    return choose(low for low, _ in ends), choose(high for _, high in ends)
+    lows, highs = zip(*map(bounds, kept), strict=True)
+    return _atom(name, kept, (choose(lows), choose(highs)), _computed(name, tuple(kept)))
 
 
 def _exact_quotient(above: Mapping[Monomial, int], below: Mapping[Monomial, int]) -> Size | None:
