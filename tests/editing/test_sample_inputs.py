@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.samples import sample
 
 import pt2kit
 from pt2kit.editing import passes
+from pt2kit.errors import GraphError
 
 
 def samples(package: Any) -> tuple[list[Any], dict[str, Any]] | None:
@@ -89,3 +91,24 @@ def test_edits_that_change_nothing_keep_the_digest(release: str) -> None:
             editor.rename_input(name, "other")
             editor.rename_input("other", name)
         assert pt2kit.digest(editor.result) == pt2kit.digest(path)
+
+
+def test_samples_fit_the_ranges_and_each_other() -> None:
+    """A size outside the range of its symbol is refused, and so are two sizes for one symbol."""
+    with pt2kit.edit(sample("2.13.0", "dynamic_batch")) as editor:
+        [one] = [one for one in editor.user_inputs if one.value is not None]
+        [symbol] = editor.ranges
+        editor.ranges[symbol] = (2, 9)
+        more = editor.add_input("more", one.value)
+        rest = [size for size in one.value.shape if isinstance(size, int)]
+        fitting = np.zeros((4, *rest), np.float32)
+        with pytest.raises(
+            GraphError, match=rf"set_sample_inputs: '{one.name}': expected {symbol} from 2 to 9, got 12"
+        ):
+            editor.set_sample_inputs({one.name: np.zeros((12, *rest), np.float32), "more": fitting})
+        with pytest.raises(GraphError, match=r"expected sizes \['s"):
+            editor.set_sample_inputs({one.name: fitting, "more": np.zeros((5, *rest), np.float32)})
+        assert editor.samples is None
+        editor.set_sample_inputs({one.name: fitting, more.name: fitting})
+    held = editor.result.sample_inputs()
+    assert [view.sizes for view in held[0]] == [fitting.shape, fitting.shape]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from pt2kit import schema, symbols
@@ -354,10 +353,10 @@ def _package(a: Editor, b: Editor, program: schema.ExportedProgram, shared: set[
     a.parts.origins += b.parts.origins
     a.parts.reduce(name)
     for mine, theirs in ((a.weights, b.weights), (a.constants, b.constants)):
-        for key, entry in theirs.entries.items():
-            if entry.meta is not None and not (key in shared and key in mine):
-                meta = a.parts.copy_payload(entry.meta, b.parts, mine.kind, _same_record)
-                mine.entries[key] = replace(entry, meta=meta)
+        for key, payload in theirs.items():
+            if (line := theirs.line(key)) is not None and not (key in shared and key in mine):
+                mine.payloads[key] = payload
+                mine.add_line(payload, a.parts.copy_payload(line, b.parts, mine.kind, _same_record))
     return package_alone(a, program)
 
 

@@ -11,6 +11,7 @@ What was opened is never changed. Every edit is checked when it is made; the who
 
 from __future__ import annotations
 
+import builtins
 import os
 from types import TracebackType
 from typing import IO, Any, TypeAlias, cast, overload
@@ -286,12 +287,12 @@ def package_alone(editor: EditState, program: schema.ExportedProgram) -> Package
 
 
 def _weights_changed(editor: EditState) -> bool:
-    return [table.entries for table in (editor.weights, editor.constants)] != editor.stored_weights
+    return [table.payloads for table in editor.tables] != editor.stored_weights
 
 
 def _written(editor: EditState) -> schema.ExportedProgram:
     """Return the program with all edits; the one that was opened if nothing changed."""
-    _check_tokens(editor)
+    _check_interface(editor)
     _check_types(editor)
     idle = _idle_tokens(editor)
     inputs = [one for one in editor.inputs if one.value not in idle]
@@ -322,8 +323,8 @@ def _with_fields(old: Any, **fields: Any) -> Any:
     return structs.replace(old, **changed) if changed else old
 
 
-def _check_tokens(editor: EditState) -> None:
-    """Refuse tokens used as numbers and numbers used as tokens: tokens order effects, and torch removes them."""
+def _check_interface(editor: EditState) -> None:
+    """Refuse tokens used as numbers and numbers used as tokens, which order effects, and names that torch loses."""
     for number, one in enumerate(editor.user_outputs):
         if one.value is not None and interface_edits.is_token(editor, one.value):
             raise GraphError(
@@ -334,6 +335,13 @@ def _check_tokens(editor: EditState) -> None:
     for one in editor.outputs:
         if one.kind == "token" and not (one.value is not None and interface_edits.is_token(editor, one.value)):
             raise GraphError(f"{one!r}: expected a token, got {quote(one.name)}, which is none", rule="S13")
+        written = one.input.name if one.kind == "user_input_mutation" and one.input is not None else ""
+        if hasattr(builtins, written) and written not in editor.graph.origin.tensor_values:
+            raise GraphError(
+                f"{one!r}: expected an input that is written to not to be named like a function of Python, got "
+                f"{quote(written)}, which torch renames and does not find",
+                rule="G8",
+            )
     for node in editor.graph.nodes:
         if not node.edit:
             continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -26,8 +26,9 @@ from pt2kit.editing.metas import entry, kind_of
 from pt2kit.editing.naming import check_name
 from pt2kit.editing.state import EditState, find_input
 from pt2kit.editing.trees import Branch, Tree, leaves_of, parent_of, tuple_of
-from pt2kit.editing.weights import Entry, to_view
+from pt2kit.editing.weights import to_view
 from pt2kit.errors import GraphError
+from pt2kit.graph.reading import readable_size
 from pt2kit.messages import quote
 
 _EFFECTS: Final = "torch.ops.higher_order.with_effects"
@@ -223,7 +224,10 @@ def _freeze_tensor(editor: EditState, one: Input, value: Value, numbers: Any, ed
     if view.dtype != meta.dtype:
         raise GraphError(f"{edit}: expected numbers of the type {meta.dtype.name}, got {view.dtype.name}", rule="P14")
     _check_unused(editor, one, edit, besides_nodes=True)
-    new_sizes = _fitting(editor, meta.sizes, view.sizes, edit)
+    new_sizes = bound_symbols(meta.sizes, view.sizes)
+    check_sizes(editor, meta.sizes, view.sizes, new_sizes, edit)
+    if any(arithmetic.known(substituted_size(size, new_sizes)) is None for size in meta.sizes):
+        raise GraphError(f"{edit}: expected sizes that determine all symbols in {list(value.shape or ())}", rule="P14")
     for symbol, number in new_sizes.items():  # which may be refused: before anything is taken out
         specialize(editor, symbol, number)
     _take_out(editor, one, [], edit)
@@ -232,27 +236,36 @@ def _freeze_tensor(editor: EditState, one: Input, value: Value, numbers: Any, ed
     one.kind, one.target = "tensor_constant", target
     editor.inputs.remove(one)
     insert_in_group(editor.inputs, one, INPUT_GROUPS)
-    editor.constants.entries[target] = Entry(view, None, "constants")
+    editor.constants.payloads[target] = view
 
 
-def _fitting(editor: EditState, stated: Sequence[schema.SymInt], got: Sequence[int], edit: str) -> dict[str, int]:
-    """Return the symbols that sizes of an array determine."""
-    text = [arithmetic.known(size) if arithmetic.known(size) is not None else "?" for size in stated]
-    wrong = GraphError(f"{edit}: expected sizes {text}, got {list(got)}", rule="P14")
-    if len(stated) != len(got):
-        raise wrong
-    number_by_symbol: dict[str, int] = {}
-    for size, number in zip(stated, got, strict=True):
-        if arithmetic.known(size) is None:
-            expr = symbols.parse(size.value.expr_str)
-            if isinstance(expr, symbols.Symbol) and number_by_symbol.setdefault(expr.name, number) != number:
-                raise wrong
-    for size, number in zip(stated, got, strict=True):
-        if arithmetic.known(_substituted(size, number_by_symbol)) != number:
-            raise wrong
-    for symbol, number in number_by_symbol.items():
+def bound_symbols(stated: Iterable[schema.SymInt], got: Iterable[int]) -> dict[str, int]:
+    """Return the numbers of the symbols that are sizes by themselves."""
+    unknown = [(size, number) for size, number in zip(stated, got, strict=False) if arithmetic.known(size) is None]
+    found = [(symbols.parse(size.value.expr_str), number) for size, number in unknown]
+    return {expr.name: number for expr, number in found if isinstance(expr, symbols.Symbol)}
+
+
+def check_sizes(
+    editor: EditState, stated: Sequence[schema.SymInt], got: Sequence[int], numbers: Mapping[str, int], edit: str
+) -> None:
+    """Refuse sizes of an array that do not fit a value, or the ranges of symbols.
+
+    Args:
+        editor: the program.
+        stated: the sizes that the value has.
+        got: those of the array.
+        numbers: the numbers of symbols.
+        edit: what messages call the edit.
+
+    Raises:
+        GraphError: other sizes (P14), or a number outside the range (E4).
+    """
+    exact = [arithmetic.known(substituted_size(size, numbers)) for size in stated]
+    if len(exact) != len(got) or any(one not in (None, number) for one, number in zip(exact, got, strict=True)):
+        raise GraphError(f"{edit}: expected sizes {list(map(readable_size, stated))}, got {list(got)}", rule="P14")
+    for symbol, number in numbers.items():
         _check_range(editor, symbol, number, edit)
-    return number_by_symbol
 
 
 def specialize(editor: EditState, symbol: str, number: int) -> None:
@@ -275,20 +288,21 @@ def specialize(editor: EditState, symbol: str, number: int) -> None:
 def substituted_meta(meta: Any, numbers: dict[str, int]) -> Any:
     """Return the meta of a value, with numbers instead of symbols."""
     if isinstance(meta, schema.TensorMeta):
-        sizes = [_substituted(size, numbers) for size in meta.sizes]
-        strides = [_substituted(stride, numbers) for stride in meta.strides]
-        offset = _substituted(meta.storage_offset, numbers)
+        sizes = [substituted_size(size, numbers) for size in meta.sizes]
+        strides = [substituted_size(stride, numbers) for stride in meta.strides]
+        offset = substituted_size(meta.storage_offset, numbers)
         new = replace(meta, sizes=sizes, strides=strides, storage_offset=offset)
         return meta if new == meta else new
     if isinstance(meta, schema.SymInt):
-        return _substituted(meta, numbers)
+        return substituted_size(meta, numbers)
     if isinstance(meta, schema.SymFloat | schema.SymBool) and meta.type == "as_expr":
         expr = symbols.substitute(symbols.parse(meta.value.expr_str), numbers)
         return type(meta)(as_expr=schema.SymExpr(symbols.to_srepr(expr), meta.value.hint))
     return meta
 
 
-def _substituted(size: schema.SymInt, numbers: dict[str, int]) -> schema.SymInt:
+def substituted_size(size: schema.SymInt, numbers: Mapping[str, int]) -> schema.SymInt:
+    """Return a size with numbers instead of symbols."""
     if arithmetic.known(size) is not None or numbers.keys().isdisjoint(arithmetic.symbols_of(size)):
         return size
     expr = symbols.substitute(symbols.parse(size.value.expr_str), numbers)

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from msgspec import UNSET
-
 from pt2kit import schema, treespec
 from pt2kit.checks.program_context import context_of
 from pt2kit.checks.samples import sample_problems
 from pt2kit.editing.assembly import Parts
 from pt2kit.editing.calls import Calls
 from pt2kit.editing.interface import Input
+from pt2kit.editing.interface_edits import bound_symbols, check_sizes
 from pt2kit.editing.state import EditState
 from pt2kit.editing.trees import spec_of
 from pt2kit.editing.weights import to_view
@@ -50,6 +49,12 @@ def set_sample_inputs(editor: EditState, values: Mapping[str, Any]) -> None:
         missing = [name for name in wanted if name not in values]
         raise GraphError(f"{edit}: expected the inputs {', '.join(wanted) or 'none'}, got {odd} and lacks {missing}")
     samples = {wanted[name]: _sample(wanted[name], value, edit) for name, value in values.items()}
+    tensors = {one.value: view for one, view in samples.items() if one.value is not None and one.value.kind == "tensor"}
+    numbers: dict[str, int] = {}
+    for one, view in tensors.items():
+        numbers = bound_symbols(one.meta.sizes, view.sizes) | numbers
+    for one, view in tensors.items():
+        check_sizes(editor, one.meta.sizes, view.sizes, numbers, f"{edit}: {quote(one.name)}")
     _record(editor, samples)
     editor.samples = samples
 
@@ -58,13 +63,9 @@ def _sample(one: Input, value: Any, edit: str) -> Any:
     """Return the sample of an input, checked; a view for a tensor."""
     if one.value is None or one.value.kind != "tensor":
         return value
-    view, meta = to_view(one.name, value, edit=edit), one.value.meta
-    declared = [size.as_int for size in meta.sizes]
-    fits = len(declared) == len(view.sizes) and all(
-        size is UNSET or size == got for size, got in zip(declared, view.sizes, strict=True)
-    )
-    if view.dtype != meta.dtype or not fits:
-        wanted = f"{DTYPES[meta.dtype].name}{list(one.value.shape or ())}"
+    view, dtype = to_view(one.name, value, edit=edit), one.value.meta.dtype
+    if view.dtype != dtype:
+        wanted = f"{DTYPES[dtype].name}{list(one.value.shape or ())}"
         got = f"{DTYPES[view.dtype].name}{list(view.sizes)}"
         raise GraphError(f"{edit}: expected {wanted} for {quote(one.name)}, got {got}", rule="K9")
     return view

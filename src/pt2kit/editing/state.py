@@ -10,7 +10,7 @@ from pt2kit.editing.assembly import Parts
 from pt2kit.editing.calls import Calls
 from pt2kit.editing.graphs import Graph, Node, Value
 from pt2kit.editing.interface import Input, Output
-from pt2kit.editing.weights import read_weights
+from pt2kit.editing.weights import Weights, read_weights
 from pt2kit.errors import GraphError
 from pt2kit.messages import quote
 from pt2kit.package.open import Package
@@ -22,7 +22,7 @@ class EditState:
     Attributes:
         program: the program as it was opened, or replaced.
         opened: the program as it was opened.
-        stored_weights: the entries of weights and constants as they were opened.
+        stored_weights: the weights and the constants as they were opened.
         namedtuple_fields: the fields of the named tuples among inputs and outputs.
         samples, notes, and all others: as in `editor.Editor`.
     """
@@ -55,7 +55,7 @@ class EditState:
         self.graph.follow(self.inputs, self.outputs)
         self.calls = Calls(module, self.graph, self.inputs, self.outputs)
         self.weights, self.constants = read_weights(package, parts, model)
-        self.stored_weights = [dict(table.entries) for table in (self.weights, self.constants)]
+        self.stored_weights = [dict(table) for table in (self.weights, self.constants)]
         self.ranges = {name: (one.min_val, one.max_val) for name, one in program.range_constraints.items()}
         self.guards = list(program.guards_code)
         self.verifiers = list(program.verifiers)
@@ -96,6 +96,11 @@ class EditState:
         if self._source is None:
             raise GraphError(f"{self!r}: expected a package, got a program alone")
         return self._source
+
+    @property
+    def tables(self) -> tuple[Weights, Weights]:
+        """Return the weights and the constants."""
+        return self.weights, self.constants
 
     @property
     def nodes(self) -> Iterable[Node]:

@@ -16,7 +16,7 @@ from pt2kit.editing.graphs import Value
 from pt2kit.editing.interface import INPUT_GROUPS, Input, insert_in_group
 from pt2kit.editing.metas import cast_meta
 from pt2kit.editing.state import EditState, find_input
-from pt2kit.editing.weights import Entry, Kind, Weights, laid_out, to_view
+from pt2kit.editing.weights import Weights, laid_out, to_view
 from pt2kit.errors import GraphError
 from pt2kit.messages import listed, quote
 from pt2kit.package.open import Package, open_package
@@ -47,7 +47,7 @@ def table_of(editor: EditState, name: str, edit: str) -> Weights:
         GraphError: neither.
     """
     check_package(editor, edit)
-    if name in editor.constants.entries:
+    if name in editor.constants:
         return editor.constants
     editor.weights.find(name, edit)
     return editor.weights
@@ -72,8 +72,7 @@ def add(
     new = Input.of(value)
     new.kind, new.target, new.persistent = kind, name, kind == "buffer" and persistent
     insert_in_group(editor.inputs, new, INPUT_GROUPS)
-    where = home(kind, persistent)
-    (editor.weights if where == "weights" else editor.constants).entries[name] = Entry(view, None, where)
+    _home(editor, kind, persistent).payloads[name] = view
     return value
 
 
@@ -87,7 +86,7 @@ def set_weight(editor: EditState, name: str, numbers: Any) -> None:
     """
     edit = f"set_weight({quote(name)})"
     table = table_of(editor, name, edit)
-    old = table.find(name, edit).payload
+    old = table.find(name, edit)
     if not isinstance(old, _OF_SHAPE):
         raise GraphError(f"{edit}: expected a dense tensor to replace, got {old.describe()}")
     new = laid_out(to_view(name, numbers, like=old, edit=edit), old.strides)
@@ -97,12 +96,11 @@ def set_weight(editor: EditState, name: str, numbers: Any) -> None:
             "the pass cast_weights",
             rule="P14",
         )
-    for weights in (editor.weights, editor.constants):
-        for other, entry in list(weights.entries.items()):
-            payload = entry.payload
+    for weights in editor.tables:
+        for other, payload in list(weights.items()):
             if isinstance(payload, _OF_SHAPE) and (other == name or _is_tied(payload, old)):
                 like = replace(new, requires_grad=payload.requires_grad, is_param=payload.is_param, name=other)
-                weights.entries[other] = Entry(like, None, entry.kind)
+                weights.payloads[other] = like
                 if like.strides != old.strides:  # of numbers that lay in one place
                     _restate(editor, other, like)
 
@@ -171,12 +169,10 @@ def rename_weight(editor: EditState, old: str, new: str) -> None:
     _check_free(editor, new, edit, old)
     if editor.has_weights:
         table = table_of(editor, old, edit)
-        entries = {new if name == old else name: entry for name, entry in table.entries.items()}
-        entry = entries[new]
-        if isinstance(entry.payload, TensorView):
-            entry.payload = replace(entry.payload, name=new)
-        table.entries.clear()
-        table.entries.update(entries)
+        payloads = {new if name == old else name: payload for name, payload in table.items()}
+        if isinstance(view := payloads[new], TensorView):
+            payloads[new] = replace(view, name=new)
+        table.payloads = payloads
     kinds = {one.kind for one in inputs}
     for one in inputs:
         one.target = new
@@ -202,7 +198,7 @@ def drop_weight(editor: EditState, name: str) -> None:
         if output.target == name and _WRITES.get(output.kind) in kinds:
             raise GraphError(f"{edit}: expected a weight that the program does not write, got {quote(name)}", rule="S7")
     if editor.has_weights and (name in editor.weights or name in editor.constants):
-        table_of(editor, name, edit).entries.pop(name)
+        del table_of(editor, name, edit).payloads[name]
     elif not inputs:
         find_input(editor, name, edit)
     for one in inputs:
@@ -217,20 +213,16 @@ def tie(editor: EditState, name: str, to: str) -> None:
         GraphError: types or sizes differ.
     """
     edit = f"tie({quote(name)}, {quote(to)})"
-    table, other = table_of(editor, name, edit), table_of(editor, to, edit)
-    mine, theirs = table.find(name, edit), other.find(to, edit)
-    if not isinstance(mine.payload, TensorView) or not isinstance(theirs.payload, TensorView):
+    table = table_of(editor, name, edit)
+    mine, theirs = table.find(name, edit), table_of(editor, to, edit).find(to, edit)
+    if not isinstance(mine, TensorView) or not isinstance(theirs, TensorView):
         raise GraphError(f"{edit}: expected two dense tensors, got others")
-    if (mine.payload.dtype, mine.payload.sizes) != (theirs.payload.dtype, theirs.payload.sizes):
+    if (mine.dtype, mine.sizes) != (theirs.dtype, theirs.sizes):
         raise GraphError(
-            f"{edit}: expected two tensors alike, got {mine.payload.describe()} and {theirs.payload.describe()}",
-            rule="P14",
+            f"{edit}: expected two tensors alike, got {mine.describe()} and {theirs.describe()}", rule="P14"
         )
-    view = replace(theirs.payload, name=name, requires_grad=mine.payload.requires_grad, is_param=mine.payload.is_param)
-    table.entries[name] = Entry(view, _of_record(theirs.meta, view), theirs.kind)
-    if theirs.meta is None:
-        # Both get their record when the editor finishes, and the same one as they share a storage.
-        table.entries[name] = Entry(view, None, table.kind)
+    view = replace(theirs, name=name, requires_grad=mine.requires_grad, is_param=mine.is_param)
+    table.payloads[name] = view
     _restate(editor, name, view)
 
 
@@ -242,12 +234,12 @@ def untie(editor: EditState, name: str) -> None:
     """
     edit = f"untie({quote(name)})"
     table = table_of(editor, name, edit)
-    old = table.find(name, edit).payload
+    old = table.find(name, edit)
     if not isinstance(old, TensorView):
         raise GraphError(f"{edit}: expected a dense tensor, got {old.describe()}")
     same = [other for other, one in table.items() if isinstance(one, TensorView) and _is_tied(one, old)]
     view = own_copy(old)
-    table.entries[name] = Entry(view, None, table.kind)
+    table.payloads[name] = view
     _spread_inputs(editor, same)
     _restate(editor, name, view)
     taken = {one.target for one in editor.inputs}
@@ -296,16 +288,15 @@ def convert_weight(editor: EditState, name: str, kind: str, *, persistent: bool 
     for output in editor.outputs:
         if output.target == name and _WRITES.get(output.kind) == inputs[0].kind != kind:
             raise GraphError(f"{edit}: expected a weight that the program does not write, got {quote(name)}", rule="S7")
-    if editor.has_weights and not isinstance(
-        payload := table_of(editor, name, edit).find(name, edit).payload, TensorView
-    ):
+    payload = table_of(editor, name, edit).find(name, edit) if editor.has_weights else None
+    if payload is not None and not isinstance(payload, TensorView):
         raise GraphError(f"{edit}: expected a dense tensor, got {payload.describe()}")
     for one in inputs:
         one.kind, one.persistent = kind, persistent
     if kind == "tensor_constant":
         _join(editor, inputs)
-    if editor.has_weights:
-        _convert_payload(editor, name, inputs, kind, persistent)
+    if payload is not None:
+        _convert_payload(editor, name, payload, inputs, persistent)
 
 
 def _join(editor: EditState, inputs: list[Input]) -> None:
@@ -319,55 +310,28 @@ def _join(editor: EditState, inputs: list[Input]) -> None:
     del inputs[1:]
 
 
-def _convert_payload(editor: EditState, name: str, inputs: list[Input], kind: str, persistent: bool) -> None:
-    """Move the payload of a converted weight to the table of its new kind."""
-    table = table_of(editor, name, kind)
-    entry = table.entries[name]
-    if not isinstance(entry.payload, TensorView):
-        return
-    gradient = entry.payload.requires_grad and kind == "parameter"
-    view = replace(entry.payload, is_param=kind == "parameter", requires_grad=gradient)
-    where = home(kind, persistent)
-    new = editor.weights if where == "weights" else editor.constants
-    meta = _of_record(entry.meta, view)
-    if new is table:
-        table.entries[name] = Entry(view, meta, entry.kind)
-        _convert_other_names(editor, table, view)
-    else:
-        del table.entries[name]
-        new.entries[name] = Entry(view, meta, entry.kind)
-        _drop_other_names(editor, table, entry.payload.storage)
+def _convert_payload(editor: EditState, name: str, old: TensorView, inputs: list[Input], persistent: bool) -> None:
+    """Move the payload of a converted weight to the table of its new kind, with its other names that no input takes."""
+    kind = inputs[0].kind
+    gradient = old.requires_grad and kind == "parameter"
+    table, new = table_of(editor, name, kind), _home(editor, kind, persistent)
+    taken = {one.target for one in editor.inputs} - {name}
+    for other, payload in list(table.items()):
+        if other in taken or not isinstance(payload, TensorView) or payload.storage is not old.storage:
+            continue
+        if new is not table:
+            del table.payloads[other]  # Another name would be a copy of it, in its old table.
+        if other == name or (new is table and _is_tied(payload, old)):
+            new.payloads[other] = replace(payload, is_param=kind == "parameter", requires_grad=gradient)
     for one in inputs:
         if one.value is not None:
             stated = one.value.meta
             one.value.meta = structs.replace(stated, requires_grad=stated.requires_grad and gradient)
 
 
-def _of_record(meta: schema.PayloadMeta | None, view: TensorView) -> schema.PayloadMeta | None:
-    """Return the config's entry of a tensor that has the bytes of an existing record; None if there is no entry."""
-    return None if meta is None else schema.PayloadMeta(meta.path_name, view.is_param, meta.use_pickle, view.meta())
-
-
-def _convert_other_names(editor: EditState, table: Weights, view: TensorView) -> None:
-    """Convert the other names of a tied weight that no input takes: they are the same weight."""
-    taken = {one.target for one in editor.inputs}
-    for name, entry in [*table.entries.items()]:
-        if name not in taken and isinstance(entry.payload, TensorView) and _is_tied(entry.payload, view):
-            payload = replace(entry.payload, is_param=view.is_param, requires_grad=view.requires_grad)
-            table.entries[name] = Entry(payload, _of_record(entry.meta, payload), entry.kind)
-
-
-def _drop_other_names(editor: EditState, table: Weights, storage: Storage) -> None:
-    """Drop the other names of a tied weight that no input takes: they would be copies of it, where it was."""
-    taken = {one.target for one in editor.inputs}
-    for name, entry in [*table.entries.items()]:
-        if name not in taken and isinstance(entry.payload, TensorView) and entry.payload.storage == storage:
-            del table.entries[name]
-
-
-def home(kind: str, persistent: bool) -> Kind:
-    """Return the location of a weight: the state dict, or the constants."""
-    return "weights" if kind == "parameter" or (kind == "buffer" and persistent) else "constants"
+def _home(editor: EditState, kind: str, persistent: bool) -> Weights:
+    """Return the table of weights of a kind: the state dict, or the constants."""
+    return editor.weights if kind == "parameter" or (kind == "buffer" and persistent) else editor.constants
 
 
 def free_name(editor: EditState, wish: str) -> str:

@@ -1,17 +1,19 @@
 """Weights and constants of a program that is being edited: read from and written to payload records and configs.
 
-An entry keeps the line of the config that it came with, so what is not edited is written as it was. New numbers become
-records when the editor finishes; names that share an entry's record are tied.
+A payload that is not edited keeps the line of the config that it came with, so it is written as it was. New numbers
+become records when the editor finishes; names whose payloads share a storage share its record: they are tied.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, Literal
 
+from msgspec import structs
+
 from pt2kit import schema
-from pt2kit.editing.assembly import Parts, folder_of
+from pt2kit.editing.assembly import Parts
 from pt2kit.errors import GraphError
 from pt2kit.messages import quote
 from pt2kit.package.open import Package
@@ -28,53 +30,65 @@ Kind = Literal["weights", "constants"]
 KINDS: Final[tuple[Kind, Kind]] = ("weights", "constants")
 
 
-@dataclass(slots=True)
-class Entry:
-    """One weight or constant.
-
-    Args:
-        payload: what it holds.
-        meta: its line in the config; None where its numbers are new.
-        kind: the folder of its record; that of the config that lists it may be another after an edit.
-    """
-
-    payload: Payload
-    meta: schema.PayloadMeta | None
-    kind: Kind
-
-
 class Weights(Mapping[str, Payload]):
     """The weights (parameters, persistent buffers) or constants of a program, by name, in the file's order.
 
     Args:
         kind: which of the two.
-        entries: name -> entry; changed in place.
+        payloads: name -> payload; changed in place.
+        config: their lines in the config of the package.
+
+    Attributes:
+        kind, payloads: as above.
     """
 
-    def __init__(self, kind: Kind, entries: dict[str, Entry]) -> None:
+    def __init__(self, kind: Kind, payloads: dict[str, Payload], config: Mapping[str, schema.PayloadMeta]) -> None:
         self.kind: Kind = kind
-        self.entries = entries
+        self.payloads = payloads
+        self._lines: dict[int, tuple[Payload, schema.PayloadMeta]] = {}
+        self._records: dict[tuple[Storage, schema.ScalarType], schema.PayloadMeta] = {}
+        for name, payload in payloads.items():
+            self.add_line(payload, config[name])
 
     def __getitem__(self, name: str) -> Payload:
-        return self.entries[name].payload
+        return self.payloads[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.entries)
+        return iter(self.payloads)
 
     def __len__(self) -> int:
-        return len(self.entries)
+        return len(self.payloads)
 
-    def find(self, name: str, edit: str) -> Entry:
-        """Return an entry by name.
+    def find(self, name: str, edit: str) -> Payload:
+        """Return a payload by name.
 
         Raises:
             GraphError: there is none.
         """
-        entry = self.entries.get(name)
-        if entry is None:
-            there = ", ".join(list(self.entries)[:6]) or "none"
+        payload = self.payloads.get(name)
+        if payload is None:
+            there = ", ".join(list(self.payloads)[:6]) or "none"
             raise GraphError(f"{edit}: expected the name of one of the {self.kind} ({there}), got {quote(name)}")
-        return entry
+        return payload
+
+    def add_line(self, payload: Payload, meta: schema.PayloadMeta) -> None:
+        """Set the line in the config of a payload whose record exists already."""
+        self._lines[id(payload)] = payload, meta
+        if isinstance(payload, TensorView):
+            self._records[payload.storage, payload.dtype] = meta
+
+    def line(self, name: str) -> schema.PayloadMeta | None:
+        """Return the line in the config of a payload: the one that was read, or a new one of the same record.
+
+        Returns:
+            None if its numbers are in no record of this kind.
+        """
+        payload = self.payloads[name]
+        if id(payload) in self._lines:
+            return self._lines[id(payload)][1]
+        if isinstance(payload, TensorView) and (known := self._records.get((payload.storage, payload.dtype))):
+            return structs.replace(known, is_param=payload.is_param, tensor_meta=payload.meta())
+        return None
 
 
 def read_weights(package: Package | None, parts: Parts | None, model: str) -> tuple[Weights, Weights]:
@@ -85,12 +99,11 @@ def read_weights(package: Package | None, parts: Parts | None, model: str) -> tu
     """
     tables = []
     for kind in KINDS:
-        entries: dict[str, Entry] = {}
-        if package is not None and parts is not None:
-            config = parts.config(model, kind)
+        if package is None or parts is None:
+            tables.append(Weights(kind, {}, {}))
+        else:
             payloads = package.weights(model) if kind == "weights" else package.constants(model)
-            entries = {name: Entry(payload, config[name], kind) for name, payload in payloads.items()}
-        tables.append(Weights(kind, entries))
+            tables.append(Weights(kind, dict(payloads), parts.config(model, kind)))
     return tables[0], tables[1]
 
 
@@ -101,14 +114,11 @@ def write_weights(parts: Parts, model: str, weights: Weights, constants: Weights
         GraphError: some weights of a program that was saved without data have numbers now, and others have not.
     """
     _check_filled(weights)
-    known: dict[tuple[Any, ...], str] = {}
     for table in (weights, constants):
-        config: dict[str, schema.PayloadMeta] = {}
-        for name, entry in table.entries.items():
-            meta = entry.meta
-            if meta is None or entry.kind != table.kind:
-                meta = _place(parts, table.kind, entry, known)
-            config[name] = meta
+        for name, payload in table.items():
+            if table.line(name) is None:
+                table.add_line(payload, _place(parts, table.kind, payload))
+        config = {name: line for name in table if (line := table.line(name)) is not None}
         if config != parts.config(model, table.kind) or not config:
             parts.set_config(model, table.kind, config)
 
@@ -125,23 +135,13 @@ def _check_filled(weights: Weights) -> None:
         )
 
 
-def _place(parts: Parts, kind: Kind, entry: Entry, known: dict[tuple[Any, ...], str]) -> schema.PayloadMeta:
-    """Assign an entry a record in a folder: its own, or that of the entry to which it is tied."""
-    payload = entry.payload
+def _place(parts: Parts, kind: Kind, payload: Payload) -> schema.PayloadMeta:
+    """Add a record of new numbers, and return the line in the config."""
     if not isinstance(payload, TensorView):
-        old = entry.meta
-        if old is None or not old.use_pickle:
-            raise GraphError(f"{payload.name!r}: expected a tensor among the {kind}, got {payload.describe()}")
-        source = folder_of(entry.kind) + old.path_name
-        name = known.setdefault((kind, source), parts.next_record(kind))
-        parts.records.setdefault(name, parts.records[source])
-        return schema.PayloadMeta(name.rpartition("/")[2], old.is_param, True, old.tensor_meta)
-    storage = payload.storage
-    key = (kind, storage, payload.dtype)
-    if key not in known:
-        known[key] = parts.next_record(kind)
-        parts.records[known[key]] = of_storage(known[key], storage, payload.itemsize)
-    return schema.PayloadMeta(known[key].rpartition("/")[2], payload.is_param, False, payload.meta())
+        raise GraphError(f"{payload.name!r}: expected a tensor among the {kind}, got {payload.describe()}")
+    record = parts.next_record(kind)
+    parts.records[record] = of_storage(record, payload.storage, payload.itemsize)
+    return schema.PayloadMeta(record.rpartition("/")[2], payload.is_param, False, payload.meta())
 
 
 def laid_out(view: TensorView, strides: tuple[int, ...]) -> TensorView:

@@ -17,7 +17,6 @@ from pt2kit.editing.graphs import Node
 from pt2kit.editing.inference import inferred_metas
 from pt2kit.editing.interface import Input
 from pt2kit.editing.metas import cast_meta, scalar_type
-from pt2kit.editing.weights import Entry
 from pt2kit.errors import GraphError
 from pt2kit.messages import quote
 from pt2kit.tensors import arrays
@@ -94,11 +93,10 @@ def compute_in(editor: Editor, dtype: Any) -> int:
     before = {value: value.dtype for graph in graphs for value in graph.values.values()}
     sample_inputs.convert(editor, lambda view: _converted(view, target, {}) if view.dtype in _COMPUTED else view)
     done: dict[Any, Storage] = {}
-    for table in (editor.weights, editor.constants):
-        for name, entry in list(table.entries.items()):
-            view = entry.payload
+    for table in editor.tables:
+        for name, view in list(table.items()):
             if isinstance(view, TensorView) and view.dtype in _COMPUTED and view.dtype != target:
-                table.entries[name] = Entry(_converted(view, target, done), None, table.kind)
+                table.payloads[name] = _converted(view, target, done)
             elif not isinstance(view, TensorView) and getattr(view, "dtype", None) in _COMPUTED:
                 raise GraphError(f"{edit}: expected dense tensors, got {quote(name)}, {view.describe()}")
     stored = {one.value for one in editor.inputs if one.target is not None}
@@ -145,14 +143,13 @@ def _cast(editor: Editor, name: str, target: schema.ScalarType, done: dict[Any, 
     inputs = [one for one in editor.inputs if one.target == name]
     if not is_asked and any(one.kind not in ("parameter", "buffer") for one in inputs):
         return False
-    table = editor.weights if name in editor.weights.entries else editor.constants
-    entry = table.entries.get(name)
-    view = entry.payload if entry is not None else None
-    if entry is None or not isinstance(view, TensorView) or DTYPES[view.dtype].kind != "float" or view.dtype == target:
+    table = editor.weights if name in editor.weights else editor.constants
+    view = table.get(name)
+    if not isinstance(view, TensorView) or DTYPES[view.dtype].kind != "float" or view.dtype == target:
         return False
     if any(one.value is not None and (one.value.is_output or any(u.writes for u in one.value.users)) for one in inputs):
         return False
-    table.entries[name] = Entry(_converted(view, target, done), None, table.kind)
+    table.payloads[name] = _converted(view, target, done)
     for one in inputs:
         _insert_cast(editor, one, target)
     return True

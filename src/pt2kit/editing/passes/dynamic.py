@@ -28,7 +28,7 @@ from pt2kit.operators.facts import Mismatch, Tensor, Unknown
 from pt2kit.operators.metas import to_size
 from pt2kit.operators.table import infer
 from pt2kit.schema.names import free_name
-from pt2kit.symbols.expr import Symbol, substitute
+from pt2kit.symbols.expr import Symbol, free_symbols, substitute
 from pt2kit.symbols.polynomials import Polynomial, Size, Undecided, from_expression, hint, product, to_expression
 from pt2kit.symbols.polynomials import symbol as polynomial_symbol
 from pt2kit.symbols.srepr import to_srepr
@@ -43,7 +43,7 @@ _MADE: Final = (
     *("aten.arange.default", "aten.arange.start", "aten.arange.start_step", "aten.full.default", "aten.ones.default"),
     *("aten.zeros.default", "aten.empty.memory_format", "aten.expand.default", "aten.new_zeros.default"),
     *("aten.new_ones.default", "aten.new_full.default", "aten.new_empty.default", "aten.rand.default"),
-    *("aten.randn.default", "aten.broadcast_to.default", "aten.slice.Tensor"),
+    *("aten.randn.default", "aten.broadcast_to.default", "aten.slice.Tensor", "aten.native_group_norm.default"),
 )
 """Operators whose results have sizes that are written into the call."""
 
@@ -51,7 +51,13 @@ _SHAPED: Final = ("aten.view.default", "aten.reshape.default", "aten._unsafe_vie
 
 
 def make_dynamic(
-    editor: Editor, name: str, dim: int, low: int = 1, high: int | None = None, *, equal: Sequence[tuple[str, int]] = ()
+    editor: Editor,
+    name: str,
+    dim: int,
+    low: int = 1,
+    high: int | None = None,
+    *,
+    equal: Sequence[tuple[str, int]] = (),
 ) -> str:
     """Allow the caller to pass another size of one dimension of an input.
 
@@ -213,7 +219,9 @@ def mentions(fact: Any, symbol: str) -> bool:
         return any(mentions(size, symbol) for size in (*fact.sizes, *(fact.strides or ())))
     if isinstance(fact, (list, tuple)):
         return any(mentions(one, symbol) for one in fact)
-    return isinstance(fact, Polynomial) and symbol in arithmetic.symbols_of(_written_size(fact))
+    if not isinstance(fact, Polynomial) or fact.is_unknown:
+        return False
+    return any(one.name == symbol for one in free_symbols(to_expression(fact)))
 
 
 def _at(fact: Any, symbol: str, number: int) -> Any:
@@ -233,13 +241,6 @@ def _sizes(fact: Any) -> Any:
     if isinstance(fact, Tensor):
         return fact.sizes
     return [_sizes(one) for one in fact] if isinstance(fact, (list, tuple)) else fact
-
-
-def _written_size(size: Size) -> schema.SymInt:
-    try:
-        return to_size(size)
-    except Undecided:
-        return schema.SymInt(as_int=0)
 
 
 def _repaired(editor: Editor, failed: _Unproven, source: Value, dim: int, symbol: str, old: int) -> bool:

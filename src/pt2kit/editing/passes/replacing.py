@@ -12,7 +12,6 @@ from pt2kit.editing.building import full_target
 from pt2kit.editing.editor import Editor
 from pt2kit.editing.graphs import Slot
 from pt2kit.editing.metas import device_of, device_text
-from pt2kit.editing.weights import Entry
 from pt2kit.tensors.view import TensorView
 
 
@@ -62,15 +61,11 @@ def _move_argument(slot: Slot, moved: Callable[[schema.Device], schema.Device]) 
 
 def _move_payloads(editor: Editor, moved: Callable[[schema.Device], schema.Device]) -> int:
     count = 0
-    for table in (editor.weights, editor.constants):
-        for name, entry in list(table.entries.items()):
-            payload = entry.payload
-            if not isinstance(payload, TensorView) or moved(payload.device) == payload.device:
-                continue
-            view = replace(payload, device=moved(payload.device))
-            meta = None if entry.meta is None else structs.replace(entry.meta, tensor_meta=view.meta())
-            table.entries[name] = Entry(view, meta, entry.kind)
-            count += 1
+    for table in editor.tables:
+        for name, payload in list(table.items()):
+            if isinstance(payload, TensorView) and moved(payload.device) != payload.device:
+                table.payloads[name] = replace(payload, device=moved(payload.device))
+                count += 1
     return count
 
 
