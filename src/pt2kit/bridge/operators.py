@@ -42,6 +42,7 @@ Kind = Literal["operator", "symbolic", "higher_order", "function"]
 
 _DISPATCHED: Final = re.compile(r"torch\.ops\.([A-Za-z_]\w*)\.([A-Za-z_]\w*)\.([A-Za-z_]\w*)", re.ASCII)
 _ATEN: Final = "torch.ops.aten."
+_ELEMENTS: Final = {"SymInt": "int", "Scalar": "number"}
 _HIGHER_ORDER: Final = re.compile(r"torch\.ops\.higher_order\.(\w+)", re.ASCII)
 
 
@@ -66,6 +67,15 @@ class Parameter:
     reserved: bool
     arms: frozenset[str] | None
     type: ValueType
+
+    @property
+    def element(self) -> str | None:
+        """Return the kind of elements of a list passed for it: "int", "float", "Tensor", …; None if it takes no list.
+
+        It has one "[]" per further level of lists.
+        """
+        base, levels = self.type.base, self.type.suffix.count("[]")
+        return f"{_ELEMENTS.get(base, base)}{'[]' * (levels - 1)}" if levels else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,13 +204,14 @@ def _dispatched(text: str, match: re.Match[str], place: str, trust: Set[str]) ->
     target = getattr(getattr(getattr(torch.ops, namespace), name), overload)
     if not isinstance(target, OpOverload):
         raise OperatorError(f"{place}: expected {text} to be an operator, got {type(target).__name__}")
-    return _overload(text, target)
+    return overload(text, target)
 
 
-# A memo of a pure function over overloads: an operator that is registered anew is another object.
+# A memo of a pure function over overloads: an operator that is registered again is another object.
 @functools.lru_cache(maxsize=4096)
-def _overload(text: str, target: OpOverload) -> Operator:
-    return _with_schema(text, target, schema_of(target))
+def overload(text: str, target: OpOverload) -> Operator:
+    """Describe an overload of the dispatcher, under its name in files."""
+    return with_schema(text, target, schema_of(target))
 
 
 def _higher_order(text: str, name: str, place: str, trust: Set[str]) -> Operator | None:
@@ -232,10 +243,11 @@ def _extension(text: str, place: str) -> Operator | None:
             f"{place}: expected {text[:80]!r} to name an operator of the type {extension.type.__name__}, "
             f"got a {type(target).__name__}"
         )
-    return _with_schema(text, target, extension.schema(target))
+    return with_schema(text, target, extension.schema(target))
 
 
-def _with_schema(text: str, target: Callable[..., Any], schema: Any) -> Operator:
+def with_schema(text: str, target: Callable[..., Any], schema: Any) -> Operator:
+    """Describe an operator by its `torch.FunctionSchema`."""
     parameters = {}
     # Numbers for tensors are refused where the table of `checks` speaks of all operators: in aten.
     takes_numbers = not text.startswith(_ATEN) or takes_numbers_as_tensors(text.removeprefix("torch.ops."))

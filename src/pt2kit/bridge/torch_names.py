@@ -80,7 +80,7 @@ _TABLE: Final = """
     UntypedStorage._cdata | 2.6 | tells storages without an address apart
     _functionalize_unsafe_set | 2.6 | gives a tensor another storage; since 2.14 none but a plain tensor
     _make_per_channel_quantized_tensor, _make_per_tensor_quantized_tensor | 2.6 | quantized tensors of integers
-    _mkldnn, _neg_view | 2.6 | a layout; a view whose negation is put off
+    _mkldnn, _neg_view | 2.6 | a layout; a view with a lazy negative bit
     _ops.HigherOrderOperator, _ops.OpOverload, _ops.OpOverload._schema | 2.6 | the types of operators, what they take
     _ops._higher_order_ops | 2.6 | name -> higher-order operator
     _export.non_strict_utils._enter_enable_graph_inputs_of_type_nn_module,

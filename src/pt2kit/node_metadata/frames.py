@@ -52,7 +52,7 @@ class StackTrace:
 
 
 def parse_stack_trace(text: str, where: str = "stack_trace") -> StackTrace:
-    """Divide a stack trace into frames; `dump_stack_trace` gives back the identical text.
+    """Divide a stack trace into frames; `dump_stack_trace` returns the identical text.
 
     Raises:
         SchemaError: the text does not begin with a frame.

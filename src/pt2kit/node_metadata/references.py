@@ -6,7 +6,7 @@ node then reads "0:12;3:40": file 0 of the table at its line 12, then file 3 at 
 text is normative in docs/traces.md, with test vectors; it never left a development state of torch, so pt2kit defines
 it.
 
-Expansion gives back every text byte for byte. A text that is no standard trace is kept in the node.
+Expansion restores every text byte for byte. A text that is no standard trace is kept in the node.
 """
 
 from __future__ import annotations

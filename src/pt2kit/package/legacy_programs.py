@@ -35,7 +35,7 @@ def read_older(
         where: the record's name, for messages.
         context: data that it may need.
         method: which program of a container is meant; None for the one there is, or "forward".
-        refusal: why it is none of today's shape, if that was tried before.
+        refusal: why it does not have the current form, if that was tried before.
 
     Raises:
         JsonError: no JSON document.
@@ -75,7 +75,7 @@ def list_programs(data: memoryview, where: str, model: str) -> Mapping[str, str 
         JsonError, LimitError: no JSON document.
         SchemaError, VersionError: it is no program of a version that is read (M4, M5).
 
-    Cost: of a program of today only the top level is looked at, and reading it reports errors inside; others are
+    Cost: of a current program only the top level is read, and decoding it reports errors inside; others are
         parsed whole.
     """
     if _is_program_of_today(data):
@@ -113,7 +113,7 @@ def _is_program_of_today(data: memoryview) -> bool:
 
 
 def _read_typed(data: memoryview, tree: Any, where: str, refusal: SchemaError | JsonError | None) -> StoredProgram:
-    """Return a program of today's shape in an older layout, or one that was refused."""
+    """Return a program of the current form in an older layout, or one that was refused."""
     if isinstance(refusal, SchemaError):
         raise version_error(tree, where, refusal) or refusal
     if refusal is not None:
@@ -125,7 +125,7 @@ def _read_typed(data: memoryview, tree: Any, where: str, refusal: SchemaError | 
 
 
 def _says_its_version(tree: Any) -> bool:
-    """Return whether a record that is no program of today is an older one: by its version, or by being a draft."""
+    """Return whether a record that is no current program is an older one: by its version, or by being a draft."""
     if not isinstance(tree, dict):
         return False
     match tree.get("schema_version"):

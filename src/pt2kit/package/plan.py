@@ -1,7 +1,7 @@
 """Plan of a new archive: its records as data, and writing them. Nothing is written while they are planned.
 
 A plan is complete before the target is touched, so that everything refusable has been refused by then. All writers
-of an archive of today make one: `save`, `convert`, `sanitize` and the editor.
+of archives of the current layout use one: `save`, `convert`, `sanitize` and the editor.
 """
 
 from __future__ import annotations

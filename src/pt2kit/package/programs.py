@@ -1,7 +1,7 @@
 """Read the record of a program: decoded in one typed pass, and upgraded to the current schema version.
 
 A newer minor version only adds: its fields are kept as unknown keys. A newer major version is refused. Programs of the
-current major from minor 14 on differ from today's only by fields that may be left out; anything older goes through
+current major from minor 14 on differ from current ones only by fields that may be left out; anything older goes through
 `legacy_programs`, which is imported for it alone.
 """
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from pt2kit.zip.reader import Archive
 
 ReadOlder: TypeAlias = "Callable[[memoryview, str, SchemaError | JsonError | None], StoredProgram]"
-"""(JSON, the record's name, why it is none of today's shape) -> a program of an older schema."""
+"""(JSON, the record's name, why it does not have the current form) -> a program of an older schema."""
 DIRECT_SINCE: Final = 14
-"""First minor of the current major whose programs are programs of today, except fields that may be left out."""
+"""First minor of the current major whose programs are current ones, except fields that may be left out."""
 
 
 def read_program(
@@ -86,7 +86,7 @@ def is_current_shape(version: Any) -> bool:
 
 
 def from_current(decoded: codec.Decoded[schema.ExportedProgram], where: str) -> StoredProgram:
-    """Return a program of today's shape, stamped with the current version.
+    """Return a program of the current form, stamped with the current version.
 
     Args:
         decoded: as the typed pass returns it: every field that was added since has its default.

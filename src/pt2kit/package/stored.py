@@ -69,7 +69,7 @@ class StoredProgram:
         weights: name -> tensor, for versions that keep parameters and buffers inside the program (the draft).
         constants: name -> tensor, or bytes of a torch.save file or custom object, for versions that keep them there.
         model: the container it was in.
-        is_raised: whether it was stored in an older form, and not in one of today with fields left out.
+        is_raised: whether it was stored in an older form, and not in the current one with fields left out.
     """
 
     program: schema.ExportedProgram

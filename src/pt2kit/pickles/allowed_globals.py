@@ -128,7 +128,7 @@ _NAMES = MappingProxyType({"builtins.xrange": "range", "builtins.unicode": "str"
 
 
 def name_global(module: str, name: str) -> Global:
-    """Return a `Global`, with the spellings of Python 2 and of older torch releases upgraded to today's."""
+    """Return a `Global`, with the spellings of Python 2 and of older torch releases upgraded to current ones."""
     module = _MODULES.get(module, module)
     return Global(module, _NAMES.get(f"{module}.{name}", name))
 

@@ -27,7 +27,7 @@ class Global(Struct, frozen=True):
     """A class or function that a pickle refers to by name; never imported.
 
     Args:
-        module: the module's dotted name, Python 2 spellings (`__builtin__`, `copy_reg`) upgraded to today's.
+        module: the module's dotted name, Python 2 spellings (`__builtin__`, `copy_reg`) upgraded to current ones.
         name: the name inside the module; dotted for a nested class.
     """
 

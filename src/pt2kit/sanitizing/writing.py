@@ -76,7 +76,7 @@ def sanitize(
     """Write a package as a file that means the same and carries no pickle and no code; stock torch loads it.
 
     Sample inputs become raw records with an index; `Package.sample_inputs` and `pt2kit.load` give them as before. The
-    new file has today's layout, whatever the package had. It is compared with the package before it takes its place.
+    new file has the current layout. It is compared with the package before it replaces the target.
 
     Args:
         src: an open package, or a file, which is opened and closed.

@@ -18,7 +18,7 @@ class Wire:
     """The identity of a field across releases.
 
     Args:
-        id: the number the field keeps for good, as in the generated definitions for other languages.
+        id: the permanent number of the field, as in the generated definitions for other languages.
         since: the schema version that introduced the field ("8.2"); "1" for the oldest.
     """
 

@@ -211,7 +211,7 @@ def symbol(name: str | Symbol, low: End = 0, high: End = math.inf, hint: int | N
     """Return a symbol as a size.
 
     Args:
-        name: "s77", or a symbol with its assumptions, which `to_expression` gives back.
+        name: "s77", or a symbol with its assumptions, which `to_expression` returns again.
         low, high: its range, both ends included.
         hint: its value in the example.
     """

@@ -33,7 +33,7 @@ _INDENT: Final = "  "
 
 
 def print_program(program: schema.ExportedProgram) -> str:
-    """Write a program as text; `parse` gives back an equal program, with everything in the same order.
+    """Write a program as text; `parse` returns an equal program, in the same order.
 
     Cost: linear; a program of 2,700 nodes takes about 0.1 s.
     """

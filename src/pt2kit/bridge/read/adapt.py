@@ -27,7 +27,7 @@ WHERE = "$.graph_module"
 
 @dataclass(frozen=True, slots=True)
 class Adapted:
-    """A program for the classes of today.
+    """A program for the current classes.
 
     Args:
         program: the program; the original object if nothing has changed.
@@ -97,7 +97,7 @@ def _still_holds(guard: str, fields: Collection[str]) -> bool:
 
 
 def _rewrite(spec: TreeSpec, stored: FieldTable, changed: Mapping[str, Any]) -> tuple[TreeSpec, list[_Leaf]]:
-    """Return a spec for the classes of today, and the old leaf of each of its leaves."""
+    """Return a spec for the current classes, and the old leaf of each of its leaves."""
 
     def leaf(position: int) -> tuple[TreeSpec, list[_Leaf]]:
         return treespec.LEAF, [position]

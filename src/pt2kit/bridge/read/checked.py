@@ -51,7 +51,7 @@ class Checked:
     """A program that may be built.
 
     Args:
-        module: the program for the named tuples of today.
+        module: the program for the current named tuples.
         signature: its signature.
         sources: where the leaves of its `in_spec` are in the file's; None where the two are the same.
         specs: in_spec and out_spec of each module call, as data.

@@ -1,6 +1,6 @@
 """Build fake tensors from `TensorMeta`: a node's `meta["val"]`, which describes a tensor without its data.
 
-Every value gets a fake tensor and a storage of its own, as if each had been made anew. They are made from a shared
+Every value gets a fake tensor and a storage of its own, as if each had been created separately: copies of a shared
 template for each distinct (dtype, sizes, strides, offset, device, requires_grad). Going through the dispatcher for
 each would cost 350 microseconds with symbolic sizes; from a template it is ten.
 """
