@@ -1,0 +1,60 @@
+"""Options as fields of a dataclass: flags, arguments, pairs; results as lines or JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import click
+from click.testing import CliRunner
+
+from pt2kit.cli.common import json_option
+from pt2kit.cli.frame import Result, argument, at_option, flag, option, pairs_option, print_result, shared, subcommand
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Options of a command that prints what it got."""
+
+    files: tuple[str, ...] = argument("FILE...", nargs=-1)
+    is_strict: bool = flag("Be strict.")
+    count: int = option("How often.", "--times", "-n", default=1)
+    names: Mapping[str, str] = pairs_option("New names.", form="OLD=NEW")
+    at: Mapping[str, int] = at_option("Values.")
+    as_json: bool = shared(json_option)
+
+
+def show(options: Options) -> int:
+    """Show what it got."""
+    tree = {"files": options.files, "strict": options.is_strict, "names": options.names, "at": options.at}
+    return print_result(Result([str(options.count)], lambda: tree, 1), options.as_json)
+
+
+COMMAND = subcommand("show", Options, show, "Exit codes: 1.")
+
+
+def test_fields_are_parameters_in_order() -> None:
+    """A flag follows from the field's name unless flags are passed; the help has the order of the fields."""
+    names = [parameter.opts[0] for parameter in COMMAND.params]
+    assert names == ["files", "--is-strict", "--times", "--names", "--at", "--json"]
+    assert COMMAND.help == "Show what it got."
+
+
+def test_the_function_gets_one_object() -> None:
+    """Values are parsed before; its result is the exit code."""
+    arguments = ["a", "b", "--is-strict", "--names", "x=y", "--at", "s0=3", "--json"]
+    done = CliRunner().invoke(COMMAND, arguments, standalone_mode=False)
+    expected = {"files": ["a", "b"], "strict": True, "names": {"x": "y"}, "at": {"s0": 3}}
+    assert (done.return_value, json.loads(done.output)) == (1, expected)
+
+
+def test_wrong_pairs_are_wrong_usage() -> None:
+    """The message names the option and the form."""
+    for arguments, text in (
+        (["--names", "x"], "--names: expected OLD=NEW"),
+        (["--at", "s0=x"], "--at: expected SYMBOL=N"),
+    ):
+        done = CliRunner().invoke(COMMAND, arguments, standalone_mode=False)
+        assert isinstance(done.exception, click.UsageError)
+        assert text in str(done.exception)
