@@ -85,8 +85,8 @@ class Options:
 
 def run(options: Options) -> int:
     """Convert .pt2 files to another release of torch, newer or older; DST is a file, or for several a folder."""
-    if options.target is None and not options.normalize and options.form is None:
-        raise click.UsageError("expected --target TARGET, or --normalize, which keeps the file's own version")
+    if options.target is None and not options.normalize and not options.store and options.form is None:
+        raise click.UsageError("expected --target TARGET, or --normalize or --store, which keep the file's own version")
     if options.form is not None and (options.target is not None or options.normalize):
         raise click.UsageError("--to: expected it without --target and --normalize")
     places, several = chosen_targets(options.arguments, options.output, needs_target=not options.dry_run)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -97,29 +97,16 @@ def run(options: Options) -> int:
             _replace(package, choose_model(package, options.model), source, str(output), options)
             return 0
         if target is not None:
-            entries = _select(package, choose_model(package, options.model), patterns, constants)
-            _extract(package, entries, target, options.widen)
+            model = choose_model(package, options.model)
+            _extract(package, _select(package, [model], patterns, constants)[model], target, options.widen)
             return 0
-        models = _having(package, chosen_models(package, options.model), patterns, constants)
-        chosen = {one: _select(package, one, patterns, constants) for one in models}
+        chosen = _select(package, chosen_models(package, options.model), patterns, constants)
         found = {one: _statistics(entries) if options.stats else {} for one, entries in chosen.items()}
         result = Result(_lines(chosen, found, options.stats), lambda: _rows(chosen, found))
         return print_result(result, options.as_json)
 
 
 command = subcommand("weights", Options, run, EPILOG)
-
-
-def _having(package: Package, models: list[str], patterns: tuple[str, ...], constants: bool) -> list[str]:
-    """Return the programs that have tensors of all the names; all if none has, for the error message."""
-    if len(models) < 2 or not patterns:
-        return models
-    having = []
-    for model in models:
-        names = [entry.name for entry in entries_of(package, model, constants=constants)]
-        if all(any(_matches(name, pattern) for name in names) for pattern in patterns):
-            having.append(model)
-    return having or models
 
 
 def _rows(chosen: dict[str, list[Entry]], found: dict[str, dict[int, Statistics]]) -> list[dict[str, Any]]:
@@ -139,18 +126,29 @@ def _lines(chosen: dict[str, list[Entry]], found: dict[str, dict[int, Statistics
         yield from statistics_lines(entries, found[model]) if stats else payload_lines(entries)
 
 
-def _select(package: Package, model: str, patterns: tuple[str, ...], constants: bool) -> list[Entry]:
-    entries = entries_of(package, model, constants=constants)
-    names = [entry.name for entry in entries]
-    for pattern in patterns:
-        if not any(_matches(name, pattern) for name in names):
-            raise Refusal(
-                f"{package.name}: {model}: expected a tensor {pattern!r}, got none of that name"
-                f"{suggestion(pattern, names) or ('' if constants else '; constants are listed with --constants')}"
-            )
-    chosen = [name for name in names if not patterns or any(_matches(name, pattern) for pattern in patterns)]
-    wanted = frozenset(chosen)
-    return [entry for entry in entries if entry.name in wanted]
+def _select(
+    package: Package, models: Sequence[str], patterns: Sequence[str], constants: bool
+) -> dict[str, list[Entry]]:
+    """Return program -> its tensors that the patterns name, of the programs that have some for every pattern.
+
+    Raises:
+        Refusal: there is no such program.
+    """
+    chosen: dict[str, list[Entry]] = {}
+    refusals = []
+    for model in models:
+        entries = entries_of(package, model, constants=constants)
+        names = [entry.name for entry in entries]
+        missing = [pattern for pattern in patterns if not any(_matches(name, pattern) for name in names)]
+        if not missing:
+            wanted = {name for name in names if not patterns or any(_matches(name, pattern) for pattern in patterns)}
+            chosen[model] = [entry for entry in entries if entry.name in wanted]
+            continue
+        hint = suggestion(missing[0], names) or ("" if constants else "; constants are listed with --constants")
+        refusals.append(f"{package.name}: {model}: expected a tensor {missing[0]!r}, got none of that name{hint}")
+    if not chosen:
+        raise Refusal(refusals[0])
+    return chosen
 
 
 def _matches(name: str, pattern: str) -> bool:
