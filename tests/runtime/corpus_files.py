@@ -13,7 +13,7 @@ import numpy as np
 
 import pt2kit
 from pt2kit.errors import UnsupportedError
-from pt2kit.runtime.table import register
+from pt2kit.runtime.table import register, unregister
 from pt2kit.treespec.values import Node
 
 NT = collections.namedtuple("NT", ["a", "b"])
@@ -180,6 +180,13 @@ def register_operators() -> None:
         for one in ots:
             result = result if one is None else result * one
         return result
+
+
+def unregister_operators() -> None:
+    """Forget them, as other tests run files with operators that nobody registered."""
+    for name in ("addmul", "inc_", "nested_ints", "nested_floats", "kitchen2"):
+        unregister(f"corpus::{name}")
+    unregister("corpus2::scaleshift")
 
 
 def files(root: Path) -> Iterator[Path]:

@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 from tests import samples
-from tests.runtime.corpus_files import is_reproducible, outcome, register_operators
+from tests.runtime.corpus_files import is_reproducible, outcome, register_operators, unregister_operators
 
 RUNS = samples.DATA / "runs"
 NOT_RUN = ("associative_scan_hop",)
@@ -31,6 +31,8 @@ CASES = [
 @pytest.fixture(scope="module", autouse=True)
 def _custom_operators():
     register_operators()
+    yield
+    unregister_operators()
 
 
 @pytest.mark.parametrize(("release", "name"), CASES, ids=lambda value: value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 
+import numpy as np
 import pytest
 
 from pt2kit.errors import OperatorError
@@ -81,3 +82,13 @@ def test_registering_a_kernel():
 def test_registering_needs_a_name(name):
     with pytest.raises(OperatorError, match="expected a name"):
         register(name, len)
+
+
+@pytest.mark.parametrize("name", ["aten.feature_dropout.default", "aten.feature_alpha_dropout.default"])
+def test_dropout_of_features_drops_whole_channels(name):
+    """All elements of a channel are kept, or none."""
+    kernel = find_kernel(name)
+    assert kernel is not None
+    channels = kernel(input=np.ones((4, 8, 5), np.float32), p=0.5, train=True).reshape(32, 5)
+    assert np.all(channels == channels[:, :1])
+    assert len(np.unique(channels[:, 0])) == 2

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from pt2kit.comparing.errors import error_of
-from pt2kit.comparing.runs import copied
+from pt2kit.comparing.runs import copied, in_type
 from pt2kit.errors import InputError, ProofError, Pt2Error, UnsupportedError
 from pt2kit.graph.argument_values import arguments
 from pt2kit.graph.view import operator_counts, operator_name
@@ -70,7 +70,7 @@ def _prove_program(before: Package, old: str, after: Package, new: str) -> None:
         return _numbered(outputs) | written | {f"state {name}": array for name, array in first.state.items()}
 
     def found(leaves: list[Any]) -> Named:
-        given = [_typed(leaves[place], spec.dtype) for place, spec in zip(order, second.inputs, strict=True)]
+        given = [in_type(leaves[place], spec.dtype) for place, spec in zip(order, second.inputs, strict=True)]
         outputs = output_leaves(second.run_leaves(given))
         written = {f"input {first.inputs[place].name}": one for place, one in zip(order, given, strict=True)}
         return _numbered(outputs) | written | {f"state {name}": array for name, array in second.state.items()}
@@ -158,7 +158,7 @@ def prove_joined(
         rest = iter(leaves[own[0] : start] + leaves[start + keywords :])
         results = output_leaves(a.run_leaves(given))
         passed = [
-            _typed(results[links[name]], spec.dtype) if name in links else next(rest)
+            in_type(results[links[name]], spec.dtype) if name in links else next(rest)
             for name, spec in zip(inputs, b.inputs, strict=True)
         ]
         kept = [one for number, one in enumerate(results) if number not in links.values()]
@@ -299,13 +299,6 @@ def _leaf_count(spec: TreeSpec) -> int:
 
 def _numbered(values: Sequence[Any]) -> Named:
     return {f"output {number}": value for number, value in enumerate(values)}
-
-
-def _typed(value: Any, dtype: Any) -> Any:
-    """Return a value in the floating-point type of another program."""
-    if isinstance(value, np.ndarray) and dtype is not None and kind(dtype) == kind(value.dtype) == 2:
-        return cast(value, dtype)
-    return value
 
 
 def _copy(value: Any) -> Any:

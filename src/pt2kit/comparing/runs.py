@@ -199,7 +199,10 @@ def compare_runs(
                 errors[number] = error
 
     first = output_leaves(sessions[0].run_leaves(copied(leaves), keep))
-    second = output_leaves(sessions[1].run_leaves(_for(sessions[1], leaves), compare))
+    given = copied(leaves)
+    types = [spec.dtype for spec in sessions[1].inputs[: len(given)]]
+    given[: len(types)] = map(in_type, given, types)
+    second = output_leaves(sessions[1].run_leaves(given, compare))
     nodes = tuple(_node(pair, partner[number], number, error) for number, error in sorted(errors.items()))
     missing = len(pair.old.nodes) - len(nodes), len(pair.new.nodes) - len(nodes)
     if len(first) != len(second):
@@ -266,14 +269,11 @@ def copied(values: Sequence[Any]) -> list[Any]:
     return [value.copy() if isinstance(value, np.ndarray) else value for value in values]
 
 
-def _for(session: Session, leaves: Sequence[Any]) -> list[Any]:
-    """Return inputs in the floating-point types of another program."""
-    values = copied(leaves)
-    for place, spec in enumerate(session.inputs[: len(values)]):
-        value = values[place]
-        if isinstance(value, np.ndarray) and spec.dtype is not None and kind(spec.dtype) == kind(value.dtype) == 2:
-            values[place] = cast(value, spec.dtype)
-    return values
+def in_type(value: Any, dtype: Any) -> Any:
+    """Return a value in the floating-point type of another program."""
+    if isinstance(value, np.ndarray) and dtype is not None and kind(dtype) == kind(value.dtype) == 2:
+        return cast(value, dtype)
+    return value
 
 
 def _together(old: Sequence[Any], new: Sequence[Any], scale: float) -> Error:

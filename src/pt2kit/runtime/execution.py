@@ -117,23 +117,16 @@ def _store(results: tuple[Any, ...], result: Any, values: list[Any], limit: int)
     Raises:
         OperatorError: other results than are declared.
     """
-    if len(results) == 1:
-        [one] = results
-        if type(one) is Result:
-            if type(result) in (tuple, list):
-                if not result:
-                    raise OperatorError("expected a result, got none")
-                result = result[0]
-            _keep(one, result, values, limit)
-            return
-        if isinstance(one, list):
-            inner = result
-            if type(result) is tuple and len(result) == 1 and isinstance(result[0], list | tuple):
-                inner = result[0]
-            _store_several(one, inner, values, limit)
-            return
-        return
-    if results:
+    if len(results) == 1 and type(results[0]) is Result:
+        if type(result) in (tuple, list):
+            if not result:
+                raise OperatorError("expected a result, got none")
+            result = result[0]
+        _keep(results[0], result, values, limit)
+    elif len(results) == 1 and isinstance(results[0], list):
+        is_nested = type(result) is tuple and len(result) == 1 and isinstance(result[0], list | tuple)
+        _store_several(results[0], result[0] if is_nested else result, values, limit)
+    elif any(one is not None for one in results):
         _store_several(results, result, values, limit)
 
 

@@ -10,7 +10,6 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from msgspec import UNSET
 
 from pt2kit import schema
 from pt2kit.dataflow.memory import effects_of
@@ -230,7 +229,8 @@ class Session:
     def _read_state(self, package: Package, model: str, program: schema.ExportedProgram) -> dict[str, Array]:
         """Return the tensors of the program; those that may be written to are copies of the file's."""
         weights, constants = package.weights(model), package.constants(model)
-        copied = _writes(program)
+        written = {spec.target for spec in self._outputs if _WRITES.get(spec.kind) is False}
+        copied = bool(written) or _calls_writers(program)
         shared: dict[tuple[int, tuple[int, ...], tuple[int, ...]], Array] = {}
         state: dict[str, Array] = {}
         for spec in self._inputs:
@@ -244,7 +244,7 @@ class Session:
             if spec.target not in source:
                 raise PayloadError(f"{package.name}: expected the tensor {quote(spec.target)}, got a file without it")
             array = _array_of(source[spec.target])
-            if (copied and spec.kind is not InputKind.PARAMETER) or (copied and _is_target(self._outputs, spec.target)):
+            if copied and (spec.kind is not InputKind.PARAMETER or spec.target in written):
                 place = (array.__array_interface__["data"][0], array.shape, array.strides)
                 array = shared.setdefault(place, array.copy(order="K"))
             state[spec.target] = array
@@ -304,21 +304,11 @@ class Session:
         return value
 
 
-def _writes(program: schema.ExportedProgram) -> bool:
-    """Return whether a program may write to its own tensors."""
-    if any(_is_mutation(spec) for spec in program.graph_module.signature.output_specs):
-        return True
+def _calls_writers(program: schema.ExportedProgram) -> bool:
+    """Return whether a program calls operators that write to their operands, or may do so."""
     release = ".".join(program.torch_version.split(".")[:2])
     targets = {step.node.target for step in walk(program)}
     return any(is_custom(target) or effects_of(target, release).written for target in targets)
-
-
-def _is_mutation(spec: schema.OutputSpec) -> bool:
-    return spec.buffer_mutation is not UNSET or spec.parameter_mutation is not UNSET
-
-
-def _is_target(outputs: Sequence[Any], name: str) -> bool:
-    return any(spec.target == name and spec.kind in _WRITES for spec in outputs)
 
 
 def _array_of(payload: Any) -> Array:

@@ -65,19 +65,12 @@ def _in_range(a: Array, b: Array) -> Any:
     return (b >= 0) & (b < a.dtype.itemsize * 8)
 
 
-@kernel("aten.isfinite.default")
-def isfinite(self: Array) -> Any:
-    return np.ones(self.shape, BOOL) if kind(self.dtype) < 2 else np.isfinite(wide(self))
+def _test(function: Callable[..., Any], of_integers: bool) -> Callable[[Array], Any]:
+    return lambda self: np.full(self.shape, of_integers) if kind(self.dtype) < 2 else function(wide(self))
 
 
-@kernel("aten.isposinf.default")
-def isposinf(self: Array) -> Any:
-    return np.zeros(self.shape, BOOL) if kind(self.dtype) < 2 else np.isposinf(wide(self))
-
-
-@kernel("aten.isneginf.default")
-def isneginf(self: Array) -> Any:
-    return np.zeros(self.shape, BOOL) if kind(self.dtype) < 2 else np.isneginf(wide(self))
+for _name in ("isfinite", "isinf", "isnan", "isneginf", "isposinf"):
+    kernel(f"aten.{_name}.default")(_test(getattr(np, _name), _name == "isfinite"))
 
 
 @kernel("aten.isclose.default")
@@ -118,8 +111,6 @@ kernels(
     {
         "aten.bitwise_not.default": lambda self: np.bitwise_not(self),
         "aten.logical_not.default": lambda self: ~cast(self, BOOL),
-        "aten.isnan.default": lambda self: np.zeros(self.shape, BOOL) if kind(self.dtype) < 2 else np.isnan(wide(self)),
-        "aten.isinf.default": lambda self: np.zeros(self.shape, BOOL) if kind(self.dtype) < 2 else np.isinf(wide(self)),
         "aten.isreal.default": lambda self: self.imag == 0 if is_complex(self) else np.ones(self.shape, BOOL),
     }
 )

@@ -136,16 +136,30 @@ def spread_back(
         ]
         turned = flipped.swapaxes(1, 2).reshape(groups * per_group, channels // groups, *kernel_size)
         return x.correlate(turned, (1,) * len(rows), rows, stride, dilation, groups)
-    ends = [size - p for size, p in zip(whole, padding, strict=True)]
     size, taps = math.prod(sizes), math.prod(kernel_size)
     reserve((batch, groups, per_group * taps, size), x.dtype)
-    result = np.zeros_like(x, shape=reserve((batch, groups * per_group, *whole), x.dtype))
     matrix = weight.reshape(groups, channels // groups, per_group * taps).swapaxes(1, 2)
     columns = np.matmul(matrix, x.reshape(batch, groups, channels // groups, size))
     columns = columns.reshape(batch, groups * per_group, *kernel_size, *sizes)
-    for place, where in offsets(sizes, kernel_size, stride, dilation):
+    return _folded(columns, whole, stride, padding, dilation)
+
+
+def _folded(
+    columns: Array, whole: Sequence[int], stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int]
+) -> Array:
+    """Return the sums of windows [batch, channels, *kernel_size, *counts] where they overlap, without padding.
+
+    Args:
+        columns: the windows.
+        whole: the sizes with padding.
+        stride, padding, dilation: one number per dimension.
+    """
+    n = len(whole)
+    kernel_size, counts = columns.shape[2 : 2 + n], columns.shape[2 + n :]
+    result = np.zeros_like(columns, shape=reserve((*columns.shape[:2], *whole), columns.dtype))
+    for place, where in offsets(counts, kernel_size, stride, dilation):
         result[last(where)] += columns[last(place, 2)]
-    return result[last((slice(p, end) for p, end in zip(padding, ends, strict=True)))]
+    return result[last((slice(p, size - p) for p, size in zip(padding, whole, strict=True)))]
 
 
 @kernel("aten.convolution.default aten._convolution.default")
@@ -237,9 +251,5 @@ def col2im(self: Array, output_size: Any, kernel_size: Any, dilation: Any, paddi
         for size, p, d, k, s in zip(sizes, around, gaps, taps, steps, strict=True)
     ]
     whole = [size + 2 * p for size, p in zip(sizes, around, strict=True)]
-    result = np.zeros_like(x, shape=reserve((x.shape[0], channels, *whole), x.dtype))
-    columns = x.reshape(x.shape[0], channels, *taps, *counts)
-    for place, where in offsets(counts, taps, steps, gaps):
-        result[last(where)] += columns[last(place, 2)]
-    result = result[last((slice(p, p + size) for p, size in zip(around, sizes, strict=True)))]
+    result = _folded(x.reshape(x.shape[0], channels, *taps, *counts), whole, steps, around, gaps)
     return result if self.ndim == 3 else result[0]

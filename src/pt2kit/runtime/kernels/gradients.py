@@ -29,12 +29,6 @@ def log_softmax_backward_data(grad_output: Array, output: Array, dim: int, input
     return grad - np.exp(y) * grad.sum(axis_of(dim, y.ndim) if y.ndim else None, keepdims=True)
 
 
-# Losses.
-
-
-# Normalization.
-
-
 @kernel("aten.native_layer_norm_backward.default")
 def native_layer_norm_backward(
     grad_out: Array, input: Array, normalized_shape: Sequence[int], mean: Array, rstd: Array, weight: Any, bias: Any,
@@ -128,9 +122,6 @@ def adaptive_avg_pool2d_backward(grad_output: Array, self: Array) -> Any:
         area = math.prod(part.stop - part.start for part in cut)
         result[last(cut)] += (grad[last(place)] / area)[..., None, None]
     return result
-
-
-# Views and indexing.
 
 
 @kernel("aten.embedding_dense_backward.default")

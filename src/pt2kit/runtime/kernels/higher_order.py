@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,27 +46,32 @@ def cond(pred: Any, true_fn: Subgraph, false_fn: Subgraph, operands: Sequence[An
     return chosen
 
 
+def _turns(
+    cond_fn: Subgraph, body_fn: Subgraph, carried_inputs: Sequence[Any], additional_inputs: Sequence[Any]
+) -> Iterator[list[Any]]:
+    """Yield the values that a loop carries: at first, and after each turn."""
+    state = _fresh(carried_inputs)
+    yield state
+    while _truth(cond_fn(*state, *additional_inputs)[0]):
+        state = _fresh(body_fn(*state, *additional_inputs))
+        yield state
+
+
 @kernel("higher_order.while_loop")
 def while_loop(
     cond_fn: Subgraph, body_fn: Subgraph, carried_inputs: Sequence[Any], additional_inputs: Sequence[Any] = ()
 ) -> Any:
-    state = _fresh(carried_inputs)
-    while _truth(cond_fn(*state, *additional_inputs)[0]):
-        state = _fresh(body_fn(*state, *additional_inputs))
-    return state
+    for state in _turns(cond_fn, body_fn, carried_inputs, additional_inputs):
+        last = state
+    return last
 
 
 @kernel("higher_order.while_loop_stack_output")
 def while_loop_stack_output(
     cond_fn: Subgraph, body_fn: Subgraph, carried_inputs: Sequence[Any], additional_inputs: Sequence[Any] = ()
 ) -> Any:
-    state = _fresh(carried_inputs)
-    states: list[list[Any]] = [[] for _ in state]
-    while _truth(cond_fn(*state, *additional_inputs)[0]):
-        state = _fresh(body_fn(*state, *additional_inputs))
-        for kept, value in zip(states, state, strict=True):
-            kept.append(value)
-    return [np.stack(kept) for kept in states]
+    _, *states = _turns(cond_fn, body_fn, carried_inputs, additional_inputs)
+    return _stacked(states)
 
 
 @kernel("higher_order.map_impl")
@@ -74,16 +79,20 @@ def map_impl(f: Subgraph, xs: Sequence[Array], pos_args: Sequence[Any] = ()) -> 
     rows = [_fresh(f(*parts, *pos_args)) for parts in zip(*xs, strict=True)]
     if not rows:
         raise OperatorError("expected at least one element to map over, got none")
-    return [np.stack([asarray(value) for value in column]) for column in zip(*rows, strict=True)]
+    return _stacked(rows)
+
+
+def _scanned(xs: Sequence[Array], rest: Sequence[Any], options: dict[str, Any]) -> tuple[list[Array], Any, int, bool]:
+    """Return arrays with the scanned dimension in front, more inputs, that dimension, and whether its end is first."""
+    numbers = [one for one in rest if isinstance(one, int)] or [options.get("dim", 0)]
+    lists = [one for one in rest if isinstance(one, list | tuple)] or [options.get("additional_inputs", ())]
+    moved = [np.moveaxis(x, axis_of(numbers[0], x.ndim), 0) for x in xs]
+    return moved, lists[0], numbers[0], any(numbers[1:2])
 
 
 @kernel("higher_order.scan")
 def scan(combine_fn: Subgraph, init: Sequence[Any], xs: Sequence[Array], *rest: Any, **options: Any) -> Any:
-    numbers = [one for one in rest if isinstance(one, int)]
-    lists = [one for one in rest if isinstance(one, list | tuple)]
-    dim, reverse = (numbers[0] if numbers else options.get("dim", 0)), bool(numbers[1:] and numbers[1])
-    more = options.get("additional_inputs", lists[0] if lists else ())
-    moved = [np.moveaxis(x, axis_of(dim, x.ndim), 0) for x in xs]
+    moved, more, _, reverse = _scanned(xs, rest, options)
     count = len(moved[0]) if moved else 0
     state, rows = _fresh(init), []
     for i in reversed(range(count)) if reverse else range(count):
@@ -92,28 +101,22 @@ def scan(combine_fn: Subgraph, init: Sequence[Any], xs: Sequence[Array], *rest: 
         rows.append(row)
     if not rows:
         raise OperatorError("expected at least one element to scan, got none")
-    stacked = [np.stack([asarray(value) for value in column]) for column in zip(*rows, strict=True)]
-    return [*state, *(np.flip(one, 0) if reverse else one for one in stacked)]
+    return [*state, *_stacked(rows[::-1] if reverse else rows)]
+
+
+def _stacked(rows: Sequence[Sequence[Any]]) -> list[Array]:
+    return [np.stack([asarray(value) for value in column]) for column in zip(*rows, strict=True)]
 
 
 @kernel("higher_order.associative_scan")
 def associative_scan(combine_fn: Subgraph, xs: Sequence[Array], *rest: Any, **options: Any) -> Any:
-    numbers = [one for one in rest if isinstance(one, int)]
-    lists = [one for one in rest if isinstance(one, list | tuple)]
-    dim = numbers[0] if numbers else options.get("dim", 0)
-    more = options.get("additional_inputs", lists[0] if lists else ())
-    moved = [np.moveaxis(x, axis_of(dim, x.ndim), 0) for x in xs]
+    moved, more, dim, _ = _scanned(xs, rest, options)
     if not moved or not len(moved[0]):
         return [x.copy() for x in xs]
-    state = [x[0, ...] for x in moved]
-    rows = [_fresh(state)]
+    rows = [_fresh([x[0, ...] for x in moved])]
     for i in range(1, len(moved[0])):
-        state = combine_fn(*state, *(x[i, ...] for x in moved), *more)
-        rows.append(_fresh(state))
-    return [
-        np.moveaxis(np.stack(column), 0, axis_of(dim, x.ndim))
-        for column, x in zip(zip(*rows, strict=True), xs, strict=True)
-    ]
+        rows.append(_fresh(combine_fn(*rows[-1], *(x[i, ...] for x in moved), *more)))
+    return [np.moveaxis(column, 0, axis_of(dim, x.ndim)) for column, x in zip(_stacked(rows), xs, strict=True)]
 
 
 # Subgraphs that run once.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -224,18 +224,15 @@ def bucketize(self: Any, boundaries: Array, out_int32: bool = False, right: bool
     return searchsorted(boundaries, self, out_int32, right)
 
 
-@kernel("aten.tril_indices.default")
-def tril_indices(row: int, col: int, offset: int = 0, dtype: Any = None, **options: Any) -> Any:
-    reserve((2, row, col), INT64)
-    return np.stack(np.tril_indices(row, offset, col))
+def _triangle(function: Callable[..., Any]) -> Callable[..., Any]:
+    def run(row: int, col: int, offset: int = 0, dtype: Any = None, **options: Any) -> Any:
+        reserve((2, row, col), INT64)
+        return np.stack(function(row, offset, col))
+
+    return run
 
 
-@kernel("aten.triu_indices.default")
-def triu_indices(row: int, col: int, offset: int = 0, dtype: Any = None, **options: Any) -> Any:
-    reserve((2, row, col), INT64)
-    return np.stack(np.triu_indices(row, offset, col))
-
-
+kernels({"aten.tril_indices.default": np.tril_indices, "aten.triu_indices.default": np.triu_indices}, _triangle)
 kernels(
     {
         "aten.take.default": lambda self, index: self.reshape(-1)[check_indices(index, self.size, negative=True)],

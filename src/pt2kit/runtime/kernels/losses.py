@@ -86,8 +86,8 @@ def binary_cross_entropy_with_logits(
 # Classes.
 
 
-def _nll(self: Array, target: Array, weight: Any, reduction: int, ignore_index: int) -> tuple[Any, Any]:
-    """Return the loss of class numbers, and the sum of the weights that it was divided by."""
+@kernel("aten.nll_loss_forward.default aten.nll_loss2d_forward.default")
+def nll_loss_forward(self: Array, target: Array, weight: Any, reduction: int, ignore_index: int) -> Any:
     x = wide(self)
     scores, classes = (x[None], target.reshape(1)) if x.ndim == 1 else (x, target)
     used = classes != ignore_index
@@ -102,14 +102,9 @@ def _nll(self: Array, target: Array, weight: Any, reduction: int, ignore_index: 
     return (loss / total if reduction == 1 else loss), total
 
 
-@kernel("aten.nll_loss_forward.default aten.nll_loss2d_forward.default")
-def nll_loss_forward(self: Array, target: Array, weight: Any, reduction: int, ignore_index: int) -> Any:
-    return _nll(self, target, weight, reduction, ignore_index)
-
-
 @kernel("aten.nll_loss.default aten.nll_loss2d.default aten.nll_loss_nd.default")
 def nll_loss(self: Array, target: Array, weight: Any = None, reduction: int = 1, ignore_index: int = -100) -> Any:
-    return _nll(self, target, weight, reduction, ignore_index)[0]
+    return nll_loss_forward(self, target, weight, reduction, ignore_index)[0]
 
 
 @kernel("aten.cross_entropy_loss.default")
@@ -129,7 +124,7 @@ def cross_entropy_loss(
         if reduction == 1:
             return loss.sum() / (loss.size if loss.ndim else 1)
         return reduced(loss, reduction)
-    plain, total = _nll(scores, target, weight, reduction, ignore_index)
+    plain, total = nll_loss_forward(scores, target, weight, reduction, ignore_index)
     if not label_smoothing:
         return plain
     smooth = -(scores * factor.reshape(shape)).sum(axis)

@@ -43,11 +43,7 @@ def _batch_norm(
     else:
         mean, var = wide(running_mean), wide(running_var)
     inverse = 1 / np.sqrt(var + var.dtype.type(eps))
-    result = (x - _channels(mean, x)) * _channels(inverse, x)
-    if weight is not None:
-        result = result * _channels(weight, x)
-    if bias is not None:
-        result = result + _channels(bias, x)
+    result = _by_channel((x - _channels(mean, x)) * _channels(inverse, x), weight, bias)
     return result, mean, inverse, new_mean, new_var
 
 
@@ -110,20 +106,17 @@ def instance_norm(
     input: Array, weight: Any, bias: Any, running_mean: Any, running_var: Any, use_input_stats: bool,
     momentum: float, eps: float, cudnn_enabled: bool = False,
 ) -> Any:  # fmt: skip
-    if not use_input_stats:
-        return _batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps)[0]
-    x = wide(input)
-    axes = tuple(range(2, x.ndim))
-    mean, var = x.mean(axes, keepdims=True), x.var(axes, keepdims=True)
-    if running_mean is not None:
-        count = math.prod(x.shape[2:])
-        write(running_mean, wide(running_mean) * (1 - momentum) + momentum * mean.mean(0).reshape(-1))
-        unbiased = var.mean(0).reshape(-1) * (count / max(1, count - 1))
-        write(running_var, wide(running_var) * (1 - momentum) + momentum * unbiased)
-    result = (x - mean) / np.sqrt(var + var.dtype.type(eps))
-    if weight is not None:
-        result = result * _channels(weight, x)
-    return result if bias is None else result + _channels(bias, x)
+    # Each channel of each example is a channel of one batch.
+    batch, channels = input.shape[:2]
+    w, b, old_mean, old_var = (
+        None if one is None else np.tile(one, batch) for one in (weight, bias, running_mean, running_var)
+    )
+    x = input.reshape(1, batch * channels, *input.shape[2:])
+    result, _, _, mean, var = _batch_norm(x, w, b, old_mean, old_var, use_input_stats, momentum, eps)
+    if use_input_stats and running_mean is not None:
+        write(running_mean, mean.reshape(batch, channels).mean(0))
+        write(running_var, var.reshape(batch, channels).mean(0))
+    return result.reshape(input.shape)
 
 
 def _over(x: Array, axes: tuple[int, ...], eps: float) -> tuple[Array, Array, Array]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from pt2kit.errors import OperatorError
 from pt2kit.runtime.arrays import INT64, Array, check_indices, kind, last, reserve, wide
-from pt2kit.runtime.kernels.convolutions import check_window, offsets, spread
+from pt2kit.runtime.kernels.convolutions import check_window, offsets, pad_around, spread
 from pt2kit.runtime.table import kernel, kernels
 
 
@@ -36,15 +36,23 @@ def _counts(
     return counts
 
 
-def _padded(x: Array, counts: Sequence[int], taps: Any, steps: Any, gaps: Any, around: Any, value: Any) -> Array:
-    """Return an array padded as far as its windows reach."""
-    n = len(counts)
+def _windows(
+    n: int, self: Array, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, value: Any
+) -> tuple[Array, Array, list[int], list[tuple[int, ...]]]:
+    """Return an array, also padded as far as its windows reach, their counts, and their sizes, steps, padding and gaps.
+
+    Raises:
+        OperatorError: too few dimensions, or windows that do not fit.
+    """
+    x = wide(self)
+    if x.ndim < n + 1:
+        raise OperatorError(f"expected at least {n + 1} dimensions, got {x.ndim}")
+    taps, around, gaps = spread(kernel_size, n), spread(padding, n), spread(dilation, n)
+    steps = spread(stride, n) if isinstance(stride, int) or (stride is not None and len(stride)) else taps
+    counts = _counts(x.shape[-n:], taps, steps, around, gaps, ceil_mode)
     ends = [(c - 1) * s + (k - 1) * d + 1 for c, s, k, d in zip(counts, steps, taps, gaps, strict=True)]
-    widths = [(p, max(0, end - size - p)) for p, end, size in zip(around, ends, x.shape[-n:], strict=True)]
-    if not any(itertools.chain(*widths)):
-        return x
-    reserve((*x.shape[:-n], *(size + a + b for size, (a, b) in zip(x.shape[-n:], widths, strict=True))), x.dtype)
-    return np.pad(x, [(0, 0)] * (x.ndim - n) + widths, constant_values=value)
+    after = [max(0, end - size - p) for p, end, size in zip(around, ends, x.shape[-n:], strict=True)]
+    return x, pad_around(x, around, after, value(x)), counts, [taps, steps, around, gaps]
 
 
 def _lowest(x: Array) -> Any:
@@ -56,14 +64,10 @@ def max_pool(
     ceil_mode: bool = False,
 ) -> Any:  # fmt: skip
     """Return the maximum of each window, and where it is in the plane if asked."""
-    x = wide(self)
-    if x.ndim < n + 1:
-        raise OperatorError(f"expected at least {n + 1} dimensions, got {x.ndim}")
-    taps, around, gaps = spread(kernel_size, n), spread(padding, n), spread(dilation, n)
-    steps = spread(stride, n) if isinstance(stride, int) or (stride is not None and len(stride)) else taps
+    x, padded, counts, (taps, steps, around, gaps) = _windows(
+        n, self, kernel_size, stride, padding, dilation, ceil_mode, _lowest
+    )
     sizes = x.shape[-n:]
-    counts = _counts(sizes, taps, steps, around, gaps, ceil_mode)
-    padded = _padded(x, counts, taps, steps, gaps, around, _lowest(x))
     result = np.full_like(x, _lowest(x), shape=reserve((*x.shape[:-n], *counts), x.dtype))
     starts = [np.arange(c) * s - p for c, s, p in zip(counts, steps, around, strict=True)]
     # As in torch, the place of a maximum is at first that of the first element inside.
@@ -75,14 +79,9 @@ def max_pool(
             np.maximum(result, part, out=result)
             continue
         axes = [start + p * d for start, p, d in zip(starts, place, gaps, strict=True)]
-        inside: Any = np.logical_and.reduce(
-            np.broadcast_arrays(
-                *(
-                    one.reshape([-1 if i == axis else 1 for i in range(n)])
-                    for axis, one in enumerate((at >= 0) & (at < size) for at, size in zip(axes, sizes, strict=True))
-                )
-            )
-        )
+        inside: Any = True
+        for axis, (at, size) in enumerate(zip(axes, sizes, strict=True)):
+            inside = inside & ((at >= 0) & (at < size)).reshape([-1 if i == axis else 1 for i in range(n)])
         better = inside & ((part > result) | (part != part))
         where = np.where(better, _flat(axes, sizes), where)
         result = np.where(better, part, result)
@@ -102,21 +101,16 @@ def avg_pool(
     count_include_pad: bool = True, divisor_override: int | None = None,
 ) -> Any:  # fmt: skip
     """Return the mean of each window."""
-    x = wide(self)
-    if x.ndim < n + 1:
-        raise OperatorError(f"expected at least {n + 1} dimensions, got {x.ndim}")
-    taps, around, gaps = spread(kernel_size, n), spread(padding, n), (1,) * n
-    steps = spread(stride, n) if isinstance(stride, int) or len(stride) else taps
-    sizes = x.shape[-n:]
-    counts = _counts(sizes, taps, steps, around, gaps, ceil_mode)
-    padded = _padded(x, counts, taps, steps, gaps, around, 0)
+    x, padded, counts, (taps, steps, around, gaps) = _windows(
+        n, self, kernel_size, stride, padding, 1, ceil_mode, lambda _: 0
+    )
     total = np.zeros_like(x, shape=reserve((*x.shape[:-n], *counts), x.dtype))
     for _, cut in offsets(counts, taps, steps, gaps):
         total += padded[last(cut)]
     if divisor_override is not None:
         return total / divisor_override if kind(x.dtype) == 2 else np.trunc(total / divisor_override)
     divisor = np.ones(counts, x.dtype)
-    for axis, (count, s, p, k, size) in enumerate(zip(counts, steps, around, taps, sizes, strict=True)):
+    for axis, (count, s, p, k, size) in enumerate(zip(counts, steps, around, taps, x.shape[-n:], strict=True)):
         start = np.arange(count) * s - p
         end = np.minimum(start + k, size + p)
         if not count_include_pad:

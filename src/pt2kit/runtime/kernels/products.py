@@ -20,6 +20,7 @@ from pt2kit.runtime.arrays import (
     reserve,
     wide,
 )
+from pt2kit.runtime.kernels.reductions import vector_norm
 from pt2kit.runtime.table import kernel, kernels
 
 
@@ -220,19 +221,7 @@ def cross(self: Array, other: Array, dim: int | None = -1) -> Any:
 def cdist(x1: Array, x2: Array, p: float = 2.0, compute_mode: int | None = None) -> Any:
     a, b = wide(x1), wide(x2)
     reserve((*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-2], a.shape[-1]), a.dtype)
-    return _distance(np.abs(a[..., :, None, :] - b[..., None, :, :]), p)
-
-
-def _distance(size: Array, p: float) -> Any:
-    if p == 0:
-        return (size != 0).sum(-1).astype(size.dtype)
-    if p == 1:
-        return size.sum(-1)
-    if p == 2:
-        return np.sqrt((size * size).sum(-1))
-    if p == float("inf"):
-        return size.max(-1) if size.shape[-1] else np.zeros(size.shape[:-1], size.dtype)
-    return (size ** size.dtype.type(p)).sum(-1) ** size.dtype.type(1 / p)
+    return vector_norm(a[..., :, None, :] - b[..., None, :, :], p, -1)
 
 
 @kernel("aten.pdist.default aten._pdist_forward.default")
@@ -240,15 +229,14 @@ def pdist(self: Array, p: float = 2) -> Any:
     x = wide(self)
     reserve((x.shape[0], x.shape[0], x.shape[1]), x.dtype)
     first, second = np.triu_indices(x.shape[0], 1)
-    return _distance(np.abs(x[first] - x[second]), p)
+    return vector_norm(x[first] - x[second], p, -1)
 
 
 @kernel("aten.pairwise_distance.default")
 def pairwise_distance(x1: Array, x2: Array, p: float = 2, eps: float = 1e-06, keepdim: bool = False) -> Any:
     a, b = wide(x1), wide(x2)
     reserve(np.broadcast_shapes(a.shape, b.shape), a.dtype)
-    found = _distance(np.abs(a - b + a.dtype.type(eps)), p)
-    return found[..., None] if keepdim else found
+    return vector_norm(a - b + a.dtype.type(eps), p, -1, keepdim)
 
 
 @kernel("aten.cosine_similarity.default")
@@ -257,7 +245,7 @@ def cosine_similarity(x1: Array, x2: Array, dim: int = 1, eps: float = 1e-08) ->
     reserve(np.broadcast_shapes(a.shape, b.shape), a.dtype)
     a, b = np.broadcast_arrays(a, b)
     axis = axis_of(dim, a.ndim)
-    sizes = [np.maximum(np.sqrt((one * one).sum(axis, keepdims=True)), eps) for one in (a, b)]
+    sizes = [np.maximum(vector_norm(one, 2, axis, True), eps) for one in (a, b)]
     return ((a / sizes[0]) * (b / sizes[1])).sum(axis)
 
 

@@ -132,33 +132,41 @@ def dropout(input: Array, p: float, train: bool) -> Any:
 def native_dropout(input: Array, p: float, train: bool | None) -> Any:
     if not train and train is not None:
         return input.copy(), np.ones(input.shape, BOOL)
-    x = wide(input)
-    kept = running().random.random(x.shape) >= p
+    x, kept = wide(input), _kept(input.shape, p)
     return np.where(kept, x / (1 - p) if p < 1 else 0, 0), kept
+
+
+def _kept(shape: Sequence[int], p: float) -> Array:
+    """Return which elements are not dropped."""
+    return np.asarray(running().random.random(shape) >= p)
+
+
+def _of_features(shape: Sequence[int]) -> tuple[int, ...]:
+    """Return the sizes with one element for each channel."""
+    return (*shape[:2], *(1,) * (len(shape) - 2))
 
 
 @kernel("aten.feature_dropout.default")
 def feature_dropout(input: Array, p: float, train: bool) -> Any:
     if not train or not p:
         return input
-    x = wide(input)
-    kept = running().random.random((*x.shape[:2], *(1,) * (x.ndim - 2))) >= p
-    return np.where(kept, x / (1 - p) if p < 1 else 0, 0)
+    return np.where(_kept(_of_features(input.shape), p), wide(input) / (1 - p) if p < 1 else 0, 0)
 
 
-@kernel("aten.alpha_dropout.default aten.feature_alpha_dropout.default")
-def alpha_dropout(input: Array, p: float, train: bool) -> Any:
+def _alpha_dropout(input: Array, p: float, train: bool, shape: Sequence[int]) -> Any:
     if not train or not p:
         return input
-    alpha = 1.7580993408473766
-    x, keep = wide(input), 1 - p
+    alpha, keep = 1.7580993408473766, 1 - p
     scale = 1 / (alpha * alpha * p * keep + keep) ** 0.5
-    kept = running().random.random(x.shape) >= p
-    return (np.where(kept, x, -alpha) * scale) + alpha * scale * p
+    return (np.where(_kept(shape, p), wide(input), -alpha) * scale) + alpha * scale * p
 
 
 kernels(
     {
+        "aten.alpha_dropout.default": lambda input, p, train: _alpha_dropout(input, p, train, input.shape),
+        "aten.feature_alpha_dropout.default": lambda input, p, train: _alpha_dropout(
+            input, p, train, _of_features(input.shape)
+        ),
         "aten.rand.default .generator": lambda size, dtype=None, **options: _drawn(size, dtype, _uniform),
         "aten.randn.default .generator": lambda size, dtype=None, **options: _drawn(size, dtype, _normal),
         "aten.rand_like.default": lambda self, dtype=None, **options: _drawn(self.shape, dtype or self.dtype, _uniform),

@@ -36,66 +36,62 @@ def _summed_type(self: Array, dtype: DType | None) -> DType:
     return compute_type(dtype)
 
 
-def _axes(self: Array, dim: Any) -> tuple[int, ...]:
-    return axes_of(dim, self.ndim)
+def _summed(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the kernel of a reduction that computes integers in int64."""
+
+    def run(self: Array, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+        return function(cast(self, _summed_type(self, dtype)), axes_of(dim, self.ndim), keepdims=keepdim)
+
+    return run
 
 
-@kernel("aten.sum.default .dim_IntList")
-def sum_(self: Array, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
-    x = cast(self, _summed_type(self, dtype))
-    return x.sum(_axes(x, dim), keepdims=keepdim)
-
-
-@kernel("aten.nansum.default")
-def nansum(self: Array, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
-    x = cast(self, _summed_type(self, dtype))
-    return np.nansum(x, _axes(x, dim), keepdims=keepdim)
+kernels(
+    {
+        "aten.sum.default .dim_IntList": np.sum,
+        "aten.nansum.default": np.nansum,
+        "aten.prod.default .dim_int": np.prod,
+    },
+    _summed,
+)
 
 
 @kernel("aten.mean.default .dim")
 def mean(self: Array, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
     x = cast(self, compute_type(dtype or self.dtype))
-    axes = _axes(x, dim)
+    axes = axes_of(dim, x.ndim)
     return x.sum(axes, keepdims=keepdim) / x.dtype.type(math.prod(x.shape[axis] for axis in axes))
 
 
 @kernel("aten.nanmean.default")
 def nanmean(self: Array, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
     x = cast(self, compute_type(dtype or self.dtype))
-    axes = _axes(x, dim)
+    axes = axes_of(dim, x.ndim)
     return np.nansum(x, axes, keepdims=keepdim) / np.sum(~np.isnan(x), axes, keepdims=keepdim).astype(x.dtype)
 
 
-@kernel("aten.prod.default .dim_int")
-def prod(self: Array, dim: int | None = None, keepdim: bool = False, dtype: Any = None) -> Any:
-    x = cast(self, _summed_type(self, dtype))
-    return x.prod(_axes(x, dim), keepdims=keepdim)
-
-
 def _truth(function: Callable[..., Any], self: Array, dim: Any, keepdim: bool) -> Any:
-    axes = () if isinstance(dim, list | tuple) and not len(dim) else _axes(self, dim)
+    axes = () if isinstance(dim, list | tuple) and not len(dim) else axes_of(dim, self.ndim)
     found = function(cast(self, BOOL), axes, keepdims=keepdim)
     return asarray(found).astype(np.uint8) if self.dtype == np.uint8 else found
 
 
 @kernel("aten.count_nonzero.default .dim_IntList")
 def count_nonzero(self: Array, dim: Any = None) -> Any:
-    return np.sum(cast(self, BOOL), _axes(self, dim), dtype=INT64)
+    return np.sum(cast(self, BOOL), axes_of(dim, self.ndim), dtype=INT64)
 
 
 # Extremes.
 
 
-@kernel("aten.amax.default aten.max.default")
-def amax(self: Array, dim: Any = (), keepdim: bool = False) -> Any:
-    x = wide(self)
-    return np.max(x, _axes(x, dim), keepdims=keepdim)
+def _most(function: Callable[..., Any]) -> Callable[..., Any]:
+    def run(self: Array, dim: Any = (), keepdim: bool = False) -> Any:
+        return function(wide(self), axes_of(dim, self.ndim), keepdims=keepdim)
+
+    return run
 
 
-@kernel("aten.amin.default aten.min.default")
-def amin(self: Array, dim: Any = (), keepdim: bool = False) -> Any:
-    x = wide(self)
-    return np.min(x, _axes(x, dim), keepdims=keepdim)
+amax, amin = _most(np.max), _most(np.min)
+kernels({"aten.amax.default aten.max.default": amax, "aten.amin.default aten.min.default": amin})
 
 
 @kernel("aten.aminmax.default")
@@ -138,7 +134,7 @@ def var(
     self: Array, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, correction: Any = None
 ) -> Any:
     x = wide(self)
-    axes = _axes(x, dim)
+    axes = axes_of(dim, x.ndim)
     count = math.prod(x.shape[axis] for axis in axes)
     centered = x - x.mean(axes, keepdims=True)
     squares = (centered * np.conjugate(centered)).real if is_complex(x) else centered * centered
@@ -172,10 +168,10 @@ def vector_norm(
     order = p if ord is None else ord
     order = 2.0 if order is None else float(order)
     x = cast(self, compute_type(float_type(dtype or self.dtype)))
-    axes = _axes(x, dim)
+    axes = axes_of(dim, x.ndim)
     size = np.abs(x)
     if order == math.inf:
-        return np.max(size, axes, keepdims=keepdim) if size.size else np.zeros(())
+        return np.max(size, axes, keepdims=keepdim, initial=0)
     if order == -math.inf:
         return np.min(size, axes, keepdims=keepdim)
     if order == 0:
@@ -214,7 +210,7 @@ def norm_except_dim(v: Array, pow: int = 2, dim: int = 0) -> Any:
 @kernel("aten.logsumexp.default")
 def logsumexp(self: Array, dim: Any, keepdim: bool = False) -> Any:
     x = cast(self, compute_type(float_type(self.dtype)))
-    axes = _axes(x, dim)
+    axes = axes_of(dim, x.ndim)
     parts = x.real
     most = (
         np.max(parts, axes, keepdims=True)
@@ -262,16 +258,15 @@ def log_softmax(self: Array, dim: int, half_to_float: bool = False, dtype: Any =
 # Cumulative operators.
 
 
-@kernel("aten.cumsum.default")
-def cumsum(self: Array, dim: int, dtype: Any = None) -> Any:
-    x = cast(self, _summed_type(self, dtype))
-    return x if not x.ndim else np.cumsum(x, axis_of(dim, x.ndim))
+def _accumulated(function: Callable[..., Any]) -> Callable[..., Any]:
+    def run(self: Array, dim: int, dtype: Any = None) -> Any:
+        x = cast(self, _summed_type(self, dtype))
+        return function(x, axis_of(dim, x.ndim)) if x.ndim else x
+
+    return run
 
 
-@kernel("aten.cumprod.default")
-def cumprod(self: Array, dim: int, dtype: Any = None) -> Any:
-    x = cast(self, _summed_type(self, dtype))
-    return x if not x.ndim else np.cumprod(x, axis_of(dim, x.ndim))
+kernels({"aten.cumsum.default": np.cumsum, "aten.cumprod.default": np.cumprod}, _accumulated)
 
 
 @kernel("aten.logcumsumexp.default")

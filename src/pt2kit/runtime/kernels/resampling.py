@@ -18,7 +18,7 @@ def _sizes(self: Array, output_size: Any, scale_factors: Any, n: int) -> tuple[t
     if self.ndim != n + 2:
         raise OperatorError(f"expected {n + 2} dimensions, got {self.ndim}")
     if output_size is not None:
-        return tuple(output_size), [None] * n
+        return tuple(output_size), scale_factors or [None] * n
     if scale_factors is None or len(scale_factors) != n:
         raise OperatorError(f"expected {n} sizes or factors, got {scale_factors}")
     sizes = [int(size * factor) for size, factor in zip(self.shape[2:], scale_factors, strict=True)]
@@ -96,17 +96,21 @@ def _separable(
     return x
 
 
+def _resized(
+    self: Array, output_size: Any, factors: Any, align_corners: bool, taps: Taps | None, n: int, exact: bool
+) -> Any:
+    sizes, found = _sizes(self, output_size, factors, n)
+    if taps is None:
+        return _nearest(self, sizes, found, exact)
+    return _separable(self, sizes, found, align_corners, taps)
+
+
 def _plain(taps: Taps | None, n: int, exact: bool = False) -> Callable[..., Any]:
     """Return the kernel of an overload with sizes, and one factor per dimension."""
 
     def run(self: Array, output_size: Any, align_corners: bool = False, scales: Any = None, **each: Any) -> Any:
         factors = [scales] if n == 1 else [each.get(name) for name in ("scales_d", "scales_h", "scales_w")[3 - n :]]
-        sizes, _ = _sizes(self, output_size, None, n)
-        return (
-            _nearest(self, sizes, factors, exact)
-            if taps is None
-            else _separable(self, sizes, factors, align_corners, taps)
-        )
+        return _resized(self, output_size, factors, align_corners, taps, n, exact)
 
     return run
 
@@ -117,12 +121,8 @@ def _vec(taps: Taps | None, n: int, exact: bool = False) -> Callable[..., Any]:
     def run(input: Array, output_size: Any, align_corners: Any = None, scale_factors: Any = None) -> Any:
         if taps is None and scale_factors is None and isinstance(align_corners, list | tuple):
             align_corners, scale_factors = False, align_corners
-        sizes, factors = _sizes(input, output_size, scale_factors, n)
-        return (
-            _nearest(input, sizes, factors, exact)
-            if taps is None
-            else _separable(input, sizes, factors, bool(align_corners), taps)
-        )
+        factors = None if output_size is not None else scale_factors
+        return _resized(input, output_size, factors, bool(align_corners), taps, n, exact)
 
     return run
 
@@ -215,35 +215,25 @@ def grid_sample(input: Array, grid: Array, mode: int, padding_mode: int, align_c
     reserve((*g.shape[:-1], x.shape[1]), x.dtype)
     sizes = x.shape[2:]
     raw = [_placed(g[..., n - 1 - axis], size, align_corners) for axis, size in enumerate(sizes)]
-    if mode == 2:
-        return _cubic_sample(x, raw, padding_mode, align_corners)
-    places = [_bounded(place, size, padding_mode, align_corners) for place, size in zip(raw, sizes, strict=True)]
-    if mode == 1:
-        return _fetch(x, [np.round(place) for place in places])
-    if mode != 0:
+    if mode not in (0, 1, 2):
         raise OperatorError(f"expected the mode 0, 1 or 2, got {mode}")
-    lows = [np.floor(place) for place in places]
-    total: Any = 0
-    for corner in itertools.product((0, 1), repeat=n):
-        weight: Any = 1
-        for step, place, low in zip(corner, places, lows, strict=True):
-            weight = weight * (place - low if step else 1 - (place - low))
-        total = total + _fetch(x, [low + step for low, step in zip(lows, corner, strict=True)]) * weight[
-            :, None
-        ].astype(x.dtype)
-    return total
 
+    def bounded(places: Sequence[Array]) -> list[Array]:
+        return [_bounded(place, size, padding_mode, align_corners) for place, size in zip(places, sizes, strict=True)]
 
-def _cubic_sample(x: Array, raw: Sequence[Array], padding_mode: int, align_corners: bool) -> Any:
-    lows = [np.floor(np.where(np.isfinite(place), place, -1)) for place in raw]
+    if mode == 1:
+        return _fetch(x, [np.round(place) for place in bounded(raw)])
+    # Cubic sampling bounds each place that it reads, linear sampling the place between them.
+    places = raw if mode == 2 else bounded(raw)
+    lows = [np.floor(np.where(np.isfinite(place), place, -1)) for place in places]
     total: Any = 0
-    for i, j in itertools.product((-1, 0, 1, 2), repeat=2):
+    for steps in itertools.product((-1, 0, 1, 2) if mode == 2 else (0, 1), repeat=n):
         weight: Any = 1
-        places = []
-        for step, place, low, size in zip((i, j), raw, lows, x.shape[2:], strict=True):
-            weight = weight * _cubic(place - low - step, -0.75)
-            places.append(_bounded(low + step, size, padding_mode, align_corners))
-        total = total + _fetch(x, places) * weight[:, None].astype(x.dtype)
+        for step, place, low in zip(steps, places, lows, strict=True):
+            distance = place - low - step
+            weight = weight * (_cubic(distance, -0.75) if mode == 2 else 1 - np.abs(distance))
+        read = [low + step for low, step in zip(lows, steps, strict=True)]
+        total = total + _fetch(x, bounded(read) if mode == 2 else read) * weight[:, None].astype(x.dtype)
     return total
 
 

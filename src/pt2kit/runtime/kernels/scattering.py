@@ -11,7 +11,7 @@ from pt2kit.errors import OperatorError
 from pt2kit.runtime.arrays import ARRAYS, BOOL, Array, asarray, axis_of, cast, check_indices, is_known, kind, wide
 from pt2kit.runtime.kernels.indexing import index_arrays
 from pt2kit.runtime.kernels.views import as_strided, diagonal, select, slice_
-from pt2kit.runtime.table import kernel, write
+from pt2kit.runtime.table import kernel, kernels, write
 
 
 def _added(target: Array, where: Any, values: Any) -> Array:
@@ -107,7 +107,7 @@ _REDUCE: dict[str, Callable[..., Any]] = {
 _NEUTRAL: dict[str, Any] = {"sum": 0, "prod": 1, "mean": 0}
 
 
-def _reduced(array: Array, where: Any, values: Array, reduce: str, include_self: bool) -> Any:
+def _reduced(array: Array, where: Any, values: Array, reduce: str, include_self: bool = True) -> Any:
     if reduce not in _REDUCE:
         raise OperatorError(f"expected the reduction sum, prod, mean, amax or amin, got {reduce[:40]!a}")
     result = wide(array).copy()
@@ -138,58 +138,49 @@ def scatter_reduce(self: Array, dim: int, index: Array, src: Any, reduce: str, i
     return _reduced(array, where, _source(src, index), reduce, include_self).reshape(self.shape)
 
 
-def _rows(self: Array, dim: int, index: Array) -> tuple[Array, Any]:
-    """Return an array with its dimension in front, and the index of whole slices."""
-    array = np.atleast_1d(self)
-    axis = axis_of(dim, array.ndim)
-    return np.moveaxis(array, axis, 0), check_indices(index.reshape(-1), array.shape[axis])
+def _slices(change: Callable[..., Array], *, negative: bool = False) -> Callable[..., Any]:
+    """Return the kernel of a function that changes slices of one dimension.
+
+    Args:
+        change: returns the array with its dimension in front, from it, the chosen slices, and the values.
+        negative: indices may count from the end.
+    """
+
+    def run(self: Array, dim: int, index: Array, source: Any = None, value: Any = None, **options: Any) -> Any:
+        array, axis = np.atleast_1d(self), axis_of(dim, self.ndim)
+        rows = np.moveaxis(array, axis, 0)
+        chosen = check_indices(index.reshape(-1), len(rows), negative=negative)
+        values = asarray(value) if source is None else np.moveaxis(np.atleast_1d(source), axis, 0)
+        return np.moveaxis(change(rows, chosen, values, **options), 0, axis).reshape(self.shape)
+
+    return run
 
 
-def _front(source: Array, dim: int, ndim: int) -> Array:
-    array = np.atleast_1d(source)
-    return np.moveaxis(array, axis_of(dim, max(ndim, 1)), 0)
+def _added_slices(rows: Array, chosen: Array, values: Array, alpha: Any = 1) -> Array:
+    numbers = wide(values)
+    return _added(rows, chosen, numbers if alpha == 1 else numbers * cast(alpha, numbers.dtype))
 
 
-@kernel("aten.index_add.default")
-def index_add(self: Array, dim: int, index: Array, source: Array, alpha: Any = 1) -> Any:
-    rows, chosen = _rows(self, dim, index)
-    values = wide(_front(source, dim, self.ndim))
-    added = _added(rows, chosen, values if alpha == 1 else values * cast(alpha, values.dtype))
-    return np.moveaxis(added, 0, axis_of(dim, self.ndim)).reshape(self.shape)
-
-
-@kernel("aten.index_copy.default")
-def index_copy(self: Array, dim: int, index: Array, source: Array) -> Any:
-    rows, chosen = _rows(self, dim, index)
+def _replaced(rows: Array, chosen: Array, values: Array) -> Array:
     result = rows.copy()
-    result[chosen] = cast(_front(source, dim, self.ndim), self.dtype)
-    return np.moveaxis(result, 0, axis_of(dim, self.ndim)).reshape(self.shape)
+    result[chosen] = cast(values, rows.dtype)
+    return result
 
 
-@kernel("aten.index_fill.int_Scalar .int_Tensor")
-def index_fill(self: Array, dim: int, index: Array, value: Any) -> Any:
-    array = np.atleast_1d(self)
-    axis = axis_of(dim, array.ndim)
-    result = np.moveaxis(array.copy(), axis, 0)
-    result[check_indices(index.reshape(-1), array.shape[axis], negative=True)] = cast(value, self.dtype)
-    return np.moveaxis(result, 0, axis).reshape(self.shape)
-
-
-@kernel("aten.index_reduce.default")
-def index_reduce(self: Array, dim: int, index: Array, source: Array, reduce: str, include_self: bool = True) -> Any:
-    rows, chosen = _rows(self, dim, index)
-    result = _reduced(rows, chosen, _front(source, dim, self.ndim), reduce, include_self)
-    return np.moveaxis(result, 0, axis_of(dim, self.ndim)).reshape(self.shape)
+kernels(
+    {
+        "aten.index_add.default": _slices(_added_slices),
+        "aten.index_copy.default": _slices(_replaced),
+        "aten.index_fill.int_Scalar .int_Tensor": _slices(_replaced, negative=True),
+        "aten.index_reduce.default": _slices(_reduced),
+    }
+)
 
 
 @kernel("aten.put.default")
 def put(self: Array, index: Array, source: Array, accumulate: bool = False) -> Any:
     flat, chosen = self.reshape(-1), check_indices(index.reshape(-1), self.size, negative=True)
-    if accumulate:
-        return _added(flat, chosen, source.reshape(-1)).reshape(self.shape)
-    result = flat.copy()
-    result[chosen] = cast(source.reshape(-1), self.dtype)
-    return result.reshape(self.shape)
+    return (_added if accumulate else _replaced)(flat, chosen, source.reshape(-1)).reshape(self.shape)
 
 
 @kernel("aten.masked_scatter.default")
@@ -204,33 +195,22 @@ def masked_scatter(self: Array, mask: Array, source: Array) -> Any:
     return result
 
 
-@kernel("aten.slice_scatter.default")
-def slice_scatter(
-    self: Array, src: Array, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
-) -> Any:
-    result = self.copy()
-    slice_(result, dim, start, end, step)[...] = cast(src, self.dtype)
-    return result
+def _scattered(view: Callable[..., Array]) -> Callable[..., Any]:
+    """Return the kernel of a function that writes values into a view of a copy."""
+
+    def run(self: Array, src: Array, *place: Any, **named: Any) -> Any:
+        result = self.copy()
+        view(result, *place, **named)[...] = cast(src, self.dtype)
+        return result
+
+    return run
 
 
-@kernel("aten.select_scatter.default")
-def select_scatter(self: Array, src: Array, dim: int, index: int) -> Any:
-    result = self.copy()
-    select(result, dim, index)[...] = cast(src, self.dtype)
-    return result
-
-
-@kernel("aten.diagonal_scatter.default")
-def diagonal_scatter(self: Array, src: Array, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
-    result = self.copy()
-    diagonal(result, offset, dim1, dim2)[...] = cast(src, self.dtype)
-    return result
-
-
-@kernel("aten.as_strided_scatter.default")
-def as_strided_scatter(
-    self: Array, src: Array, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
-) -> Any:
-    result = self.copy()
-    as_strided(result, size, stride, storage_offset)[...] = cast(src, self.dtype)
-    return result
+kernels(
+    {
+        "aten.slice_scatter.default": _scattered(slice_),
+        "aten.select_scatter.default": _scattered(select),
+        "aten.diagonal_scatter.default": _scattered(diagonal),
+        "aten.as_strided_scatter.default": _scattered(as_strided),
+    }
+)

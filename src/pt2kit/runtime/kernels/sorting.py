@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -88,23 +89,17 @@ def mode(self: Array, dim: int = -1, keepdim: bool = False) -> Any:
     return (found, spread) if keepdim else (np.squeeze(found, axis), where)
 
 
-@kernel("aten.quantile.default .scalar")
-def quantile(self: Array, q: Any, dim: int | None = None, keepdim: bool = False, interpolation: str = "linear") -> Any:
-    return _quantile(np.quantile, self, q, dim, keepdim, interpolation)
+def _quantile(function: Callable[..., Any]) -> Callable[..., Any]:
+    def run(self: Array, q: Any, dim: int | None = None, keepdim: bool = False, interpolation: str = "linear") -> Any:
+        if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):
+            raise OperatorError(f"expected an interpolation of torch, got {interpolation[:40]!a}")
+        axis = None if dim is None else axis_of(dim, self.ndim)
+        return function(self.astype(FLOAT64), np.asarray(q, FLOAT64), axis, method=interpolation, keepdims=keepdim)
+
+    return run
 
 
-@kernel("aten.nanquantile.default .scalar")
-def nanquantile(
-    self: Array, q: Any, dim: int | None = None, keepdim: bool = False, interpolation: str = "linear"
-) -> Any:
-    return _quantile(np.nanquantile, self, q, dim, keepdim, interpolation)
-
-
-def _quantile(function: Any, self: Array, q: Any, dim: int | None, keepdim: bool, interpolation: str) -> Any:
-    if interpolation not in ("linear", "lower", "higher", "midpoint", "nearest"):
-        raise OperatorError(f"expected an interpolation of torch, got {interpolation[:40]!a}")
-    axis = None if dim is None else axis_of(dim, self.ndim)
-    return function(self.astype(FLOAT64), np.asarray(q, FLOAT64), axis, method=interpolation, keepdims=keepdim)
+kernels({"aten.quantile.default .scalar": np.quantile, "aten.nanquantile.default .scalar": np.nanquantile}, _quantile)
 
 
 # Unique elements and counting.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -350,35 +350,24 @@ def view_as_complex(self: Array) -> Any:
     return wide.view(complex_type(wide.dtype))[..., 0]
 
 
-@kernel("aten.real.default")
-def real(self: Array) -> Any:
-    return self.real if is_complex(self) else self
-
-
-@kernel("aten.imag.default")
-def imag(self: Array) -> Any:
-    return self.imag
-
-
-@kernel("aten.atleast_1d.default .Sequence")
-def atleast_1d(self: Any = None, tensors: Any = None) -> Any:
-    return [np.atleast_1d(one) for one in tensors] if self is None else np.atleast_1d(self)
-
-
-@kernel("aten.atleast_2d.default .Sequence")
-def atleast_2d(self: Any = None, tensors: Any = None) -> Any:
-    return [np.atleast_2d(one) for one in tensors] if self is None else np.atleast_2d(self)
-
-
-@kernel("aten.atleast_3d.default .Sequence")
-def atleast_3d(self: Any = None, tensors: Any = None) -> Any:
-    return [np.atleast_3d(one) for one in tensors] if self is None else np.atleast_3d(self)
+def _at_least(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda self=None, tensors=None: function(self) if tensors is None else [function(one) for one in tensors]
 
 
 kernels(
     {
+        "aten.atleast_1d.default .Sequence": np.atleast_1d,
+        "aten.atleast_2d.default .Sequence": np.atleast_2d,
+        "aten.atleast_3d.default .Sequence": np.atleast_3d,
+    },
+    _at_least,
+)
+kernels(
+    {
         "aten.view_as.default aten.reshape_as.default": lambda self, other: reshape(self, other.shape),
         "aten.ravel.default": lambda self: reshape(self, (-1,)) if self.size else self.reshape(0),
+        "aten.real.default": lambda self: self.real if is_complex(self) else self,
+        "aten.imag.default": lambda self: self.imag,
         "aten.mT.default": lambda self: self.swapaxes(-1, -2),
         "aten.expand_as.default": lambda self, other: expand(self, other.shape),
         "aten.broadcast_to.default": lambda self, size: expand(self, size),
