@@ -62,6 +62,7 @@ def serving(answer: Answer, head: dict[str, str] | None = None) -> Iterator[str]
             """Keep the test output clean."""
 
         def do_HEAD(self) -> None:
+            time.sleep(2 * float((head or {}).get("wait", 0)))
             self.send_response(200)
             for name, value in {"Content-Length": str(len(DATA)), "Accept-Ranges": "bytes", **(head or {})}.items():
                 if value:
@@ -186,6 +187,29 @@ def test_other_bytes_than_those_asked_for(how: str) -> None:
 
     with serving(answer) as url, pytest.warns(RuntimeWarning, match="read whole"):
         assert read_first(url) == b"a" * 3 * TAIL_BYTES
+
+
+def test_a_server_that_does_not_state_the_size_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The request for the size has a deadline as the others have, and the same message."""
+    monkeypatch.setattr(http, "ANSWER_SECONDS", 0.3)
+    with (
+        serving(stall_in_the_head, {"wait": "1"}) as url,
+        pytest.raises(ArchiveError, match="expected an answer within"),
+    ):
+        read_first(url)
+
+
+def test_redirects_in_a_circle() -> None:
+    """The message names the reason, for which aiohttp has no text."""
+
+    def circle(handler: BaseHTTPRequestHandler, wanted: slice | None, number: int) -> None:
+        handler.send_response(302)
+        handler.send_header("Location", handler.path)
+        handler.send_header("Content-Length", "0")
+        handler.end_headers()
+
+    with serving(circle) as url, pytest.raises(ArchiveError, match="got: TooManyRedirects"):
+        read_first(url)
 
 
 def test_redirects_are_reported(caplog: pytest.LogCaptureFixture) -> None:

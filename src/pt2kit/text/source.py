@@ -101,12 +101,12 @@ class _Printer:
     def _rest(self, graph: schema.Graph, kinds: Mapping[str, str], defined: list[str]) -> Iterator[str]:
         """Yield entries of the value tables that no definition implies, and tables in another order."""
         for kind, table in tables(graph).items():
-            own = [name for name in dict.fromkeys(defined) if kinds.get(name) == kind and name in table]
+            own = dict.fromkeys(name for name in defined if kinds.get(name) == kind and name in table)
             for name, meta in table.items():
                 if name not in own:
                     yield f"entry {kind} {_text(name)} {self._type(meta)}"
-                    own.append(name)
-            if own != list(table):
+                    own[name] = None
+            if list(own) != list(table):
                 yield f"order {kind} {_texts(table)}"
 
     def _node(self, graph: schema.Graph, kinds: Mapping[str, str], node: schema.Node, depth: int) -> str:

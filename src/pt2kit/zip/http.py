@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -52,9 +53,14 @@ class HttpFile:
         self._host = urlsplit(path).hostname
 
     def info(self) -> dict[str, Any]:
-        """Ask for size and state of the file, with a deadline."""
-        found: dict[str, Any] = self._fs.info(self._path, timeout=2 * ANSWER_SECONDS)
-        return found
+        """Ask for size and state of the file.
+
+        Raises:
+            ArchiveError: no answer in time (A1).
+        """
+        with self._in_time():
+            found: dict[str, Any] = self._fs.info(self._path, timeout=2 * ANSWER_SECONDS)
+            return found
 
     def fetch(self, start: int, end: int, size: int) -> bytes:
         """Get the bytes of a range.
@@ -122,9 +128,15 @@ class HttpFile:
             finally:
                 await opened.__aexit__(None, None, None)
 
-        try:
+        with self._in_time():
             found: bytes = sync(self._fs.loop, request)
             return found
+
+    @contextmanager
+    def _in_time(self) -> Iterator[None]:
+        """Convert a deadline that passes to an error that says what to do."""
+        try:
+            yield
         except (asyncio.TimeoutError, TimeoutError) as error:
             raise ArchiveError(
                 f"{self._shown}: expected an answer within {ANSWER_SECONDS:g} seconds, without pauses of "

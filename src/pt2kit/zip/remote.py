@@ -223,7 +223,8 @@ def guarded(name: str, call: Callable[[], Any]) -> Any:
         raise
     except Exception as exc:
         hint = "; install pt2kit[http]" if isinstance(exc, ImportError) and "aiohttp" in str(exc) else ""
-        detail = str(exc) or type(exc).__name__
+        # aiohttp's TooManyRedirects has no text of its own.
+        detail = (str(exc) if getattr(exc, "message", str(exc)) else "") or type(exc).__name__
         raise ArchiveError(f"{name}: expected to read it, got: {detail}{hint}", rule="A1") from exc
 
 
