@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import random
 import warnings
@@ -54,7 +55,63 @@ NOT_UNIQUE = frozenset(
         *("linalg_lu_factor_ex", "argsort", "linalg_eigvals", "_linalg_eigvals", "linalg_lstsq", "_linalg_slogdet"),
     )
 )
-"""Operators without a unique answer: signs of vectors, order of equal values. Sizes are compared."""
+"""Operators without a unique answer: signs of vectors, order of equal values. `PROPERTIES` states what must hold."""
+
+
+def _product(*factors: Any) -> Any:
+    return functools.reduce(np.matmul, factors)
+
+
+def _lengths(values: Any, size: int) -> Any:
+    """Square matrices with given diagonals."""
+    return np.asarray(values)[..., None, :] * np.eye(size)
+
+
+def _unpacked(packed: Any, pivots: Any) -> Any:
+    """The matrix that was factored into a lower and an upper triangle, with rows exchanged."""
+    size = min(packed.shape[-2:])
+    lower = np.tril(packed[..., :, :size], -1) + np.eye(packed.shape[-2], size)
+    result = lower @ np.triu(packed[..., :size, :])
+    for place in np.ndindex(*pivots.shape[:-1]):
+        for row, pivot in reversed([*enumerate(pivots[place] - 1)]):
+            result[place][[row, pivot]] = result[place][[pivot, row]]
+    return result
+
+
+def _adjoint(x: Any) -> Any:
+    return np.conjugate(x.swapaxes(-1, -2))
+
+
+def _of_svd(x: Any, u: Any, s: Any, vh: Any) -> Any:
+    size = s.shape[-1]
+    return _product(u[..., :, :size], _lengths(s, size), vh[..., :size, :])
+
+
+PROPERTIES: dict[str, Callable[..., tuple[Any, Any]]] = {
+    "linalg_svd": lambda x, u, s, vh: (x, _of_svd(x, u, s, vh)),
+    "svd": lambda x, u, s, v: (x, _of_svd(x, u, s, _adjoint(v))),
+    "linalg_eigh": lambda x, w, v: (
+        np.tril(x) + _adjoint(np.tril(x, -1)), _product(v, _lengths(w, w.shape[-1]), _adjoint(v))
+    ),
+    "linalg_eig": lambda x, w, v: (x @ v, v * w[..., None, :]),
+    "linalg_qr": lambda x, q, r: (x, q @ r),
+    "linalg_lu_factor_ex": lambda x, packed, pivots, info: (x, _unpacked(packed, pivots)),
+}  # fmt: skip
+"""Operator -> two arrays that are equal if its results, passed after its first operand, are right."""
+
+
+def _broken_property(call: Call, before: Any, got: Any, base: str) -> str:
+    """What does not hold of results that are not unique."""
+    state = PROPERTIES.get(base.removeprefix("_"))
+    operand = next((one for one in before.values() if isinstance(one, np.ndarray)), None)
+    options = [one for one in before.values() if isinstance(one, bool | str)]
+    if state is None or operand is None or not operand.size or options not in ([], ["L"], [True], [False], ["reduced"]):
+        return ""  # other options leave results out
+    try:
+        expected, found = state(operand.astype(np.complex128), *map(np.asarray, got))
+    except (IndexError, ValueError) as error:
+        return f"results of sizes {[np.shape(one) for one in got]}: {error}"
+    return "" if np.allclose(expected, found, 1e-4, 1e-4) else "results that do not give the operand"
 
 
 def array_of(tensor: torch.Tensor) -> Any:
@@ -185,6 +242,8 @@ def verdict(call: Call) -> tuple[str, str]:
             )
     if why and _is_nearer(call, before, got):
         why = ""
+    if not why and base in NOT_UNIQUE:
+        why = _broken_property(call, before, got, base)
     return ("different", f"{why} {shown}"[:500]) if why else ("equal", "")
 
 

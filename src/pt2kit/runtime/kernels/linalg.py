@@ -34,13 +34,19 @@ def _transposed(array: Any) -> Any:
 @kernel("aten._linalg_slogdet.default aten.linalg_slogdet.default")
 def slogdet(A: Any = None, self: Any = None) -> Any:
     matrix = square(self if A is None else A)
-    packed, pivots, _ = lu_factor(matrix)
-    return *np.linalg.slogdet(matrix), packed, pivots
+    return *np.linalg.slogdet(matrix), *_factors(matrix)[:2]
+
+
+def _factors(A: Array) -> tuple[Array, Array, Array]:
+    """Return the factors that torch keeps for gradients: those of the transposed matrix, if A is real and row-major."""
+    is_turned = A.flags.c_contiguous and not is_complex(A)
+    packed, pivots, info = lu_factor(_plain_transpose(A) if is_turned else A)
+    return packed, pivots, info
 
 
 @kernel("aten._linalg_det.default")
 def det_with_factors(A: Array) -> Any:
-    return np.linalg.det(square(A)), *lu_factor(square(A))[:2]
+    return np.linalg.det(square(A)), *_factors(square(A))[:2]
 
 
 @kernel("aten.logdet.default")
