@@ -18,7 +18,7 @@ def test_every_release_of_the_schemas_has_tags() -> None:
 @pytest.mark.parametrize("release", known_releases())
 def test_tagged_overloads_exist(release: str) -> None:
     """Each overload with a tag has a schema in that release, but for namespaces that depend on the build."""
-    names = {name for tag in (tags.RANDOM, tags.CORE, tags.POINTWISE) for name in tags.overloads_with(tag, release)}
+    names = {name for tag in (tags.RANDOM, tags.CORE, "pointwise") for name in tags.overloads_with(tag, release)}
     assert len(names) > 700
     assert names <= operators_of(release).keys()
 
@@ -42,17 +42,17 @@ def test_operators_that_are_not_random(name: str) -> None:
 
 
 def test_facts_of_any_release() -> None:
-    """An overload that some release tags as random or pointwise is so in all; core ATen differs by release."""
-    for tag, is_tagged in ((tags.RANDOM, tags.is_random), (tags.POINTWISE, tags.is_pointwise)):
+    """An overload that some release tags as random is so in all; core ATen differs by release."""
+    for tag in (tags.RANDOM, "pointwise"):
         union = set().union(*(tags.overloads_with(tag, release) for release in tags.tagged_releases()))
         assert union == tags.overloads_with(tag)
-        assert all(map(is_tagged, union))
+    assert all(map(tags.is_random, tags.overloads_with(tags.RANDOM)))
     assert tags.is_random("prims.normal.default")
     assert tags.RANDOM not in tags.tags_of("prims.normal.default", "2.4")
-    assert tags.is_core("aten.diagonal.default", "2.13")
-    assert not tags.is_core("aten.diagonal.default", "2.1")
-    assert tags.is_core("aten.roll.default", "2.1")
-    assert not tags.is_core("aten.roll.default", "2.13")
+    assert tags.CORE in tags.tags_of("aten.diagonal.default", "2.13")
+    assert tags.CORE not in tags.tags_of("aten.diagonal.default", "2.1")
+    assert tags.CORE in tags.tags_of("aten.roll.default", "2.1")
+    assert tags.CORE not in tags.tags_of("aten.roll.default", "2.13")
 
 
 def test_the_two_ways_to_ask_agree() -> None:
@@ -62,18 +62,10 @@ def test_the_two_ways_to_ask_agree() -> None:
         assert expected == tags.overloads_with(tag, "2.5")
 
 
-def test_data_dependent_output() -> None:
-    """Sizes or numbers that depend on elements."""
-    assert tags.has_data_dependent_output("aten.nonzero.default")
-    assert tags.has_data_dependent_output("aten._local_scalar_dense.default")
-    assert not tags.has_data_dependent_output("aten.mul.Tensor")
-
-
 def test_unknown_release() -> None:
     """The message lists the releases that are known."""
-    for ask in (tags.tags_of, tags.is_core):
-        with pytest.raises(VersionError, match=r"expected a release whose tags are known \(2\.1, .*got '1\.13'"):
-            ask("aten.add.Tensor", "1.13")
+    with pytest.raises(VersionError, match=r"expected a release whose tags are known \(2\.1, .*got '1\.13'"):
+        tags.tags_of("aten.add.Tensor", "1.13")
 
 
 def test_table_is_written_as_it_is_read() -> None:

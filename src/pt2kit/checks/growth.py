@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from msgspec import UNSET
-
 from pt2kit import schema
 from pt2kit.checks.program_context import ProgramContext
 from pt2kit.errors import Problem
+from pt2kit.graph.argument_values import arguments
+from pt2kit.graph.calls import arguments_of
 from pt2kit.symbols.growth import Part, constant, grown
 
 MAX_OPEN_POWERS: Final = 64
@@ -67,9 +67,7 @@ def growing_numbers(graph: schema.Graph) -> Iterator[tuple[int, str]]:
         opened += found.is_open
         if opened == MAX_OPEN_POWERS + 1 and found.is_open:
             yield number, f"expected at most {MAX_OPEN_POWERS} powers whose exponent is a size, got more"
-        for output in node.outputs:
-            if (name := _name(output)) is not None:
-                parts[name] = found
+        parts.update((name, found) for output in node.outputs for name in arguments(output))
 
 
 def _function(node: schema.Node) -> str | None:
@@ -81,27 +79,12 @@ def _function(node: schema.Node) -> str | None:
 def _args(node: schema.Node, parts: Mapping[str, Part]) -> list[Part]:
     """Return the bounds of the numbers that a call gets."""
     found: list[Part] = []
-    for named in node.inputs:
-        value = named.arg.value
-        for item in value if isinstance(value, list) else [value]:
-            found.append(_part(item, parts))
+    for value in arguments_of(node, lambda name: parts.get(name, _UNKNOWN)).values():
+        found += map(_part, value if type(value) is tuple else (value,))
     return found + [_UNKNOWN] * (2 - len(found))
 
 
-def _part(value: object, parts: Mapping[str, Part]) -> Part:
-    if isinstance(value, bool):
-        return constant(int(value))
+def _part(value: object) -> Part:
     if isinstance(value, int):
-        return constant(value)
-    if isinstance(value, float):
-        return Part(is_real=True)
-    literal = getattr(value, "as_int", UNSET)
-    if isinstance(literal, int):
-        return constant(literal)
-    name = getattr(value, "as_name", UNSET)
-    return parts.get(name, _UNKNOWN) if isinstance(name, str) else _UNKNOWN
-
-
-def _name(output: schema.Argument) -> str | None:
-    name = getattr(output.value, "as_name", UNSET)
-    return name if isinstance(name, str) else None
+        return constant(int(value))
+    return Part(is_real=True) if isinstance(value, float) else value if isinstance(value, Part) else _UNKNOWN

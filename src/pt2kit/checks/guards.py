@@ -56,14 +56,7 @@ MISSING: Final = _Missing()
 _FLAT: Final = "flat_args"
 
 
-class _Branch:
-    """A container among the inputs: key -> child."""
-
-    def __init__(self, children: Mapping[Any, Any]) -> None:
-        self.children = children
-
-
-def _call_tree(module: schema.GraphModule) -> _Branch | None:
+def _call_tree(module: schema.GraphModule) -> dict[Any, Any] | None:
     """Return the inputs of the program as the caller names them; None if the call signature does not have them."""
     entry = next((entry for entry in module.module_call_graph if not entry.fqn), None)
     if entry is None or (signature := entry.signature) is None or signature.forward_arg_names is None:
@@ -81,7 +74,7 @@ def _call_tree(module: schema.GraphModule) -> _Branch | None:
         }
         by_name = {name: _branch(arg, leaves, fields) for name, arg in kwargs.items()}
         # Strict exports name inputs by their place among all leaves; torch renames them when it loads the program.
-        return _Branch({_FLAT: _Branch(dict(enumerate(values))), **named, **by_name})
+        return {_FLAT: dict(enumerate(values)), **named, **by_name}
     except Pt2Error:
         return None
 
@@ -110,20 +103,18 @@ def _branch(spec: treespec.TreeSpec, leaves: Iterator[_Known], fields: Any) -> A
     if spec.is_leaf:
         return next(leaves)
     keys = [key.value for key in treespec.child_keys(spec, "in_spec", fields)]
-    return _Branch({key: _branch(child, leaves, fields) for key, child in zip(keys, spec.children, strict=True)})
+    return {key: _branch(child, leaves, fields) for key, child in zip(keys, spec.children, strict=True)}
 
 
-def _find(source: Source, tree: _Branch) -> Any:
+def _find(source: Source, tree: Mapping[Any, Any]) -> Any:
     """Return the meta of the number that a guard takes from the inputs; `MISSING` if there is no such input."""
     here: Any = tree
     for step in source.path:
         key = step[0] if isinstance(step, tuple) else step
-        if isinstance(here, _Branch):
-            if key not in here.children:
-                return (
-                    None if here is tree and any(str(name).startswith(str(key)) for name in here.children) else MISSING
-                )
-            here = here.children[key]
+        if isinstance(here, dict):
+            if key not in here:
+                return None if here is tree and any(str(name).startswith(str(key)) for name in here) else MISSING
+            here = here[key]
         else:
             return MISSING  # A guard reads numbers of tensors; `load_module` has no other part of an input to read.
     if not isinstance(here, schema.TensorMeta) or source.what == "value":

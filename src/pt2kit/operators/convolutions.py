@@ -22,7 +22,7 @@ from pt2kit.operators.facts import (
     shape_text,
 )
 from pt2kit.operators.pointwise import channels_last, is_channels_last, is_contiguous
-from pt2kit.operators.vocabulary import free, if_contiguous, one_dtype
+from pt2kit.operators.vocabulary import free, if_contiguous, one_dtype, with_places
 from pt2kit.schema import Device, ScalarType
 from pt2kit.symbols.polynomials import Size, Undecided, hint, product, same, unknown
 
@@ -255,11 +255,6 @@ def _in_memory_format(self: Tensor, sizes: Sizes, count: int) -> Tensor:
     return if_contiguous(like(self, sizes), self)
 
 
-def with_indices(values: Tensor) -> tuple[Tensor, Tensor]:
-    """Return values and where they were."""
-    return values, Tensor(values.sizes, ScalarType.LONG, values.strides, values.device)
-
-
 def adaptive(self: Tensor, output_size: Any, count: int) -> Tensor:
     """Return the result of a pool that has a size of its own."""
     require_batch(self, count, "self")
@@ -273,7 +268,7 @@ def fractional(self: Tensor, kernel_size: Any, output_size: Any, count: int) -> 
     for size, window, whole in zip(sizes[-count:], kernel, self.sizes[-count:], strict=True):
         if isinstance(whole, int) and isinstance(size, int) and isinstance(window, int):
             expect(size + window - 1 <= whole, f"expected a window that fits {whole} elements", "sizes")
-    return with_indices(like(self, sizes))
+    return with_places(like(self, sizes))
 
 
 def _scaled(size: Size, factor: Any) -> Size:

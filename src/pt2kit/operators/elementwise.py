@@ -15,6 +15,7 @@ from pt2kit.operators.facts import (
     axis,
     broadcast,
     expect,
+    may_be,
     shape_text,
 )
 from pt2kit.operators.pointwise import if_row_major, pointwise
@@ -160,10 +161,8 @@ def alike(*operands: Any) -> Tensor:
     same_dtype(*tensors)
     shapes = [one.sizes for one in tensors if one.sizes]
     for sizes in shapes[1:]:
-        is_same = len(sizes) == len(shapes[0]) and all(
-            same(*pair) is not False for pair in zip(sizes, shapes[0], strict=True)
-        )
-        expect(is_same, f"expected the same sizes, got {shape_text(shapes[0])} and {shape_text(sizes)}", "sizes")
+        text = f"expected the same sizes, got {shape_text(shapes[0])} and {shape_text(sizes)}"
+        expect(may_be(sizes, shapes[0]), text, "sizes")
     return pointwise(*tensors, dtype=tensors[0].dtype)
 
 
@@ -182,10 +181,8 @@ def gradient_of(kinds: str, *operands: Tensor | None) -> Tensor:
     """Return a gradient, if all operands have its sizes and dtype; kernels and releases do not agree on others."""
     tensors = [one for one in operands if one is not None]
     first = tensors[0]
-    if any(one.dtype is not first.dtype or one.rank != first.rank for one in tensors):
-        raise Unknown("the operands of a gradient have different dtypes or ranks")
-    if any(same(*pair) is False for one in tensors for pair in zip(one.sizes, first.sizes, strict=True)):
-        raise Unknown("the operands of a gradient have different sizes")
+    if any(one.dtype is not first.dtype or not may_be(one.sizes, first.sizes) for one in tensors):
+        raise Unknown("the operands of a gradient have different dtypes or sizes")
     result = kept(kinds, *tensors)
     is_ordered = all(one.strides == first.strides for one in tensors)
     return result if is_ordered else Tensor(result.sizes, result.dtype, None, result.device)

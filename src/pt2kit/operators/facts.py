@@ -213,6 +213,11 @@ def expect(condition: bool | None, message: str, subject: Subject = "value") -> 
         raise Mismatch(message, subject)
 
 
+def may_be(sizes: Sequence[Size], others: Sequence[Size]) -> bool:
+    """Return whether two lists of sizes are the same, or may be, as symbols decide."""
+    return len(sizes) == len(others) and all(same(*pair) is not False for pair in zip(sizes, others, strict=True))
+
+
 def at_least(size: Size, least: int) -> bool | None:
     """Return whether a size is `least` or more; None if its symbols decide."""
     try:

@@ -211,12 +211,6 @@ RETURNS_SINGLE: Final[Mapping[str, bool]] = MappingProxyType(
     {"out_dtype": True, "auto_functionalized": False, "auto_functionalized_v2": False, "with_effects": False}
 )
 """Operators without subgraphs -> whether they return a single tensor, or a list of results."""
-CALLED_OPERATOR: Final[Mapping[str, int]] = MappingProxyType(
-    {"out_dtype": 0, "auto_functionalized": 0, "auto_functionalized_v2": 0, "with_effects": 1}
-)
-"""Operators that call another operator -> the positional argument that names it."""
-EFFECTS: Final = frozenset(("print", "with_effects", "call_torchbind"))
-"""Operators that have an effect outside the program, or call one that has."""
 WRITING: Final = frozenset(
     ("invoke_leaf_function", "register_hook", "call_torchbind", "print", "triton_kernel_wrapper_mutation")
 )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from pt2kit.operators.facts import Mismatch, Sizes, Tensor, Unknown, agree, axis, expect, like, new, shape_text
+from pt2kit.operators.facts import Mismatch, Sizes, Tensor, Unknown, agree, axis, expect, like, may_be, new, shape_text
 from pt2kit.operators.pointwise import new_like, preserved_strides
 from pt2kit.operators.vocabulary import if_contiguous
 from pt2kit.schema import ScalarType
-from pt2kit.symbols.polynomials import Size, same
+from pt2kit.symbols.polynomials import Size
 
 _ACCUMULATED: Final = (ScalarType.FLOAT, ScalarType.DOUBLE)
 """Dtypes whose statistics are of the same dtype in every release and on every device."""
@@ -59,16 +59,12 @@ def outer_sizes(input: Tensor, normalized_shape: Sizes, *others: Tensor | None) 
     """
     count = len(normalized_shape)
     message = f"normalized_shape: expected how {shape_text(input.sizes)} ends, got {shape_text(normalized_shape)}"
-    expect(0 < count <= input.rank and _may_be(input.sizes[-count:], normalized_shape), message, "sizes")
+    expect(0 < count <= input.rank and may_be(input.sizes[-count:], normalized_shape), message, "sizes")
     for one in others:
-        if one is not None and not _may_be(one.sizes, normalized_shape):
+        if one is not None and not may_be(one.sizes, normalized_shape):
             got = shape_text(one.sizes)
             raise Mismatch(f"expected a weight of sizes {shape_text(normalized_shape)}, got {got}", "sizes")
     return input.sizes[:-count]
-
-
-def _may_be(sizes: Sizes, others: Sizes) -> bool:
-    return len(sizes) == len(others) and all(same(*pair) is not False for pair in zip(sizes, others, strict=True))
 
 
 def softened(tensor: Tensor, dim: int, dtype: ScalarType | None) -> Tensor:

@@ -13,6 +13,7 @@ from pt2kit.operators.facts import (
     agree,
     broadcast,
     expect,
+    may_be,
     new,
     require_rank,
     shape_text,
@@ -42,7 +43,7 @@ def of_operands(sizes: Sizes, dtype: ScalarType | None, *tensors: Tensor | None)
 def require_expands(bias: Tensor, sizes: Sizes) -> None:
     """Refuse a tensor that does not expand to the sizes of the product that it is added to."""
     whole = broadcast(bias.sizes, sizes)
-    if len(whole) != len(sizes) or any(same(one, other) is False for one, other in zip(whole, sizes, strict=True)):
+    if not may_be(whole, sizes):
         raise Mismatch(f"expected self to expand to {shape_text(sizes)}, got {shape_text(bias.sizes)}", "sizes")
 
 

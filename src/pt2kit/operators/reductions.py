@@ -21,7 +21,7 @@ from pt2kit.operators.facts import (
 )
 from pt2kit.operators.pointwise import like_if_contiguous, new_like, preserved_strides
 from pt2kit.operators.promotion import COMPLEX, FLOAT, category, float_type, known_dtype, real_of, result_type
-from pt2kit.operators.vocabulary import replaced, typed
+from pt2kit.operators.vocabulary import replaced, typed, with_places
 from pt2kit.schema import ScalarType
 from pt2kit.symbols.polynomials import Size, same, unknown
 from pt2kit.tensors.dtypes import short_name
@@ -79,11 +79,6 @@ def extreme(self: Tensor, dim: Any, keepdim: bool) -> Tensor:
         if self.sizes and same(self.sizes[place], 0):
             raise Mismatch(f"self: expected elements along dimension {place}, got {shape_text(self.sizes)}", "sizes")
     return reduced(self, dim, keepdim, None)
-
-
-def with_places(values: Tensor) -> tuple[Tensor, Tensor]:
-    """Return values and where they were."""
-    return values, typed(values, ScalarType.LONG)
 
 
 def require_real(self: Tensor) -> None:

@@ -22,9 +22,6 @@ from pt2kit.schema.operators import releases_in
 
 RANDOM: Final = "nondeterministic_seeded"
 CORE: Final = "core"
-POINTWISE: Final = "pointwise"
-DYNAMIC_SHAPE: Final = "dynamic_output_shape"
-DATA_DEPENDENT: Final = "data_dependent_output"
 
 
 def tagged_releases() -> tuple[str, ...]:
@@ -69,25 +66,6 @@ def is_random(name: str) -> bool:
     `prims.normal`. So an overload is random in every release if torch tags it in any.
     """
     return name in _overloads_with(RANDOM, None)
-
-
-def is_pointwise(name: str) -> bool:
-    """Return whether an overload computes each element from those at the same position, as tagged in any release."""
-    return name in _overloads_with(POINTWISE, None)
-
-
-def is_core(name: str, release: str) -> bool:
-    """Return whether an overload belongs to core ATen in one release. The set grows, so this depends on the release.
-
-    Raises:
-        VersionError: the tags of this release are not known.
-    """
-    return name in overloads_with(CORE, release)
-
-
-def has_data_dependent_output(name: str) -> bool:
-    """Return whether sizes or numbers that an overload returns depend on the elements of its operands."""
-    return name in _overloads_with(DYNAMIC_SHAPE, None) or name in _overloads_with(DATA_DEPENDENT, None)
 
 
 @dataclass(frozen=True, slots=True)

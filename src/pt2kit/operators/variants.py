@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from pt2kit.operators.facts import Mismatch, Result, Tensor, Unknown, expect, like, shape_text
+from pt2kit.operators.facts import Mismatch, Result, Tensor, Unknown, expect, like, may_be, shape_text
 from pt2kit.operators.promotion import BOOL, INT, category
 from pt2kit.operators.specs import Rule, accepted
-from pt2kit.symbols.polynomials import same
 from pt2kit.tensors.dtypes import short_name
 
 _EACH = ("other", "scalar", "scalars", "exponent")
@@ -103,10 +102,8 @@ def require_fit(result: Tensor, into: Tensor) -> None:
     Raises:
         Mismatch: the tensor would have to grow, or its dtype is of a lower category.
     """
-    fits = result.rank == into.rank and all(
-        same(*sizes) is not False for sizes in zip(result.sizes, into.sizes, strict=True)
-    )
-    expect(fits, f"expected a result of sizes {shape_text(into.sizes)}, got {shape_text(result.sizes)}", "sizes")
+    text = f"expected a result of sizes {shape_text(into.sizes)}, got {shape_text(result.sizes)}"
+    expect(may_be(result.sizes, into.sizes), text, "sizes")
     if result.dtype is None or into.dtype is None:
         return
     categories = category(result.dtype), category(into.dtype)

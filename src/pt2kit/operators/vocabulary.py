@@ -10,7 +10,9 @@ from pt2kit.operators import facts, pointwise, promotion
 from pt2kit.operators.facts import Mismatch, Sizes, Tensor, Unknown, like, unlike_strides
 from pt2kit.operators.pointwise import is_contiguous
 from pt2kit.operators.promotion import FLOAT, category
-from pt2kit.schema import Layout, MemoryFormat, ScalarType
+from pt2kit.schema import Layout as Layout
+from pt2kit.schema import MemoryFormat as MemoryFormat
+from pt2kit.schema import ScalarType
 from pt2kit.symbols import polynomials
 from pt2kit.tensors.dtypes import short_name
 
@@ -37,6 +39,11 @@ def free(tensor: Tensor, sizes: Sizes | None = None, dtype: ScalarType | None = 
 def typed(tensor: Tensor, dtype: ScalarType | None) -> Tensor:
     """Return a tensor with another dtype; None if it is not known."""
     return Tensor(tensor.sizes, dtype, tensor.strides, tensor.device, tensor.offset, tensor.layout)
+
+
+def with_places(values: Tensor) -> tuple[Tensor, Tensor]:
+    """Return values and where they were."""
+    return values, typed(values, ScalarType.LONG)
 
 
 def moved(tensor: Tensor, offset: Any = None) -> Tensor:
@@ -105,32 +112,15 @@ def replaced(sizes: Sizes, place: int, *by: Any) -> tuple[Any, ...]:
 
 
 _BUILTINS: Final = (len, all, any, abs, isinstance, zip, range, sum, sorted, tuple, list, max, min, reversed, enumerate)
-_OWN: Final = (
-    *(
-        is_tensor,
-        is_number,
-        free,
-        typed,
-        moved,
-        one_dtype,
-        require_one_dtype,
-        require_float,
-        if_contiguous,
-        real,
-        complex_dtype,
-    ),
-    *(is_float, chosen, replaced, Tensor),
-)
 
 NAMES: Final[Mapping[str, Any]] = MappingProxyType(
     {
+        **globals(),
         **{
             name: value for module in (polynomials, promotion, pointwise, facts) for name, value in vars(module).items()
         },
         **DTYPE_NAMES,
-        **{function.__name__: function for function in (*_BUILTINS, *_OWN)},
-        "Layout": Layout,
-        "MemoryFormat": MemoryFormat,
+        **{function.__name__: function for function in _BUILTINS},
     }
 )
 """Name in a row -> what it stands for."""
