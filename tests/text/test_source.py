@@ -62,11 +62,14 @@ REFUSED = {
     "pt2 1\ngraph {\n  input %x = nonsense\n}": "line 3, column 14: expected one of user_input",
     "pt2 1\ngraph {}\nmore": "line 3, column 1: expected the end of the text, got 'more'",
     "pt2 1\ngraph { ` }": "line 2, column 9: expected a token",
+    "pt2 1\ngraph {\n  %y = f(" + "[" * 100_000: "line 3, column 11: expected an argument other than a list",
+    "pt2 1\ngraph {\n  %y = f(" + "9" * 5_000: "line 3, column 10: expected an int of fewer digits",
+    "pt2 1\ngraph {\n  input %x : f32[" + "9" * 5_000 + "]": "line 3, column 14: expected an int of fewer digits",
     'pt2 1\nrange "s0" 2 "x"': "line 2, column 14: expected two ints or none",
 }
 
 
-@pytest.mark.parametrize("text", REFUSED)
+@pytest.mark.parametrize("text", REFUSED, ids=lambda text: ascii(text[:40]))
 def test_errors_name_the_line(text: str) -> None:
     """What the grammar does not have is refused with its line, what was expected and what came."""
     with pytest.raises(SchemaError, match="text: ") as caught:

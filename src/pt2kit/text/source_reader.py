@@ -158,7 +158,7 @@ class Reader(Tokens):
         major, dot, minor = self.next("number").partition(".")
         if not dot or not major.isdecimal() or not minor.isdecimal():
             self.fail("a schema version such as 8.20", back=1)
-        return schema.SchemaVersion(int(major), int(minor))
+        return schema.SchemaVersion(self.whole(major), self.whole(minor))
 
     def range(self) -> schema.RangeConstraint:
         """Parse the two ends of a range."""
@@ -404,7 +404,7 @@ class Reader(Tokens):
             if word.startswith("#"):
                 sizes.append(schema.SymInt(as_expr=self._known(word)))
             elif word.removeprefix("-").isdecimal():
-                sizes.append(schema.SymInt(as_int=int(word)))
+                sizes.append(schema.SymInt(as_int=self.whole(word)))
             else:
                 self.fail(f"a size, got {word[:40]!r},", back=1)
         return sizes
@@ -448,8 +448,11 @@ class Reader(Tokens):
             return self._list()
         return self.fail("an argument")
 
+    def _item(self) -> Argument:
+        return self.argument() if self.tokens[self.at] != "[" else self.fail("an argument other than a list")
+
     def _list(self) -> Argument:
-        items = self.listed("[", "]", self.argument)
+        items = self.listed("[", "]", self._item)
         arms = {item.type for item in items}
         arm = next(iter(arms)) if len(arms) == 1 else ""
         if arm == "as_tensor" or arm in _ARMS.values():

@@ -85,10 +85,17 @@ class Tokens:
             return self.string()
         self.at += 1
         if kind == "number":
-            return int(token) if token.removeprefix("-").isdecimal() else float(token)
+            return self.whole(token) if token.removeprefix("-").isdecimal() else float(token)
         if kind == "word" and token in CONSTANTS:
             return CONSTANTS[token]
         return self.fail("a number, a text, true, false or none", back=1)
+
+    def whole(self, digits: str) -> int:
+        """Return the number that digits of the token before are."""
+        try:
+            return int(digits)
+        except ValueError:  # Python converts at most 4,300 digits
+            self.fail("an int of fewer digits", back=1)
 
     def integer(self) -> int:
         """Parse a whole number."""
