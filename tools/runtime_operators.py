@@ -19,7 +19,8 @@ def text() -> str:
         kernel = find_kernel(name)
         assert kernel is not None
         operator, _, overload = name.rpartition(".")
-        families[kernel.__module__.rpartition(".")[2]][operator].append(overload)
+        module = getattr(kernel, "func", kernel).__module__  # of one that has some of its arguments
+        families[module.rpartition(".")[2]][operator].append(overload)
     lines = [
         "# Supported operators",
         "",

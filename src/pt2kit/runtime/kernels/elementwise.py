@@ -22,6 +22,7 @@ from pt2kit.runtime.arrays import (
     operands,
     real_type,
     require,
+    reserve,
     result_type,
     unary,
     wide,
@@ -136,11 +137,6 @@ def float_power(self: Any, exponent: Any) -> Any:
     return np.power(cast(self, dtype), cast(exponent, dtype))
 
 
-@kernel("aten.square.default")
-def square(self: Array) -> Any:
-    return pow_(self, 2)
-
-
 @kernel("aten.addcmul.default")
 def addcmul(self: Array, tensor1: Array, tensor2: Array, value: Any = 1) -> Any:
     (a, b, c), _ = operands(self, tensor1, tensor2)
@@ -162,11 +158,6 @@ def lerp(self: Array, end: Array, weight: Any) -> Any:
 
 
 # Signs, parts and rounding.
-
-
-@kernel("aten.positive.default")
-def positive(self: Array) -> Any:
-    return self
 
 
 @kernel("aten.sign.default aten.sgn.default")
@@ -299,8 +290,6 @@ def where(condition: Array, self: Any, other: Any) -> Any:
     dtype = result_type(self, other)
     a, b = cast(self, dtype), cast(other, dtype)
     if condition.shape != a.shape or a.shape != b.shape:
-        from pt2kit.runtime.arrays import reserve
-
         reserve(np.broadcast_shapes(condition.shape, a.shape, b.shape), dtype)
     return np.where(cast(condition, BOOL), a, b)
 
@@ -308,8 +297,6 @@ def where(condition: Array, self: Any, other: Any) -> Any:
 @kernel("aten.masked_fill.Scalar .Tensor")
 def masked_fill(self: Array, mask: Array, value: Any) -> Any:
     filled = cast(value, self.dtype)
-    from pt2kit.runtime.arrays import reserve
-
     reserve(np.broadcast_shapes(self.shape, mask.shape), self.dtype)
     return np.where(cast(mask, BOOL), filled, self)
 
@@ -323,6 +310,7 @@ def assert_(self: Any, assert_msg: str = "", dep_token: Any = None) -> Any:
 
 kernels(
     {
+        "aten.square.default": lambda self: pow_(self, 2),
         "aten.abs.default": lambda self: np.abs(wide(self)),
         "aten.neg.default": lambda self: np.negative(wide(self)),
         "aten.round.default": lambda self: _rounding(np.round)(self),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -126,28 +126,18 @@ def _bounds(size: int, count: int) -> list[tuple[int, int]]:
     return [(i * size // count, -(-(i + 1) * size // count)) for i in range(count)]
 
 
-def _adaptive(self: Array, output_size: Any, n: int, function: Callable[[Array, int], Array]) -> Any:
-    """Apply a function to the parts of each dimension in turn."""
-    result = wide(self)
-    counts = (
-        [size if c is None else int(c) for c, size in zip(output_size, result.shape[-n:], strict=True)]
-        if len(output_size) == n
-        else [int(output_size[0])] * n
-    )
-    reserve((*result.shape[:-n], *counts), result.dtype)
-    for i, count in enumerate(counts):
-        axis = result.ndim - n + i
-        parts = [
-            function(result[(slice(None),) * axis + (slice(a, b),)], axis)
-            for a, b in _bounds(result.shape[axis], count)
-        ]
-        result = np.concatenate(parts, axis) if parts else result[(slice(None),) * axis + (slice(0, 0),)]
-    return result
-
-
 def adaptive_avg_pool(n: int, self: Array, output_size: Any) -> Any:
-    """Return the means of parts of the last dimensions."""
-    return _adaptive(self, output_size, n, lambda part, axis: part.mean(axis, keepdims=True))
+    """Return the means of parts of the last dimensions, of each in turn."""
+    result = wide(self)
+    counts = spread([size if c is None else c for c, size in zip(output_size, result.shape[-n:], strict=False)], n)
+    reserve((*result.shape[:-n], *counts), result.dtype)
+    for axis, count in enumerate(counts, result.ndim - n):
+        parts = [
+            np.take(result, np.arange(start, end), axis).mean(axis, keepdims=True)
+            for start, end in _bounds(result.shape[axis], count)
+        ]
+        result = np.concatenate(parts, axis) if parts else np.take(result, np.arange(0), axis)
+    return result
 
 
 def adaptive_max_pool(n: int, self: Array, output_size: Any) -> Any:
