@@ -66,7 +66,7 @@ EVERYWHERE = ("benchmarks", "src", "tests", "tools")
 """Folders whose prose holds none of the phrases of `JARGON`."""
 JARGON = (
     r"\bthe house\b",
-    r"\brooms?\b(?! for|:)",
+    r"(?<!has )(?<!leave )\brooms?\b(?! for|:)",
     r"front[ -]door",
     r"\bbeside\b(?!\.)",
     r"\blet go of\b",
@@ -74,7 +74,7 @@ JARGON = (
 """Words that readers of any file would have to learn."""
 PHRASES = (
     r"the house\b",
-    r"\brooms?\b(?! for|:)",
+    r"(?<!has )(?<!leave )\brooms?\b(?! for|:)",
     r"\bfloors?\b(?![(,]| ceiling\b)",
     r"front[ -]door",
     r"\bbeside\b",
