@@ -50,7 +50,10 @@ def infer_with_torch(target: str, arguments: Mapping[str, Any], edit: str) -> An
         if isinstance(held, (list, tuple)):
             return [live(one) for one in held]
         if isinstance(held, Value):
-            return _live_value(held, shapes, fakes, edit)
+            where = f"{edit}: {held.name!r}"
+            if not isinstance(held.meta, schema.TensorMeta | schema.SymInt | schema.SymFloat | schema.SymBool):
+                raise GraphError(f"{where}: expected a tensor or a number, got a {held.kind} value; give meta=")
+            return fakes.value(held.meta, where)
         convert = _CONSTANTS.get(type(held))
         return held if convert is None else convert(held)
 
@@ -78,20 +81,6 @@ def _symbols(meta: Any) -> list[str]:
         sizes = (*meta.sizes, *meta.strides, meta.storage_offset)
         return [name for size in sizes for name in symbols_of(size)]
     return list(symbols_of(meta)) if isinstance(meta, schema.SymInt) else []
-
-
-def _live_value(value: Value, shapes: Shapes, fakes: FakeValues, edit: str) -> Any:
-    where = f"{edit}: {value.name!r}"
-    match value.meta:
-        case schema.TensorMeta() as meta:
-            return fakes.tensor(meta, where)
-        case schema.SymInt() as meta:
-            return shapes.integer(meta, where)
-        case schema.SymFloat() as meta:
-            return shapes.number(meta, where)
-        case schema.SymBool() as meta:
-            return shapes.truth(meta, where)
-    raise GraphError(f"{where}: expected a tensor or a number, got a {value.kind} value; give meta=")
 
 
 def _described(result: Any, into: Descriptions, edit: str) -> Any:

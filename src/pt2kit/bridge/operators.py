@@ -204,12 +204,12 @@ def _dispatched(text: str, match: re.Match[str], place: str, trust: Set[str]) ->
     target = getattr(getattr(getattr(torch.ops, namespace), name), overload)
     if not isinstance(target, OpOverload):
         raise OperatorError(f"{place}: expected {text} to be an operator, got {type(target).__name__}")
-    return overload(text, target)
+    return of_overload(text, target)
 
 
 # A memo of a pure function over overloads: an operator that is registered again is another object.
 @functools.lru_cache(maxsize=4096)
-def overload(text: str, target: OpOverload) -> Operator:
+def of_overload(text: str, target: OpOverload) -> Operator:
     """Describe an overload of the dispatcher, under its name in files."""
     return with_schema(text, target, schema_of(target))
 

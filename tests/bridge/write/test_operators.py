@@ -2,40 +2,39 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
-from pt2kit.bridge.write.scope import Parameter, describe_schema
+from pt2kit.bridge.operators import Operator, with_schema
 
 
-def describe(text):
-    return describe_schema("t", torch._C.parse_schema(text))
+def describe(text: str) -> Operator:
+    """A schema as an operator."""
+    return with_schema("t", torch.sin, torch._C.parse_schema(text))
 
 
-def test_parameters():
+def test_parameters() -> None:
     """Names, keyword-only parameters, and what lists hold."""
     found = describe(
         "f(Tensor a, int[2] b, SymInt[]? c, float[][] d, Tensor?[] e, *, Scalar[] f, str? g=None, Tensor[][] h) -> ()"
     )
-    assert found.target == "t"
+    assert found.text == "t"
     assert found.returns == ()
-    assert found.parameters == (
-        Parameter("a", False, None),
-        Parameter("b", False, "int"),
-        Parameter("c", False, "int"),
-        Parameter("d", False, "float[]"),
-        Parameter("e", False, "Tensor"),
-        Parameter("f", True, "number"),
-        Parameter("g", True, None),
-        Parameter("h", True, "Tensor[]"),
-    )
+    assert [(one.name, one.keyword_only, one.element) for one in found.parameters.values()] == [
+        ("a", False, None),
+        ("b", False, "int"),
+        ("c", False, "int"),
+        ("d", False, "float[]"),
+        ("e", False, "Tensor"),
+        ("f", True, "number"),
+        ("g", True, None),
+        ("h", True, "Tensor[]"),
+    ]
 
 
-def test_returns():
-    """The kinds of results."""
-    assert describe("f(Tensor a) -> (Tensor, Tensor[], SymInt, float, Tensor?)").returns == (
-        "Tensor",
-        "Tensor[]",
-        "int",
-        "float",
-        "Tensor",
-    )
+@pytest.mark.parametrize(
+    "kind", ["Dict(str, Tensor)", "Any", "Future(int)", "Device?", "complex[]", "Stream", "int?[]"]
+)
+def test_odd_types(kind: str) -> None:
+    """Types that are rare are read, too."""
+    assert list(describe(f"f({kind} a) -> Tensor").parameters) == ["a"]

@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from msgspec import UNSET
 
@@ -229,7 +229,7 @@ def read_call(node: schema.Node, operator: Operator, scope: Values) -> tuple[tup
         _check_outputs(node.outputs, operator, scope)
         return args, kwargs
     if operator.kind == "symbolic":
-        args = tuple(_by_place(node.inputs, scope))
+        args = tuple(_untyped(node.inputs, scope))  # All by place, regardless of their names.
         least, most = operator.counts
         if not least <= len(args) <= most:
             raise OperatorError(f"{scope.place}: expected {least} to {most} arguments, got {len(args)}")
@@ -301,47 +301,40 @@ def _in_order(
 
 
 def _read(named: schema.NamedArgument, parameter: Parameter, scope: Values) -> Any:
-    argument = named.arg
-    arm = argument.type
+    arm = named.arg.type
     if parameter.arms is not None and arm not in parameter.arms:
         raise OperatorError(
             f"{scope.place}: argument {named.name!r}: expected a value of the type {parameter.type}, got {arm}",
             rule="T5",
         )
+    return _live(named, repr(named.name), scope)
+
+
+def _live(named: schema.NamedArgument, label: str, scope: Values) -> Any:
+    """Return the live form of an argument; an error names it after the node, unless it is in a subgraph."""
+    arm = named.arg.type
     try:
-        return READERS[arm](getattr(argument, arm), scope)
+        return READERS[arm](getattr(named.arg, arm), scope)
     except Pt2Error as error:
-        _raise_in_argument(error, repr(named.name), scope)
+        before, place, rest = str(error).partition(f"{scope.place}: ")
+        if before or not place:
+            raise
+        placed = type(error)(f"{place}argument {label}: {rest}")
+        placed.rule = error.rule
+        raise placed from error
 
 
-def _raise_in_argument(error: Pt2Error, label: str, scope: Values) -> NoReturn:
-    """Raise the error with the argument after the node; unchanged if it is in a subgraph, which it names itself."""
-    before, place, rest = str(error).partition(f"{scope.place}: ")
-    if before or not place:
-        raise error
-    placed = type(error)(f"{place}argument {label}: {rest}")
-    placed.rule = error.rule
-    raise placed from error
-
-
-def _by_place(inputs: Sequence[schema.NamedArgument], scope: Values) -> Iterator[Any]:
-    """Yield the arguments of a function over numbers: all are positional, regardless of their names."""
+def _untyped(inputs: Sequence[schema.NamedArgument], scope: Values) -> Iterator[Any]:
+    """Yield the arguments of a call without a schema, in their order."""
     for index, named in enumerate(inputs):
-        try:
-            yield read_argument(named.arg, scope)
-        except Pt2Error as error:
-            _raise_in_argument(error, repr(named.name) if named.name else str(index), scope)
+        yield _live(named, repr(named.name) if named.name else str(index), scope)
 
 
 def _without_schema(inputs: Sequence[schema.NamedArgument], scope: Values) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return the arguments of a higher-order operator or a function: unnamed ones, or marked so, are positional."""
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
-    for index, named in enumerate(inputs):
-        try:
-            value = read_argument(named.arg, scope)
-        except Pt2Error as error:
-            _raise_in_argument(error, repr(named.name) if named.name else str(index), scope)
+    for named, value in zip(inputs, _untyped(inputs, scope), strict=True):
         if named.kind is _POSITIONAL or not named.name:
             if kwargs:
                 raise OperatorError(f"{scope.place}: expected arguments by place before those by name")

@@ -305,7 +305,7 @@ def check_printing(scope: Scope) -> None:
     concerned = {target for target in targets if plain_target(target).startswith((_PRINT, HIGHER_ORDER))}
     for number, node in enumerate(scope.graph.nodes if concerned else ()):
         if node.target in concerned:
-            _check(node, f"{scope.where}.nodes[{number}]: node {node_label(node, number)} ({node.target})")
+            _check(node, _place(scope, number))
 
 
 def _check(node: schema.Node, where: str) -> None:
@@ -329,8 +329,13 @@ def check_regions(scope: Scope) -> None:
         OperatorError: the first node that opens a region that stays open or closes one that is not open (X14).
     """
     for step, message in unbalanced(scope):
-        where = f"{step.where}: node {node_label(step.node, step.number)} ({step.node.target})"
-        raise refused(OperatorError, f"{where}: {message}", "X14")
+        raise refused(OperatorError, f"{_place(scope, step.number)}: {message}", "X14")
+
+
+def _place(scope: Scope, number: int) -> str:
+    """Return the place of a node in messages, with its name and target."""
+    node = scope.graph.nodes[number]
+    return f"{scope.where}.nodes[{number}]: node {node_label(node, number)} ({node.target})"
 
 
 def check_kernels(
@@ -360,8 +365,7 @@ def check_kernels(
     judged = None if validates else program
     for finding in kernel_findings(scopes[0], lambda target: _signature(operators.get(target)), stored, judged):
         if finding.is_wrong and finding.operator not in trust:
-            node = finding.step.node
-            where = f"{finding.step.where}: node {node_label(node, finding.step.number)} ({node.target})"
+            where = _place(finding.step.scope, finding.step.number)
             raise refused(OperatorError, f"{where}: {finding.message}", "X10", [finding.operator])
 
 
@@ -378,12 +382,12 @@ def check_sizes(scope: Scope) -> None:
     Raises:
         LimitError: a call creates too large a tensor from numbers, or computes a number that may take minutes (T9).
     """
-    for number, wrong in growing_numbers(scope.graph):
-        node = scope.graph.nodes[number]
-        where = f"{scope.where}.nodes[{number}]: node {node_label(node, number)} ({node.target})"
-        raise refused(LimitError, f"{where}: {wrong}", "T9")
-    for number, node in enumerate(scope.graph.nodes):
-        if (needed := created_bytes(node, scope.graph)) > MAX_CREATED_BYTES:
-            where = f"{scope.where}.nodes[{number}]: node {node_label(node, number)} ({node.target})"
-            message = f"expected at most {MAX_CREATED_BYTES:,} bytes from one call, got {needed:,}"
-            raise refused(LimitError, f"{where}: {message}", "T9")
+    for number, wrong in (*growing_numbers(scope.graph), *_created(scope.graph)):
+        raise refused(LimitError, f"{_place(scope, number)}: {wrong}", "T9")
+
+
+def _created(graph: schema.Graph) -> Iterator[tuple[int, str]]:
+    """Yield the nodes that create too large a tensor, with what is wrong."""
+    for number, node in enumerate(graph.nodes):
+        if (needed := created_bytes(node, graph)) > MAX_CREATED_BYTES:
+            yield number, f"expected at most {MAX_CREATED_BYTES:,} bytes from one call, got {needed:,}"

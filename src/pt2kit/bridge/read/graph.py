@@ -161,17 +161,14 @@ class FxReader(GraphReader):
         Raises:
             Pt2Error: the description is no value.
         """
-        source, shapes = self.source, self.shared.shapes
-        tensor = source.tensor_values.get(name)
+        tensor = self.source.tensor_values.get(name)
         if tensor is not None:
             return self.shared.values.tensor(tensor, f"{self.where}.tensor_values.{name}")
-        if name in source.sym_int_values:
-            return shapes.integer(source.sym_int_values[name], f"{self.where}.sym_int_values.{name}")
-        if name in source.sym_bool_values:
-            return shapes.truth(source.sym_bool_values[name], f"{self.where}.sym_bool_values.{name}")
-        if name in source.sym_float_values:
-            return shapes.number(source.sym_float_values[name], f"{self.where}.sym_float_values.{name}")
-        custom = source.custom_obj_values[name]
+        for field in ("sym_int_values", "sym_bool_values", "sym_float_values"):
+            meta = getattr(self.source, field).get(name)
+            if meta is not None:
+                return self.shared.values.value(meta, f"{self.where}.{field}.{name}")
+        custom = self.source.custom_obj_values[name]
         return torch.export.graph_signature.CustomObjArgument(name=custom.name, class_fqn=custom.class_fqn)
 
 

@@ -60,6 +60,21 @@ class Values:
         # Of one file, equal descriptions are one object (`codec/interning.py`). It is held, so its id stays its own.
         self._known: dict[int, tuple[schema.TensorMeta, _Template]] = {}
 
+    def value(self, meta: schema.TensorMeta | schema.SymInt | schema.SymFloat | schema.SymBool, where: str) -> Any:
+        """Return what a description is of: a new fake tensor, or a symbolic or plain number.
+
+        Raises:
+            Pt2Error: as `tensor`; a number that cannot be read.
+        """
+        match meta:
+            case schema.TensorMeta():
+                return self.tensor(meta, where)
+            case schema.SymInt():
+                return self._shapes.integer(meta, where)
+            case schema.SymFloat():
+                return self._shapes.number(meta, where)
+        return self._shapes.truth(meta, where)
+
     def tensor(self, meta: schema.TensorMeta, where: str) -> torch.Tensor:
         """Return a new fake tensor.
 

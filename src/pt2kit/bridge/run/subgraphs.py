@@ -20,12 +20,12 @@ from torch import fx
 
 from pt2kit import schema
 from pt2kit.bridge.read.devices import Devices
+from pt2kit.bridge.read.graph_reader import value_name
 from pt2kit.bridge.run.failures import Stopped, explain
 from pt2kit.bridge.run.steps import Step, Steps, Value
 from pt2kit.bridge.torch_names import append_call
 
 if TYPE_CHECKING:
-    from pt2kit.bridge.read.shapes import Shapes
     from pt2kit.bridge.read.values import Values
 
 
@@ -132,21 +132,13 @@ class Fakes:
         return [self._value(argument, graph, f"{where}.outputs[{n}]") for n, argument in enumerate(graph.outputs)]
 
     def _value(self, argument: schema.Argument, graph: schema.Graph, where: str) -> Any:
-        arm = argument.type
-        if arm == "as_tensor":
-            return self.tensor(graph.tensor_values[argument.as_tensor.name], where)
-        if arm == "as_sym_int" and isinstance(argument.as_sym_int.as_name, str):  # type: ignore[union-attr]
-            return self._shapes.integer(graph.sym_int_values[argument.as_sym_int.as_name], where)  # type: ignore
-        return None
-
-    @cached_property
-    def _shapes(self) -> Shapes:
-        from pt2kit.bridge.read.shapes import Shapes
-
-        return Shapes(self._ranges)
+        name = value_name(argument) or ""
+        meta = graph.tensor_values.get(name) or graph.sym_int_values.get(name)
+        return None if meta is None else self._values.value(meta, where)
 
     @cached_property
     def _values(self) -> Values:
+        from pt2kit.bridge.read.shapes import Shapes
         from pt2kit.bridge.read.values import Values
 
-        return Values(self._shapes, self._devices)
+        return Values(Shapes(self._ranges), self._devices)

@@ -90,7 +90,7 @@ def _operator_call(node: Node, scope: Scope) -> SchemaNode:
     inputs = []
     kwargs: Mapping[str, Any] = node.kwargs
     args = node.args
-    for index, parameter in enumerate(called.parameters):
+    for index, parameter in enumerate(called.parameters.values()):
         name = parameter.name
         if name in kwargs:
             value, kind = kwargs[name], ArgumentKind.KEYWORD
@@ -99,8 +99,8 @@ def _operator_call(node: Node, scope: Scope) -> SchemaNode:
         else:  # it has its default value, which is not written
             continue
         inputs.append(_named(name, value, kind, scope, element=parameter.element))
-    outputs = define_results(node, _value(node), called.returns, scope) if called.returns else []
-    return SchemaNode(called.target, inputs, outputs, scope.shared.metadata.of_node(node), None, node.name)
+    outputs = define_results(node, _value(node), len(called.returns), scope) if called.returns else []
+    return SchemaNode(called.text, inputs, outputs, scope.shared.metadata.of_node(node), None, node.name)
 
 
 def _function_call(node: Node, scope: Scope) -> SchemaNode:
@@ -169,7 +169,7 @@ def write_higher_order(node: Node, scope: Scope) -> SchemaNode:
         inputs = write_untyped(node.args, node.kwargs, scope)
     value = _value(node)
     if delegates:
-        outputs = define_results(node, list(value), ("Tensor[]",), scope)
+        outputs = define_results(node, list(value), 1, scope)
     else:
         outputs = define_untyped(node, value, scope)
     return SchemaNode(
@@ -233,13 +233,13 @@ def define_one(node: Node, value: Any, scope: Scope) -> Argument:
     return result
 
 
-def define_results(node: Node, value: Any, returns: Sequence[str], scope: Scope) -> list[Argument]:
+def define_results(node: Node, value: Any, count: int, scope: Scope) -> list[Argument]:
     """Define the results of an operator that has a schema.
 
     Args:
         node: the call.
         value: fx's metadata of the results.
-        returns: the kind of each result (`Operator.returns`).
+        count: how many the schema has.
         scope: the graph being written.
 
     Raises:
@@ -249,13 +249,13 @@ def define_results(node: Node, value: Any, returns: Sequence[str], scope: Scope)
 
     Source: `serialize_outputs` in torch/_export/serde/serialize.py, 2.13.
     """
-    if not returns:
+    if not count:
         return []
-    if len(returns) == 1 and not isinstance(value, (list, tuple)):
+    if count == 1 and not isinstance(value, (list, tuple)):
         return [define_one(node, value, scope)]
     if not isinstance(value, (list, tuple)):
-        raise GraphError(f"expected {len(returns)} results, got {type(value).__name__}")
-    if len(returns) == 1:
+        raise GraphError(f"expected {count} results, got {type(value).__name__}")
+    if count == 1:
         return [_define_list((node,), f"{node.name}_unused", value, scope)]
     return _define_tuple(node, value, scope)
 

@@ -1,7 +1,4 @@
-"""State of writing a graph: its values so far, the names its nodes go by, and what the program shares.
-
-Also the facts of an operator's schema that writing its calls needs: names, order, and the kinds of lists.
-"""
+"""State of writing a graph: its values so far, the names its nodes go by, and what the program shares."""
 
 from __future__ import annotations
 
@@ -15,7 +12,8 @@ from torch.fx import Node
 
 from pt2kit.bridge.callables import target_text
 from pt2kit.bridge.extensions import find_type
-from pt2kit.bridge.torch_names import OpOverload, schema_of
+from pt2kit.bridge.operators import Operator, of_overload, with_schema
+from pt2kit.bridge.torch_names import OpOverload
 from pt2kit.bridge.write.metadata import Metadata
 from pt2kit.bridge.write.values import Values
 from pt2kit.errors import GraphError, LimitError, UnsupportedError
@@ -65,9 +63,9 @@ class Shared:
         if operator is None:
             extension = None if isinstance(target, OpOverload) else find_type(type(target))
             if extension is not None:
-                operator = describe_schema(extension.target(target), extension.schema(target))
+                operator = with_schema(extension.target(target), target, extension.schema(target))
             else:
-                operator = describe_schema(target_text(target), schema_of(target))
+                operator = of_overload(target_text(target), target)
             self._operators[target] = operator
         return operator
 
@@ -189,68 +187,3 @@ def make(arm: str, value: Any) -> Argument:
     """Return an argument of the kind `arm` ("as_ints")."""
     argument: Argument = Argument.create(**{arm: value})
     return argument
-
-
-_ELEMENTS = {
-    "BoolType": "bool",
-    "IntType": "int",
-    "SymIntType": "int",
-    "FloatType": "float",
-    "NumberType": "number",
-    "StringType": "str",
-    "TensorType": "Tensor",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """One parameter of an operator.
-
-    Args:
-        name: as the schema has it.
-        keyword_only: it comes after the "*".
-        element: the kind of elements of a list passed for it: "int", "float", "Tensor", …; with one "[]" per further
-            level of lists; None if the parameter accepts no list, or one of a kind that has no empty form in the
-            format.
-    """
-
-    name: str
-    keyword_only: bool
-    element: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Operator:
-    """Schema of an operator.
-
-    Args:
-        target: its name in the format.
-        parameters: in the schema's order.
-        returns: the kind of each result, from the schema: "Tensor", "Tensor[]", …
-    """
-
-    target: str
-    parameters: tuple[Parameter, ...]
-    returns: tuple[str, ...]
-
-
-def describe_schema(target: str, schema: Any) -> Operator:
-    """Read a `torch.FunctionSchema`."""
-    parameters = tuple(Parameter(arg.name, arg.kwarg_only, _element(arg.type)) for arg in schema.arguments)
-    return Operator(target, parameters, tuple(_kind(value.real_type) for value in schema.returns))
-
-
-def _element(jit_type: Any) -> str | None:
-    """Return the kind of elements of a list of this type."""
-    text = _kind(jit_type)
-    return text[:-2] if text.endswith("[]") else None
-
-
-def _kind(jit_type: Any) -> str:
-    """Return a type as a short text; optional ones as their element type."""
-    name: str = jit_type.kind()
-    if name == "OptionalType":
-        return _kind(jit_type.getElementType())
-    if name == "ListType":
-        return f"{_kind(jit_type.getElementType())}[]"
-    return _ELEMENTS.get(name, name)
